@@ -1,0 +1,65 @@
+/* Inside the base layer and for everything above it: the allocation seam and the half types.
+ *
+ * Every allocation of the library goes through td_mem_*, see alloc.c. */
+#ifndef TD_BASE_BASE_H
+#define TD_BASE_BASE_H
+
+#include <tede/base.h>
+#include <string.h>
+
+#define TD_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define TD_COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+/* ---- the seam.  Sized frees, so blocks carry no header.  64-byte aligned from 64 bytes on, 16 below.
+ * NULL with TD_E_MEMORY recorded when there is none.  td_mem_alloc(0) gives a unique valid pointer. */
+void *td_mem_alloc(size_t size);
+void *td_mem_alloc_zero(size_t size);
+void  td_mem_free(void *block, size_t size);       /* NULL is fine */
+void *td_mem_realloc(void *block, size_t old_size, size_t new_size);
+
+/* ---- half types, exact both ways (round to nearest even, NaN kept, subnormals right) */
+typedef uint16_t td_f16;     /* the bits of an IEEE binary16 */
+typedef uint16_t td_bf16;    /* the upper half of a binary32 */
+
+/* Branch-free, so that loops over them vectorise. */
+static inline float td_bits_f32(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, 4);
+    return value;
+}
+static inline uint32_t td_f32_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, 4);
+    return bits;
+}
+static inline float td_bf16_to_f32(td_bf16 x) { return td_bits_f32((uint32_t)x << 16); }
+static inline td_bf16 td_f32_to_bf16(float x)
+{
+    uint32_t bits = td_f32_bits(x), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (td_bf16)(x != x ? 0x7fc0 : rounded);
+}
+static inline float td_f16_to_f32(td_f16 x)
+{
+    /* Shift exponent and mantissa into place and multiply by 2^112: subnormals come out right by themselves;
+     * what was infinite or NaN needs its exponent filled up again. */
+    uint32_t magnitude = (uint32_t)(x & 0x7fff) << 13, sign = (uint32_t)(x & 0x8000) << 16;
+    uint32_t bits = td_f32_bits(td_bits_f32(magnitude) * td_bits_f32(0x77800000));
+    bits |= (x & 0x7c00) == 0x7c00 ? 0x7f800000 : 0;
+    return td_bits_f32(bits | sign);
+}
+static inline td_f16 td_f32_to_f16(float x)
+{
+    /* Scale up and down so that the addition of a power of two rounds at the half type's last bit. */
+    uint32_t bits = td_f32_bits(x), sign = bits & 0x80000000, twice = bits << 1;
+    float base = (td_bits_f32(bits & 0x7fffffff) * td_bits_f32(0x77800000)) * td_bits_f32(0x08800000);
+    uint32_t bias = twice & 0xff000000;
+    bias = bias < 0x71000000 ? 0x71000000 : bias;
+    uint32_t r = td_f32_bits(td_bits_f32((bias >> 1) + 0x07800000) + base);
+    uint32_t half = ((r >> 13) & 0x7c00) + (r & 0xfff);
+    return (td_f16)((sign >> 16) | (twice > 0xff000000 ? 0x7e00 : half));
+}
+
+#endif
