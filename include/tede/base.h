@@ -95,8 +95,11 @@ TD_API int         td_device_parse(td_device *device, const char *text);
 
 /* ---- scalars: one number of Python's kind ----------------------------------------------------- */
 
+typedef enum td_scalar_kind {
+    TD_SCALAR_BOOL, TD_SCALAR_INT, TD_SCALAR_FLOAT, TD_SCALAR_COMPLEX, TD_SCALAR_UINT /* beyond int64 */
+} td_scalar_kind;
 typedef struct td_scalar {
-    enum { TD_SCALAR_BOOL, TD_SCALAR_INT, TD_SCALAR_FLOAT, TD_SCALAR_COMPLEX, TD_SCALAR_UINT /* beyond int64 */ } kind;
+    td_scalar_kind kind;
     union { int64_t i; uint64_t u; double d; };
     double imag;
 } td_scalar;
