@@ -1,0 +1,137 @@
+/* tede/dispatch.h: how a call finds its kernel.
+ *
+ * Every tensor carries a set of keys; a call's set is the union of its tensors' sets, with the thread's include
+ * and exclude masks applied.  The highest key picks the kernel from the operator's row.  A kernel gets the set, so
+ * that it can go on to the next lower key.  Device bits say where, functionality bits say what:
+ *
+ *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded
+ *   bits 16..20   layouts; each has a slot per device
+ *   bits 24..33   what happens around a kernel, innermost first */
+#ifndef TEDE_DISPATCH_H
+#define TEDE_DISPATCH_H
+#include <tede/base.h>
+#include <tede/tensor.h>
+#include <tede/random.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef uint64_t td_keyset;
+
+typedef enum td_key {
+    /* 0..15: td_device_type */
+    TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
+    TD_KEY_NEGATIVE = 24, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
+    TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS, TD_KEY_PYTHON,
+    TD_KEYS = 40,
+} td_key;
+#define TD_KEYSET(key) ((td_keyset)1 << (key))
+#define TD_KEYS_CPU    (TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU))
+
+/* Slots of an operator's row: 16 for bits 24..39, then layout x device. */
+enum { TD_SLOTS = 16 + 5 * TD_DEVICE_TYPES };
+static inline int td_key_slot(int functionality, int device)
+{
+    return functionality >= TD_KEY_NEGATIVE ? functionality - TD_KEY_NEGATIVE
+                                            : 16 + (functionality - TD_KEY_DENSE) * TD_DEVICE_TYPES + device;
+}
+
+/* ---- values: what a boxed call carries, one per argument of the schema ------------------------------------ */
+typedef enum td_value_kind {
+    TD_VALUE_NONE, TD_VALUE_TENSOR, TD_VALUE_TENSORS, TD_VALUE_BOOL, TD_VALUE_INT, TD_VALUE_FLOAT, TD_VALUE_SCALAR,
+    TD_VALUE_INTS, TD_VALUE_FLOATS, TD_VALUE_BOOLS, TD_VALUE_SCALARS, TD_VALUE_STRING, TD_VALUE_DTYPE,
+    TD_VALUE_DEVICE, TD_VALUE_LAYOUT, TD_VALUE_MEMORY_FORMAT, TD_VALUE_GENERATOR,
+} td_value_kind;
+typedef struct td_value {
+    uint8_t kind;
+    int32_t count;                   /* of a list */
+    union {
+        td_tensor        *tensor;    /* Tensor; Tensor? may be TD_NONE */
+        td_tensor *const *tensors;   /* Tensor[], Tensor?[] (members may be TD_NONE) */
+        int64_t           integer;   /* int, bool, dtype, layout, memory format */
+        double            number;
+        td_scalar         scalar;
+        const int64_t    *ints;
+        const double     *numbers;
+        const bool       *bools;
+        const td_scalar  *scalars;
+        const char       *string;
+        td_device         device;
+        td_generator     *generator;
+    };
+} td_value;
+/* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
+
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUTS } td_layout;
+typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,
+                                TD_MEMORY_FORMAT_NONE = -1 } td_memory_format;
+
+/* ---- operators at run time --------------------------------------------------------------------------------- */
+typedef struct td_op td_op;
+typedef void (*td_kernel)(void);    /* cast to the operator's own type: result (*)(td_keyset, arguments...) */
+/* A kernel for any operator: `arguments` as in the schema, `results` filled with owned references.  0 or -1. */
+typedef int td_boxed_kernel(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results,
+                            void *context);
+
+/* One argument or result of a schema. */
+typedef struct td_arg {
+    const char *name;               /* results without one: NULL */
+    uint8_t     kind;               /* td_value_kind */
+    bool        optional;           /* Tensor?, int[]?, ...; for Tensor?[] the members are */
+    bool        keyword_only;
+    bool        is_out;             /* of an out= overload; filled by position or name, given back as the result */
+    bool        is_mutable;         /* Tensor(a!): written; also results of in-place operators */
+    bool        has_default;
+    int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
+    td_value    default_value;
+} td_arg;
+
+enum {
+    TD_OP_FUNCTION = 1,             /* tede.<name> */
+    TD_OP_METHOD = 2,               /* Tensor.<name> */
+    TD_OP_NN = 4, TD_OP_LINALG = 8, TD_OP_FFT = 16, TD_OP_SPECIAL = 32,   /* where Python finds the function instead */
+    TD_OP_INTERNAL = 64,            /* helpers of gradient formulas: only through td_op_find and ops.aten */
+    TD_OP_FACTORY = 128,            /* no tensor operand decides the device: takes dtype, device, requires_grad */
+    TD_OP_INPLACE = 256, TD_OP_OUT = 512, TD_OP_VIEW = 1024, TD_OP_DATA_DEPENDENT = 2048, TD_OP_DEPRECATED = 4096,
+};
+typedef struct td_op_info {
+    const char   *name;             /* "add" */
+    const char   *overload;         /* "Tensor", or "" */
+    const char   *schema;           /* "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor" */
+    const char   *doc;
+    const td_arg *arguments;
+    const td_arg *results;
+    int16_t       n_arguments, n_results;
+    uint32_t      flags;            /* TD_OP_* */
+    const char   *alias_of;         /* "aten::mul.Tensor" for multiply.Tensor: the same row under another name; else NULL */
+} td_op_info;
+
+/* An operator by PyTorch's registered name, "aten::add.Tensor"; NULL if there is none. */
+TD_API const td_op *td_op_find(const char *name);
+TD_API const td_op_info *td_op_describe(const td_op *op);
+TD_API int          td_op_count(void);
+TD_API const td_op *td_op_at(int index);
+/* Call by schema with boxed arguments, through the dispatcher.  Results are owned references.  0 or -1. */
+TD_API int td_op_call(const td_op *op, const td_value *arguments, td_value *results) TD_MUST_USE;
+/* Drop what results own. */
+TD_API void td_values_release(td_value *values, int count);
+
+/* Register an unboxed kernel for one key of one operator (device matters for layout keys only; else pass TD_CPU);
+ * NULL takes it away.  Or a boxed one; or a boxed fallback for all operators on a key. */
+TD_API int td_register_kernel(const char *op, td_key key, int device, td_kernel kernel) TD_MUST_USE;
+TD_API int td_register_boxed(const char *op, td_key key, int device, td_boxed_kernel *kernel, void *context) TD_MUST_USE;
+TD_API int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *context) TD_MUST_USE;
+/* In a boxed kernel or fallback: go on with the keys below. */
+TD_API int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results) TD_MUST_USE;
+
+/* ---- the thread's masks */
+typedef struct td_masks { td_keyset include, exclude; } td_masks;
+TD_API td_masks td_thread_masks(void);
+TD_API void     td_set_thread_masks(td_masks masks);
+/* The keys of one tensor. */
+TD_API td_keyset td_tensor_keys(const td_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,17 @@
+/* The thread's masks, where generated stubs reach them in one instruction.
+ *
+ * Note [no_grad]
+ * no_grad excludes the Autograd key: what is off is not even asked. inference_mode does so too, and marks
+ * new tensors with TD_FLAG_INFERENCE. */
+#ifndef TD_DISPATCH_MASKS_H
+#define TD_DISPATCH_MASKS_H
+#include <tede/dispatch.h>
+
+typedef struct td_thread_state {
+    td_keyset include, exclude;
+    bool      inference;
+    bool      grad_disabled;      /* mirrors the Autograd bit of `exclude` outside kernels */
+} td_thread_state;
+extern _Thread_local td_thread_state td_masks_now __attribute__((tls_model("initial-exec")));
+
+#endif

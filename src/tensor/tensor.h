@@ -1,0 +1,126 @@
+/* The tensor from inside.
+ *
+ * One allocation holds the head and up to five dimensions; a longer shape has a block of its own.  `data` is
+ * the address of the first logical element, so kernels never add an offset.  The strides are signed: the
+ * lowest address of a tensor may lie below `data`.
+ *
+ * Note [Version counters]
+ * A version counts the writes to a group of tensors that share memory; autograd compares it with what it was
+ * when an operand was saved.  The counter lives in the storage.  A tensor with `own_version` set (made by
+ * x.data, or over a storage by hand) belongs to a group of its own: writes through it are not seen by the others.
+ * detach() and views stay in the group.
+ *
+ * Note [Views]
+ * Every view made outside inference mode holds a counted pointer to its base, which is never itself a view.
+ * Replaying it on another base of the same geometry is as_strided with its sizes, strides and offset, unless
+ * `replay` says how (views that change the dtype).  A view carries the Autograd key even if nothing requires
+ * a gradient yet: its base may get a history later, through another view. */
+#ifndef TD_TENSOR_TENSOR_H
+#define TD_TENSOR_TENSOR_H
+
+#include <tede/dispatch.h>
+#include <tede/tensor.h>
+#include "base/base.h"
+
+enum { TD_INLINE_DIMS = 5 };
+
+struct td_storage {
+    int64_t    refcount;
+    void      *data;
+    size_t     nbytes;
+    size_t     capacity;                /* bytes to hand back to the allocator; 0 if inline or foreign */
+    void     (*release)(void *context); /* for foreign memory */
+    void      *context;
+    uint32_t   version;
+    td_device  device;
+    uint8_t    flags;                   /* TD_STORAGE_* */
+    _Alignas(64) char inline_data[];    /* small contents follow the head */
+};
+enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8 };
+
+typedef struct td_autograd_meta td_autograd_meta;   /* src/autograd/meta.h */
+
+/* How a view that as_strided can't express is made again from a base: a chain, outermost last. */
+typedef struct td_replay td_replay;
+
+struct td_tensor {
+    int64_t     refcount;
+    td_keyset   keys;
+    td_storage *storage;
+    char       *data;
+    int64_t     numel;
+    int64_t    *sizes;                  /* inline_shape, or a block of 2 * ndim numbers */
+    int64_t    *strides;                /* sizes + TD_INLINE_DIMS, or sizes + ndim */
+    int8_t      dtype;
+    uint8_t     ndim;
+    uint16_t    flags;                  /* TD_FLAG_* */
+    td_device   device;
+    uint32_t    attr_version;           /* of a view: the version at which its gradient function was made */
+    td_autograd_meta *autograd;         /* NULL until needed */
+    td_tensor  *base;                   /* counted; what this is a view of */
+    td_replay  *replay;
+    uint32_t   *own_version;            /* counted block, see Note [Version counters] */
+    void       *wrapper;                /* the Python object: weak, or owned while TD_FLAG_OWNS_WRAPPER */
+    void       *extra;                  /* of a layout that is not strided; its table is extra's first member */
+    int64_t     inline_shape[2 * TD_INLINE_DIMS];
+};
+
+enum {
+    TD_FLAG_CONTIGUOUS = 1,
+    TD_FLAG_WRAPPED_NUMBER = 2,
+    TD_FLAG_INFERENCE = 4,          /* made in inference mode: no version counter, no base */
+    TD_FLAG_OWNS_WRAPPER = 8,
+    TD_FLAG_PYTHON = 16,            /* a Python subclass that wants to see dispatches */
+    TD_FLAG_CONJ = 32, TD_FLAG_NEG = 64,
+    TD_FLAG_NO_GRAD_VIEW = 128,     /* a view made under no_grad: writes with gradients to it are errors */
+    TD_FLAG_MULTI_VIEW = 256,       /* one of several views from one call (unbind, split): same */
+    TD_FLAG_REQUIRES_GRAD = 512,    /* a leaf that wants a gradient */
+    TD_FLAG_REPLACED_DATA = 1024,
+    TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions; known when made */
+};
+
+/* What runs when a tensor with a wrapper or autograd state goes away; set by the layers above. */
+typedef struct td_tensor_hooks {
+    void (*drop_autograd)(td_tensor *x);
+    void (*drop_wrapper)(void *wrapper);
+} td_tensor_hooks;
+extern td_tensor_hooks td_tensor_hook;
+
+/* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first. */
+td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* Same, but no view relation and no gradient: shares storage and version counter (detach). */
+td_tensor *td_alias_detached(td_tensor *self, bool own_version);
+/* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds. */
+int  td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides);
+/* Contiguous strides for sizes; returns the number of elements, or -1 if it overflows. */
+int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
+/* Elements reached below and above the first one: [*low, *high], low <= 0 <= high; false if it overflows. */
+bool td_bounds(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *low, int64_t *high);
+/* Strides with which `self`'s elements can be seen as `sizes` without a copy; false if there are none. */
+bool td_view_strides(const td_tensor *self, int ndim, const int64_t *sizes, int64_t *strides);
+void td_tensor_update_flags(td_tensor *x);
+
+static inline uint32_t *td_version_of(const td_tensor *x)
+{
+    return x->own_version ? x->own_version : &x->storage->version;
+}
+/* After a successful write. */
+static inline void td_bump_version(td_tensor *x)
+{
+    if (!(x->flags & TD_FLAG_INFERENCE) && x->storage)
+        __atomic_fetch_add(td_version_of(x), 1, __ATOMIC_RELAXED);
+}
+static inline td_tensor *td_retain_fast(td_tensor *x)
+{
+    __atomic_fetch_add(&x->refcount, 1, __ATOMIC_RELAXED);
+    return x;
+}
+
+/* "[2, 3]" into a buffer; long shapes are cut.  Returns the buffer. */
+typedef char td_shape_text[256];
+const char *td_shape_str(int ndim, const int64_t *sizes, td_shape_text buffer);
+
+/* Wrap and check a dimension as PyTorch does; -1 with IndexError recorded. */
+int td_wrap_dim(int64_t dim, int ndim);
+
+#endif
