@@ -73,7 +73,7 @@ TD_API bool        td_dtype_is_complex(td_dtype dtype);
 TD_API bool        td_dtype_is_integral(td_dtype dtype);   /* integers, without bool */
 TD_API bool        td_dtype_is_signed(td_dtype dtype);
 TD_API td_dtype    td_dtype_to_real(td_dtype dtype);       /* complex64 -> float32; others as they are */
-TD_API td_dtype    td_dtype_to_complex(td_dtype dtype);    /* float32 -> complex64; halves -> complex64 */
+TD_API td_dtype    td_dtype_to_complex(td_dtype dtype);    /* float32 -> complex64; halves -> complex64; no integers */
 /* The dtype of a result of both, by PyTorch's lattice (torch.promote_types); TD_DTYPE_NONE with an error
  * where PyTorch has none (uint16 with int32, say). */
 TD_API td_dtype    td_promote_types(td_dtype a, td_dtype b);

@@ -10,6 +10,9 @@
 #define TD_LIKELY(x)   __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define TD_COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+/* A thread-local that one instruction reaches.  Such space is scarce in a library that is opened late (a few hundred
+ * bytes for all libraries together), so only pointers and flags are declared so. */
+#define TD_TLS _Thread_local __attribute__((tls_model("initial-exec")))
 
 /* ---- the seam.  Sized frees, so blocks carry no header.  64-byte aligned from 64 bytes on, 16 below.
  * NULL with TD_E_MEMORY recorded when there is none.  td_mem_alloc(0) gives a unique valid pointer. */

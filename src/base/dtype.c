@@ -1,0 +1,226 @@
+/* Dtypes, devices and scalars: small tables, and PyTorch's rule for the dtype of a result of two. */
+#include "base.h"
+
+#include <stdio.h>
+
+enum kind { BOOL, SIGNED, UNSIGNED, BAREBONES, FLOATING, COMPLEX };    /* BAREBONES: uint16, uint32, uint64 */
+
+static const struct {
+    const char *name, *title;
+    uint8_t size, kind;
+} dtypes[TD_DTYPES] = {
+    [TD_BOOL] = {"bool", "Bool", 1, BOOL},
+    [TD_U8]   = {"uint8", "Byte", 1, UNSIGNED},
+    [TD_I8]   = {"int8", "Char", 1, SIGNED},
+    [TD_I16]  = {"int16", "Short", 2, SIGNED},
+    [TD_I32]  = {"int32", "Int", 4, SIGNED},
+    [TD_I64]  = {"int64", "Long", 8, SIGNED},
+    [TD_U16]  = {"uint16", "UInt16", 2, BAREBONES},
+    [TD_U32]  = {"uint32", "UInt32", 4, BAREBONES},
+    [TD_U64]  = {"uint64", "UInt64", 8, BAREBONES},
+    [TD_F16]  = {"float16", "Half", 2, FLOATING},
+    [TD_BF16] = {"bfloat16", "BFloat16", 2, FLOATING},
+    [TD_F32]  = {"float32", "Float", 4, FLOATING},
+    [TD_F64]  = {"float64", "Double", 8, FLOATING},
+    [TD_C64]  = {"complex64", "ComplexFloat", 8, COMPLEX},
+    [TD_C128] = {"complex128", "ComplexDouble", 16, COMPLEX},
+};
+
+static inline bool known(td_dtype dtype)
+{
+    return (unsigned)dtype < TD_DTYPES;
+}
+
+const char *td_dtype_name(td_dtype dtype)
+{
+    return known(dtype) ? dtypes[dtype].name : "undefined";
+}
+
+const char *td_dtype_title(td_dtype dtype)
+{
+    return known(dtype) ? dtypes[dtype].title : "Undefined";
+}
+
+size_t td_dtype_size(td_dtype dtype)
+{
+    return known(dtype) ? dtypes[dtype].size : 0;
+}
+
+bool td_dtype_is_floating(td_dtype dtype)
+{
+    return known(dtype) && dtypes[dtype].kind == FLOATING;
+}
+
+bool td_dtype_is_complex(td_dtype dtype)
+{
+    return known(dtype) && dtypes[dtype].kind == COMPLEX;
+}
+
+bool td_dtype_is_integral(td_dtype dtype)
+{
+    return known(dtype) && dtypes[dtype].kind >= SIGNED && dtypes[dtype].kind <= BAREBONES;
+}
+
+bool td_dtype_is_signed(td_dtype dtype)
+{
+    return known(dtype) && (dtypes[dtype].kind == SIGNED || dtypes[dtype].kind >= FLOATING);
+}
+
+td_dtype td_dtype_to_real(td_dtype dtype)
+{
+    return dtype == TD_C64 ? TD_F32 : dtype == TD_C128 ? TD_F64 : dtype;
+}
+
+td_dtype td_dtype_to_complex(td_dtype dtype)
+{
+    switch (dtype) {
+    case TD_F16: case TD_BF16: case TD_F32: case TD_C64:
+        return TD_C64;
+    case TD_F64: case TD_C128:
+        return TD_C128;
+    default:
+        td_error(TD_E_RUNTIME, "Unknown Complex ScalarType for %s", td_dtype_title(dtype));
+        return TD_DTYPE_NONE;
+    }
+}
+
+/* Kinds are ordered: a result of two kinds has the dtype of the higher one.  Within a kind the wider wins, and what has no
+ * order (uint8 with int8, the two halves) goes to the narrowest dtype that holds both.  uint16, uint32 and uint64 go with
+ * floats and themselves only.  The complex kind must hold the float's precision. */
+td_dtype td_promote_types(td_dtype a, td_dtype b)
+{
+    if (!known(a) || !known(b)) {
+        td_error(TD_E_RUNTIME, "promote_types: undefined dtype");
+        return TD_DTYPE_NONE;
+    }
+    if (a == b)
+        return a;
+    enum kind ka = dtypes[a].kind, kb = dtypes[b].kind;
+    if ((ka == BAREBONES && kb != FLOATING) || (kb == BAREBONES && ka != FLOATING)) {
+        td_error(TD_E_RUNTIME, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+                 dtypes[a].title, dtypes[b].title);
+        return TD_DTYPE_NONE;
+    }
+    if (ka == COMPLEX || kb == COMPLEX)
+        return a == TD_C128 || b == TD_C128 || a == TD_F64 || b == TD_F64 ? TD_C128 : TD_C64;
+    if (ka == FLOATING && kb == FLOATING)
+        return dtypes[a].size == dtypes[b].size ? TD_F32 : dtypes[a].size > dtypes[b].size ? a : b;
+    if (ka == FLOATING || kb == FLOATING)
+        return ka == FLOATING ? a : b;
+    if (ka == BOOL || kb == BOOL)
+        return ka == BOOL ? b : a;
+    if (dtypes[a].size != dtypes[b].size)
+        return dtypes[a].size > dtypes[b].size ? a : b;
+    return TD_I16;    /* uint8 with int8 */
+}
+
+static int default_dtype = TD_F32;
+
+td_dtype td_default_dtype(void)
+{
+    return (td_dtype)__atomic_load_n(&default_dtype, __ATOMIC_RELAXED);
+}
+
+int td_set_default_dtype(td_dtype dtype)
+{
+    if (!td_dtype_is_floating(dtype))
+        return td_error(TD_E_TYPE, "only floating-point types are supported as the default type; got %s",
+                        td_dtype_name(dtype));
+    __atomic_store_n(&default_dtype, dtype, __ATOMIC_RELAXED);
+    return 0;
+}
+
+/* ---- devices */
+
+static const char *const device_names[] = {[TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl"};
+
+const char *td_device_str(td_device device, char *buffer)
+{
+    char type[16];
+    if (device.type < 0)
+        snprintf(type, sizeof type, "none");
+    else if (device.type < TD_COUNT(device_names))
+        snprintf(type, sizeof type, "%s", device_names[device.type]);
+    else
+        snprintf(type, sizeof type, "device%d", device.type);
+    if (device.index >= 0)
+        snprintf(buffer, 32, "%s:%d", type, device.index);
+    else
+        snprintf(buffer, 32, "%s", type);
+    return buffer;
+}
+
+/* type [":" index]: letters, digits and underscores, then a number without leading zeros.  Which errors come first is
+ * PyTorch's order: the shape of the string, the index, the type's name. */
+int td_device_parse(td_device *device, const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    if (!text || !*text)
+        return td_error(TD_E_RUNTIME, "Device string must not be empty");
+    size_t length = strspn(text, letters);
+    const char *digits = NULL;
+    if (text[length] == ':') {
+        digits = text + length + 1;
+        size_t count = strspn(digits, "0123456789");
+        if (count == 0 || digits[count] || (digits[0] == '0' && count > 1))
+            return td_error(TD_E_RUNTIME, "Invalid device string: '%s'", text);
+    }
+    if (length == 0 || (text[length] && !digits))
+        return td_error(TD_E_RUNTIME, "Invalid device string: '%s'", text);
+    int index = -1;
+    if (digits) {
+        index = 0;
+        for (const char *p = digits; *p && index <= INT8_MAX; p++)
+            index = index * 10 + (*p - '0');
+        if (index > INT8_MAX)
+            return td_error(TD_E_RUNTIME, "Could not parse device index '%s' in device string '%s'; an index is at most %d",
+                            digits, text, INT8_MAX);
+    }
+    for (int type = 0; type < TD_COUNT(device_names); type++)
+        if (strlen(device_names[type]) == length && memcmp(text, device_names[type], length) == 0) {
+            device->type = (int8_t)type;
+            device->index = (int8_t)index;
+            return 0;
+        }
+    return td_error(TD_E_RUNTIME, "Expected one of cpu, cuda, meta, opencl device type at start of device string: %.*s",
+                    (int)length, text);
+}
+
+/* ---- scalars */
+
+double td_scalar_double(td_scalar s)
+{
+    switch (s.kind) {
+    case TD_SCALAR_FLOAT: case TD_SCALAR_COMPLEX:
+        return s.d;
+    case TD_SCALAR_UINT:
+        return (double)s.u;
+    default:
+        return (double)s.i;
+    }
+}
+
+/* What int64 cannot hold becomes its least value, as the processor's own conversion has it; C leaves it undefined. */
+int64_t td_scalar_int(td_scalar s)
+{
+    switch (s.kind) {
+    case TD_SCALAR_FLOAT: case TD_SCALAR_COMPLEX:
+        return s.d >= -0x1p63 && s.d < 0x1p63 ? (int64_t)s.d : INT64_MIN;
+    case TD_SCALAR_UINT:
+        return (int64_t)s.u;
+    default:
+        return s.i;
+    }
+}
+
+bool td_scalar_bool(td_scalar s)
+{
+    switch (s.kind) {
+    case TD_SCALAR_FLOAT:
+        return s.d != 0;
+    case TD_SCALAR_COMPLEX:
+        return s.d != 0 || s.imag != 0;
+    default:
+        return s.i != 0;
+    }
+}
