@@ -1,0 +1,53 @@
+/* tede/foreign.h: what a language binding needs beside the operators.
+ *
+ * A binding wraps each tensor that it shows in an object of its language.  The same tensor must always come back
+ * as the same object, or attributes that a program hung on it would be lost.  So the core keeps a pointer to the
+ * wrapper.  Who owns whom flips with use:
+ *
+ *   - while the program can reach the wrapper, the wrapper holds a reference to the tensor and the tensor's pointer
+ *     is weak;
+ *   - when the program drops the last reference to the wrapper but the core still holds the tensor (it is saved for
+ *     a gradient, say), the tensor takes over: it owns the wrapper, and the wrapper only borrows the tensor.
+ *
+ * All of this is called with the binding's own lock held (Python's GIL); only drop_wrapper may be called without. */
+#ifndef TEDE_FOREIGN_H
+#define TEDE_FOREIGN_H
+#include <tede/tensor.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The wrapper, or NULL.  Borrowed. */
+TD_API void *td_tensor_wrapper(const td_tensor *x);
+/* Tie x and its wrapper together (weakly); NULL cuts the tie. */
+TD_API void  td_tensor_set_wrapper(td_tensor *x, void *wrapper);
+/* Whether x owns its wrapper, and a change of that. Counting references is up to the binding. */
+TD_API bool  td_tensor_owns_wrapper(const td_tensor *x);
+TD_API void  td_tensor_own_wrapper(td_tensor *x, bool owns);
+/* How many references x has: 1 means that the asking binding is the only holder. */
+TD_API int64_t td_tensor_use_count(const td_tensor *x);
+/* drop_wrapper(w) is called, on any thread, when a tensor that owns its wrapper goes away. */
+TD_API void  td_foreign_hooks(void (*drop_wrapper)(void *wrapper));
+
+/* A view of x with any geometry inside x's storage, as basic indexing makes them: signed strides, offset in elements
+ * from x's first. It is a view with x's base, but no gradient flows through it: for operands without one. */
+TD_API td_tensor *td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* The same elements under a head of their own, apart from x's history.  With `own_version`, writes through it are
+ * not seen by what x was saved for (x.data); without, they are (detach). */
+TD_API td_tensor *td_tensor_alias(td_tensor *x, bool own_version);
+/* Let x look at what `source` looks at: storage, geometry, dtype; x stays the same object (x.data = source). */
+TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
+/* Forbid or allow resizing and writing do not concern these: marks for memory lent to us read-only. */
+TD_API void td_storage_set_readonly(td_storage *s);
+TD_API bool td_storage_is_readonly(const td_storage *s);
+
+TD_API bool td_tensor_is_inference(const td_tensor *x);
+TD_API bool td_tensor_is_conj(const td_tensor *x);
+TD_API bool td_tensor_is_neg(const td_tensor *x);
+/* Marked by td_wrapped_number. */
+TD_API bool td_tensor_is_wrapped_number(const td_tensor *x);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

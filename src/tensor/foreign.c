@@ -1,0 +1,100 @@
+/* The core's side of a binding: the tie between a tensor and its wrapper, and views made without an operator. */
+#include <tede/foreign.h>
+#include "tensor/tensor.h"
+
+void *td_tensor_wrapper(const td_tensor *x)
+{
+    return x->wrapper;
+}
+
+void td_tensor_set_wrapper(td_tensor *x, void *wrapper)
+{
+    x->wrapper = wrapper;
+    if (!wrapper)
+        x->flags &= (uint16_t)~TD_FLAG_OWNS_WRAPPER;
+}
+
+bool td_tensor_owns_wrapper(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_OWNS_WRAPPER;
+}
+
+void td_tensor_own_wrapper(td_tensor *x, bool owns)
+{
+    if (owns)
+        x->flags |= TD_FLAG_OWNS_WRAPPER;
+    else
+        x->flags &= (uint16_t)~TD_FLAG_OWNS_WRAPPER;
+}
+
+int64_t td_tensor_use_count(const td_tensor *x)
+{
+    return __atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE);
+}
+
+void td_foreign_hooks(void (*drop_wrapper)(void *wrapper))
+{
+    td_tensor_hook.drop_wrapper = drop_wrapper;
+}
+
+td_tensor *td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    return td_view_strided(x, ndim, sizes, strides, offset);
+}
+
+td_tensor *td_tensor_alias(td_tensor *x, bool own_version)
+{
+    return td_alias_detached(x, own_version);
+}
+
+int td_tensor_replace(td_tensor *x, td_tensor *source)
+{
+    if (x == source)
+        return 0;
+    if (!source->storage)
+        return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
+    if (x->base)
+        return td_error(TD_E_RUNTIME, "set_data: a view can't be given other data");
+    if (td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
+        return -1;
+    td_storage *old = x->storage;
+    x->storage = td_storage_retain(source->storage);
+    x->data = source->data;
+    x->dtype = source->dtype;
+    x->device = source->device;
+    x->keys = (x->keys & ~(td_keyset)0xffffff) | (source->keys & 0xffffff);
+    x->flags |= TD_FLAG_REPLACED_DATA;
+    td_tensor_update_flags(x);
+    td_storage_release(old);
+    return 0;
+}
+
+void td_storage_set_readonly(td_storage *s)
+{
+    s->flags |= TD_STORAGE_READONLY;
+}
+
+bool td_storage_is_readonly(const td_storage *s)
+{
+    return s->flags & TD_STORAGE_READONLY;
+}
+
+bool td_tensor_is_inference(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_INFERENCE;
+}
+
+bool td_tensor_is_conj(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_CONJ;
+}
+
+bool td_tensor_is_neg(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_NEG;
+}
+
+bool td_tensor_is_wrapped_number(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_WRAPPED_NUMBER;
+}
