@@ -32,6 +32,7 @@ struct td_storage {
     void     (*release)(void *context); /* for foreign memory */
     void      *context;
     uint32_t   version;
+    uint32_t   block;                   /* bytes of the block that holds this head, inline data included */
     td_device  device;
     uint8_t    flags;                   /* TD_STORAGE_* */
     _Alignas(64) char inline_data[];    /* small contents follow the head */
@@ -40,8 +41,17 @@ enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, T
 
 typedef struct td_autograd_meta td_autograd_meta;   /* src/autograd/meta.h */
 
-/* How a view that as_strided can't express is made again from a base: a chain, outermost last. */
-typedef struct td_replay td_replay;
+/* How a view that as_strided can't express is made again from a base.  The layer above embeds this at the start of
+ * its own record; td_view_strided passes the same record on to views of such a view. */
+typedef struct td_replay {
+    int64_t refcount;
+    void  (*drop)(struct td_replay *replay);
+} td_replay;
+
+/* The table of a layout that is not strided: what `extra` points to begins with a pointer to one. */
+typedef struct td_extra_table {
+    void (*destroy)(void *extra);
+} td_extra_table;
 
 struct td_tensor {
     int64_t     refcount;
@@ -76,8 +86,10 @@ enum {
     TD_FLAG_MULTI_VIEW = 256,       /* one of several views from one call (unbind, split): same */
     TD_FLAG_REQUIRES_GRAD = 512,    /* a leaf that wants a gradient */
     TD_FLAG_REPLACED_DATA = 1024,
-    TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions; known when made */
+    TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions, with strides above 0; known when made */
 };
+/* What views take over from the tensor they look at. */
+enum { TD_FLAGS_OF_VIEWS = TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG | TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW };
 
 /* What runs when a tensor with a wrapper or autograd state goes away; set by the layers above. */
 typedef struct td_tensor_hooks {
@@ -86,12 +98,32 @@ typedef struct td_tensor_hooks {
 } td_tensor_hooks;
 extern td_tensor_hooks td_tensor_hook;
 
+/* Memory of devices other than the CPU and meta; an entry without `alloc` is a device that isn't there. */
+typedef struct td_device_memory {
+    void *(*alloc)(td_device device, size_t nbytes);        /* NULL with an error recorded */
+    void  (*free)(td_device device, void *block, size_t nbytes);
+    int   (*copy)(td_device device, void *to, const void *from, size_t nbytes);   /* both on it */
+} td_device_memory;
+extern td_device_memory td_device_memories[TD_DEVICE_TYPES];
+
+static const uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+static inline int64_t td_itemsize(const td_tensor *x) { return td_itemsizes[x->dtype]; }
+
 /* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first. */
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* The same of the memory seen as another dtype (view_as_real, view(dtype)): the offset counts bytes. */
+td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+                            int64_t byte_offset);
 /* Same, but no view relation and no gradient: shares storage and version counter (detach). */
 td_tensor *td_alias_detached(td_tensor *self, bool own_version);
-/* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds. */
+/* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds and, where the first
+ * element moves, sets `data`.  The tensor is unchanged after an error. */
 int  td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides);
+/* Whether the geometry (offset in elements) stays within the storage; -1 with PyTorch's error. */
+int  td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int64_t *sizes, const int64_t *strides,
+                         td_dtype dtype);
+/* 0, or -1 with PyTorch's error if a size is negative or there are too many. */
+int  td_check_sizes(int64_t ndim, const int64_t *sizes);
 /* Contiguous strides for sizes; returns the number of elements, or -1 if it overflows. */
 int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
 /* Elements reached below and above the first one: [*low, *high], low <= 0 <= high; false if it overflows. */

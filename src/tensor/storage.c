@@ -1,0 +1,170 @@
+/* Storages: counted blocks of bytes on one device.
+ *
+ * Small contents live right behind the head, so that a small tensor costs two blocks instead of three; the head is
+ * exactly 64 bytes, which aligns what follows.  Everything else has a block of its own.
+ *
+ * Note [Resizing a shared storage]
+ * Tensors hold the address of their first element, so memory must not move away under them.  When a storage that
+ * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
+ * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of. */
+#include "tensor/tensor.h"
+
+_Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
+_Static_assert(sizeof(td_itemsizes) == TD_DTYPES, "a dtype without a size");
+
+enum { INLINE_LIMIT = 960 };
+
+typedef struct retired {
+    struct retired *next;
+    void           *data;
+    size_t          capacity;
+} retired;
+
+td_device_memory td_device_memories[TD_DEVICE_TYPES];
+
+static td_storage *new_head(td_device device, size_t nbytes, size_t inline_bytes)
+{
+    size_t block = sizeof(td_storage) + inline_bytes;
+    td_storage *s = td_mem_alloc(block);
+    if (!s)
+        return NULL;
+    *s = (td_storage){.refcount = 1, .nbytes = nbytes, .block = (uint32_t)block, .device = device};
+    return s;
+}
+
+static void *device_alloc(td_device device, size_t nbytes)
+{
+    if (device.type == TD_CPU)
+        return td_mem_alloc(nbytes);
+    td_device_memory *memory = device.type >= 0 && device.type < TD_DEVICE_TYPES ? &td_device_memories[device.type] : NULL;
+    char name[32];
+    if (!memory || !memory->alloc)
+        return td_fail(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));
+    return memory->alloc(device, nbytes);
+}
+
+static void device_free(td_device device, void *block, size_t nbytes)
+{
+    if (device.type == TD_CPU)
+        td_mem_free(block, nbytes);
+    else if (block)
+        td_device_memories[device.type].free(device, block, nbytes);
+}
+
+td_storage *td_storage_new(td_device device, size_t nbytes)
+{
+    if (device.type == TD_CPU && nbytes <= INLINE_LIMIT) {
+        td_storage *s = new_head(device, nbytes, nbytes);
+        if (!s)
+            return NULL;
+        s->data = s->inline_data;
+        s->flags = TD_STORAGE_INLINE;
+        return s;
+    }
+    if (nbytes > PTRDIFF_MAX)
+        return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with size of %zu bytes", nbytes);
+    td_storage *s = new_head(device, nbytes, 0);
+    if (!s || device.type == TD_META || !nbytes)
+        return s;
+    s->data = device_alloc(device, nbytes);
+    if (!s->data) {
+        td_mem_free(s, s->block);
+        return NULL;
+    }
+    s->capacity = nbytes;
+    return s;
+}
+
+td_storage *td_storage_from_memory(void *data, size_t nbytes, td_device device, void (*release)(void *), void *context)
+{
+    td_storage *s = new_head(device, nbytes, 0);
+    if (!s)
+        return NULL;
+    s->data = data;
+    s->release = release;
+    s->context = context;
+    s->flags = TD_STORAGE_FOREIGN;
+    return s;
+}
+
+td_storage *td_storage_retain(td_storage *s)
+{
+    if (s)
+        __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+static void destroy(td_storage *s)
+{
+    if (s->flags & TD_STORAGE_FOREIGN) {
+        if (s->release)
+            s->release(s->context);
+    } else {
+        if (s->capacity)
+            device_free(s->device, s->data, s->capacity);
+        for (retired *old = s->context, *next; old; old = next) {
+            next = old->next;
+            device_free(s->device, old->data, old->capacity);
+            td_mem_free(old, sizeof *old);
+        }
+    }
+    td_mem_free(s, s->block);
+}
+
+/* Who sees a count of one holds the only reference: nobody else can add to it, and no locked instruction is needed. */
+void td_storage_release(td_storage *s)
+{
+    if (s && (__atomic_load_n(&s->refcount, __ATOMIC_ACQUIRE) == 1 ||
+              __atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0))
+        destroy(s);
+}
+
+void     *td_storage_data(const td_storage *s) { return s->data; }
+size_t    td_storage_nbytes(const td_storage *s) { return s->nbytes; }
+td_device td_storage_device(const td_storage *s) { return s->device; }
+int64_t   td_storage_use_count(const td_storage *s) { return __atomic_load_n(&s->refcount, __ATOMIC_RELAXED); }
+
+static int copy_bytes(td_device device, void *to, const void *from, size_t nbytes)
+{
+    if (device.type == TD_CPU) {
+        memcpy(to, from, nbytes);
+        return 0;
+    }
+    return td_device_memories[device.type].copy(device, to, from, nbytes);
+}
+
+int td_storage_resize(td_storage *s, size_t nbytes)
+{
+    if (s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED))
+        return td_error(TD_E_RUNTIME, "Trying to resize storage that is not resizable");
+    if (nbytes > PTRDIFF_MAX)
+        return td_error(TD_E_RUNTIME, "Trying to resize storage to %zu bytes, more than memory can hold", nbytes);
+    size_t room = s->flags & TD_STORAGE_INLINE ? s->block - sizeof(td_storage) : s->capacity;
+    bool shared = td_storage_use_count(s) > 1, wasteful = !shared && nbytes < room / 2 && room > INLINE_LIMIT;
+    if (s->device.type == TD_META || (nbytes <= room && !wasteful)) {
+        s->nbytes = nbytes;
+        return 0;
+    }
+    retired *old = NULL;
+    if (shared && s->capacity && !(old = td_mem_alloc(sizeof *old)))
+        return -1;
+    size_t kept = nbytes < s->nbytes ? nbytes : s->nbytes;
+    void *data = nbytes ? device_alloc(s->device, nbytes) : NULL;
+    if ((nbytes && !data) || (kept && copy_bytes(s->device, data, s->data, kept) != 0)) {
+        if (data)
+            device_free(s->device, data, nbytes);
+        td_mem_free(old, sizeof *old);
+        return -1;
+    }
+    if (old) {
+        *old = (retired){.next = s->context, .data = s->data, .capacity = s->capacity};
+        s->context = old;
+    } else if (s->capacity) {
+        device_free(s->device, s->data, s->capacity);
+    }
+    s->data = data;
+    s->nbytes = nbytes;
+    s->capacity = nbytes;
+    s->flags &= (uint8_t)~TD_STORAGE_INLINE;
+    return 0;
+}

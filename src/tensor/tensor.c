@@ -1,0 +1,397 @@
+/* The tensor's head: making, counting, asking.
+ *
+ * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: one block for
+ * the head, one for storage and contents, contiguous strides and overflow checks in one pass. */
+#include "tensor/tensor.h"
+#include "dispatch/masks.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+td_tensor_hooks td_tensor_hook;
+
+static td_tensor none = {.refcount = 1, .dtype = TD_DTYPE_NONE, .device = {-1, -1},
+                         .sizes = none.inline_shape, .strides = none.inline_shape + TD_INLINE_DIMS};
+td_tensor *const TD_NONE = &none;
+
+/* ---- references */
+
+td_tensor *td_tensor_retain(td_tensor *x)
+{
+    if (x && x != &none)
+        __atomic_fetch_add(&x->refcount, 1, __ATOMIC_RELAXED);
+    return x;
+}
+
+static void release_version(uint32_t *version)
+{
+    if (__atomic_sub_fetch(&version[1], 1, __ATOMIC_ACQ_REL) == 0)
+        td_mem_free(version, 2 * sizeof *version);
+}
+
+static void __attribute__((noinline)) drop_rest(td_tensor *x)
+{
+    if (x->autograd && td_tensor_hook.drop_autograd)
+        td_tensor_hook.drop_autograd(x);
+    if (x->flags & TD_FLAG_OWNS_WRAPPER && td_tensor_hook.drop_wrapper)
+        td_tensor_hook.drop_wrapper(x->wrapper);
+    if (x->replay && __atomic_sub_fetch(&x->replay->refcount, 1, __ATOMIC_ACQ_REL) == 0)
+        x->replay->drop(x->replay);
+    if (x->own_version)
+        release_version(x->own_version);
+    if (x->extra)
+        (*(td_extra_table **)x->extra)->destroy(x->extra);
+    if (x->sizes != x->inline_shape)
+        td_mem_free(x->sizes, 2 * (size_t)x->ndim * sizeof *x->sizes);
+}
+
+/* A base is never a view, so this goes at most one tensor deep. */
+void td_tensor_release(td_tensor *x)
+{
+    while (x && x != &none) {
+        if (__atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE) != 1 &&
+            __atomic_sub_fetch(&x->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+            return;
+        bool plain = !x->autograd && !x->own_version && !x->replay && !x->extra &&
+                     !(x->flags & TD_FLAG_OWNS_WRAPPER) && x->sizes == x->inline_shape;
+        if (TD_UNLIKELY(!plain))
+            drop_rest(x);
+        td_storage_release(x->storage);
+        td_tensor *base = x->base;
+        td_mem_free(x, sizeof *x);
+        x = base;
+    }
+}
+
+/* ---- what a tensor is */
+
+int            td_tensor_ndim(const td_tensor *x) { return x->ndim; }
+const int64_t *td_tensor_sizes(const td_tensor *x) { return x->sizes; }
+const int64_t *td_tensor_strides(const td_tensor *x) { return x->strides; }
+int64_t        td_tensor_numel(const td_tensor *x) { return x->numel; }
+td_dtype       td_tensor_dtype(const td_tensor *x) { return x->dtype; }
+td_device      td_tensor_device(const td_tensor *x) { return x->device; }
+td_storage    *td_tensor_storage(const td_tensor *x) { return x->storage; }
+td_tensor     *td_tensor_base(const td_tensor *x) { return x->base; }
+bool           td_tensor_is_contiguous(const td_tensor *x) { return x->flags & TD_FLAG_CONTIGUOUS; }
+
+/* On meta `data` counts from address 0, so that views keep their offset; nobody outside sees it. */
+void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META ? NULL : x->data; }
+
+int64_t td_tensor_offset(const td_tensor *x)
+{
+    return x->storage ? ((intptr_t)x->data - (intptr_t)x->storage->data) / td_itemsize(x) : 0;
+}
+
+uint32_t td_tensor_version(const td_tensor *x)
+{
+    return x->storage ? __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED) : 0;
+}
+
+/* ---- geometry */
+
+int td_check_sizes(int64_t ndim, const int64_t *sizes)
+{
+    if (ndim < 0 || ndim > TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "a tensor has at most %d dimensions, got %" PRId64, TD_MAX_DIMS, ndim);
+    for (int d = 0; d < ndim; d++) {
+        if (sizes[d] < 0) {
+            td_shape_text text;
+            return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", sizes[d],
+                            td_shape_str((int)ndim, sizes, text));
+        }
+    }
+    return 0;
+}
+
+int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides)
+{
+    int64_t step = 1;
+    bool empty = false, overflow = false, stride_overflow = false;
+    for (int d = ndim - 1; d >= 0; d--) {
+        stride_overflow = overflow;
+        strides[d] = step;
+        empty |= sizes[d] == 0;
+        overflow |= __builtin_mul_overflow(step, sizes[d] > 0 ? sizes[d] : 1, &step);
+    }
+    overflow |= step > PTRDIFF_MAX / 16;    /* of the widest dtype */
+    if (TD_UNLIKELY(overflow) && (stride_overflow || !empty))
+        return -1;
+    return empty ? 0 : step;
+}
+
+void td_tensor_update_flags(td_tensor *x)
+{
+    int64_t numel = 1, step = 1;
+    bool contiguous = true, dense = true;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        if (x->sizes[d] != 1) {
+            contiguous &= x->strides[d] == step;
+            step *= x->sizes[d];
+        }
+    }
+    numel = step;
+    if (numel == 0)
+        contiguous = true;
+    if (!contiguous) {
+        /* Dense: sorted by stride, each dimension steps over exactly what is inside it. */
+        int order[TD_MAX_DIMS], n = 0;
+        for (int d = x->ndim - 1; d >= 0; d--) {
+            if (x->sizes[d] == 1)
+                continue;
+            int k = n++;
+            for (; k > 0 && x->strides[order[k - 1]] > x->strides[d]; k--)
+                order[k] = order[k - 1];
+            order[k] = d;
+        }
+        step = 1;
+        for (int k = 0; k < n && dense; k++) {
+            dense = x->strides[order[k]] == step;
+            step *= x->sizes[order[k]];
+        }
+    }
+    x->numel = numel;
+    x->flags = (uint16_t)((x->flags & ~(TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING)) |
+                          (contiguous ? TD_FLAG_CONTIGUOUS : 0) | (dense ? TD_FLAG_NON_OVERLAPPING : 0));
+}
+
+/* ---- making */
+
+static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
+{
+    td_tensor *x = td_mem_alloc(sizeof *x);
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    memset(x, 0, offsetof(td_tensor, inline_shape));
+    x->refcount = 1;
+    x->keys = TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type);
+    x->dtype = (int8_t)dtype;
+    x->ndim = (uint8_t)ndim;
+    x->device = device;
+    x->flags = td_masks_now.inference ? TD_FLAG_INFERENCE : 0;
+    if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
+        x->sizes = x->inline_shape;
+        x->strides = x->inline_shape + TD_INLINE_DIMS;
+    } else {
+        x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
+        if (!x->sizes) {
+            td_mem_free(x, sizeof *x);
+            return NULL;
+        }
+        x->strides = x->sizes + ndim;
+    }
+    return x;
+}
+
+static int check_kind(td_dtype dtype, td_device device)
+{
+    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES))
+        return td_error(TD_E_TYPE, "not a dtype: %d", (int)dtype);
+    if (TD_UNLIKELY((unsigned)device.type >= TD_DEVICE_TYPES))
+        return td_error(TD_E_RUNTIME, "not a device: %d", (int)device.type);
+    return 0;
+}
+
+static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    td_shape_text text, more;
+    td_shape_str(ndim, sizes, text);
+    if (!strides)
+        return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s", text);
+    return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s and strides=%s", text,
+                   td_shape_str(ndim, strides, more));
+}
+
+td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
+{
+    if (TD_UNLIKELY(check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0))
+        return NULL;
+    td_tensor *x = new_head((int)ndim, dtype, device);
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    for (int d = 0; d < ndim; d++)
+        x->sizes[d] = sizes[d];
+    x->numel = td_contiguous_strides((int)ndim, x->sizes, x->strides);
+    if (TD_UNLIKELY(x->numel < 0)) {
+        overflowed((int)ndim, sizes, NULL);
+        td_tensor_release(x);
+        return NULL;
+    }
+    x->flags |= TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
+    x->storage = td_storage_new(device, (size_t)(x->numel * td_itemsizes[dtype]));
+    if (TD_UNLIKELY(!x->storage)) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    x->data = x->storage->data;
+    return x;
+}
+
+/* A head over `storage`, whose reference it takes over (also after a failure). */
+static td_tensor *over(td_storage *storage, char *data, int ndim, const int64_t *sizes, const int64_t *strides,
+                       td_dtype dtype)
+{
+    td_tensor *x = storage ? new_head(ndim, dtype, storage->device) : NULL;
+    if (!x) {
+        td_storage_release(storage);
+        return NULL;
+    }
+    x->storage = storage;
+    x->data = data;
+    memcpy(x->sizes, sizes, (size_t)ndim * sizeof *sizes);
+    if (strides)
+        memcpy(x->strides, strides, (size_t)ndim * sizeof *strides);
+    else
+        td_contiguous_strides(ndim, x->sizes, x->strides);
+    td_tensor_update_flags(x);
+    return x;
+}
+
+/* The bytes below (`*below`, counted positive) and in all of a geometry. */
+static int extent(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, int64_t *below, int64_t *all)
+{
+    int64_t low, high, contiguous[TD_MAX_DIMS], numel = 1, itemsize = td_itemsizes[dtype];
+    if (!strides && (numel = td_contiguous_strides(ndim, sizes, contiguous)) < 0)
+        return overflowed(ndim, sizes, NULL), -1;
+    for (int d = 0; d < ndim; d++)
+        numel = sizes[d] ? numel : 0;
+    if (!td_bounds(ndim, sizes, strides ? strides : contiguous, &low, &high) ||
+        __builtin_mul_overflow(high - low + 1, itemsize, all) || *all > PTRDIFF_MAX)
+        return overflowed(ndim, sizes, strides), -1;
+    *below = -low * itemsize;
+    if (numel == 0)
+        *all = 0;
+    return 0;
+}
+
+td_tensor *td_tensor_new_strided(int64_t ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype,
+                                 td_device device)
+{
+    int64_t below, all;
+    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
+        extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
+        return NULL;
+    td_storage *storage = td_storage_new(device, (size_t)all);
+    return storage ? over(storage, (char *)((intptr_t)storage->data + below), (int)ndim, sizes, strides, dtype) : NULL;
+}
+
+td_tensor *td_tensor_from_memory(void *data, int64_t ndim, const int64_t *sizes, const int64_t *strides,
+                                 td_dtype dtype, td_device device, void (*release)(void *context), void *context)
+{
+    int64_t below, all;
+    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
+        extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
+        return NULL;
+    td_storage *storage = td_storage_from_memory(data ? (char *)data - below : NULL, (size_t)all, device, release, context);
+    td_tensor *x = over(td_storage_retain(storage), data, (int)ndim, sizes, strides, dtype);
+    if (!x && storage)
+        storage->release = NULL;    /* the memory stays the caller's when this fails */
+    td_storage_release(storage);
+    return x;
+}
+
+td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, const int64_t *sizes,
+                          const int64_t *strides, td_dtype dtype)
+{
+    int64_t contiguous[TD_MAX_DIMS];
+    if (!storage || check_kind(dtype, storage->device) != 0 || td_check_sizes(ndim, sizes) != 0)
+        return NULL;
+    if (!strides) {
+        if (td_contiguous_strides((int)ndim, sizes, contiguous) < 0)
+            return overflowed((int)ndim, sizes, NULL);
+        strides = contiguous;
+    }
+    if (td_check_in_storage(storage, offset, (int)ndim, sizes, strides, dtype) != 0)
+        return NULL;
+    char *data = (char *)((intptr_t)storage->data + offset * td_itemsizes[dtype]);
+    td_tensor *x = over(td_storage_retain(storage), data, (int)ndim, sizes, strides, dtype);
+    if (!x)
+        return NULL;
+    x->own_version = td_mem_alloc(2 * sizeof *x->own_version);
+    if (!x->own_version) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    x->own_version[0] = 0;
+    x->own_version[1] = 1;
+    return x;
+}
+
+/* ---- single numbers */
+
+static td_dtype dtype_of(td_scalar value)
+{
+    switch (value.kind) {
+    case TD_SCALAR_BOOL: return TD_BOOL;
+    case TD_SCALAR_INT: return TD_I64;
+    case TD_SCALAR_UINT: return TD_U64;
+    case TD_SCALAR_FLOAT: return td_default_dtype();
+    default: return td_dtype_to_complex(td_default_dtype());
+    }
+}
+
+td_tensor *td_tensor_from_scalar(td_scalar value)
+{
+    td_tensor *x = td_tensor_new(0, NULL, dtype_of(value), (td_device){TD_CPU, -1});
+    if (!x)
+        return NULL;
+    switch (x->dtype) {
+    case TD_BOOL: *(bool *)x->data = value.i != 0; break;
+    case TD_I64: *(int64_t *)x->data = value.i; break;
+    case TD_U64: *(uint64_t *)x->data = value.u; break;
+    case TD_F16: *(td_f16 *)x->data = td_f32_to_f16((float)value.d); break;
+    case TD_BF16: *(td_bf16 *)x->data = td_f32_to_bf16((float)value.d); break;
+    case TD_F32: *(float *)x->data = (float)value.d; break;
+    case TD_F64: *(double *)x->data = value.d; break;
+    case TD_C64: ((float *)x->data)[0] = (float)value.d, ((float *)x->data)[1] = (float)value.imag; break;
+    case TD_C128: ((double *)x->data)[0] = value.d, ((double *)x->data)[1] = value.imag; break;
+    default: break;
+    }
+    return x;
+}
+
+td_tensor *td_wrapped_number(td_scalar value)
+{
+    td_tensor *x = td_tensor_from_scalar(value);
+    if (x)
+        x->flags |= TD_FLAG_WRAPPED_NUMBER;
+    return x;
+}
+
+int td_tensor_item(td_tensor *x, td_scalar *value)
+{
+    if (!x)
+        return -1;
+    if (x->numel != 1)
+        return td_error(TD_E_RUNTIME, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", x->numel);
+    if (x->device.type == TD_META)
+        return td_error(TD_E_RUNTIME, "Tensor.item() cannot be called on meta tensors");
+    if (x->device.type != TD_CPU || !x->storage)
+        return td_error(TD_E_RUNTIME, "item: the tensor must be on the CPU and strided; copy it with .to() first");
+    const void *p = x->data;
+    double sign = x->flags & TD_FLAG_NEG ? -1 : 1;
+    switch (x->dtype) {
+    case TD_BOOL: *value = td_bool(*(const uint8_t *)p != 0); return 0;
+    case TD_U8: *value = td_int(*(const uint8_t *)p); return 0;
+    case TD_I8: *value = td_int(*(const int8_t *)p); return 0;
+    case TD_I16: *value = td_int(*(const int16_t *)p); return 0;
+    case TD_I32: *value = td_int(*(const int32_t *)p); return 0;
+    case TD_I64: *value = td_int(*(const int64_t *)p); return 0;
+    case TD_U16: *value = td_int(*(const uint16_t *)p); return 0;
+    case TD_U32: *value = td_int(*(const uint32_t *)p); return 0;
+    case TD_U64:
+        *value = td_int(*(const int64_t *)p);
+        value->kind = value->i < 0 ? TD_SCALAR_UINT : TD_SCALAR_INT;
+        return 0;
+    case TD_F16: *value = td_float(sign * td_f16_to_f32(*(const td_f16 *)p)); return 0;
+    case TD_BF16: *value = td_float(sign * td_bf16_to_f32(*(const td_bf16 *)p)); return 0;
+    case TD_F32: *value = td_float(sign * *(const float *)p); return 0;
+    case TD_F64: *value = td_float(sign * *(const double *)p); return 0;
+    default: break;
+    }
+    double imag_sign = x->flags & TD_FLAG_CONJ ? -sign : sign;
+    if (x->dtype == TD_C64)
+        *value = td_complex(sign * ((const float *)p)[0], imag_sign * ((const float *)p)[1]);
+    else
+        *value = td_complex(sign * ((const double *)p)[0], imag_sign * ((const double *)p)[1]);
+    return 0;
+}

@@ -1,0 +1,230 @@
+/* Views, and the arithmetic of sizes and strides.
+ *
+ * See Note [Views] in tensor.h for what a view remembers. */
+#include "tensor/tensor.h"
+#include "dispatch/masks.h"
+#include <inttypes.h>
+#include <stdio.h>
+
+/* ---- geometry */
+
+bool td_bounds(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *low, int64_t *high)
+{
+    int64_t reach;
+    *low = *high = 0;
+    for (int d = 0; d < ndim; d++) {
+        if (sizes[d] == 0) {
+            *low = *high = 0;
+            return true;
+        }
+    }
+    for (int d = 0; d < ndim; d++) {
+        int64_t *end = strides[d] < 0 ? low : high;
+        if (__builtin_mul_overflow(sizes[d] - 1, strides[d], &reach) || __builtin_add_overflow(*end, reach, end))
+            return false;
+    }
+    int64_t span;
+    return !__builtin_sub_overflow(*high, *low, &span) && span < INT64_MAX;
+}
+
+/* Both shapes are walked from the inside out.  A chunk is a maximal run of self's dimensions that lie in memory like
+ * one dimension; the new dimensions must split each chunk exactly. */
+bool td_view_strides(const td_tensor *self, int ndim, const int64_t *sizes, int64_t *strides)
+{
+    const int64_t *old_sizes = self->sizes, *old_strides = self->strides;
+    if (self->numel == 0) {
+        bool same = ndim == self->ndim && memcmp(sizes, old_sizes, (size_t)ndim * sizeof *sizes) == 0;
+        if (same)
+            memcpy(strides, old_strides, (size_t)ndim * sizeof *strides);
+        else
+            td_contiguous_strides(ndim, sizes, strides);
+        return true;
+    }
+    int to = ndim - 1, from = self->ndim - 1;
+    if (from < 0)
+        for (; to >= 0; to--)
+            strides[to] = 1;
+    while (from >= 0) {
+        int64_t step = old_strides[from], count = old_sizes[from--];
+        while (from >= 0 && (old_sizes[from] == 1 || old_strides[from] == count * step))
+            count *= old_sizes[from--];
+        int64_t split = 1;
+        for (; to >= 0 && (split < count || sizes[to] == 1); to--) {
+            strides[to] = split * step;
+            split *= sizes[to];
+        }
+        if (split != count)
+            return false;
+    }
+    return to < 0;
+}
+
+int td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int64_t *sizes, const int64_t *strides,
+                        td_dtype dtype)
+{
+    int64_t low, high, end = 0, itemsize = td_itemsizes[dtype], numel = 1;
+    for (int d = 0; d < ndim; d++)
+        numel = sizes[d] ? numel : 0;
+    if (offset < 0)
+        return td_error(TD_E_RUNTIME, "Tensor: invalid storage offset %" PRId64, offset);
+    if (numel == 0)
+        return 0;
+    bool fits = td_bounds(ndim, sizes, strides, &low, &high) && !__builtin_add_overflow(high, offset, &end) &&
+                !__builtin_add_overflow(end, 1, &end) && !__builtin_mul_overflow(end, itemsize, &end);
+    if (fits && offset + low >= 0 && end <= (int64_t)s->nbytes)
+        return 0;
+    td_shape_text text, more;
+    td_shape_str(ndim, sizes, text);
+    td_shape_str(ndim, strides, more);
+    if (fits && offset + low < 0)
+        return td_error(TD_E_RUNTIME, "setStorage: sizes %s, strides %s, storage offset %" PRId64
+                        " reach %" PRId64 " elements below the storage", text, more, offset, -(offset + low));
+    if (!fits)
+        return td_error(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s and strides=%s", text, more);
+    return td_error(TD_E_RUNTIME, "setStorage: sizes %s, strides %s, storage offset %" PRId64 ", and itemsize %" PRId64
+                    " requiring a storage size of %" PRId64 " are out of bounds for storage of size %zu",
+                    text, more, offset, itemsize, end, s->nbytes);
+}
+
+const char *td_shape_str(int ndim, const int64_t *sizes, td_shape_text buffer)
+{
+    enum { ROOM = sizeof(td_shape_text) - 8 };      /* for ", ...]" */
+    int at = 0;
+    buffer[at++] = '[';
+    for (int d = 0; d < ndim; d++) {
+        char number[24];
+        int length = snprintf(number, sizeof number, "%s%" PRId64, d ? ", " : "", sizes[d]);
+        if (at + length > ROOM) {
+            at += snprintf(buffer + at, 8, ", ...");
+            break;
+        }
+        memcpy(buffer + at, number, (size_t)length);
+        at += length;
+    }
+    buffer[at++] = ']';
+    buffer[at] = 0;
+    return buffer;
+}
+
+int td_wrap_dim(int64_t dim, int ndim)
+{
+    int range = ndim > 0 ? ndim : 1;     /* a 0-dim tensor takes 0 and -1, too */
+    if (TD_UNLIKELY(dim < -range || dim >= range))
+        return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got %" PRId64 ")",
+                        -range, range - 1, dim);
+    return (int)(dim < 0 ? dim + range : dim);
+}
+
+int td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    if (td_check_sizes(ndim, sizes) != 0)
+        return -1;
+    int64_t *shape = x->inline_shape, *old = x->sizes, kept[2 * TD_MAX_DIMS];
+    size_t bytes = (size_t)ndim * sizeof *sizes, old_bytes = 2 * (size_t)x->ndim * sizeof *sizes;
+    if (ndim > TD_INLINE_DIMS && !(shape = td_mem_alloc(2 * bytes)))
+        return -1;
+    /* sizes and strides may be x's own */
+    memcpy(kept, sizes, bytes);
+    memcpy(kept + ndim, strides, bytes);
+    x->sizes = shape;
+    x->strides = shape + (ndim > TD_INLINE_DIMS ? ndim : TD_INLINE_DIMS);
+    memcpy(x->sizes, kept, bytes);
+    memcpy(x->strides, kept + ndim, bytes);
+    if (old != x->inline_shape)
+        td_mem_free(old, old_bytes);
+    x->ndim = (uint8_t)ndim;
+    td_tensor_update_flags(x);
+    return 0;
+}
+
+/* ---- views */
+
+/* A head that shares self's storage and version counter, nothing else. */
+static td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+                        char *data)
+{
+    td_tensor *x = td_mem_alloc(sizeof *x);
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    memset(x, 0, offsetof(td_tensor, inline_shape));
+    x->refcount = 1;
+    x->keys = self->keys & ~TD_KEYSET(TD_KEY_PYTHON) & ~TD_KEYSET(TD_KEY_AUTOGRAD) & ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    x->dtype = (int8_t)dtype;
+    x->ndim = (uint8_t)ndim;
+    x->device = self->device;
+    x->flags = self->flags & (TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG);
+    if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
+        x->sizes = x->inline_shape;
+        x->strides = x->inline_shape + TD_INLINE_DIMS;
+    } else {
+        x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
+        if (!x->sizes) {
+            td_mem_free(x, sizeof *x);
+            return NULL;
+        }
+        x->strides = x->sizes + ndim;
+    }
+    for (int d = 0; d < ndim; d++) {
+        x->sizes[d] = sizes[d];
+        x->strides[d] = strides[d];
+    }
+    x->data = data;
+    x->storage = td_storage_retain(self->storage);
+    if (TD_UNLIKELY(self->own_version != NULL)) {
+        __atomic_fetch_add(&self->own_version[1], 1, __ATOMIC_RELAXED);
+        x->own_version = self->own_version;
+    }
+    td_tensor_update_flags(x);
+    return x;
+}
+
+td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+                            int64_t byte_offset)
+{
+    if (!self || td_check_sizes(ndim, sizes) != 0)
+        return NULL;
+    if (TD_UNLIKELY(!self->storage))
+        return td_fail(TD_E_RUNTIME, "views need a strided tensor: this one's layout has no storage");
+    td_tensor *x = alias(self, dtype, ndim, sizes, strides, (char *)((intptr_t)self->data + byte_offset));
+    if (TD_UNLIKELY(!x) || self->flags & TD_FLAG_INFERENCE)
+        return x;
+    x->flags |= self->flags & TD_FLAGS_OF_VIEWS;
+    if (td_masks_now.inference || td_masks_now.grad_disabled)
+        x->flags |= TD_FLAG_NO_GRAD_VIEW;
+    x->keys = (self->keys & ~TD_KEYSET(TD_KEY_PYTHON)) | TD_KEYSET(TD_KEY_AUTOGRAD);
+    x->base = td_retain_fast(self->base ? self->base : self);
+    if (self->replay) {
+        __atomic_fetch_add(&self->replay->refcount, 1, __ATOMIC_RELAXED);
+        x->replay = self->replay;
+    }
+    return x;
+}
+
+td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    return self ? td_view_as_dtype(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
+}
+
+td_tensor *td_alias_detached(td_tensor *self, bool own_version)
+{
+    if (!self)
+        return NULL;
+    if (!self->storage)
+        return td_fail(TD_E_RUNTIME, "detach: a tensor without a storage can't be aliased here");
+    uint32_t *version = NULL;
+    if (own_version && !(version = td_mem_alloc(2 * sizeof *version)))
+        return NULL;
+    td_tensor *x = alias(self, self->dtype, self->ndim, self->sizes, self->strides, self->data);
+    if (!x) {
+        td_mem_free(version, 2 * sizeof *version);
+        return NULL;
+    }
+    if (own_version) {
+        if (x->own_version)
+            __atomic_fetch_sub(&x->own_version[1], 1, __ATOMIC_RELAXED);    /* self still holds it */
+        version[0] = 0;
+        version[1] = 1;
+        x->own_version = version;
+    }
+    return x;
+}
