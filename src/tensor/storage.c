@@ -7,12 +7,10 @@
  * Tensors hold the address of their first element, so memory must not move away under them.  When a storage that
  * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of. */
-#include "tensor/tensor.h"
+#include "tensor/head.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
 _Static_assert(sizeof(td_itemsizes) == TD_DTYPES, "a dtype without a size");
-
-enum { INLINE_LIMIT = 960 };
 
 typedef struct retired {
     struct retired *next;
@@ -22,13 +20,11 @@ typedef struct retired {
 
 td_device_memory td_device_memories[TD_DEVICE_TYPES];
 
-static td_storage *new_head(td_device device, size_t nbytes, size_t inline_bytes)
+static td_storage *new_head(td_device device, size_t nbytes)
 {
-    size_t block = sizeof(td_storage) + inline_bytes;
-    td_storage *s = td_mem_alloc(block);
-    if (!s)
-        return NULL;
-    *s = (td_storage){.refcount = 1, .nbytes = nbytes, .block = (uint32_t)block, .device = device};
+    td_storage *s = td_mem_alloc(sizeof *s);
+    if (s)
+        td_storage_init(s, device, nbytes, sizeof *s);
     return s;
 }
 
@@ -53,17 +49,11 @@ static void device_free(td_device device, void *block, size_t nbytes)
 
 td_storage *td_storage_new(td_device device, size_t nbytes)
 {
-    if (device.type == TD_CPU && nbytes <= INLINE_LIMIT) {
-        td_storage *s = new_head(device, nbytes, nbytes);
-        if (!s)
-            return NULL;
-        s->data = s->inline_data;
-        s->flags = TD_STORAGE_INLINE;
-        return s;
-    }
+    if (device.type == TD_CPU && nbytes <= TD_STORAGE_INLINE_LIMIT)
+        return td_storage_small(nbytes);
     if (nbytes > PTRDIFF_MAX)
         return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with size of %zu bytes", nbytes);
-    td_storage *s = new_head(device, nbytes, 0);
+    td_storage *s = new_head(device, nbytes);
     if (!s || device.type == TD_META || !nbytes)
         return s;
     s->data = device_alloc(device, nbytes);
@@ -77,7 +67,7 @@ td_storage *td_storage_new(td_device device, size_t nbytes)
 
 td_storage *td_storage_from_memory(void *data, size_t nbytes, td_device device, void (*release)(void *), void *context)
 {
-    td_storage *s = new_head(device, nbytes, 0);
+    td_storage *s = new_head(device, nbytes);
     if (!s)
         return NULL;
     s->data = data;
@@ -94,7 +84,7 @@ td_storage *td_storage_retain(td_storage *s)
     return s;
 }
 
-static void destroy(td_storage *s)
+void td_storage_destroy(td_storage *s)
 {
     if (s->flags & TD_STORAGE_FOREIGN) {
         if (s->release)
@@ -111,12 +101,10 @@ static void destroy(td_storage *s)
     td_mem_free(s, s->block);
 }
 
-/* Who sees a count of one holds the only reference: nobody else can add to it, and no locked instruction is needed. */
 void td_storage_release(td_storage *s)
 {
-    if (s && (__atomic_load_n(&s->refcount, __ATOMIC_ACQUIRE) == 1 ||
-              __atomic_sub_fetch(&s->refcount, 1, __ATOMIC_ACQ_REL) == 0))
-        destroy(s);
+    if (s && td_drop_count(&s->refcount))
+        td_storage_destroy(s);
 }
 
 void     *td_storage_data(const td_storage *s) { return s->data; }
@@ -140,7 +128,7 @@ int td_storage_resize(td_storage *s, size_t nbytes)
     if (nbytes > PTRDIFF_MAX)
         return td_error(TD_E_RUNTIME, "Trying to resize storage to %zu bytes, more than memory can hold", nbytes);
     size_t room = s->flags & TD_STORAGE_INLINE ? s->block - sizeof(td_storage) : s->capacity;
-    bool shared = td_storage_use_count(s) > 1, wasteful = !shared && nbytes < room / 2 && room > INLINE_LIMIT;
+    bool shared = td_storage_use_count(s) > 1, wasteful = !shared && nbytes < room / 2 && room > TD_STORAGE_INLINE_LIMIT;
     if (s->device.type == TD_META || (nbytes <= room && !wasteful)) {
         s->nbytes = nbytes;
         return 0;

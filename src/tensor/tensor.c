@@ -2,7 +2,7 @@
  *
  * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: one block for
  * the head, one for storage and contents, contiguous strides and overflow checks in one pass. */
-#include "tensor/tensor.h"
+#include "tensor/head.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -48,14 +48,19 @@ static void __attribute__((noinline)) drop_rest(td_tensor *x)
 void td_tensor_release(td_tensor *x)
 {
     while (x && x != &none) {
-        if (__atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE) != 1 &&
-            __atomic_sub_fetch(&x->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+        if (!td_drop_count(&x->refcount))
             return;
-        bool plain = !x->autograd && !x->own_version && !x->replay && !x->extra &&
-                     !(x->flags & TD_FLAG_OWNS_WRAPPER) && x->sizes == x->inline_shape;
+        bool plain = !((intptr_t)x->autograd | (intptr_t)x->own_version | (intptr_t)x->replay | (intptr_t)x->extra |
+                       (x->flags & TD_FLAG_OWNS_WRAPPER)) && x->sizes == x->inline_shape;
         if (TD_UNLIKELY(!plain))
             drop_rest(x);
-        td_storage_release(x->storage);
+        td_storage *storage = x->storage;
+        if (TD_LIKELY(storage != NULL) && td_drop_count(&storage->refcount)) {
+            if (storage->flags == TD_STORAGE_INLINE)
+                td_mem_free(storage, storage->block);
+            else
+                td_storage_destroy(storage);
+        }
         td_tensor *base = x->base;
         td_mem_free(x, sizeof *x);
         x = base;
@@ -158,28 +163,8 @@ void td_tensor_update_flags(td_tensor *x)
 
 static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
 {
-    td_tensor *x = td_mem_alloc(sizeof *x);
-    if (TD_UNLIKELY(!x))
-        return NULL;
-    memset(x, 0, offsetof(td_tensor, inline_shape));
-    x->refcount = 1;
-    x->keys = TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type);
-    x->dtype = (int8_t)dtype;
-    x->ndim = (uint8_t)ndim;
-    x->device = device;
-    x->flags = td_masks_now.inference ? TD_FLAG_INFERENCE : 0;
-    if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
-        x->sizes = x->inline_shape;
-        x->strides = x->inline_shape + TD_INLINE_DIMS;
-    } else {
-        x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
-        if (!x->sizes) {
-            td_mem_free(x, sizeof *x);
-            return NULL;
-        }
-        x->strides = x->sizes + ndim;
-    }
-    return x;
+    return td_head_new(ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type),
+                       td_masks_now.inference ? TD_FLAG_INFERENCE : 0);
 }
 
 static int check_kind(td_dtype dtype, td_device device)
@@ -203,21 +188,35 @@ static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
 
 td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (TD_UNLIKELY(check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0))
+    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || (unsigned)device.type >= TD_DEVICE_TYPES ||
+                    (uint64_t)ndim > TD_MAX_DIMS) && (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0))
         return NULL;
     td_tensor *x = new_head((int)ndim, dtype, device);
     if (TD_UNLIKELY(!x))
         return NULL;
-    for (int d = 0; d < ndim; d++)
+    int64_t step = 1;
+    bool odd = false;
+    for (int64_t d = ndim - 1; d >= 0; d--) {
         x->sizes[d] = sizes[d];
-    x->numel = td_contiguous_strides((int)ndim, x->sizes, x->strides);
-    if (TD_UNLIKELY(x->numel < 0)) {
-        overflowed((int)ndim, sizes, NULL);
-        td_tensor_release(x);
-        return NULL;
+        x->strides[d] = step;
+        odd |= sizes[d] <= 0;
+        odd |= __builtin_mul_overflow(step, sizes[d], &step);
     }
+    if (TD_UNLIKELY(odd || step > PTRDIFF_MAX / 16)) {
+        bool negative = td_check_sizes(ndim, sizes) != 0;
+        step = td_contiguous_strides((int)ndim, x->sizes, x->strides);
+        if (negative || step < 0) {
+            if (!negative)
+                overflowed((int)ndim, sizes, NULL);
+            td_tensor_release(x);
+            return NULL;
+        }
+    }
+    x->numel = step;
     x->flags |= TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
-    x->storage = td_storage_new(device, (size_t)(x->numel * td_itemsizes[dtype]));
+    size_t nbytes = (size_t)(x->numel * td_itemsizes[dtype]);
+    x->storage = TD_LIKELY(device.type == TD_CPU && nbytes <= TD_STORAGE_INLINE_LIMIT) ? td_storage_small(nbytes)
+                                                                                       : td_storage_new(device, nbytes);
     if (TD_UNLIKELY(!x->storage)) {
         td_tensor_release(x);
         return NULL;

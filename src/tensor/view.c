@@ -1,7 +1,7 @@
 /* Views, and the arithmetic of sizes and strides.
  *
  * See Note [Views] in tensor.h for what a view remembers. */
-#include "tensor/tensor.h"
+#include "tensor/head.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -143,27 +143,10 @@ int td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const i
 static td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
                         char *data)
 {
-    td_tensor *x = td_mem_alloc(sizeof *x);
+    td_keyset keys = self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
+    td_tensor *x = td_head_new(ndim, dtype, self->device, keys, self->flags & (TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG));
     if (TD_UNLIKELY(!x))
         return NULL;
-    memset(x, 0, offsetof(td_tensor, inline_shape));
-    x->refcount = 1;
-    x->keys = self->keys & ~TD_KEYSET(TD_KEY_PYTHON) & ~TD_KEYSET(TD_KEY_AUTOGRAD) & ~TD_KEYSET(TD_KEY_FORWARD_AD);
-    x->dtype = (int8_t)dtype;
-    x->ndim = (uint8_t)ndim;
-    x->device = self->device;
-    x->flags = self->flags & (TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG);
-    if (TD_LIKELY(ndim <= TD_INLINE_DIMS)) {
-        x->sizes = x->inline_shape;
-        x->strides = x->inline_shape + TD_INLINE_DIMS;
-    } else {
-        x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
-        if (!x->sizes) {
-            td_mem_free(x, sizeof *x);
-            return NULL;
-        }
-        x->strides = x->sizes + ndim;
-    }
     for (int d = 0; d < ndim; d++) {
         x->sizes[d] = sizes[d];
         x->strides[d] = strides[d];

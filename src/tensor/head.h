@@ -1,0 +1,79 @@
+/* The inner path of making tensors, shared by tensor.c and view.c.
+ *
+ * Fields are set one by one: compilers turn the clearing of a whole head into an instruction (rep stos) that takes
+ * longer than everything else here together. */
+#ifndef TD_TENSOR_HEAD_H
+#define TD_TENSOR_HEAD_H
+#include "tensor/tensor.h"
+
+/* A head without storage, data, sizes and strides filled in; keys and flags as given. */
+static inline td_tensor *td_head_new(int ndim, td_dtype dtype, td_device device, td_keyset keys, unsigned flags)
+{
+    td_tensor *x = td_mem_alloc(sizeof *x);
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    x->refcount = 1;
+    x->keys = keys;
+    x->storage = NULL;
+    x->data = NULL;
+    x->dtype = (int8_t)dtype;
+    x->ndim = (uint8_t)ndim;
+    x->flags = (uint16_t)flags;
+    x->device = device;
+    x->attr_version = 0;
+    x->autograd = NULL;
+    x->base = NULL;
+    x->replay = NULL;
+    x->own_version = NULL;
+    x->wrapper = NULL;
+    x->extra = NULL;
+    x->sizes = x->inline_shape;
+    x->strides = x->inline_shape + TD_INLINE_DIMS;
+    if (TD_UNLIKELY(ndim > TD_INLINE_DIMS)) {
+        x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
+        if (!x->sizes) {
+            td_mem_free(x, sizeof *x);
+            return NULL;
+        }
+        x->strides = x->sizes + ndim;
+    }
+    return x;
+}
+
+static inline void td_storage_init(td_storage *s, td_device device, size_t nbytes, size_t block)
+{
+    s->refcount = 1;
+    s->data = NULL;
+    s->nbytes = nbytes;
+    s->capacity = 0;
+    s->release = NULL;
+    s->context = NULL;
+    s->version = 0;
+    s->block = (uint32_t)block;
+    s->device = device;
+    s->flags = 0;
+}
+
+enum { TD_STORAGE_INLINE_LIMIT = 960 };
+
+static inline td_storage *td_storage_small(size_t nbytes)
+{
+    size_t block = sizeof(td_storage) + nbytes;
+    td_storage *s = td_mem_alloc(block);
+    if (TD_UNLIKELY(!s))
+        return NULL;
+    td_storage_init(s, (td_device){TD_CPU, -1}, nbytes, block);
+    s->data = s->inline_data;
+    s->flags = TD_STORAGE_INLINE;
+    return s;
+}
+
+void td_storage_destroy(td_storage *s);
+
+/* Who sees a count of one holds the only reference: nobody else can add to it, and no locked instruction is needed. */
+static inline bool td_drop_count(int64_t *count)
+{
+    return __atomic_load_n(count, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0;
+}
+
+#endif
