@@ -1,0 +1,587 @@
+/* The allocation seam: every block of the library comes from here.
+ *
+ * A training step asks for the same sizes again and again, so the way back and forth must be short.  Blocks of at most SMALL_MAX bytes
+ * belong to a size class, and each thread keeps a list of free ones per class: taking and returning one is a few
+ * instructions without a lock.  A list that runs empty is refilled, and one that grows long is halved, from and to the heap: slabs,
+ * runs of pages cut into blocks of one class, each with its own free list, so that a slab that nobody uses goes back to
+ * the pages (spans.c).  A block may be freed by any thread.  Larger blocks are spans of their own.
+ *
+ * Frees are sized, so blocks need no headers: size gives the class, and the address gives the slab.
+ *
+ * Statistics: every list counts what it took and returned; td_memory_stats sums over threads.  The heap's own count of
+ * live bytes (for the peak and the limit) learns of small blocks whenever a list goes to the heap, and so
+ * lags behind by a list's length at most. */
+#include "base.h"
+#include "spans.h"
+
+#include <tede/memory.h>
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+enum { WATCHED = 1 };
+#else
+enum { WATCHED = 0 };
+#endif
+
+enum {
+    SMALL_MAX = 32 << 10,
+    CLASSES = 3 + 16 + 8 * 5,
+    LIST_BYTES = 128 << 10,
+    LIST_MOST = 256,
+    TICK = 1 << 14,          /* allocations of a class and thread between two looks at idle memory */
+};
+
+struct list {
+    void *blocks;            /* each free block begins with a pointer to the next one */
+    uint32_t count, most;
+    uint64_t taken, returned;
+    int64_t reported;        /* live blocks that the heap knows of */
+};
+
+struct cache {
+    struct list lists[CLASSES];
+    struct cache *next, *prev;
+};
+
+static TD_TLS struct cache *mine;
+
+/* Why the short way is closed: zero in the normal case.  No thread has lists before the allocator is ready or if it is
+ * bypassed. */
+enum { NOT_READY = 1, BYPASS = 2, TO_FAIL = 4 };
+static uint32_t detour = NOT_READY;
+
+static inline bool bypassed(void)
+{
+    return __atomic_load_n(&detour, __ATOMIC_RELAXED) & BYPASS;
+}
+
+/* Under the heap's lock, but for fail_in. */
+static struct {
+    struct td_run *slabs[CLASSES];           /* with free blocks */
+    struct cache *caches;
+    uint64_t live, peak, limit;              /* bytes, small blocks as far as reported */
+    uint64_t live_large, blocks_large;
+    uint64_t allocations, failures;          /* large blocks and those of ended threads; failures of all */
+    int64_t ended_live, ended_bytes;         /* small blocks that ended threads took, less those they returned */
+} heap;
+
+static int64_t fail_in;                      /* how many allocations from now; 0 or less: in the past */
+static bool fail_lastingly;
+
+static pthread_key_t at_thread_end;
+
+/* ---- size classes: 16, 32, 48; then in steps of 64 to 1024; then eight per doubling */
+
+static inline unsigned class_of(size_t size)
+{
+    if (size <= 1024) {
+        unsigned sixteenths = (unsigned)(size + 15) >> 4;
+        return sixteenths < 4 ? sixteenths - (sixteenths > 0) : 2 + (sixteenths + 3) / 4;
+    }
+    unsigned log = 63 - (unsigned)__builtin_clzll(size - 1);
+    return 19 + (log - 10) * 8 + ((unsigned)((size - 1) >> (log - 3)) & 7);
+}
+
+static size_t class_size(unsigned class)
+{
+    if (class < 19)
+        return class < 3 ? 16 * (class + 1) : 64 * (class - 2);
+    unsigned log = 10 + (class - 19) / 8, step = (class - 19) % 8;
+    return ((size_t)8 + step + 1) << (log - 3);
+}
+
+static size_t slab_size(unsigned class)
+{
+    return class < 19 ? 64 << 10 : 256 << 10;
+}
+
+/* ---- the heap: slabs.  Its lock is held. */
+
+static void slab_link(struct td_run **list, struct td_run *slab)
+{
+    slab->prev = NULL;
+    slab->next = *list;
+    if (*list)
+        (*list)->prev = slab;
+    *list = slab;
+}
+
+static void slab_unlink(struct td_run **list, struct td_run *slab)
+{
+    if (slab->next)
+        slab->next->prev = slab->prev;
+    *(slab->prev ? &slab->prev->next : list) = slab->next;
+}
+
+/* Up to `count` blocks, linked; how many in *got. */
+static void *slabs_take(unsigned class, uint32_t count, uint32_t *got)
+{
+    struct td_run **list = &heap.slabs[class];
+    uint32_t capacity = (uint32_t)(slab_size(class) / class_size(class));
+    void *blocks = NULL, **end = &blocks;
+    for (*got = 0; *got < count; ++*got) {
+        struct td_run *slab = *list;
+        if (!slab) {
+            slab = td_slab_new(slab_size(class));
+            if (!slab)
+                break;
+            slab_link(list, slab);
+        }
+        void **block = slab->blocks;
+        if (block)
+            slab->blocks = *block;
+        else
+            block = (void **)((char *)td_slab_start(slab) + class_size(class) * slab->carved++);
+        if (++slab->used == capacity)
+            slab_unlink(list, slab);
+        *end = block;
+        end = block;
+    }
+    *end = NULL;
+    return blocks;
+}
+
+static void slabs_return(unsigned class, void **block)
+{
+    struct td_run *slab = td_slab_of(block), **list = &heap.slabs[class];
+    if (slab->used == slab_size(class) / class_size(class))
+        slab_link(list, slab);
+    *block = slab->blocks;
+    slab->blocks = block;
+    if (--slab->used == 0) {
+        slab_unlink(list, slab);
+        td_slab_free(slab);
+    }
+}
+
+/* ---- the heap's count of live bytes.  Its lock is held. */
+
+static void live_changed(int64_t bytes)
+{
+    heap.live += (uint64_t)bytes;
+    if (heap.live > heap.peak)
+        heap.peak = heap.live;
+    uint64_t keep = heap.peak / 4;
+    if (keep < 64 << 20)
+        keep = 64 << 20;
+    if (heap.limit && keep > heap.limit - (heap.live < heap.limit ? heap.live : heap.limit))
+        keep = heap.limit - (heap.live < heap.limit ? heap.live : heap.limit);
+    td_spans.most_kept = keep;
+}
+
+static void report(struct list *list, unsigned class)
+{
+    int64_t live = (int64_t)(list->taken - list->returned);
+    live_changed((live - list->reported) * (int64_t)class_size(class));
+    list->reported = live;
+}
+
+static bool over_limit(size_t size)
+{
+    return heap.limit && (size > heap.limit || heap.live > heap.limit - size);
+}
+
+/* ---- threads' lists */
+
+/* Return blocks to the heap until `keep` are left. */
+static void shorten(struct list *list, unsigned class, uint32_t keep)
+{
+    while (list->count > keep) {
+        void **block = list->blocks;
+        list->blocks = *block;
+        list->count--;
+        slabs_return(class, block);
+    }
+    report(list, class);
+}
+
+static void end_of_thread(void *cache)
+{
+    struct cache *c = cache;
+    td_heap_lock();
+    for (unsigned class = 0; class < CLASSES; class++) {
+        struct list *list = &c->lists[class];
+        int64_t live = (int64_t)(list->taken - list->returned);
+        shorten(list, class, 0);
+        heap.allocations += list->taken;
+        heap.ended_live += live;
+        heap.ended_bytes += live * (int64_t)class_size(class);
+    }
+    *(c->prev ? &c->prev->next : &heap.caches) = c->next;
+    if (c->next)
+        c->next->prev = c->prev;
+    td_heap_unlock();
+    mine = NULL;
+    free(c);
+}
+
+static uint64_t limit_from_environment(void)
+{
+    const char *text = getenv("TEDE_MEMORY_LIMIT");
+    char *unit;
+    double number = text ? strtod(text, &unit) : 0;
+    if (!text || unit == text || !(number > 0))
+        return 0;
+    int shift = *unit == 'K' || *unit == 'k' ? 10 : *unit == 'M' || *unit == 'm' ? 20 : *unit == 'G' || *unit == 'g' ? 30 : 0;
+    number *= (double)(UINT64_C(1) << shift);
+    return number < 0x1p63 ? (uint64_t)number : 0;
+}
+
+static void start(void)
+{
+    const char *bypass = getenv("TEDE_NO_CACHE");
+    heap.limit = limit_from_environment();
+    live_changed(0);
+    pthread_key_create(&at_thread_end, end_of_thread);
+    if (WATCHED || (bypass && *bypass && *bypass != '0'))
+        __atomic_or_fetch(&detour, BYPASS, __ATOMIC_RELAXED);
+    __atomic_and_fetch(&detour, ~NOT_READY, __ATOMIC_RELEASE);
+}
+
+static void make_ready(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start);
+}
+
+static struct cache *cache_of_thread(void)
+{
+    if (mine)
+        return mine;
+    struct cache *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    if (pthread_setspecific(at_thread_end, c) != 0) {
+        free(c);
+        return NULL;
+    }
+    for (unsigned class = 0; class < CLASSES; class++) {
+        size_t most = LIST_BYTES / class_size(class);
+        c->lists[class].most = most > LIST_MOST ? LIST_MOST : (uint32_t)most;
+    }
+    td_heap_lock();
+    c->next = heap.caches;
+    if (c->next)
+        c->next->prev = c;
+    heap.caches = c;
+    td_heap_unlock();
+    return mine = c;
+}
+
+/* Other threads read the counters while their owner writes them. */
+#define BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
+#define PEEK(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
+
+static inline void *list_take(struct list *list)
+{
+    void **block = list->blocks;
+    list->blocks = *block;
+    list->count--;
+    BUMP(list->taken);
+    return block;
+}
+
+static bool refill(struct list *list, unsigned class)
+{
+    uint32_t got = 0;
+    td_heap_lock();
+    td_spans_release_idle();
+    report(list, class);
+    if (!over_limit(class_size(class))) {
+        list->blocks = slabs_take(class, list->most / 2, &got);
+        list->count = got;
+    }
+    td_heap_unlock();
+    return got > 0;
+}
+
+/* ---- the long way */
+
+static void *no_memory(size_t size)
+{
+    td_heap_lock();
+    heap.failures++;
+    uint64_t live = heap.live, limit = heap.limit;
+    td_heap_unlock();
+    if (limit)
+        return td_fail(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes; "
+                       "%llu are in use and the limit is %llu", size, (unsigned long long)live, (unsigned long long)limit);
+    return td_fail(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes; "
+                   "%llu are in use", size, (unsigned long long)live);
+}
+
+static bool must_fail(void)
+{
+    int64_t n = __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED);
+    if (n == 1 && !fail_lastingly)
+        __atomic_and_fetch(&detour, ~TO_FAIL, __ATOMIC_RELAXED);
+    return n == 1 || (n < 1 && fail_lastingly);
+}
+
+static size_t rounded(size_t size)
+{
+    return size <= SMALL_MAX ? class_size(class_of(size)) : td_span_size(size);
+}
+
+/* A block of its own from the heap; what it holds is zero if *zeroed says so. */
+static void *large_alloc(size_t size, bool *zeroed)
+{
+    size_t whole = rounded(size);
+    void *block = NULL;
+    *zeroed = false;
+    if (whole) {
+        td_heap_lock();
+        if (!over_limit(whole)) {
+            if (!bypassed())
+                block = td_span_alloc(size, zeroed);
+            else if (posix_memalign(&block, size < 64 ? 16 : 64, size ? size : 1) != 0)
+                block = NULL;
+        }
+        if (block) {
+            heap.live_large += whole;
+            heap.blocks_large++;
+            heap.allocations++;
+            live_changed((int64_t)whole);
+        }
+        td_spans_release_idle();
+        td_heap_unlock();
+    }
+    return block ? block : no_memory(size);
+}
+
+static void large_free(void *block, size_t size)
+{
+    size_t whole = rounded(size);
+    td_heap_lock();
+    heap.live_large -= whole;
+    heap.blocks_large--;
+    live_changed(-(int64_t)whole);
+    if (bypassed())
+        free(block);
+    else
+        td_span_free(block, size);
+    td_heap_unlock();
+}
+
+/* Without a list of this thread's own, because there was no memory for it. */
+static void *listless_alloc(unsigned class)
+{
+    uint32_t got;
+    td_heap_lock();
+    void *block = over_limit(class_size(class)) ? NULL : slabs_take(class, 1, &got);
+    if (block) {
+        heap.allocations++;
+        heap.ended_live++;
+        heap.ended_bytes += (int64_t)class_size(class);
+        live_changed((int64_t)class_size(class));
+    }
+    td_heap_unlock();
+    return block;
+}
+
+static void listless_free(void *block, unsigned class)
+{
+    td_heap_lock();
+    heap.ended_live--;
+    heap.ended_bytes -= (int64_t)class_size(class);
+    live_changed(-(int64_t)class_size(class));
+    slabs_return(class, block);
+    td_heap_unlock();
+}
+
+static __attribute__((noinline)) void *long_alloc(size_t size, bool *zeroed)
+{
+    uint32_t why = __atomic_load_n(&detour, __ATOMIC_ACQUIRE);
+    if (why & NOT_READY)
+        make_ready();
+    if (why & TO_FAIL && must_fail())
+        return no_memory(size);
+    if (size > SMALL_MAX || bypassed())
+        return large_alloc(size, zeroed);
+    *zeroed = false;
+    unsigned class = class_of(size);
+    struct cache *c = cache_of_thread();
+    void *block = NULL;
+    if (!c)
+        block = listless_alloc(class);
+    else if (c->lists[class].blocks || refill(&c->lists[class], class))
+        block = list_take(&c->lists[class]);
+    return block ? block : no_memory(size);
+}
+
+static __attribute__((noinline)) void long_free(void *block, size_t size)
+{
+    if (size > SMALL_MAX || bypassed()) {
+        large_free(block, size);
+        return;
+    }
+    unsigned class = class_of(size);
+    struct cache *c = cache_of_thread();
+    if (!c) {
+        listless_free(block, class);
+        return;
+    }
+    struct list *list = &c->lists[class];
+    *(void **)block = list->blocks;
+    list->blocks = block;
+    list->count++;
+    BUMP(list->returned);
+    if (list->count > list->most) {
+        td_heap_lock();
+        shorten(list, class, list->most / 2);
+        td_heap_unlock();
+    }
+}
+
+static __attribute__((noinline)) void look_after_idle_memory(void)
+{
+    td_heap_lock();
+    td_spans_release_idle();
+    td_heap_unlock();
+}
+
+/* ---- the seam */
+
+void *td_mem_alloc(size_t size)
+{
+    struct cache *c = mine;
+    bool zeroed;
+    if (TD_UNLIKELY(size > SMALL_MAX || !c || __atomic_load_n(&detour, __ATOMIC_RELAXED)))
+        return long_alloc(size, &zeroed);
+    struct list *list = &c->lists[class_of(size)];
+    if (TD_UNLIKELY(!list->blocks))
+        return long_alloc(size, &zeroed);
+    if (TD_UNLIKELY(list->taken % TICK == TICK - 1))
+        look_after_idle_memory();
+    return list_take(list);
+}
+
+void td_mem_free(void *block, size_t size)
+{
+    struct cache *c = mine;
+    if (!block)
+        return;
+    if (TD_UNLIKELY(size > SMALL_MAX || !c)) {
+        long_free(block, size);
+        return;
+    }
+    unsigned class = class_of(size);
+    struct list *list = &c->lists[class];
+    if (TD_UNLIKELY(list->count >= list->most)) {
+        long_free(block, size);
+        return;
+    }
+    *(void **)block = list->blocks;
+    list->blocks = block;
+    list->count++;
+    BUMP(list->returned);
+}
+
+void *td_mem_alloc_zero(size_t size)
+{
+    bool zeroed = false;
+    void *block = size > SMALL_MAX ? long_alloc(size, &zeroed) : td_mem_alloc(size);
+    if (block && !zeroed)
+        memset(block, 0, size);
+    return block;
+}
+
+/* A failure leaves the old block as it was. */
+void *td_mem_realloc(void *block, size_t old_size, size_t new_size)
+{
+    if (!block)
+        return td_mem_alloc(new_size);
+    if (rounded(old_size) == rounded(new_size) && !bypassed())
+        return block;
+    void *moved = td_mem_alloc(new_size);
+    if (!moved)
+        return NULL;
+    memcpy(moved, block, old_size < new_size ? old_size : new_size);
+    td_mem_free(block, old_size);
+    return moved;
+}
+
+/* ---- what tede/memory.h offers */
+
+/* The heap's lock is held. */
+static uint64_t sum_up(struct td_memory_stats *stats)
+{
+    int64_t bytes = heap.ended_bytes, blocks = heap.ended_live;
+    uint64_t allocations = heap.allocations;
+    for (struct cache *c = heap.caches; c; c = c->next)
+        for (unsigned class = 0; class < CLASSES; class++) {
+            uint64_t taken = PEEK(c->lists[class].taken);
+            int64_t live = (int64_t)(taken - PEEK(c->lists[class].returned));
+            allocations += taken;
+            blocks += live;
+            bytes += live * (int64_t)class_size(class);
+        }
+    uint64_t allocated = heap.live_large + (uint64_t)bytes;
+    if (stats)
+        *stats = (struct td_memory_stats){
+            .allocated = allocated,
+            .peak = heap.peak > allocated ? heap.peak : allocated,
+            .reserved = td_spans.reserved,
+            .kept = td_spans.kept,
+            .live_blocks = heap.blocks_large + (uint64_t)blocks,
+            .allocations = allocations,
+            .failures = heap.failures,
+            .limit = heap.limit,
+        };
+    return allocated;
+}
+
+void td_memory_stats(struct td_memory_stats *stats)
+{
+    make_ready();
+    td_heap_lock();
+    sum_up(stats);
+    td_heap_unlock();
+}
+
+void td_memory_reset_peak(void)
+{
+    td_heap_lock();
+    heap.peak = sum_up(NULL);
+    live_changed(0);
+    td_heap_unlock();
+}
+
+void td_empty_cache(void)
+{
+    td_heap_lock();
+    for (unsigned class = 0; mine && class < CLASSES; class++)
+        shorten(&mine->lists[class], class, 0);
+    td_spans_release(0);
+    td_heap_unlock();
+}
+
+uint64_t td_memory_limit(void)
+{
+    make_ready();
+    td_heap_lock();
+    uint64_t limit = heap.limit;
+    td_heap_unlock();
+    return limit;
+}
+
+void td_set_memory_limit(uint64_t bytes)
+{
+    make_ready();
+    td_heap_lock();
+    heap.limit = bytes;
+    live_changed(0);
+    td_spans_release(td_spans.most_kept);
+    td_heap_unlock();
+}
+
+void td_memory_fail_at(uint64_t n, bool lastingly)
+{
+    __atomic_and_fetch(&detour, ~TO_FAIL, __ATOMIC_RELAXED);
+    fail_in = n < INT64_MAX ? (int64_t)n : INT64_MAX;
+    fail_lastingly = lastingly;
+    if (n)
+        __atomic_or_fetch(&detour, TO_FAIL, __ATOMIC_RELEASE);
+}

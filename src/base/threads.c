@@ -1,0 +1,306 @@
+/* td_parallel_for: a small pool that takes chunks of one loop at a time.
+ *
+ * A loop is cut into several chunks per thread, which caller and workers claim one by one.  The caller claims too and
+ * at the end waits only for chunks that somebody has begun, so a worker that isn't scheduled (its core may be busy with
+ * another process) costs nothing.  A loop that finds the pool taken by another thread's loop runs on its own thread; so
+ * do nested loops.
+ *
+ * Note [Claiming chunks]
+ * `ticket` holds the loop's number in its upper half and the next unclaimed chunk in its lower half; a claim is a
+ * compare-and-exchange that adds one.  The loop's description is atomic fields beside it, rewritten only when every
+ * chunk of the loop before is claimed and the ticket is closed (lower half all ones).  Whoever reads them late, in the
+ * middle of a rewrite or after it, fails its exchange, because the ticket that it read before is no longer there.  So
+ * nobody ever waits for a worker to leave a loop.  The caller returns when `done`, the number of finished chunks, says so.
+ *
+ * Workers spin for some tens of microseconds before they sleep on a futex, because the next loop of a training step
+ * mostly follows at once; they don't when there are more threads than cores. */
+#define _GNU_SOURCE
+#include "base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MAX_WORKERS = 255,
+    CHUNKS_PER_THREAD = 8,
+    SPIN_NS = 30000,
+};
+
+#define LOAD(x)      __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define STORE(x, to) __atomic_store_n(&(x), (to), __ATOMIC_RELEASE)
+#define CLOSED       UINT32_MAX
+
+static struct pool {
+    _Alignas(64) uint64_t ticket;
+    _Alignas(64) uint32_t done;         /* finished chunks; the caller sleeps on it */
+    uint32_t waiting;                   /* whether the caller sleeps */
+    _Alignas(64) uint32_t posted;       /* the newest loop's number; workers sleep on it */
+    uint32_t sleepers;
+    /* The loop: see Note [Claiming chunks]. */
+    td_loop_body *body;
+    void *context;
+    int64_t begin, end, step;
+    uint32_t chunks;
+    /* Belongs to whoever holds `taken`. */
+    _Alignas(64) uint32_t taken;
+    int workers;
+    int cores;
+    int keep;                           /* workers from this number on leave */
+    pthread_t threads[MAX_WORKERS];
+} pool = {.keep = MAX_WORKERS};
+
+static int wanted;                      /* threads, the caller included; 0: not asked yet */
+static TD_TLS bool inside;
+
+static void futex_wait(uint32_t *word, uint32_t value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(uint32_t *word, int count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+static inline void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static int64_t nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* Until *word differs from `value`, for a while; whether it does. */
+static bool spin_until_changed(uint32_t *word, uint32_t value)
+{
+    if (LOAD(wanted) > pool.cores)
+        return LOAD(*word) != value;
+    int64_t start = nanoseconds();
+    do {
+        for (int i = 0; i < 16; i++) {
+            if (LOAD(*word) != value)
+                return true;
+            relax();
+        }
+    } while (nanoseconds() - start < SPIN_NS);
+    return false;
+}
+
+/* Claim and run chunks of the pool's loop until none is left. */
+static void run_chunks(void)
+{
+    for (;;) {
+        uint64_t ticket = LOAD(pool.ticket);
+        td_loop_body *body = LOAD(pool.body);
+        void *context = LOAD(pool.context);
+        int64_t begin = LOAD(pool.begin), end = LOAD(pool.end), step = LOAD(pool.step);
+        uint32_t chunk = (uint32_t)ticket, chunks = LOAD(pool.chunks);
+        if (chunk >= chunks)
+            return;
+        if (!__atomic_compare_exchange_n(&pool.ticket, &ticket, ticket + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            continue;
+        int64_t from = begin + chunk * step;
+        body(context, from, chunk == chunks - 1 ? end : from + step);
+        if (__atomic_add_fetch(&pool.done, 1, __ATOMIC_SEQ_CST) == chunks && __atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST))
+            futex_wake(&pool.done, 1);
+    }
+}
+
+static void *work(void *number)
+{
+    inside = true;
+    uint32_t seen = 0;
+    for (;;) {
+        if (!spin_until_changed(&pool.posted, seen)) {
+            __atomic_add_fetch(&pool.sleepers, 1, __ATOMIC_SEQ_CST);
+            while (__atomic_load_n(&pool.posted, __ATOMIC_SEQ_CST) == seen)
+                futex_wait(&pool.posted, seen);
+            __atomic_sub_fetch(&pool.sleepers, 1, __ATOMIC_SEQ_CST);
+        }
+        seen = LOAD(pool.posted);
+        if ((int)(intptr_t)number >= LOAD(pool.keep))
+            return NULL;
+        run_chunks();
+    }
+}
+
+static void post(void)
+{
+    __atomic_add_fetch(&pool.posted, 1, __ATOMIC_SEQ_CST);
+}
+
+/* ---- how many */
+
+static int count_cores(void)
+{
+    /* The kernel refuses a set smaller than its own, whose size it doesn't tell. */
+    for (int cpus = 1024; cpus <= 1 << 20; cpus *= 4) {
+        cpu_set_t *set = CPU_ALLOC(cpus);
+        if (!set)
+            break;
+        size_t size = CPU_ALLOC_SIZE(cpus);
+        int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 0;
+        CPU_FREE(set);
+        if (count > 0)
+            return count;
+        if (errno != EINVAL)
+            break;
+    }
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return online > 0 ? (int)online : 1;
+}
+
+/* OMP_NUM_THREADS may be a list, one number per nesting level; the first one counts. */
+static int from_environment(const char *name)
+{
+    const char *text = getenv(name);
+    if (!text)
+        return 0;
+    char *rest;
+    long n = strtol(text, &rest, 10);
+    return rest != text && (*rest == 0 || *rest == ',') && n > 0 && n <= INT_MAX ? (int)n : 0;
+}
+
+int td_num_threads(void)
+{
+    int n = LOAD(wanted);
+    if (TD_LIKELY(n))
+        return n;
+    n = from_environment("TEDE_NUM_THREADS");
+    if (!n)
+        n = from_environment("OMP_NUM_THREADS");
+    if (!n)
+        n = count_cores();
+    int none = 0;
+    __atomic_compare_exchange_n(&wanted, &none, n, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return LOAD(wanted);
+}
+
+int td_set_num_threads(int n)
+{
+    if (n < 1)
+        return td_error(TD_E_RUNTIME, "set_num_threads expects a positive integer, got %d", n);
+    STORE(wanted, n);    /* the next loop makes or ends workers */
+    return 0;
+}
+
+bool td_in_parallel(void)
+{
+    return inside;
+}
+
+/* ---- the pool's life; all of it while holding `taken` */
+
+static void forget_workers(void)
+{
+    /* In a forked child: the workers stayed behind.  Whoever held the pool, it is free now. */
+    pool.workers = 0;
+    pool.sleepers = 0;
+    pool.waiting = 0;
+    pool.chunks = 0;
+    pool.keep = MAX_WORKERS;
+    pool.taken = 0;
+}
+
+static void prepare(void)
+{
+    pool.cores = count_cores();
+    pthread_atfork(NULL, NULL, forget_workers);
+}
+
+static void resize(int workers)
+{
+    if (workers < pool.workers) {
+        STORE(pool.keep, workers);
+        post();
+        futex_wake(&pool.posted, INT_MAX);
+        while (pool.workers > workers)
+            pthread_join(pool.threads[--pool.workers], NULL);
+        STORE(pool.keep, MAX_WORKERS);
+    }
+    /* Signals belong to the program's own threads. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; pool.workers < workers; pool.workers++)
+        if (pthread_create(&pool.threads[pool.workers], NULL, work, (void *)(intptr_t)pool.workers) != 0)
+            break;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunks, td_loop_body *body, void *context)
+{
+    uint64_t loop = LOAD(pool.ticket) >> 32;
+    STORE(pool.ticket, loop << 32 | CLOSED);
+    STORE(pool.body, body);
+    STORE(pool.context, context);
+    STORE(pool.begin, begin);
+    STORE(pool.end, end);
+    STORE(pool.step, step);
+    STORE(pool.chunks, chunks);
+    STORE(pool.done, 0);
+    STORE(pool.ticket, (loop + 1) << 32);
+    post();
+    if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST))
+        futex_wake(&pool.posted, (int)(chunks - 1));
+
+    inside = true;
+    run_chunks();
+    inside = false;
+
+    uint32_t done;
+    while ((done = LOAD(pool.done)) != chunks) {
+        if (spin_until_changed(&pool.done, done))
+            continue;
+        __atomic_store_n(&pool.waiting, 1, __ATOMIC_SEQ_CST);
+        if (__atomic_load_n(&pool.done, __ATOMIC_SEQ_CST) == done)
+            futex_wait(&pool.done, done);
+        __atomic_store_n(&pool.waiting, 0, __ATOMIC_SEQ_CST);
+    }
+}
+
+void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *body, void *context)
+{
+    if (end <= begin)
+        return;
+    uint64_t count = (uint64_t)end - (uint64_t)begin;
+    uint64_t unit = grain < 1 ? 1 : (uint64_t)grain;
+    if (count <= unit || inside || td_num_threads() == 1 || unit > INT64_MAX / 2 ||
+        __atomic_exchange_n(&pool.taken, 1, __ATOMIC_ACQUIRE)) {
+        body(context, begin, end);
+        return;
+    }
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    int workers = td_num_threads() - 1;
+    if (workers > MAX_WORKERS)
+        workers = MAX_WORKERS;
+    if (workers != pool.workers)
+        resize(workers);
+
+    uint64_t units = (count - 1) / unit + 1;
+    uint64_t pieces = (uint64_t)(pool.workers + 1) * CHUNKS_PER_THREAD;
+    uint64_t step = ((units - 1) / pieces + 1) * unit;
+    uint64_t chunks = (count - 1) / step + 1;
+    if (pool.workers && chunks > 1)
+        run_in_pool(begin, end, (int64_t)step, (uint32_t)chunks, body, context);
+    else
+        body(context, begin, end);
+    __atomic_store_n(&pool.taken, 0, __ATOMIC_RELEASE);
+}
