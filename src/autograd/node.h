@@ -4,6 +4,11 @@
  * takes one edge per member), to the node that made the operand, and an input slot per result of the call.
  * apply() gets the results' gradients and returns the operands'.
  *
+ * What generated code does around a recorded call, in this order: td_wants_grad of the operands; td_node_new,
+ * td_node_connect, td_node_save; for in-place forms td_check_inplace; the kernel, below autograd; then td_set_history
+ * (new results) or td_rebase_history (written operands), and td_node_save_result.  An in-place call's own operand is
+ * edge 0, its version has been bumped before td_rebase_history, and its result is saved after that.
+ *
  * Note [Saved variables]
  * An operand is saved as itself, with the version it had; unpacking it after a write is an error that names
  * both operators.  A result is saved as a detached alias and gets its history back when unpacked, so that node
@@ -17,13 +22,22 @@
 typedef struct td_node_type {
     const char *name;                 /* "MulBackward0" */
     /* grads: one per input slot, borrowed, NULL where undefined (zero).  results: one per edge, initially NULL,
-     * to be filled with owned references, NULL where zero or not wanted.  0, or -1 with an error recorded
-     * (then the engine releases what was filled in). */
+     * to be filled with owned references, NULL or TD_NONE where zero or not wanted.  0, or -1 with an error
+     * recorded (then the engine releases what was filled in).  Not called when all of grads are undefined. */
     int (*apply)(td_node *node, td_tensor *const *grads, td_tensor **results);
-    /* Drops what `state` owns; may be NULL.  Called when the node is freed or, with the saved variables, after
-     * its last use in a backward pass without retain_graph. */
+    /* Drops what `state` owns, when the node is freed; may be NULL. */
     void (*release)(td_node *node);
+    /* Drops what can be recomputed from nothing, along with the saved variables, after the node's last use in a
+     * backward pass without retain_graph; may be NULL. */
+    void (*release_saved)(td_node *node);
+    unsigned flags;                   /* TD_NODE_* */
 } td_node_type;
+
+enum {
+    TD_NODE_TAKES_UNDEFINED = 1,      /* apply() runs even if all its gradients are undefined */
+    TD_NODE_ACCUMULATES = 2,          /* the end of the graph at a leaf: accumulate.c */
+    TD_NODE_CUSTOM = 4,               /* made from outside: custom.c */
+};
 
 typedef struct td_edge {
     td_node *node;                    /* counted; NULL: no gradient wanted */
@@ -34,7 +48,7 @@ typedef struct td_saved {
     td_tensor *tensor;
     uint32_t   version;
     int32_t    output;                /* which result of the node's own call; -1: an operand */
-    void      *packed;                /* by saved-tensor hooks */
+    void      *packed;                /* by saved-tensor hooks: saved.c */
 } td_saved;
 
 /* Shape, dtype and device of a result, to check its gradient and to make zeros. */
@@ -46,19 +60,25 @@ typedef struct td_input_meta {
     td_device device;
 } td_input_meta;
 
-typedef struct td_node_extra td_node_extra;   /* hooks, anomaly record, metadata, the Python object: engine.h */
+typedef struct td_node_extra td_node_extra;   /* hooks, anomaly record, the foreign object: hooks.h */
 
 struct td_node {
-    int64_t             refcount;
+    union {
+        int64_t     refcount;
+        td_node    *next;             /* while it waits to be freed */
+    };
     const td_node_type *type;
     uint64_t            sequence;     /* rising with creation, per thread; UINT64_MAX for accumulators */
+    void               *task;         /* the running backward pass that has claimed this node, and where it keeps */
+    uint32_t            entry;        /* what it knows of it: engine.h */
     int32_t             n_edges, n_inputs, n_saved;
+    uint32_t            bytes;        /* of this block */
     bool                released;     /* saved variables are gone */
+    uint8_t             lock;         /* over `saved` and `extra` */
     td_edge            *edges;
     td_saved           *saved;
     td_input_meta      *inputs;
     td_node_extra      *extra;
-    size_t              bytes;        /* of this block */
     void               *state;        /* the formula's scalars and shapes: zeroed at first */
 };
 
@@ -77,24 +97,36 @@ static inline bool td_node_wants(const td_node *node, int i) { return node->edge
 
 int        td_node_save(td_node *node, int i, td_tensor *operand) TD_MUST_USE;    /* TD_NONE is fine */
 int        td_node_save_result(td_node *node, int i, td_tensor *result, int output) TD_MUST_USE;
-/* An owned reference (TD_NONE if that was saved); NULL with an error if it was overwritten or freed. */
+/* An owned reference (TD_NONE if that was saved, or nothing); NULL with an error if it was overwritten or freed. */
 td_tensor *td_node_saved(td_node *node, int i);
 
-/* Make `node` the history of x as the node's result number `output` (x must be new: a result, or a view just made). */
+/* Make `node` the history of x as the node's result number `output` (x must be new: a result, or a view just made).
+ * Does nothing for a dtype that has no gradients. */
 int td_set_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* After an in-place operator on x: its history becomes `node`; if x is a view its base's history is rebased. */
 int td_rebase_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
-/* Before an in-place or out= operator while gradients are enabled: leaves that require a gradient, and views that
- * must not be written, are errors in PyTorch's words. `op` names the operator.  */
+/* Before an in-place or out= operator that will be recorded (an operand wants a gradient): leaves that require a
+ * gradient, and views that must not be written, are errors in PyTorch's words.  `op` names the operator. */
 int td_check_inplace(td_tensor *x, const char *op) TD_MUST_USE;
-/* The node that made x; for views, made anew if the base changed.  Borrowed; NULL for leaves.  */
+/* Keep in mind that `op` writes x next: for the message when a saved value turns out to be overwritten. */
+void td_note_write(td_tensor *x, const char *op);
+/* The node that made x; for views, made anew if the base changed.  Borrowed; NULL for leaves, and with an error
+ * where a view's history can't be made anew.  td_gradient_fn tells the two apart: 0 or -1. */
 td_node *td_grad_fn(td_tensor *x);
+int      td_gradient_fn(td_tensor *x, td_node **node) TD_MUST_USE;
 
 /* Zeros for an undefined gradient of result i: a new tensor. */
 td_tensor *td_node_zeros(td_node *node, int i);
 /* Reduce a gradient to an operand's shape (sum over broadcast dimensions), kind (real part for a real operand)
  * and dtype.  Takes a borrowed grad, returns an owned one. */
 td_tensor *td_grad_fit(td_tensor *grad, int ndim, const int64_t *sizes, td_dtype dtype);
+
+/* How to make a view anew that as_strided can't express (another dtype, conj, ...): x->replay points to one.  apply()
+ * returns the view of another base of the same geometry and dtype, recorded like any call.  Counted; see td_replay. */
+typedef struct td_view_replay {
+    td_replay   head;
+    td_tensor *(*apply)(struct td_view_replay *replay, td_tensor *base);
+} td_view_replay;
 
 /* Run below autograd: the thread's Autograd key is excluded until the guard ends. */
 static inline td_keyset td_below_autograd(void)

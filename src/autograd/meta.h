@@ -1,0 +1,76 @@
+/* What a tensor knows about its gradient.  Made when first needed, freed with the tensor.
+ *
+ * A leaf's gradient is in `grad`.  A tensor with a history has one only after td_retain_grad, in a box that it
+ * shares with the node that made it: neither keeps the other alive. */
+#ifndef TD_AUTOGRAD_META_H
+#define TD_AUTOGRAD_META_H
+#include "autograd/node.h"
+
+typedef struct td_hook td_hook;
+
+/* A place for a gradient that two hold. */
+typedef struct td_grad_box {
+    int64_t    refcount;
+    td_tensor *grad;
+    uint8_t    lock;
+} td_grad_box;
+
+struct td_autograd_meta {
+    td_tensor   *grad;
+    td_node     *grad_fn;           /* counted */
+    td_node     *accumulator;       /* of a leaf: weak, under `lock` */
+    int32_t      output;            /* which result of grad_fn */
+    uint8_t      lock;
+    bool         custom_view;       /* a view made inside a custom function: see td_check_inplace */
+    td_grad_box *box;               /* td_retain_grad was called */
+    td_hook     *hooks;             /* a leaf's tensor hooks; others' hang on their node */
+    td_hook     *accumulated_hooks; /* run after a leaf's gradient was accumulated */
+    char        *name;
+};
+
+/* x's record, made if there is none; NULL with an error. */
+td_autograd_meta *td_autograd_meta_of(td_tensor *x);
+
+/* Where x's gradient goes: its grad_fn or, for a leaf, its accumulator.  An owned reference in edge->node, NULL if x
+ * requires no gradient. */
+int td_gradient_edge(td_tensor *x, td_edge *edge) TD_MUST_USE;
+/* The accumulator of leaf x, shared by all graphs that end at x.  An owned reference. */
+td_node *td_accumulator(td_tensor *x);
+/* If x has one now: an owned reference, or NULL. */
+td_node *td_accumulator_if_any(td_tensor *x);
+td_tensor *td_accumulator_variable(td_node *node);        /* borrowed */
+
+/* Replace the history of x: what td_set_history and td_rebase_history come down to. */
+int td_set_gradient_edge(td_tensor *x, td_node *node, int output) TD_MUST_USE;
+int td_describe_input(td_node *node, int i, const td_tensor *x) TD_MUST_USE;
+
+/* *slot += grad for a slot that only this thread can see: in place where nobody else holds *slot's memory, and no graph
+ * is made of it.  Takes over `grad`. */
+int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph) TD_MUST_USE;
+/* Nobody but the caller's one reference can see x or its memory. */
+bool td_is_exclusive(const td_tensor *x);
+/* The sum into a box. Borrows `grad`. */
+int  td_grad_box_add(td_grad_box *box, td_tensor *grad, bool create_graph) TD_MUST_USE;
+void td_grad_box_release(td_grad_box *box);
+
+static inline bool td_is_differentiable(int dtype) { return dtype >= TD_F16 && dtype <= TD_C128; }
+static inline bool td_same_sizes(int ndim, const int64_t *a, int other_ndim, const int64_t *b)
+{
+    if (ndim != other_ndim)
+        return false;
+    for (int d = 0; d < ndim; d++)
+        if (a[d] != b[d])
+            return false;
+    return true;
+}
+
+/* Locks of one byte, for a few instructions at a time. */
+void td_spin(uint8_t *lock);
+static inline void td_lock(uint8_t *lock)
+{
+    if (TD_UNLIKELY(__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE)))
+        td_spin(lock);
+}
+static inline void td_unlock(uint8_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
+#endif

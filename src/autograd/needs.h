@@ -1,0 +1,32 @@
+/* What autograd itself calls of the operators, in one place.
+ *
+ * The formulas of nodes are generated; these few serve the machinery: adding gradients up, fitting them to an
+ * operand, views written in place.  needs.c maps them to <tede/ops.h>; tests of the machinery alone bring their own.
+ * Each gives a new reference, or NULL or -1 with an error.  Called with gradients enabled they record themselves. */
+#ifndef TD_AUTOGRAD_NEEDS_H
+#define TD_AUTOGRAD_NEEDS_H
+#include <tede/tensor.h>
+
+td_tensor *td_need_add(td_tensor *a, td_tensor *b);
+int        td_need_add_(td_tensor *a, td_tensor *b);
+/* Of any strides, for a result nobody sees yet; strides may be NULL for contiguous. */
+td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device);
+td_tensor *td_need_ones_like(td_tensor *x);
+/* A copy with the given strides (NULL: contiguous), not recorded; and a recorded one. */
+td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides);
+td_tensor *td_need_clone(td_tensor *x);
+int        td_need_copy_(td_tensor *to, td_tensor *from);
+td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes);
+td_tensor *td_need_convert(td_tensor *x, td_dtype dtype);
+td_tensor *td_need_real(td_tensor *x);
+/* The view of x's memory with this geometry; the offset counts from the storage's first element. */
+td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* The gradient of as_strided: zeros of the base's geometry with `grad` added at the view's elements. */
+td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes,
+                                       const int64_t *base_strides, int64_t base_offset, int ndim,
+                                       const int64_t *sizes, const int64_t *strides, int64_t offset);
+/* A view with x's own geometry. */
+td_tensor *td_need_view_as(td_tensor *x);
+int        td_need_has_nan(td_tensor *x);        /* 1, 0 or -1 */
+
+#endif
