@@ -1,0 +1,67 @@
+/* Fills of contiguous arrays with random numbers, bit for bit those of PyTorch 2.13's CPU build on AVX2.
+ *
+ * Each takes a generator (NULL: the default one), a dtype and room for n elements; they hold the generator's lock
+ * throughout.  -1 with an error for a parameter, a dtype or an element that PyTorch refuses; nothing has been drawn
+ * or written then.
+ *
+ * Note [Order of random numbers in strided tensors].  PyTorch fills tensors in one of two ways:
+ *   - In the iterator's order, which is memory order: dimensions sorted by stride, reversed ones flipped back.  So a
+ *     dense transposed tensor has the stream lying along its memory.  This holds for all fills from one set of
+ *     parameters (uniform, random, geometric, exponential, cauchy, log_normal, bernoulli with a number), and for
+ *     normal unless the tensor is contiguous and has at least 16 elements.  To fill such a tensor: fill n
+ *     contiguous elements (td_fill_normal_elementwise for normal), then copy them out in memory order.
+ *   - Element by element with operands (bernoulli with a tensor, poisson, binomial, gamma): again the iterator's
+ *     order, which the output's strides decide.
+ * A tensor that is contiguous, or whose elements lie densely in some order of the dimensions, can be filled in
+ * place.  normal on a contiguous tensor of 16 or more takes another path, td_fill_normal, with other numbers. */
+#ifndef TD_KERNELS_RANDOM_FILL_H
+#define TD_KERNELS_RANDOM_FILL_H
+
+#include <tede/random.h>
+
+/* [from, to), floating and complex dtypes. */
+TD_MUST_USE int td_fill_uniform(td_generator *g, td_dtype dtype, void *out, int64_t n, double from, double to);
+
+/* Contiguous tensors, floating and complex dtypes.  From 16 elements on in groups of 16, else as below. */
+TD_MUST_USE int td_fill_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean, double std);
+/* What other tensors get: in double precision, in pairs, the second one of the last pair kept in the generator. */
+TD_MUST_USE int td_fill_normal_elementwise(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean,
+                                           double std);
+TD_MUST_USE int td_fill_log_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean, double std);
+TD_MUST_USE int td_fill_cauchy(td_generator *g, td_dtype dtype, void *out, int64_t n, double median, double sigma);
+TD_MUST_USE int td_fill_exponential(td_generator *g, td_dtype dtype, void *out, int64_t n, double lambda);
+TD_MUST_USE int td_fill_geometric(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+
+/* 1 with probability p, else 0. */
+TD_MUST_USE int td_fill_bernoulli(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+/* The same with a probability for each element; p has a floating dtype. */
+TD_MUST_USE int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n, td_dtype p_dtype,
+                                       const void *p);
+/* Dropout's factors: 1 / (1 - p) with probability 1 - p, else 0, rounded as bernoulli_(1 - p).div_(1 - p) is.
+ * PyTorch's dropout draws nothing when p is 0 or 1; that is the caller's to do. */
+TD_MUST_USE int td_fill_dropout(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+
+/* random_(): all of an integer dtype's values from 0 up, [0, 2^digits] for floating ones. */
+TD_MUST_USE int td_fill_random(td_generator *g, td_dtype dtype, void *out, int64_t n);
+/* random_(from, to), randint. */
+TD_MUST_USE int td_fill_random_from_to(td_generator *g, td_dtype dtype, void *out, int64_t n, int64_t from,
+                                       int64_t to);
+/* random_(from, None): up to the dtype's largest value; from INT64_MIN, all 64 bits. */
+TD_MUST_USE int td_fill_random_from(td_generator *g, td_dtype dtype, void *out, int64_t n, int64_t from);
+/* A random order of 0 ... n-1. */
+TD_MUST_USE int td_fill_randperm(td_generator *g, td_dtype dtype, void *out, int64_t n);
+
+/* ---- samples with a parameter for each element; arrays of `dtype`, floating */
+
+TD_MUST_USE int td_sample_poisson(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *rate);
+TD_MUST_USE int td_sample_gamma(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *alpha);
+TD_MUST_USE int td_sample_binomial(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *count,
+                                   const void *probability);
+/* `rows` samples from the simplex of `k` corners. */
+TD_MUST_USE int td_sample_dirichlet(td_generator *g, td_dtype dtype, void *out, int64_t rows, int64_t k,
+                                    const void *alpha);
+/* For each of `rows` rows of `k` weights, `samples` indices drawn in proportion to them. */
+TD_MUST_USE int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k,
+                                      const void *weights, int64_t samples, bool replacement);
+
+#endif

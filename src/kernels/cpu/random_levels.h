@@ -1,0 +1,60 @@
+/* How the random fills get one body per instruction set from a single compilation.
+ *
+ * This family is compiled once, not once per level: what differs is the width of a few loops and whether a fused
+ * multiply-add is an instruction.  A loop is written as an inline body whose last parameter says so; TD_LEVELS makes
+ * a copy for any x86-64 and one for AVX2 with FMA, TD_LEVEL calls the one that fits.  Both give the same bits. */
+#ifndef TD_KERNELS_RANDOM_LEVELS_H
+#define TD_KERNELS_RANDOM_LEVELS_H
+
+#include "base/base.h"
+#include "base/random.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "pairs of random words are read as little-endian 64-bit words"
+#endif
+
+#define TD_BODY static inline __attribute__((always_inline))
+
+#if defined(__FMA__) || defined(__aarch64__)
+#define TD_FUSED_HERE true
+#else
+#define TD_FUSED_HERE false
+#endif
+
+#if defined(__x86_64__)
+#define TD_LEVELS(body, parameters, ...)                                                                     \
+    static void body##_any parameters { body(__VA_ARGS__, TD_FUSED_HERE); }                                  \
+    __attribute__((target("avx2,fma,f16c"))) static void body##_avx2 parameters { body(__VA_ARGS__, true); }
+#define TD_LEVEL(body, ...) (td_cpu_isa() >= TD_V3 ? body##_avx2(__VA_ARGS__) : body##_any(__VA_ARGS__))
+#else
+#define TD_LEVELS(body, parameters, ...) static void body##_any parameters { body(__VA_ARGS__, TD_FUSED_HERE); }
+#define TD_LEVEL(body, ...) body##_any(__VA_ARGS__)
+#endif
+
+/* a * b + c with one rounding.  Without the instruction: the product is exact in double precision; the sum is
+ * rounded to odd there (Boldo and Melquiond, 2008), so that rounding it again to single precision is right. */
+TD_BODY float td_fma32(float a, float b, float c, bool fused)
+{
+    if (fused)
+        return __builtin_fmaf(a, b, c);
+    double product = (double)a * b, sum = product + c;
+    double part = sum - product, error = (product - (sum - part)) + (c - part);
+    int64_t bits;
+    memcpy(&bits, &sum, 8);
+    int64_t away = (error > 0) == (sum > 0) ? 1 : -1;
+    bits += (error > 0 || error < 0) && !(bits & 1) ? away : 0;
+    memcpy(&sum, &bits, 8);
+    return (float)sum;
+}
+
+/* Words are drawn this many at a time: a multiple of 16 that leaves the first-level cache room for results. */
+enum { TD_RANDOM_BLOCK = 1024 };
+
+/* Store values of one kind as `dtype`, from element `at` on, converting as C does; 0 if the dtype isn't known. */
+bool td_random_store_f32(td_dtype dtype, void *out, int64_t at, const float *values, int64_t n);
+bool td_random_store_f64(td_dtype dtype, void *out, int64_t at, const double *values, int64_t n);
+bool td_random_store_i64(td_dtype dtype, void *out, int64_t at, const int64_t *values, int64_t n);
+
+int td_random_no_kernel(const char *kernel, td_dtype dtype);
+
+#endif
