@@ -27,8 +27,8 @@ typedef struct td_node_type {
     int (*apply)(td_node *node, td_tensor *const *grads, td_tensor **results);
     /* Drops what `state` owns, when the node is freed; may be NULL. */
     void (*release)(td_node *node);
-    /* Drops what can be recomputed from nothing, along with the saved variables, after the node's last use in a
-     * backward pass without retain_graph; may be NULL. */
+    /* Called when the saved variables are dropped, after the node's last use in a backward pass without
+     * retain_graph, for what else is of no use then; may be NULL.  May be called again, and before release(). */
     void (*release_saved)(td_node *node);
     unsigned flags;                   /* TD_NODE_* */
 } td_node_type;
