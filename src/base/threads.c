@@ -13,7 +13,12 @@
  * nobody ever waits for a worker to leave a loop.  The caller returns when `done`, the number of finished chunks, says so.
  *
  * Workers spin for some tens of microseconds before they sleep on a futex, because the next loop of a training step
- * mostly follows at once; they don't when there are more threads than cores. */
+ * mostly follows at once; they don't when there are more threads than cores, or when the core is the caller's.
+ *
+ * Note [Busy cores]
+ * Only a chunk that is begun can hold a loop up: its worker may lose its core to another process for some milliseconds.  A
+ * caller that spent most of a loop waiting so leaves the workers alone for a multiple of that time, doubled each time that
+ * it happens again, so that what is lost in all stays a small part. */
 #define _GNU_SOURCE
 #include "base.h"
 
@@ -32,6 +37,9 @@ enum {
     MAX_WORKERS = 255,
     CHUNKS_PER_THREAD = 8,
     SPIN_NS = 30000,
+    STALL_NS = 100000,                  /* see Note [Busy cores] */
+    PENALTY_FIRST = 16,                 /* times the stall */
+    PENALTY_MOST_NS = 100000000,
 };
 
 #define LOAD(x)      __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
@@ -49,11 +57,13 @@ static struct pool {
     void *context;
     int64_t begin, end, step;
     uint32_t chunks;
+    int32_t caller_core;
     /* Belongs to whoever holds `taken`. */
     _Alignas(64) uint32_t taken;
     int workers;
     int cores;
     int keep;                           /* workers from this number on leave */
+    int64_t alone_until, penalty;       /* nanoseconds; see Note [Busy cores] */
     pthread_t threads[MAX_WORKERS];
 } pool = {.keep = MAX_WORKERS};
 
@@ -86,10 +96,10 @@ static int64_t nanoseconds(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-/* Until *word differs from `value`, for a while; whether it does. */
-static bool spin_until_changed(uint32_t *word, uint32_t value)
+/* Until *word differs from `value`, for a while if spinning makes sense; whether it does. */
+static bool spin_until_changed(uint32_t *word, uint32_t value, bool sensible)
 {
-    if (LOAD(wanted) > pool.cores)
+    if (!sensible || LOAD(wanted) > pool.cores)
         return LOAD(*word) != value;
     int64_t start = nanoseconds();
     do {
@@ -127,7 +137,7 @@ static void *work(void *number)
     inside = true;
     uint32_t seen = 0;
     for (;;) {
-        if (!spin_until_changed(&pool.posted, seen)) {
+        if (!spin_until_changed(&pool.posted, seen, sched_getcpu() != LOAD(pool.caller_core))) {
             __atomic_add_fetch(&pool.sleepers, 1, __ATOMIC_SEQ_CST);
             while (__atomic_load_n(&pool.posted, __ATOMIC_SEQ_CST) == seen)
                 futex_wait(&pool.posted, seen);
@@ -254,25 +264,48 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
     STORE(pool.end, end);
     STORE(pool.step, step);
     STORE(pool.chunks, chunks);
+    STORE(pool.caller_core, sched_getcpu());
     STORE(pool.done, 0);
     STORE(pool.ticket, (loop + 1) << 32);
     post();
     if (__atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST))
         futex_wake(&pool.posted, (int)(chunks - 1));
 
+    int64_t start = nanoseconds();
     inside = true;
     run_chunks();
     inside = false;
+    if (LOAD(pool.done) == chunks)
+        return;
 
+    int64_t waiting_since = nanoseconds();
     uint32_t done;
     while ((done = LOAD(pool.done)) != chunks) {
-        if (spin_until_changed(&pool.done, done))
+        if (spin_until_changed(&pool.done, done, true))
             continue;
         __atomic_store_n(&pool.waiting, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&pool.done, __ATOMIC_SEQ_CST) == done)
             futex_wait(&pool.done, done);
         __atomic_store_n(&pool.waiting, 0, __ATOMIC_SEQ_CST);
     }
+    int64_t now = nanoseconds(), waited = now - waiting_since;
+    if (waited > STALL_NS && waited > (now - start) / 2) {
+        int64_t first = waited * PENALTY_FIRST;
+        pool.penalty = pool.penalty * 2 > first ? pool.penalty * 2 : first;
+        if (pool.penalty > PENALTY_MOST_NS)
+            pool.penalty = PENALTY_MOST_NS;
+        pool.alone_until = now + pool.penalty;
+    } else if (pool.penalty) {
+        pool.penalty -= pool.penalty / 64;
+    }
+}
+
+/* Whether workers are to be left alone. */
+static bool alone(void)
+{
+    if (pool.alone_until && nanoseconds() >= pool.alone_until)
+        pool.alone_until = 0;
+    return pool.alone_until != 0;
 }
 
 void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *body, void *context)
@@ -298,7 +331,7 @@ void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *bo
     uint64_t pieces = (uint64_t)(pool.workers + 1) * CHUNKS_PER_THREAD;
     uint64_t step = ((units - 1) / pieces + 1) * unit;
     uint64_t chunks = (count - 1) / step + 1;
-    if (pool.workers && chunks > 1)
+    if (pool.workers && chunks > 1 && !alone())
         run_in_pool(begin, end, (int64_t)step, (uint32_t)chunks, body, context);
     else
         body(context, begin, end);
