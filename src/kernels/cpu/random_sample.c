@@ -6,10 +6,10 @@
  * operation on float32 or narrower values, rounded to double first, is the same number). */
 #include "random_fill.h"
 #include "random_levels.h"
+#include "random_select.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 
 static double load(td_dtype dtype, const void *p, int64_t i)
 {
@@ -104,14 +104,11 @@ static double gamma_sample(td_generator *g, td_dtype dtype, double alpha)
             return in_dtype(dtype, scale * d * v);
     }
 }
-static double smallest(td_dtype dtype)
-{
-    return dtype == TD_F64 ? DBL_MIN : dtype == TD_F16 ? 0x1p-14 : (double)FLT_MIN;
-}
+static double smallest(td_dtype dtype) { return dtype == TD_F64 ? DBL_MIN : (double)FLT_MIN; }
 
 int td_sample_gamma(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *alpha)
 {
-    if (!td_dtype_is_floating(dtype))
+    if (dtype != TD_F32 && dtype != TD_F64)
         return td_random_no_kernel("gamma_cpu", dtype);
     g = td_random_lock(g);
     for (int64_t i = 0; i < n; i++)
@@ -120,21 +117,58 @@ int td_sample_gamma(td_generator *g, td_dtype dtype, void *out, int64_t n, const
     return 0;
 }
 
+/* The order in which PyTorch's AVX2 build adds a row: four vectors of four side by side, in blocks so that errors
+ * stay small, what is left over by single vectors, then the last lanes one by one. */
+static double row_sum(const double *x, int64_t n)
+{
+    enum { LANES = 4, ROWS = 4, LEVELS = 4 };
+    int64_t lanes = n < LANES ? 1 : LANES, vectors = n / lanes, steps = vectors / ROWS, i = 0;
+    int64_t log = steps > 1 ? 64 - __builtin_clzll((uint64_t)steps - 1) : 0;
+    int64_t power = log / LEVELS > 4 ? log / LEVELS : 4, step = INT64_C(1) << power;
+    double sums[LEVELS][ROWS * LANES] = {{0}}, total = 0;
+    int64_t width = ROWS * lanes;
+    while (i < steps) {
+        int64_t end = i + step <= steps ? i + step : steps;
+        bool whole = i + step <= steps;
+        for (; i < end; i++)
+            for (int64_t j = 0; j < width; j++)
+                sums[0][j] += x[i * width + j];
+        for (int level = 1; whole && level < LEVELS; level++) {
+            for (int64_t j = 0; j < width; j++)
+                sums[level][j] += sums[level - 1][j], sums[level - 1][j] = 0;
+            if (i & (step - 1) << (level * power))
+                break;
+        }
+    }
+    for (int level = 1; level < LEVELS; level++)
+        for (int64_t j = 0; j < width; j++)
+            sums[0][j] += sums[level][j];
+    for (i = steps * ROWS; i < vectors; i++)
+        for (int64_t j = 0; j < lanes; j++)
+            sums[0][j] += x[i * lanes + j];
+    for (int64_t row = 1; row < ROWS; row++)
+        for (int64_t j = 0; j < lanes; j++)
+            sums[0][j] += sums[0][row * lanes + j];
+    for (i = vectors * lanes; i < n; i++)
+        total += x[i];
+    for (int64_t j = 0; j < lanes; j++)
+        total += sums[0][j];
+    return total;
+}
+
 int td_sample_dirichlet(td_generator *g, td_dtype dtype, void *out, int64_t rows, int64_t k, const void *alpha)
 {
-    if (!td_dtype_is_floating(dtype))
+    if (dtype != TD_F32 && dtype != TD_F64)
         return td_random_no_kernel("dirichlet", dtype);
     size_t size = (size_t)k * sizeof(double);
-    double *row = td_mem_alloc(size), last = in_dtype(dtype, dtype == TD_F64 ? nextafter(1, 0) : nextafterf(1, 0));
+    double *row = td_mem_alloc(size), last = dtype == TD_F64 ? 1 - 0x1p-53 : 1 - 0x1p-24;
     if (!row)
         return -1;
-    if (dtype == TD_F16 || dtype == TD_BF16)
-        last = dtype == TD_F16 ? 1 - 0x1p-11 : 1 - 0x1p-8;
     g = td_random_lock(g);
     for (int64_t r = 0; r < rows; r++) {
-        double sum = 0;
         for (int64_t i = 0; i < k; i++)
-            sum += row[i] = fmax(DBL_MIN, gamma_sample(g, TD_F64, load(dtype, alpha, r * k + i)));
+            row[i] = fmax(DBL_MIN, gamma_sample(g, TD_F64, load(dtype, alpha, r * k + i)));
+        double sum = row_sum(row, k);
         for (int64_t i = 0; i < k; i++)
             store(dtype, out, r * k + i, fmin(last, fmax(smallest(dtype), in_dtype(dtype, row[i] / sum))));
     }
@@ -214,7 +248,7 @@ static double binomial(td_generator *g, td_dtype dtype, double count, double p)
 int td_sample_binomial(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *count,
                        const void *probability)
 {
-    if (!td_dtype_is_floating(dtype))
+    if (dtype != TD_F32 && dtype != TD_F64)
         return td_random_no_kernel("binomial_cpu", dtype);
     g = td_random_lock(g);
     for (int64_t i = 0; i < n; i++)
@@ -276,27 +310,13 @@ static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const vo
     }
 }
 
-typedef struct ranked { double score; int64_t index; } ranked;
-
-/* Descending, NaN first, equal scores by index. */
-static int by_score(const void *a, const void *b)
-{
-    const ranked *x = a, *y = b;
-    bool x_nan = x->score != x->score, y_nan = y->score != y->score;
-    if (x_nan != y_nan)
-        return x_nan ? -1 : 1;
-    if (x->score != y->score && !x_nan)
-        return x->score > y->score ? -1 : 1;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 /* weight / exponential: the largest scores are a sample without replacement, in the order of drawing. */
 static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k, const void *weights,
                         int64_t samples)
 {
-    size_t size = (size_t)rows * (size_t)k * td_dtype_size(dtype), list_size = (size_t)k * sizeof(ranked);
+    size_t size = (size_t)rows * (size_t)k * td_dtype_size(dtype), list_size = (size_t)k * sizeof(td_scored);
     void *times = td_mem_alloc(size);
-    ranked *list = times ? td_mem_alloc(list_size) : NULL;
+    td_scored *list = times ? td_mem_alloc(list_size) : NULL;
     if (!list || td_fill_exponential(g, dtype, times, rows * k, 1)) {
         td_mem_free(list, list_size);
         td_mem_free(times, size);
@@ -307,13 +327,14 @@ static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t r
         for (int64_t i = 0; i < k; i++) {
             list[i].score = IN(load(dtype, weights, r * k + i) / load(dtype, times, r * k + i));
             list[i].index = i;
-            best = by_score(&list[i], &list[best]) < 0 ? i : best;
+            bool nan = list[i].score != list[i].score, best_nan = list[best].score != list[best].score;
+            best = (list[i].score > list[best].score && !best_nan) || (nan && !best_nan) ? i : best;
         }
-        if (samples == 1) {
+        if (samples == 1) {      /* the first of the largest, or of the NaNs */
             out[r] = best;
             continue;
         }
-        qsort(list, (size_t)k, sizeof *list, by_score);
+        td_select_largest(list, k, samples);
         for (int64_t j = 0; j < samples; j++)
             out[r * samples + j] = list[j].index;
     }
