@@ -267,7 +267,7 @@ int td_generator_set_state(td_generator *g, const void *bytes, size_t size)
                         "size to be %zu", sizeof image, size);
     memcpy(&image, bytes, sizeof image);
     /* PyTorch also takes states whose two counts disagree, and then reads past the last word. */
-    if (!image.seeded || image.left < 1 || image.next > TD_MT_WORDS
+    if (!image.seeded || image.left < 1 || image.left > TD_MT_WORDS || image.next > TD_MT_WORDS
         || (uint64_t)image.left - 1 > TD_MT_WORDS - image.next)
         return td_error(TD_E_RUNTIME, "Invalid mt19937 state (seeded %d, %d words left, next is %llu of %d)",
                         (int)image.seeded, (int)image.left, (unsigned long long)image.next, TD_MT_WORDS);

@@ -4,16 +4,18 @@
  * throughout.  -1 with an error for a parameter, a dtype or an element that PyTorch refuses; nothing has been drawn
  * or written then.
  *
- * Note [Order of random numbers in strided tensors].  PyTorch fills tensors in one of two ways:
- *   - In the iterator's order, which is memory order: dimensions sorted by stride, reversed ones flipped back.  So a
- *     dense transposed tensor has the stream lying along its memory.  This holds for all fills from one set of
- *     parameters (uniform, random, geometric, exponential, cauchy, log_normal, bernoulli with a number), and for
- *     normal unless the tensor is contiguous and has at least 16 elements.  To fill such a tensor: fill n
- *     contiguous elements (td_fill_normal_elementwise for normal), then copy them out in memory order.
- *   - Element by element with operands (bernoulli with a tensor, poisson, binomial, gamma): again the iterator's
- *     order, which the output's strides decide.
- * A tensor that is contiguous, or whose elements lie densely in some order of the dimensions, can be filled in
- * place.  normal on a contiguous tensor of 16 or more takes another path, td_fill_normal, with other numbers. */
+ * Note [Order of random numbers in strided tensors].  Fills from one set of parameters (uniform, random, exponential,
+ * geometric, cauchy, log_normal, bernoulli, dropout's factors) go along memory: dimensions sorted by stride, the
+ * largest outermost, whatever order the tensor has them in.  A tensor without gaps is therefore filled in place as
+ * if it were flat, transposed or not; for one with gaps, fill n contiguous elements and copy them out in that order.
+ *   - normal_ goes the same way, with td_fill_normal_elementwise, unless the tensor is contiguous: then td_fill_normal,
+ *     which gives other numbers from 16 elements on.
+ *   - bernoulli_ with a tensor of probabilities: memory order of the output, probabilities expanded to its shape.
+ *   - poisson, gamma, binomial, dirichlet, multinomial: operands in logical order, results contiguous.
+ *   - normal with tensors for mean or std: td_fill_normal with 0 and 1 (0 and std), then times std, plus mean, as
+ *     operators of their own with their own roundings.
+ *   - Dropout makes its factors in a tensor laid out like the input (empty_like), so they follow its memory.
+ * Reversed strides, which PyTorch hasn't, count by magnitude and run forward in memory. */
 #ifndef TD_KERNELS_RANDOM_FILL_H
 #define TD_KERNELS_RANDOM_FILL_H
 
