@@ -54,6 +54,12 @@ TD_API void        td_error_clear(void);
 TD_API int   td_error_foreign(void *object, void (*drop)(void *), const char *message);
 TD_API void *td_error_take_foreign(void);
 
+/* A warning (UserWarning in Python); printf-style.  A handler may turn it into an error: then -1, with the error
+ * recorded.  Without a handler it is a line on stderr. */
+typedef int td_warning_handler(const char *message, void *context);
+TD_API int  td_warn(const char *format, ...) TD_PRINTF(1, 2);
+TD_API void td_set_warning_handler(td_warning_handler *handler, void *context);
+
 /* ---- dtypes ------------------------------------------------------------------------------- */
 
 typedef enum td_dtype {

@@ -41,7 +41,8 @@ TD_API int td_check_overlap(const char *op, td_tensor *out, int n, td_tensor *co
 /* An owned contiguous tensor with x's elements: x itself if it is so already.  td_as_contiguous also converts. */
 TD_API td_tensor *td_make_contiguous(td_tensor *x);
 TD_API td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype);
-/* For writing: x itself if contiguous and of the dtype, else a new tensor whose contents td_write_back copies to x. */
+/* For writing: x itself if contiguous and of the dtype, else a new tensor with x's elements, whose contents
+ * td_write_back copies to x. */
 TD_API td_tensor *td_writable(td_tensor *x, td_dtype dtype);
 TD_API int        td_write_back(td_tensor *x, td_tensor *written) TD_MUST_USE;
 

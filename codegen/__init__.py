@@ -1,0 +1,1 @@
+"""From the entries in ops/*.yaml to C, public headers, stubs for type checkers, and documentation."""

@@ -1,0 +1,112 @@
+"""python -m codegen --out BUILD/gen [--public | --check]
+
+Writes the generated C files to a folder and prints their names, a line each: `main NAME`, `loops NAME`.  With --public it
+also writes the outputs that are committed; with --check it fails if those are stale.  A file is touched only when
+its bytes change."""
+import argparse
+import pathlib
+import sys
+
+from . import emit_public
+from .emit_c import Chunk
+from .entries import load
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+FORMULAS_PER_CHUNK, OPERATORS_PER_CHUNK = 8, 24
+
+
+def write(path, text):
+    if not path.exists() or path.read_text() != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def formulas(group):
+    value = group[0].entry.get('value')
+    return len(value) if isinstance(value, dict) else value is not None
+
+
+def chunks(families, lookup):
+    for family, groups in families.items():
+        part, count, operators, number = [], 0, 0, 0
+        for group in groups:
+            if part and (count + formulas(group) > FORMULAS_PER_CHUNK or operators + len(group) > OPERATORS_PER_CHUNK):
+                yield Chunk(f'{family}_{number}', part, lookup)
+                part, count, operators, number = [], 0, 0, number + 1
+            part.append(group)
+            count += formulas(group)
+            operators += len(group)
+        if part:
+            yield Chunk(f'{family}_{number}', part, lookup)
+
+
+def bodies_header(families):
+    """Prototypes of the functions that are written by hand, so that a wrong signature doesn't compile."""
+    lines = []
+    for groups in families.values():
+        for group in groups:
+            op = group[0]
+            body = op.entry.get('body', op.c)
+            if op.kind in ('native', 'composite', 'view'):
+                lines.append(op.declaration('td_op_' + body) + ';')
+            elif op.kind == 'kernel':
+                params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
+                outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
+                lines.append(f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
+                lines.append(f'int td_cpu_{body}({", ".join([*params, *outs])});')
+    lines = list(dict.fromkeys(lines))
+    return ('/* Generated: the functions that entries of ops/ expect, to be written by hand. */\n#ifndef TD_BODIES_H\n'
+            '#define TD_BODIES_H\n#include <tede/ops.h>\n#include "ops/spec.h"\n\n' + '\n'.join(lines) + '\n\n#endif\n')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--out', type=pathlib.Path)
+    parser.add_argument('--public', action='store_true')
+    parser.add_argument('--check', action='store_true')
+    options = parser.parse_args()
+    families = load(ROOT / 'ops')
+    by_name = {}
+    for groups in families.values():
+        for group in groups:
+            for op in group:
+                if op.variant == 'functional':
+                    by_name.setdefault(op.schema.name, []).append(op.schema)
+    lookup = lambda name: by_name.get(name, [])
+    public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
+              ROOT / 'docs/operators.md': emit_public.operators_page(families)}
+    if options.check:
+        stale = [str(p.relative_to(ROOT)) for p, text in public.items() if not p.exists() or p.read_text() != text]
+        if stale:
+            sys.exit(f'stale: {", ".join(stale)}; run make gen')
+    if options.public:
+        for path, text in public.items():
+            write(path, text)
+    if not options.out:
+        return
+    names, made = [], []
+    for chunk in chunks(families, lookup):
+        text, loops = chunk.emit(), None
+        write(options.out / f'{chunk.name}.c', text)
+        made.append(f'main {chunk.name}.c')
+        loops = chunk.emit_loops()
+        if loops:
+            write(options.out / f'{chunk.name}_loops.c', loops)
+            made.append(f'loops {chunk.name}_loops.c')
+        names.append(chunk.name)
+    write(options.out / 'bodies.h', bodies_header(families))
+    table = ['/* Generated: where the rows are. */', '#include "dispatch/op.h"', '']
+    table += [f'extern td_op *const td_rows_{n}[];\nextern const int td_row_count_{n};' for n in names]
+    table += ['', 'const td_op_rows td_op_chunks[] = {', *(f'    {{td_rows_{n}, &td_row_count_{n}}},' for n in names), '};',
+              f'const int td_op_chunk_count = {len(names)};', '']
+    write(options.out / 'table.c', '\n'.join(table))
+    made.append('main table.c')
+    keep = {line.split()[1] for line in made} | {'bodies.h'}
+    for path in options.out.glob('*'):
+        if path.name not in keep and path.suffix in ('.c', '.h'):
+            path.unlink()
+    print('\n'.join(made))
+
+
+if __name__ == '__main__':
+    main()

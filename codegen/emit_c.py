@@ -1,0 +1,854 @@
+"""C files from operators: stubs, kernels' glue, autograd nodes, argument tables and rows; and the loops of formulas.
+
+A chunk is a part of a family's entries.  It gives two texts: one with everything but loops, compiled once, and one
+with the loops, compiled once per instruction set.  Both stand alone, so that a new entry recompiles little."""
+import ast
+import json
+
+from . import grad as gradients
+from .grad import Emitter, GradError, Uses
+from .value import COMPUTE, GROUPS, ORDER, Formula
+
+DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
+          'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
+PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST'}
+COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
+          'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL'}
+FAILED = {'tensor': 'NULL'}
+
+
+def quote(text):
+    return json.dumps(' '.join((text or '').split()))
+
+
+class Chunk:
+    def __init__(self, name, groups, lookup):
+        self.name, self.groups, self.lookup = name, groups, lookup
+        self.rows, self.loops, self.code, self.declared = [], [], [], {}
+        self.loop_rows = []       # (name, {column: function})
+
+    # ---------------------------------------------------------------------------------------------- pointwise
+    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where):
+        """Emit loops for the dtype groups and remember a row; returns the row's number."""
+        columns = {}
+        for group in groups:
+            text = formulas.get(group, formulas['default'])
+            formula = Formula(text, operands, truths, parameters, where)
+            for compute in GROUPS[group]:
+                column = 'bool' if group == 'bool' else compute
+                if group == 'bool' and 'int' in groups and 'bool' not in formulas:
+                    columns['bool'] = columns['i32']
+                    continue
+                real_out = 'real' if out == 'real' and compute in ('c64', 'c128') else 'bool' if out == 'bool' else 'same'
+                function = f'{name}_{column}'
+                self.loops.append(formula.emit(function, compute, real_out))
+                columns[column] = function
+        self.loop_rows.append((name, columns))
+        return len(self.loop_rows) - 1
+
+    def pointwise(self, op, suffix, value):
+        """The td_pointwise of an operator (one per choice of a string parameter); returns its C name."""
+        e, where = op.entry, f'{op.family}: {op.schema.full_name}'
+        tensors = [a.c for a in op.schema.arguments if a.is_tensor]
+        parameters = [a.c for a in op.schema.arguments if not a.is_tensor and a.type in ('Scalar', 'float', 'int', 'bool')]
+        formulas = {'default': value, **{g: e[f'value_{g}'] for g in ('int', 'complex', 'bool') if f'value_{g}' in e}}
+        groups = e.get('dtypes', ['float', 'int', 'bool'])
+        if e.get('promote') == 'to_float':
+            groups = [g for g in groups if g in ('float', 'complex')]
+        groups = [g for g in ('float', 'complex', 'int', 'bool') if g in groups]
+        truths = e.get('truths', [])
+        name = op.c + suffix
+        row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
+        self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
+                            PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row)
+        return name
+
+    @staticmethod
+    def cost(text):
+        calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
+        return 1 + 8 * calls
+
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row):
+        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
+        rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
+        self.code.append(f'''static const td_pointwise pw_{name} = {{
+    .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
+    .truths = {truths}, .dtypes = {mask},
+    .rows = {{{rows}}},
+}};
+''')
+
+    # ------------------------------------------------------------------------------------------------- an entry
+    def entry(self, group):
+        functional = group[0]
+        if functional.kind == 'pointwise':
+            value = functional.entry['value']
+            self.choices = {}
+            if isinstance(value, dict):
+                for choice, text in value.items():
+                    self.choices[choice] = self.pointwise(functional, f'_{choice}', text)
+            else:
+                self.choices[None] = self.pointwise(functional, '', value)
+        for op in group:
+            self.operator(op)
+
+    def operator(self, op):
+        s = op.schema
+        keys = 'td_keyset keys'
+        args = ''.join(f', {n}' for n in op.names())
+        self.code.append(f'/* ---- {s.text} */\n\nstatic td_op row_{op.c};')
+        self.code.append(f'typedef {op.returns}(*fn_{op.c})({", ".join(op.parameters([keys]))});')
+        bump = ''.join(f'        td_bump_version({a.c});\n' for a in op.mutable if not a.list)
+        bump += ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_bump_version({a.c}[i]);\n'
+                        for a in op.mutable if a.list)
+        fail = 'NULL' if op.result == 'tensor' else '-1'
+        call = f'kernel(keys{args})'
+        if op.mutable:
+            body = f'    int status = {call};\n    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n    return status;'
+        else:
+            body = f'    return {call};'
+        self.code.append(f'''static inline {op.declaration("invoke_" + op.c, [keys])}
+{{
+    fn_{op.c} kernel = (fn_{op.c})td_pick(&row_{op.c}, &keys);
+    if (TD_UNLIKELY(!kernel))
+        return {fail};
+{body}
+}}
+''')
+        self.stub(op, fail)
+        backend = self.backend(op)
+        autograd = self.autograd(op, fail)
+        self.boxes(op)
+        self.row(op, backend, autograd)
+
+    def key_expression(self, op):
+        parts = []
+        for a in op.schema.arguments:
+            if a.is_tensor:
+                parts.append(f'td_keys_of_list(n_{a.c}, {a.c})' if a.list else f'td_keys_of({a.c})')
+        device = next((a for a in op.schema.arguments if a.type == 'Device'), None)
+        if not op.tensors or 'factory' in op.entry.get('flags', []):
+            parts = [f'td_device_keys({device.c})'] if device else parts or ['TD_KEYS_CPU']
+            if device and op.tensors:
+                first = op.tensors[0].c
+                parts = [f'({device.c}.type >= 0 ? td_device_keys({device.c}) | (td_keys_of({first}) & ~(td_keyset)0xffffff) '
+                         f': td_keys_of({first}))']
+        return ' | '.join(parts)
+
+    def stub(self, op, fail):
+        checks = []
+        for a in op.tensors:
+            cast = '' if op.result == 'tensor' else '-1'
+            test = f'td_list_has_null(n_{a.c}, {a.c})' if a.list else f'!{a.c}'
+            null = f'td_null_argument("{op.schema.name}", "{a.name}")'
+            ret = f'return {null};' if op.result == 'tensor' else f'return {null}, -1;'
+            checks.append(f'    if (TD_UNLIKELY({test}))\n        {ret}\n')
+        names = ', '.join([f'td_mask({self.key_expression(op)})', *op.names()])
+        self.code.append(f'''{op.declaration("td_" + op.c)}
+{{
+{"".join(checks)}    return invoke_{op.c}({names});
+}}
+''')
+
+    # ---------------------------------------------------------------------------------------- kernels' glue
+    def backend(self, op):
+        """Emit what runs on the CPU and meta devices; returns (cpu, meta, composite): names or NULL."""
+        return getattr(self, 'backend_' + op.kind)(op)
+
+    def inputs(self, op):
+        names = [a.c for a in op.schema.arguments if a.is_tensor and not a.out]
+        return f'(td_tensor *[]){{{", ".join(names)}}}'
+
+    def backend_pointwise(self, op):
+        base = op.parent or op
+        scalars = []
+        for a in base.schema.arguments:
+            if not a.is_tensor and a.type in ('Scalar', 'float', 'int', 'bool'):
+                wrap = {'Scalar': '{}', 'float': 'td_float({})', 'int': 'td_int({})', 'bool': 'td_bool({})'}[a.type]
+                scalars.append(wrap.format(a.c))
+        params = f'(const td_scalar[]){{{", ".join(scalars)}}}' if scalars else 'NULL'
+        function = {'functional': 'run', 'inplace': 'inplace', 'out': 'out'}[op.variant]
+        out = ', out' if op.variant == 'out' else ''
+        lines = []
+        if None in self.choices:
+            lines.append(f'    const td_pointwise *which = &pw_{self.choices[None]};')
+        else:
+            word = next(a for a in base.schema.arguments if a.type == 'str')
+            lines.append('    const td_pointwise *which;')
+            keyword = 'if'
+            absent = base.entry.get('choices_error') or \
+                f'{base.schema.name}: {word.name} must be {" or ".join(repr(c) for c in self.choices)}, not %s'
+            for choice, name in self.choices.items():
+                test = f'!{word.c}' if choice == 'None' else f'{word.c} && !strcmp({word.c}, "{choice}")'
+                lines.append(f'    {keyword} ({test})\n        which = &pw_{name};')
+                keyword = 'else if'
+            failure = f'td_fail(TD_E_RUNTIME, {json.dumps(absent)}, {word.c} ? {word.c} : "None")'
+            lines.append(f'    else\n        return {failure}{", -1" if op.result != "tensor" else ""};')
+        self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+{chr(10).join(lines)}
+    return td_pointwise_{function}(which, {self.inputs(op)}, {params}{out});
+}}
+''')
+        return f'cpu_{op.c}', f'cpu_{op.c}', None
+
+    def backend_kernel(self, op):
+        """From td_meta_X and td_cpu_X."""
+        base = op.parent or op
+        n = len(base.schema.results)
+        args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
+        params = [p for a in base.schema.arguments if a.in_c for p in a.parameters()]
+        body = base.entry.get('body', base.c)
+        if op.variant == 'functional':
+            outs = ''.join(f', td_tensor *out{i}' for i in range(n))
+            self.code.append(f'int td_meta_{body}(td_spec *specs, {", ".join(params)});\n'
+                             f'int td_cpu_{body}({", ".join(params)}{outs});\n')
+        results = [f'results[{i}]' for i in range(n)]
+        call = ', '.join([*args, *results])
+        meta = f'''    td_spec specs[{n}];
+    if (td_meta_{body}(specs, {", ".join(args)}))
+        return {"NULL" if op.result == "tensor" else "-1"};
+'''
+        if op.variant == 'functional':
+            declare = f'    td_tensor *results[1];\n' if n == 1 else ''
+            fail = 'NULL' if n == 1 else '-1'
+            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+{{
+{declare}{meta}    if (td_specs_new(specs, {n}, results))
+        return {fail};
+    if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call})) {{
+        td_results_drop({n}, results);
+        return {fail};
+    }}
+    return {"results[0]" if n == 1 else "0"};
+}}
+''')
+        elif op.variant == 'out':
+            outs = ', '.join(a.c for a in op.mutable)
+            inputs = [a for a in base.schema.arguments if a.is_tensor]
+            one = [a.c for a in inputs if not a.list]
+            pack = f'''    td_tensor *inputs[] = {{{", ".join(one) or "NULL"}}};
+    td_tensor *outs[] = {{{outs}}}, *results[{n}];
+'''
+            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+{{
+{meta}{pack}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(one)}, inputs, results))
+        return -1;
+    if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call}))
+        return td_results_drop({n}, results);
+    return td_specs_finish({n}, outs, results);
+}}
+''')
+        else:
+            inner = ', '.join(['keys', *args])
+            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+{{
+    return td_finish_inplace("{op.schema.name}", self, cpu_{base.c}({inner}));
+}}
+''')
+        return f'cpu_{op.c}', f'cpu_{op.c}', None
+
+    def backend_native(self, op):
+        return self.with_body(op)
+
+    backend_composite = backend_view = backend_native
+
+    def with_body(self, op):
+        base = op.parent or op
+        body = base.entry.get('body', base.c)
+        args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
+        lead = {'tuple': ['results'], 'list': ['results'], 'plain': ['results']}.get(base.result, [])
+        if op is base:
+            self.code.append(f'{op.declaration("td_op_" + body)};\n')
+            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+    return td_op_{body}({", ".join(op.names())});
+}}
+''')
+        elif op.variant == 'inplace':
+            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+    return td_finish_inplace("{op.schema.name}", self, td_op_{body}({", ".join(args)}));
+}}
+''')
+        else:
+            n = len(base.schema.results)
+            if n == 1:
+                call = f'    return td_finish_out("{op.schema.name}", {op.mutable[0].c}, td_op_{body}({", ".join(args)}));'
+            else:
+                outs = ', '.join(a.c for a in op.mutable)
+                call = f'''    td_tensor *results[{n}];
+    if (td_op_{body}({", ".join(["results", *args])}))
+        return -1;
+    return td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
+            self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+{call}
+}}
+''')
+        return None, None, f'comp_{op.c}'
+
+    # ------------------------------------------------------------------------------------------------- autograd
+    def autograd(self, op, fail):
+        """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
+        which have no gradient (the Autograd key then falls through)."""
+        e = op.entry
+        spec = e.get('grad')
+        if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none')):
+            return self.autograd_out(op)
+        if spec is None or spec == 'none':
+            if spec is None and op.kind in ('pointwise', 'kernel') :
+                raise GradError(f'{op.family}: {op.schema.full_name}: say `grad: none` if there is no gradient')
+            return None
+        base = op.parent or op
+        if op.variant == 'inplace' and op.kind in ('native', 'composite', 'view') and op is not base:
+            pass
+        return self.autograd_node(op, base, spec, fail)
+
+    def autograd_out(self, op):
+        tensors = [a for a in op.schema.arguments if a.is_tensor]
+        tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
+        self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
+{{
+    if ({tests})
+        return td_fail_out_grad("{op.schema.name}");
+    return invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])});
+}}
+''')
+        return f'autograd_{op.c}'
+
+    def autograd_node(self, op, base, spec, fail):
+        s, where = base.schema, f'{op.family}: {base.schema.full_name}'
+        inplace = op.variant == 'inplace'
+        spec = {tuple(k.strip() for k in key.split(',')): text for key, text in spec.items()}
+        operands = [a for a in s.arguments if any(a.name in key for key in spec)]
+        unknown = {k for key in spec for k in key} - {a.name for a in operands}
+        if unknown:
+            raise GradError(f'{where}: grad names {sorted(unknown)}, which are no operands')
+        edge, counts = {}, []
+        for a in operands:
+            edge[a.name] = ' + '.join([str(sum(not x.list for x in operands[:operands.index(a)])),
+                                       *(f's->n_{x.c}' for x in operands[:operands.index(a)] if x.list)])
+            edge[a.name] = edge[a.name].removeprefix('0 + ') if ' + ' in edge[a.name] else edge[a.name]
+        result_names = {}
+        if base.result == 'tensor' or base.result == 'void':
+            result_names['result'] = 0
+        else:
+            for i, r in enumerate(s.results):
+                result_names[r.name or f'result{i}'] = i
+        trees = {key: ast.parse(str(text).strip(), mode='eval').body for key, text in spec.items()}
+        uses = {key: Uses(tree) for key, tree in trees.items()}
+        for key, use in uses.items():
+            if 'wants' in use.whole:
+                use.whole.discard('wants')
+        # what is saved
+        saved, members, saves_before, saves_after, releases, names = [], [], [], [], [], {}
+        wants_any = lambda keys: ' || '.join(f'td_node_wants(node, {edge[k]})' if not s.argument(k).list else
+                                             '1' for key in keys for k in key) or '0'
+        needs = {}
+        for key, use in uses.items():
+            for name in use.whole:
+                needs.setdefault(name, []).append(key)
+        state = False
+        list_saved = None
+        for a in s.arguments:
+            if a.is_tensor and a.list and (a.name in needs or a in operands):
+                members.append(f'int64_t n_{a.c};')
+                saves_before.append(f'    s->n_{a.c} = n_{a.c};')
+        for a in s.arguments:
+            if a.is_tensor and not a.list and a.name in needs:
+                index = len(saved)
+                saved.append(a.name)
+                source = 'original' if inplace and a.name == 'self' else a.c
+                saves_before.append(f'    if (({wants_any(needs[a.name])}) && td_node_save(node, {index}, {source}))\n        goto fail;')
+                names[a.name] = 'T', a.c
+            elif a.is_tensor and a.list and a.name in needs:
+                list_saved = a
+            elif not a.is_tensor and a.name in needs and a.in_c:
+                names[a.name] = self.save_plain(a, members, saves_before, releases)
+        for name, i in result_names.items():
+            if name in needs:
+                index = len(saved)
+                saved.append(name)
+                value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{i}]')
+                saves_after.append(f'    if (({wants_any(needs[name])}) && td_node_save_result(node, {index}, {value}, {i}))\n        goto fail_result;')
+                names[name] = 'T', name
+        if list_saved:
+            a = list_saved
+            saves_before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (td_node_save(node, (int)({len(saved)} + i), {a.c}[i]))\n            goto fail;')
+            names[a.name] = 'TL', (f's->n_{a.c}', a.c)
+        for key, use in uses.items():
+            for name, part in sorted(use.parts):
+                if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
+                    continue
+                self.save_part(s, name, part, names, members, saves_before, saves_after, releases, inplace, base, result_names)
+        pointwise = op.kind == 'pointwise'
+        if pointwise:
+            for a in operands:
+                members.append(f'td_fit *fit_{a.c};')
+                value = 'self' if inplace else 'result'
+                if not (inplace and a.name == 'self'):
+                    saves_after.append(f'    if (td_fit_save(&s->fit_{a.c}, {a.c}, {value}))\n        goto fail_result;')
+                releases.append(f'    td_fit_free(s->fit_{a.c});\n    s->fit_{a.c} = NULL;')
+        n_edges = ' + '.join([str(sum(not a.list for a in operands)), *(f'n_{a.c}' for a in operands if a.list)])
+        n_inputs = {'tensor': '1', 'void': '1', 'list': 'results->count'}.get(op.result, str(len(s.results)))
+        n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
+        title = ''.join(w.capitalize() for w in base.schema.name.strip('_').split('_')) + 'Backward0'
+        has_state = bool(members)
+        node_name = op.c if (op is base or inplace and 'self' in [*saved]) else base.c
+        shared = inplace and op is not base     # the functional form's node serves the in-place form too
+        if not shared:
+            if has_state:
+                self.code.append(f'struct state_{op.c} {{\n' + ''.join(f'    {m}\n' for m in members) + '};\n')
+            self.apply(op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands)
+            if releases:
+                self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
+                                 + '\n'.join(releases) + '\n}\n')
+            self.code.append(f'static const td_node_type node_{op.c} = {{"{title}", apply_{op.c}, '
+                             f'{"release_" + op.c if releases else "NULL"}}};\n')
+        node_c = base.c if shared else op.c
+        self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
+                    inplace and 'self' in needs, fail)
+        return f'autograd_{op.c}'
+
+    def save_plain(self, a, members, saves, releases):
+        c = a.c
+        if a.list and a.type == 'int':
+            members.append(f'td_ints {c};')
+            saves.append(f'    if (td_ints_save(&s->{c}, n_{c}, {c}))\n        goto fail;')
+            releases.append(f'    td_ints_free(&s->{c});')
+            return 'L', (f's->{c}.n', f's->{c}.items')
+        if a.list and a.type == 'bool':
+            members.append(f'int64_t n_{c}; bool {c}[8];')
+            saves.append(f'    s->n_{c} = n_{c};\n    memcpy(s->{c}, {c}, (size_t)n_{c});')
+            return 'M', (f's->n_{c}', f's->{c}')
+        if a.type == 'str':
+            members.append(f'char {c}[24];')
+            saves.append(f'    snprintf(s->{c}, sizeof s->{c}, "%s", {c} ? {c} : "");')
+            return 's', f's->{c}'
+        ctype = {'int': 'int64_t', 'float': 'double', 'bool': 'bool', 'Scalar': 'td_scalar', 'ScalarType': 'td_dtype',
+                 'Device': 'td_device', 'MemoryFormat': 'td_memory_format'}[a.type]
+        kind = gradients.ARGUMENT_KIND[a.type]
+        if a.optional and a.type in ('int', 'float', 'bool', 'Scalar'):
+            members.append(f'bool has_{c}; {ctype} {c};')
+            saves.append(f'    s->has_{c} = {c} != NULL;\n    if ({c})\n        s->{c} = *{c};')
+            return kind + '?', f'(s->has_{c} ? &s->{c} : NULL)'
+        members.append(f'{ctype} {c};')
+        saves.append(f'    s->{c} = {c};')
+        return kind, f's->{c}'
+
+    def save_part(self, s, name, part, names, members, before, after, releases, inplace, base, result_names):
+        a = s.argument(name)
+        saves, label = before, 'fail'
+        if a is not None:
+            value = a.c
+        elif name in result_names:
+            value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{result_names[name]}]')
+            saves, label = after, 'fail_result'
+        else:
+            raise GradError(f'{s.full_name}: unknown name {name!r}')
+        if part in ('shapes', 'ranks'):
+            if f'{name}.shapes' not in names:
+                members.append(f'td_ints ranks_{name}, shapes_{name};')
+                saves.append(f'    if (td_ints_save_shapes(&s->ranks_{name}, &s->shapes_{name}, n_{value}, {value}))\n        goto {label};')
+                releases.append(f'    td_ints_free(&s->ranks_{name});\n    td_ints_free(&s->shapes_{name});')
+                names[f'{name}.ranks'] = 'L', (f's->ranks_{name}.n', f's->ranks_{name}.items')
+                names[f'{name}.shapes'] = 'L', (f's->shapes_{name}.n', f's->shapes_{name}.items')
+        elif part == 'shape':
+            members.append(f'td_ints shape_{name};')
+            saves.append(f'    if (td_ints_save(&s->shape_{name}, {value}->ndim, {value}->sizes))\n        goto {label};')
+            releases.append(f'    td_ints_free(&s->shape_{name});')
+            names[f'{name}.shape'] = 'L', (f's->shape_{name}.n', f's->shape_{name}.items')
+        else:
+            ctype, kind = {'dtype': ('td_dtype', 'D'), 'device': ('td_device', 'V'), 'ndim': ('int64_t', 'i'),
+                           'numel': ('int64_t', 'i')}[part]
+            members.append(f'{ctype} {part}_{name};')
+            saves.append(f'    s->{part}_{name} = ({ctype}){value}->{part};' if part != 'device' else
+                         f'    s->device_{name} = {value}->device;')
+            names[f'{name}.{part}'] = kind, f's->{part}_{name}'
+
+    def apply(self, op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands):
+        grads_used = set()
+        for key, use in uses.items():
+            for name in use.whole:
+                if name == 'grad':
+                    grads_used.add(0)
+            for node in ast.walk(ast.parse(str(spec[key]).strip(), mode='eval')):
+                if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == 'grads':
+                    grads_used.add(node.slice.value)
+            for name, part in use.parts:
+                if name == 'grad':
+                    grads_used.add(0)
+        out = [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
+        if has_state:
+            out += [f'    struct state_{op.c} *s = node->state;', '    (void)s;']
+        every = 'grads' in {n for u in uses.values() for n in u.whole} and base.result == 'list'
+        local = dict(names)
+        if every:
+            out += ['    TD_AUTO_LIST td_tensor_list all = {0};',
+                    '    if (td_node_all_grads(node, grads, &all))', '        return -1;']
+            local['grads'] = 'TL', ('all.count', 'all.items')
+        elif len(base.schema.results) <= 1:
+            out += ['    td_tensor *grad = grads[0];', '    if (!grad)', '        return 0;']
+            local['grad'] = 'T', 'grad'
+        else:
+            test = ' && '.join(f'!grads[{i}]' for i in sorted(grads_used)) or '0'
+            out += [f'    if ({test})', '        return 0;']
+            for i in sorted(grads_used):
+                out += [f'    TD_AUTO td_tensor *grad_{i} = grads[{i}] ? td_tensor_retain(grads[{i}]) : td_node_zeros(node, {i});']
+                local[f'grads.{i}'] = 'T', f'grad_{i}'
+            local['grad'] = local.get('grads.0')
+        tensor_names = {n: a for n, a in local.items() if a and a[0] == 'T'}
+        for i, name in enumerate(saved):
+            users = [key for key, use in uses.items() if name in use.whole]
+            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for key in users for k in key if not base.schema.argument(k).list) or '1'
+            variable = names[name][1]
+            out += [f'    TD_AUTO td_tensor *{variable} = NULL;',
+                    f'    if (({test}) && !({variable} = td_node_saved(node, {i})))', '        return -1;']
+        if list_saved:
+            c = list_saved.c
+            out += [f'    TD_AUTO_LIST td_tensor_list list_{c} = {{0}};',
+                    f'    if (td_node_saved_list(node, {len(saved)}, s->n_{c}, &list_{c}))', '        return -1;']
+            local[list_saved.name] = 'TL', (f's->n_{c}', f'list_{c}.items')
+        local['wants'] = 'M', (str(len(operands)), f'(const bool[]){{{", ".join(f"td_node_wants(node, {edge[a.name]})" for a in operands if not a.list)}}}')
+        for key, text in spec.items():
+            emitter = Emitter(local, self.lookup, where)
+            emitter.used = self.declared
+            list_operand = base.schema.argument(key[0]).list
+            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for k in key) if not list_operand else '1'
+            emitter.indent = '        '
+            value = emitter.formula(text)
+            out.append(f'    if ({test}) {{')
+            if len(key) == 1 and pointwise:
+                fused = self.fuse(op, base, key[0], text, local, where)
+                fit = f's->fit_{base.schema.argument(key[0]).c}'
+                if fused:
+                    out += fused[0]
+                    out += [f'            if (!(results[{edge[key[0]]}] = td_fit_apply(fused, {fit})))', '                return -1;',
+                            '        } else {', *('    ' + l for l in emitter.lines),
+                            f'            if (!(results[{edge[key[0]]}] = td_fit_apply({emitter.as_tensor(value)}, {fit})))',
+                            '                return -1;', '        }']
+                else:
+                    tensor = emitter.as_tensor(value)
+                    out += emitter.lines
+                    out += [f'        if (!(results[{edge[key[0]]}] = td_fit_apply({tensor}, {fit})))', '            return -1;']
+            elif len(key) == 1 and not list_operand:
+                tensor = emitter.as_tensor(value)
+                out += emitter.lines
+                out += [f'        if (td_give(&results[{edge[key[0]]}], {tensor}))', '            return -1;']
+            elif list_operand:
+                if value[0] != 'TL':
+                    raise GradError(f'{where}: the gradient of a list is a list')
+                out += emitter.lines
+                out += [f'        for (int64_t i = 0; i < s->n_{base.schema.argument(key[0]).c}; i++)',
+                        f'            if (td_node_wants(node, {edge[key[0]]} + i) && td_give(&results[{edge[key[0]]} + i], {value[1][1]}[i]))',
+                        '                return -1;']
+            else:
+                if value[0] != 'R' or value[1][0] != len(key):
+                    raise GradError(f'{where}: a joint formula must give {len(key)} results')
+                out += emitter.lines
+                for i, k in enumerate(key):
+                    out += [f'        if (td_node_wants(node, {edge[k]}) && {value[1][1]}[{i}] != TD_NONE)',
+                            f'            results[{edge[k]}] = {value[1][1]}[{i}];',
+                            '        else', f'            td_tensor_release({value[1][1]}[{i}]);']
+            out.append('    }')
+        out += ['    return 0;', '}', '']
+        self.code.append('\n'.join(out))
+
+    def fuse(self, op, base, operand, text, local, where):
+        """One pass for a gradient that is itself pointwise: the lines of an if without its end, or None."""
+        tree = ast.parse(str(text).strip(), mode='eval').body
+        if sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree)) < 2:
+            return None
+        used = Uses(tree)
+        if used.parts:
+            return None
+        tensors = [n for n in ('grad', *local) if n in used.whole and local.get(n) and local[n][0] == 'T' and n != 'grads.0']
+        tensors = list(dict.fromkeys(tensors))
+        scalars = [n for n in local if n in used.whole and local[n] and local[n][0] in ('S', 'd')]
+        if used.whole - set(tensors) - set(scalars) - {'PI', 'E', 'LN2', 'INF', 'NAN', 'SQRT_HALF', 'TWO_OVER_SQRT_PI',
+                                                      'INV_SQRT_2PI', 'SQRT_2_OVER_PI', 'LN10', 'SQRT_PI_OVER_2'} - {
+                n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}:
+            return None
+        truths = base.entry.get('truths', [])
+        formula = Formula(text, tensors, [t for t in tensors if t in truths], scalars, where)
+        if not all(formula.compiles_for(c) for c in GROUPS['float']) or not formula_functions_known(tree):
+            return None
+        name = f'{op.c}_grad_{operand}'
+        row = self.pointwise_row(name, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
+                                 ['float'], 'same', where)
+        self.fused_rows = getattr(self, 'fused_rows', [])
+        before = len(self.code)
+        self.emit_pointwise(name, f'{base.schema.name}_backward', len(tensors), self.cost(text), 'TD_PROMOTE_DEFAULT',
+                            'same', sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
+        operands = ', '.join(local[t][1] for t in tensors)
+        params = ', '.join({'S': '{}', 'd': 'td_float({})'}[local[n][0]].format(local[n][1]) for n in scalars)
+        params = f'(const td_scalar[]){{{params}}}' if params else 'NULL'
+        return [f'        td_tensor *operands[] = {{{operands}}};',
+                f'        if (td_fusable({len(tensors)}, operands)) {{',
+                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{name}, operands, {params});'], row
+
+    def record(self, op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, before, after, clone, fail):
+        tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in operands)
+        if op.mutable and not any(a.name == 'self' for a in operands):
+            tests += ' || td_wants_grad(self)'
+        names = ', '.join(['keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)', *op.names()])
+        lines = [f'static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}', '{', f'    if (!({tests}))',
+                 f'        return invoke_{op.c}({names});']
+        if op.mutable:
+            lines += [f'    if (td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))', '        return -1;']
+        listy = op.result == 'list'
+        if listy:   # how many results there are is known afterwards
+            lines += ['    td_keyset excluded = td_below_autograd();', f'    int status = invoke_{op.c}({names});',
+                      '    td_end_below(excluded);', '    if (status)', '        return -1;']
+        state_size = f'sizeof(struct state_{node_c})' if has_state else '0'
+        if clone:
+            lines += ['    TD_AUTO td_tensor *original = td_clone_detached(self);', '    if (!original)', f'        return {fail};']
+        lines += [f'    td_node *node = td_node_new(&node_{node_c}, (int)({n_edges}), (int)({n_inputs}), (int)({n_saved}), {state_size});',
+                  '    if (!node)', f'        {"goto fail_early;" if listy else f"return {fail};"}']
+        if has_state:
+            lines += [f'    struct state_{node_c} *s = node->state;']
+        for a in operands:
+            start = sum(not x.list for x in operands[:operands.index(a)])
+            if a.list:
+                lines += [f'    for (int64_t i = 0; i < n_{a.c}; i++)', f'        if (td_node_connect(node, (int)({start} + i), {a.c}[i]))',
+                          '            goto fail;']
+            else:
+                lines += [f'    if (td_node_connect(node, {edge[a.name]}, {a.c}))', '        goto fail;']
+        lines += before
+        if listy:
+            lines += after
+            lines += ['    for (int64_t i = 0; i < results->count; i++)',
+                      '        if (td_dtype_is_floating((td_dtype)results->items[i]->dtype) || td_dtype_is_complex((td_dtype)results->items[i]->dtype))',
+                      '            if (td_set_history(results->items[i], node, (int)i))', '                goto fail;',
+                      '    td_node_release(node);', '    return 0;', 'fail:', '    td_node_release(node);', 'fail_early:',
+                      '    td_tensor_list_release(results);', '    return -1;', '}', '']
+            text = '\n'.join(lines).replace('goto fail_result;', 'goto fail;')
+            self.code.append(text)
+            return
+        lines += ['    td_keyset excluded = td_below_autograd();']
+        if op.result == 'tensor':
+            lines += [f'    td_tensor *result = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (!result)', '        goto fail;']
+            lines += after
+            lines += ['    if (td_set_history(result, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return result;',
+                      'fail_result:', '    td_tensor_release(result);', 'fail:', '    td_node_release(node);', '    return NULL;', '}', '']
+        elif op.result == 'void':
+            lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
+            lines += after
+            lines += ['    if (td_rebase_history(self, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return 0;',
+                      'fail_result:', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']
+        else:
+            n = len(base.schema.results)
+            lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
+            lines += after
+            lines += [f'    for (int i = 0; i < {n}; i++)',
+                      '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
+                      '            td_set_history(results[i], node, i))', '            goto fail_result;',
+                      '    td_node_release(node);', '    return 0;',
+                      'fail_result:', f'    td_results_drop({n}, results);', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']
+        text = '\n'.join(lines)
+        if 'goto fail_result' not in text:
+            text = text.replace('fail_result:\n    td_tensor_release(result);\n', '').replace('fail_result:\n', '')
+        if 'goto fail;' not in text:
+            text = text.replace('fail:\n', '')
+        self.code.append(text)
+
+    # ----------------------------------------------------------------------------------------- boxes and rows
+    def boxes(self, op):
+        s = op.schema
+        in_c = [(i, a) for i, a in enumerate(s.arguments)]
+        checks = ''.join(f'    if (td_check_layout(&a[{i}]))\n        return -1;\n' for i, a in in_c
+                         if a.type == 'Layout' and not a.in_c)
+        args = [code for i, a in in_c if a.in_c for code in a.unbox(f'a[{i}]')]
+        call = lambda *more: f'((fn_{op.c})kernel)({", ".join(["keys", *more, *args])})'
+        if op.result == 'tensor':
+            body = f'''    td_tensor *result = {call()};
+    r[0] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = result}};
+    return result ? 0 : -1;'''
+        elif op.result == 'tuple':
+            n = len(s.results)
+            body = f'''    td_tensor *results[{n}];
+    if ({call("results")})
+        return -1;
+    return td_values_from_tensors(r, {n}, results);'''
+        elif op.result == 'list':
+            body = f'''    td_tensor_list list;
+    if ({call("&list")})
+        return -1;
+    r[0] = (td_value){{.kind = TD_VALUE_TENSORS, .count = (int32_t)list.count, .tensors = list.items}};
+    return 0;'''
+        elif op.result == 'plain':
+            t = s.results[0].type
+            ctype, member = {'bool': ('bool', 'integer'), 'int': ('int64_t', 'integer'), 'float': ('double', 'number'),
+                             'Scalar': ('td_scalar', 'scalar'), 'ScalarType': ('td_dtype', 'integer')}[t]
+            body = f'''    {ctype} result;
+    if ({call("&result")})
+        return -1;
+    r[0] = (td_value){{.kind = TD_VALUE_{s.results[0].kind}, .{member} = result}};
+    return 0;'''
+        else:
+            mutable = [(i, a) for i, a in in_c if a.mutable and not a.list]
+            keep = ''.join(f'    r[{j}] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(a[{i}].tensor)}};\n'
+                           for j, (i, a) in enumerate(mutable) if j < len(s.results))
+            body = f'    if ({call()})\n        return -1;\n{keep}    return 0;'
+        unused = '' if s.results else '    (void)r;\n'
+        unused += '' if s.arguments else '    (void)a;\n'
+        self.code.append(f'''static int unbox_{op.c}(td_kernel kernel, td_keyset keys, const td_value *a, td_value *r)
+{{
+{unused}{checks}{body}
+}}
+''')
+        boxed = ', '.join(a.box() if a.in_c else '{0}' for a in s.arguments) or '{0}'
+        n = max(1, len(s.results))
+        lead = f'''    td_value a[] = {{{boxed}}}, r[{n}];
+'''
+        if op.result == 'tensor':
+            tail = f'    return td_call_boxed(&row_{op.c}, keys, a, r) ? NULL : r[0].tensor;'
+        elif op.result == 'tuple':
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+        return -1;
+    for (int i = 0; i < {n}; i++)
+        results[i] = r[i].tensor;
+    return 0;'''
+        elif op.result == 'list':
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+        return -1;
+    *results = (td_tensor_list){{r[0].count, (td_tensor **)r[0].tensors}};
+    return 0;'''
+        elif op.result == 'plain':
+            member = {'bool': 'integer', 'int': 'integer', 'float': 'number', 'Scalar': 'scalar', 'ScalarType': 'integer'}[s.results[0].type]
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+        return -1;
+    *results = r[0].{member};
+    return 0;'''
+        else:
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+        return -1;
+    td_values_release(r, {len(s.results)});
+    return 0;'''
+        self.code.append(f'''static {op.declaration("boxed_" + op.c, ["td_keyset keys"])}
+{{
+{lead}{tail}
+}}
+''')
+
+    def flags(self, op):
+        e, flags = op.entry, []
+        variants = e['variants']
+        own = e.get('flags', [])
+        if e.get('python') == 'internal' or 'internal' in own:
+            flags.append('TD_OP_INTERNAL')
+        elif op.variant == 'inplace' and op.parent is None and 'function' not in variants:
+            flags.append('TD_OP_METHOD')
+        else:
+            if 'method' in variants and op.variant != 'out':
+                flags.append('TD_OP_METHOD')
+            if op.variant != 'inplace' or 'function' in variants:
+                place = e.get('python')
+                flags += [PLACES[place]] if place in PLACES else ['TD_OP_FUNCTION'] if 'function' in variants else []
+        flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
+        flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
+        flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent')]
+        flags += ['TD_OP_DEPRECATED'] if e.get('deprecated') else []
+        return ' | '.join(flags) or '0'
+
+    def row(self, op, backend, autograd):
+        s = op.schema
+
+        def table(kind, arguments):
+            if not arguments:
+                return 'NULL'
+            rows = []
+            for a in arguments:
+                parts = [f'.name = "{a.name}"' if a.name else '.name = NULL', f'.kind = TD_VALUE_{a.kind}']
+                parts += [f'.{f} = true' for f, on in (('optional', a.optional or a.optional_items), ('keyword_only', a.keyword_only),
+                                                       ('is_out', a.out), ('is_mutable', a.mutable), ('has_default', a.default is not None)) if on]
+                parts += [f'.list_size = {a.size}'] if a.size else []
+                default = a.default_value()
+                parts += [f'.default_value = {default}'] if default and default != '{0}' else []
+                rows.append('    {' + ', '.join(parts) + '},\n')
+            self.code.append(f'static const td_arg {kind}_{op.c}[] = {{\n{"".join(rows)}}};\n')
+            return f'{kind}_{op.c}'
+        arguments, results = table('arguments', s.arguments), table('results', s.results)
+        cpu, meta, composite = backend
+        data_dependent = 'data_dependent' in op.entry.get('flags', [])
+        kernels = []
+        if cpu:
+            kernels.append(f'[TD_SLOT_CPU] = (td_kernel){cpu}')
+        if meta and not data_dependent:
+            kernels.append(f'[TD_SLOT_META] = (td_kernel){meta}')
+        if autograd:
+            kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){autograd}')
+        elif composite and op.entry.get('grad') is None:
+            kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){composite}')
+        if composite:
+            kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
+        self.code.append(f'''static td_op row_{op.c} = {{
+    .info = {{
+        .name = "{s.name}", .overload = "{s.overload}",
+        .schema = {quote(s.text)},
+        .doc = {json.dumps((op.entry.get("doc") or "").strip())},
+        .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
+        .flags = {self.flags(op)},
+    }},
+    .unbox = unbox_{op.c}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
+    .kernels = {{{", ".join(kernels)}}},
+}};
+''')
+        self.rows.append(op.c)
+
+    # --------------------------------------------------------------------------------------------------- texts
+    def emit(self):
+        for group in self.groups:
+            try:
+                self.entry(group)
+            except Exception as error:
+                if isinstance(error, (GradError,)) or 'Formula' in type(error).__name__:
+                    raise
+                raise type(error)(f'{self.name}: {group[0].schema.full_name}: {error}') from error
+        head = '''/* Generated from the entries of a family: edit those instead. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <tede/ops.h>
+#include "dispatch/glue.h"
+
+'''
+        extern = f'extern const td_loop_row td_loops_{self.name}_v2[], td_loops_{self.name}_v3[], td_loops_{self.name}_v4[];\n\n' if self.loop_rows else ''
+        rows = ',\n    '.join('&row_' + r for r in self.rows)
+        tail = f'''td_op *const td_rows_{self.name}[] = {{
+    {rows},
+}};
+const int td_row_count_{self.name} = {len(self.rows)};
+'''
+        return head + extern + '\n'.join(self.code) + '\n' + tail
+
+    def emit_loops(self):
+        if not self.loop_rows:
+            return None
+        head = '''/* Generated loops: edit the formulas in ops/ instead.  Compiled once per instruction set. */
+#include "kernels/cpu/formula.h"
+
+'''
+        rows = []
+        for name, columns in self.loop_rows:
+            cells = ', '.join(f'[{COLUMN[c]}] = TD_ISA_NAME({f})' for c, f in columns.items())
+            rows.append(f'    {{{{{cells}}}}},\n')
+        return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'
+                f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')
+
+
+def formula_functions_known(tree):
+    """Whether every function of a fused formula has an inline."""
+    known = {'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'tanh', 'erf',
+             'sqrt', 'rsqrt', 'sigmoid', 'where', 'abs', 'conj', 'sign', 'sgn', 'pow', 'maximum', 'minimum', 'square',
+             'digamma', 'reciprocal', 'real'}
+    return all(isinstance(n.func, ast.Name) and n.func.id in known for n in ast.walk(tree) if isinstance(n, ast.Call))
+
+
+from .entries import PLACES  # noqa: E402

@@ -1,0 +1,96 @@
+"""The committed outputs: include/tede/ops.h for C programs, and the documentation's table of operators."""
+
+
+def short_forms(op):
+    """static inline functions with defaults filled in, which an entry names: ``c: add(self, other)``."""
+    texts = op.entry.get('c') or []
+    for text in [texts] if isinstance(texts, str) else texts:
+        name, _, rest = text.partition('(')
+        given = [x.strip() for x in rest.rstrip(')').split(',') if x.strip()]
+        declared, passed = [], []
+        lead = {'tuple': ['td_tensor **results'], 'list': ['td_tensor_list *results']}.get(op.result, [])
+        for a in op.schema.arguments:
+            if not a.in_c:
+                continue
+            if a.name in given:
+                declared += a.parameters()
+                passed += a.names()
+            else:
+                passed += a.default_parameters()
+        passed = [n.split()[-1].lstrip('*') for n in lead] + passed
+        yield f'static inline {op.returns}td_{name.strip()}({", ".join(lead + declared) or "void"})\n{{\n    return td_{op.c}({", ".join(passed)});\n}}'
+
+
+def wrap(text, width=112, indent='        '):
+    if len(text) <= width:
+        return text
+    out, line = [], ''
+    for i, part in enumerate(text.split(', ')):
+        piece = part if i == 0 else ', ' + part
+        if len(line) + len(piece) > width and line:
+            out.append(line + ',')
+            line = indent + part
+        else:
+            line += piece
+    return '\n'.join([*out, line])
+
+
+def ops_header(families):
+    parts = ['''/* tede/ops.h: every operator.  Generated from ops/: run `make gen` after changing an entry.
+ *
+ * Arguments are in the order of the schema.  Lists are a count and a pointer (a count of -1: absent); optional numbers
+ * are pointers, NULL if absent; an optional tensor that is absent is TD_NONE, an optional dtype TD_DTYPE_NONE, an
+ * optional device TD_DEVICE_NONE.  One result is a new reference, or NULL with an error recorded.  Several come in an
+ * array, all or none.  In-place operators (td_add_...) and those with `out` return 0 or -1.
+ *
+ * Handed NULL for a tensor, an operator returns NULL (or -1) and leaves the thread's error as it was, so that a chain of
+ * calls is checked once. */
+#ifndef TEDE_OPS_H
+#define TEDE_OPS_H
+#include <tede/dispatch.h>
+#include <tede/list.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+''']
+    shorts = []
+    for family, groups in families.items():
+        parts.append(f'\n/* ==== {family} {"=" * max(4, 100 - len(family))} */\n')
+        for group in groups:
+            for op in group:
+                doc = (op.entry.get('doc') or '').strip().split('\n')[0]
+                if op.variant == 'functional' and doc:
+                    parts.append(f'/* {doc.replace("*/", "* /")} */')
+                must = ' TD_MUST_USE' if op.returns == 'int ' else ''
+                parts.append(wrap(f'TD_API {op.declaration("td_" + op.c)}{must};'))
+                if op is group[0]:
+                    shorts += short_forms(op)
+    parts.append('\n/* ==== short forms, with defaults filled in ==== */\n')
+    cpp = '#if !defined(__cplusplus)\n' + '\n'.join(shorts) + '\n#endif\n'
+    parts.append(cpp)
+    parts.append('''
+#ifdef __cplusplus
+}
+#endif
+#endif
+''')
+    return '\n'.join(parts)
+
+
+def operators_page(families):
+    lines = ['# Operators', '', 'Generated from the entries in `ops/`. `I`: has an in-place variant, `O`: takes `out=`, '
+             '`M`: is also a method, `G`: has a gradient.', '']
+    for family, groups in families.items():
+        lines += [f'## {family}', '', '| operator | | what it gives |', '|---|---|---|']
+        for group in groups:
+            op = group[0]
+            if 'internal' in (op.entry.get('python'), *op.entry.get('flags', [])):
+                continue
+            variants = op.entry['variants']
+            marks = ''.join(m for m, on in (('I', any(o.variant == 'inplace' for o in group)), ('O', any(o.variant == 'out' for o in group)),
+                                            ('M', 'method' in variants), ('G', op.entry.get('grad') not in (None, 'none') or
+                                                                           op.kind == 'composite')) if on)
+            doc = (op.entry.get('doc') or '').strip().split('\n')[0].replace('|', '\\|')
+            lines.append(f'| `{op.schema.text}` | {marks} | {doc} |'.replace('||', '| |') if '|' not in op.schema.text else '')
+        lines.append('')
+    return '\n'.join(lines)

@@ -1,0 +1,134 @@
+"""The entries of ops/*.yaml, expanded into operators: each entry is a functional operator and the variants that
+follow from it."""
+import pathlib
+from dataclasses import dataclass, field
+
+import yaml
+
+from . import schema as schemas
+
+KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
+FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
+          'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'requires', 'c_name',
+          'deprecated', 'error_name', 'choices_error', 'body'}
+PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
+# C names that base.h and tensor.h use for something else.
+TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
+
+
+class EntryError(Exception):
+    pass
+
+
+@dataclass
+class Operator:
+    """One row: a schema, how it came about, and the entry that it belongs to."""
+    schema: schemas.Schema
+    entry: dict
+    variant: str               # functional, inplace, out
+    family: str
+    parent: object = None      # of a variant: the functional operator
+    c: str = ''
+    index: int = 0
+
+    @property
+    def kind(self):
+        return self.entry['kind']
+
+    @property
+    def full_name(self):
+        return 'aten::' + self.schema.full_name
+
+    @property
+    def tensors(self):
+        return [a for a in self.schema.arguments if a.is_tensor]
+
+    @property
+    def mutable(self):
+        return [a for a in self.schema.arguments if a.mutable]
+
+    @property
+    def result(self):
+        """tensor, tuple, list, plain or void: how a C function gives its result."""
+        if self.mutable:
+            return 'void'
+        r = self.schema.results
+        if not r:
+            return 'void'
+        if len(r) > 1:
+            return 'tuple'
+        return ('list' if r[0].list else 'tensor') if r[0].is_tensor else 'plain'
+
+    @property
+    def returns(self):
+        return 'td_tensor *' if self.result == 'tensor' else 'int '
+
+    def parameters(self, leading=()):
+        out = {'tuple': ['td_tensor **results'], 'list': ['td_tensor_list *results']}.get(self.result, [])
+        if self.result == 'plain':
+            r = self.schema.results[0]
+            out = [{'bool': 'bool *', 'int': 'int64_t *', 'float': 'double *', 'Scalar': 'td_scalar *',
+                    'ScalarType': 'td_dtype *'}[r.type] + 'results']
+        return [*leading, *out, *(p for a in self.schema.arguments if a.in_c for p in a.parameters())] or ['void']
+
+    def names(self, leading=()):
+        out = ['results'] if self.result in ('tuple', 'list', 'plain') else []
+        return [*leading, *out, *(n for a in self.schema.arguments if a.in_c for n in a.names())]
+
+    def declaration(self, name, leading=()):
+        return f'{self.returns}{name}({", ".join(self.parameters(leading))})'
+
+
+def c_name(schema):
+    name = schema.name + ('op' if schema.name in TAKEN and schema.name.endswith('_') else '_op' if schema.name in TAKEN else '')
+    inplace = name.endswith('_') and not name.endswith('__')
+    base = name.rstrip('_') if inplace else name
+    return base + ('_' + schema.overload.lower() if schema.overload else '') + ('_' if inplace else '')
+
+
+def expand(entry, family):
+    """The operators of an entry, functional first."""
+    where = f'{family}: {entry.get("func")}'
+    unknown = entry.keys() - FIELDS
+    if unknown:
+        raise EntryError(f'{where}: unknown fields {sorted(unknown)}')
+    if entry.get('kind') not in KINDS:
+        raise EntryError(f'{where}: kind is {entry.get("kind")!r}; it is one of {", ".join(KINDS)}')
+    schema = schemas.parse(entry['func'])
+    default = {'pointwise': ['function', 'method', 'inplace', 'out'], 'kernel': ['function', 'method', 'out']}
+    variants = entry.setdefault('variants', default.get(entry['kind'], ['function', 'method']))
+    if entry['kind'] == 'pointwise' and 'value' not in entry:
+        raise EntryError(f'{where}: a pointwise operator needs a value')
+    variant = 'functional'
+    if schema.arguments and schema.arguments[0].mutable and schema.name.endswith('_'):
+        variant = 'inplace'
+    elif any(a.out for a in schema.arguments):
+        variant = 'out'
+    base = Operator(schema, entry, variant, family, c=entry.get('c_name') or c_name(schema))
+    result = [base]
+    if 'inplace' in variants and variant == 'functional':
+        s = schemas.inplace_of(schema)
+        result.append(Operator(s, entry, 'inplace', family, base, c_name(s)))
+    if 'out' in variants and variant == 'functional':
+        s = schemas.out_of(schema, entry.get('out_overload'))
+        result.append(Operator(s, entry, 'out', family, base, c_name(s)))
+    for op in result:
+        op.schema.c_name = 'td_' + op.c
+    return result
+
+
+def load(folder):
+    """{family: [[operators of an entry], ...]} in file order."""
+    families = {}
+    for path in sorted(pathlib.Path(folder).glob('*.yaml')):
+        loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
+        entries = yaml.load(path.read_text(), loader) or []
+        families[path.stem] = [expand(entry, path.stem) for entry in entries]
+    seen = {}
+    for groups in families.values():
+        for op in (op for group in groups for op in group):
+            for key in (op.full_name, op.c):
+                if key in seen:
+                    raise EntryError(f'{op.family}: {key} is declared twice, also in {seen[key]}')
+                seen[key] = op.family
+    return families

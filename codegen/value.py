@@ -1,0 +1,193 @@
+"""The value language: a Python expression becomes a C loop over contiguous runs, one per compute dtype.
+
+    value: self / (1 + exp(-self))
+
+Literals and scalar parameters have the compute dtype.  where(c, a, b) computes both arms and picks one.  Each step
+becomes a named constant, so that the generated loop reads like the formula and steps in a debugger.  Functions are the
+inlines of src/kernels/cpu/maths*.h, found by name: exp -> td_exp_f32.
+
+Note [Compute dtypes]
+A formula is compiled for float32, float64, their complex counterparts, int32, int64 and uint64 as far as the entry
+accepts these kinds.  Narrower types travel through them: the iterator converts in blocks that stay in the first
+cache.  float16 and bfloat16 are so computed in float32 and rounded once, as in PyTorch; narrow integers wrap as they
+would by themselves, since conversion keeps the low bits."""
+import ast
+
+# suffix: (C type, kind, real counterpart)
+COMPUTE = {
+    'f32': ('float', 'f', 'f32'), 'f64': ('double', 'f', 'f64'),
+    'c64': ('float _Complex', 'c', 'f32'), 'c128': ('double _Complex', 'c', 'f64'),
+    'i32': ('int32_t', 'i', 'i32'), 'i64': ('int64_t', 'i', 'i64'), 'u64': ('uint64_t', 'i', 'u64'),
+}
+ORDER = list(COMPUTE)
+GROUPS = {'float': ['f32', 'f64'], 'complex': ['c64', 'c128'], 'int': ['i32', 'i64', 'u64'], 'bool': ['i32']}
+
+CONSTANTS = {'PI': 3.14159265358979323846, 'LN2': 0.69314718055994530942, 'E': 2.71828182845904523536,
+             'SQRT_HALF': 0.70710678118654752440, 'SQRT_2_OVER_PI': 0.79788456080286535588,
+             'TWO_OVER_SQRT_PI': 1.12837916709551257390, 'INV_SQRT_2PI': 0.39894228040143267794,
+             'LN10': 2.30258509299404568402, 'SQRT_PI_OVER_2': 0.88622692545275801365}
+# Functions whose result is real for a complex argument, and those that give truth values.
+REAL_RESULT = {'abs', 'real', 'imag', 'angle'}
+TRUTH = {'isnan', 'isinf', 'isfinite', 'signbit'}
+BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
+           ('sqrt', 'f32'): '__builtin_sqrtf', ('sqrt', 'f64'): '__builtin_sqrt',
+           ('real', 'c64'): '__builtin_crealf', ('real', 'c128'): '__builtin_creal',
+           ('imag', 'c64'): '__builtin_cimagf', ('imag', 'c128'): '__builtin_cimag',
+           ('conj', 'c64'): '__builtin_conjf', ('conj', 'c128'): '__builtin_conj'}
+COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==', ast.NotEq: '!='}
+
+
+class FormulaError(Exception):
+    pass
+
+
+class Formula:
+    """One expression, to be emitted for several compute dtypes."""
+
+    def __init__(self, text, operands, truths, parameters, where):
+        """operands: names in order; truths: those that are conditions; parameters: names of scalars in order."""
+        self.text, self.operands, self.truths, self.parameters, self.where = text, operands, truths, parameters, where
+        try:
+            self.tree = ast.parse(str(text).strip(), mode='eval').body
+        except SyntaxError as error:
+            raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
+
+    def emit(self, name, compute, out):
+        """A loop function.  out: 'same', 'bool' or 'real'."""
+        ctype, kind, real = COMPUTE[compute]
+        lines, used = [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        counter = 0
+
+        def type_of(k):
+            return {'b': 'int', 'r': COMPUTE[real][0]}.get(k, ctype)
+
+        def let(code, k):
+            nonlocal counter
+            counter += 1
+            lines.append(f'        const {type_of(k)} t{counter} = {code};')
+            return f't{counter}', k
+
+        def number(value):
+            if kind == 'i':
+                if isinstance(value, float):
+                    if value != int(value):
+                        raise FormulaError(f'{self.where}: {value} in a formula for integers')
+                    value = int(value)
+                return f'({ctype}){value}', 'i'
+            text = repr(float(value)) if value == value and abs(value) != float('inf') else None
+            if text is None:
+                text = '__builtin_nanf("")' if value != value else ('-' if value < 0 else '') + '__builtin_inff()'
+                return f'({COMPUTE[real][0]}){text}', 'r' if kind == 'c' else 'f'
+            return text + ('f' if COMPUTE[real][0] == 'float' else ''), 'r' if kind == 'c' else 'f'
+
+        def suffix(*kinds):
+            """Which inline: the complex one if an argument is complex, else the real one."""
+            if kind == 'c':
+                return compute if 'c' in kinds else real
+            return compute
+
+        def visit(node):
+            if isinstance(node, ast.Constant):
+                if isinstance(node.value, bool):
+                    return str(int(node.value)), 'b'
+                return number(node.value)
+            if isinstance(node, ast.Name):
+                if node.id in self.truths:
+                    return f'x_{node.id}', 'b'
+                if node.id in self.operands or node.id in self.parameters:
+                    return f'x_{node.id}', kind
+                if node.id in CONSTANTS:
+                    return number(CONSTANTS[node.id])
+                if node.id == 'INF':
+                    return number(float('inf'))
+                if node.id == 'NAN':
+                    return number(float('nan'))
+                raise FormulaError(f'{self.where}: unknown name {node.id!r} in {self.text!r}')
+            if isinstance(node, ast.UnaryOp):
+                code, k = visit(node.operand)
+                if isinstance(node.op, ast.Not):
+                    return let(f'!{code}', 'b')
+                if isinstance(node.op, ast.Invert):
+                    return let(f'~{code}', k)
+                return let(f'-{code}', 'i' if k == 'b' and kind == 'i' else k)
+            if isinstance(node, ast.BoolOp):
+                parts = [visit(v)[0] for v in node.values]
+                return let((' & ' if isinstance(node.op, ast.And) else ' | ').join(f'({p} != 0)' for p in parts), 'b')
+            if isinstance(node, ast.Compare):
+                if len(node.ops) != 1:
+                    raise FormulaError(f'{self.where}: chained comparison in {self.text!r}')
+                (a, _), (b, _) = visit(node.left), visit(node.comparators[0])
+                return let(f'{a} {COMPARE[type(node.ops[0])]} {b}', 'b')
+            if isinstance(node, ast.BinOp):
+                (a, ka), (b, kb) = visit(node.left), visit(node.right)
+                return binary(type(node.op), a, ka, b, kb)
+            if isinstance(node, ast.Call):
+                return call(node.func.id, [visit(a) for a in node.args])
+            raise FormulaError(f'{self.where}: {ast.dump(node)} is not in the value language')
+
+        def binary(op, a, ka, b, kb):
+            k = ('c' if 'c' in (ka, kb) else 'r') if kind == 'c' else kind
+            if ka == kb == 'b' and op in (ast.BitAnd, ast.BitOr, ast.BitXor):
+                k = 'b'
+            plain = {ast.Add: '+', ast.Sub: '-', ast.Mult: '*', ast.BitAnd: '&', ast.BitOr: '|', ast.BitXor: '^'}
+            if op in plain and not (k == 'c' and op is ast.Mult and ka == kb == 'c'):
+                return let(f'{a} {plain[op]} {b}', k)
+            if op is ast.Div and (k in ('f', 'r') or k == 'c' and kb == 'r'):
+                return let(f'{a} / {b}', k)
+            names = {ast.Mult: 'mul', ast.Div: 'div', ast.FloorDiv: 'floor_div', ast.Mod: 'remainder', ast.Pow: 'pow',
+                     ast.LShift: 'shl', ast.RShift: 'shr'}
+            if op not in names or op is ast.Div and kind == 'i':
+                raise FormulaError(f'{self.where}: {op.__name__} is not for {compute}')
+            return let(f'td_{names[op]}_{suffix(ka, kb)}({a}, {b})', k)
+
+        def call(function, arguments):
+            codes, kinds = [a for a, _ in arguments], [k for _, k in arguments]
+            if function == 'where':
+                k = next((k for k in ('c', 'f', 'i', 'r') if k in kinds[1:]), 'b')
+                return let(f'{codes[0]} ? {codes[1]} : {codes[2]}', k)
+            if function == 'fma':     # spelled out: one rounding where the processor has the instruction
+                return let(f'TD_FMA_{suffix(*kinds).upper()}({", ".join(codes)})', kind)
+            if function == 'truth':
+                return let(f'{codes[0]} != 0', 'b')
+            if function == 'number':   # a truth value as a number
+                return let(f'({type_of(kind)}){codes[0]}', kind)
+            if function == 'complex':
+                return let(f'TD_COMPLEX_{compute.upper()}({", ".join(codes)})', 'c')
+            which = suffix(*kinds)
+            k = 'b' if function in TRUTH else kinds[0]
+            if 'c' in kinds:
+                k = 'r' if function in REAL_RESULT else 'b' if function in TRUTH else 'c'
+            elif function in ('conj', 'real'):
+                return arguments[0]
+            target = BUILTIN.get((function, which), f'td_{function}_{which}')
+            return let(f'{target}({", ".join(codes)})', k)
+
+        code, k = visit(self.tree)
+        out_type = {'bool': 'uint8_t', 'real': COMPUTE[real][0]}.get(out, ctype)
+        if out == 'bool' and k != 'b':
+            code = f'{code} != 0'
+        body = [f'static void TD_ISA_NAME({name})(int64_t n, char *const *runs, const void *params)', '{',
+                f'    {out_type} *out = ({out_type} *)runs[0];']
+        for i, operand in enumerate(self.operands):
+            if operand in used:
+                t = 'uint8_t' if operand in self.truths else ctype
+                body.append(f'    const {t} *{operand} = (const {t} *)runs[{i + 1}];')
+        for i, parameter in enumerate(self.parameters):
+            if parameter in used:
+                body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
+        if not used & set(self.parameters):
+            body.append('    (void)params;')
+        body += ['#pragma omp simd', '    for (int64_t i = 0; i < n; i++) {']
+        for operand in self.operands:
+            if operand in used:
+                t = 'int' if operand in self.truths else ctype
+                body.append(f'        const {t} x_{operand} = {operand}[i];')
+        body += lines + [f'        out[i] = ({out_type})({code});', '    }', '}', '']
+        return '\n'.join(body)
+
+    def compiles_for(self, compute, out='same'):
+        try:
+            self.emit('x', compute, out)
+            return True
+        except (FormulaError, KeyError, AttributeError):
+            return False

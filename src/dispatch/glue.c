@@ -1,0 +1,227 @@
+/* What generated operators lean on: see glue.h. */
+#include "dispatch/glue.h"
+
+#include <math.h>
+#include <tede/ops.h>
+
+int td_results_drop(int n, td_tensor **results)
+{
+    for (int i = 0; i < n; i++) {
+        td_tensor_release(results[i]);
+        results[i] = NULL;
+    }
+    return -1;
+}
+
+int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
+{
+    if (!result)
+        return -1;
+    int status = -1;
+    td_shape_text want, have;
+    if (result->ndim != self->ndim || memcmp(result->sizes, self->sizes, sizeof(int64_t) * self->ndim))
+        td_error(TD_E_RUNTIME, "%s: the result has shape %s, which self, of shape %s, can't take", op,
+                 td_shape_str(result->ndim, result->sizes, want), td_shape_str(self->ndim, self->sizes, have));
+    else if (td_check_cast(op, result->dtype, self->dtype) == 0)
+        status = self->device.type == TD_META ? 0 : td_copy_elements(self, result);
+    td_tensor_release(result);
+    return status;
+}
+
+int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
+{
+    if (!result)
+        return -1;
+    int status = -1;
+    if (td_check_cast(op, result->dtype, out->dtype) == 0 && td_resize_output(out, result->ndim, result->sizes) == 0)
+        status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
+    td_tensor_release(result);
+    return status;
+}
+
+int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results)
+{
+    int status = 0;
+    for (int i = 0; i < n; i++) {
+        if (status == 0)
+            status = td_finish_out(op, outs[i], results[i]);
+        else
+            td_tensor_release(results[i]);
+    }
+    return status;
+}
+
+int td_fail_out_grad(const char *op)
+{
+    return td_error(TD_E_RUNTIME, "%s(): functions with out=... arguments don't support automatic differentiation, but one "
+                    "of the arguments requires grad.", op);
+}
+
+int td_check_layout(const td_value *value)
+{
+    return value->kind == TD_VALUE_NONE || value->integer == TD_STRIDED
+               ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "only tensors of the strided layout can be made so far");
+}
+
+int td_values_from_tensors(td_value *values, int n, td_tensor *const *tensors)
+{
+    for (int i = 0; i < n; i++)
+        values[i] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = tensors[i]};
+    return 0;
+}
+
+/* ---- gradients */
+
+int td_fit_save(td_fit **fit, const td_tensor *operand, const td_tensor *result)
+{
+    if (operand->dtype == result->dtype && operand->ndim == result->ndim &&
+        !memcmp(operand->sizes, result->sizes, sizeof(int64_t) * operand->ndim))
+        return 0;
+    *fit = td_mem_alloc(sizeof **fit + sizeof(int64_t) * operand->ndim);
+    if (!*fit)
+        return -1;
+    (*fit)->ndim = operand->ndim, (*fit)->dtype = operand->dtype;
+    memcpy((*fit)->sizes, operand->sizes, sizeof(int64_t) * operand->ndim);
+    return 0;
+}
+
+td_tensor *td_fit_apply(td_tensor *grad, const td_fit *fit)
+{
+    return fit ? td_grad_fit(grad, fit->ndim, fit->sizes, (td_dtype)fit->dtype) : td_tensor_retain(grad);
+}
+
+void td_fit_free(td_fit *fit)
+{
+    if (fit)
+        td_mem_free(fit, sizeof *fit + sizeof(int64_t) * fit->ndim);
+}
+
+int td_ints_save(td_ints *ints, int64_t n, const int64_t *items)
+{
+    *ints = (td_ints){n, NULL};
+    if (n <= 0)
+        return 0;
+    ints->items = td_mem_alloc(sizeof(int64_t) * n);
+    if (!ints->items) {
+        ints->n = 0;
+        return -1;
+    }
+    memcpy(ints->items, items, sizeof(int64_t) * n);
+    return 0;
+}
+
+int td_ints_save_shapes(td_ints *ranks, td_ints *shapes, int64_t n, td_tensor *const *tensors)
+{
+    int64_t total = 0;
+    for (int64_t i = 0; i < n; i++)
+        total += tensors[i]->ndim;
+    *ranks = *shapes = (td_ints){0};
+    if (n && !(ranks->items = td_mem_alloc(sizeof(int64_t) * n)))
+        return -1;
+    ranks->n = n;
+    if (total && !(shapes->items = td_mem_alloc(sizeof(int64_t) * total)))
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        ranks->items[i] = tensors[i]->ndim;
+        for (int k = 0; k < tensors[i]->ndim; k++)
+            shapes->items[shapes->n++] = tensors[i]->sizes[k];
+    }
+    return 0;
+}
+
+void td_ints_free(td_ints *ints)
+{
+    if (ints->items)
+        td_mem_free(ints->items, sizeof(int64_t) * ints->n);
+    *ints = (td_ints){0};
+}
+
+int td_give(td_tensor **place, td_tensor *value)
+{
+    if (!value)
+        return -1;
+    *place = value == TD_NONE ? NULL : td_tensor_retain(value);
+    return 0;
+}
+
+int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *list)
+{
+    if (td_tensor_list_new(list, node->n_inputs))
+        return -1;
+    for (int i = 0; i < node->n_inputs; i++)
+        if (!(list->items[i] = grads[i] ? td_tensor_retain(grads[i]) : td_node_zeros(node, i)))
+            return -1;
+    return 0;
+}
+
+int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list)
+{
+    if (td_tensor_list_new(list, n))
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (!(list->items[i] = td_node_saved(node, (int)(first + i))))
+            return -1;
+    return 0;
+}
+
+td_tensor *td_clone_detached(td_tensor *x)
+{
+    td_tensor *copy = td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
+    if (copy && x->device.type != TD_META && td_copy_elements(copy, x)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+bool td_fusable(int n, td_tensor *const *tensors)
+{
+    if (!(td_masks_now.exclude & TD_KEYSET(TD_KEY_AUTOGRAD)))
+        return false;
+    for (int i = 0; i < n; i++)
+        if (!tensors[i] || (tensors[i]->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD))) ||
+            !(td_dtype_is_floating(tensors[i]->dtype) || tensors[i]->dtype == TD_BOOL))
+            return false;
+    return true;
+}
+
+/* ---- arithmetic on numbers, by Python's rules: integers stay exact unless divided */
+
+static bool is_complex(td_scalar a) { return a.kind == TD_SCALAR_COMPLEX; }
+static bool both_int(td_scalar a, td_scalar b)
+{
+    return (a.kind == TD_SCALAR_INT || a.kind == TD_SCALAR_BOOL) && (b.kind == TD_SCALAR_INT || b.kind == TD_SCALAR_BOOL);
+}
+static double imag_of(td_scalar a) { return is_complex(a) ? a.imag : 0; }
+
+td_scalar td_scalar_neg(td_scalar a)
+{
+    return is_complex(a) ? td_complex(-a.d, -a.imag) : a.kind == TD_SCALAR_FLOAT ? td_float(-a.d) : td_int(-td_scalar_int(a));
+}
+td_scalar td_scalar_conj(td_scalar a) { return is_complex(a) ? td_complex(a.d, -a.imag) : a; }
+td_scalar td_scalar_add(td_scalar a, td_scalar b)
+{
+    if (both_int(a, b))
+        return td_int(a.i + b.i);
+    double real = td_scalar_double(a) + td_scalar_double(b);
+    return is_complex(a) || is_complex(b) ? td_complex(real, imag_of(a) + imag_of(b)) : td_float(real);
+}
+td_scalar td_scalar_sub(td_scalar a, td_scalar b) { return td_scalar_add(a, td_scalar_neg(b)); }
+td_scalar td_scalar_mul(td_scalar a, td_scalar b)
+{
+    if (both_int(a, b))
+        return td_int(a.i * b.i);
+    double x = td_scalar_double(a), y = td_scalar_double(b);
+    if (!is_complex(a) && !is_complex(b))
+        return td_float(x * y);
+    return td_complex(x * y - imag_of(a) * imag_of(b), x * imag_of(b) + imag_of(a) * y);
+}
+td_scalar td_scalar_div(td_scalar a, td_scalar b)
+{
+    double x = td_scalar_double(a), y = td_scalar_double(b);
+    if (!is_complex(a) && !is_complex(b))
+        return td_float(x / y);
+    double norm = y * y + imag_of(b) * imag_of(b);
+    return td_complex((x * y + imag_of(a) * imag_of(b)) / norm, (imag_of(a) * y - x * imag_of(b)) / norm);
+}
+td_scalar td_scalar_pow(td_scalar a, td_scalar b) { return td_float(pow(td_scalar_double(a), td_scalar_double(b))); }

@@ -1,0 +1,61 @@
+/* What generated operators lean on: outputs described by meta functions, allocated or checked, and written back.
+ *
+ * A structured operator has a meta function that fills in a td_spec per result, and an implementation per
+ * device that fills tensors made after them.  From these two the functional, in-place and out= forms follow.
+ * An implementation always gets contiguous outputs (or of the strides that its meta function asked for) of the
+ * described dtype that share no memory with inputs. */
+#ifndef TD_DISPATCH_GLUE_H
+#define TD_DISPATCH_GLUE_H
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "autograd/node.h"
+#include "dispatch/op.h"
+#include "ops/pointwise.h"
+#include "ops/spec.h"
+
+/* ---- forms derived from functional results */
+/* Copy `result` (released) into self for an in-place form: the shape must be self's.  NULL result: -1. */
+int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result);
+/* Copy `result` (released) into out, resizing it: PyTorch's dtype rule. */
+int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
+/* Same for several. */
+int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results);
+int td_results_drop(int n, td_tensor **results);
+/* "functions with out=... arguments don't support automatic differentiation" */
+int td_fail_out_grad(const char *op);
+int td_check_layout(const td_value *value);
+int td_values_from_tensors(td_value *values, int n, td_tensor *const *tensors);
+
+/* ---- gradients of pointwise operators */
+/* An operand's shape and dtype where they differ from the result's; NULL where they don't. */
+typedef struct td_fit { int32_t ndim, dtype; int64_t sizes[]; } td_fit;
+int        td_fit_save(td_fit **fit, const td_tensor *operand, const td_tensor *result);
+td_tensor *td_fit_apply(td_tensor *grad, const td_fit *fit);
+void       td_fit_free(td_fit *fit);
+
+/* ---- what nodes keep besides tensors */
+typedef struct td_ints { int64_t n; int64_t *items; } td_ints;
+int  td_ints_save(td_ints *ints, int64_t n, const int64_t *items);
+int  td_ints_save_shapes(td_ints *ranks, td_ints *shapes, int64_t n, td_tensor *const *tensors);
+void td_ints_free(td_ints *ints);
+
+/* *place = value, retained; TD_NONE leaves NULL (no gradient).  -1 if value is NULL. */
+int td_give(td_tensor **place, td_tensor *value);
+/* All gradients of a node's results, zeros where undefined. */
+int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *list);
+int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list);
+/* A copy without history: what an in-place operator overwrites but its gradient needs. */
+td_tensor *td_clone_detached(td_tensor *x);
+
+td_scalar td_scalar_conj(td_scalar a);
+td_scalar td_scalar_neg(td_scalar a);
+td_scalar td_scalar_add(td_scalar a, td_scalar b);
+td_scalar td_scalar_sub(td_scalar a, td_scalar b);
+td_scalar td_scalar_mul(td_scalar a, td_scalar b);
+td_scalar td_scalar_div(td_scalar a, td_scalar b);
+td_scalar td_scalar_pow(td_scalar a, td_scalar b);
+
+/* Whether a fused gradient may run: no graph is being made, dense real floats on the CPU. */
+bool td_fusable(int n, td_tensor *const *tensors);
+
+#endif

@@ -1,0 +1,264 @@
+/* The table of operators, found by name, and the slow way to a kernel.
+ *
+ * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
+#include "dispatch/op.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+_Thread_local td_thread_state td_masks_now __attribute__((tls_model("initial-exec")));
+
+static struct {
+    td_op  **rows;            /* in table order */
+    int      count, capacity;
+    td_op  **buckets;
+    unsigned n_buckets;
+    td_boxed_entry fallbacks[TD_SLOTS];
+} table;
+static pthread_once_t  table_once = PTHREAD_ONCE_INIT;
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned hash_name(const char *name, const char *overload)
+{
+    unsigned h = 2166136261u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    h = (h ^ '.') * 16777619u;
+    for (; *overload; overload++)
+        h = (h ^ (unsigned char)*overload) * 16777619u;
+    return h;
+}
+
+/* The table is made of the process's own memory, not of the library's seam: it is never freed, and making it must
+ * not fail half way. */
+static void build_table(void)
+{
+    int count = 0;
+    for (int c = 0; c < td_op_chunk_count; c++)
+        count += *td_op_chunks[c].count;
+    unsigned n_buckets = 64;
+    while (n_buckets < 2u * (unsigned)count)
+        n_buckets *= 2;
+    td_op **rows = malloc((size_t)count * sizeof *rows), **buckets = calloc(n_buckets, sizeof *buckets);
+    if (!rows || !buckets) {
+        free(rows), free(buckets);
+        return;
+    }
+    for (int c = 0; c < td_op_chunk_count; c++)
+        for (int i = 0; i < *td_op_chunks[c].count; i++) {
+            td_op *op = td_op_chunks[c].rows[i];
+            rows[table.count++] = op;
+            unsigned b = hash_name(op->info.name, op->info.overload) & (n_buckets - 1);
+            while (buckets[b])
+                b = (b + 1) & (n_buckets - 1);
+            buckets[b] = op;
+        }
+    table.rows = rows, table.buckets = buckets, table.n_buckets = n_buckets;
+}
+
+int td_op_count(void)
+{
+    pthread_once(&table_once, build_table);
+    return table.count;
+}
+
+const td_op *td_op_at(int index)
+{
+    return index >= 0 && index < td_op_count() ? table.rows[index] : NULL;
+}
+
+const td_op *td_op_find(const char *name)
+{
+    if (!td_op_count() || !table.buckets)
+        return NULL;
+    const char *colon = strstr(name, "::");
+    if (colon && strncmp(name, "aten::", 6))
+        return NULL;
+    name = colon ? colon + 2 : name;
+    const char *dot = strchr(name, '.');
+    char plain[96];
+    size_t length = dot ? (size_t)(dot - name) : strlen(name);
+    if (length >= sizeof plain)
+        return NULL;
+    memcpy(plain, name, length), plain[length] = 0;
+    const char *overload = dot ? dot + 1 : "";
+    for (unsigned b = hash_name(plain, overload);; b++) {
+        const td_op *op = table.buckets[b & (table.n_buckets - 1)];
+        if (!op)
+            return NULL;
+        if (!strcmp(op->info.name, plain) && !strcmp(op->info.overload, overload))
+            return op;
+    }
+}
+
+const td_op_info *td_op_describe(const td_op *op) { return &op->info; }
+
+/* ---- masks */
+
+td_masks td_thread_masks(void) { return (td_masks){td_masks_now.include, td_masks_now.exclude}; }
+void td_set_thread_masks(td_masks masks)
+{
+    td_masks_now.include = masks.include;
+    td_masks_now.exclude = masks.exclude;
+}
+td_keyset td_tensor_keys(const td_tensor *x) { return x->keys; }
+
+/* ---- picking */
+
+static const char *slot_title(int slot, char *buffer, size_t size)
+{
+    static const char *const around[] = {"Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler", "Tracing",
+                                         "Autocast", "Functionalize", "Transforms", "Python"};
+    static const char *const layouts[] = {"", "Sparse", "Mkldnn", "Quantized", "NestedTensor"};
+    static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};
+    if (slot < 16) {
+        snprintf(buffer, size, "%s", slot < TD_COUNT(around) ? around[slot] : "?");
+    } else {
+        int device = (slot - 16) % TD_DEVICE_TYPES;
+        snprintf(buffer, size, "%s%s", layouts[(slot - 16) / TD_DEVICE_TYPES],
+                 device < TD_COUNT(devices) ? devices[device] : "PrivateUse");
+    }
+    return buffer;
+}
+
+td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
+{
+    for (;;) {
+        int slot = td_top_slot(*keys);
+        if (op->kernels[slot])
+            return op->kernels[slot];
+        if ((op->boxed && op->boxed[slot].kernel) || table.fallbacks[slot].kernel)
+            return op->from_boxed;
+        if (slot >= 16) {
+            if (op->composite)
+                return op->composite;
+            char where[32];
+            if (slot == TD_SLOT_META && op->info.flags & TD_OP_DATA_DEPENDENT)
+                td_fail(TD_E_NOT_IMPLEMENTED, "aten::%s: attempted to run this operator with Meta tensors, but its result's "
+                        "shape depends on data; there was no meta kernel registered", op->info.name);
+            else
+                td_fail(TD_E_NOT_IMPLEMENTED, "Could not run 'aten::%s%s%s' with arguments from the '%s' backend.",
+                        op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
+            return NULL;
+        }
+        *keys &= ~TD_KEYSET(slot + TD_KEY_NEGATIVE);   /* nothing to say: the next key */
+    }
+}
+
+void *td_null_argument(const char *op, const char *argument)
+{
+    if (td_error_code() == TD_OK)
+        td_fail(TD_E_RUNTIME, "%s: argument '%s' is NULL", op, argument);
+    return NULL;
+}
+
+/* ---- boxed calls */
+
+static td_keyset keys_of_values(const td_op *op, const td_value *arguments)
+{
+    td_keyset keys = 0;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR)
+            keys |= v->tensor->keys;
+        else if (v->kind == TD_VALUE_TENSORS)
+            keys |= td_keys_of_list(v->count, v->tensors);
+        else if (v->kind == TD_VALUE_DEVICE && op->info.flags & TD_OP_FACTORY)
+            keys |= td_device_keys(v->device);
+    }
+    return keys;
+}
+
+int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
+{
+    td_kernel kernel = td_pick(op, &keys);
+    if (!kernel)
+        return -1;
+    if (op->unbox(kernel, keys, arguments, results))
+        return -1;
+    if (op->info.flags & (TD_OP_INPLACE | TD_OP_OUT) && td_is_backend(keys))
+        for (int i = 0; i < op->info.n_arguments; i++)
+            if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR)
+                td_bump_version(arguments[i].tensor);
+    return 0;
+}
+
+int td_op_call(const td_op *op, const td_value *arguments, td_value *results)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (arguments[i].kind == TD_VALUE_TENSOR && !arguments[i].tensor)
+            return td_null_argument(op->info.name, op->info.arguments[i].name), -1;
+    return td_op_call_keys(op, td_mask(keys_of_values(op, arguments)), arguments, results);
+}
+
+int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
+{
+    int slot = td_top_slot(keys);
+    const td_boxed_entry *entry = op->boxed && op->boxed[slot].kernel ? &op->boxed[slot] : &table.fallbacks[slot];
+    if (!entry->kernel)
+        return td_error(TD_E_RUNTIME, "%s: the boxed kernel was taken away during the call", op->info.name);
+    return entry->kernel(op, keys, arguments, results, entry->context);
+}
+
+void td_values_release(td_value *values, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (values[i].kind == TD_VALUE_TENSOR) {
+            td_tensor_release(values[i].tensor);
+        } else if (values[i].kind == TD_VALUE_TENSORS) {
+            td_tensor_list list = {values[i].count, (td_tensor **)values[i].tensors};
+            td_tensor_list_release(&list);
+        }
+        values[i] = (td_value){0};
+    }
+}
+
+/* ---- registration */
+
+static int find_slot(const char *name, td_key key, int device, td_op **op, int *slot)
+{
+    if (key < TD_KEY_DENSE || key >= TD_KEYS || (key > TD_KEY_NESTED && key < TD_KEY_NEGATIVE) || device < 0 ||
+        device >= TD_DEVICE_TYPES)
+        return td_error(TD_E_VALUE, "no slot for key %d and device %d", (int)key, device);
+    *slot = td_key_slot(key, device);
+    if (name && !(*op = (td_op *)td_op_find(name)))
+        return td_error(TD_E_VALUE, "no operator is named '%s'", name);
+    return 0;
+}
+
+int td_register_kernel(const char *name, td_key key, int device, td_kernel kernel)
+{
+    td_op *op;
+    int slot;
+    if (find_slot(name, key, device, &op, &slot))
+        return -1;
+    __atomic_store_n(&op->kernels[slot], kernel, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int td_register_boxed(const char *name, td_key key, int device, td_boxed_kernel *kernel, void *context)
+{
+    td_op *op;
+    int slot, status = 0;
+    if (find_slot(name, key, device, &op, &slot))
+        return -1;
+    pthread_mutex_lock(&table_lock);
+    if (!op->boxed && !(op->boxed = calloc(TD_SLOTS, sizeof *op->boxed)))
+        status = td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", name);
+    else
+        op->boxed[slot] = (td_boxed_entry){kernel, context}, op->kernels[slot] = kernel ? op->from_boxed : NULL;
+    pthread_mutex_unlock(&table_lock);
+    return status;
+}
+
+int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *context)
+{
+    int slot;
+    if (find_slot(NULL, key, device, NULL, &slot))
+        return -1;
+    pthread_mutex_lock(&table_lock);
+    table.fallbacks[slot] = (td_boxed_entry){kernel, context};
+    pthread_mutex_unlock(&table_lock);
+    return 0;
+}

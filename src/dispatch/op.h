@@ -1,0 +1,84 @@
+/* An operator's row, and how a stub picks from it.
+ *
+ * A row is written by the generator beside the operator's stub, and filled in at run time by those who register
+ * kernels.  A stub computes the call's key set, takes the highest key's slot and jumps.  An empty slot is the
+ * slow way: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key. */
+#ifndef TD_DISPATCH_OP_H
+#define TD_DISPATCH_OP_H
+#include "base/base.h"
+#include "dispatch/masks.h"
+#include "tensor/tensor.h"
+
+typedef struct td_boxed_entry {
+    td_boxed_kernel *kernel;
+    void            *context;
+} td_boxed_entry;
+
+/* Calls `kernel` with the arguments unpacked. */
+typedef int td_unboxer(td_kernel kernel, td_keyset keys, const td_value *arguments, td_value *results);
+
+struct td_op {
+    td_op_info      info;
+    td_unboxer     *unbox;
+    td_kernel       from_boxed;          /* an unboxed kernel that boxes its arguments and goes to td_call_boxed */
+    td_kernel       composite;           /* device-neutral body, or NULL */
+    td_boxed_entry *boxed;               /* TD_SLOTS of them, or NULL */
+    td_kernel       kernels[TD_SLOTS];
+};
+
+enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_NEGATIVE, TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
+
+/* The chunks of generated rows. */
+typedef struct td_op_rows { td_op *const *rows; const int *count; } td_op_rows;
+extern const td_op_rows td_op_chunks[];
+extern const int        td_op_chunk_count;
+
+td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
+
+static inline int td_top_slot(td_keyset keys)
+{
+    int top = 63 - __builtin_clzll(keys | 1);
+    return top >= TD_KEY_NEGATIVE ? top - TD_KEY_NEGATIVE
+         : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & 0xffff) | 1))
+                               : TD_SLOT_CPU;
+}
+
+/* The kernel for these keys; on return `keys` may have lost keys that have nothing to say.  NULL with an error. */
+static inline td_kernel td_pick(const td_op *op, td_keyset *keys)
+{
+    td_kernel kernel = op->kernels[td_top_slot(*keys)];
+    return TD_LIKELY(kernel != NULL) ? kernel : td_pick_slow(op, keys);
+}
+
+static inline td_keyset td_mask(td_keyset keys)
+{
+    return (keys | td_masks_now.include) & ~td_masks_now.exclude;
+}
+/* Keys of a call that makes a tensor on a device (none: the CPU). */
+static inline td_keyset td_device_keys(td_device device)
+{
+    return TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type < 0 ? TD_CPU : device.type);
+}
+static inline td_keyset td_keys_of(const td_tensor *x) { return x->keys; }
+static inline td_keyset td_keys_of_list(int64_t n, td_tensor *const *list)
+{
+    td_keyset keys = 0;
+    for (int64_t i = 0; i < n; i++)
+        keys |= list[i]->keys;
+    return keys;
+}
+static inline bool td_is_backend(td_keyset keys) { return td_top_slot(keys) >= 16; }
+
+/* Why a stub was handed NULL: keeps a pending error, or says which argument it was. */
+void *td_null_argument(const char *op, const char *argument);
+/* Whether a list has a NULL member. */
+static inline bool td_list_has_null(int64_t n, td_tensor *const *list)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (!list[i])
+            return true;
+    return false;
+}
+int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results);
+
+#endif

@@ -1,0 +1,212 @@
+/* Runs every pointwise operator.
+ *
+ * Three ways, fastest first.  Operands of one dtype and shape, contiguous, on the CPU: one allocation, one call of
+ * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
+ * iterator.  On meta: all of that but the iterator. */
+#include "ops/pointwise.h"
+
+#include <tede/ops.h>
+#include "ops/spec.h"
+
+/* In which column a dtype is computed: see Note [Compute dtypes]. */
+static const int8_t column_of[TD_DTYPES] = {
+    [TD_BOOL] = TD_LOOP_BOOL, [TD_U8] = TD_LOOP_I32, [TD_I8] = TD_LOOP_I32, [TD_I16] = TD_LOOP_I32, [TD_U16] = TD_LOOP_I32,
+    [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
+    [TD_F16] = TD_LOOP_F32, [TD_BF16] = TD_LOOP_F32, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
+    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128,
+};
+static const int8_t dtype_of_column[TD_LOOPS] = {
+    [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
+    [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
+};
+
+static td_isa current_isa = TD_ISAS;
+static inline td_isa the_isa(void)
+{
+    if (TD_UNLIKELY(current_isa == TD_ISAS))
+        current_isa = td_cpu_isa();
+    return current_isa;
+}
+
+static td_dtype out_dtype(const td_pointwise *op, td_dtype common)
+{
+    return op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(common) : common;
+}
+
+/* The dtype that the operands are promoted to; conditions stay out of it. */
+static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
+{
+    td_tensor *voices[TD_MAX_OPERANDS];
+    int n = 0;
+    for (int i = 0; i < op->n_in; i++)
+        if (!(op->truths >> i & 1))
+            voices[n++] = in[i];
+    td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
+    if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
+        common = td_default_dtype();
+    return common;
+}
+
+static td_loop *find_loop(const td_pointwise *op, td_dtype common)
+{
+    td_loop *loop = op->dtypes >> common & 1 ? op->rows[the_isa()]->loops[column_of[common]] : NULL;
+    if (!loop)
+        td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
+    return loop;
+}
+
+static int check_devices(const td_pointwise *op, td_tensor *const *in)
+{
+    td_device device = in[0]->device;
+    for (int i = 1; i < op->n_in; i++) {
+        if (in[i]->device.type != device.type && in[i]->ndim && in[0]->ndim) {
+            char a[32], b[32];
+            return td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two devices, %s and "
+                            "%s!", op->name, td_device_str(device, a), td_device_str(in[i]->device, b));
+        }
+    }
+    return 0;
+}
+
+static td_device result_device(const td_pointwise *op, td_tensor *const *in)
+{
+    for (int i = 0; i < op->n_in; i++)
+        if (in[i]->device.type != TD_CPU)
+            return in[i]->device;
+    return in[0]->device;
+}
+
+/* The output takes the operands' order of dimensions, as in PyTorch: dimensions are sorted by the operands' strides,
+ * the first operand that has an opinion decides. */
+static bool out_strides(int n, td_tensor *const *in, int ndim, const int64_t *sizes, int64_t *strides)
+{
+    bool plain = true;
+    for (int i = 0; i < n && plain; i++)
+        plain = in[i]->ndim < 2 || in[i]->flags & TD_FLAG_CONTIGUOUS;
+    if (plain)
+        return false;
+    int order[TD_MAX_DIMS];      /* innermost first */
+    for (int d = 0; d < ndim; d++)
+        order[d] = ndim - 1 - d;
+    for (int i = 1; i < ndim; i++) {
+        int moving = i;
+        for (int j = i - 1; j >= 0; j--) {
+            int a = order[j], b = order[moving], verdict = 0;     /* > 0: a is outside b, swap */
+            for (int k = 0; k < n && !verdict; k++) {
+                int shift = ndim - in[k]->ndim;
+                int64_t sa = a < shift || in[k]->sizes[a - shift] == 1 ? 0 : llabs(in[k]->strides[a - shift]);
+                int64_t sb = b < shift || in[k]->sizes[b - shift] == 1 ? 0 : llabs(in[k]->strides[b - shift]);
+                if (!sa || !sb)
+                    continue;
+                verdict = sa < sb ? -1 : sa > sb ? 1 : sizes[a] > sizes[b] ? 1 : 0;
+            }
+            if (verdict > 0) {
+                int t = order[j];
+                order[j] = order[moving], order[moving] = t;
+                moving = j;
+            } else if (verdict < 0) {
+                break;
+            }
+        }
+    }
+    int64_t step = 1;
+    for (int i = 0; i < ndim; i++) {
+        strides[order[i]] = step;
+        step *= sizes[order[i]] ? sizes[order[i]] : 1;
+    }
+    return true;
+}
+
+static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out,
+                    const td_scalar *params)
+{
+    td_tensor *operands[TD_MAX_OPERANDS] = {out};
+    td_dtype   compute[TD_MAX_OPERANDS];
+    td_dtype   inner = dtype_of_column[column_of[common]];
+    compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
+    for (int i = 0; i < op->n_in; i++) {
+        operands[i + 1] = in[i];
+        compute[i + 1] = op->truths >> i & 1 ? TD_BOOL : inner;
+    }
+    return td_iterate(1, op->n_in, operands, compute, loop, params, op->cost);
+}
+
+td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)
+{
+    td_tensor *first = in[0];
+    td_dtype dtype = first->dtype;
+    /* The fast way: nothing to promote, broadcast or convert. */
+    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
+                dtype_of_column[column_of[dtype]] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
+    for (int i = 1; i < op->n_in && fast; i++) {
+        const td_tensor *x = in[i];
+        fast = x->dtype == dtype && x->flags & TD_FLAG_CONTIGUOUS && x->ndim == first->ndim && x->device.type == TD_CPU;
+        for (int d = 0; d < first->ndim && fast; d++)
+            fast = x->sizes[d] == first->sizes[d];
+    }
+    if (TD_LIKELY(fast) && (op->dtypes >> dtype & 1)) {
+        td_loop *loop = op->rows[the_isa()]->loops[column_of[dtype]];
+        td_tensor *out = td_tensor_new(first->ndim, first->sizes, out_dtype(op, dtype), first->device);
+        if (TD_UNLIKELY(!out))
+            return NULL;
+        char *runs[TD_MAX_OPERANDS] = {out->data};
+        for (int i = 0; i < op->n_in; i++)
+            runs[i + 1] = in[i]->data;
+        loop(first->numel, runs, params);
+        return out;
+    }
+    td_dtype common = common_dtype(op, in);
+    if (common == TD_DTYPE_NONE || check_devices(op, in))
+        return NULL;
+    td_loop *loop = find_loop(op, common);
+    if (!loop)
+        return NULL;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
+    if (ndim < 0)
+        return NULL;
+    td_device device = result_device(op, in);
+    td_tensor *out = out_strides(op->n_in, in, ndim, sizes, strides)
+                         ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
+                         : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
+    if (out && device.type == TD_CPU && run_loop(op, loop, common, in, out, params)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+
+static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out, bool inplace)
+{
+    td_dtype common = common_dtype(op, in);
+    if (common == TD_DTYPE_NONE || check_devices(op, in))
+        return -1;
+    td_loop *loop = find_loop(op, common);
+    if (!loop || td_check_cast(op->name, out_dtype(op, common), out->dtype))
+        return -1;
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
+    if (ndim < 0)
+        return -1;
+    if (!inplace) {
+        if (td_resize_output(out, ndim, sizes))
+            return -1;
+    } else if (ndim != out->ndim || memcmp(sizes, out->sizes, sizeof *sizes * ndim)) {
+        td_shape_text have, want;
+        return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", op->name,
+                        td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want));
+    }
+    if (td_check_overlap(op->name, out, op->n_in, in))
+        return -1;
+    return out->device.type == TD_CPU ? run_loop(op, loop, common, in, out, params) : 0;
+}
+
+int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)
+{
+    return store(op, in, params, in[0], true);
+}
+
+int td_pointwise_out(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out)
+{
+    return store(op, in, params, out, false);
+}

@@ -1,0 +1,32 @@
+/* Pointwise operators: a row of the generated table describes one, a handful of functions run them all. */
+#ifndef TD_OPS_POINTWISE_H
+#define TD_OPS_POINTWISE_H
+#include <tede/kernel.h>
+#include "tensor/tensor.h"
+
+/* Columns of a row of loops: see Note [Compute dtypes] in codegen/value.py. */
+enum { TD_LOOP_F32, TD_LOOP_F64, TD_LOOP_C64, TD_LOOP_C128, TD_LOOP_I32, TD_LOOP_I64, TD_LOOP_U64, TD_LOOP_BOOL,
+       TD_LOOPS };
+typedef struct td_loop_row { td_loop *loops[TD_LOOPS]; } td_loop_row;
+
+typedef enum td_promote {
+    TD_PROMOTE_DEFAULT,      /* torch.result_type of the operands */
+    TD_PROMOTE_FLOAT,        /* the same, but integers and bool become the default dtype */
+    TD_PROMOTE_FIRST,        /* the first operand's dtype */
+} td_promote;
+typedef enum td_out_kind { TD_OUT_SAME, TD_OUT_BOOL, TD_OUT_REAL } td_out_kind;
+
+typedef struct td_pointwise {
+    const char        *name;
+    uint8_t            n_in, cost, promote, out;
+    uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
+    uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
+    const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
+} td_pointwise;
+
+td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params);
+/* With an output that is there: in-place (out is in[0]) or out=. */
+int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_scalar *params);
+int td_pointwise_out(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out);
+
+#endif

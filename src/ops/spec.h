@@ -1,0 +1,51 @@
+/* td_spec: what a meta function says about a result before there is memory for it. */
+#ifndef TD_OPS_SPEC_H
+#define TD_OPS_SPEC_H
+#include "tensor/tensor.h"
+
+typedef struct td_spec {
+    int       ndim;
+    td_dtype  dtype;
+    td_device device;
+    bool      strided;                    /* strides are given; else contiguous */
+    bool      absent;                     /* this result is not there: TD_NONE */
+    int64_t   sizes[TD_MAX_DIMS];
+    int64_t   strides[TD_MAX_DIMS];
+} td_spec;
+
+/* Describe a result. 0, so that a meta function can end with it. */
+static inline int td_spec_set(td_spec *spec, int ndim, const int64_t *sizes, td_dtype dtype, td_device device)
+{
+    spec->ndim = ndim, spec->dtype = dtype, spec->device = device;
+    spec->strided = spec->absent = false;
+    for (int i = 0; i < ndim; i++)
+        spec->sizes[i] = sizes[i];
+    return 0;
+}
+static inline int td_spec_like(td_spec *spec, const td_tensor *x)
+{
+    return td_spec_set(spec, x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+}
+static inline int td_spec_none(td_spec *spec)
+{
+    spec->absent = true;
+    return 0;
+}
+
+td_tensor *td_spec_new(const td_spec *spec);
+/* Make all results; on failure none is left. */
+int td_specs_new(const td_spec *specs, int n, td_tensor **results);
+/* For out=: targets[i] is outs[i] itself, resized if need be, or a temporary if it can't be written directly (another
+ * dtype, other strides, memory shared with an input); an owned reference either way. */
+int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,
+                    td_tensor *const *inputs, td_tensor **targets);
+/* Copy temporaries back and release the targets. */
+int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets);
+/* Change the shape in place, growing the storage if need be: contiguous afterwards. */
+int td_resize(td_tensor *x, int ndim, const int64_t *sizes);
+/* Give out this shape: PyTorch warns if it had another one and elements. */
+int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes);
+/* Whether `from` may be stored in `to` by an out= or in-place form. */
+int td_check_cast(const char *op, td_dtype from, td_dtype to);
+
+#endif
