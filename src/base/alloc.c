@@ -20,9 +20,9 @@
 #include <stdlib.h>
 
 #if defined(__SANITIZE_ADDRESS__)
-enum { WATCHED = 1 };
+enum { WATCHED = 1, MOST_LOG = 39 };       /* beyond it the sanitizer would end the process */
 #else
-enum { WATCHED = 0 };
+enum { WATCHED = 0, MOST_LOG = 48 };
 #endif
 
 enum {
@@ -62,9 +62,9 @@ static struct {
     struct td_run *slabs[CLASSES];           /* with free blocks */
     struct cache *caches;
     uint64_t live, peak, limit;              /* bytes, small blocks as far as reported */
-    uint64_t live_large, blocks_large;
+    uint64_t blocks_large;
     uint64_t allocations, failures;          /* large blocks and those of ended threads; failures of all */
-    int64_t ended_live, ended_bytes;         /* small blocks that ended threads took, less those they returned */
+    int64_t ended_live;                      /* small blocks that ended threads took, less those they returned */
 } heap;
 
 static int64_t fail_in;                      /* how many allocations from now; 0 or less: in the past */
@@ -156,6 +156,10 @@ static void slabs_return(unsigned class, void **block)
     }
 }
 
+/* Other threads read the counters while their owner writes them. */
+#define BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
+#define PEEK(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
+
 /* ---- the heap's count of live bytes.  Its lock is held. */
 
 static void live_changed(int64_t bytes)
@@ -173,7 +177,7 @@ static void live_changed(int64_t bytes)
 
 static void report(struct list *list, unsigned class)
 {
-    int64_t live = (int64_t)(list->taken - list->returned);
+    int64_t live = (int64_t)(PEEK(list->taken) - PEEK(list->returned));
     live_changed((live - list->reported) * (int64_t)class_size(class));
     list->reported = live;
 }
@@ -203,11 +207,9 @@ static void end_of_thread(void *cache)
     td_heap_lock();
     for (unsigned class = 0; class < CLASSES; class++) {
         struct list *list = &c->lists[class];
-        int64_t live = (int64_t)(list->taken - list->returned);
         shorten(list, class, 0);
         heap.allocations += list->taken;
-        heap.ended_live += live;
-        heap.ended_bytes += live * (int64_t)class_size(class);
+        heap.ended_live += list->reported;
     }
     *(c->prev ? &c->prev->next : &heap.caches) = c->next;
     if (c->next)
@@ -270,10 +272,6 @@ static struct cache *cache_of_thread(void)
     return mine = c;
 }
 
-/* Other threads read the counters while their owner writes them. */
-#define BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
-#define PEEK(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
-
 static inline void *list_take(struct list *list)
 {
     void **block = list->blocks;
@@ -331,7 +329,7 @@ static void *large_alloc(size_t size, bool *zeroed)
     size_t whole = rounded(size);
     void *block = NULL;
     *zeroed = false;
-    if (whole) {
+    if (whole && whole <= (size_t)1 << MOST_LOG) {
         td_heap_lock();
         if (!over_limit(whole)) {
             if (!bypassed())
@@ -340,7 +338,6 @@ static void *large_alloc(size_t size, bool *zeroed)
                 block = NULL;
         }
         if (block) {
-            heap.live_large += whole;
             heap.blocks_large++;
             heap.allocations++;
             live_changed((int64_t)whole);
@@ -355,7 +352,6 @@ static void large_free(void *block, size_t size)
 {
     size_t whole = rounded(size);
     td_heap_lock();
-    heap.live_large -= whole;
     heap.blocks_large--;
     live_changed(-(int64_t)whole);
     if (bypassed())
@@ -374,7 +370,6 @@ static void *listless_alloc(unsigned class)
     if (block) {
         heap.allocations++;
         heap.ended_live++;
-        heap.ended_bytes += (int64_t)class_size(class);
         live_changed((int64_t)class_size(class));
     }
     td_heap_unlock();
@@ -385,7 +380,6 @@ static void listless_free(void *block, unsigned class)
 {
     td_heap_lock();
     heap.ended_live--;
-    heap.ended_bytes -= (int64_t)class_size(class);
     live_changed(-(int64_t)class_size(class));
     slabs_return(class, block);
     td_heap_unlock();
@@ -506,45 +500,44 @@ void *td_mem_realloc(void *block, size_t old_size, size_t new_size)
 /* ---- what tede/memory.h offers */
 
 /* The heap's lock is held. */
-static uint64_t sum_up(struct td_memory_stats *stats)
+static void report_all(void)
 {
-    int64_t bytes = heap.ended_bytes, blocks = heap.ended_live;
-    uint64_t allocations = heap.allocations;
     for (struct cache *c = heap.caches; c; c = c->next)
-        for (unsigned class = 0; class < CLASSES; class++) {
-            uint64_t taken = PEEK(c->lists[class].taken);
-            int64_t live = (int64_t)(taken - PEEK(c->lists[class].returned));
-            allocations += taken;
-            blocks += live;
-            bytes += live * (int64_t)class_size(class);
-        }
-    uint64_t allocated = heap.live_large + (uint64_t)bytes;
-    if (stats)
-        *stats = (struct td_memory_stats){
-            .allocated = allocated,
-            .peak = heap.peak > allocated ? heap.peak : allocated,
-            .reserved = td_spans.reserved,
-            .kept = td_spans.kept,
-            .live_blocks = heap.blocks_large + (uint64_t)blocks,
-            .allocations = allocations,
-            .failures = heap.failures,
-            .limit = heap.limit,
-        };
-    return allocated;
+        for (unsigned class = 0; class < CLASSES; class++)
+            report(&c->lists[class], class);
 }
 
 void td_memory_stats(struct td_memory_stats *stats)
 {
     make_ready();
     td_heap_lock();
-    sum_up(stats);
+    report_all();
+    int64_t live = heap.ended_live;
+    uint64_t allocations = heap.allocations;
+    for (struct cache *c = heap.caches; c; c = c->next)
+        for (unsigned class = 0; class < CLASSES; class++) {
+            allocations += PEEK(c->lists[class].taken);
+            live += c->lists[class].reported;
+        }
+    *stats = (struct td_memory_stats){
+        .allocated = heap.live,
+        .peak = heap.peak,
+        .reserved = td_spans.reserved,
+        .kept = td_spans.kept,
+        .live_blocks = heap.blocks_large + (uint64_t)live,
+        .allocations = allocations,
+        .failures = heap.failures,
+        .limit = heap.limit,
+    };
     td_heap_unlock();
 }
 
 void td_memory_reset_peak(void)
 {
+    make_ready();
     td_heap_lock();
-    heap.peak = sum_up(NULL);
+    report_all();
+    heap.peak = heap.live;
     live_changed(0);
     td_heap_unlock();
 }
