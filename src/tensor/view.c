@@ -176,6 +176,7 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
         x->flags |= TD_FLAG_NO_GRAD_VIEW;
     x->keys = (self->keys & ~TD_KEYSET(TD_KEY_PYTHON)) | TD_KEYSET(TD_KEY_AUTOGRAD);
     x->base = td_retain_fast(self->base ? self->base : self);
+    x->attr_version = __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED);
     if (self->replay) {
         __atomic_fetch_add(&self->replay->refcount, 1, __ATOMIC_RELAXED);
         x->replay = self->replay;
