@@ -1,0 +1,160 @@
+/* Conversions between any two dtypes, 15 x 15 loops from one macro.
+ *
+ * What C leaves undefined is what x86 does, as in PyTorch: a float beyond a narrow integer's range is converted to 32
+ * bits (64 for double to uint8, and for uint32) and cut off; NaN and what doesn't fit there become the lowest number.
+ * Half types go through float both ways.  A complex number that becomes real loses its imaginary part, except that
+ * bool asks both parts.
+ *
+ * Compiled once per instruction-set level, see isa.h. */
+#include "base/base.h"
+#include "kernels/cpu/convert.h"
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+typedef struct { float re, im; } c64;
+typedef struct { double re, im; } c128;
+
+/* ---- taking a value out: RE_ in a type of C's, IM_ its imaginary part */
+#define RE_BOOL(x) ((uint8_t)((x) != 0))
+#define RE_U8(x)   (x)
+#define RE_I8(x)   (x)
+#define RE_I16(x)  (x)
+#define RE_I32(x)  (x)
+#define RE_I64(x)  (x)
+#define RE_U16(x)  (x)
+#define RE_U32(x)  (x)
+#define RE_U64(x)  (x)
+#define RE_F16(x)  td_f16_to_f32(x)
+#define RE_BF16(x) td_bf16_to_f32(x)
+#define RE_F32(x)  (x)
+#define RE_F64(x)  (x)
+#define RE_C64(x)  ((x).re)
+#define RE_C128(x) ((x).re)
+
+#define IM_BOOL(x) 0
+#define IM_U8(x)   0
+#define IM_I8(x)   0
+#define IM_I16(x)  0
+#define IM_I32(x)  0
+#define IM_I64(x)  0
+#define IM_U16(x)  0
+#define IM_U32(x)  0
+#define IM_U64(x)  0
+#define IM_F16(x)  0
+#define IM_BF16(x) 0
+#define IM_F32(x)  0
+#define IM_F64(x)  0
+#define IM_C64(x)  ((x).im)
+#define IM_C128(x) ((x).im)
+
+/* ---- putting it in */
+/* Integers of at most 32 bits: real numbers stop at int32 (or at int64) on the way. */
+#define BY_32(x) _Generic((x), float: (int32_t)(x), double: (int32_t)(x), default: (x))
+#define BY_64(x) _Generic((x), float: (int64_t)(x), double: (int64_t)(x), default: (x))
+/* float to uint8 is defined by way of int64, but from 2^31 on a float's last eight bits are 0 anyway. */
+#define BY_32_OR_64(x) _Generic((x), float: (int32_t)(x), double: (int64_t)(x), default: (x))
+
+static inline uint64_t f64_to_u64(double x)
+{
+    /* The upper half of the range is reached by taking 2^63 away and putting it back as the top bit. */
+    return x >= 0x1p63 ? (uint64_t)(int64_t)(x - 0x1p63) ^ (uint64_t)1 << 63 : (uint64_t)(int64_t)x;
+}
+#define BY_U64(x) _Generic((x), float: f64_to_u64((double)(x)), double: f64_to_u64((double)(x)), default: (x))
+
+#define TO_BOOL(re, im) ((uint8_t)(((re) != 0) | ((im) != 0)))
+#define TO_U8(re, im)   ((uint8_t)BY_32_OR_64(re))
+#define TO_I8(re, im)   ((int8_t)BY_32(re))
+#define TO_I16(re, im)  ((int16_t)BY_32(re))
+#define TO_I32(re, im)  ((int32_t)(re))
+#define TO_I64(re, im)  ((int64_t)(re))
+#define TO_U16(re, im)  ((uint16_t)BY_32(re))
+#define TO_U32(re, im)  ((uint32_t)BY_64(re))
+#define TO_U64(re, im)  ((uint64_t)BY_U64(re))
+#define TO_F16(re, im)  td_f32_to_f16((float)(re))
+#define TO_BF16(re, im) td_f32_to_bf16((float)(re))
+#define TO_F32(re, im)  ((float)(re))
+#define TO_F64(re, im)  ((double)(re))
+#define TO_C64(re, im)  ((c64){(float)(re), (float)(im)})
+#define TO_C128(re, im) ((c128){(double)(re), (double)(im)})
+
+/* dst and src may be the same memory only where the sizes agree, so a run never overtakes itself; but they are of
+ * different types, and the compiler is told that lanes don't depend on each other. */
+#define RUN(TO, TO_T, FROM, FROM_T)                                                             \
+    static void run_##TO##_##FROM(void *restrict to, const void *restrict from, int64_t n)     \
+    {                                                                                           \
+        TO_T *restrict dst = to;                                                                \
+        const FROM_T *restrict src = from;                                                      \
+        for (int64_t i = 0; i < n; i++)                                                         \
+            dst[i] = TO_##TO(RE_##FROM(src[i]), IM_##FROM(src[i]));                             \
+    }
+
+#define RUNS_TO(TO, TO_T)                                                                       \
+    RUN(TO, TO_T, BOOL, uint8_t) RUN(TO, TO_T, U8, uint8_t) RUN(TO, TO_T, I8, int8_t)           \
+    RUN(TO, TO_T, I16, int16_t) RUN(TO, TO_T, I32, int32_t) RUN(TO, TO_T, I64, int64_t)         \
+    RUN(TO, TO_T, U16, uint16_t) RUN(TO, TO_T, U32, uint32_t) RUN(TO, TO_T, U64, uint64_t)      \
+    RUN(TO, TO_T, F16, td_f16) RUN(TO, TO_T, BF16, td_bf16) RUN(TO, TO_T, F32, float)           \
+    RUN(TO, TO_T, F64, double) RUN(TO, TO_T, C64, c64) RUN(TO, TO_T, C128, c128)
+
+RUNS_TO(BOOL, uint8_t)
+RUNS_TO(U8, uint8_t)
+RUNS_TO(I8, int8_t)
+RUNS_TO(I16, int16_t)
+RUNS_TO(I32, int32_t)
+RUNS_TO(I64, int64_t)
+RUNS_TO(U16, uint16_t)
+RUNS_TO(U32, uint32_t)
+RUNS_TO(U64, uint64_t)
+RUNS_TO(F16, td_f16)
+RUNS_TO(BF16, td_bf16)
+RUNS_TO(F32, float)
+RUNS_TO(F64, double)
+RUNS_TO(C64, c64)
+RUNS_TO(C128, c128)
+
+#ifdef __F16C__
+static void widen_f16(void *restrict to, const void *restrict from, int64_t n)
+{
+    float *dst = to;
+    const td_f16 *src = from;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+    run_F32_F16(dst + i, src + i, n - i);
+}
+static void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
+{
+    td_f16 *dst = to;
+    const float *src = from;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        __m256 x = _mm256_loadu_ps(src + i);
+        /* the processor would keep a NaN's payload; the portable loop doesn't */
+        __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
+        __m256 plain = _mm256_or_ps(_mm256_and_ps(x, _mm256_set1_ps(-0.0f)), _mm256_set1_ps(td_bits_f32(0x7fc00000)));
+        x = _mm256_blendv_ps(x, plain, nan);
+        _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    }
+    run_F16_F32(dst + i, src + i, n - i);
+}
+#define F32_FROM_F16 widen_f16
+#define F16_FROM_F32 narrow_f16
+#else
+#define F32_FROM_F16 run_F32_F16
+#define F16_FROM_F32 run_F16_F32
+#endif
+
+#define ROW(TO)                                                                                                  \
+    [TD_##TO] = {run_##TO##_BOOL, run_##TO##_U8, run_##TO##_I8, run_##TO##_I16, run_##TO##_I32, run_##TO##_I64,  \
+                 run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, run_##TO##_F16, run_##TO##_BF16, run_##TO##_F32, \
+                 run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
+#define ROW_HALF(TO, F16_RUN, F32_RUN)                                                                           \
+    [TD_##TO] = {run_##TO##_BOOL, run_##TO##_U8, run_##TO##_I8, run_##TO##_I16, run_##TO##_I32, run_##TO##_I64,  \
+                 run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, F16_RUN, run_##TO##_BF16, F32_RUN,              \
+                 run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
+
+const td_convert_table TD_ISA_NAME(td_convert_table) = {{
+    ROW(BOOL), ROW(U8), ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U16), ROW(U32), ROW(U64),
+    ROW_HALF(F16, run_F16_F16, F16_FROM_F32), ROW(BF16), ROW_HALF(F32, F32_FROM_F16, run_F32_F32), ROW(F64), ROW(C64),
+    ROW(C128),
+}};

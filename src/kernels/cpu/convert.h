@@ -1,0 +1,14 @@
+/* Conversion of contiguous runs between dtypes: what convert.c exports per instruction-set level. */
+#ifndef TD_KERNELS_CPU_CONVERT_H
+#define TD_KERNELS_CPU_CONVERT_H
+#include <tede/base.h>
+#include "kernels/cpu/isa.h"
+#include "ops/iterator.h"
+
+typedef struct td_convert_table {
+    td_convert_run *run[TD_DTYPES][TD_DTYPES];      /* [to][from] */
+} td_convert_table;
+
+TD_ISA_TABLES(td_convert_table, td_convert_table);
+
+#endif

@@ -1,0 +1,355 @@
+/* Copies with conversion, between any two strided tensors.
+ *
+ * Contiguous to contiguous is a memcpy or one conversion loop, past the caches when the result is larger than they are.
+ * Where target and source have different fastest dimensions (a transpose), tiles of 32 x 32 elements pass through a
+ * small buffer, so that every cache line that is fetched is used whole.  The rest goes row by row. */
+#include "kernels/cpu/convert.h"
+#include "ops/iterator.h"
+#include <inttypes.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum {
+    STREAM_BYTES = 24 << 20,    /* of the result: about what the last cache holds */
+    CHUNK = 1 << 16,            /* bytes that a thread takes at a time, at least */
+    STEP = 256,                 /* elements that are converted at a time between strided runs */
+    TILE = 32,
+};
+
+/* ---- runs */
+
+td_convert_run *td_converter(td_dtype to, td_dtype from)
+{
+    static const td_convert_table *table;
+    const td_convert_table *t = __atomic_load_n(&table, __ATOMIC_RELAXED);
+    if (!t) {
+        t = TD_ISA_PICK(td_convert_table);
+        __atomic_store_n(&table, t, __ATOMIC_RELAXED);
+    }
+    return t->run[to][from];
+}
+
+void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src, int64_t src_stride, int64_t n)
+{
+    int64_t to_size = td_itemsizes[to], from_size = td_itemsizes[from];
+    if (to == from) {
+        td_copy_run((size_t)to_size, dst, dst_stride, src, src_stride, n);
+        return;
+    }
+    td_convert_run *run = td_converter(to, from);
+    if (dst_stride == to_size && src_stride == from_size) {
+        run(dst, src, n);
+        return;
+    }
+    _Alignas(64) char in[STEP * 16], out[STEP * 16];
+    char *d = dst;
+    const char *s = src;
+    for (int64_t i = 0; i < n; i += STEP) {
+        int64_t m = n - i < STEP ? n - i : STEP;
+        const char *native = s + i * src_stride;
+        char *place = d + i * dst_stride;
+        if (src_stride != from_size) {
+            td_copy_run((size_t)from_size, in, from_size, native, src_stride, m);
+            native = in;
+        }
+        run(dst_stride == to_size ? place : out, native, m);
+        if (dst_stride != to_size)
+            td_copy_run((size_t)to_size, place, dst_stride, out, to_size, m);
+    }
+}
+
+/* ---- contiguous to contiguous */
+
+typedef struct flat {
+    char           *to;
+    const char     *from;
+    int64_t         to_size, from_size;
+    td_convert_run *convert;        /* NULL: the same dtype */
+    bool            stream;
+} flat;
+
+static void copy_streaming(char *to, const char *from, int64_t bytes)
+{
+#ifdef __SSE2__
+    int64_t i = (int64_t)(-(uintptr_t)to & 63);
+    if (i < bytes) {
+        memcpy(to, from, (size_t)i);
+        for (; i + 64 <= bytes; i += 64) {
+            for (int k = 0; k < 64; k += 16)
+                _mm_stream_si128((__m128i *)(to + i + k), _mm_loadu_si128((const __m128i *)(from + i + k)));
+        }
+        memcpy(to + i, from + i, (size_t)(bytes - i));
+        return;
+    }
+#endif
+    memcpy(to, from, (size_t)bytes);
+}
+
+static void flat_body(void *context, int64_t begin, int64_t end)
+{
+    const flat *w = context;
+    char *to = w->to + begin * w->to_size;
+    const char *from = w->from + begin * w->from_size;
+    if (!w->convert && !w->stream) {
+        memcpy(to, from, (size_t)((end - begin) * w->to_size));
+    } else if (!w->stream) {
+        w->convert(to, from, end - begin);
+    } else if (!w->convert) {
+        copy_streaming(to, from, (end - begin) * w->to_size);
+    } else {
+        _Alignas(64) char block[STEP * 16];
+        for (; begin < end; begin += STEP, to += STEP * w->to_size, from += STEP * w->from_size) {
+            int64_t m = end - begin < STEP ? end - begin : STEP;
+            w->convert(block, from, m);
+            copy_streaming(to, block, m * w->to_size);
+        }
+    }
+#ifdef __SSE2__
+    if (w->stream)
+        _mm_sfence();
+#endif
+}
+
+static void copy_flat(td_tensor *dst, const td_tensor *src)
+{
+    flat w = {.to = dst->data, .from = src->data, .to_size = td_itemsize(dst), .from_size = td_itemsize(src)};
+    if (dst->dtype != src->dtype)
+        w.convert = td_converter(dst->dtype, src->dtype);
+    int64_t n = dst->numel, bytes = n * (w.to_size + w.from_size);
+    w.stream = n * w.to_size > STREAM_BYTES;
+    if (bytes < 4 * CHUNK)
+        flat_body(&w, 0, n);
+    else
+        td_parallel_for(0, n, CHUNK / w.to_size, flat_body, &w);
+}
+
+/* ---- rows and tiles.  A plan of two operands: the target is number 0. */
+
+typedef struct job {
+    td_plan         plan;
+    td_dtype        to, from;
+    td_convert_run *convert;
+    int64_t         units, pieces, piece;   /* pieces of a row, or tiles of a plane */
+    int             across;                 /* the source's fastest dimension, for tiles */
+    int64_t         across_tiles;
+    bool            stream;
+} job;
+
+static void locate(const td_plan *plan, int64_t row, int skip, char **to, char **from)
+{
+    *to = plan->data[0];
+    *from = plan->data[1];
+    for (int d = 1; d < plan->ndim; d++) {
+        if (d == skip)
+            continue;
+        int64_t at = row % plan->sizes[d];
+        row /= plan->sizes[d];
+        *to += at * plan->strides[0][d];
+        *from += at * plan->strides[1][d];
+    }
+}
+
+static void rows_body(void *context, int64_t begin, int64_t end)
+{
+    const job *w = context;
+    const td_plan *plan = &w->plan;
+    int64_t d0 = plan->strides[0][0], s0 = plan->strides[1][0];
+    int64_t d1 = plan->ndim > 1 ? plan->strides[0][1] : 0, s1 = plan->ndim > 1 ? plan->strides[1][1] : 0;
+    int64_t wide = plan->ndim > 1 ? plan->sizes[1] : 1;
+    char *to = NULL, *from = NULL;
+    for (int64_t u = begin; u < end; u++) {
+        int64_t row = u / w->pieces, column = u % w->pieces * w->piece;
+        if (u == begin || (column == 0 && row % wide == 0))
+            locate(plan, row, 0, &to, &from);
+        int64_t n = plan->sizes[0] - column < w->piece ? plan->sizes[0] - column : w->piece;
+        td_convert(w->to, to + column * d0, d0, w->from, from + column * s0, s0, n);
+        if (column + n == plan->sizes[0]) {
+            to += d1;
+            from += s1;
+        }
+    }
+}
+
+#define TRANSPOSE(T)                                                        \
+    for (int64_t i = 0; i < across; i++)                                    \
+        for (int64_t j = 0; j < along; j++)                                 \
+            ((T *)tile)[i * TILE + j] = *(const T *)(from + j * s0 + i * (int64_t)sizeof(T))
+
+typedef struct { uint64_t half[2]; } bytes16;
+
+#ifdef __SSE2__
+/* A whole tile of 4-byte elements, by blocks of 4 x 4. */
+static void transpose4(char *tile, const char *from, int64_t s0)
+{
+    for (int64_t i = 0; i < TILE; i += 4) {
+        for (int64_t j = 0; j < TILE; j += 4) {
+            const char *at = from + j * s0 + i * 4;
+            __m128i a = _mm_loadu_si128((const __m128i *)at), b = _mm_loadu_si128((const __m128i *)(at + s0));
+            __m128i c = _mm_loadu_si128((const __m128i *)(at + 2 * s0)), d = _mm_loadu_si128((const __m128i *)(at + 3 * s0));
+            __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d);
+            __m128i ab2 = _mm_unpackhi_epi32(a, b), cd2 = _mm_unpackhi_epi32(c, d);
+            __m128i *out = (__m128i *)(tile + (i * TILE + j) * 4);
+            out[0] = _mm_unpacklo_epi64(ab, cd);
+            out[TILE / 4] = _mm_unpackhi_epi64(ab, cd);
+            out[2 * TILE / 4] = _mm_unpacklo_epi64(ab2, cd2);
+            out[3 * TILE / 4] = _mm_unpackhi_epi64(ab2, cd2);
+        }
+    }
+}
+#endif
+
+/* One tile: `along` elements of the target's fastest dimension by `across` of the source's. */
+static void copy_tile(const job *w, char *to, const char *from, int64_t along, int64_t across)
+{
+    _Alignas(64) char tile[TILE * TILE * 16];
+    const td_plan *plan = &w->plan;
+    int64_t s0 = plan->strides[1][0], rows = plan->strides[0][w->across];
+    int64_t to_size = td_itemsizes[w->to], from_size = td_itemsizes[w->from];
+#ifdef __SSE2__
+    if (from_size == 4 && along == TILE && across == TILE)
+        transpose4(tile, from, s0);
+    else
+#endif
+    switch (from_size) {
+    case 1: TRANSPOSE(uint8_t); break;
+    case 2: TRANSPOSE(uint16_t); break;
+    case 4: TRANSPOSE(uint32_t); break;
+    case 8: TRANSPOSE(uint64_t); break;
+    default: TRANSPOSE(bytes16); break;
+    }
+    for (int64_t i = 0; i < across; i++) {
+        const char *row = tile + i * TILE * from_size;
+        if (w->convert)
+            w->convert(to + i * rows, row, along);
+        else if (w->stream)
+            copy_streaming(to + i * rows, row, along * to_size);
+        else
+            memcpy(to + i * rows, row, (size_t)(along * to_size));
+    }
+}
+
+/* Units are strips: one tile wide in the target's fastest dimension, all tiles across. */
+static void tiles_body(void *context, int64_t begin, int64_t end)
+{
+    const job *w = context;
+    const td_plan *plan = &w->plan;
+    int64_t from_size = td_itemsizes[w->from], to_size = td_itemsizes[w->to];
+    for (int64_t u = begin; u < end; u++) {
+        char *to, *from;
+        int64_t plane = u / w->across_tiles, i = u % w->across_tiles * TILE;
+        locate(plan, plane, w->across, &to, &from);
+        int64_t across = plan->sizes[w->across] - i < TILE ? plan->sizes[w->across] - i : TILE;
+        for (int64_t j = 0; j < plan->sizes[0]; j += TILE) {
+            int64_t along = plan->sizes[0] - j < TILE ? plan->sizes[0] - j : TILE;
+            copy_tile(w, to + j * to_size + i * plan->strides[0][w->across],
+                      from + j * plan->strides[1][0] + i * from_size, along, across);
+        }
+    }
+#ifdef __SSE2__
+    if (w->stream)
+        _mm_sfence();
+#endif
+}
+
+static void swap_first(td_plan *plan)
+{
+    int64_t t = plan->sizes[0];
+    plan->sizes[0] = plan->sizes[1], plan->sizes[1] = t;
+    for (int k = 0; k < plan->count; k++)
+        t = plan->strides[k][0], plan->strides[k][0] = plan->strides[k][1], plan->strides[k][1] = t;
+}
+
+static void copy_planned(td_tensor *dst, td_tensor *src)
+{
+    job w = {.to = dst->dtype, .from = src->dtype};
+    td_plan *plan = &w.plan;
+    td_plan_make(plan, dst->ndim, dst->sizes, 2, (td_tensor *[]){dst, src});
+    if (w.to != w.from)
+        w.convert = td_converter(w.to, w.from);
+    int64_t to_size = td_itemsizes[w.to], from_size = td_itemsizes[w.from], rows = plan->numel / plan->sizes[0];
+    if (plan->strides[0][0] == to_size && plan->strides[1][0] != from_size && plan->strides[1][0] != 0 &&
+        plan->sizes[0] >= 4) {
+        for (int d = 1; d < plan->ndim && !w.across; d++)
+            if (plan->strides[1][d] == from_size && plan->sizes[d] >= 4)
+                w.across = d;
+    }
+    if (w.across) {
+        w.stream = plan->numel * to_size > STREAM_BYTES;
+        w.across_tiles = (plan->sizes[w.across] + TILE - 1) / TILE;
+        int64_t strips = rows / plan->sizes[w.across] * w.across_tiles, work = TILE * plan->sizes[0];
+        td_parallel_for(0, strips, work < 2 * CHUNK / to_size ? 2 * CHUNK / to_size / work : 1, tiles_body, &w);
+        return;
+    }
+    /* Very short rows: the longer dimension goes inside, if there is one. */
+    if (plan->ndim > 1 && plan->sizes[0] < 16 && plan->sizes[1] > plan->sizes[0])
+        swap_first(plan);
+    rows = plan->numel / plan->sizes[0];
+    w.piece = plan->sizes[0] < CHUNK ? plan->sizes[0] : CHUNK / 2;
+    w.pieces = (plan->sizes[0] + w.piece - 1) / w.piece;
+    int64_t grain = CHUNK / 4 / w.piece;
+    td_parallel_for(0, rows * w.pieces, grain > 0 ? grain : 1, rows_body, &w);
+}
+
+/* ---- what kernel.h promises */
+
+int td_copy_elements(td_tensor *dst, td_tensor *src)
+{
+    if (!dst || !src)
+        return -1;
+    if (dst->numel == src->numel && dst->flags & src->flags & TD_FLAG_CONTIGUOUS && dst->device.type == TD_CPU &&
+        src->device.type == TD_CPU && dst->ndim >= src->ndim) {
+        bool same = true;
+        int lead = dst->ndim - src->ndim;
+        for (int d = 0; d < src->ndim; d++)
+            same &= dst->sizes[d + lead] == src->sizes[d];
+        if (same) {
+            if (dst->numel > 0 && (dst->data != src->data || dst->dtype != src->dtype))
+                copy_flat(dst, src);
+            return 0;
+        }
+    }
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape("copy_", 2, (td_tensor *[]){dst, src}, sizes);
+    if (ndim < 0)
+        return -1;
+    if (ndim != dst->ndim || memcmp(sizes, dst->sizes, (size_t)ndim * sizeof *sizes) != 0) {
+        td_shape_text own, wanted;
+        return td_error(TD_E_RUNTIME, "copy_: output with shape %s doesn't match the broadcast shape %s",
+                        td_shape_str(dst->ndim, dst->sizes, own), td_shape_str(ndim, sizes, wanted));
+    }
+    if (dst->device.type == TD_META)
+        return 0;
+    if (src->device.type == TD_META)
+        return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    char to[32], from[32];
+    if (dst->device.type != TD_CPU || src->device.type != TD_CPU || !dst->storage || !src->storage)
+        return td_error(TD_E_NOT_IMPLEMENTED, "td_copy_elements: copies strided tensors on the CPU, not from %s to %s",
+                        td_device_str(src->device, from), td_device_str(dst->device, to));
+    if (dst->numel > 0)
+        copy_planned(dst, src);
+    return 0;
+}
+
+td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
+{
+    if (!x)
+        return NULL;
+    if (x->flags & TD_FLAG_CONTIGUOUS && x->dtype == (int8_t)dtype)
+        return td_tensor_retain(x);
+    td_tensor *result = td_tensor_new(x->ndim, x->sizes, dtype, x->device);
+    if (result && td_copy_elements(result, x) != 0) {
+        td_tensor_release(result);
+        return NULL;
+    }
+    return result;
+}
+
+td_tensor *td_make_contiguous(td_tensor *x) { return x ? td_as_contiguous(x, x->dtype) : NULL; }
+
+td_tensor *td_writable(td_tensor *x, td_dtype dtype) { return td_as_contiguous(x, dtype); }
+
+int td_write_back(td_tensor *x, td_tensor *written)
+{
+    return !x || !written ? -1 : x == written ? 0 : td_copy_elements(x, written);
+}

@@ -1,0 +1,547 @@
+/* The iterator: see kernel.h for what it does, iterator.h for what a plan is.
+ *
+ * Three ways, by what the operands allow:
+ *   all contiguous, of the compute dtypes, of one shape: the loop runs on them as they are;
+ *   rows (the plan's first dimension) that are long: the loop runs on pieces of rows;
+ *   short rows: the loop runs on blocks of several whole rows.
+ * Operands that are not contiguous over a piece, or of another dtype, go through a block in scratch memory on the
+ * stack.  What a block holds depends on the shape alone, never on how many threads share the work.
+ *
+ * Note [Kinds of operands]
+ *   DIRECT    the piece lies contiguous in memory, in the compute dtype
+ *   CONVERT   contiguous, but of another dtype
+ *   GATHER    anything else
+ *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
+ *   STREAM    an output that is DIRECT but too large for the caches: written block by block past them */
+#include "ops/iterator.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+enum {
+    SCRATCH = 24 * 1024,            /* bytes of blocks, together; the rest of the first cache is the operands' own */
+    LONGEST = 1024,                 /* elements of a block */
+    SHORTEST = 128,
+    DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
+    STREAM_BYTES = 48 << 20,        /* of all operands together: more than the last cache keeps */
+};
+
+/* ---- the plan */
+
+static int64_t magnitude(int64_t stride) { return stride < 0 ? -stride : stride; }
+
+/* Whether dimension a should be outside of b: the first operand that steps in both decides. */
+static bool outside(const td_plan *plan, int a, int b)
+{
+    for (int k = 0; k < plan->count; k++) {
+        int64_t x = magnitude(plan->strides[k][a]), y = magnitude(plan->strides[k][b]);
+        if (x && y && x != y)
+            return x > y;
+    }
+    return false;
+}
+
+static void swap_dims(td_plan *plan, int a, int b)
+{
+    int64_t t = plan->sizes[a];
+    plan->sizes[a] = plan->sizes[b], plan->sizes[b] = t;
+    for (int k = 0; k < plan->count; k++)
+        t = plan->strides[k][a], plan->strides[k][a] = plan->strides[k][b], plan->strides[k][b] = t;
+}
+
+static void flip(td_plan *plan, int d)
+{
+    for (int k = 0; k < plan->count; k++) {
+        if (plan->strides[k][d] == 0)
+            continue;
+        if (plan->strides[k][d] > 0)
+            return;
+        break;
+    }
+    for (int k = 0; k < plan->count; k++) {
+        plan->data[k] += (plan->sizes[d] - 1) * plan->strides[k][d];
+        plan->strides[k][d] = -plan->strides[k][d];
+    }
+}
+
+static bool mergeable(const td_plan *plan, int inner, int outer)
+{
+    for (int k = 0; k < plan->count; k++)
+        if (plan->strides[k][outer] != plan->sizes[inner] * plan->strides[k][inner])
+            return false;
+    return true;
+}
+
+void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_tensor *const *operands)
+{
+    plan->count = count;
+    plan->numel = 1;
+    for (int k = 0; k < count; k++)
+        plan->data[k] = operands[k]->data;
+    int n = 0;
+    for (int d = ndim - 1; d >= 0; d--) {
+        plan->numel *= sizes[d];
+        if (sizes[d] == 1)
+            continue;
+        plan->sizes[n] = sizes[d];
+        for (int k = 0; k < count; k++) {
+            const td_tensor *x = operands[k];
+            int own = d - ndim + x->ndim;
+            plan->strides[k][n] = own < 0 || x->sizes[own] == 1 ? 0 : x->strides[own] * td_itemsize(x);
+        }
+        n++;
+    }
+    for (int d = 0; d < n; d++)
+        flip(plan, d);
+    for (int d = 1; d < n; d++)
+        for (int at = d; at > 0 && outside(plan, at - 1, at); at--)
+            swap_dims(plan, at - 1, at);
+    int kept = 0;
+    for (int d = 1; d < n; d++) {
+        if (mergeable(plan, kept, d)) {
+            plan->sizes[kept] *= plan->sizes[d];
+        } else if (++kept != d) {
+            plan->sizes[kept] = plan->sizes[d];
+            for (int k = 0; k < count; k++)
+                plan->strides[k][kept] = plan->strides[k][d];
+        }
+    }
+    plan->ndim = kept + 1;
+    if (n == 0) {
+        plan->sizes[0] = 1;
+        for (int k = 0; k < count; k++)
+            plan->strides[k][0] = 0;
+    }
+}
+
+/* ---- strided runs */
+
+#define COPY_STRIDED(T)                                                             \
+    do {                                                                            \
+        if (to_stride == sizeof(T)) {                                               \
+            if (from_stride == 0) {                                                 \
+                T value = *(const T *)from;                                         \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = value;                                           \
+            } else {                                                                \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = *(const T *)(from + i * from_stride);            \
+            }                                                                       \
+        } else if (from_stride == sizeof(T)) {                                      \
+            for (int64_t i = 0; i < n; i++)                                         \
+                *(T *)(to + i * to_stride) = ((const T *)from)[i];                  \
+        } else {                                                                    \
+            for (int64_t i = 0; i < n; i++)                                         \
+                *(T *)(to + i * to_stride) = *(const T *)(from + i * from_stride);  \
+        }                                                                           \
+    } while (0)
+
+typedef struct { uint64_t half[2]; } bytes16;
+
+void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)
+{
+    if (to_stride == (int64_t)size && from_stride == (int64_t)size && n * size >= 64) {
+        memmove(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+    case 1: COPY_STRIDED(uint8_t); break;
+    case 2: COPY_STRIDED(uint16_t); break;
+    case 4: COPY_STRIDED(uint32_t); break;
+    case 8: COPY_STRIDED(uint64_t); break;
+    default: COPY_STRIDED(bytes16); break;
+    }
+}
+
+/* Past the caches where that is possible; both contiguous. */
+static void copy_streaming(char *to, const char *from, size_t bytes)
+{
+#ifdef __SSE2__
+    size_t head = -(uintptr_t)to & 15, i = head;
+    if (head < bytes) {
+        memcpy(to, from, head);
+        for (; i + 16 <= bytes; i += 16)
+            _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
+        memcpy(to + i, from + i, bytes - i);
+        return;
+    }
+#endif
+    memcpy(to, from, bytes);
+}
+
+/* ---- the walk */
+
+typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED, STREAM } kind;
+
+typedef struct walk {
+    const td_plan  *plan;
+    td_loop        *loop;
+    const void     *params;
+    int             n_out;
+    int64_t         rows_of_block;                  /* 1: pieces of long rows */
+    int64_t         piece;                          /* elements of a block at most; of a row's piece if rows_of_block is 1 */
+    int64_t         pieces;                         /* of a row */
+    int64_t         rows;
+    int64_t         temporary;                      /* bytes of scratch for elements on their way to or from conversion */
+    kind            kind[TD_MAX_OPERANDS];
+    size_t          size[TD_MAX_OPERANDS];          /* of an element, as stored */
+    size_t          compute_size[TD_MAX_OPERANDS];
+    td_convert_run *convert[TD_MAX_OPERANDS];       /* NULL if stored in the compute dtype */
+} walk;
+
+/* Where rows begin: a position in dimensions 1 and up. */
+typedef struct position {
+    int64_t index[TD_MAX_DIMS];
+} position;
+
+static void seek(const td_plan *plan, position *at, int64_t row)
+{
+    for (int d = 1; d < plan->ndim; d++) {
+        at->index[d] = row % plan->sizes[d];
+        row /= plan->sizes[d];
+    }
+}
+
+static int64_t offset_of(const td_plan *plan, const position *at, int k)
+{
+    int64_t offset = 0;
+    for (int d = 1; d < plan->ndim; d++)
+        offset += at->index[d] * plan->strides[k][d];
+    return offset;
+}
+
+/* Copy `rows` whole rows of operand k from `at` on into `block`, or out of it. */
+static void copy_rows(const walk *w, int k, position at, int64_t rows, char *block, bool out)
+{
+    const td_plan *plan = w->plan;
+    const int64_t *strides = plan->strides[k];
+    int64_t row_length = plan->sizes[0], size = (int64_t)w->size[k];
+    char *row = plan->data[k] + offset_of(plan, &at, k);
+    while (rows > 0) {
+        int64_t together = 1, step = 0;
+        if (plan->ndim > 1) {
+            together = plan->sizes[1] - at.index[1] < rows ? plan->sizes[1] - at.index[1] : rows;
+            step = strides[1];
+        }
+        rows -= together;
+        at.index[1] += together;
+        /* The longer of the two dimensions goes inside. */
+        if (together > row_length) {
+            for (int64_t i = 0; i < row_length; i++) {
+                if (out)
+                    td_copy_run((size_t)size, row + i * strides[0], step, block + i * size, row_length * size, together);
+                else
+                    td_copy_run((size_t)size, block + i * size, row_length * size, row + i * strides[0], step, together);
+            }
+        } else {
+            for (int64_t j = 0; j < together; j++) {
+                if (out)
+                    td_copy_run((size_t)size, row + j * step, strides[0], block + j * row_length * size, size, row_length);
+                else
+                    td_copy_run((size_t)size, block + j * row_length * size, size, row + j * step, strides[0], row_length);
+            }
+        }
+        block += together * row_length * size;
+        row += together * step;
+        for (int d = 1; d < plan->ndim - 1 && at.index[d] == plan->sizes[d]; d++) {
+            row += strides[d + 1] - strides[d] * plan->sizes[d];
+            at.index[d] = 0;
+            at.index[d + 1]++;
+        }
+    }
+}
+
+/* Operand k's elements into its block: those of `rows` rows, or n elements of one row from `column` on. */
+static void fill_block(const walk *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
+                       char *temporary)
+{
+    const td_plan *plan = w->plan;
+    char *native = w->convert[k] ? temporary : block;
+    if (w->rows_of_block > 1)
+        copy_rows(w, k, *at, rows, native, false);
+    else
+        td_copy_run(w->size[k], native, (int64_t)w->size[k],
+                    plan->data[k] + offset_of(plan, at, k) + column * plan->strides[k][0], plan->strides[k][0], n);
+    if (w->convert[k])
+        w->convert[k](block, native, n);
+}
+
+static void empty_block(const walk *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
+                        char *temporary)
+{
+    const td_plan *plan = w->plan;
+    char *native = w->convert[k] ? temporary : block;
+    if (w->convert[k])
+        w->convert[k](native, block, n);
+    if (w->rows_of_block > 1)
+        copy_rows(w, k, *at, rows, native, true);
+    else
+        td_copy_run(w->size[k], plan->data[k] + offset_of(plan, at, k) + column * plan->strides[k][0],
+                    plan->strides[k][0], native, (int64_t)w->size[k], n);
+}
+
+/* Blocks [from, to).  `scratch` is 64-byte aligned. */
+static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
+{
+    const td_plan *plan = w->plan;
+    char *ptrs[TD_MAX_OPERANDS], *blocks[TD_MAX_OPERANDS], *temporary = scratch;
+    scratch += w->temporary;
+    for (int k = 0; k < plan->count; k++) {
+        blocks[k] = scratch;
+        if (w->kind[k] != DIRECT)
+            scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
+    }
+    position at = {0};
+    int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : from / w->pieces;
+    seek(plan, &at, row);
+    for (int k = 0; k < plan->count; k++) {
+        if (w->kind[k] == REPEATED) {
+            position start = {0};
+            int64_t rows = w->rows < w->rows_of_block ? w->rows : w->rows_of_block;
+            fill_block(w, k, &start, rows, 0, w->rows_of_block > 1 ? rows * plan->sizes[0] : w->piece, blocks[k], temporary);
+        }
+    }
+    for (int64_t b = from; b < to; b++) {
+        int64_t rows = 1, column = 0, n;
+        if (w->rows_of_block > 1) {
+            rows = w->rows - row < w->rows_of_block ? w->rows - row : w->rows_of_block;
+            n = rows * plan->sizes[0];
+        } else {
+            column = b % w->pieces * w->piece;
+            n = plan->sizes[0] - column < w->piece ? plan->sizes[0] - column : w->piece;
+        }
+        for (int k = 0; k < plan->count; k++) {
+            ptrs[k] = blocks[k];
+            if (w->kind[k] == DIRECT)
+                ptrs[k] = plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0];
+            else if (k >= w->n_out && w->kind[k] == CONVERT)
+                w->convert[k](blocks[k], plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0], n);
+            else if (k >= w->n_out && w->kind[k] == GATHER)
+                fill_block(w, k, &at, rows, column, n, blocks[k], temporary);
+        }
+        w->loop(n, ptrs, w->params);
+        for (int k = 0; k < w->n_out; k++) {
+            if (w->kind[k] == CONVERT || w->kind[k] == STREAM) {
+                char *place = plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0];
+                if (w->kind[k] == CONVERT)
+                    w->convert[k](place, blocks[k], n);
+                else
+                    copy_streaming(place, blocks[k], (size_t)n * w->size[k]);
+            } else if (w->kind[k] == GATHER) {
+                empty_block(w, k, &at, rows, column, n, blocks[k], temporary);
+            }
+        }
+        int64_t advance = w->rows_of_block > 1 ? rows : column + n == plan->sizes[0];
+        row += advance;
+        if (plan->ndim > 1 && advance) {
+            at.index[1] += advance;
+            for (int d = 1; d < plan->ndim - 1 && at.index[d] >= plan->sizes[d]; d++) {
+                at.index[d + 1] += at.index[d] / plan->sizes[d];
+                at.index[d] %= plan->sizes[d];
+            }
+        }
+    }
+#ifdef __SSE2__
+    for (int k = 0; k < w->n_out; k++)
+        if (w->kind[k] == STREAM)
+            _mm_sfence();
+#endif
+}
+
+static void blocks_body(void *context, int64_t from, int64_t to)
+{
+    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * 64];
+    run_blocks(context, from, to, scratch);
+}
+
+/* Whether operand k's rows follow each other without a gap. */
+static bool is_linear(const td_plan *plan, int k, size_t size)
+{
+    if (plan->strides[k][0] != (int64_t)size && plan->sizes[0] != 1)
+        return false;
+    for (int d = 1; d < plan->ndim; d++)
+        if (plan->strides[k][d] != plan->strides[k][d - 1] * plan->sizes[d - 1])
+            return false;
+    return true;
+}
+
+static bool is_constant(const td_plan *plan, int k, int from)
+{
+    for (int d = from; d < plan->ndim; d++)
+        if (plan->strides[k][d] != 0)
+            return false;
+    return true;
+}
+
+/* Decide kinds and block sizes, and go. */
+static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
+                     const void *params, int cost)
+{
+    walk w = {.plan = plan, .loop = loop, .params = params, .n_out = n_out, .rows = 1};
+    int64_t bytes = 0;
+    size_t scratch = 0, widest = 0;
+    bool plain = true;
+    for (int d = 1; d < plan->ndim; d++)
+        w.rows *= plan->sizes[d];
+    for (int k = 0; k < plan->count; k++) {
+        td_dtype stored = operands[k]->dtype;
+        bool out = k < n_out;
+        w.size[k] = td_itemsizes[stored];
+        w.compute_size[k] = td_itemsizes[compute[k]];
+        if (stored != compute[k])
+            w.convert[k] = out ? td_converter(stored, compute[k]) : td_converter(compute[k], stored);
+        if (!is_constant(plan, k, 0))
+            bytes += plan->numel * (int64_t)w.size[k];
+        plain &= !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k];
+        for (int j = 0; j < n_out && !out; j++)
+            plain &= plan->data[j] != plan->data[k];    /* in place, the lines are fetched anyway */
+    }
+    bool stream = plain && bytes > STREAM_BYTES && plan->sizes[0] >= LONGEST;
+    for (int k = 0; k < plan->count; k++) {
+        bool direct = !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k] && plan->sizes[0] >= LONGEST / 2 &&
+                      !(stream && k < n_out);
+        if (!direct)
+            scratch += w.compute_size[k];
+        if (w.convert[k] && w.size[k] > widest)
+            widest = w.size[k];
+    }
+    int64_t block = LONGEST;
+    while (block > SHORTEST && block * (int64_t)(scratch + widest) > SCRATCH)
+        block /= 2;
+    bool short_rows = plan->sizes[0] < block / 2 && w.rows > 1;
+    w.rows_of_block = short_rows ? block / plan->sizes[0] : 1;
+    bool through_scratch = false;
+    for (int k = 0; k < plan->count; k++) {
+        bool contiguous = short_rows ? is_linear(plan, k, w.size[k])
+                                     : plan->strides[k][0] == (int64_t)w.size[k] || plan->sizes[0] == 1;
+        bool constant = k >= n_out && is_constant(plan, k, short_rows || plan->sizes[0] <= block ? 1 : 0);
+        w.kind[k] = contiguous && !w.convert[k] && stream && k < n_out ? STREAM
+                    : contiguous && !w.convert[k] ? DIRECT
+                    : constant ? REPEATED
+                    : contiguous ? CONVERT : GATHER;
+        through_scratch |= w.kind[k] != DIRECT;
+    }
+    w.piece = short_rows ? w.rows_of_block * plan->sizes[0] : through_scratch ? block : DIRECT_PIECE;
+    if (!short_rows && w.piece > plan->sizes[0])
+        w.piece = plan->sizes[0];
+    w.pieces = short_rows ? 1 : (plan->sizes[0] + w.piece - 1) / w.piece;
+    w.temporary = (int64_t)(((size_t)w.piece * widest + 63) & ~(size_t)63);
+    int64_t blocks = short_rows ? (w.rows + w.rows_of_block - 1) / w.rows_of_block : w.rows * w.pieces;
+    int64_t grain = TD_THREAD_WORK / (w.piece * (cost > 0 ? cost : 1));
+    if (blocks <= grain || blocks == 1)
+        blocks_body(&w, 0, blocks);
+    else
+        td_parallel_for(0, blocks, grain > 0 ? grain : 1, blocks_body, &w);
+}
+
+/* ---- the direct way */
+
+typedef struct direct {
+    int         count;
+    char      **data;
+    td_loop    *loop;
+    const void *params;
+    size_t      size[TD_MAX_OPERANDS];
+} direct;
+
+static void direct_body(void *context, int64_t from, int64_t to)
+{
+    const direct *w = context;
+    char *ptrs[TD_MAX_OPERANDS];
+    for (int k = 0; k < w->count; k++)
+        ptrs[k] = w->data[k] + from * (int64_t)w->size[k];
+    w->loop(to - from, ptrs, w->params);
+}
+
+static void __attribute__((noinline)) run_direct(int count, td_tensor *const *operands, char **data, td_loop *loop,
+                                                 const void *params, int64_t n, int64_t cost)
+{
+    direct w = {.count = count, .data = data, .loop = loop, .params = params};
+    for (int k = 0; k < count; k++)
+        w.size[k] = td_itemsizes[operands[k]->dtype];
+    /* whole cache lines of any dtype */
+    td_parallel_for(0, n, (TD_THREAD_WORK / cost + 64) & ~(int64_t)63, direct_body, &w);
+}
+
+/* Everything that is not plain: checks first. */
+static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute,
+                                                 td_loop *loop, const void *params, int cost)
+{
+    int count = n_out + n_in;
+    int64_t shape[TD_MAX_DIMS];
+    const int64_t *sizes = shape;
+    int ndim;
+    if (count < 1 || count > TD_MAX_OPERANDS)
+        return td_error(TD_E_RUNTIME, "td_iterate takes 1 to %d operands, got %d", TD_MAX_OPERANDS, count);
+    bool meta = false;
+    for (int k = 0; k < count; k++) {
+        if (!operands[k])
+            return -1;
+        meta |= operands[k]->device.type == TD_META;
+        if (operands[k]->device.type > TD_META || !operands[k]->storage) {
+            char name[32];
+            return td_error(TD_E_RUNTIME, "td_iterate: operand %d is not a strided tensor on the CPU but on %s", k,
+                            td_device_str(operands[k]->device, name));
+        }
+    }
+    if (n_out > 0) {
+        ndim = operands[0]->ndim;
+        sizes = operands[0]->sizes;
+    } else {
+        ndim = td_broadcast_shape(NULL, count, operands, shape);
+        if (ndim < 0)
+            return -1;
+    }
+    for (int k = 0; k < count; k++) {
+        const td_tensor *x = operands[k];
+        bool fits = x->ndim <= ndim && (k >= n_out || x->ndim == ndim);
+        for (int d = 0; d < x->ndim && fits; d++)
+            fits = x->sizes[d] == sizes[d + ndim - x->ndim] || (x->sizes[d] == 1 && k >= n_out);
+        if (!fits) {
+            td_shape_text own, wanted;
+            return td_error(TD_E_RUNTIME, "td_iterate: operand %d of shape %s doesn't broadcast to %s", k,
+                            td_shape_str(x->ndim, x->sizes, own), td_shape_str(ndim, sizes, wanted));
+        }
+    }
+    if (meta)
+        return 0;
+    td_plan plan;
+    td_plan_make(&plan, ndim, sizes, count, operands);
+    if (plan.numel > 0)
+        run_plan(&plan, n_out, operands, compute, loop, params, cost);
+    return 0;
+}
+
+int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop, const void *params,
+               int cost)
+{
+    int count = n_out + n_in;
+    char *data[TD_MAX_OPERANDS];
+    if (TD_UNLIKELY(n_out < 1 || count > TD_MAX_OPERANDS || !operands[0]))
+        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+    /* Operands broadcast to the first, so those with as many elements have its shape, but for dimensions of size 1. */
+    const td_tensor *first = operands[0];
+    int64_t n = first->numel;
+    bool plain = n > 0;
+    for (int k = 0; k < count; k++) {
+        const td_tensor *x = operands[k];
+        if (TD_UNLIKELY(!x))
+            return -1;
+        plain &= (x->flags & TD_FLAG_CONTIGUOUS) && x->dtype == (int8_t)compute[k] && x->numel == n &&
+                 x->device.type == TD_CPU;
+        data[k] = x->data;
+    }
+    if (TD_UNLIKELY(!plain))
+        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+    if (TD_LIKELY(n * cost < 2 * TD_THREAD_WORK)) {
+        loop(n, data, params);
+        return 0;
+    }
+    int64_t bytes = 0;
+    for (int k = 0; k < count; k++)
+        bytes += n * td_itemsizes[compute[k]];
+    if (bytes > STREAM_BYTES)
+        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+    run_direct(count, operands, data, loop, params, n, cost);
+    return 0;
+}

@@ -1,0 +1,32 @@
+/* Inside the iterator: the plan of a walk over several operands, which copying and reductions share.
+ *
+ * A plan is what remains of the operands' shapes when dimensions of size 1 are gone, the rest is sorted by stride
+ * (fastest first), flipped so that the first operand steps upwards, and merged where possible.  Strides count bytes. */
+#ifndef TD_OPS_ITERATOR_H
+#define TD_OPS_ITERATOR_H
+#include <tede/kernel.h>
+#include "tensor/tensor.h"
+
+typedef struct td_plan {
+    int     count;                                      /* operands */
+    int     ndim;                                       /* at least 1 */
+    int64_t numel;
+    int64_t sizes[TD_MAX_DIMS];                         /* fastest first */
+    int64_t strides[TD_MAX_OPERANDS][TD_MAX_DIMS];      /* bytes; 0 where broadcast */
+    char   *data[TD_MAX_OPERANDS];
+} td_plan;
+
+/* Operands must broadcast to `sizes`.  Those of meta tensors have no memory; the caller sees to it. */
+void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_tensor *const *operands);
+
+/* A contiguous run of n elements converted; the two must not overlap. */
+typedef void td_convert_run(void *to, const void *from, int64_t n);
+td_convert_run *td_converter(td_dtype to, td_dtype from);
+
+/* Copy n elements of `size` bytes (1, 2, 4, 8 or 16) between strided runs, strides in bytes. */
+void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
+
+/* Elements times cost from which a second thread pays off. */
+enum { TD_THREAD_WORK = 32768 };
+
+#endif
