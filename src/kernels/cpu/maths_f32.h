@@ -1,0 +1,673 @@
+/* The single-precision functions of mathematics; maths_f64.h tells how such functions are written.
+ *
+ * The ones that models spend their time in (exp, tanh, erf, log, sigmoid, ...) compute in float32 throughout.  Where
+ * float32 would lose too much (pow, the inverse hyperbolic functions, lgamma) the middle part is in double, with
+ * short polynomials: that is half the speed of float32 and still several times the C library's. */
+#ifndef TD_KERNELS_CPU_MATHS_F32_H
+#define TD_KERNELS_CPU_MATHS_F32_H
+
+#include "base/base.h"
+#include "kernels/cpu/maths_f64.h"
+
+#define TD_INFF __builtin_inff()
+#define TD_NANF __builtin_nanf("")
+/* ln 2, 1 / ln 2 and pi/2 in pieces, the first of ln 2 short enough that its products with exponents are exact */
+#define TD_LN2_HIGH_F  0x1.62e4p-1f
+#define TD_LN2_LOW_F   0x1.7f7d1cp-20f
+#define TD_LOG2E_F     0x1.715476p+0f
+#define TD_LOG2E_LOW_F 0x1.4ae0cp-26f
+#define TD_PI_F        0x1.921fb6p+1f
+#define TD_PIO2_F      0x1.921fb6p+0f
+#define TD_PIO2_LOW_F  (-0x1.777a5cp-25f)
+
+/* ---- classification, signs, rounding, choosing */
+
+TD_MATHS int td_isnan_f32(float x)    { return x != x; }
+TD_MATHS int td_isinf_f32(float x)    { return __builtin_fabsf(x) == TD_INFF; }
+TD_MATHS int td_isfinite_f32(float x) { return __builtin_fabsf(x) < TD_INFF; }
+TD_MATHS int td_signbit_f32(float x)  { return (int)(td_f32_bits(x) >> 31); }
+
+TD_MATHS float td_abs_f32(float x)                { return __builtin_fabsf(x); }
+TD_MATHS float td_copysign_f32(float x, float s)  { return __builtin_copysignf(x, s); }
+TD_MATHS float td_floor_f32(float x)              { return __builtin_floorf(x); }
+TD_MATHS float td_ceil_f32(float x)               { return __builtin_ceilf(x); }
+TD_MATHS float td_trunc_f32(float x)              { return __builtin_truncf(x); }
+TD_MATHS float td_round_f32(float x)              { return __builtin_rintf(x); }       /* halves to even */
+TD_MATHS float td_frac_f32(float x)               { return x - __builtin_truncf(x); }
+TD_MATHS float td_sqrt_f32(float x)               { return __builtin_sqrtf(x); }
+/* NaN has no sign in PyTorch: 0. */
+TD_MATHS float td_sign_f32(float x)               { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
+TD_MATHS float td_sgn_f32(float x)                { return td_sign_f32(x); }
+
+/* maximum and minimum hand on a NaN, fmax and fmin prefer the number. */
+TD_MATHS float td_maximum_f32(float a, float b) { return a != a ? a : a > b ? a : b; }
+TD_MATHS float td_minimum_f32(float a, float b) { return a != a ? a : a < b ? a : b; }
+TD_MATHS float td_fmax_f32(float a, float b)    { return b != b ? a : a > b ? a : b; }
+TD_MATHS float td_fmin_f32(float a, float b)    { return b != b ? a : a < b ? a : b; }
+
+TD_MATHS float td_nextafter_f32(float a, float b)
+{
+    uint32_t bits = td_f32_bits(a);
+    float up = td_bits_f32(bits + 1), down = td_bits_f32(bits - 1);
+    float step = (a < b) == (a > 0) ? up : down;
+    float first = td_bits_f32((td_f32_bits(b) & 0x80000000u) | 1);
+    float r = a == 0 ? first : step;
+    r = a == b ? b : r;
+    return a != a || b != b ? a + b : r;
+}
+
+/* ---- exponentials */
+
+/* exp(x) 2^shift for x that is clamped already; see td_exp_shifted_f64. */
+TD_MATHS float td_exp_inside_f32(float x, int shift)
+{
+    float t = td_fma_f32(x, TD_LOG2E_F, 0x1.8p23f + 254), n = t - (0x1.8p23f + 254);
+    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, x));
+    float p = TD_POLY_F32(7, r,
+        1.0f, 1.0f, 0.49999994f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138145196f);
+    uint32_t e = td_f32_bits(t) + (uint32_t)shift;
+    return p * td_bits_f32((e >> 1) << 23) * td_bits_f32((e - (e >> 1)) << 23);
+}
+TD_MATHS float td_exp_f32(float x)
+{
+    x = x < -105.0f ? -105.0f : x;
+    x = x > 89.0f ? 89.0f : x;
+    return td_exp_inside_f32(x, 0);
+}
+TD_MATHS float td_exp2_f32(float x)
+{
+    x = x < -152.0f ? -152.0f : x;
+    x = x > 129.0f ? 129.0f : x;
+    float t = x + (0x1.8p23f + 254), r = x - (t - (0x1.8p23f + 254));
+    float p = TD_POLY_F32(7, r,
+        1.0f, 0.693147242f, 0.240226522f, 0.0555031039f, 0.00961769279f, 0.00134066422f, 0.000155946676f);
+    uint32_t e = td_f32_bits(t);
+    return p * td_bits_f32((e >> 1) << 23) * td_bits_f32((e - (e >> 1)) << 23);
+}
+TD_MATHS float td_expm1_f32(float x)
+{
+    float c = x < -25.0f ? -25.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    float t = td_fma_f32(c, TD_LOG2E_F, 0x1.8p23f + 126), n = t - (0x1.8p23f + 126);
+    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, c));
+    float q = TD_POLY_F32(6, r, 0.5f, 0.166666672f, 0.0416663252f, 0.00833321922f, 0.0013943318f, 0.00019962668f);
+    float p = td_fma_f32(r * r, q, r), half = td_bits_f32(td_f32_bits(t) << 23);
+    float y = 2.0f * td_fma_f32(half, p, half - 0.5f);
+    return __builtin_copysignf(y, x);
+}
+TD_MATHS float td_sigmoid_f32(float x)
+{
+    float a = -__builtin_fabsf(x), z = td_exp_inside_f32(a < -105.0f ? -105.0f : a, 0);
+    return (x < 0 ? z : 1.0f) / (1.0f + z);
+}
+/* tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 = 2^n 2 p + (2^n - 1): exact enough for small arguments, and an
+ * error of e shrinks on the way. */
+TD_MATHS float td_tanh_f32(float x)
+{
+    float a = __builtin_fabsf(x);
+    a = a > 9.5f ? 9.5f : a;
+    float t = td_fma_f32(a, 2.0f * TD_LOG2E_F, 0x1.8p23f + 128), n = t - (0x1.8p23f + 128);
+    float r = td_fma_f32(n, -0.5f * TD_LN2_LOW_F, td_fma_f32(n, -0.5f * TD_LN2_HIGH_F, a));
+    float q = TD_POLY_F32(6, r, 1.0f, 0.666666687f, 0.333330601f, 0.133331507f, 0.0446186177f, 0.0127761075f);
+    float p = td_fma_f32(r * r, q, r), twice = td_bits_f32(td_f32_bits(t) << 23);
+    float e = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, -1.0f));
+    return __builtin_copysignf(e / (e + 2.0f), x);
+}
+
+/* ---- logarithms */
+
+/* x = 2^k (1 + f), 1 + f in [2/3, 4/3) */
+TD_MATHS float td_log_split_f32(float x, float *k)
+{
+    float tiny = x < 0x1p-126f ? 23.0f : 0.0f;
+    uint32_t bits = td_f32_bits(x < 0x1p-126f ? x * 0x1p23f : x) - 0x3f2aaaabu;
+    *k = (float)((int32_t)bits >> 23) - tiny;
+    return td_bits_f32((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
+}
+TD_MATHS float td_log_special_f32(float x, float y)
+{
+    y = x > 0 ? y : x == 0 ? -TD_INFF : TD_NANF;
+    return x == TD_INFF ? x : y;
+}
+TD_MATHS float td_log_near_one_f32(float f, float k)
+{
+    float z = f * f, q = TD_POLY_F32(10, f,
+        -0.5f, 0.333333343f, -0.249998197f, 0.19999598f, -0.16679579f, 0.143044397f, -0.12195769f, 0.107544027f,
+        -0.1284509f, 0.120065443f);
+    return td_fma_f32(k, TD_LN2_HIGH_F, f + td_fma_f32(z, q, k * TD_LN2_LOW_F));
+}
+TD_MATHS float td_log_f32(float x)
+{
+    float k, f = td_log_split_f32(x, &k);
+    return td_log_special_f32(x, td_log_near_one_f32(f, k));
+}
+TD_MATHS float td_log2_f32(float x)
+{
+    float k, f = td_log_split_f32(x, &k);
+    float q = TD_POLY_F32(9, f,
+        -0.721345723f, 0.480897456f, -0.360886723f, 0.288644433f, -0.233629614f, 0.202763423f, -0.260179132f,
+        0.198444963f, 0.15205653f);
+    return td_log_special_f32(x, k + td_fma_f32(f, TD_LOG2E_F, td_fma_f32(f, TD_LOG2E_LOW_F, f * f * q)));
+}
+TD_MATHS float td_log10_f32(float x)
+{
+    float k, f = td_log_split_f32(x, &k);
+    float q = TD_POLY_F32(10, f,
+        -0.217147246f, 0.144764826f, -0.108571909f, 0.0868578479f, -0.0724653378f, 0.0620991886f, -0.052662801f,
+        0.0470141396f, -0.0569546893f, 0.0508428477f);
+    float rest = td_fma_f32(k, 0x1.3509f8p-18f, td_fma_f32(f, -0x1.5b235ep-27f, f * f * q));
+    return td_log_special_f32(x, td_fma_f32(k, 0x1.344p-2f, td_fma_f32(f, 0x1.bcb7b2p-2f, rest)));
+}
+TD_MATHS float td_log1p_f32(float x)
+{
+    int32_t e = (int32_t)(td_f32_bits(1.0f + x) - 0x3f2aaaabu) >> 23;
+    float s = td_bits_f32((uint32_t)(129 - e) << 23);                          /* 4 2^-e: 2^-128 itself is subnormal */
+    float f = (x * s) * 0.25f + (s * 0.25f - 1.0f), y = td_log_near_one_f32(f, (float)e);
+    y = x > -1.0f ? y : x == -1.0f ? -TD_INFF : TD_NANF;
+    y = x == TD_INFF ? x : y;
+    return x == 0 ? x : y;
+}
+TD_MATHS float td_logaddexp_f32(float a, float b)
+{
+    float m = td_maximum_f32(a, b), y = m + td_log1p_f32(td_exp_f32(-__builtin_fabsf(a - b)));
+    return a == b && td_isinf_f32(a) ? a : a != a ? a : b != b ? b : y;
+}
+TD_MATHS float td_logaddexp2_f32(float a, float b)
+{
+    float m = td_maximum_f32(a, b);
+    float y = td_fma_f32(td_log1p_f32(td_exp2_f32(-__builtin_fabsf(a - b))), TD_LOG2E_F, m);
+    return a == b && td_isinf_f32(a) ? a : a != a ? a : b != b ? b : y;
+}
+TD_MATHS float td_xlogy_f32(float x, float y)
+{
+    float r = x * td_log_f32(y);
+    return y != y ? y : x == 0 ? 0.0f : r;
+}
+TD_MATHS float td_xlog1py_f32(float x, float y)
+{
+    float r = x * td_log1p_f32(y);
+    return y != y ? y : x == 0 ? 0.0f : r;
+}
+TD_MATHS float td_entr_f32(float x)
+{
+    float y = -x * td_log_f32(x);
+    return x != x ? x : x > 0 ? y : x == 0 ? 0.0f : -TD_INFF;
+}
+
+/* ---- powers and roots */
+
+/* log(v) and log2(v) to 38 bits for positive normal doubles, which is what a float32 result needs of them. */
+TD_MATHS double td_log_split_short(double v, double *k)
+{
+    uint64_t bits = td_f64_bits(v) + (0x3ff0000000000000u - 0x3fe5555555555555u);
+    *k = td_bits_f64(0x4330000000000000u | (bits >> 52)) - (0x1p52 + 1023.0);
+    return td_bits_f64((bits & 0x000fffffffffffffu) + 0x3fe5555555555555u) - 1.0;
+}
+TD_MATHS double td_log_short(double v)
+{
+    double k, f = td_log_split_short(v, &k);
+    return td_fma_f64(k, TD_LN2, f * TD_POLY_F64(14, f,
+        1.000000000002501, -0.5000000000170831, 0.3333333311454479, -0.24999999423058908, 0.20000031176211155,
+        -0.16666722700112654, 0.14284054933181065, -0.12497615731782402, 0.11152876125612057, -0.10051617776343781,
+        0.08558762820961448, -0.07744311115920101, 0.10937815297255032, -0.10437263685554093));
+}
+TD_MATHS double td_log2_short(double v)
+{
+    double k, f = td_log_split_short(v, &k);
+    return td_fma_f64(f, TD_POLY_F64(14, f,
+        1.4426950408925716, -0.7213475204691274, 0.48089834380653634, -0.36067375189874035, 0.28853945795544494,
+        -0.2404499818732404, 0.20607535215885855, -0.18030248239178365, 0.1609019907806943, -0.14501419118842523,
+        0.12347684677945915, -0.11172679242039205, 0.15779931887509277, -0.15057788559599355), k);
+}
+/* 2^y in double's range, to 29 bits */
+TD_MATHS double td_exp2_short(double y)
+{
+    double t = y + (0x1.8p52 + 1023), r = y - (t - (0x1.8p52 + 1023));
+    return TD_POLY_F64(7, r,
+        1.0000000005540948, 0.6931472057369156, 0.24022646890807564, 0.05550328777172691, 0.009618488938211439,
+        0.0013399931138829938, 0.00015345817051879747) * td_bits_f64(td_f64_bits(t) << 52);
+}
+TD_MATHS float td_pow_f32(float x, float y)
+{
+    float a = __builtin_fabsf(x);
+    double l = td_log2_short((double)a);
+    l = a == 0 ? -TD_INF : a == TD_INFF ? TD_INF : l;
+    double p = (double)y * l, c = p > 200.0 ? 200.0 : p;
+    float r = (float)td_exp2_short(c < -200.0 ? -200.0 : c);
+    r = x != x || y != y ? x + y : r;
+    float whole = __builtin_truncf(y), half = y * 0.5f;
+    int odd = whole == y && __builtin_truncf(half) != half;
+    r = td_bits_f32(td_f32_bits(r) | (odd ? td_f32_bits(x) & 0x80000000u : 0));
+    r = x < 0 && a < TD_INFF && whole != y ? TD_NANF : r;
+    r = a == 1 && __builtin_fabsf(y) == TD_INFF ? 1.0f : r;
+    return y == 0 || x == 1 ? 1.0f : r;
+}
+/* PyTorch's: the power of two is rounded, and may overflow, by itself. */
+TD_MATHS float td_ldexp_f32(float x, float n) { return x * td_exp2_f32(n); }
+
+#ifdef __FMA__
+/* Two cubic steps from a guess made by halving the exponent: a third of the time of a square root and a division. */
+TD_MATHS float td_rsqrt_f32(float x)
+{
+    float s = x < 0x1p-126f ? x * 0x1p24f : x, back = x < 0x1p-126f ? 0x1p12f : 1.0f;
+    float y = td_bits_f32(0x5f375a86u - (td_f32_bits(s) >> 1));
+    float h = s * y, e = td_fma_f32(-h, y, 1.0f);
+    y = td_fma_f32(y * e, td_fma_f32(0.375f, e, 0.5f), y);
+    h = s * y;
+    e = td_fma_f32(-h, y, 1.0f);
+    y = td_fma_f32(y * e, td_fma_f32(0.375f, e, 0.5f), y) * back;
+    y = x > 0 ? y : x == 0 ? 1.0f / x : TD_NANF;
+    return x == TD_INFF ? 0.0f : y;
+}
+#else
+TD_MATHS float td_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
+#endif
+
+TD_MATHS float td_hypot_f32(float x, float y)
+{
+    double a = x, b = y;
+    float r = (float)__builtin_sqrt(a * a + b * b);
+    return td_isinf_f32(x) || td_isinf_f32(y) ? TD_INFF : r;
+}
+
+/* ---- sine, cosine, tangent: the reduction in double, the polynomials in float32 */
+
+struct td_angle_f32 { float high, low; uint32_t quadrant; };
+
+/* For the argument's exponent, the fraction of 2^row 2/pi in pieces of 29 and 53 bits; the product of the first and
+ * a float32 is exact, and what is left out contributes whole turns. */
+static const double td_two_over_pi_f32[2][104] __attribute__((unused)) = {
+    {
+        0x1.45f306d000000p-1, 0x1.17cc1b7000000p-2, 0x1.17cc1b7000000p-1, 0x1.7cc1b72000000p-4,
+        0x1.7cc1b72000000p-3, 0x1.7cc1b72000000p-2, 0x1.7cc1b72000000p-1, 0x1.f306dc9000000p-2,
+        0x1.f306dc9000000p-1, 0x1.e60db93000000p-1, 0x1.cc1b727000000p-1, 0x1.9836e4e000000p-1,
+        0x1.306dc9c000000p-1, 0x1.836e4e4000000p-3, 0x1.836e4e4000000p-2, 0x1.836e4e4000000p-1,
+        0x1.06dc9c8000000p-1, 0x1.b72722p-6, 0x1.b72722p-5, 0x1.b72722p-4, 0x1.b72722p-3, 0x1.b72722p-2,
+        0x1.b72722p-1, 0x1.6e4e441000000p-1, 0x1.b939105000000p-2, 0x1.b939105000000p-1, 0x1.727220a000000p-1,
+        0x1.c9c882a000000p-2, 0x1.c9c882a000000p-1, 0x1.9391054000000p-1, 0x1.27220a9000000p-1,
+        0x1.391054a000000p-3, 0x1.391054a000000p-2, 0x1.391054a000000p-1, 0x1.c882a53000000p-3,
+        0x1.c882a53000000p-2, 0x1.c882a53000000p-1, 0x1.91054a7000000p-1, 0x1.220a94f000000p-1,
+        0x1.1054a7f000000p-3, 0x1.1054a7f000000p-2, 0x1.1054a7f000000p-1, 0x1.054a7fp-4, 0x1.054a7fp-3,
+        0x1.054a7fp-2, 0x1.054a7fp-1, 0x1.529fc27000000p-6, 0x1.529fc27000000p-5, 0x1.529fc27000000p-4,
+        0x1.529fc27000000p-3, 0x1.529fc27000000p-2, 0x1.529fc27000000p-1, 0x1.4a7f09d000000p-2,
+        0x1.4a7f09d000000p-1, 0x1.29fc275000000p-2, 0x1.29fc275000000p-1, 0x1.4fe13ab000000p-3,
+        0x1.4fe13ab000000p-2, 0x1.4fe13ab000000p-1, 0x1.3f84eaf000000p-2, 0x1.3f84eaf000000p-1,
+        0x1.fc2757d000000p-3, 0x1.fc2757d000000p-2, 0x1.fc2757d000000p-1, 0x1.f84eafa000000p-1,
+        0x1.f09d5f4000000p-1, 0x1.e13abe8000000p-1, 0x1.c2757d1000000p-1, 0x1.84eafa3000000p-1,
+        0x1.09d5f47000000p-1, 0x1.3abe8fa000000p-5, 0x1.3abe8fa000000p-4, 0x1.3abe8fa000000p-3,
+        0x1.3abe8fa000000p-2, 0x1.3abe8fa000000p-1, 0x1.d5f47d4000000p-3, 0x1.d5f47d4000000p-2,
+        0x1.d5f47d4000000p-1, 0x1.abe8fa9000000p-1, 0x1.57d1f53000000p-1, 0x1.5f47d4d000000p-2,
+        0x1.5f47d4d000000p-1, 0x1.7d1f534000000p-2, 0x1.7d1f534000000p-1, 0x1.f47d4d3000000p-2,
+        0x1.f47d4d3000000p-1, 0x1.e8fa9a6000000p-1, 0x1.d1f534d000000p-1, 0x1.a3ea69b000000p-1,
+        0x1.47d4d37000000p-1, 0x1.1f534dd000000p-2, 0x1.1f534dd000000p-1, 0x1.f534ddc000000p-4,
+        0x1.f534ddc000000p-3, 0x1.f534ddc000000p-2, 0x1.f534ddc000000p-1, 0x1.ea69bb8000000p-1, 0x1.d4d377p-1,
+        0x1.a9a6eep-1, 0x1.534ddcp-1, 0x1.4d37703000000p-2, 0x1.4d37703000000p-1, 0x1.34ddc0d000000p-2,
+        0x1.34ddc0d000000p-1,
+    },
+    {
+        0x1.9391054a7f09dp-30, 0x1.391054a7f09d6p-33, 0x1.391054a7f09d6p-32, 0x1.c882a53f84eb0p-34,
+        0x1.c882a53f84eb0p-33, 0x1.c882a53f84eb0p-32, 0x1.c882a53f84eb0p-31, 0x1.91054a7f09d5fp-31,
+        0x1.91054a7f09d5fp-30, 0x1.220a94fe13abfp-30, 0x1.1054a7f09d5f4p-32, 0x1.1054a7f09d5f4p-31,
+        0x1.1054a7f09d5f4p-30, 0x1.054a7f09d5f48p-33, 0x1.054a7f09d5f48p-32, 0x1.054a7f09d5f48p-31,
+        0x1.054a7f09d5f48p-30, 0x1.529fc2757d1f5p-35, 0x1.529fc2757d1f5p-34, 0x1.529fc2757d1f5p-33,
+        0x1.529fc2757d1f5p-32, 0x1.529fc2757d1f5p-31, 0x1.529fc2757d1f5p-30, 0x1.4a7f09d5f47d5p-31,
+        0x1.29fc2757d1f53p-32, 0x1.29fc2757d1f53p-31, 0x1.29fc2757d1f53p-30, 0x1.4fe13abe8fa9ap-32,
+        0x1.4fe13abe8fa9ap-31, 0x1.4fe13abe8fa9ap-30, 0x1.3f84eafa3ea6ap-31, 0x1.fc2757d1f534ep-33,
+        0x1.fc2757d1f534ep-32, 0x1.fc2757d1f534ep-31, 0x1.f09d5f47d4d37p-32, 0x1.f09d5f47d4d37p-31,
+        0x1.f09d5f47d4d37p-30, 0x1.e13abe8fa9a6fp-30, 0x1.c2757d1f534dep-30, 0x1.3abe8fa9a6ee0p-36,
+        0x1.3abe8fa9a6ee0p-35, 0x1.3abe8fa9a6ee0p-34, 0x1.3abe8fa9a6ee0p-33, 0x1.3abe8fa9a6ee0p-32,
+        0x1.3abe8fa9a6ee0p-31, 0x1.3abe8fa9a6ee0p-30, 0x1.5f47d4d377037p-36, 0x1.5f47d4d377037p-35,
+        0x1.5f47d4d377037p-34, 0x1.5f47d4d377037p-33, 0x1.5f47d4d377037p-32, 0x1.5f47d4d377037p-31,
+        0x1.7d1f534ddc0dbp-32, 0x1.7d1f534ddc0dbp-31, 0x1.f47d4d377036ep-32, 0x1.f47d4d377036ep-31,
+        0x1.d1f534ddc0db6p-32, 0x1.d1f534ddc0db6p-31, 0x1.d1f534ddc0db6p-30, 0x1.47d4d377036d9p-31,
+        0x1.47d4d377036d9p-30, 0x1.f534ddc0db629p-35, 0x1.f534ddc0db629p-34, 0x1.f534ddc0db629p-33,
+        0x1.f534ddc0db629p-32, 0x1.f534ddc0db629p-31, 0x1.f534ddc0db629p-30, 0x1.ea69bb81b6c53p-30,
+        0x1.d4d377036d8a5p-30, 0x1.a9a6ee06db14bp-30, 0x1.34ddc0db6295ap-34, 0x1.34ddc0db6295ap-33,
+        0x1.34ddc0db6295ap-32, 0x1.34ddc0db6295ap-31, 0x1.34ddc0db6295ap-30, 0x1.a6ee06db14acdp-32,
+        0x1.a6ee06db14acdp-31, 0x1.a6ee06db14acdp-30, 0x1.4ddc0db629599p-30, 0x1.377036d8a5665p-31,
+        0x1.bb81b6c52b328p-33, 0x1.bb81b6c52b328p-32, 0x1.bb81b6c52b328p-31, 0x1.bb81b6c52b328p-30,
+        0x1.dc0db6295993cp-32, 0x1.dc0db6295993cp-31, 0x1.dc0db6295993cp-30, 0x1.b81b6c52b3279p-30,
+        0x1.7036d8a5664f1p-30, 0x1.c0db6295993c4p-31, 0x1.81b6c52b32788p-31, 0x1.81b6c52b32788p-30,
+        0x1.b6c52b3278872p-37, 0x1.b6c52b3278872p-36, 0x1.b6c52b3278872p-35, 0x1.b6c52b3278872p-34,
+        0x1.b6c52b3278872p-33, 0x1.b6c52b3278872p-32, 0x1.b6c52b3278872p-31, 0x1.b6c52b3278872p-30,
+        0x1.b6295993c4390p-32, 0x1.b6295993c4390p-31, 0x1.6c52b32788721p-31, 0x1.6c52b32788721p-30,
+    },
+};
+
+TD_MATHS struct td_angle_f32 td_angle_f32(double turns, double rest)
+{
+    double t = turns + 0x1.8p52, n = t - 0x1.8p52, r = ((turns - n) + rest) * TD_PIO2_HIGH;
+    struct td_angle_f32 angle;
+    angle.high = (float)r;
+    angle.low = (float)(r - (double)angle.high);
+    angle.quadrant = (uint32_t)(int32_t)n;
+    return angle;
+}
+/* Good for every finite float32. */
+TD_MATHS struct td_angle_f32 td_reduce_f32(float x)
+{
+    int64_t e = td_f32_bits(x) >> 23 & 0xff, row = (e < 152 ? 152 : e) - 152;      /* 64 bits, or no gather */
+    double a = td_bits_f32(td_f32_bits(x) - ((uint32_t)row << 23));
+    a = x - x == 0 ? a : TD_NAN;
+    return td_angle_f32(a * td_two_over_pi_f32[0][row], a * td_two_over_pi_f32[1][row]);
+}
+/* Cody and Waite's way, good for |x| < TD_ANGLE_SMALL_F32. */
+#define TD_ANGLE_SMALL_F32 1e5f
+TD_MATHS struct td_angle_f32 td_reduce_small_f32(float x)
+{
+    float t = td_fma_f32(x, 0x1.45f306p-1f, 0x1.8p23f), n = t - 0x1.8p23f;
+    struct td_angle_f32 angle;
+#ifdef __FMA__
+    float a = td_fma_f32(n, -TD_PIO2_F, x), b = td_fma_f32(n, -TD_PIO2_LOW_F, a);
+    angle.high = td_fma_f32(n, 0x1.ee59dap-50f, b);
+    angle.low = 0.0f;
+#else
+    double d = n, r = ((double)x - d * 0x1.921fb544p+0) - d * 0x1.0b4611a626331p-34;
+    angle.high = (float)r;
+    angle.low = 0.0f;
+#endif
+    angle.quadrant = td_f32_bits(t);
+    return angle;
+}
+TD_MATHS float td_sin_kernel_f32(float x, float low)
+{
+    float z = x * x, q = TD_POLY_F32(3, z, -0.166666552f, 0.00833215564f, -0.000195146335f);
+    return x + td_fma_f32(x * z, q, low);
+}
+TD_MATHS float td_cos_kernel_f32(float x, float low)
+{
+    float z = x * x, q = TD_POLY_F32(3, z, 0.0416666456f, -0.00138873095f, 2.44324146e-05f);
+    return td_fma_f32(z, -0.5f, 1.0f) + td_fma_f32(z * z, q, -x * low);
+}
+TD_MATHS float td_sin_quadrant_f32(struct td_angle_f32 a, uint32_t turn)
+{
+    float s = td_sin_kernel_f32(a.high, a.low), c = td_cos_kernel_f32(a.high, a.low);
+    uint32_t q = a.quadrant + turn;
+    return td_bits_f32(td_f32_bits(q & 1 ? c : s) ^ (q & 2) << 30);
+}
+TD_MATHS float td_tan_quadrant_f32(struct td_angle_f32 a)
+{
+    float s = td_sin_kernel_f32(a.high, a.low), c = td_cos_kernel_f32(a.high, a.low);
+    return (a.quadrant & 1 ? -c : s) / (a.quadrant & 1 ? s : c);
+}
+TD_MATHS float td_sin_f32(float x)
+{
+    float y = td_sin_quadrant_f32(td_reduce_f32(x), 0);
+    return x == 0 ? x : y;
+}
+TD_MATHS float td_cos_f32(float x) { return td_sin_quadrant_f32(td_reduce_f32(x), 1); }
+TD_MATHS float td_tan_f32(float x)
+{
+    float y = td_tan_quadrant_f32(td_reduce_f32(x));
+    return x == 0 ? x : y;
+}
+TD_MATHS float td_sin_small_f32(float x)
+{
+    float y = td_sin_quadrant_f32(td_reduce_small_f32(x), 0);
+    return x == 0 ? x : y;
+}
+TD_MATHS float td_cos_small_f32(float x) { return td_sin_quadrant_f32(td_reduce_small_f32(x), 1); }
+
+TD_MATHS struct td_angle_f32 td_reduce_pi_f32(float x)
+{
+    float a = x - 2.0f * __builtin_rintf(x * 0.5f), t = a + a + 0x1.8p23f, f = a - 0.5f * (t - 0x1.8p23f);
+    double r = (double)f * TD_PI;
+    struct td_angle_f32 angle;
+    angle.high = (float)r;
+    angle.low = (float)(r - (double)angle.high);
+    angle.quadrant = td_f32_bits(t);
+    return angle;
+}
+TD_MATHS float td_sinpi_f32(float x) { return td_sin_quadrant_f32(td_reduce_pi_f32(x), 0); }
+TD_MATHS float td_sinc_f32(float x)
+{
+    float y = td_sinpi_f32(x) / (TD_PI_F * x);
+    return __builtin_fabsf(x) < 0x1p-14f ? 1.0f : y;
+}
+
+/* ---- inverse trigonometric functions */
+
+TD_MATHS float td_asin_tail_f32(float z)
+{
+    return z * TD_POLY_F32(6, z,
+        0.166666597f, 0.0750050396f, 0.0445169657f, 0.0318076313f, 0.014438916f, 0.037516024f);
+}
+TD_MATHS float td_asin_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = a > 0.5f ? 0.5f - 0.5f * a : a * a, s = a > 0.5f ? __builtin_sqrtf(z) : a;
+    float t = s * td_asin_tail_f32(z), wide = TD_PIO2_F - (2.0f * s - (TD_PIO2_LOW_F - 2.0f * t));
+    return __builtin_copysignf(a > 0.5f ? wide : s + t, x);
+}
+TD_MATHS float td_acos_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = a > 0.5f ? 0.5f - 0.5f * a : a * a, s = a > 0.5f ? __builtin_sqrtf(z) : x;
+    float t = s * td_asin_tail_f32(z), middle = TD_PIO2_F - (s - (TD_PIO2_LOW_F - t));
+    return a > 0.5f ? (x < 0 ? 2.0f * middle : 2.0f * (s + t)) : a <= 0.5f ? middle : x;
+}
+TD_MATHS float td_atan_positive_f32(float a, float b)
+{
+    int steep = a > 2.41421356f * b, middle = a > 0.414213562f * b;
+    float t = (steep ? -b : middle ? a - b : a) / (steep ? a : middle ? a + b : b);
+    float high = steep ? TD_PIO2_F : middle ? 0.5f * TD_PIO2_F : 0.0f;
+    float low = steep ? TD_PIO2_LOW_F : middle ? 0.5f * TD_PIO2_LOW_F : 0.0f;
+    float z = t * t, p = z * TD_POLY_F32(5, z,
+        -0.333333164f, 0.199984699f, -0.142434955f, 0.105934858f, -0.0607730076f);
+    return high + (t + td_fma_f32(t, p, low));
+}
+TD_MATHS float td_atan_f32(float x)
+{
+    return __builtin_copysignf(td_atan_positive_f32(__builtin_fabsf(x), 1.0f), x);
+}
+TD_MATHS float td_atan2_f32(float y, float x)
+{
+    float a = __builtin_fabsf(y), b = __builtin_fabsf(x), big = a > b ? a : b;
+    float scale = big > 0x1p100f ? 0x1p-30f : big < 0x1p-90f ? 0x1p60f : 1.0f;
+    int same = a == TD_INFF && b == TD_INFF;
+    float r = td_atan_positive_f32(same ? 1.0f : a * scale, same || big == 0 ? 1.0f : b * scale);
+    r = td_signbit_f32(x) ? 2.0f * TD_PIO2_F - (r - 2.0f * TD_PIO2_LOW_F) : r;
+    return x != x || y != y ? x + y : __builtin_copysignf(r, y);
+}
+
+/* ---- hyperbolic functions and their inverses */
+
+TD_MATHS float td_sinh_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = a * a, e = td_exp_inside_f32(a > 91.0f ? 91.0f : a, -1);
+    float small = td_fma_f32(a * z, TD_POLY_F32(4, z,
+        0.166666672f, 0.0083333496f, 0.000198361595f, 2.81695134e-06f), a);
+    return __builtin_copysignf(a < 1.0f ? small : e - 0.25f / e, x);
+}
+TD_MATHS float td_cosh_f32(float x)
+{
+    float a = __builtin_fabsf(x), e = td_exp_inside_f32(a > 91.0f ? 91.0f : a, -1);
+    return e + 0.25f / e;
+}
+TD_MATHS float td_asinh_f32(float x)
+{
+    float a = __builtin_fabsf(x);
+    double d = a, y = td_log_short(d + __builtin_sqrt(d * d + 1.0));
+    y = a < 0x1p-10f ? d - d * d * d * (1.0 / 6) : y;
+    return __builtin_copysignf(a == TD_INFF || a != a ? a : (float)y, x);
+}
+TD_MATHS float td_acosh_f32(float x)
+{
+    double d = x, y = td_log_short(d + __builtin_sqrt((d - 1.0) * (d + 1.0)));
+    return x >= 1 ? (x == TD_INFF ? x : (float)y) : TD_NANF;
+}
+TD_MATHS float td_atanh_f32(float x)
+{
+    float a = __builtin_fabsf(x);
+    double d = a, y = 0.5 * td_log_short((1.0 + d) / (1.0 - d));
+    y = a < 0x1p-10f ? d + d * d * d * (1.0 / 3) : y;
+    return __builtin_copysignf(a < 1 ? (float)y : a == 1 ? TD_INFF : TD_NANF, x);
+}
+
+/* ---- the error function and its relatives */
+
+/* Up to 0.93 a polynomial, beyond it 1 - exp(polynomial). */
+TD_MATHS float td_erf_f32(float x)
+{
+    float a = __builtin_fabsf(x), z = x * x;
+    a = a > 4.0f ? 4.0f : a;
+    float small = td_fma_f32(a, TD_POLY_F32(7, z,
+        0.128379166f, -0.376126319f, 0.112836637f, -0.0268577058f, 0.00519695366f, -0.000809771416f,
+        8.18512053e-05f), a);
+    float l = TD_POLY_F32(8, a,
+        0.000170552565f, -1.12949514f, -0.633386672f, -0.108236626f, 0.0250914991f, -0.00416052761f,
+        0.000432303117f, -2.09095633e-05f);
+    float t = td_fma_f32(l, TD_LOG2E_F, 0x1.8p23f + 127), n = t - (0x1.8p23f + 127);
+    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, l));
+    float p = TD_POLY_F32(7, r,
+        1.0f, 1.0f, 0.49999994f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138145196f);
+    float large = td_fma_f32(-p, td_bits_f32(td_f32_bits(t) << 23), 1.0f);
+    return __builtin_copysignf(a > 0.93f ? large : small, x);
+}
+TD_MATHS float td_erfc_f32(float x)  { return (float)td_erfc_f64((double)x); }
+TD_MATHS float td_erfcx_f32(float x) { return (float)td_erfcx_f64((double)x); }
+
+TD_MATHS float td_erfinv_central_f32(float x)
+{
+    float z = x * x;
+    return x * TD_POLY_F32(7, z,
+        0.886226952f, 0.232013404f, 0.127572551f, 0.0861732289f, 0.0690735653f, 0.0294869691f, 0.0979731679f);
+}
+TD_MATHS float td_erfcinv_tail_f32(float y)
+{
+    float v = __builtin_sqrtf(-td_log_f32(y)), t = (v - 2.0f) / (v + 2.0f);
+    return v * TD_POLY_F32(13, t,
+        0.834094167f, 0.43091765f, -0.42376402f, 0.201944739f, 0.00674837036f, -0.128255665f, 0.137615994f,
+        -0.0711736977f, -0.0147220176f, 0.0657967776f, -0.0655443966f, 0.0354875289f, -0.00909843016f);
+}
+TD_MATHS float td_erfinv_f32(float x)
+{
+    float a = __builtin_fabsf(x), tail = td_erfcinv_tail_f32(1.0f - a);
+    tail = a == 1 ? TD_INFF : a < 1 ? tail : TD_NANF;
+    return a <= 0.5f ? td_erfinv_central_f32(x) : __builtin_copysignf(tail, x);
+}
+TD_MATHS float td_ndtri_f32(float p)
+{
+    float q = p < 0.5f ? p : 1.0f - p, tail = td_erfcinv_tail_f32(q + q), d = p - 0.5f;
+    tail = q > 0 ? tail : q == 0 ? TD_INFF : TD_NANF;
+    return 1.41421356f * (__builtin_fabsf(d) <= 0.25f ? td_erfinv_central_f32(d + d) : p < 0.5f ? -tail : tail);
+}
+TD_MATHS float td_log_ndtr_f32(float x) { return (float)td_log_ndtr_f64((double)x); }
+
+/* ---- modified Bessel functions: a power series up to 8, exp(x) / sqrt(x) f(1/x) beyond */
+
+TD_MATHS float td_i0_small_f32(float z)
+{
+    return td_fma_f32(z, TD_POLY_F32(10, z,
+        1.0f, 0.25000003f, 0.0277777296f, 0.00173614733f, 6.94298651e-05f, 1.93246933e-06f, 3.88654549e-08f,
+        6.60019206e-10f, 5.21288264e-12f, 1.42410077e-13f), 1.0f);
+}
+TD_MATHS float td_i0_large_f32(float a)
+{
+    float t = 1.0f / (a < 8.0f ? 8.0f : a);
+    return TD_POLY_F32(7, t,
+        0.398942292f, 0.0498674177f, 0.0280950796f, 0.0272420365f, 0.0852668285f, -0.306678921f, 1.83062661f) *
+        __builtin_sqrtf(t);
+}
+TD_MATHS float td_i1_small_f32(float z)
+{
+    return td_fma_f32(z, TD_POLY_F32(10, z,
+        0.5f, 0.0833333358f, 0.00694443798f, 0.00034722648f, 1.15724988e-05f, 2.75921963e-07f, 4.87309615e-09f,
+        7.24259056e-11f, 5.51514726e-13f, 1.25252524e-14f), 1.0f);
+}
+TD_MATHS float td_i1_large_f32(float a)
+{
+    float t = 1.0f / (a < 8.0f ? 8.0f : a);
+    return TD_POLY_F32(7, t,
+        0.398942292f, -0.149602935f, -0.0468021445f, -0.0386486687f, -0.103571571f, 0.338867366f, -2.07958245f) *
+        __builtin_sqrtf(t);
+}
+TD_MATHS float td_i0_f32(float x)
+{
+    float a = __builtin_fabsf(x), large = td_exp_inside_f32(a > 95.0f ? 95.0f : a, -10) * td_i0_large_f32(a) * 0x1p10f;
+    return a <= 8.0f ? td_i0_small_f32(0.25f * a * a) : a > 95.0f ? a * TD_INFF : large;
+}
+TD_MATHS float td_i0e_f32(float x)
+{
+    float a = __builtin_fabsf(x), e = td_exp_f32(-a);
+    return a <= 8.0f ? e * td_i0_small_f32(0.25f * a * a) : x != x ? x : td_i0_large_f32(a);
+}
+TD_MATHS float td_i1_f32(float x)
+{
+    float a = __builtin_fabsf(x), large = td_exp_inside_f32(a > 95.0f ? 95.0f : a, -10) * td_i1_large_f32(a) * 0x1p10f;
+    large = a > 95.0f ? a * TD_INFF : large;
+    return __builtin_copysignf(a <= 8.0f ? 0.5f * a * td_i1_small_f32(0.25f * a * a) : large, x);
+}
+TD_MATHS float td_i1e_f32(float x)
+{
+    float a = __builtin_fabsf(x), e = td_exp_f32(-a);
+    float y = a <= 8.0f ? e * (0.5f * a * td_i1_small_f32(0.25f * a * a)) : td_i1_large_f32(a);
+    return x != x ? x : __builtin_copysignf(y, x);
+}
+
+/* ---- the gamma function's logarithm and its derivatives */
+
+/* In double: a polynomial between 0.75 and 2.25 with the zeros at 1 and 2 taken out, elsewhere Stirling's series, moved
+ * up by 6 where it is small; the reflection formula for negative arguments. */
+TD_MATHS float td_lgamma_f32(float x)
+{
+    double a = __builtin_fabsf(x), t = a - 1.5;
+    int middle = a >= 0.75 && a <= 2.25;
+    double poly = (a - 1.0) * (a - 2.0) * TD_POLY_F64(14, t,
+        0.48312895112313814, -0.14595989895207817, 0.06291130158247837, -0.0313082916299631, 0.016799858543561964,
+        -0.009429257726095394, 0.005418003595389352, -0.0031825737252242255, 0.0020604362247636267,
+        -0.0012853936003995937, 0.0003808841606119234, -0.0001807907291200935, 0.0006349694838789315,
+        -0.0004247162138279945);
+    double w = a < 7.0 ? a + 6.0 : a, r = 1.0 / w, z = r * r;
+    double stirling = (w - 0.5) * (td_log_f64(w) - 1.0) + 0.41893853320467274
+                    + r * TD_POLY_F64(6, z, 1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360);
+    double product = a * TD_POLY_F64(6, a, 120.0, 274.0, 225.0, 85.0, 15.0, 1.0);
+    product = middle || a >= 7.0 ? 1.0 : product;
+    double s = __builtin_fabs(td_sin_kernel_f64(TD_PI * (a - __builtin_rint(a)), 0.0));
+    double half = __builtin_fabs(td_cos_kernel_f64(TD_PI * (a - __builtin_floor(a) - 0.5), 0.0));
+    s = __builtin_fabs(a - __builtin_rint(a)) > 0.25 ? half : s;
+    double base = middle ? poly : stirling, l = td_log_f64(x < 0 ? TD_PI * product / (a * s) : product);
+    float y = (float)(x < 0 ? l - base : base - l);
+    y = x <= 0 && x == __builtin_floorf(x) ? TD_INFF : y;
+    return td_isinf_f32(x) ? TD_INFF : x != x ? x : y;
+}
+TD_MATHS float td_digamma_f32(float x) { return (float)td_digamma_f64((double)x); }
+
+static inline float td_zeta_f32(float s, float q)           { return (float)td_zeta_f64((double)s, (double)q); }
+static inline float td_polygamma_f32(int64_t n, float x)    { return (float)td_polygamma_f64(n, (double)x); }
+
+/* ---- division's relatives, see maths_f64.h */
+
+/* In double quotient, product and remainder are exact for |a / b| < TD_FMOD_NEAR_F32. */
+#define TD_FMOD_NEAR_F32 0x1p28f
+TD_MATHS float td_fmod_near_f32(float a, float b)
+{
+    double x = __builtin_fabsf(a), y = __builtin_fabsf(b), q = __builtin_trunc(x / y), r = x - q * y;
+    return __builtin_copysignf(y == TD_INF && x < TD_INF ? (float)x : (float)r, a);
+}
+static inline float td_fmod_f32(float a, float b)
+{
+    double x = __builtin_fabsf(a), y = __builtin_fabsf(b);
+    return __builtin_expect(x < (double)TD_FMOD_NEAR_F32 * y, 1) ? td_fmod_near_f32(a, b) : (float)fmod(a, b);
+}
+TD_MATHS float td_remainder_from_fmod_f32(float mod, float b)
+{
+    return mod != 0 && (b < 0) != (mod < 0) ? mod + b : mod;
+}
+TD_MATHS float td_floor_div_from_fmod_f32(float a, float b, float mod)
+{
+    float div = (a - mod) / b, ratio = a / b;
+    div = mod != 0 && (b < 0) != (mod < 0) ? div - 1.0f : div;
+    float whole = __builtin_floorf(div);
+    whole = div - whole > 0.5f ? whole + 1.0f : whole;
+    whole = div != 0 ? whole : __builtin_copysignf(0.0f, ratio);
+    return b == 0 ? ratio : whole;
+}
+static inline float td_remainder_f32(float a, float b)
+{
+    return td_remainder_from_fmod_f32(td_fmod_f32(a, b), b);
+}
+static inline float td_floor_div_f32(float a, float b)
+{
+    return td_floor_div_from_fmod_f32(a, b, td_fmod_f32(a, b));
+}
+
+#endif
