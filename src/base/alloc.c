@@ -35,10 +35,17 @@ enum {
 
 struct list {
     void *blocks;            /* each free block begins with a pointer to the next one */
-    uint32_t count, most;
     uint64_t taken, returned;
-    int64_t reported;        /* live blocks that the heap knows of */
+    int64_t supplied;        /* by the heap, less what went back to it */
+    int64_t reported;        /* live blocks (taken - returned) that the heap knows of; under its lock */
+    int64_t most;
 };
+
+/* A counter of its own would be one more memory round trip on the short way. */
+static inline int64_t count(const struct list *list)
+{
+    return list->supplied + (int64_t)(list->returned - list->taken);
+}
 
 struct cache {
     struct list lists[CLASSES];
@@ -76,10 +83,13 @@ static pthread_key_t at_thread_end;
 
 static inline unsigned class_of(size_t size)
 {
-    if (size <= 1024) {
-        unsigned sixteenths = (unsigned)(size + 15) >> 4;
-        return sixteenths < 4 ? sixteenths - (sixteenths > 0) : 2 + (sixteenths + 3) / 4;
-    }
+    static const uint8_t by_sixteenths[65] = {
+        0, 0, 1, 2, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7, 8, 8, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10,
+        11, 11, 11, 11, 12, 12, 12, 12, 13, 13, 13, 13, 14, 14, 14, 14, 15, 15, 15, 15, 16, 16, 16, 16,
+        17, 17, 17, 17, 18, 18, 18, 18,
+    };
+    if (TD_LIKELY(size <= 1024))
+        return by_sixteenths[(size + 15) >> 4];
     unsigned log = 63 - (unsigned)__builtin_clzll(size - 1);
     return 19 + (log - 10) * 8 + ((unsigned)((size - 1) >> (log - 3)) & 7);
 }
@@ -157,8 +167,8 @@ static void slabs_return(unsigned class, void **block)
 }
 
 /* Other threads read the counters while their owner writes them. */
-#define BUMP(counter) __atomic_store_n(&(counter), (counter) + 1, __ATOMIC_RELAXED)
-#define PEEK(counter) __atomic_load_n(&(counter), __ATOMIC_RELAXED)
+#define PUT(counter, value) __atomic_store_n(&(counter), (value), __ATOMIC_RELAXED)
+#define PEEK(counter)       __atomic_load_n(&(counter), __ATOMIC_RELAXED)
 
 /* ---- the heap's count of live bytes.  Its lock is held. */
 
@@ -190,12 +200,12 @@ static bool over_limit(size_t size)
 /* ---- threads' lists */
 
 /* Return blocks to the heap until `keep` are left. */
-static void shorten(struct list *list, unsigned class, uint32_t keep)
+static void shorten(struct list *list, unsigned class, int64_t keep)
 {
-    while (list->count > keep) {
+    while (count(list) > keep) {
         void **block = list->blocks;
         list->blocks = *block;
-        list->count--;
+        list->supplied--;
         slabs_return(class, block);
     }
     report(list, class);
@@ -261,7 +271,7 @@ static struct cache *cache_of_thread(void)
     }
     for (unsigned class = 0; class < CLASSES; class++) {
         size_t most = LIST_BYTES / class_size(class);
-        c->lists[class].most = most > LIST_MOST ? LIST_MOST : (uint32_t)most;
+        c->lists[class].most = most > LIST_MOST ? LIST_MOST : (int64_t)most;
     }
     td_heap_lock();
     c->next = heap.caches;
@@ -276,9 +286,15 @@ static inline void *list_take(struct list *list)
 {
     void **block = list->blocks;
     list->blocks = *block;
-    list->count--;
-    BUMP(list->taken);
+    PUT(list->taken, list->taken + 1);
     return block;
+}
+
+static inline void list_put(struct list *list, void *block)
+{
+    *(void **)block = list->blocks;
+    list->blocks = block;
+    PUT(list->returned, list->returned + 1);
 }
 
 static bool refill(struct list *list, unsigned class)
@@ -288,8 +304,8 @@ static bool refill(struct list *list, unsigned class)
     td_spans_release_idle();
     report(list, class);
     if (!over_limit(class_size(class))) {
-        list->blocks = slabs_take(class, list->most / 2, &got);
-        list->count = got;
+        list->blocks = slabs_take(class, (uint32_t)(list->most / 2), &got);
+        list->supplied += got;
     }
     td_heap_unlock();
     return got > 0;
@@ -385,7 +401,7 @@ static void listless_free(void *block, unsigned class)
     td_heap_unlock();
 }
 
-static __attribute__((noinline)) void *long_alloc(size_t size, bool *zeroed)
+static void *long_alloc(size_t size, bool *zeroed)
 {
     uint32_t why = __atomic_load_n(&detour, __ATOMIC_ACQUIRE);
     if (why & NOT_READY)
@@ -418,22 +434,26 @@ static __attribute__((noinline)) void long_free(void *block, size_t size)
         return;
     }
     struct list *list = &c->lists[class];
-    *(void **)block = list->blocks;
-    list->blocks = block;
-    list->count++;
-    BUMP(list->returned);
-    if (list->count > list->most) {
+    list_put(list, block);
+    if (count(list) > list->most) {
         td_heap_lock();
         shorten(list, class, list->most / 2);
         td_heap_unlock();
     }
 }
 
-static __attribute__((noinline)) void look_after_idle_memory(void)
+static __attribute__((noinline)) void *long_alloc_of_any(size_t size)
+{
+    bool zeroed;
+    return long_alloc(size, &zeroed);
+}
+
+static __attribute__((noinline)) void *alloc_and_look_after_idle_memory(size_t size)
 {
     td_heap_lock();
     td_spans_release_idle();
     td_heap_unlock();
+    return long_alloc_of_any(size);
 }
 
 /* ---- the seam */
@@ -441,14 +461,13 @@ static __attribute__((noinline)) void look_after_idle_memory(void)
 void *td_mem_alloc(size_t size)
 {
     struct cache *c = mine;
-    bool zeroed;
     if (TD_UNLIKELY(size > SMALL_MAX || !c || __atomic_load_n(&detour, __ATOMIC_RELAXED)))
-        return long_alloc(size, &zeroed);
+        return long_alloc_of_any(size);
     struct list *list = &c->lists[class_of(size)];
     if (TD_UNLIKELY(!list->blocks))
-        return long_alloc(size, &zeroed);
+        return long_alloc_of_any(size);
     if (TD_UNLIKELY(list->taken % TICK == TICK - 1))
-        look_after_idle_memory();
+        return alloc_and_look_after_idle_memory(size);
     return list_take(list);
 }
 
@@ -463,14 +482,11 @@ void td_mem_free(void *block, size_t size)
     }
     unsigned class = class_of(size);
     struct list *list = &c->lists[class];
-    if (TD_UNLIKELY(list->count >= list->most)) {
+    if (TD_UNLIKELY(count(list) >= list->most)) {
         long_free(block, size);
         return;
     }
-    *(void **)block = list->blocks;
-    list->blocks = block;
-    list->count++;
-    BUMP(list->returned);
+    list_put(list, block);
 }
 
 void *td_mem_alloc_zero(size_t size)
