@@ -10,7 +10,7 @@
  * Everything free that holds memory, run or mapping, is in one list by age.  Beyond `most_kept` bytes the oldest give their
  * memory back: a mapping from its end, as much as needed; a run as a whole, though it keeps its addresses.  An empty chunk is
  * unmapped when it is idle. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "spans.h"
 
 #include <pthread.h>

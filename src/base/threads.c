@@ -19,7 +19,7 @@
  * Only a chunk that is begun can hold a loop up: its worker may lose its core to another process for some milliseconds.  A
  * caller that spent most of a loop waiting so leaves the workers alone for a multiple of that time, doubled each time that
  * it happens again, so that what is lost in all stays a small part. */
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #include "base.h"
 
 #include <errno.h>
