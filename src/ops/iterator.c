@@ -197,8 +197,9 @@ typedef struct position {
 static void seek(const td_plan *plan, position *at, int64_t row)
 {
     for (int d = 1; d < plan->ndim; d++) {
-        at->index[d] = row % plan->sizes[d];
-        row /= plan->sizes[d];
+        int64_t outer = row ? row / plan->sizes[d] : 0;     /* divisions are slow */
+        at->index[d] = row - outer * plan->sizes[d];
+        row = outer;
     }
 }
 
@@ -291,23 +292,26 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
         if (w->kind[k] != DIRECT)
             scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
     }
-    position at = {0};
-    int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : from / w->pieces;
-    seek(plan, &at, row);
+    position at;
+    int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : w->pieces > 1 ? from / w->pieces : from;
+    int64_t piece = w->pieces > 1 ? from % w->pieces : 0;
     for (int k = 0; k < plan->count; k++) {
         if (w->kind[k] == REPEATED) {
-            position start = {0};
+            position start;
+            seek(plan, &start, 0);
             int64_t rows = w->rows < w->rows_of_block ? w->rows : w->rows_of_block;
             fill_block(w, k, &start, rows, 0, w->rows_of_block > 1 ? rows * plan->sizes[0] : w->piece, blocks[k], temporary);
         }
     }
+    seek(plan, &at, row);
     for (int64_t b = from; b < to; b++) {
         int64_t rows = 1, column = 0, n;
         if (w->rows_of_block > 1) {
             rows = w->rows - row < w->rows_of_block ? w->rows - row : w->rows_of_block;
             n = rows * plan->sizes[0];
         } else {
-            column = b % w->pieces * w->piece;
+            column = piece * w->piece;
+            piece = piece + 1 < w->pieces ? piece + 1 : 0;
             n = plan->sizes[0] - column < w->piece ? plan->sizes[0] - column : w->piece;
         }
         for (int k = 0; k < plan->count; k++) {
@@ -434,33 +438,63 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
         td_parallel_for(0, blocks, grain > 0 ? grain : 1, blocks_body, &w);
 }
 
-/* ---- the direct way */
+/* ---- the direct way: contiguous operands of one shape, perhaps with single elements among them */
 
 typedef struct direct {
-    int         count;
-    char      **data;
-    td_loop    *loop;
-    const void *params;
-    size_t      size[TD_MAX_OPERANDS];
+    int          count;
+    char *const *data;
+    td_loop     *loop;
+    const void  *params;
+    int64_t      piece;                     /* elements that the loop takes at once */
+    int64_t      step[TD_MAX_OPERANDS];     /* bytes from element to element; 0: `data` is a block of equal ones */
 } direct;
 
 static void direct_body(void *context, int64_t from, int64_t to)
 {
     const direct *w = context;
     char *ptrs[TD_MAX_OPERANDS];
-    for (int k = 0; k < w->count; k++)
-        ptrs[k] = w->data[k] + from * (int64_t)w->size[k];
-    w->loop(to - from, ptrs, w->params);
+    for (int64_t at = from; at < to; at += w->piece) {
+        for (int k = 0; k < w->count; k++)
+            ptrs[k] = w->data[k] + at * w->step[k];
+        w->loop(to - at < w->piece ? to - at : w->piece, ptrs, w->params);
+    }
 }
 
-static void __attribute__((noinline)) run_direct(int count, td_tensor *const *operands, char **data, td_loop *loop,
-                                                 const void *params, int64_t n, int64_t cost)
+static void __attribute__((noinline)) run_direct(int count, char *const *data, const td_dtype *compute, unsigned single,
+                                                 td_loop *loop, const void *params, int64_t n, int64_t cost)
 {
-    direct w = {.count = count, .data = data, .loop = loop, .params = params};
+    direct w = {.count = count, .data = data, .loop = loop, .params = params, .piece = single ? LONGEST : n};
     for (int k = 0; k < count; k++)
-        w.size[k] = td_itemsizes[operands[k]->dtype];
-    /* whole cache lines of any dtype */
-    td_parallel_for(0, n, (TD_THREAD_WORK / cost + 64) & ~(int64_t)63, direct_body, &w);
+        w.step[k] = single >> k & 1 ? 0 : td_itemsizes[compute[k]];
+    if (n * cost < 2 * TD_THREAD_WORK)
+        direct_body(&w, 0, n);
+    else    /* whole cache lines of any dtype */
+        td_parallel_for(0, n, (TD_THREAD_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1), direct_body, &w);
+}
+
+/* Operands with one element become blocks of that element, converted once. */
+static void __attribute__((noinline)) run_singles(int count, td_tensor *const *operands, const td_dtype *compute,
+                                                  unsigned single, td_loop *loop, const void *params, int64_t n, int cost)
+{
+    _Alignas(64) char blocks[SCRATCH + 4 * LONGEST];
+    char *data[TD_MAX_OPERANDS], *block = blocks;
+    int64_t length = n < LONGEST ? n : LONGEST;
+    for (int k = 0; k < count; k++) {
+        data[k] = operands[k]->data;
+        if (!(single >> k & 1))
+            continue;
+        char value[16];
+        td_dtype stored = operands[k]->dtype;
+        if (stored != compute[k]) {
+            td_converter(compute[k], stored)(value, data[k], 1);
+            data[k] = value;
+        }
+        int64_t size = td_itemsizes[compute[k]];
+        td_copy_run((size_t)size, block, size, data[k], 0, length);
+        data[k] = block;
+        block += (length * size + 63) & ~(int64_t)63;
+    }
+    run_direct(count, data, compute, single, loop, params, n, cost);
 }
 
 /* Everything that is not plain: checks first. */
@@ -521,27 +555,35 @@ int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
     /* Operands broadcast to the first, so those with as many elements have its shape, but for dimensions of size 1. */
     const td_tensor *first = operands[0];
-    int64_t n = first->numel;
+    int64_t n = first->numel, blocks = 0;
+    unsigned single = 0;
     bool plain = n > 0;
     for (int k = 0; k < count; k++) {
         const td_tensor *x = operands[k];
         if (TD_UNLIKELY(!x))
             return -1;
-        plain &= (x->flags & TD_FLAG_CONTIGUOUS) && x->dtype == (int8_t)compute[k] && x->numel == n &&
-                 x->device.type == TD_CPU;
         data[k] = x->data;
+        if (TD_LIKELY((x->flags & TD_FLAG_CONTIGUOUS) && x->dtype == (int8_t)compute[k] && x->numel == n &&
+                      x->device.type == TD_CPU))
+            continue;
+        single |= 1u << k;
+        blocks += td_itemsizes[compute[k]];
+        plain &= k >= n_out && x->numel == 1 && x->ndim <= first->ndim && x->device.type == TD_CPU && x->storage;
     }
-    if (TD_UNLIKELY(!plain))
+    if (TD_UNLIKELY(!plain || blocks * LONGEST > SCRATCH))
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
-    if (TD_LIKELY(n * cost < 2 * TD_THREAD_WORK)) {
+    if (TD_LIKELY(n * cost < 2 * TD_THREAD_WORK && !single)) {
         loop(n, data, params);
         return 0;
     }
     int64_t bytes = 0;
     for (int k = 0; k < count; k++)
-        bytes += n * td_itemsizes[compute[k]];
+        bytes += single >> k & 1 ? 0 : n * td_itemsizes[compute[k]];
     if (bytes > STREAM_BYTES)
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
-    run_direct(count, operands, data, loop, params, n, cost);
+    if (single)
+        run_singles(count, operands, compute, single, loop, params, n, cost);
+    else
+        run_direct(count, data, compute, 0, loop, params, n, cost);
     return 0;
 }
