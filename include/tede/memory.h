@@ -1,8 +1,9 @@
 /* tede/memory.h: where the library's memory goes, limits to it, and failing on purpose.
  *
- * Freed blocks are kept for reuse, because fresh pages are dear; at most max(64 MB, a quarter of `peak`), and for some idle
- * seconds.  TEDE_NO_CACHE=1 in the environment sends every block to the C library, for tools that watch blocks.  Blocks are rounded
- * up to a size class (at most an eighth beyond 1 KB, 16 or 64 bytes below); all figures count rounded sizes. */
+ * Freed blocks are kept for reuse, because fresh pages are dear; at most max(64 MB, a quarter of `peak`), and for some
+ * idle seconds.  TEDE_NO_CACHE=1 in the environment sends every block to the C library, for tools that watch blocks.
+ * Blocks are rounded up to a size class (by at most an eighth beyond 1 KB, to 16 or 64 bytes below); all figures count
+ * rounded sizes. */
 #ifndef TEDE_MEMORY_H
 #define TEDE_MEMORY_H
 #include <tede/base.h>
@@ -29,13 +30,14 @@ TD_API void td_memory_reset_peak(void);
 /* Give free blocks back to the operating system: all kept ones and the calling thread's small ones. */
 TD_API void td_empty_cache(void);
 
-/* The most bytes that may be live; a request beyond it fails with TD_E_MEMORY.  0: no limit.  At first what the environment's
- * TEDE_MEMORY_LIMIT says: bytes, or a number with K, M or G.  Small blocks are held against it as their caches are refilled. */
+/* The most bytes that may be live; a request beyond it fails with TD_E_MEMORY.  0: no limit.  At first what the
+ * environment's TEDE_MEMORY_LIMIT says: bytes, or a number with K, M or G.  Small blocks are held against it as their
+ * caches are refilled. */
 TD_API uint64_t td_memory_limit(void);
 TD_API void     td_set_memory_limit(uint64_t bytes);
 
-/* Tests: let the n-th allocation from now fail (1 is the next one), whichever thread asks for it; once, or with `lastingly` all after it
- * too.  0 ends it. */
+/* Tests: let the n-th allocation from now fail (1 is the next one), whichever thread asks for it; once, or with
+ * `lastingly` all after it too.  0 ends it. */
 TD_API void td_memory_fail_at(uint64_t n, bool lastingly);
 
 #ifdef __cplusplus

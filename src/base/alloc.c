@@ -1,10 +1,11 @@
 /* The allocation seam: every block of the library comes from here.
  *
- * A training step asks for the same sizes again and again, so the way back and forth must be short.  Blocks of at most SMALL_MAX bytes
- * belong to a size class, and each thread keeps a list of free ones per class: taking and returning one is a few
- * instructions without a lock.  A list that runs empty is refilled, and one that grows long is halved, from and to the heap: slabs,
- * runs of pages cut into blocks of one class, each with its own free list, so that a slab that nobody uses goes back to
- * the pages (spans.c).  A block may be freed by any thread.  Larger blocks are spans of their own.
+ * A training step asks for the same sizes again and again, so the way back and forth must be short.  Blocks of at most
+ * SMALL_MAX bytes belong to a size class, and each thread keeps a list of free ones per class: taking and returning one
+ * is a few instructions without a lock.  A list that runs empty is refilled from the heap, and one that grows long is
+ * halved.  The heap's small blocks live in slabs: runs of pages cut into blocks of one class, each with its own free
+ * list, so that a slab that nobody uses goes back to the pages (spans.c).  A block may be freed by any thread.  Larger
+ * blocks are spans of their own.
  *
  * Frees are sized, so blocks need no headers: size gives the class, and the address gives the slab.
  *
@@ -16,6 +17,7 @@
 
 #include <tede/memory.h>
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -177,12 +179,9 @@ static void live_changed(int64_t bytes)
     heap.live += (uint64_t)bytes;
     if (heap.live > heap.peak)
         heap.peak = heap.live;
-    uint64_t keep = heap.peak / 4;
-    if (keep < 64 << 20)
-        keep = 64 << 20;
-    if (heap.limit && keep > heap.limit - (heap.live < heap.limit ? heap.live : heap.limit))
-        keep = heap.limit - (heap.live < heap.limit ? heap.live : heap.limit);
-    td_spans.most_kept = keep;
+    uint64_t keep = heap.peak / 4 > 64 << 20 ? heap.peak / 4 : 64 << 20;
+    uint64_t room = heap.limit > heap.live ? heap.limit - heap.live : 0;
+    td_spans.most_kept = heap.limit && keep > room ? room : keep;
 }
 
 static void report(struct list *list, unsigned class)
@@ -236,7 +235,7 @@ static uint64_t limit_from_environment(void)
     double number = text ? strtod(text, &unit) : 0;
     if (!text || unit == text || !(number > 0))
         return 0;
-    int shift = *unit == 'K' || *unit == 'k' ? 10 : *unit == 'M' || *unit == 'm' ? 20 : *unit == 'G' || *unit == 'g' ? 30 : 0;
+    int letter = *unit | 0x20, shift = letter == 'k' ? 10 : letter == 'm' ? 20 : letter == 'g' ? 30 : 0;
     number *= (double)(UINT64_C(1) << shift);
     return number < 0x1p63 ? (uint64_t)number : 0;
 }
@@ -321,9 +320,9 @@ static void *no_memory(size_t size)
     td_heap_unlock();
     if (limit)
         return td_fail(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes; "
-                       "%llu are in use and the limit is %llu", size, (unsigned long long)live, (unsigned long long)limit);
+                       "%" PRIu64 " are in use and the limit is %" PRIu64, size, live, limit);
     return td_fail(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory: you tried to allocate %zu bytes; "
-                   "%llu are in use", size, (unsigned long long)live);
+                   "%" PRIu64 " are in use", size, live);
 }
 
 static bool must_fail(void)

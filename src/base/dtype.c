@@ -84,9 +84,9 @@ td_dtype td_dtype_to_complex(td_dtype dtype)
     }
 }
 
-/* Kinds are ordered: a result of two kinds has the dtype of the higher one.  Within a kind the wider wins, and what has no
- * order (uint8 with int8, the two halves) goes to the narrowest dtype that holds both.  uint16, uint32 and uint64 go with
- * floats and themselves only.  The complex kind must hold the float's precision. */
+/* Kinds are ordered: a result of two kinds has the dtype of the higher one.  Within a kind the wider wins, and what has
+ * no order (uint8 with int8, the two halves) goes to the narrowest dtype that holds both.  uint16, uint32 and uint64 go
+ * with floats and themselves only.  The complex kind must hold the float's precision. */
 td_dtype td_promote_types(td_dtype a, td_dtype b)
 {
     if (!known(a) || !known(b)) {
@@ -97,8 +97,8 @@ td_dtype td_promote_types(td_dtype a, td_dtype b)
         return a;
     enum kind ka = dtypes[a].kind, kb = dtypes[b].kind;
     if ((ka == BAREBONES && kb != FLOATING) || (kb == BAREBONES && ka != FLOATING)) {
-        td_error(TD_E_RUNTIME, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
-                 dtypes[a].title, dtypes[b].title);
+        td_error(TD_E_RUNTIME,
+                 "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s", dtypes[a].title, dtypes[b].title);
         return TD_DTYPE_NONE;
     }
     if (ka == COMPLEX || kb == COMPLEX)
@@ -132,7 +132,9 @@ int td_set_default_dtype(td_dtype dtype)
 
 /* ---- devices */
 
-static const char *const device_names[] = {[TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl"};
+static const char *const device_names[] = {
+    [TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl",
+};
 
 const char *td_device_str(td_device device, char *buffer)
 {
@@ -173,8 +175,9 @@ int td_device_parse(td_device *device, const char *text)
         for (const char *p = digits; *p && index <= INT8_MAX; p++)
             index = index * 10 + (*p - '0');
         if (index > INT8_MAX)
-            return td_error(TD_E_RUNTIME, "Could not parse device index '%s' in device string '%s'; an index is at most %d",
-                            digits, text, INT8_MAX);
+            return td_error(TD_E_RUNTIME,
+                            "Could not parse device index '%s' in device string '%s'; an index is at most %d", digits,
+                            text, INT8_MAX);
     }
     for (int type = 0; type < TD_COUNT(device_names); type++)
         if (strlen(device_names[type]) == length && memcmp(text, device_names[type], length) == 0) {

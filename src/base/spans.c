@@ -3,13 +3,13 @@
  * Fresh pages are dear (the kernel clears each at its first touch), so a freed block keeps its memory and the next one of
  * its size takes it over as it is.  Up to RUN_MAX a block is a run of pages in a chunk, an aligned 16 MB of address space
  * advised to use huge pages.  A chunk begins with a descriptor for each of its pages.  Free runs merge with free
- * neighbours and wait in bins by length, eight bins per doubling; a request is rounded up to a bin's least length, so the
- * first run of any bin from there on fits and no list is ever searched (the idea of TLSF, Masmano et al. 2004).  What is larger
- * has a mapping of its own, and when freed waits in a bin of mappings of just its length.
+ * neighbours and wait in bins by length, eight bins per doubling; a request is rounded up to a bin's least length, so
+ * the first run of any bin from there on fits and no list is ever searched (the idea of TLSF, Masmano et al. 2004).
+ * What is larger has a mapping of its own, and when freed waits in a bin of mappings of just its length.
  *
- * Everything free that holds memory, run or mapping, is in one list by age.  Beyond `most_kept` bytes the oldest give their
- * memory back: a mapping from its end, as much as needed; a run as a whole, though it keeps its addresses.  An empty chunk is
- * unmapped when it is idle. */
+ * Everything free that holds memory, run or mapping, is in one list by age.  Beyond `most_kept` bytes the oldest give
+ * their memory back: a mapping from its end, as much as needed; a run as a whole, though it keeps its addresses.  An
+ * empty chunk is unmapped when it is idle. */
 #define _GNU_SOURCE 1
 #include "spans.h"
 
@@ -376,8 +376,8 @@ static void release_oldest(uint64_t excess)
         release_run(oldest);
 }
 
-/* Unmap chunks without a block that were last used more than `age` seconds ago; 0: all of them.  A chunk's descriptors make it dear to map anew, so
- * this is not for memory that is merely above the bound. */
+/* Unmap chunks without a block that were last used more than `age` seconds ago; 0: all of them.  A chunk's descriptors
+ * make it dear to map anew, so this is not for memory that is merely above the bound. */
 static void release_chunks(uint32_t now, uint32_t age)
 {
     for (struct td_run *run = bins[bin_of(USABLE)], *next; run; run = next) {

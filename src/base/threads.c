@@ -16,9 +16,9 @@
  * mostly follows at once; they don't when there are more threads than cores, or when the core is the caller's.
  *
  * Note [Busy cores]
- * Only a chunk that is begun can hold a loop up: its worker may lose its core to another process for some milliseconds.  A
- * caller that spent most of a loop waiting so leaves the workers alone for a multiple of that time, doubled each time that
- * it happens again, so that what is lost in all stays a small part. */
+ * Only a chunk that is begun can hold a loop up: its worker may lose its core to another process for some milliseconds.
+ * A caller that spent most of a loop waiting so leaves the workers alone for a multiple of that time, doubled each time
+ * that it happens again, so that what is lost in all stays a small part. */
 #define _GNU_SOURCE 1
 #include "base.h"
 
@@ -127,7 +127,8 @@ static void run_chunks(void)
             continue;
         int64_t from = begin + chunk * step;
         body(context, from, chunk == chunks - 1 ? end : from + step);
-        if (__atomic_add_fetch(&pool.done, 1, __ATOMIC_SEQ_CST) == chunks && __atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST))
+        uint32_t done = __atomic_add_fetch(&pool.done, 1, __ATOMIC_SEQ_CST);
+        if (done == chunks && __atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST))
             futex_wake(&pool.done, 1);
     }
 }

@@ -81,7 +81,8 @@ __attribute__((unused)) static bool td_test_excused(void)
         int64_t value_ = (int64_t)(value), expected_ = (int64_t)(expected);        \
         if (value_ != expected_) {                                                 \
             if (!td_test_excused())                                                \
-                td_test_complain(__FILE__, __LINE__, "%s is %" PRId64 ", not %" PRId64, #value, value_, expected_); \
+                td_test_complain(__FILE__, __LINE__, "%s is %" PRId64 ", not %" PRId64, #value, value_,        \
+                                 expected_);                                       \
             return;                                                                \
         }                                                                          \
     } while (0)
