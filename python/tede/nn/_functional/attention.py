@@ -1,0 +1,205 @@
+"""Multi-head attention with projections and masks: the function behind `nn.MultiheadAttention`.
+
+The arithmetic and its order are PyTorch's, so that results agree closely: with weights asked for, a batched product of
+scaled queries and keys, softmax, dropout, a product with the values; without, `scaled_dot_product_attention`.
+"""
+import math
+import warnings
+
+from .._native import N, T
+from .norm import dropout
+from .vision import pad
+
+
+def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, in_proj_bias, bias_k,
+                                 bias_v, add_zero_attn, dropout_p, out_proj_weight, out_proj_bias, training=True,
+                                 key_padding_mask=None, need_weights=True, attn_mask=None,
+                                 use_separate_proj_weight=False, q_proj_weight=None, k_proj_weight=None,
+                                 v_proj_weight=None, static_k=None, static_v=None, average_attn_weights=True,
+                                 is_causal=False):
+    """(output, weights or None) of attention between (length, batch, width) inputs, or (length, width) ones."""
+    batched = _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+        if key_padding_mask is not None:
+            key_padding_mask = key_padding_mask.unsqueeze(0)
+    length, batch, width = query.shape
+    key_padding_mask = _additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask)
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                           "`generate_square_subsequent_mask` to create this mask.")
+    if is_causal and key_padding_mask is None and not need_weights:
+        attn_mask = None                        # the native function makes the causal mask itself
+    else:
+        attn_mask = _additive_mask(attn_mask, "attn_mask", query.dtype)
+        is_causal = is_causal and key_padding_mask is None
+    if width != embed_dim_to_check:
+        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    head = width // num_heads
+    if head * num_heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
+
+    if use_separate_proj_weight:
+        if key.shape[:2] != value.shape[:2]:
+            raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
+        q, k, v = _project(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), biases)
+    else:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if in_proj_weight is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
+
+    if attn_mask is not None:
+        attn_mask = _check_mask(attn_mask, (length, key.shape[0]), batch * num_heads)
+    if (bias_k is None) != (bias_v is None):
+        raise AssertionError("bias_k is set but bias_v is None" if bias_v is None else "bias_v is set but bias_k is None")
+    if bias_k is not None:
+        if static_k is not None:
+            raise AssertionError("bias cannot be added to static key.")
+        if static_v is not None:
+            raise AssertionError("bias cannot be added to static value.")
+        k, v = T.cat([k, bias_k.repeat(1, batch, 1)]), T.cat([v, bias_v.repeat(1, batch, 1)])
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+
+    q = q.view(length, batch * num_heads, head).transpose(0, 1)
+    k = _heads(k, static_k, "static_k", batch * num_heads, head)
+    v = _heads(v, static_v, "static_v", batch * num_heads, head)
+    if add_zero_attn:
+        zero = (batch * num_heads, 1, head)
+        k = T.cat([k, T.zeros(zero, dtype=k.dtype, device=k.device)], dim=1)
+        v = T.cat([v, T.zeros(zero, dtype=v.dtype, device=v.device)], dim=1)
+        attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
+    source = k.size(1)
+
+    if key_padding_mask is not None:
+        for place, wanted in enumerate((batch, source)):
+            if key_padding_mask.shape[place] != wanted:
+                raise AssertionError(f"Expected key_padded_mask.shape[{place}] to be {wanted}, but got "
+                                     f"{key_padding_mask.shape[place]}")
+        spread = key_padding_mask.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
+        spread = spread.reshape(batch * num_heads, 1, source)
+        attn_mask = spread if attn_mask is None else attn_mask + spread
+    dropout_p = dropout_p if training else 0.0
+
+    weights = None
+    if need_weights:
+        scaled = q * math.sqrt(1.0 / float(head))
+        if attn_mask is not None:
+            weights = T.baddbmm(attn_mask, scaled, k.transpose(-2, -1))
+        else:
+            weights = T.bmm(scaled, k.transpose(-2, -1))
+        weights = weights.softmax(-1)
+        if dropout_p > 0.0:
+            weights = dropout(weights, p=dropout_p)
+        output = T.bmm(weights, v).transpose(0, 1).reshape(length * batch, width)
+        weights = weights.view(batch, num_heads, length, source)
+        if average_attn_weights:
+            weights = weights.mean(dim=1)
+        if not batched:
+            weights = weights.squeeze(0)
+    else:
+        if attn_mask is not None:
+            if attn_mask.size(0) == 1 and attn_mask.dim() == 3:
+                attn_mask = attn_mask.unsqueeze(0)
+            else:
+                attn_mask = attn_mask.view(batch, num_heads, -1, source)
+        output = N.scaled_dot_product_attention(
+            q.view(batch, num_heads, length, head), k.view(batch, num_heads, source, head),
+            v.view(batch, num_heads, source, head), attn_mask, dropout_p, is_causal)
+        output = output.permute(2, 0, 1, 3).reshape(batch * length, width)
+    output = N.linear(output, out_proj_weight, out_proj_bias)
+    output = output.view(length, batch, output.size(1))
+    return (output if batched else output.squeeze(1)), weights
+
+
+def _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads):
+    if query.dim() not in (2, 3):
+        raise AssertionError("query should be unbatched 2D or batched 3D tensor but received "
+                             f"{query.dim()}-D query tensor")
+    batched = query.dim() == 3
+    rank = query.dim()
+    what = f"For {'batched' if batched else 'unbatched'} ({rank}-D) `query`, expected"
+    if key.dim() != rank or value.dim() != rank:
+        raise AssertionError(f"{what} `key` and `value` to be {rank}-D but found {key.dim()}-D and {value.dim()}-D "
+                             "tensors respectively")
+    if key_padding_mask is not None and key_padding_mask.dim() != rank - 1:
+        raise AssertionError(f"{what} `key_padding_mask` to be `None` or {rank - 1}-D but found "
+                             f"{key_padding_mask.dim()}-D tensor instead")
+    if attn_mask is not None:
+        if attn_mask.dim() not in (2, 3):
+            raise AssertionError(f"{what} `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor "
+                                 "instead")
+        wanted = (num_heads, query.shape[0], key.shape[0])
+        if not batched and attn_mask.dim() == 3 and tuple(attn_mask.shape) != wanted:
+            raise AssertionError(f"Expected `attn_mask` shape to be {wanted} but got {attn_mask.shape}")
+    return batched
+
+
+def _additive_mask(mask, name, dtype, other=None, other_name="attn_mask"):
+    """A mask to add: a boolean one becomes minus infinity where it is true."""
+    if mask is None:
+        return None
+    if mask.dtype != T.bool and not mask.is_floating_point():
+        raise AssertionError(f"only bool and floating types of {name} are supported")
+    if other is not None and other.dtype != mask.dtype:
+        warnings.warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
+                      stacklevel=4)
+    if mask.dtype == T.bool:
+        mask = T.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+    return mask
+
+
+def _check_mask(mask, flat, heads):
+    wanted = flat if mask.dim() == 2 else (heads, *flat)
+    if mask.dim() not in (2, 3):
+        raise RuntimeError(f"attn_mask's dimension {mask.dim()} is not supported")
+    if tuple(mask.shape) != wanted:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _one_more(mask):
+    return None if mask is None else pad(mask, (0, 1))
+
+
+def _heads(projected, static, name, count, head):
+    """(length, batch, width) as (batch * heads, length, head); or what the caller brought in that shape."""
+    if static is None:
+        return projected.view(projected.shape[0], count, head).transpose(0, 1)
+    for place, wanted in ((0, count), (2, head)):
+        if static.size(place) != wanted:
+            raise AssertionError(f"expecting {name}.size({place}) of {wanted}, but got {static.size(place)}")
+    return static
+
+
+def _project(query, key, value, weights, biases):
+    width = query.size(-1)
+    for kind, source, weight, bias in zip(("query", "key", "value"), (query, key, value), weights, biases):
+        wanted = (width, source.size(-1))
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {kind[0]}_proj_weight is None")
+        if tuple(weight.shape) != wanted:
+            raise AssertionError(f"expecting {kind} weights shape of {wanted}, but got {weight.shape}")
+        if bias is not None and tuple(bias.shape) != (width,):
+            raise AssertionError(f"expecting {kind} bias shape of {(width,)}, but got {bias.shape}")
+    return tuple(N.linear(*row) for row in zip((query, key, value), weights, biases))
+
+
+def _project_packed(q, k, v, weight, bias):
+    """Three projections whose weights lie in one matrix: in one product where the inputs are the same tensor."""
+    width = q.size(-1)
+
+    def split(projected, parts):
+        projected = projected.unflatten(-1, (parts, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
+        return tuple(projected[i] for i in range(parts))
+
+    if k is v and q is k:
+        return split(N.linear(q, weight, bias), 3)
+    if k is v:
+        w_q, w_kv = weight.split([width, 2 * width])
+        b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
+        return (N.linear(q, w_q, b_q), *split(N.linear(k, w_kv, b_kv), 2))
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return tuple(N.linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases))

@@ -1,0 +1,172 @@
+"""Images: padding, resizing, sampling at given places, and windows as columns."""
+import warnings
+
+from .._native import N
+from ._common import ntuple
+
+
+def pad(input, pad, mode="constant", value=None):
+    """Widen the last dimensions: `pad` is (before, after) of the last one, then of the one before it, and so on."""
+    return N.pad(input, pad, mode, value)
+
+
+def unfold(input, kernel_size, dilation=1, padding=0, stride=1):
+    """The windows of a batch of images, each as a column: (N, C * window, windows)."""
+    return N.im2col(input, ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2), ntuple(stride, 2))
+
+
+def fold(input, output_size, kernel_size, dilation=1, padding=0, stride=1):
+    """The reverse of `unfold`: columns put back in place, summed where windows overlap."""
+    return N.col2im(input, ntuple(output_size, 2), ntuple(kernel_size, 2), ntuple(dilation, 2), ntuple(padding, 2),
+                    ntuple(stride, 2))
+
+
+# The native function for a mode and a number of spatial dimensions, and whether it takes align_corners.
+_RESIZE = {
+    ("nearest", 1): "upsample_nearest1d", ("nearest", 2): "upsample_nearest2d", ("nearest", 3): "upsample_nearest3d",
+    ("nearest-exact", 1): "_upsample_nearest_exact1d", ("nearest-exact", 2): "_upsample_nearest_exact2d",
+    ("nearest-exact", 3): "_upsample_nearest_exact3d",
+    ("area", 1): "adaptive_avg_pool1d", ("area", 2): "adaptive_avg_pool2d", ("area", 3): "adaptive_avg_pool3d",
+    ("linear", 1): "upsample_linear1d", ("bilinear", 2): "upsample_bilinear2d", ("trilinear", 3): "upsample_trilinear3d",
+    ("bicubic", 2): "upsample_bicubic2d", ("lanczos", 2): "_upsample_lanczos2d_aa",
+}
+
+
+def _is_integer(value):
+    return isinstance(value, int) or (hasattr(value, "__index__") and not isinstance(value, float))
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
+                antialias=False):
+    """Resize the spatial dimensions to `size`, or by `scale_factor`."""
+    if mode in ("nearest", "area", "nearest-exact"):
+        if align_corners is not None:
+            raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | "
+                             "bicubic | trilinear")
+    elif align_corners is None:
+        align_corners = False
+    n = input.dim() - 2
+    output_size, factors = _resize_target(input, n, size, scale_factor)
+    if recompute_scale_factor and size is not None:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if recompute_scale_factor or mode == "area" and output_size is None:
+        output_size, factors = [int(input.size(i + 2) * factors[i]) for i in range(n)], None
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and n == 2):
+        raise ValueError("Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D "
+                         "tensor as input")
+    native = _RESIZE.get((mode, n))
+    if native is None:
+        _refuse_mode(mode, n)
+    if mode == "area":
+        return getattr(N, native)(input, output_size)
+    if mode in ("nearest", "nearest-exact"):
+        return getattr(N, native)(input, output_size, factors)
+    if mode == "lanczos":
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
+    elif antialias:
+        native = f"_{native}_aa"
+    return getattr(N, native)(input, output_size, align_corners, factors)
+
+
+def _resize_target(input, n, size, scale_factor):
+    """(output size or None, scale factors or None), one number per spatial dimension."""
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    spatial = list(input.shape[2:])
+    if size is not None:
+        if not isinstance(size, (list, tuple)):
+            return [size] * n, None
+        if len(size) != n:
+            raise ValueError("Input and output must have the same number of spatial dimensions, but got input with "
+                             f"spatial dimensions of {spatial} and output size of {size}. Please provide input tensor in "
+                             "(N, C, d1, d2, ...,dK) format and output size in (o1, o2, ...,oK) format.")
+        if not all(_is_integer(value) for value in size):
+            raise TypeError("expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], "
+                            f"but got size with types {[type(value) for value in size]}")
+        return size, None
+    if not isinstance(scale_factor, (list, tuple)):
+        return None, [scale_factor] * n
+    if len(scale_factor) != n:
+        raise ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with "
+                         f"spatial dimensions of {spatial} and scale_factor of shape {scale_factor}. Please provide "
+                         "input tensor in (N, C, d1, d2, ...,dK) format and scale_factor in (s1, s2, ...,sK) format.")
+    return None, scale_factor
+
+
+def _refuse_mode(mode, n):
+    wanted = {"linear": 1, "bilinear": 2, "trilinear": 3}.get(mode)
+    if wanted is not None and n in (1, 2, 3):
+        raise NotImplementedError(f"Got {n + 2}D input, but {mode} mode needs {wanted + 2}D input")
+    raise NotImplementedError(f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {n + 2}D) for the modes: "
+                              "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact "
+                              f"(got {mode})")
+
+
+def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+    """`interpolate` by its old name."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input, size=None, scale_factor=None):
+    """`interpolate` with mode="nearest", by its old name."""
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
+                  stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input, size=None, scale_factor=None):
+    """`interpolate` with mode="bilinear" and align_corners=True, by its old name."""
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",
+                  stacklevel=2)
+    return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
+
+
+def _warn_align_corners():
+    warnings.warn("Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+                  "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+                  "details.", stacklevel=3)
+
+
+def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+    """Read images at the places that `grid` gives, in coordinates from -1 to 1."""
+    modes = ("bilinear", "nearest", "bicubic")
+    paddings = ("zeros", "border", "reflection")
+    if mode not in modes:
+        raise ValueError("nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
+                         f"'{mode}'")
+    if padding_mode not in paddings:
+        raise ValueError("nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', "
+                         f"but got: '{padding_mode}'")
+    if align_corners is None:
+        _warn_align_corners()
+        align_corners = False
+    return N.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), align_corners)
+
+
+def affine_grid(theta, size, align_corners=None):
+    """The grid for `grid_sample` of an affine map of images of `size`, (N, C, H, W) or (N, C, D, H, W)."""
+    if align_corners is None:
+        _warn_align_corners()
+        align_corners = False
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    n = len(size) - 2
+    if n not in (2, 3):
+        raise NotImplementedError("affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, "
+                                  f"respectively. Got size {size}.")
+    if theta.dim() != 3 or theta.shape[-2] != n or theta.shape[-1] != n + 1:
+        raise ValueError(f"Expected a batch of {n}D affine matrices of shape Nx{n}x{n + 1} for size {size}. "
+                         f"Got {theta.shape}.")
+    if align_corners and min(size[-n:]) == 1:
+        warnings.warn("Since version 1.3.0, affine_grid behavior has changed for unit-size grids when "
+                      "align_corners=True. This is not an intended use case of affine_grid. See the documentation of "
+                      "affine_grid for details.", stacklevel=2)
+    elif min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {size}")
+    return N.affine_grid_generator(theta, size, align_corners)

@@ -1,0 +1,252 @@
+"""Batch and instance normalisation."""
+import warnings
+
+from .. import functional as F
+from .. import init
+from .._native import T
+from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+
+
+class _NormBase(Module):
+    """Weight and bias per channel, and running statistics."""
+
+    _version = 2                                # since 2, num_batches_tracked is saved
+    __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
+    _rank = 0
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None,
+                 dtype=None, *, bias=True):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        where = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(T.empty(num_features, **where)) if affine else None)
+        self.register_parameter("bias", Parameter(T.empty(num_features, **where)) if affine and bias else None)
+        track = track_running_stats
+        self.register_buffer("running_mean", T.zeros(num_features, **where) if track else None)
+        self.register_buffer("running_var", T.ones(num_features, **where) if track else None)
+        self.register_buffer("num_batches_tracked", T.tensor(0, dtype=T.long, device=device) if track else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self):
+        """Forget what was seen: mean 0, variance 1."""
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        """Weight 1, bias 0, running statistics forgotten."""
+        self.reset_running_stats()
+        if self.affine:
+            init.ones_(self.weight)
+            if self.bias is not None:
+                init.zeros_(self.bias)
+
+    def _check_input_dim(self, input):
+        raise NotImplementedError("_check_input_dim: a norm of its own rank")
+
+    def extra_repr(self):
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                              error_msgs):
+        version, key = local_metadata.get("version", None), prefix + "num_batches_tracked"
+        if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
+            count = self.num_batches_tracked
+            known = count is not None and count.device.type != "meta"
+            state_dict[key] = count if known else T.tensor(0, dtype=T.long)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
+
+
+class _BatchNorm(_NormBase):
+    def forward(self, input):
+        self._check_input_dim(input)
+        track = self.training and self.track_running_stats
+        momentum = 0.0 if self.momentum is None else self.momentum
+        if track and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:           # a plain mean over all batches
+                momentum = 1.0 / float(self.num_batches_tracked)
+        use_batch = self.training or self.running_mean is None and self.running_var is None
+        keep = not self.training or self.track_running_stats
+        return F.batch_norm(input, self.running_mean if keep else None, self.running_var if keep else None, self.weight,
+                            self.bias, use_batch, momentum, self.eps)
+
+
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    def __init__(self, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
+                 bias=True):
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        self.affine, self.track_running_stats = affine, track_running_stats
+        where = {"device": device, "dtype": dtype}
+        if affine:
+            self.weight = UninitializedParameter(**where)
+            if bias:
+                self.bias = UninitializedParameter(**where)
+        if track_running_stats:
+            self.running_mean, self.running_var = UninitializedBuffer(**where), UninitializedBuffer(**where)
+            self.num_batches_tracked = T.tensor(0, dtype=T.long, device=device)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for value in (self.weight, self.bias, self.running_mean, self.running_var):
+                if value is not None:
+                    value.materialize((self.num_features,))
+            self.reset_parameters()
+
+
+def _check_ranks(low, high=None):
+    """A method that refuses inputs of another rank than `low` (or `high`)."""
+    wanted = f"{low}D" if high is None else f"{low}D or {high}D"
+
+    def check(self, input):
+        if input.dim() != low and input.dim() != high:
+            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
+    return check
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of (N, C) or (N, C, L)."""
+
+    _check_input_dim = _check_ranks(2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of (N, C, H, W)."""
+
+    _check_input_dim = _check_ranks(4)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of (N, C, D, H, W)."""
+
+    _check_input_dim = _check_ranks(5)
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    cls_to_become = BatchNorm1d
+    _check_input_dim = _check_ranks(2, 3)
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    cls_to_become = BatchNorm2d
+    _check_input_dim = _check_ranks(4)
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    cls_to_become = BatchNorm3d
+    _check_input_dim = _check_ranks(5)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over the processes of a group; with one process, plain batch normalisation."""
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, process_group=None,
+                 device=None, dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input):
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module, process_group=None):
+        """`module` with every batch norm below it replaced by a synchronised one."""
+        converted = module
+        if isinstance(module, _BatchNorm):
+            converted = cls(module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                            process_group, bias=module.bias is not None)
+            converted._parameters.update(module._parameters)
+            converted._buffers.update(module._buffers)
+            converted.training = module.training
+        for name, child in module.named_children():
+            converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return converted
+
+
+class _InstanceNorm(_NormBase):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
+                 dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _normalize(self, input):
+        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
+                               self.training or not self.track_running_stats,
+                               self.momentum if self.momentum is not None else 0.0, self.eps)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                              error_msgs):
+        if local_metadata.get("version", None) is None and not self.track_running_stats:
+            keys = [prefix + name for name in ("running_mean", "running_var") if prefix + name in state_dict]
+            if keys:
+                names, kind = " and ".join(f'"{key}"' for key in keys), type(self).__name__
+                error_msgs.append(
+                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If state_dict "
+                    f"is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track running stats "
+                    "by default since 0.4.0. Please remove these keys from state_dict. If the running stats are actually "
+                    f"needed, instead set track_running_stats=True in {kind} to enable them. See the documentation of "
+                    f"{kind} for details.")
+                for key in keys:
+                    state_dict.pop(key)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                                      error_msgs)
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        unbatched = self._rank + 1
+        channel = input.dim() - unbatched
+        if input.size(channel) != self.num_features:
+            if self.affine:
+                raise ValueError(f"expected input's size at dim={channel} to match num_features ({self.num_features}), "
+                                 f"but got: {input.size(channel)}.")
+            warnings.warn(f"input's size at dim={channel} does not match num_features. You can silence this warning by "
+                          "not passing in num_features, which is not used because affine=False", stacklevel=2)
+        if input.dim() == unbatched:
+            return self._normalize(input.unsqueeze(0)).squeeze(0)
+        return self._normalize(input)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of (N, C, L) or (C, L)."""
+
+    _rank, _check_input_dim = 1, _check_ranks(2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
+
+    _rank, _check_input_dim = 2, _check_ranks(3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _rank, _check_input_dim = 3, _check_ranks(4, 5)
+
+
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    cls_to_become = InstanceNorm1d
+    _rank, _check_input_dim = 1, _check_ranks(2, 3)
+
+
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    cls_to_become = InstanceNorm2d
+    _rank, _check_input_dim = 2, _check_ranks(3, 4)
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    cls_to_become = InstanceNorm3d
+    _rank, _check_input_dim = 3, _check_ranks(4, 5)

@@ -1,0 +1,266 @@
+"""Convolutions, of one to three spatial dimensions, and their transposes."""
+import math
+
+from .. import functional as F
+from .. import init
+from .._functional._common import ntuple
+from .._native import T
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+
+_PADDING_NAMES = ("same", "valid")
+_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
+                     "out_channels", "kernel_size"]
+    _rank = 0
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
+                 groups, bias, padding_mode, device=None, dtype=None):
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in _PADDING_NAMES:
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {set(_PADDING_NAMES)}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _PADDING_MODES:
+            raise ValueError(f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode='{padding_mode}'")
+        self.in_channels, self.out_channels = in_channels, out_channels
+        self.kernel_size, self.stride, self.padding, self.dilation = kernel_size, stride, padding, dilation
+        self.transposed, self.output_padding = transposed, output_padding
+        self.groups, self.padding_mode = groups, padding_mode
+        self._reversed_padding_repeated_twice = self._padding_pairs()
+        channels = (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(T.empty((*channels, *kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(T.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _padding_pairs(self):
+        """The padding as `F.pad` takes it: (before, after) of the last dimension first."""
+        if not isinstance(self.padding, str):
+            return [n for n in reversed(self.padding) for _ in (0, 1)]
+        pairs = []
+        for dilation, size in zip(reversed(self.dilation), reversed(self.kernel_size)):
+            total = dilation * (size - 1) if self.padding == "same" else 0
+            pairs += [total // 2, total - total // 2]
+        return pairs
+
+    def reset_parameters(self):
+        """Draw weight and bias uniformly from ``±1 / sqrt(inputs of one output)``."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * len(self.padding):
+            text += f", padding={self.padding}"
+        if self.dilation != (1,) * len(self.dilation):
+            text += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * len(self.output_padding):
+            text += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            text += f", groups={self.groups}"
+        if self.bias is None:
+            text += ", bias=False"
+        if self.padding_mode != "zeros":
+            text += f", padding_mode={self.padding_mode}"
+        return text
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class _Conv(_ConvNd):
+    """What Conv1d, Conv2d and Conv3d share: all but the rank and the native function."""
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
+                 padding_mode="zeros", device=None, dtype=None):
+        n = self._rank
+        padding = padding if isinstance(padding, str) else ntuple(padding, n)
+        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), padding,
+                         ntuple(dilation, n), False, (0,) * n, groups, bias, padding_mode, device, dtype)
+
+    def _convolve(self, *args):
+        raise NotImplementedError("a convolution of its own rank")
+
+    def _conv_forward(self, input, weight, bias):
+        if self.padding_mode == "zeros":
+            return self._convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
+        padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+        return self._convolve(padded, weight, bias, self.stride, (0,) * self._rank, self.dilation, self.groups)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of (N, C, L) or (C, L)."""
+
+    _rank = 1
+
+    def _convolve(self, *args):
+        return F.conv1d(*args)
+
+
+class Conv2d(_Conv):
+    """Convolution of (N, C, H, W) or (C, H, W)."""
+
+    _rank = 2
+
+    def _convolve(self, *args):
+        return F.conv2d(*args)
+
+
+class Conv3d(_Conv):
+    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
+
+    _rank = 3
+
+    def _convolve(self, *args):
+        return F.conv3d(*args)
+
+
+class _ConvTransposeNd(_ConvNd):
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1,
+                 bias=True, dilation=1, padding_mode="zeros", device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        n = self._rank
+        super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), ntuple(padding, n),
+                         ntuple(dilation, n), True, ntuple(output_padding, n), groups, bias, padding_mode, device, dtype)
+
+    def _output_padding(self, input, output_size, stride, padding, kernel_size, num_spatial_dims, dilation=None):
+        """What to add at the end so that the output has `output_size`: several sizes shrink to the same input."""
+        if output_size is None:
+            return self.output_padding
+        n, front = num_spatial_dims, 2 if input.dim() == num_spatial_dims + 2 else 1
+        if len(output_size) == front + n:
+            output_size = output_size[front:]
+        if len(output_size) != n:
+            raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {front + n} "
+                             f"elements (got {len(output_size)})")
+        dilation = dilation or (1,) * n
+        least = [(input.size(d + front) - 1) * stride[d] - 2 * padding[d] + dilation[d] * (kernel_size[d] - 1) + 1
+                 for d in range(n)]
+        most = [size + step - 1 for size, step in zip(least, stride)]
+        for size, low, high in zip(output_size, least, most):
+            if not low <= size <= high:
+                raise ValueError(f"requested an output size of {output_size}, but valid sizes range from {least} to "
+                                 f"{most} (for an input of {input.size()[2:]})")
+        return [size - low for size, low in zip(output_size, least)]
+
+    def _convolve(self, *args):
+        raise NotImplementedError("a convolution of its own rank")
+
+    def forward(self, input, output_size=None):
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
+        extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._rank,
+                                     self.dilation)
+        return self._convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The transpose of `Conv1d`: what its gradient computes."""
+
+    _rank = 1
+
+    def _convolve(self, *args):
+        return F.conv_transpose1d(*args)
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The transpose of `Conv2d`: what its gradient computes."""
+
+    _rank = 2
+
+    def _convolve(self, *args):
+        return F.conv_transpose2d(*args)
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The transpose of `Conv3d`: what its gradient computes."""
+
+    _rank = 3
+
+    def _convolve(self, *args):
+        return F.conv_transpose3d(*args)
+
+
+class _LazyConvMixin(LazyModuleMixin):
+    """A convolution whose number of input channels is that of the first input it meets."""
+
+    def __init__(self, out_channels, *args, bias=True, device=None, dtype=None, **kwargs):
+        place = 5                                # of `bias` among `args`, which begin with kernel_size
+        if len(args) > place:
+            bias, args = args[place], (*args[:place], False, *args[place + 1:])
+        else:
+            kwargs["bias"] = False
+        super().__init__(0, 0, *args, **kwargs)
+        self.out_channels = out_channels
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs):
+        if not self.has_uninitialized_params():
+            return
+        ranks = (self._rank + 1, self._rank + 2)
+        if input.dim() not in ranks:
+            raise RuntimeError(f"Expected {ranks[0]}D (unbatched) or {ranks[1]}D (batched) input to {type(self).__name__}, "
+                               f"but got input of size: {input.shape}")
+        self.in_channels = input.shape[input.dim() - self._rank - 1]
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        first, second = self.out_channels, self.in_channels // self.groups
+        if self.transposed:
+            first, second = self.in_channels, self.out_channels // self.groups
+        self.weight.materialize((first, second, *self.kernel_size))
+        if self.bias is not None:
+            self.bias.materialize((self.out_channels,))
+        self.reset_parameters()
+
+
+class LazyConv1d(_LazyConvMixin, Conv1d):
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConvMixin, Conv2d):
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConvMixin, Conv3d):
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvMixin, ConvTranspose3d):
+    cls_to_become = ConvTranspose3d

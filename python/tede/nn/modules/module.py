@@ -1,0 +1,619 @@
+"""Module: what holds parameters, and is called.
+
+A module keeps its parameters, buffers and children in three dicts of its own, out of the instance's `__dict__`:
+assigning an attribute sorts it into the right one, reading an attribute that isn't there looks through them. All the
+rest (moving to a dtype, listing parameters, saving) walks these dicts. Saving and loading are in `_state.py`, what runs
+before and behind a call in `_hooks.py`.
+"""
+import warnings
+from collections import OrderedDict
+
+from .. import parameter as _parameter
+from .._native import T, is_tensor, typename
+from . import _hooks
+from ._hooks import BackwardGates, WrappedHook, add_hook
+from ._state import StateMixin
+
+Parameter = _parameter.Parameter
+_global_forward_pre, _global_forward = _hooks.global_forward_pre, _hooks.global_forward
+_global_backward_pre, _global_backward = _hooks.global_backward_pre, _hooks.global_backward
+
+# The attributes with which every module starts; a module from an old pickle gets those that it lacks.
+_DICTS = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
+          "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs", "_state_dict_hooks",
+          "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+
+
+def _indent(text, spaces):
+    first, *rest = text.split("\n")
+    return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
+
+
+def _forward_unimplemented(self, *input):
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+class Module(StateMixin):
+    """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`."""
+
+    dump_patches = False
+    call_super_init = False
+    _version = 1
+    training = True
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(f"{type(self).__name__}.__init__() got an unexpected keyword argument "
+                                f"'{next(iter(kwargs))}'")
+            if args:
+                raise TypeError(f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} "
+                                "were given")
+        state = self.__dict__
+        state["training"] = True
+        state["_parameters"] = {}
+        state["_buffers"] = {}
+        state["_non_persistent_buffers_set"] = set()
+        state["_is_full_backward_hook"] = None
+        for name in _DICTS:
+            state[name] = OrderedDict()
+        state["_modules"] = {}
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    forward = _forward_unimplemented
+
+    # Calling -----------------------------------------------------------------------------------------------------
+
+    def __call__(self, *args, **kwargs):
+        if not (self._backward_hooks or self._backward_pre_hooks or self._forward_hooks or self._forward_pre_hooks
+                or _global_forward or _global_forward_pre or _global_backward or _global_backward_pre):
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    _call_impl = __call__
+
+    def _call_with_hooks(self, args, kwargs):
+        ran, result = set(), None
+        try:
+            full, plain = self._get_backward_hooks()
+            before = [*_global_backward_pre.values(), *self._backward_pre_hooks.values()]
+            args, kwargs = self._run_forward_pre_hooks(args, kwargs)
+            gates = BackwardGates(self, full, before) if full or before else None
+            if gates is not None:
+                args = gates.enter(args)
+            result = self.forward(*args, **kwargs)
+            for number, hook, with_kwargs, always in self._all_forward_hooks():
+                if always:
+                    ran.add(number)
+                changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                if changed is not None:
+                    result = changed
+            if gates is not None:
+                if not isinstance(result, (T.Tensor, tuple)):
+                    warnings.warn("For backward hooks to be called, module output should be a Tensor or a tuple of "
+                                  f"Tensors but received {type(result)}", stacklevel=2)
+                result = gates.leave(result)
+            if plain:
+                self._attach_plain_backward_hooks(plain, result)
+            return result
+        except Exception:
+            for number, hook, with_kwargs, always in self._all_forward_hooks():
+                if not always or number in ran:
+                    continue
+                try:
+                    changed = hook(self, args, kwargs, result) if with_kwargs else hook(self, args, result)
+                    if changed is not None:
+                        result = changed
+                except Exception as error:
+                    where = "global module" if number in _global_forward else "module"
+                    warnings.warn(f"{where} forward hook with ``always_call=True`` raised an exception that was "
+                                  f"silenced as another error was raised in forward: {error}", stacklevel=2)
+            raise
+
+    def _run_forward_pre_hooks(self, args, kwargs):
+        for number, hook in (*_global_forward_pre.items(), *self._forward_pre_hooks.items()):
+            if number in self._forward_pre_hooks_with_kwargs:
+                changed = hook(self, args, kwargs)
+                if changed is None:
+                    continue
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError("forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                                       f"but got {changed}.")
+                args, kwargs = changed
+            else:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+        return args, kwargs
+
+    def _all_forward_hooks(self):
+        for number, hook in list(_global_forward.items()):
+            yield (number, hook, number in _hooks.global_forward_with_kwargs,
+                   number in _hooks.global_forward_always_called)
+        for number, hook in list(self._forward_hooks.items()):
+            yield (number, hook, number in self._forward_hooks_with_kwargs,
+                   number in self._forward_hooks_always_called)
+
+    def _get_backward_hooks(self):
+        full, plain = [], []
+        (full if _hooks.global_backward_is_full() else plain).extend(_global_backward.values())
+        (full if self._is_full_backward_hook else plain).extend(self._backward_hooks.values())
+        return full, plain
+
+    def _attach_plain_backward_hooks(self, hooks, result):
+        while not isinstance(result, T.Tensor):
+            if isinstance(result, dict):
+                result = next(value for value in result.values() if isinstance(value, T.Tensor))
+            else:
+                result = result[0]
+        if result.grad_fn is not None:
+            for hook in hooks:
+                result.grad_fn.register_hook(WrappedHook(hook, self))
+
+    # Attributes --------------------------------------------------------------------------------------------------
+
+    def __getattr__(self, name):
+        state = self.__dict__
+        if "_parameters" in state:
+            members = state["_parameters"]
+            if name in members:
+                return members[name]
+            members = state["_buffers"]
+            if name in members:
+                return members[name]
+            members = state["_modules"]
+            if name in members:
+                return members[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        state = self.__dict__
+        parameters = state.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "_buffers", "_modules")
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as parameter '{name}' "
+                                "(torch.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if parameters is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "_parameters", "_buffers")
+            self._set_child(name, value)
+        elif parameters is not None and name in state["_modules"]:
+            if value is not None:
+                raise TypeError(f"cannot assign '{typename(value)}' as child module '{name}' "
+                                "(torch.nn.Module or None expected)")
+            self._set_child(name, value)
+        elif parameters is not None and name in state["_buffers"] or isinstance(value, _parameter.Buffer):
+            if value is not None and not is_tensor(value):
+                raise TypeError(f"cannot assign '{typename(value)}' as buffer '{name}' "
+                                "(torch.nn.Buffer, torch.Tensor or None expected)")
+            if isinstance(value, _parameter.Buffer):
+                persistent = value.persistent
+            else:
+                persistent = name not in self._non_persistent_buffers_set
+            self.register_buffer(name, value, persistent)
+        else:
+            object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        if name in self._parameters:
+            del self._parameters[name]
+        elif name in self._buffers:
+            del self._buffers[name]
+            self._non_persistent_buffers_set.discard(name)
+        elif name in self._modules:
+            del self._modules[name]
+        else:
+            object.__delattr__(self, name)
+
+    def _forget(self, name, *members):
+        state = self.__dict__
+        state.pop(name, None)
+        for dictionary in members:
+            state[dictionary].pop(name, None)
+        state["_non_persistent_buffers_set"].discard(name)
+
+    def _set_child(self, name, module):
+        for hook in _hooks.global_module_registration.values():
+            changed = hook(self, name, module)
+            if changed is not None:
+                module = changed
+        self._modules[name] = module
+
+    def __dir__(self):
+        keys = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(key for key in keys if not key[0].isdigit())      # "0" is no attribute that one could write
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        for name in _DICTS:
+            self.__dict__.setdefault(name, OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
+
+    # Registering -------------------------------------------------------------------------------------------------
+
+    def _check_name(self, kind, name, members):
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."' + (f", got: {name}" if kind == "module" else ""))
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if hasattr(self, name) and name not in members:
+            raise KeyError(f"attribute '{name}' already exists")
+
+    def register_buffer(self, name, tensor, persistent=True):
+        """Add a tensor that belongs to the module's state and is no parameter, such as a running mean.
+
+        One that isn't `persistent` stays out of `state_dict`.
+        """
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not is_tensor(tensor):
+            raise TypeError(f"cannot assign '{typename(tensor)}' object to buffer '{name}' "
+                            "(torch Tensor or None required)")
+        for hook in _hooks.global_buffer_registration.values():
+            changed = hook(self, name, tensor)
+            if changed is not None:
+                tensor = changed
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name, param):
+        """Add a parameter under `name`; None reserves the name."""
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is None:
+            self._parameters[name] = None
+            return
+        if not isinstance(param, Parameter):
+            raise TypeError(f"cannot assign '{typename(param)}' object to parameter '{name}' "
+                            "(torch.nn.Parameter or None required)")
+        if param.grad_fn is not None:
+            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                             f"explicitly. To express '{name}' as a function of another Tensor, compute the value in "
+                             "the forward() method.")
+        for hook in _hooks.global_parameter_registration.values():
+            changed = hook(self, name, param)
+            if changed is not None:
+                param = changed
+        self._parameters[name] = param
+
+    def add_module(self, name, module):
+        """Add a child under `name`, as assigning it to an attribute does."""
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{typename(module)} is not a Module subclass")
+        self._check_name("module", name, self._modules)
+        self._set_child(name, module)
+
+    def register_module(self, name, module):
+        """`add_module` by another name."""
+        self.add_module(name, module)
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """Call ``hook(module, args)`` before forward (with_kwargs: ``hook(module, args, kwargs)``).
+
+        What it returns, unless None, replaces the arguments. The handle's `remove()` takes the hook out.
+        """
+        return add_hook(self._forward_pre_hooks, hook, (self._forward_pre_hooks_with_kwargs, with_kwargs),
+                        prepend=prepend)
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """Call ``hook(module, args, output)`` after forward (with_kwargs: kwargs come before the output).
+
+        What it returns, unless None, replaces the output. `always_call`: also when forward fails.
+        """
+        return add_hook(self._forward_hooks, hook, (self._forward_hooks_with_kwargs, with_kwargs),
+                        (self._forward_hooks_always_called, always_call), prepend=prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        """Call ``hook(module, grad_output)`` before gradients enter the module; what it returns replaces them."""
+        return add_hook(self._backward_pre_hooks, hook, prepend=prepend)
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are there.
+
+        What it returns, unless None, replaces `grad_input`.
+        """
+        self._choose_backward_kind(True)
+        return add_hook(self._backward_hooks, hook, prepend=prepend)
+
+    def register_backward_hook(self, hook):
+        """The older kind, which sees the last operation only; prefer `register_full_backward_hook`."""
+        self._choose_backward_kind(False)
+        return add_hook(self._backward_hooks, hook)
+
+    def _choose_backward_kind(self, full):
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a "
+                               "single Module. Please use only one of them.")
+        self.__dict__["_is_full_backward_hook"] = full
+
+    # Walking -----------------------------------------------------------------------------------------------------
+
+    def children(self):
+        """The modules right below this one, each once."""
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self):
+        """(name, module) of the modules right below this one, each once."""
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def modules(self, remove_duplicate=True):
+        """This module and all below it, each once."""
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        """(dotted name, module) of this module, whose name is `prefix`, and all below it."""
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def _named_members(self, get_members_fn, prefix="", recurse=True, remove_duplicate=True):
+        seen = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in get_members_fn(module):
+                if value is None or value in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(value)
+                yield f"{path}.{name}" if path else name, value
+
+    def parameters(self, recurse=True):
+        """The parameters of this module and, if `recurse`, of all below it, each once."""
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        """(dotted name, parameter), as `parameters`."""
+        yield from self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        """The buffers of this module and, if `recurse`, of all below it, each once."""
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        """(dotted name, buffer), as `buffers`."""
+        yield from self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def get_submodule(self, target):
+        """The module at the dotted path `target` below this one; this one for an empty path."""
+        module = self
+        for name in target.split(".") if target else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Put `module` at the dotted path `target`; if `strict`, something must be there already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target):
+        """The parameter at the dotted path `target`."""
+        parent, name = self._find_member(target)
+        value = getattr(parent, name)
+        if not isinstance(value, Parameter):
+            raise AttributeError(f"`{name}` is not an nn.Parameter")
+        return value
+
+    def get_buffer(self, target):
+        """The buffer at the dotted path `target`."""
+        parent, name = self._find_member(target)
+        if name not in parent._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return getattr(parent, name)
+
+    def _find_member(self, target):
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        return parent, name
+
+    # Changing all tensors ----------------------------------------------------------------------------------------
+
+    def apply(self, fn):
+        """Call `fn` on every module below, then on this one: how a model is initialised."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replace each tensor by `fn` of it. Parameters and their gradients stay the same objects."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            grad = parameter.grad
+            with T.no_grad():
+                parameter.data = fn(parameter)
+                if grad is not None:
+                    changed = fn(grad).requires_grad_(grad.requires_grad)
+                    parameter.grad = changed
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def _floating(self, dtype):
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self):
+        """Convert floating-point parameters and buffers to float32, in place."""
+        return self._floating(T.float32)
+
+    def double(self):
+        """Convert floating-point parameters and buffers to float64, in place."""
+        return self._floating(T.float64)
+
+    def half(self):
+        """Convert floating-point parameters and buffers to float16, in place."""
+        return self._floating(T.float16)
+
+    def bfloat16(self):
+        """Convert floating-point parameters and buffers to bfloat16, in place."""
+        return self._floating(T.bfloat16)
+
+    def type(self, dst_type):
+        """Convert all parameters and buffers to `dst_type`, in place."""
+        return self._apply(lambda t: t.type(dst_type))
+
+    def cpu(self):
+        """Move all parameters and buffers to the CPU."""
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        """Move all parameters and buffers to a CUDA device."""
+        return self._apply(lambda t: t.cuda(device))
+
+    def to(self, *args, **kwargs):
+        """Move and convert in place: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``.
+
+        A dtype applies to floating-point tensors; integers keep theirs.
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None:
+            if not (dtype.is_floating_point or dtype.is_complex):
+                raise TypeError("nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                                f"dtype={dtype}")
+            if dtype.is_complex:
+                warnings.warn("Complex modules are a new feature under active development whose design may change, "
+                              "and some modules might not work as expected when using complex tensors as parameters "
+                              "or buffers.", stacklevel=2)
+        options = {"memory_format": memory_format} if memory_format is not None else {}
+
+        def convert(t):
+            kind = dtype if t.is_floating_point() or t.is_complex() else None
+            more = options if t.dim() in (4, 5) else {}
+            return t.to(device, kind, non_blocking, **more) if device is not None else \
+                t.to(kind, non_blocking, **more) if kind is not None else t.to(t.dtype, non_blocking, **more)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device, recurse=True):
+        """Move to `device` without copying: the values are whatever the memory holds."""
+        return self._apply(lambda t: T.empty_like(t, device=device), recurse=recurse)
+
+    def share_memory(self):
+        """Move all tensors to memory that other processes can share."""
+        return self._apply(lambda t: t.share_memory_())
+
+    def train(self, mode=True):
+        """Set training mode here and below: what dropout and batch normalisation look at."""
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        """``train(False)``."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        """Say for all parameters whether gradients are to be computed for them."""
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        """Drop all parameters' gradients, or fill them with zeros."""
+        for parameter in self.parameters():
+            grad = parameter.grad
+            if grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                if grad.grad_fn is not None:
+                    grad.detach_()
+                else:
+                    grad.requires_grad_(False)
+                grad.zero_()
+
+    def compile(self, *args, **kwargs):
+        raise NotImplementedError("Module.compile: there is no compiler of modules yet")
+
+    # Printing ----------------------------------------------------------------------------------------------------
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        """What stands between the parentheses when the module is printed: a subclass's own."""
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        extra = extra.split("\n") if extra else []
+        children = [f"({name}): {_indent(repr(module), 2)}" for name, module in self._modules.items()]
+        if len(extra) <= 1 and not children:
+            return f"{self._get_name()}({''.join(extra)})"
+        return "\n  ".join([f"{self._get_name()}(", *extra, *children]) + "\n)"
+
+
+def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None, tensor=None):
+    """(device, dtype, non_blocking, memory_format) of a call of `to`, in any of its three forms."""
+    args = list(args)
+    if args and isinstance(args[0], T.Tensor):
+        tensor = args.pop(0)
+    elif args and isinstance(args[0], T.dtype):
+        dtype = args.pop(0)
+    elif args:
+        device = args.pop(0)
+        if args and (args[0] is None or isinstance(args[0], T.dtype)):
+            dtype = args.pop(0)
+    if tensor is not None:
+        device, dtype = tensor.device, tensor.dtype
+    if args:
+        non_blocking = args.pop(0)
+    if args:
+        args.pop(0)                             # copy: modules always change in place
+    if args or not isinstance(non_blocking, bool) or not (dtype is None or isinstance(dtype, T.dtype)):
+        raise TypeError("to() received an invalid combination of arguments; it takes (device, dtype, non_blocking), "
+                        "(dtype, non_blocking) or (tensor, non_blocking)")
+    return None if device is None else T.device(device), dtype, non_blocking, memory_format

@@ -1,0 +1,143 @@
+"""Padding layers. A padding is one number for all sides, or (before, after) of the last dimension first."""
+from .. import functional as F
+from .._functional._common import ntuple
+from .module import Module
+
+
+class _PadNd(Module):
+    __constants__ = ["padding"]
+    _rank = 0
+    _mode = ""
+
+    def __init__(self, padding):
+        super().__init__()
+        self.padding = ntuple(padding, 2 * self._rank)
+
+    def forward(self, input):
+        return F.pad(input, self.padding, self._mode)
+
+    def extra_repr(self):
+        return f"{self.padding}"
+
+
+class _CircularPadNd(_PadNd):
+    _mode = "circular"
+
+    def forward(self, input):
+        low, high = self._rank + 1, self._rank + 2
+        if input.dim() not in (low, high):
+            raise ValueError(f"expected {low}D or {high}D input (got {input.dim()}D input)")
+        return F.pad(input, self.padding, "circular")
+
+
+class CircularPad1d(_CircularPadNd):
+    """Pads the last dimension as if the data went round."""
+
+    _rank = 1
+
+
+class CircularPad2d(_CircularPadNd):
+    """Pads the last two dimensions as if the data went round."""
+
+    _rank = 2
+
+
+class CircularPad3d(_CircularPadNd):
+    """Pads the last three dimensions as if the data went round."""
+
+    _rank = 3
+
+
+class _ConstantPadNd(_PadNd):
+    __constants__ = ["padding", "value"]
+
+    def __init__(self, padding, value):
+        super().__init__(padding)
+        self.value = value
+
+    def forward(self, input):
+        return F.pad(input, self.padding, "constant", self.value)
+
+    def extra_repr(self):
+        return f"padding={self.padding}, value={self.value}"
+
+
+class ConstantPad1d(_ConstantPadNd):
+    """Pads the last dimension with `value`."""
+
+    _rank = 1
+
+
+class ConstantPad2d(_ConstantPadNd):
+    """Pads the last two dimensions with `value`."""
+
+    _rank = 2
+
+
+class ConstantPad3d(_ConstantPadNd):
+    """Pads the last three dimensions with `value`."""
+
+    _rank = 3
+
+
+class ReflectionPad1d(_PadNd):
+    """Pads the last dimension with its mirror image."""
+
+    _rank, _mode = 1, "reflect"
+
+
+class ReflectionPad2d(_PadNd):
+    """Pads the last two dimensions with their mirror image."""
+
+    _rank, _mode = 2, "reflect"
+
+
+class ReflectionPad3d(_PadNd):
+    """Pads the last three dimensions with their mirror image."""
+
+    _rank, _mode = 3, "reflect"
+
+
+class ReplicationPad1d(_PadNd):
+    """Pads the last dimension with its outermost values."""
+
+    _rank, _mode = 1, "replicate"
+
+
+class ReplicationPad2d(_PadNd):
+    """Pads the last two dimensions with their outermost values."""
+
+    _rank, _mode = 2, "replicate"
+
+
+class ReplicationPad3d(_PadNd):
+    """Pads the last three dimensions with their outermost values."""
+
+    _rank, _mode = 3, "replicate"
+
+
+class ZeroPad1d(ConstantPad1d):
+    """Pads the last dimension with zeros."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+class ZeroPad2d(ConstantPad2d):
+    """Pads the last two dimensions with zeros."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+class ZeroPad3d(ConstantPad3d):
+    """Pads the last three dimensions with zeros."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr

@@ -1,0 +1,86 @@
+"""Tensors that a module owns: parameters, which optimizers change, and buffers, which are only state.
+
+`Parameter` itself is a C type, for a module's call must not pay for it. The uninitialized kinds, whose shape the first
+input decides, are Python.
+"""
+from ._native import T
+
+Parameter = T.Parameter
+
+
+class _BufferMeta(type):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, T.Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(metaclass=_BufferMeta):
+    """A tensor that a module registers as a buffer when it is assigned to an attribute.
+
+    `persistent` says whether the buffer belongs to the module's `state_dict`. The result is a plain tensor with a mark.
+    """
+
+    def __new__(cls, data=None, *, persistent=True):
+        if data is None:
+            data = T.empty(0)
+        buffer = data.detach().requires_grad_(data.requires_grad)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+class UninitializedTensorMixin:
+    """A tensor that knows its dtype and device, but not yet its shape."""
+
+    _allowed = ("is_leaf", "requires_grad", "requires_grad_", "dtype", "device", "grad", "data", "is_meta", "cls_to_become",
+                "materialize", "_lazy", "layout", "grad_fn", "_is_param", "_is_buffer", "persistent")
+
+    def materialize(self, shape, device=None, dtype=None):
+        """Become a tensor of `shape` in place: whoever holds this parameter, an optimizer say, keeps it."""
+        device = self.data.device if device is None else device
+        dtype = self.data.dtype if dtype is None else dtype
+        self.data = T.empty(shape, device=device, dtype=dtype)
+        self.__class__ = self.cls_to_become
+
+    @property
+    def shape(self):
+        raise RuntimeError(
+            "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+            "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. "
+            "Call `forward` to initialize the parameters before accessing their attributes.")
+
+    def share_memory_(self):
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the "
+            "parameters before calling `module.share_memory()`.")
+
+    def __repr__(self):
+        return f"<{type(self).__name__}>"
+
+
+def is_lazy(tensor):
+    return isinstance(tensor, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter whose shape is decided later; see `LazyLinear` and its kin."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad=True, device=None, dtype=None):
+        return _make_lazy(cls, requires_grad, device, dtype)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, T.Tensor):
+    """A buffer whose shape is decided later."""
+
+    cls_to_become = T.Tensor
+
+    def __new__(cls, requires_grad=False, device=None, dtype=None, persistent=True):
+        buffer = _make_lazy(cls, requires_grad, device, dtype)
+        buffer.persistent = persistent
+        buffer._is_buffer = True
+        return buffer
+
+
+def _make_lazy(cls, requires_grad, device, dtype):
+    return T.Tensor._make_subclass(cls, T.empty(0, device=device, dtype=dtype), requires_grad)
