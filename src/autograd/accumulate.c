@@ -1,0 +1,270 @@
+/* Where the graph ends: adding gradients up, and leaving them at a leaf.
+ *
+ * Note [Who may write a gradient]
+ * A sum may be formed in place only if nobody else can see the memory: one reference to the tensor, one to its storage
+ * (two, if the tensor is a view whose base nobody else holds), no wrapper, no history, and no graph being made.  A leaf
+ * that has no gradient yet takes over such a tensor as it is, if it has the leaf's strides; else it gets a copy.  A
+ * leaf's gradient itself is added to in place, whoever looks at it: that is what programs that hold x.grad expect.
+ *
+ * Passes on several threads may end at the same leaf.  Its accumulator has a mutex, held while the sum is formed, unless forming
+ * it may call foreign code or make a graph: then the sum is formed outside and put in place if nobody was faster. */
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+#include "autograd/needs.h"
+#include <pthread.h>
+
+typedef struct accumulator {
+    td_tensor      *leaf;
+    pthread_mutex_t mutex;
+} accumulator;
+
+bool td_is_exclusive(const td_tensor *x)
+{
+    if (x->refcount != 1 || x->wrapper || x->autograd || x->extra || x->own_version || !x->storage)
+        return false;
+    if (x->flags & (TD_FLAG_INFERENCE | TD_FLAG_PYTHON | TD_FLAG_CONJ | TD_FLAG_NEG) || x->storage->flags & ~TD_STORAGE_INLINE)
+        return false;
+    const td_tensor *base = x->base;
+    if (base && (base->refcount != 1 || base->wrapper || base->autograd))
+        return false;
+    return __atomic_load_n(&x->storage->refcount, __ATOMIC_ACQUIRE) == 1 + (base != NULL);
+}
+
+/* to += from is possible where `to` is. */
+static bool can_add_to(const td_tensor *to, const td_tensor *from)
+{
+    return to->flags & TD_FLAG_NON_OVERLAPPING && to->dtype == from->dtype && !from->extra &&
+           td_same_sizes(to->ndim, to->sizes, from->ndim, from->sizes) && td_is_exclusive(to);
+}
+
+static inline bool may_call_out(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_PYTHON || td_masks_now.include & TD_KEYSET(TD_KEY_PYTHON);
+}
+
+int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
+{
+    td_tensor *old = *slot, *sum;
+    if (!old) {
+        *slot = grad;
+        return 0;
+    }
+    if (!create_graph && can_add_to(old, grad)) {
+        int status = td_need_add_(old, grad);
+        td_tensor_release(grad);
+        return status;
+    }
+    if (!create_graph && can_add_to(grad, old)) {
+        if (td_need_add_(grad, old) != 0) {
+            td_tensor_release(grad);
+            return -1;
+        }
+        sum = grad;
+    } else {
+        sum = td_need_add(old, grad);
+        td_tensor_release(grad);
+        if (!sum)
+            return -1;
+    }
+    *slot = sum;
+    td_tensor_release(old);
+    return 0;
+}
+
+int td_grad_box_add(td_grad_box *box, td_tensor *grad, bool create_graph)
+{
+    for (;;) {
+        td_lock(&box->lock);
+        td_tensor *old = td_tensor_retain(box->grad);
+        td_unlock(&box->lock);
+        td_tensor *sum = old ? td_need_add(old, grad) : create_graph ? td_need_clone(grad) : td_need_copy_of(grad, NULL);
+        if (!sum) {
+            td_tensor_release(old);
+            return -1;
+        }
+        td_lock(&box->lock);
+        bool first = box->grad == old;
+        if (first)
+            box->grad = sum;
+        td_unlock(&box->lock);
+        td_tensor_release(first ? old : sum);
+        td_tensor_release(old);
+        if (first)
+            return 0;
+    }
+}
+
+/* ---- leaves */
+
+static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
+{
+    if (!(leaf->flags & TD_FLAG_NON_OVERLAPPING))
+        return x->flags & TD_FLAG_CONTIGUOUS;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->strides[d] != leaf->strides[d] && x->sizes[d] != 1)
+            return false;
+    return true;
+}
+
+/* The first gradient of a leaf: *grad itself, taken over, or a copy with the leaf's strides. */
+static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
+{
+    td_tensor *x = *grad;
+    if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
+        if (x->base)
+            return td_alias_detached(x, false);
+        *grad = NULL;
+        return x;
+    }
+    return td_need_copy_of(x, leaf->flags & TD_FLAG_NON_OVERLAPPING ? leaf->strides : NULL);
+}
+
+int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
+{
+    accumulator *a = node->state;
+    td_autograd_meta *meta = a->leaf->autograd;
+    if (!create_graph && !may_call_out(*grad) && !may_call_out(a->leaf)) {
+        int status = 0;
+        pthread_mutex_lock(&a->mutex);
+        if (meta->grad)
+            status = td_need_add_(meta->grad, *grad);
+        else {
+            td_tensor *first = adopt(a->leaf, grad);
+            status = first ? 0 : -1;
+            __atomic_store_n(&meta->grad, first, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&a->mutex);
+        return status;
+    }
+    for (;;) {
+        pthread_mutex_lock(&a->mutex);
+        td_tensor *old = td_tensor_retain(meta->grad);
+        pthread_mutex_unlock(&a->mutex);
+        td_tensor *sum = old ? td_need_add(old, *grad) : td_need_clone(*grad);
+        if (!sum) {
+            td_tensor_release(old);
+            return -1;
+        }
+        pthread_mutex_lock(&a->mutex);
+        bool first = meta->grad == old;
+        if (first)
+            __atomic_store_n(&meta->grad, sum, __ATOMIC_RELEASE);
+        pthread_mutex_unlock(&a->mutex);
+        td_tensor_release(first ? old : sum);
+        td_tensor_release(old);
+        if (first)
+            return 0;
+    }
+}
+
+int td_accumulator_run_hooks(td_node *node, bool after, td_tensor **grad)
+{
+    td_tensor *leaf = ((accumulator *)node->state)->leaf;
+    td_autograd_meta *meta = leaf->autograd;
+    return after ? td_hooks_run_leaf(&meta->lock, &meta->accumulated_hooks, leaf)
+                 : td_hooks_run_tensor(&meta->lock, &meta->hooks, 0, grad);
+}
+
+static int apply(td_node *node, td_tensor *const *grads, td_tensor **results)
+{
+    (void)results;
+    td_tensor *grad = td_tensor_retain(grads[0]);
+    int status = grad ? td_accumulate(node, &grad, td_grad_enabled()) : 0;
+    td_tensor_release(grad);
+    return status;
+}
+
+/* ---- the node.  Its leaf knows it without holding it, so that all graphs that end at the leaf share one while there
+ * are any.  Who finds it counts up from above zero, under the leaf's lock; who drops the last reference takes
+ * the same lock to make it unfindable before it is freed. */
+
+static void release(td_node *node)
+{
+    accumulator *a = node->state;
+    pthread_mutex_destroy(&a->mutex);
+    td_tensor_release(a->leaf);
+}
+
+static const td_node_type accumulate_type = {"AccumulateGrad", apply, release, NULL, TD_NODE_ACCUMULATES};
+
+bool td_accumulator_drop(td_node *node)
+{
+    if (__atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+        return false;
+    td_tensor *leaf = ((accumulator *)node->state)->leaf;
+    if (leaf) {
+        td_lock(&leaf->autograd->lock);
+        if (leaf->autograd->accumulator == node)
+            leaf->autograd->accumulator = NULL;
+        td_unlock(&leaf->autograd->lock);
+    }
+    return true;
+}
+
+static td_node *find(td_autograd_meta *meta)
+{
+    td_node *node = meta->accumulator;
+    if (!node)
+        return NULL;
+    int64_t count = __atomic_load_n(&node->refcount, __ATOMIC_RELAXED);
+    while (count > 0)
+        if (__atomic_compare_exchange_n(&node->refcount, &count, count + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+            return node;
+    return NULL;
+}
+
+td_node *td_accumulator_if_any(td_tensor *x)
+{
+    if (!x->autograd)
+        return NULL;
+    td_lock(&x->autograd->lock);
+    td_node *node = find(x->autograd);
+    td_unlock(&x->autograd->lock);
+    return node;
+}
+
+td_node *td_accumulator(td_tensor *x)
+{
+    td_autograd_meta *meta = td_autograd_meta_of(x);
+    if (!meta)
+        return NULL;
+    td_node *node = td_accumulator_if_any(x), *made;
+    if (node) {
+        td_input_meta *input = &node->inputs[0];
+        if (TD_LIKELY(input->dtype == x->dtype && td_same_sizes(input->ndim, input->sizes, x->ndim, x->sizes)))
+            return node;
+        if (td_describe_input(node, 0, x) == 0)     /* x.data = something else */
+            return node;
+        td_node_release(node);
+        return NULL;
+    }
+    made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator));
+    if (!made)
+        return NULL;
+    accumulator *a = made->state;
+    pthread_mutex_init(&a->mutex, NULL);
+    if (td_describe_input(made, 0, x) != 0) {
+        td_node_release(made);
+        return NULL;
+    }
+    a->leaf = td_retain_fast(x);
+    td_lock(&meta->lock);
+    node = find(meta);
+    if (!node)
+        meta->accumulator = made;
+    td_unlock(&meta->lock);
+    if (!node)
+        return made;
+    td_node_release(made);
+    return node;
+}
+
+td_tensor *td_accumulator_variable(td_node *node)
+{
+    return node->type == &accumulate_type ? ((accumulator *)node->state)->leaf : NULL;
+}
+
+td_tensor *td_node_variable(const td_node *node)
+{
+    return node->type == &accumulate_type ? ((accumulator *)node->state)->leaf : NULL;
+}

@@ -1,0 +1,485 @@
+/* The backward pass.
+ *
+ * It runs on the calling thread.  First it finds all nodes that the roots lead to and counts the edges into each; then it
+ * runs nodes that wait for nothing any more, the latest first.  A node's gradients are added up in the pass's own slots until
+ * the node is run, so nothing of a pass is left in the graph, and after an error the graph can be gone through again.
+ *
+ * A node may itself start a pass (checkpointing does).  That is an ordinary call, with entries of its own; where such
+ * calls would nest too deep for the thread's stack, the pass goes on on a fresh thread, while this one waits.
+ *
+ * Note [Passes with inputs]
+ * Nodes are needed if they lead to an input.  Gradients that arrive at an input are captured after its hooks have run; its
+ * node is run only if another input lies behind it.  td_backward_inputs captures nothing: it runs the inputs'
+ * accumulators, and inputs with a history keep their gradient (td_retain_grad). */
+#include "autograd/engine.h"
+#include "autograd/needs.h"
+#include "autograd/saved.h"
+#include <pthread.h>
+
+TD_TLS td_task *td_task_now;
+static TD_TLS int depth;
+static int64_t next_id;
+
+enum { MOST_DEPTH = 40 };
+
+/* What a caller asked for. */
+typedef struct request {
+    int n, n_inputs;
+    td_tensor *const *roots, *const *grads, *const *inputs;
+    td_tensor **results;                /* NULL: accumulate */
+    bool keep, create_graph, allow_unused;
+} request;
+
+/* ---- fitting a gradient to the result that it belongs to */
+
+static int fail_shape(const td_node *from, int i, const td_tensor *grad, const td_input_meta *meta)
+{
+    td_shape_text got, expected;
+    return td_error(TD_E_RUNTIME, "Function %s returned an invalid gradient at index %d - got %s but expected shape compatible with %s",
+                    from ? td_node_name(from) : "GraphRoot", i, td_shape_str(grad->ndim, grad->sizes, got),
+                    td_shape_str(meta->ndim, meta->sizes, expected));
+}
+
+/* Whether a tensor of shape `meta` expands to the gradient's shape. */
+static bool expands_to(const td_input_meta *meta, const td_tensor *grad)
+{
+    int missing = grad->ndim - meta->ndim;
+    if (missing < 0)
+        return false;
+    for (int d = 0; d < meta->ndim; d++)
+        if (meta->sizes[d] != 1 && meta->sizes[d] != grad->sizes[d + missing])
+            return false;
+    return true;
+}
+
+static int __attribute__((noinline)) fit(const td_node *from, int i, const td_input_meta *meta, td_tensor **grad)
+{
+    td_tensor *x = *grad;
+    bool sums = !td_same_sizes(meta->ndim, meta->sizes, x->ndim, x->sizes);
+    if (sums && !expands_to(meta, x))
+        return fail_shape(from, i, x, meta);
+    if (x->device.type != meta->device.type || x->device.index != meta->device.index) {
+        char expected[32], got[32];
+        if (x->ndim != 0)
+            return td_error(TD_E_RUNTIME, "Function %s returned an invalid gradient at index %d - expected device %s but got %s",
+                            from ? td_node_name(from) : "GraphRoot", i, td_device_str(meta->device, expected),
+                            td_device_str(x->device, got));
+    }
+    td_tensor *fitted = td_grad_fit(x, meta->ndim, meta->sizes, meta->dtype);
+    if (!fitted)
+        return -1;
+    *grad = fitted;
+    td_tensor_release(x);
+    return 0;
+}
+
+/* Give an owned gradient to a node's slot; with `from` NULL it is a root's. */
+static int deliver(td_task *task, const td_node *from, int i, const td_edge *edge, td_entry *to, td_tensor *grad)
+{
+    if (TD_UNLIKELY(edge->input >= to->node->n_inputs)) {
+        td_tensor_release(grad);
+        return td_error(TD_E_RUNTIME, "%s has no result %d", td_node_name(to->node), edge->input);
+    }
+    const td_input_meta *meta = &to->node->inputs[edge->input];
+    if (TD_LIKELY(meta->defined)) {
+        bool fits = grad->dtype == meta->dtype && grad->device.type == meta->device.type &&
+                    grad->device.index == meta->device.index &&
+                    td_same_sizes(meta->ndim, meta->sizes, grad->ndim, grad->sizes);
+        if (TD_UNLIKELY(!fits) && fit(from, i, meta, &grad) != 0) {
+            td_tensor_release(grad);
+            return -1;
+        }
+    }
+    return td_grad_add(&task->slots[to->first + (uint32_t)edge->input], grad, task->create_graph);
+}
+
+/* ---- running one node */
+
+static void drop_results(td_task *task, int n)
+{
+    for (int i = 0; i < n; i++)
+        td_tensor_release(task->results[i]);
+}
+
+static int check_nan(td_task *task, td_node *node)
+{
+    bool check;
+    if (!td_anomaly(&check) || !check)
+        return 0;
+    for (int i = 0; i < node->n_edges; i++) {
+        td_tensor *x = task->results[i];
+        int found = x && x != TD_NONE ? td_need_has_nan(x) : 0;
+        if (found < 0)
+            return -1;
+        if (found)
+            return td_error(TD_E_RUNTIME, "Function '%s' returned nan values in its %dth output.", td_node_name(node), i);
+    }
+    return 0;
+}
+
+/* Hooks on the node's results, and gradients that tensors keep. */
+static int run_tensor_hooks(td_task *task, td_node *node, td_tensor **grads)
+{
+    if (node->type->flags & TD_NODE_ACCUMULATES)
+        return td_accumulator_run_hooks(node, false, grads);
+    if (TD_LIKELY(!node->extra))
+        return 0;
+    if (node->extra->hooks)
+        for (int i = 0; i < node->n_inputs; i++)
+            if (td_hooks_run_tensor(&node->lock, &node->extra->hooks, i, &grads[i]) != 0)
+                return -1;
+    return node->extra->retained ? td_node_run_retained(node, grads, task->create_graph) : 0;
+}
+
+static int apply(td_task *task, td_node *node, td_tensor **grads)
+{
+    bool hooked = node->extra && node->extra->hooks, any = node->type->flags & TD_NODE_TAKES_UNDEFINED;
+    int status = 0;
+    if (TD_UNLIKELY(hooked))
+        status = td_hooks_run_pre(node, node->n_inputs, grads);
+    for (int i = 0; i < node->n_inputs && !any; i++)
+        any = grads[i] != NULL;
+    if (any && status == 0) {
+        if (node->type->flags & TD_NODE_ACCUMULATES)
+            status = td_accumulate(node, grads, task->create_graph);
+        else
+            status = node->type->apply(node, grads, task->results);
+        if (TD_UNLIKELY(status == 0 && td_anomaly_on))
+            status = check_nan(task, node);
+    }
+    if (TD_UNLIKELY(hooked) && status == 0)
+        status = td_hooks_run_post(node, node->n_edges, task->results, node->n_inputs, grads);
+    if (any && status == 0 && node->type->flags & TD_NODE_ACCUMULATES)
+        status = td_accumulator_run_hooks(node, true, NULL);
+    if (TD_UNLIKELY(status != 0) && td_anomaly_on)
+        td_anomaly_report(node);
+    return status;
+}
+
+static int run_node(td_task *task, uint32_t index)
+{
+    td_entry *entry = &task->entries[index];
+    td_node *node = entry->node;
+    td_tensor **grads = &task->slots[entry->first];
+    task->current = node;
+    if (run_tensor_hooks(task, node, grads) != 0)
+        return -1;
+    for (int c = entry->capture; c >= 0; c = task->captures[c].next)
+        if (task->captures[c].result >= 0)
+            task->captured[task->captures[c].result] = td_tensor_retain(grads[task->captures[c].slot]);
+    bool runs = !task->restricted || entry->needed;
+    int n = runs ? node->n_edges : 0, i = 0;
+    for (int e = 0; e < n; e++)
+        task->results[e] = NULL;
+    int status = runs ? apply(task, node, grads) : 0;
+    for (int g = 0; g < node->n_inputs; g++) {
+        td_tensor_release(grads[g]);
+        grads[g] = NULL;
+    }
+    if (TD_UNLIKELY(status != 0)) {
+        drop_results(task, n);
+        return -1;
+    }
+    if (runs && !task->keep)
+        td_node_release_saved(node);
+    for (; i < n && status == 0; i++) {
+        td_tensor *grad = task->results[i];
+        const td_edge *edge = &node->edges[i];
+        task->results[i] = NULL;
+        if (grad == TD_NONE)
+            grad = NULL;
+        if (!edge->node) {
+            td_tensor_release(grad);
+            continue;
+        }
+        uint32_t to = td_task_find(task, edge->node);
+        td_entry *next = &task->entries[to];
+        if (task->restricted && !next->needed && next->capture < 0)
+            td_tensor_release(grad);
+        else if (grad)
+            status = deliver(task, node, i, edge, next, grad);
+        if (--next->dependencies == 0 && status == 0 && (!task->restricted || next->needed || next->capture >= 0))
+            status = td_task_push(task, to);
+    }
+    drop_results(task, n);
+    return status;
+}
+
+/* ---- a whole pass */
+
+static td_tensor *root_gradient(const request *r, int i)
+{
+    td_tensor *root = r->roots[i], *grad = r->grads ? r->grads[i] : NULL;
+    if (grad && grad != TD_NONE) {
+        if (!td_same_sizes(root->ndim, root->sizes, grad->ndim, grad->sizes)) {
+            td_shape_text got, expected;
+            return td_fail(TD_E_RUNTIME, "Mismatch in shape: grad_output[%d] has a shape of torch.Size(%s) and output[%d] has a shape of "
+                           "torch.Size(%s).", i, td_shape_str(grad->ndim, grad->sizes, got), i,
+                           td_shape_str(root->ndim, root->sizes, expected));
+        }
+        if (td_dtype_is_complex(root->dtype) != td_dtype_is_complex(grad->dtype))
+            return td_fail(TD_E_RUNTIME, "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch "
+                           "in dtype: grad_output[%d] has a dtype of torch.%s and output[%d] has a dtype of torch.%s.", i,
+                           td_dtype_name(grad->dtype), i, td_dtype_name(root->dtype));
+        return td_tensor_retain(grad);
+    }
+    if (root->numel != 1)
+        return td_fail(TD_E_RUNTIME, "grad can be implicitly created only for scalar outputs");
+    if (!td_dtype_is_floating(root->dtype))
+        return td_fail(TD_E_RUNTIME, "grad can be implicitly created only for real scalar outputs but got torch.%s",
+                       td_dtype_name(root->dtype));
+    return td_need_ones_like(root);
+}
+
+static int seed(td_task *task, const request *r)
+{
+    for (int i = 0; i < r->n; i++) {
+        td_tensor *root = r->roots[i];
+        td_edge edge;
+        if (!root || root == TD_NONE || !td_requires_grad(root))
+            return td_error_code() != TD_OK && !root ? -1 :
+                   td_error(TD_E_RUNTIME, "element %d of tensors does not require grad and does not have a grad_fn", i);
+        td_tensor *grad = root_gradient(r, i);
+        if (!grad)
+            return -1;
+        uint32_t entry = td_gradient_edge(root, &edge) == 0 ? td_task_add(task, edge.node) : UINT32_MAX;
+        if (entry != UINT32_MAX && deliver(task, NULL, i, &edge, &task->entries[entry], grad) != 0)
+            entry = UINT32_MAX;
+        else if (entry == UINT32_MAX)
+            td_tensor_release(grad);
+        /* Until the end the graph is held by the caller's roots, or, if a hook lets go of those, by these. */
+        td_node_release(task->root_nodes[i]);
+        task->root_nodes[i] = edge.node;
+        if (entry == UINT32_MAX)
+            return -1;
+    }
+    return 0;
+}
+
+/* See Note [Passes with inputs]. */
+static int mark_inputs(td_task *task, const request *r)
+{
+    for (int i = 0; i < r->n_inputs; i++) {
+        td_tensor *input = r->inputs[i];
+        td_node *node;
+        if (!input || input == TD_NONE || !td_requires_grad(input))
+            return td_error(TD_E_RUNTIME, "One of the differentiated Tensors does not require grad");
+        if (td_gradient_fn(input, &node) != 0)
+            return -1;
+        int slot = node ? input->autograd->output : 0;
+        bool leaf = !node;
+        node = node ? td_node_retain(node) : td_accumulator_if_any(input);
+        uint32_t entry = node ? td_task_find(task, node) : UINT32_MAX;
+        td_node_release(node);
+        if (entry == UINT32_MAX)
+            continue;
+        task->captures[i] = (td_capture){task->entries[entry].capture, slot, r->results ? i : -1};
+        if (r->results || !leaf)
+            task->entries[entry].capture = i;
+        else
+            task->entries[entry].needed = true;
+    }
+    return td_task_restrict(task);
+}
+
+static int hand_out(td_task *task, const request *r)
+{
+    for (int i = 0; i < r->n_inputs; i++)
+        if (!task->captured[i] && !r->allow_unused)
+            return td_error(TD_E_RUNTIME, "The differentiated Tensor at index %d appears to not have been used in the graph. Set "
+                            "allow_unused=True if this is the desired behavior.", i);
+    for (int i = 0; i < r->n_inputs; i++) {
+        r->results[i] = task->captured[i];
+        task->captured[i] = NULL;
+    }
+    return 0;
+}
+
+static int run_at_end(td_task *task)
+{
+    int status = 0;
+    for (int i = 0; i < task->n_at_end && status == 0; i++)     /* callbacks may queue more */
+        status = task->at_end[i].fn(task->at_end[i].context);
+    return status;
+}
+
+static int run(td_task *task, const request *r)
+{
+    if (seed(task, r) != 0 || td_task_discover(task) != 0)
+        return -1;
+    if (task->restricted && mark_inputs(task, r) != 0)
+        return -1;
+    for (uint32_t i = 0; i < task->n_entries && i < (uint32_t)r->n; i++) {      /* only roots can wait for nothing */
+        const td_entry *entry = &task->entries[i];
+        bool wanted = !task->restricted || entry->needed || entry->capture >= 0;
+        if (entry->dependencies == 0 && wanted && td_task_push(task, i) != 0)
+            return -1;
+    }
+    while (task->n_ready > 0)
+        if (run_node(task, td_task_pop(task)) != 0)
+            return -1;
+    task->current = NULL;
+    if (run_at_end(task) != 0)
+        return -1;
+    return r->results ? hand_out(task, r) : 0;
+}
+
+static int pass(const request *r)
+{
+    td_task task;
+    td_task_init(&task);
+    size_t bytes = (size_t)r->n * sizeof(td_node *) +
+                   (size_t)r->n_inputs * (sizeof(td_tensor *) + sizeof(td_capture));
+    char *block = td_mem_alloc_zero(bytes);
+    if (!block)
+        return -1;
+    task.root_nodes = (td_node **)block;
+    task.captured = (td_tensor **)(task.root_nodes + r->n);
+    task.captures = (td_capture *)(task.captured + r->n_inputs);
+    task.outer = td_task_now;
+    task.id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
+    task.keep = r->keep;
+    task.create_graph = r->create_graph;
+    task.restricted = r->inputs != NULL;
+
+    td_thread_state modes = td_masks_now;
+    td_masks_now.inference = false;
+    td_set_grad_enabled(r->create_graph);
+    td_task_now = &task;
+    depth++;
+    int status = run(&task, r);
+    depth--;
+    td_task_now = task.outer;
+    td_masks_now = modes;
+
+    td_task_free(&task);
+    for (int i = 0; i < task.n_at_end; i++)
+        if (task.at_end[i].drop)
+            task.at_end[i].drop(task.at_end[i].context);
+    td_mem_free(task.at_end, (size_t)task.n_at_end * sizeof *task.at_end);
+    for (int i = 0; i < r->n_inputs; i++)
+        td_tensor_release(task.captured[i]);
+    for (int i = 0; i < r->n; i++)
+        td_node_release(task.root_nodes[i]);
+    td_mem_free(block, bytes);
+    return status;
+}
+
+/* ---- passes within passes within ...: see the top.  The thread's state comes along, and its error goes back. */
+
+typedef struct relay {
+    const request  *request;
+    td_task        *outer;
+    void           *saved_hooks;
+    td_thread_state modes;
+    int             status;
+    td_code         code;
+    char           *message;
+    void           *foreign;
+} relay;
+
+static void *relay_run(void *argument)
+{
+    relay *r = argument;
+    td_task_now = r->outer;
+    td_masks_now = r->modes;
+    td_saved_hooks_swap(r->saved_hooks);
+    r->status = pass(r->request);
+    td_saved_hooks_swap(NULL);
+    td_task_now = NULL;
+    if (r->status != 0) {
+        size_t size = strlen(td_error_message()) + 1;
+        r->code = td_error_code();
+        r->message = td_mem_alloc(size);
+        if (r->message)
+            memcpy(r->message, td_error_message(), size);
+        r->foreign = td_error_take_foreign();
+        td_error_clear();
+    }
+    return NULL;
+}
+
+static int pass_on_fresh_thread(const request *request)
+{
+    relay r = {.request = request, .outer = td_task_now, .modes = td_masks_now};
+    r.saved_hooks = td_saved_hooks_swap(NULL);
+    td_saved_hooks_swap(r.saved_hooks);
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, relay_run, &r) != 0)
+        return td_error(TD_E_RUNTIME, "backward: passes are nested %d deep, and no thread can be made for another", depth);
+    pthread_join(thread, NULL);
+    if (r.status == 0)
+        return 0;
+    if (r.foreign)
+        td_error_foreign(r.foreign, NULL, r.message ? r.message : "");
+    else
+        td_error(r.code, "%s", r.message ? r.message : "backward: out of memory");
+    if (r.message)
+        td_mem_free(r.message, strlen(r.message) + 1);
+    return -1;
+}
+
+static int start(const request *r)
+{
+    return depth < MOST_DEPTH ? pass(r) : pass_on_fresh_thread(r);
+}
+
+int td_backward(int n, td_tensor *const *roots, td_tensor *const *grads, bool retain_graph, bool create_graph)
+{
+    return start(&(request){.n = n, .roots = roots, .grads = grads, .keep = retain_graph, .create_graph = create_graph});
+}
+
+int td_backward_inputs(int n, td_tensor *const *roots, td_tensor *const *grads, int n_inputs, td_tensor *const *inputs,
+                       bool retain_graph, bool create_graph)
+{
+    if (n_inputs <= 0)
+        return td_error(TD_E_RUNTIME, "'inputs' argument to backward cannot be empty.");
+    for (int i = 0; i < n_inputs; i++)
+        if (td_retain_grad(inputs[i]) != 0)
+            return -1;
+    return start(&(request){.n = n, .roots = roots, .grads = grads, .n_inputs = n_inputs, .inputs = inputs,
+                            .keep = retain_graph, .create_graph = create_graph});
+}
+
+int td_autograd_grad(int n, td_tensor *const *roots, td_tensor *const *grads, int n_inputs, td_tensor *const *inputs,
+                     td_tensor **results, bool retain_graph, bool create_graph, bool allow_unused)
+{
+    for (int i = 0; i < n_inputs; i++)
+        results[i] = NULL;
+    if (n_inputs <= 0)
+        return td_error(TD_E_VALUE, "grad requires non-empty inputs.");
+    return start(&(request){.n = n, .roots = roots, .grads = grads, .n_inputs = n_inputs, .inputs = inputs, .results = results,
+                            .keep = retain_graph, .create_graph = create_graph, .allow_unused = allow_unused});
+}
+
+/* ---- looking at the running pass */
+
+bool     td_backward_running(void) { return td_task_now != NULL; }
+int64_t  td_backward_id(void) { return td_task_now ? td_task_now->id : -1; }
+bool     td_backward_keeps_graph(void) { return td_task_now && td_task_now->keep; }
+td_node *td_backward_node(void) { return td_task_now ? td_task_now->current : NULL; }
+
+int td_backward_will_run(td_node *node)
+{
+    td_task *task = td_task_now;
+    if (!task)
+        return td_error(TD_E_RUNTIME, "_get_should_execute_nodes should only be called during the backward pass");
+    uint32_t entry = td_task_find(task, node);
+    return entry != UINT32_MAX && (!task->restricted || task->entries[entry].needed);
+}
+
+int td_backward_at_end(int (*fn)(void *context), void *context, td_drop *drop)
+{
+    td_task *task = td_task_now;
+    if (!task)
+        return td_error(TD_E_RUNTIME, "Final callbacks can only be installed during backward pass.");
+    while (task->outer)
+        task = task->outer;
+    size_t size = sizeof *task->at_end;
+    td_at_end *more = td_mem_realloc(task->at_end, (size_t)task->n_at_end * size, ((size_t)task->n_at_end + 1) * size);
+    if (!more)
+        return -1;
+    task->at_end = more;
+    more[task->n_at_end++] = (td_at_end){fn, context, drop};
+    return 0;
+}

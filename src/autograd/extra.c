@@ -1,0 +1,184 @@
+/* What a node has only sometimes: foreign objects, retained gradients, and the records of anomaly mode. */
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+
+td_node_extra *td_node_extra_of(td_node *node)
+{
+    td_node_extra *extra = __atomic_load_n(&node->extra, __ATOMIC_ACQUIRE), *none = NULL;
+    if (extra || !(extra = td_mem_alloc_zero(sizeof *extra)))
+        return extra;
+    if (__atomic_compare_exchange_n(&node->extra, &none, extra, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return extra;
+    td_mem_free(extra, sizeof *extra);
+    return none;
+}
+
+void td_node_extra_free(td_node *node)
+{
+    td_node_extra *extra = node->extra;
+    node->extra = NULL;
+    td_hooks_free(extra->hooks);
+    while (extra->retained) {
+        td_retained *next = extra->retained->next;
+        td_grad_box_release(extra->retained->box);
+        td_mem_free(extra->retained, sizeof *next);
+        extra->retained = next;
+    }
+    if (extra->metadata && extra->drop_metadata)
+        extra->drop_metadata(extra->metadata);
+    if (extra->record && extra->drop_record)
+        extra->drop_record(extra->record);
+    td_node_release(extra->parent);
+    td_mem_free(extra, sizeof *extra);
+}
+
+/* ---- foreign objects */
+
+void *td_node_object(const td_node *node)
+{
+    return node->extra ? __atomic_load_n(&node->extra->object, __ATOMIC_ACQUIRE) : NULL;
+}
+
+int td_node_set_object(td_node *node, void *object)
+{
+    if (!object && !node->extra)
+        return 0;
+    td_node_extra *extra = td_node_extra_of(node);
+    if (!extra)
+        return -1;
+    __atomic_store_n(&extra->object, object, __ATOMIC_RELEASE);
+    return 0;
+}
+
+void *td_node_metadata(const td_node *node) { return node->extra ? node->extra->metadata : NULL; }
+
+int td_node_set_metadata(td_node *node, void *metadata, td_drop *drop)
+{
+    td_node_extra *extra = td_node_extra_of(node);
+    if (!extra)
+        return -1;
+    void    *old = extra->metadata;
+    td_drop *drop_old = extra->drop_metadata;
+    extra->metadata = metadata;
+    extra->drop_metadata = drop;
+    if (old && drop_old)
+        drop_old(old);
+    return 0;
+}
+
+/* ---- retained gradients */
+
+void td_grad_box_release(td_grad_box *box)
+{
+    if (!box || __atomic_sub_fetch(&box->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    td_tensor_release(box->grad);
+    td_mem_free(box, sizeof *box);
+}
+
+int td_node_keep_grad(td_node *node, int input, td_grad_box *box)
+{
+    td_node_extra *extra = td_node_extra_of(node);
+    td_retained *entry = extra ? td_mem_alloc(sizeof *entry) : NULL;
+    if (!entry)
+        return -1;
+    __atomic_fetch_add(&box->refcount, 1, __ATOMIC_RELAXED);
+    entry->box = box;
+    entry->input = input;
+    td_lock(&node->lock);
+    entry->next = extra->retained;
+    extra->retained = entry;
+    td_unlock(&node->lock);
+    return 0;
+}
+
+void td_node_forget_grad(td_node *node, td_grad_box *box)
+{
+    td_retained *found = NULL;
+    if (!node->extra)
+        return;
+    td_lock(&node->lock);
+    for (td_retained **at = &node->extra->retained; *at; at = &(*at)->next)
+        if ((*at)->box == box) {
+            found = *at;
+            *at = found->next;
+            break;
+        }
+    td_unlock(&node->lock);
+    if (found) {
+        td_grad_box_release(found->box);
+        td_mem_free(found, sizeof *found);
+    }
+}
+
+/* A box that only the node holds belongs to a tensor that is gone. */
+int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_graph)
+{
+    int status = 0;
+    for (int done = 0; status == 0; done++) {
+        td_grad_box *box = NULL;
+        td_tensor *grad = NULL;
+        int at = 0;
+        td_lock(&node->lock);
+        for (td_retained *r = node->extra->retained; r && !box; r = r->next)
+            if (at++ == done) {
+                box = r->box;
+                grad = grads[r->input];
+                __atomic_fetch_add(&box->refcount, 1, __ATOMIC_RELAXED);
+            }
+        td_unlock(&node->lock);
+        if (!box)
+            return 0;
+        if (grad && __atomic_load_n(&box->refcount, __ATOMIC_ACQUIRE) > 2)
+            status = td_grad_box_add(box, grad, create_graph);
+        td_grad_box_release(box);
+    }
+    return status;
+}
+
+/* ---- anomaly mode */
+
+bool td_anomaly_on;
+static bool anomaly_nan;
+static const td_anomaly_hooks *anomaly_hooks;
+
+void td_set_anomaly(bool on, bool check_nan, const td_anomaly_hooks *hooks)
+{
+    anomaly_nan = check_nan;
+    anomaly_hooks = hooks;
+    td_anomaly_on = on;
+}
+
+bool td_anomaly(bool *check_nan)
+{
+    if (check_nan)
+        *check_nan = anomaly_nan;
+    return td_anomaly_on;
+}
+
+int td_anomaly_record(td_node *node)
+{
+    td_node_extra *extra = td_node_extra_of(node);
+    if (!extra)
+        return -1;
+    if (td_task_now)
+        extra->parent = td_node_retain(td_task_now->current);
+    const td_anomaly_hooks *hooks = anomaly_hooks;
+    if (hooks && hooks->record) {
+        extra->record = hooks->record(node);
+        extra->drop_record = hooks->drop;
+    }
+    return 0;
+}
+
+void td_anomaly_report(td_node *node)
+{
+    const td_anomaly_hooks *hooks = anomaly_hooks;
+    if (!hooks || !hooks->report)
+        return;
+    bool is_parent = false;
+    for (td_node *n = node; n; n = n->extra ? n->extra->parent : NULL, is_parent = true)
+        hooks->report(n, n->extra ? n->extra->record : NULL, is_parent);
+}
+
+void *td_node_record(const td_node *node) { return node->extra ? node->extra->record : NULL; }

@@ -1,0 +1,346 @@
+/* Leaves, histories and the thread's modes: what a tensor can be asked about its gradient.
+ *
+ * Whether a tensor requires a gradient is not one bit.  A leaf has a flag, a result has a node, and a view requires
+ * one as soon as its base does, even a view made under no_grad: it is a leaf then, with a gradient of its own. */
+#include "autograd/hooks.h"
+#include "autograd/meta.h"
+#include "autograd/needs.h"
+
+/* ---- the record */
+
+static void drop_autograd(td_tensor *x)
+{
+    td_autograd_meta *meta = x->autograd;
+    x->autograd = NULL;
+    td_tensor_release(meta->grad);
+    td_node_release(meta->grad_fn);
+    td_grad_box_release(meta->box);
+    td_hooks_free(meta->hooks);
+    td_hooks_free(meta->accumulated_hooks);
+    if (meta->name)
+        td_mem_free(meta->name, strlen(meta->name) + 1);
+    td_mem_free(meta, sizeof *meta);
+}
+
+static td_autograd_meta *meta_new(td_tensor *x)
+{
+    td_autograd_meta *meta = td_mem_alloc_zero(sizeof *meta), *none = NULL;
+    if (!meta)
+        return NULL;
+    __atomic_store_n(&td_tensor_hook.drop_autograd, drop_autograd, __ATOMIC_RELAXED);
+    if (__atomic_compare_exchange_n(&x->autograd, &none, meta, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return meta;
+    td_mem_free(meta, sizeof *meta);
+    return none;
+}
+
+td_autograd_meta *td_autograd_meta_of(td_tensor *x)
+{
+    return TD_LIKELY(x->autograd != NULL) ? x->autograd : meta_new(x);
+}
+
+/* ---- asking */
+
+bool td_requires_grad(td_tensor *x)
+{
+    if (!x || x == TD_NONE)
+        return false;
+    if (x->flags & TD_FLAG_REQUIRES_GRAD || (x->autograd && x->autograd->grad_fn))
+        return true;
+    td_tensor *base = x->base;
+    return base && td_is_differentiable(x->dtype) && (base->flags & TD_FLAG_REQUIRES_GRAD || (base->autograd && base->autograd->grad_fn));
+}
+
+bool td_wants_grad(td_tensor *x)
+{
+    return td_grad_enabled() && td_requires_grad(x);
+}
+
+bool td_any_wants_grad(int n, td_tensor *const *list)
+{
+    if (!td_grad_enabled())
+        return false;
+    for (int i = 0; i < n; i++)
+        if (td_requires_grad(list[i]))
+            return true;
+    return false;
+}
+
+bool td_is_leaf(td_tensor *x)
+{
+    td_node *node;
+    if (td_gradient_fn(x, &node) != 0) {
+        td_error_clear();
+        return false;
+    }
+    return !node;
+}
+
+int td_gradient_edge(td_tensor *x, td_edge *edge)
+{
+    td_node *node;
+    *edge = (td_edge){NULL, 0};
+    if (td_gradient_fn(x, &node) != 0)
+        return -1;
+    if (node) {
+        edge->node = td_node_retain(node);
+        edge->input = x->autograd->output;
+    } else if (td_requires_grad(x))
+        edge->node = td_accumulator(x);
+    else
+        return 0;
+    return edge->node ? 0 : -1;
+}
+
+int td_history(td_tensor *x, td_node **node, int *output)
+{
+    if (td_gradient_fn(x, node) != 0)
+        return -1;
+    td_node_retain(*node);
+    *output = *node ? x->autograd->output : 0;
+    return 0;
+}
+
+int td_gradient_target(td_tensor *x, td_node **node, int *input)
+{
+    td_edge edge;
+    int status = td_gradient_edge(x, &edge);
+    *node = edge.node;
+    *input = edge.input;
+    return status;
+}
+
+const char *td_tensor_name(const td_tensor *x) { return x->autograd ? x->autograd->name : NULL; }
+
+int td_tensor_set_name(td_tensor *x, const char *name)
+{
+    td_autograd_meta *meta = td_autograd_meta_of(x);
+    size_t size = name ? strlen(name) + 1 : 0;
+    char *copy = NULL;
+    if (!meta || (name && !(copy = td_mem_alloc(size))))
+        return -1;
+    if (name)
+        memcpy(copy, name, size);
+    if (meta->name)
+        td_mem_free(meta->name, strlen(meta->name) + 1);
+    meta->name = copy;
+    return 0;
+}
+
+/* ---- leaves */
+
+int td_set_requires_grad(td_tensor *x, bool on)
+{
+    td_node *node;
+    if (td_gradient_fn(x, &node) != 0)
+        return -1;
+    if (node) {
+        if (on)
+            return 0;
+        return td_error(TD_E_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a "
+                        "computed variable in a subgraph that doesn't require differentiation, detach() it");
+    }
+    if (!on) {
+        x->flags &= (uint16_t)~TD_FLAG_REQUIRES_GRAD;
+        if (!x->base)
+            x->keys &= ~TD_KEYSET(TD_KEY_AUTOGRAD);
+        return 0;
+    }
+    if (!td_is_differentiable(x->dtype))
+        return td_error(TD_E_RUNTIME, "only Tensors of floating point and complex dtype can require gradients; this one is %s",
+                        td_dtype_name(x->dtype));
+    if (x->flags & TD_FLAG_INFERENCE && !td_masks_now.inference)
+        return td_error(TD_E_RUNTIME, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+    if (!td_autograd_meta_of(x))
+        return -1;
+    x->flags |= TD_FLAG_REQUIRES_GRAD;
+    x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    return 0;
+}
+
+int td_detach_history(td_tensor *x)
+{
+    if (x->base)
+        return td_error(TD_E_RUNTIME, "Can't detach views in-place: the base keeps its history. Use detach() instead");
+    td_autograd_meta *meta = x->autograd;
+    if (meta) {
+        td_node *node = meta->grad_fn;
+        if (node && meta->box)
+            td_node_forget_grad(node, meta->box);
+        meta->grad_fn = NULL;
+        meta->output = 0;
+        td_node_release(node);
+    }
+    x->flags &= (uint16_t)~TD_FLAG_REQUIRES_GRAD;
+    x->keys &= ~TD_KEYSET(TD_KEY_AUTOGRAD);
+    return 0;
+}
+
+/* ---- the gradient */
+
+td_tensor *td_grad(td_tensor *x)
+{
+    td_autograd_meta *meta = x ? x->autograd : NULL;
+    return !meta ? NULL : meta->box ? meta->box->grad : meta->grad;
+}
+
+static int check_grad(td_tensor *x, td_tensor *grad)
+{
+    td_shape_text a, b;
+    if (grad == x)
+        return td_error(TD_E_RUNTIME, "can't assign Variable as its own grad");
+    if (grad->dtype != x->dtype)
+        return td_error(TD_E_RUNTIME, "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. The "
+                        "gradient must have the tensor's dtype", td_dtype_name(grad->dtype), td_dtype_name(x->dtype));
+    if (grad->device.type != x->device.type || grad->device.index != x->device.index) {
+        char to[32], from[32];
+        return td_error(TD_E_RUNTIME, "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. "
+                        "Please ensure that the gradient and the tensor are on the same device",
+                        td_device_str(grad->device, from), td_device_str(x->device, to));
+    }
+    if (!td_same_sizes(x->ndim, x->sizes, grad->ndim, grad->sizes))
+        return td_error(TD_E_RUNTIME, "attempting to assign a gradient of size '%s' to a tensor of size '%s'. Please ensure that "
+                        "the gradient and the tensor are the same size", td_shape_str(grad->ndim, grad->sizes, a),
+                        td_shape_str(x->ndim, x->sizes, b));
+    return 0;
+}
+
+int td_set_grad(td_tensor *x, td_tensor *grad)
+{
+    if (grad == TD_NONE)
+        grad = NULL;
+    if (!grad && !x->autograd)
+        return 0;
+    if (grad && check_grad(x, grad) != 0)
+        return -1;
+    td_autograd_meta *meta = td_autograd_meta_of(x);
+    if (!meta)
+        return -1;
+    td_tensor **slot = meta->box ? &meta->box->grad : &meta->grad;
+    td_tensor_release(__atomic_exchange_n(slot, td_tensor_retain(grad), __ATOMIC_ACQ_REL));
+    return 0;
+}
+
+bool td_retains_grad(td_tensor *x) { return x->autograd && x->autograd->box; }
+
+int td_retain_grad(td_tensor *x)
+{
+    td_node *node;
+    if (!td_requires_grad(x))
+        return td_error(TD_E_RUNTIME, "can't retain_grad on Tensor that has requires_grad=False");
+    if (td_gradient_fn(x, &node) != 0)
+        return -1;
+    if (!node || x->autograd->box)
+        return 0;
+    td_autograd_meta *meta = x->autograd;
+    td_grad_box *box = td_mem_alloc_zero(sizeof *box);
+    if (!box)
+        return -1;
+    box->refcount = 1;
+    if (td_node_keep_grad(node, meta->output, box) != 0) {
+        td_grad_box_release(box);
+        return -1;
+    }
+    box->grad = meta->grad;
+    meta->grad = NULL;
+    meta->box = box;
+    return 0;
+}
+
+/* ---- histories.  A retained gradient moves on to the new node; hooks stay with the value that they were put on. */
+
+int td_set_gradient_edge(td_tensor *x, td_node *node, int output)
+{
+    td_autograd_meta *meta = td_autograd_meta_of(x);
+    if (TD_UNLIKELY(!meta))
+        return -1;
+    td_node *old = meta->grad_fn;
+    if (TD_UNLIKELY(meta->box != NULL)) {
+        if (td_node_keep_grad(node, output, meta->box) != 0)
+            return -1;
+        if (old)
+            td_node_forget_grad(old, meta->box);
+    }
+    meta->grad_fn = td_node_retain(node);
+    meta->output = output;
+    x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    if (x->base)
+        x->attr_version = td_tensor_version(x);
+    td_node_release(old);
+    return 0;
+}
+
+int td_set_history(td_tensor *x, td_node *node, int output)
+{
+    if (!x || x == TD_NONE || !td_is_differentiable(x->dtype))
+        return 0;
+    if (TD_UNLIKELY(td_describe_input(node, output, x) != 0))
+        return -1;
+    return td_set_gradient_edge(x, node, output);
+}
+
+td_tensor *td_node_zeros(td_node *node, int i)
+{
+    const td_input_meta *meta = &node->inputs[i];
+    if (!meta->defined)
+        return td_fail(TD_E_RUNTIME, "%s: result %d has no gradient", td_node_name(node), i);
+    return td_need_zeros(meta->ndim, meta->sizes, NULL, meta->dtype, meta->device);
+}
+
+td_tensor *td_grad_fit(td_tensor *grad, int ndim, const int64_t *sizes, td_dtype dtype)
+{
+    if (!grad)
+        return NULL;
+    td_tensor *fitted = td_tensor_retain(grad), *next;
+    if (grad == TD_NONE)
+        return fitted;
+    if (!td_same_sizes(ndim, sizes, grad->ndim, grad->sizes)) {
+        next = td_need_sum_to_size(fitted, ndim, sizes);
+        td_tensor_release(fitted);
+        if (!(fitted = next))
+            return NULL;
+    }
+    if (fitted->dtype != dtype && td_dtype_is_complex(fitted->dtype) && !td_dtype_is_complex(dtype)) {
+        next = td_need_real(fitted);
+        td_tensor_release(fitted);
+        if (!(fitted = next))
+            return NULL;
+    }
+    if (fitted->dtype != dtype) {
+        next = td_need_convert(fitted, dtype);
+        td_tensor_release(fitted);
+        fitted = next;
+    }
+    return fitted;
+}
+
+/* ---- modes.  See Note [no_grad] in masks.h. */
+
+bool td_grad_enabled(void) { return !td_masks_now.grad_disabled && !td_masks_now.inference; }
+
+bool td_set_grad_enabled(bool on)
+{
+    bool before = !td_masks_now.grad_disabled;
+    td_keyset keys = TD_KEYSET(TD_KEY_AUTOGRAD);
+    td_masks_now.grad_disabled = !on;
+    if (on && !td_masks_now.inference)
+        td_masks_now.exclude &= ~keys;
+    else
+        td_masks_now.exclude |= keys;
+    return before;
+}
+
+bool td_inference_mode(void) { return td_masks_now.inference; }
+
+/* Inference mode has no gradients either; what no_grad said before holds again after it. */
+bool td_set_inference_mode(bool on)
+{
+    bool before = td_masks_now.inference;
+    td_keyset keys = TD_KEYSET(TD_KEY_AUTOGRAD);
+    td_masks_now.inference = on;
+    if (on || td_masks_now.grad_disabled)
+        td_masks_now.exclude |= keys;
+    else
+        td_masks_now.exclude &= ~keys;
+    return before;
+}

@@ -1,0 +1,321 @@
+/* Saving variables for the backward pass, and getting them back: Note [Saved variables] in node.h. */
+#include "autograd/engine.h"
+#include "autograd/hooks.h"
+#include "autograd/saved.h"
+#include <stdio.h>
+
+/* ---- saved-tensor hooks: a stack per thread.  What was packed keeps the pair of hooks alive. */
+
+typedef struct hooks_entry {
+    int64_t               refcount;
+    const td_saved_hooks *hooks;
+    void                 *context;
+    struct hooks_entry   *below;
+} hooks_entry;
+
+typedef struct packed {
+    int64_t      refcount;
+    hooks_entry *hooks;
+    void        *handle;
+    td_edge      history;       /* where the gradient of an operand goes */
+} packed;
+
+static TD_TLS hooks_entry *hooks_top;
+static TD_TLS char *disabled;
+
+static void hooks_release(hooks_entry *entry)
+{
+    if (!entry || __atomic_sub_fetch(&entry->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (entry->hooks->drop)
+        entry->hooks->drop(entry->context);
+    td_mem_free(entry, sizeof *entry);
+}
+
+int td_saved_hooks_push(const td_saved_hooks *hooks, void *context)
+{
+    if (disabled)
+        return td_error(TD_E_RUNTIME, "%s", disabled);
+    hooks_entry *entry = td_mem_alloc(sizeof *entry);
+    if (!entry)
+        return -1;
+    *entry = (hooks_entry){1, hooks, context, hooks_top};
+    hooks_top = entry;
+    return 0;
+}
+
+void td_saved_hooks_pop(void)
+{
+    hooks_entry *entry = hooks_top;
+    if (!entry)
+        return;
+    hooks_top = entry->below;
+    entry->below = NULL;
+    hooks_release(entry);
+}
+
+void *td_saved_hooks_swap(void *stack)
+{
+    void *before = hooks_top;
+    hooks_top = stack;
+    return before;
+}
+
+int td_saved_hooks_disable(const char *message)
+{
+    char *copy = NULL;
+    size_t size = message ? strlen(message) + 1 : 0;
+    if (message && hooks_top)
+        return td_error(TD_E_RUNTIME, "%s", message);
+    if (message && !(copy = td_mem_alloc(size)))
+        return -1;
+    if (message)
+        memcpy(copy, message, size);
+    if (disabled)
+        td_mem_free(disabled, strlen(disabled) + 1);
+    disabled = copy;
+    return 0;
+}
+
+const char *td_saved_hooks_disabled(void) { return disabled; }
+
+static void packed_release(packed *p)
+{
+    if (!p || __atomic_sub_fetch(&p->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    if (p->hooks->hooks->drop_handle)
+        p->hooks->hooks->drop_handle(p->handle);
+    hooks_release(p->hooks);
+    td_node_release(p->history.node);
+    td_mem_free(p, sizeof *p);
+}
+
+/* The hooks see an alias without history, and what they compute is not recorded. */
+static int pack(td_saved *slot, td_tensor *x)
+{
+    packed *p = td_mem_alloc_zero(sizeof *p);
+    td_tensor *alias = td_alias_detached(x, false);
+    if (!p || !alias || (slot->output < 0 && td_gradient_edge(x, &p->history) != 0)) {
+        td_tensor_release(alias);
+        td_mem_free(p, sizeof *p);
+        return -1;
+    }
+    p->refcount = 1;
+    p->hooks = hooks_top;
+    __atomic_fetch_add(&p->hooks->refcount, 1, __ATOMIC_RELAXED);
+    hooks_entry *top = hooks_top;
+    bool before = td_set_grad_enabled(false);
+    hooks_top = NULL;                       /* what the hook saves is not packed again */
+    int status = top->hooks->pack(top->context, alias, &p->handle);
+    hooks_top = top;
+    td_set_grad_enabled(before);
+    td_tensor_release(alias);
+    if (status != 0) {
+        hooks_release(p->hooks);
+        td_node_release(p->history.node);
+        td_mem_free(p, sizeof *p);
+        return -1;
+    }
+    slot->packed = p;
+    return 0;
+}
+
+/* ---- saving */
+
+static int save(td_node *node, int i, td_tensor *x, int output)
+{
+    td_saved *slot = &node->saved[i];
+    if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
+        return td_error(TD_E_RUNTIME, "Inference tensors cannot be saved for backward. Clone it to get a normal tensor "
+                        "(it would be saved by %s)", td_node_name(node));
+    slot->output = output;
+    slot->version = td_tensor_version(x);
+    if (TD_UNLIKELY(hooks_top != NULL))
+        return pack(slot, x);
+    slot->tensor = output < 0 ? td_retain_fast(x) : td_alias_detached(x, false);
+    return slot->tensor ? 0 : -1;
+}
+
+int td_node_save(td_node *node, int i, td_tensor *operand)
+{
+    if (TD_UNLIKELY(!operand))
+        return td_error_code() != TD_OK ? -1 : td_error(TD_E_VALUE, "%s: an operand to save is NULL", td_node_name(node));
+    if (operand == TD_NONE) {
+        node->saved[i].output = -1;
+        return 0;
+    }
+    return save(node, i, operand, -1);
+}
+
+int td_node_save_result(td_node *node, int i, td_tensor *result, int output)
+{
+    if (TD_UNLIKELY(!result || result == TD_NONE))
+        return td_node_save(node, i, result);
+    return save(node, i, result, output);
+}
+
+int td_saved_untie(td_node *node, td_tensor *x)
+{
+    td_tensor *root = x->base ? x->base : x;
+    for (int i = 0; i < node->n_saved; i++) {
+        td_saved *slot = &node->saved[i];
+        td_tensor *t = slot->tensor;
+        if (!t || slot->output >= 0 || (t != root && t->base != root))
+            continue;
+        td_tensor *alias = td_alias_detached(t, false);
+        if (!alias)
+            return -1;
+        slot->tensor = alias;
+        td_tensor_release(t);
+    }
+    return 0;
+}
+
+void td_node_release_saved(td_node *node)
+{
+    for (int i = 0; i < node->n_saved; i++) {
+        td_saved *slot = &node->saved[i];
+        if (!slot->tensor && !slot->packed)
+            continue;
+        td_lock(&node->lock);
+        td_tensor *tensor = slot->tensor;
+        packed *p = slot->packed;
+        slot->tensor = NULL;
+        slot->packed = NULL;
+        node->released = true;
+        td_unlock(&node->lock);
+        td_tensor_release(tensor);
+        packed_release(p);
+    }
+    if (node->type->release_saved)
+        node->type->release_saved(node);
+}
+
+void td_node_free_saved(td_node *node) { td_node_release_saved(node); }
+
+/* ---- who wrote last: for messages only, so a ring of recent writes will do, and races don't matter. */
+
+enum { WRITES = 256 };
+static struct { const void *storage; uint32_t version; const char *op; } writes[WRITES];
+static uint32_t n_writes;
+
+void td_note_write(td_tensor *x, const char *op)
+{
+    uint32_t at = __atomic_fetch_add(&n_writes, 1, __ATOMIC_RELAXED) % WRITES;
+    __atomic_store_n(&writes[at].op, NULL, __ATOMIC_RELAXED);
+    __atomic_store_n(&writes[at].storage, x->storage, __ATOMIC_RELAXED);
+    __atomic_store_n(&writes[at].version, td_tensor_version(x) + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&writes[at].op, op, __ATOMIC_RELAXED);
+}
+
+static const char *writer_after(const td_tensor *x, uint32_t version, uint32_t now)
+{
+    const char *op = NULL;
+    uint32_t best = UINT32_MAX;
+    for (int i = 0; i < WRITES; i++) {
+        uint32_t distance = __atomic_load_n(&writes[i].version, __ATOMIC_RELAXED) - version - 1;
+        if (__atomic_load_n(&writes[i].storage, __ATOMIC_RELAXED) == x->storage && distance < now - version && distance < best &&
+            __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED)) {
+            best = distance;
+            op = __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED);
+        }
+    }
+    return op;
+}
+
+/* ---- unpacking */
+
+static void *fail_freed(void)
+{
+    return td_fail(TD_E_RUNTIME, "Trying to backward through the graph a second time (or directly access saved tensors after "
+                   "they have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
+                   "or autograd.grad(). Specify retain_graph=True to go through it again or to look at them afterwards.");
+}
+
+static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x, uint32_t now)
+{
+    char maker[160] = "", writer[120] = "";
+    td_shape_text shape;
+    td_node *made_by = node;
+    int output = slot->output;
+    if (output < 0) {
+        if (td_gradient_fn(x, &made_by) != 0)
+            td_error_clear(), made_by = NULL;
+        output = made_by ? x->autograd->output : 0;
+    }
+    if (made_by)
+        snprintf(maker, sizeof maker, ", which is output %d of %s,", output, td_node_name(made_by));
+    const char *op = writer_after(x, slot->version, now);
+    if (op)
+        snprintf(writer, sizeof writer, ", and %s wrote over it", op);
+    return td_fail(TD_E_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace "
+                   "operation: [torch.%sTensor %s]%s is at version %u; expected version %u instead. %s had saved it%s. Hint: "
+                   "anomaly detection finds the line that saved it: torch.autograd.set_detect_anomaly(True).",
+                   td_dtype_title(x->dtype), td_shape_str(x->ndim, x->sizes, shape), maker, now, slot->version,
+                   td_node_name(node), writer);
+}
+
+/* An alias of x that has the given history. */
+static td_tensor *with_history(td_tensor *x, td_node *node, int output)
+{
+    td_tensor *alias = td_alias_detached(x, false);
+    if (alias && td_set_gradient_edge(alias, node, output) != 0) {
+        td_tensor_release(alias);
+        return NULL;
+    }
+    return alias;
+}
+
+static td_tensor *unpack(td_node *node, int output, packed *p)
+{
+    hooks_entry *entry = p->hooks;
+    td_tensor *x = entry->hooks->unpack(entry->context, p->handle), *result = x;
+    if (!x || !td_grad_enabled() || !td_is_differentiable(x->dtype))
+        return x;
+    if (output >= 0)
+        result = with_history(x, node, output);
+    else if (p->history.node)
+        result = with_history(x, p->history.node, p->history.input);
+    if (result != x)
+        td_tensor_release(x);
+    return result;
+}
+
+td_tensor *td_node_saved(td_node *node, int i)
+{
+    td_saved *slot = &node->saved[i];
+    td_lock(&node->lock);
+    td_tensor *x = slot->tensor;
+    packed *p = slot->packed;
+    if (x)
+        td_retain_fast(x);
+    else if (p)
+        __atomic_fetch_add(&p->refcount, 1, __ATOMIC_RELAXED);
+    bool released = node->released;
+    td_unlock(&node->lock);
+    if (TD_UNLIKELY(!x)) {
+        if (!p)
+            return released ? fail_freed() : TD_NONE;
+        x = unpack(node, slot->output, p);
+        packed_release(p);
+        return x;
+    }
+    uint32_t now = td_tensor_version(x);
+    if (TD_UNLIKELY(now != slot->version)) {
+        fail_overwritten(node, slot, x, now);
+        td_tensor_release(x);
+        return NULL;
+    }
+    if (slot->output < 0 || !td_grad_enabled() || !td_is_differentiable(x->dtype))
+        return x;
+    td_tensor *result = with_history(x, node, slot->output);
+    td_tensor_release(x);
+    return result;
+}
+
+td_tensor *td_node_saved_tensor(td_node *node, int i)
+{
+    if (i < 0 || i >= node->n_saved)
+        return td_fail(TD_E_INDEX, "%s has saved %d tensors, and none with number %d", td_node_name(node), node->n_saved, i);
+    return td_node_saved(node, i);
+}
