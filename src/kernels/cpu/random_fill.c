@@ -119,8 +119,10 @@ bool td_random_store_i64(td_dtype dtype, void *out, int64_t at, const int64_t *v
 TD_BODY void uniform32(float *out, const uint32_t *words, int64_t n, float from, float to, bool fused)
 {
     float width = to - from;
+    bool plain = !fused && from == 0;      /* adding zero rounds nothing, so no need to imitate the instruction */
     for (int64_t i = 0; i < n; i++) {
-        float x = td_fma32(td_random_unit32(words[i]), width, from, fused);
+        float unit = td_random_unit32(words[i]);
+        float x = plain ? unit * width + from : td_fma32(unit, width, from, fused);
         out[i] = x == to ? from : x;
     }
 }
@@ -167,7 +169,8 @@ static int check_uniform(td_dtype dtype, double from, double to)
         return td_error(TD_E_RUNTIME, "from is out of bounds for %s: uniform_ got from=%g", limits[dtype - TD_F16].name,
                         from);
     if (!(to >= -max && to <= max))
-        return td_error(TD_E_RUNTIME, "to is out of bounds for %s: uniform_ got to=%g", limits[dtype - TD_F16].name, to);
+        return td_error(TD_E_RUNTIME, "to is out of bounds for %s: uniform_ got to=%g", limits[dtype - TD_F16].name,
+                        to);
     if (!(from <= to))
         return td_error(TD_E_RUNTIME, "uniform_ expects to return a [from, to) range, but found from=%g > to=%g",
                         from, to);
@@ -460,26 +463,26 @@ TD_BODY void below64(uint8_t *flags, const uint64_t *pairs, int64_t n, int64_t l
 TD_LEVELS(below64, (uint8_t *flags, const uint64_t *pairs, int64_t n, int64_t limit), flags, pairs, n, limit)
 
 /* Flags as 0 and `one`, the bits of some number of the dtype. */
-#define SPREAD(bits)                                                                          \
-    TD_BODY void spread##bits(uint##bits##_t *out, const uint8_t *flags, int64_t n, uint##bits##_t one, bool fused) \
+#define SPREAD(word)                                                                          \
+    TD_BODY void spread_##word(word *out, const uint8_t *flags, int64_t n, word one, bool fused) \
     {                                                                                         \
         (void)fused;                                                                          \
         for (int64_t i = 0; i < n; i++)                                                       \
-            out[i] = (uint##bits##_t)(-(uint##bits##_t)flags[i] & one);                       \
+            out[i] = (word)(-(word)flags[i] & one);                                           \
     }                                                                                         \
-    TD_LEVELS(spread##bits, (uint##bits##_t *out, const uint8_t *flags, int64_t n, uint##bits##_t one), out, flags, n, one)
-SPREAD(8)
-SPREAD(16)
-SPREAD(32)
-SPREAD(64)
+    TD_LEVELS(spread_##word, (word *out, const uint8_t *flags, int64_t n, word one), out, flags, n, one)
+SPREAD(uint8_t)
+SPREAD(uint16_t)
+SPREAD(uint32_t)
+SPREAD(uint64_t)
 
 static void spread(td_dtype dtype, void *out, int64_t at, const uint8_t *flags, int64_t n, uint64_t one)
 {
     switch (td_dtype_size(dtype)) {
-    case 1: TD_LEVEL(spread8, (uint8_t *)out + at, flags, n, (uint8_t)one); break;
-    case 2: TD_LEVEL(spread16, (uint16_t *)out + at, flags, n, (uint16_t)one); break;
-    case 4: TD_LEVEL(spread32, (uint32_t *)out + at, flags, n, (uint32_t)one); break;
-    default: TD_LEVEL(spread64, (uint64_t *)out + at, flags, n, one); break;
+    case 1: TD_LEVEL(spread_uint8_t, (uint8_t *)out + at, flags, n, (uint8_t)one); break;
+    case 2: TD_LEVEL(spread_uint16_t, (uint16_t *)out + at, flags, n, (uint16_t)one); break;
+    case 4: TD_LEVEL(spread_uint32_t, (uint32_t *)out + at, flags, n, (uint32_t)one); break;
+    default: TD_LEVEL(spread_uint64_t, (uint64_t *)out + at, flags, n, one); break;
     }
 }
 

@@ -107,7 +107,8 @@ static int64_t through(td_dtype dtype, int64_t x)
     union { uint16_t half; float f; double d; } stored;
     td_random_store_i64(dtype, &stored, 0, &x, 1);
     double value = dtype == TD_F16 ? (double)td_f16_to_f32(stored.half)
-                 : dtype == TD_BF16 ? (double)td_bf16_to_f32(stored.half) : dtype == TD_F32 ? (double)stored.f : stored.d;
+                 : dtype == TD_BF16 ? (double)td_bf16_to_f32(stored.half)
+                 : dtype == TD_F32 ? (double)stored.f : stored.d;
     return value >= -0x1p63 && value < 0x1p63 ? (int64_t)value : INT64_MIN;
 }
 /* The distance between neighbours of `dtype` around x. */
@@ -161,8 +162,8 @@ int td_fill_random_from_to(td_generator *g, td_dtype dtype, void *out, int64_t n
     if (td_dtype_is_floating(dtype)) {
         from = round_from(dtype, from), to = round_to(dtype, to);
         if (from >= to)
-            return td_error(TD_E_RUNTIME, "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, "
-                            "but got from=%lld >= to=%lld", (long long)from, (long long)to);
+            return td_error(TD_E_RUNTIME, "random_ expects 'from' casted to dtype to be less than 'to' casted to "
+                            "dtype, but got from=%lld >= to=%lld", (long long)from, (long long)to);
     }
     if (check_bounds(dtype, from, to - 1))
         return -1;

@@ -2,7 +2,7 @@
  *
  * This family is compiled once, not once per level: what differs is the width of a few loops and whether a fused
  * multiply-add is an instruction.  A loop is written as an inline body whose last parameter says so; TD_LEVELS makes
- * a copy for any x86-64 and one for AVX2 with FMA, TD_LEVEL calls the one that fits.  Both give the same bits. */
+ * a copy for x86-64-v2 and one for AVX2 with FMA, TD_LEVEL calls the one that fits.  Both give the same bits. */
 #ifndef TD_KERNELS_RANDOM_LEVELS_H
 #define TD_KERNELS_RANDOM_LEVELS_H
 
@@ -23,13 +23,26 @@
 
 #if defined(__x86_64__)
 #define TD_LEVELS(body, parameters, ...)                                                                     \
-    static void body##_any parameters { body(__VA_ARGS__, TD_FUSED_HERE); }                                  \
+    __attribute__((target("sse4.2"))) static void body##_any parameters { body(__VA_ARGS__, TD_FUSED_HERE); } \
     __attribute__((target("avx2,fma,f16c"))) static void body##_avx2 parameters { body(__VA_ARGS__, true); }
 #define TD_LEVEL(body, ...) (td_cpu_isa() >= TD_V3 ? body##_avx2(__VA_ARGS__) : body##_any(__VA_ARGS__))
 #else
 #define TD_LEVELS(body, parameters, ...) static void body##_any parameters { body(__VA_ARGS__, TD_FUSED_HERE); }
 #define TD_LEVEL(body, ...) body##_any(__VA_ARGS__)
 #endif
+
+TD_BODY int64_t td_bits_of(double value)
+{
+    int64_t bits;
+    memcpy(&bits, &value, 8);
+    return bits;
+}
+TD_BODY double td_of_bits(int64_t bits)
+{
+    double value;
+    memcpy(&value, &bits, 8);
+    return value;
+}
 
 /* a * b + c with one rounding.  Without the instruction: the product is exact in double precision; the sum is
  * rounded to odd there (Boldo and Melquiond, 2008), so that rounding it again to single precision is right. */
@@ -38,13 +51,10 @@ TD_BODY float td_fma32(float a, float b, float c, bool fused)
     if (fused)
         return __builtin_fmaf(a, b, c);
     double product = (double)a * b, sum = product + c;
-    double part = sum - product, error = (product - (sum - part)) + (c - part);
-    int64_t bits;
-    memcpy(&bits, &sum, 8);
-    int64_t away = (error > 0) == (sum > 0) ? 1 : -1;
-    bits += (error > 0 || error < 0) && !(bits & 1) ? away : 0;
-    memcpy(&sum, &bits, 8);
-    return (float)sum;
+    double part = sum - product, error = (product - (sum - part)) + (c - part), side = error * sum;
+    int64_t beyond = side < 0 ? -1 : 0, short_of = side > 0 ? -1 : 0;
+    /* towards zero; and if anything was lost, the last bit is one */
+    return (float)td_of_bits((td_bits_of(sum) + beyond) | ((beyond | short_of) & 1));
 }
 
 /* Words are drawn this many at a time: a multiple of 16 that leaves the first-level cache room for results. */

@@ -5,7 +5,7 @@
 #include "kernels/cpu/random_fill.h"
 
 enum { N = 1003 };
-static union { float f[N + 1]; double d[N + 1]; int64_t i[N + 1]; int32_t w[N + 1]; unsigned char bytes[8 * N + 8]; } room;
+static union { float f[N + 1]; double d[N + 1]; int64_t i[N + 1]; unsigned char bytes[8 * N + 8]; } room;
 
 static uint64_t hash(size_t bytes)
 {
@@ -194,7 +194,8 @@ TD_TEST(bad_parameters_are_refused_before_anything_is_drawn)
     CHECK_FAILS(td_fill_exponential(g, TD_F32, &room, 4, 0), TD_E_RUNTIME, "lambda > 0.0");
     CHECK_FAILS(td_fill_geometric(g, TD_F32, &room, 4, 1), TD_E_RUNTIME, "(0, 1)");
     CHECK_FAILS(td_fill_random_from_to(g, TD_I64, &room, 4, 3, 3), TD_E_RUNTIME, "from=3 >= to=3");
-    CHECK_FAILS(td_fill_random_from_to(g, TD_I8, &room, 4, 0, 129), TD_E_RUNTIME, "to - 1 is out of bounds for signed char");
+    CHECK_FAILS(td_fill_random_from_to(g, TD_I8, &room, 4, 0, 129), TD_E_RUNTIME,
+                "to - 1 is out of bounds for signed char");
     CHECK_FAILS(td_fill_random_from_to(g, TD_F16, &room, 4, 0, 70000), TD_E_RUNTIME, "out of bounds for c10::Half");
     CHECK_FAILS(td_fill_randperm(g, TD_F16, &room, 3000), TD_E_RUNTIME, "n cannot be greater than 2049 for Half type.");
     CHECK_FAILS(td_fill_randperm(g, TD_U8, &room, 258), TD_E_RUNTIME, "overflow");
