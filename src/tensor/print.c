@@ -1,0 +1,401 @@
+/* Tensors as text, letter for letter as PyTorch shows them.
+ *
+ * One format serves a whole tensor: a pass over the elements that will be shown finds out whether they are all whole
+ * numbers, whether their range asks for scientific notation, and how wide the widest is.  Only finite numbers other than
+ * zero take part in that.  Complex tensors have a format for each part. */
+#include <tede/print.h>
+#include "tensor/tensor.h"
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static td_print_options options = {.precision = 4, .threshold = 1000, .edgeitems = 3, .linewidth = 80, .sci_mode = -1};
+static td_print_suffix *suffix_hook;
+static char dtype_prefix[32] = "torch.";
+
+enum { NUMBER_ROOM = 512 };     /* the longest double in %f with a precision of up to 150 */
+
+void td_print_get_options(td_print_options *o) { *o = options; }
+
+int td_print_set_options(const td_print_options *o)
+{
+    if (o->precision < 0 || o->precision > 150)
+        return td_error(TD_E_VALUE, "set_printoptions: precision must be 0 to 150, got %d", o->precision);
+    if (o->edgeitems < 0)
+        return td_error(TD_E_VALUE, "set_printoptions: edgeitems must not be negative, got %d", o->edgeitems);
+    options = *o;
+    return 0;
+}
+
+int td_print_profile(td_print_options *o, const char *name)
+{
+    bool narrow = strcmp(name, "short") == 0, full = strcmp(name, "full") == 0;
+    if (!narrow && !full && strcmp(name, "default") != 0)
+        return td_error(TD_E_VALUE, "set_printoptions: profile must be 'default', 'short' or 'full', got '%s'", name);
+    o->precision = narrow ? 2 : 4;
+    o->threshold = full ? INFINITY : 1000;
+    o->edgeitems = narrow ? 2 : 3;
+    o->linewidth = 80;
+    return 0;
+}
+
+void td_print_set_suffix(td_print_suffix *suffix) { suffix_hook = suffix; }
+void td_print_set_dtype_prefix(const char *prefix) { snprintf(dtype_prefix, sizeof dtype_prefix, "%s", prefix); }
+
+/* ---- a growing string.  The block begins with its own size, for td_string_free. */
+
+enum { STRING_HEAD = 16 };
+
+typedef struct string {
+    char  *block;       /* NULL after a failure */
+    size_t length, room;
+} string;
+
+static void put(string *s, const char *text, size_t length)
+{
+    if (!s->block)
+        return;
+    if (s->length + length + 1 > s->room) {
+        size_t room = 2 * (s->length + length) + 64;
+        char *block = td_mem_realloc(s->block, s->room + STRING_HEAD, room + STRING_HEAD);
+        if (!block) {
+            td_mem_free(s->block, s->room + STRING_HEAD);
+            s->block = NULL;
+            return;
+        }
+        s->block = block;
+        s->room = room;
+    }
+    memcpy(s->block + STRING_HEAD + s->length, text, length);
+    s->length += length;
+}
+
+static void put_text(string *s, const char *text) { put(s, text, strlen(text)); }
+
+static void pad(string *s, char c, int64_t n)
+{
+    for (; n > 0; n--)
+        put(s, &c, 1);
+}
+
+static char *finish(string *s)
+{
+    put(s, "", 1);
+    if (!s->block)
+        return NULL;
+    memcpy(s->block, &s->room, sizeof s->room);
+    return s->block + STRING_HEAD;
+}
+
+static string new_string(void)
+{
+    string s = {.room = 240};
+    s.block = td_mem_alloc(s.room + STRING_HEAD);
+    return s;
+}
+
+void td_string_free(char *text)
+{
+    if (!text)
+        return;
+    size_t room;
+    memcpy(&room, text - STRING_HEAD, sizeof room);
+    td_mem_free(text - STRING_HEAD, room + STRING_HEAD);
+}
+
+/* ---- elements */
+
+typedef struct format {
+    bool floating, whole, scientific;
+    int  width;
+} format;
+
+/* A part of an element: real numbers and both parts of complex ones as double, others as integers. */
+static double part(const td_tensor *x, const char *p, bool imag)
+{
+    double sign = (x->flags & TD_FLAG_NEG ? -1 : 1) * (imag && x->flags & TD_FLAG_CONJ ? -1 : 1);
+    switch (x->dtype) {
+    case TD_F16: return sign * td_f16_to_f32(*(const td_f16 *)p);
+    case TD_BF16: return sign * td_bf16_to_f32(*(const td_bf16 *)p);
+    case TD_F32: return sign * *(const float *)p;
+    case TD_F64: return sign * *(const double *)p;
+    case TD_C64: return sign * ((const float *)p)[imag];
+    default: return sign * ((const double *)p)[imag];
+    }
+}
+
+static int integer_text(const td_tensor *x, const char *p, char *text)
+{
+    switch (x->dtype) {
+    case TD_BOOL: return sprintf(text, "%s", *(const uint8_t *)p ? "True" : "False");
+    case TD_U8: return sprintf(text, "%d", *(const uint8_t *)p);
+    case TD_I8: return sprintf(text, "%d", *(const int8_t *)p);
+    case TD_I16: return sprintf(text, "%d", *(const int16_t *)p);
+    case TD_U16: return sprintf(text, "%d", *(const uint16_t *)p);
+    case TD_I32: return sprintf(text, "%" PRId32, *(const int32_t *)p);
+    case TD_U32: return sprintf(text, "%" PRIu32, *(const uint32_t *)p);
+    case TD_I64: return sprintf(text, "%" PRId64, *(const int64_t *)p);
+    default: return sprintf(text, "%" PRIu64, *(const uint64_t *)p);
+    }
+}
+
+static int number_text(const format *f, double value, char *text)
+{
+    if (value != value)
+        return sprintf(text, "nan");
+    if (isinf(value))
+        return sprintf(text, value < 0 ? "-inf" : "inf");
+    if (f->scientific)
+        return snprintf(text, NUMBER_ROOM, "%.*e", options.precision, value);
+    if (f->whole)
+        return snprintf(text, NUMBER_ROOM, "%.0f.", value);
+    return snprintf(text, NUMBER_ROOM, "%.*f", options.precision, value);
+}
+
+/* Call `see` for each element that will be shown. */
+typedef void visitor(const td_tensor *x, const char *p, void *context);
+
+static void visit(const td_tensor *x, int d, const char *p, bool summarize, visitor *see, void *context)
+{
+    if (d == x->ndim) {
+        see(x, p, context);
+        return;
+    }
+    int64_t size = x->sizes[d], edge = options.edgeitems, step = x->strides[d] * td_itemsize(x);
+    for (int64_t i = 0; i < size; i++) {
+        if (summarize && size > 2 * edge && i == edge)
+            i = size - edge;
+        if (i < size)
+            visit(x, d + 1, p + i * step, summarize, see, context);
+    }
+}
+
+typedef struct survey {
+    bool   imag, any, whole;
+    double min, max;
+    format *format;
+} survey;
+
+static void see_range(const td_tensor *x, const char *p, void *context)
+{
+    survey *s = context;
+    double value = part(x, p, s->imag), size = fabs(value);
+    if (!isfinite(value) || value == 0)
+        return;
+    s->min = !s->any || size < s->min ? size : s->min;
+    s->max = !s->any || size > s->max ? size : s->max;
+    s->whole &= value == ceil(value);
+    s->any = true;
+}
+
+static void see_width(const td_tensor *x, const char *p, void *context)
+{
+    const survey *s = context;
+    char text[NUMBER_ROOM];
+    int width;
+    if (s->format->floating) {
+        double value = part(x, p, s->imag);
+        if (!isfinite(value) || value == 0)
+            return;
+        width = number_text(s->format, value, text);
+    } else {
+        width = integer_text(x, p, text);
+    }
+    if (width > s->format->width)
+        s->format->width = width;
+}
+
+static format find_format(const td_tensor *x, bool summarize, bool imag)
+{
+    format f = {.floating = td_dtype_is_floating(x->dtype) || td_dtype_is_complex(x->dtype), .whole = true, .width = 1};
+    survey s = {.imag = imag, .whole = true, .format = &f};
+    if (f.floating) {
+        visit(x, 0, x->data, summarize, see_range, &s);
+        if (!s.any)
+            return f;
+        f.whole = s.whole;
+        f.scientific = options.sci_mode >= 0 ? options.sci_mode > 0 : s.max / s.min > 1000 || s.max > 1e8 || s.min < 1e-4;
+    }
+    visit(x, 0, x->data, summarize, see_width, &s);
+    return f;
+}
+
+/* ---- the elements in their brackets */
+
+typedef struct layout {
+    const td_tensor *x;
+    bool             summarize;
+    format           real, imag;
+} layout;
+
+static void put_element(string *s, const layout *l, const char *p)
+{
+    char text[NUMBER_ROOM];
+    const td_tensor *x = l->x;
+    int length = l->real.floating ? number_text(&l->real, part(x, p, false), text) : integer_text(x, p, text);
+    pad(s, ' ', l->real.width - length);
+    put(s, text, (size_t)length);
+    if (!td_dtype_is_complex(x->dtype))
+        return;
+    /* the imaginary part is padded, but its padding in front is taken away again */
+    length = number_text(&l->imag, part(x, p, true), text);
+    if (text[0] != '-')
+        put_text(s, "+");
+    put(s, text, (size_t)length);
+    put_text(s, "j");
+}
+
+static void put_vector(string *s, const layout *l, const char *p, int64_t indent)
+{
+    const td_tensor *x = l->x;
+    int64_t size = x->sizes[x->ndim - 1], step = x->strides[x->ndim - 1] * td_itemsize(x), edge = options.edgeitems;
+    int64_t element = l->real.width + 2 + (td_dtype_is_complex(x->dtype) ? l->imag.width + 1 : 0);
+    int64_t per_line = (options.linewidth - indent) / element;
+    bool cut = l->summarize && size > 2 * edge;
+    per_line = per_line < 1 ? 1 : per_line;
+    put_text(s, "[");
+    int64_t count = cut ? 2 * edge + 1 : size;
+    for (int64_t i = 0; i < count && s->block; i++) {
+        if (i > 0 && i % per_line == 0) {
+            put_text(s, ",\n");
+            pad(s, ' ', indent + 1);
+        } else if (i > 0) {
+            put_text(s, ", ");
+        }
+        if (cut && i == edge)
+            put_text(s, edge ? " ..." : "...");
+        else
+            put_element(s, l, p + (cut && i > edge ? size - count + i : i) * step);
+    }
+    put_text(s, "]");
+}
+
+static void put_slices(string *s, const layout *l, int d, const char *p, int64_t indent)
+{
+    const td_tensor *x = l->x;
+    int left = x->ndim - d;
+    if (left == 0) {
+        put_element(s, l, p);
+        return;
+    }
+    if (left == 1) {
+        put_vector(s, l, p, indent);
+        return;
+    }
+    int64_t size = x->sizes[d], step = x->strides[d] * td_itemsize(x), edge = options.edgeitems;
+    bool cut = l->summarize && size > 2 * edge;
+    int64_t count = cut ? 2 * edge + 1 : size;
+    put_text(s, "[");
+    for (int64_t i = 0; i < count && s->block; i++) {
+        if (i > 0) {
+            put_text(s, ",");
+            pad(s, '\n', left - 1);
+            pad(s, ' ', indent + 1);
+        }
+        if (cut && i == edge)
+            put_text(s, "...");
+        else
+            put_slices(s, l, d + 1, p + (cut && i > edge ? size - count + i : i) * step, indent + 1);
+    }
+    put_text(s, "]");
+}
+
+/* ---- what follows the elements */
+
+typedef struct tail {
+    string *s;
+    int64_t indent, line;       /* length of the line so far, counted as PyTorch counts it */
+} tail;
+
+static void put_suffix(tail *t, const char *text)
+{
+    int64_t length = (int64_t)strlen(text);
+    if (t->line + length + 2 > options.linewidth) {
+        put_text(t->s, ",\n");
+        pad(t->s, ' ', t->indent);
+        t->line = t->indent + length;
+    } else {
+        put_text(t->s, ", ");
+        t->line += length + 2;
+    }
+    put_text(t->s, text);
+}
+
+static void put_size(tail *t, const td_tensor *x)
+{
+    char text[8 + TD_MAX_DIMS * 22];
+    int at = sprintf(text, "size=(");
+    for (int d = 0; d < x->ndim; d++)
+        at += sprintf(text + at, "%s%" PRId64, d ? ", " : "", x->sizes[d]);
+    strcpy(text + at, x->ndim == 1 ? ",)" : ")");
+    put_suffix(t, text);
+}
+
+static void put_dtype(tail *t, const td_tensor *x)
+{
+    char text[96];
+    snprintf(text, sizeof text, "dtype=%s%s", dtype_prefix, td_dtype_name(x->dtype));
+    put_suffix(t, text);
+}
+
+char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
+{
+    if (!x)
+        return NULL;
+    bool meta = x->device.type == TD_META;
+    char name[32], text[256] = "";
+    if (!meta && !contents && (x->device.type != TD_CPU || !x->storage))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "td_tensor_str: only strided tensors on the CPU can be shown, this is on %s",
+                       td_device_str(x->device, name));
+    string s = new_string();
+    int64_t indent = (int64_t)strlen(prefix) + 1;
+    put_text(&s, prefix);
+    put_text(&s, "(");
+    layout l = {.x = x, .summarize = (double)x->numel > options.threshold};
+    if (contents) {
+        put_text(&s, contents);
+    } else if (meta) {
+        put_text(&s, "...");
+    } else if (x->numel == 0) {
+        put_text(&s, "[]");
+    } else {
+        l.real = find_format(x, l.summarize, false);
+        if (td_dtype_is_complex(x->dtype))
+            l.imag = find_format(x, l.summarize, true);
+        put_slices(&s, &l, 0, x->data, indent);
+    }
+    tail t = {.s = &s, .indent = indent, .line = 2};
+    for (size_t i = s.length; s.block && i > 0 && s.block[STRING_HEAD + i - 1] != '\n'; i--)
+        t.line++;
+    td_dtype standard = td_default_dtype();
+    if (x->device.type != TD_CPU) {
+        char device[48];
+        snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
+        put_suffix(&t, device);
+    }
+    if (meta || x->numel == 0) {
+        if (meta || x->ndim != 1)
+            put_size(&t, x);
+        if (x->dtype != (int8_t)standard)
+            put_dtype(&t, x);
+    } else {
+        td_dtype complex_standard = standard == TD_F64 ? TD_C128 : TD_C64;
+        if (options.edgeitems == 0)
+            put_size(&t, x);
+        if (x->dtype != (int8_t)standard && x->dtype != (int8_t)complex_standard && x->dtype != TD_I64 &&
+            x->dtype != TD_BOOL)
+            put_dtype(&t, x);
+    }
+    if (suffix_hook)
+        suffix_hook(x, text, sizeof text);
+    else if (x->flags & TD_FLAG_REQUIRES_GRAD)
+        strcpy(text, "requires_grad=True");
+    if (text[0])
+        put_suffix(&t, text);
+    put_text(&s, ")");
+    return finish(&s);
+}
+
+char *td_tensor_str(td_tensor *x) { return td_tensor_str_as(x, "tensor", NULL); }
