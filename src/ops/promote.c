@@ -50,7 +50,9 @@ static td_dtype combine(td_dtype higher, td_dtype lower)
         return higher;
     if (td_dtype_is_floating(higher))
         return td_dtype_is_complex(lower) ? td_dtype_to_complex(higher) : higher;
-    if (higher == TD_BOOL || td_dtype_is_floating(lower) || td_dtype_is_complex(lower))
+    if (td_dtype_is_complex(lower))
+        return lower;
+    if (higher == TD_BOOL || td_dtype_is_floating(lower))
         return td_promote_types(higher, lower);
     return higher;
 }

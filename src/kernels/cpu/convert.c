@@ -1,7 +1,7 @@
 /* Conversions between any two dtypes, 15 x 15 loops from one macro.
  *
  * What C leaves undefined is what x86 does, as in PyTorch: a float beyond a narrow integer's range is converted to 32
- * bits (64 for double to uint8, and for uint32) and cut off; NaN and what doesn't fit there become the lowest number.
+ * bits (64 for double to uint8) and cut off; NaN and what doesn't fit there become the lowest number.
  * Half types go through float both ways.  A complex number that becomes real loses its imaginary part, except that
  * bool asks both parts.
  *
@@ -49,17 +49,25 @@ typedef struct { double re, im; } c128;
 #define IM_C128(x) ((x).im)
 
 /* ---- putting it in */
-/* Integers of at most 32 bits: real numbers stop at int32 (or at int64) on the way. */
+/* Narrow integers: real numbers stop at int32 (or at int64) on the way. */
 #define BY_32(x) _Generic((x), float: (int32_t)(x), double: (int32_t)(x), default: (x))
-#define BY_64(x) _Generic((x), float: (int64_t)(x), double: (int64_t)(x), default: (x))
 /* float to uint8 is defined by way of int64, but from 2^31 on a float's last eight bits are 0 anyway. */
 #define BY_32_OR_64(x) _Generic((x), float: (int32_t)(x), double: (int64_t)(x), default: (x))
 
+/* The upper half of an unsigned range is reached by taking half of it away and putting it back as the top bit. */
+static inline uint32_t f64_to_u32(double x)
+{
+    return x >= 0x1p31 ? (uint32_t)(int32_t)(x - 0x1p31) ^ (uint32_t)1 << 31 : (uint32_t)(int32_t)x;
+}
+static inline uint32_t f32_to_u32(float x)
+{
+    return x >= 0x1p31f ? (uint32_t)(int32_t)(x - 0x1p31f) ^ (uint32_t)1 << 31 : (uint32_t)(int32_t)x;
+}
 static inline uint64_t f64_to_u64(double x)
 {
-    /* The upper half of the range is reached by taking 2^63 away and putting it back as the top bit. */
     return x >= 0x1p63 ? (uint64_t)(int64_t)(x - 0x1p63) ^ (uint64_t)1 << 63 : (uint64_t)(int64_t)x;
 }
+#define BY_U32(x) _Generic((x), float: f32_to_u32((float)(x)), double: f64_to_u32((double)(x)), default: (x))
 #define BY_U64(x) _Generic((x), float: f64_to_u64((double)(x)), double: f64_to_u64((double)(x)), default: (x))
 
 #define TO_BOOL(re, im) ((uint8_t)(((re) != 0) | ((im) != 0)))
@@ -69,7 +77,7 @@ static inline uint64_t f64_to_u64(double x)
 #define TO_I32(re, im)  ((int32_t)(re))
 #define TO_I64(re, im)  ((int64_t)(re))
 #define TO_U16(re, im)  ((uint16_t)BY_32(re))
-#define TO_U32(re, im)  ((uint32_t)BY_64(re))
+#define TO_U32(re, im)  ((uint32_t)BY_U32(re))
 #define TO_U64(re, im)  ((uint64_t)BY_U64(re))
 #define TO_F16(re, im)  td_f32_to_f16((float)(re))
 #define TO_BF16(re, im) td_f32_to_bf16((float)(re))
