@@ -17,8 +17,8 @@ import tempfile
 import time
 import warnings
 
-FLAGS = ("-std=gnu17 -O3 -fno-math-errno -fno-trapping-math -fopenmp-simd -ffp-contract=off -fwrapv "
-         "-fno-strict-aliasing -fPIC -shared -pthread -Wall -Wextra").split()
+FLAGS = ("-std=gnu17 -O2 -march=x86-64-v2 -D_GNU_SOURCE -fno-math-errno -fno-trapping-math -fopenmp-simd "
+         "-ffp-contract=off -fwrapv -fno-strict-aliasing -fPIC -shared -pthread -Wall -Wextra").split()
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 I64, F64, PTR, INT, BOOL = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p, ctypes.c_int, ctypes.c_bool
 

@@ -36,12 +36,14 @@ static td_dtype as_real(td_dtype dtype, int64_t *n)
 TD_BODY void to_f16(td_f16 *out, const float *values, int64_t n, bool fused)
 {
     (void)fused;
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         out[i] = td_f32_to_f16(values[i]);
 }
 TD_BODY void to_bf16(td_bf16 *out, const float *values, int64_t n, bool fused)
 {
     (void)fused;
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         out[i] = td_f32_to_bf16(values[i]);
 }
@@ -72,6 +74,7 @@ static int32_t to_int32(double x) { return x > -0x1p31 - 1 && x < 0x1p31 ? (int3
 #define STORE(type, expression)                     \
     do {                                            \
         type *to = (type *)out + at;                \
+        _Pragma("omp simd")                         \
         for (int64_t i = 0; i < n; i++)             \
             to[i] = (type)(expression);             \
         return true;                                \
@@ -119,10 +122,17 @@ bool td_random_store_i64(td_dtype dtype, void *out, int64_t at, const int64_t *v
 TD_BODY void uniform32(float *out, const uint32_t *words, int64_t n, float from, float to, bool fused)
 {
     float width = to - from;
-    bool plain = !fused && from == 0;      /* adding zero rounds nothing, so no need to imitate the instruction */
+    if (!fused && from == 0) {      /* adding zero rounds nothing, so no need to imitate the instruction */
+        #pragma omp simd
+        for (int64_t i = 0; i < n; i++) {
+            float x = td_random_unit32(words[i]) * width;
+            out[i] = x == to ? 0.0f : x;
+        }
+        return;
+    }
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
-        float unit = td_random_unit32(words[i]);
-        float x = plain ? unit * width + from : td_fma32(unit, width, from, fused);
+        float x = td_fma32(td_random_unit32(words[i]), width, from, fused);
         out[i] = x == to ? from : x;
     }
 }
@@ -143,6 +153,7 @@ TD_BODY double unit64(uint64_t pair)
 TD_BODY void units64(double *out, const uint64_t *pairs, int64_t n, bool fused)
 {
     (void)fused;
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         out[i] = unit64(pairs[i]);
 }
@@ -215,6 +226,7 @@ int td_fill_uniform(td_generator *g, td_dtype dtype, void *out, int64_t n, doubl
             td_random_store_f32(dtype, &last, 0, &ends[1], 1);
             /* equal as numbers: zero has two signs */
             bool zero = !(last & 0x7fff);
+            #pragma omp simd
             for (int64_t i = 0; i < n; i++)
                 x[i] = x[i] == last || (zero && !(x[i] & 0x7fff)) ? first : x[i];
         }
@@ -457,6 +469,7 @@ int td_fill_geometric(td_generator *g, td_dtype dtype, void *out, int64_t n, dou
 TD_BODY void below64(uint8_t *flags, const uint64_t *pairs, int64_t n, int64_t limit, bool fused)
 {
     (void)fused;
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         flags[i] = (int64_t)low53(pairs[i]) < limit;
 }
@@ -467,6 +480,7 @@ TD_LEVELS(below64, (uint8_t *flags, const uint64_t *pairs, int64_t n, int64_t li
     TD_BODY void spread_##word(word *out, const uint8_t *flags, int64_t n, word one, bool fused) \
     {                                                                                         \
         (void)fused;                                                                          \
+        _Pragma("omp simd")                                                                   \
         for (int64_t i = 0; i < n; i++)                                                       \
             out[i] = (word)(-(word)flags[i] & one);                                           \
     }                                                                                         \

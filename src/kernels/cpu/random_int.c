@@ -48,6 +48,7 @@ TD_BODY void remainders32(int64_t *out, const uint32_t *words, int64_t n, uint64
 {
     (void)fused;
     double divisor = (double)range, reciprocal = 1 / divisor;
+    #pragma omp simd
     for (int64_t i = 0; i < n; i++) {
         double x = (double)(int32_t)(words[i] ^ 0x80000000) + 0x1p31;
         double quotient = (double)(int32_t)(x * reciprocal - 0x1p31) + 0x1p31;
