@@ -135,7 +135,7 @@ class Check:
         self.generator(seeds)
         self.fill("uniform", "uniform_", self.floats, sizes, [(0., 1.), (-2.5, 3.7)], seeds)
         self.fill("uniform", "uniform_", self.floats, some, [(5., 5.), (0., 1e-30), (-65504., 0.), (1000., 1001.),
-                                                             (-1e-7, 0.), (0.1, 0.3), (-0.05, 0.05)], seeds)
+                                                             (-1e-7, 0.), (-0., 0.), (0.1, 0.3), (-0.05, 0.05)], seeds)
         self.fill("uniform", "uniform_", complexes, some, [(0., 1.), (-2., 3.)], seeds)
         self.fill("normal", "normal_", self.floats, sizes, [(0., 1.), (2.5, 0.02)], seeds)
         self.fill("normal", "normal_", self.floats, some, [(1., 0.), (-1e30, 1e20), (0.1, 3.), (1e-3, 1e-20),

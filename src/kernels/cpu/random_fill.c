@@ -126,7 +126,7 @@ TD_BODY void uniform32(float *out, const uint32_t *words, int64_t n, float from,
         #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
             float x = td_random_unit32(words[i]) * width;
-            out[i] = x == to ? 0.0f : x;
+            out[i] = x == to ? from : x;
         }
         return;
     }
