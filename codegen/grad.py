@@ -327,6 +327,8 @@ class Emitter:
         if isinstance(node.func, ast.Attribute):
             return self.call(node.func.attr, [self.visit(node.func.value), *map(self.visit, node.args)], keywords)
         arguments = [self.visit(a) for a in node.args]
+        if node.func.id == 'conj' and arguments[0][0] in ('S', 'd', 'i', 'n'):
+            return 'S', f'td_scalar_conj({self.as_scalar(arguments[0])})'
         if not any(k in ('T', 'TL', 'L') for k, _ in [*arguments, *keywords.values()]) and arguments and \
                 node.func.id in ('sqrt', 'log', 'exp', 'pow', 'abs'):
             return 'd', f'{ {"abs": "fabs"}.get(node.func.id, node.func.id)}({", ".join("td_scalar_double(%s)" % self.as_scalar(a) for a in arguments)})'

@@ -5,6 +5,8 @@
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
 
+#include <stdlib.h>
+
 #include <tede/ops.h>
 #include "ops/spec.h"
 

@@ -1,0 +1,385 @@
+/* Tensors from nothing or after another; copies and conversions. */
+#include "bodies.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+
+static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
+static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
+
+td_tensor *td_op_empty_memory_format(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
+                                     td_memory_format memory_format)
+{
+    (void)memory_format;
+    if (n_size > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "empty: a tensor has at most %d dimensions, not %lld", TD_MAX_DIMS, (long long)n_size);
+    return td_tensor_new(n_size, size, or_default(dtype), or_cpu(device));
+}
+
+td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_stride, const int64_t *stride, td_dtype dtype,
+                               td_device device)
+{
+    if (n_size != n_stride)
+        return td_fail(TD_E_RUNTIME, "empty_strided: mismatch in length of strides and shape: %lld and %lld",
+                       (long long)n_stride, (long long)n_size);
+    return td_tensor_new_strided(n_size, size, stride, or_default(dtype), or_cpu(device));
+}
+
+/* A tensor dense in memory keeps its order of dimensions; any other gets contiguous strides. */
+td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
+    td_device where = device.type < 0 ? self->device : device;
+    bool keep = format != TD_CONTIGUOUS_FORMAT && !(self->flags & TD_FLAG_CONTIGUOUS);
+    int64_t strides[TD_MAX_DIMS];
+    if (keep && td_dense_order_strides(self, strides))
+        return td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where);
+    return td_tensor_new(self->ndim, self->sizes, kind, where);
+}
+
+/* Strides of a dense tensor in the order of x's dimensions, outermost stride first; false if contiguous will do. */
+bool td_dense_order_strides(const td_tensor *x, int64_t *strides)
+{
+    int order[TD_MAX_DIMS], n = x->ndim;
+    for (int d = 0; d < n; d++)
+        order[d] = d;
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && llabs(x->strides[order[j - 1]]) < llabs(x->strides[order[j]]); j--) {
+            int t = order[j];
+            order[j] = order[j - 1], order[j - 1] = t;
+        }
+    int64_t step = 1;
+    for (int i = n; i-- > 0;) {
+        int d = order[i];
+        if (x->sizes[d] > 1 && llabs(x->strides[d]) != step)
+            return false;     /* gaps or overlap: not dense */
+        strides[d] = step;
+        step *= x->sizes[d] > 1 ? x->sizes[d] : 1;
+    }
+    return true;
+}
+
+static td_tensor *filled(td_tensor *x, td_scalar value)
+{
+    if (x && td_fill_value(x, value)) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    return x;
+}
+
+td_tensor *td_op_zeros(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return filled(td_op_empty_memory_format(n_size, size, dtype, device, TD_MEMORY_FORMAT_NONE), td_int(0));
+}
+td_tensor *td_op_ones(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return filled(td_op_empty_memory_format(n_size, size, dtype, device, TD_MEMORY_FORMAT_NONE), td_int(1));
+}
+
+static td_dtype dtype_of_number(td_scalar s)
+{
+    return s.kind == TD_SCALAR_BOOL ? TD_BOOL : s.kind == TD_SCALAR_INT || s.kind == TD_SCALAR_UINT ? TD_I64
+         : s.kind == TD_SCALAR_FLOAT ? td_default_dtype() : td_dtype_to_complex(td_default_dtype());
+}
+
+td_tensor *td_op_full(int64_t n_size, const int64_t *size, td_scalar fill_value, td_dtype dtype, td_device device)
+{
+    td_dtype kind = dtype == TD_DTYPE_NONE ? dtype_of_number(fill_value) : dtype;
+    return filled(td_op_empty_memory_format(n_size, size, kind, device, TD_MEMORY_FORMAT_NONE), fill_value);
+}
+
+td_tensor *td_op_zeros_like_options(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    return filled(td_op_empty_like(self, dtype, device, format), td_int(0));
+}
+td_tensor *td_op_ones_like_options(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    return filled(td_op_empty_like(self, dtype, device, format), td_int(1));
+}
+td_tensor *td_op_full_like(td_tensor *self, td_scalar value, td_dtype dtype, td_device device, td_memory_format format)
+{
+    return filled(td_op_empty_like(self, dtype, device, format), value);
+}
+
+static td_tensor *new_after(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return td_op_empty_memory_format(n, size, dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype,
+                                     device.type < 0 ? self->device : device, TD_MEMORY_FORMAT_NONE);
+}
+td_tensor *td_op_new_empty(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return new_after(self, n, size, dtype, device);
+}
+td_tensor *td_op_new_zeros(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return filled(new_after(self, n, size, dtype, device), td_int(0));
+}
+td_tensor *td_op_new_ones(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return filled(new_after(self, n, size, dtype, device), td_int(1));
+}
+td_tensor *td_op_new_full(td_tensor *self, int64_t n, const int64_t *size, td_scalar value, td_dtype dtype, td_device device)
+{
+    return filled(new_after(self, n, size, dtype, device), value);
+}
+
+/* ---- arange */
+
+td_tensor *td_op_arange(td_scalar end, td_dtype dtype, td_device device)
+{
+    return td_arange_start_step(td_int(0), end, td_int(1), dtype, device);
+}
+td_tensor *td_op_arange_start(td_scalar start, td_scalar end, td_dtype dtype, td_device device)
+{
+    return td_arange_start_step(start, end, td_int(1), dtype, device);
+}
+
+typedef struct arange_work { char *data; size_t item; td_dtype dtype; bool whole; int64_t start, step; double fstart, fstep; } arange_work;
+
+/* Each element is computed from its index, as PyTorch does, so nothing accumulates; halves round once from float. */
+static void arange_range(void *context, int64_t from, int64_t to)
+{
+    const arange_work *w = context;
+    enum { BLOCK = 512 };
+    double  reals[BLOCK];
+    int64_t ints[BLOCK];
+    for (int64_t at = from; at < to; at += BLOCK) {
+        int64_t n = to - at < BLOCK ? to - at : BLOCK;
+        if (w->whole) {
+            for (int64_t i = 0; i < n; i++)
+                ints[i] = w->start + (at + i) * w->step;
+            td_convert(w->dtype, w->data + at * (int64_t)w->item, (int64_t)w->item, TD_I64, ints, 8, n);
+        } else {
+            bool narrow = w->dtype == TD_F32 || w->dtype == TD_F16 || w->dtype == TD_BF16;
+            for (int64_t i = 0; i < n; i++)
+                reals[i] = narrow ? (double)(float)(w->fstart + w->fstep * (double)(at + i)) : w->fstart + w->fstep * (double)(at + i);
+            td_convert(w->dtype, w->data + at * (int64_t)w->item, (int64_t)w->item, TD_F64, reals, 8, n);
+        }
+    }
+}
+
+td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device)
+{
+    bool whole = start.kind <= TD_SCALAR_INT && end.kind <= TD_SCALAR_INT && step.kind <= TD_SCALAR_INT;
+    td_dtype kind = dtype != TD_DTYPE_NONE ? dtype : whole ? TD_I64 : td_default_dtype();
+    double first = td_scalar_double(start), last = td_scalar_double(end), by = td_scalar_double(step);
+    if (by == 0)
+        return td_fail(TD_E_RUNTIME, "step must be nonzero");
+    if (!isfinite(first) || !isfinite(last))
+        return td_fail(TD_E_RUNTIME, "unsupported range: %g -> %g", first, last);
+    if (by > 0 ? first > last : first < last)
+        return td_fail(TD_E_RUNTIME, "upper bound and lower bound inconsistent with step sign");
+    double count = ceil((last - first) / by);
+    if (whole) {     /* exact beyond 2^53 */
+        uint64_t span = by > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
+        uint64_t stride = by > 0 ? (uint64_t)step.i : 0 - (uint64_t)step.i;
+        count = (double)(span / stride + (span % stride != 0));
+    }
+    if (!(count < 9e18))
+        return td_fail(TD_E_RUNTIME, "invalid size, possible overflow?");
+    int64_t n = (int64_t)count;
+    td_tensor *out = td_tensor_new(1, &n, kind, or_cpu(device));
+    if (!out || out->device.type == TD_META)
+        return out;
+    if (td_dtype_is_complex(kind) || kind == TD_BOOL) {
+        td_tensor_release(out);
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"arange_cpu\" not implemented for '%s'", td_dtype_title(kind));
+    }
+    bool ints = whole || td_dtype_is_integral(kind);
+    arange_work work = {out->data, td_dtype_size(kind), kind, ints, td_scalar_int(start), td_scalar_int(step), first, by};
+    td_parallel_for(0, n, 32768, arange_range, &work);
+    return out;
+}
+
+/* ---- copies */
+
+td_tensor *td_op_clone_format(td_tensor *self, td_memory_format format)
+{
+    td_tensor *copy = td_op_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, format);
+    if (copy && copy->device.type == TD_CPU && td_copy_elements(copy, self)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+td_tensor *td_op_contiguous_format(td_tensor *self, td_memory_format format)
+{
+    if (format != TD_CONTIGUOUS_FORMAT && format != TD_MEMORY_FORMAT_NONE && format != TD_PRESERVE_FORMAT)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "contiguous: only contiguous_format is there so far");
+    return self->flags & TD_FLAG_CONTIGUOUS ? td_tensor_retain(self) : td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+}
+
+int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
+{
+    (void)non_blocking;
+    int64_t sizes[TD_MAX_DIMS];
+    td_tensor *both[] = {self, src};
+    int ndim = td_broadcast_shape("copy_", 2, both, sizes);
+    if (ndim < 0)
+        return -1;
+    if (ndim != self->ndim || memcmp(sizes, self->sizes, sizeof *sizes * ndim)) {
+        td_shape_text a, b;
+        return td_error(TD_E_RUNTIME, "copy_: output with shape %s doesn't match the broadcast shape %s",
+                        td_shape_str(self->ndim, self->sizes, a), td_shape_str(ndim, sizes, b));
+    }
+    if (self->device.type == TD_META || td_check_overlap("copy_", self, 0, NULL))
+        return self->device.type == TD_META ? 0 : -1;
+    if (src->device.type == TD_META)
+        return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    return td_copy_elements(self, src);
+}
+
+td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype)
+{
+    return td_grad_fit(grad, (int)n_shape, shape, dtype);
+}
+
+td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
+{
+    (void)non_blocking;
+    td_tensor *copy = td_op_empty_like(self, dtype, device, format);
+    if (!copy || copy->device.type == TD_META)
+        return copy;
+    if (td_op_copy_from_(copy, self, false)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, bool copy, td_memory_format format)
+{
+    td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
+    td_device where = device.type < 0 ? self->device : device;
+    bool same = kind == (td_dtype)self->dtype && where.type == self->device.type &&
+                (where.index == self->device.index || where.index < 0 || self->device.index < 0) &&
+                (format != TD_CONTIGUOUS_FORMAT || self->flags & TD_FLAG_CONTIGUOUS);
+    return same && !copy ? td_tensor_retain(self) : td__to_copy(self, dtype, device, false, format);
+}
+td_tensor *td_op_to_dtype_layout(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy,
+                                 td_memory_format format)
+{
+    (void)non_blocking;
+    return convert(self, dtype, device, copy, format);
+}
+td_tensor *td_op_to_device(td_tensor *self, td_device device, td_dtype dtype, bool non_blocking, bool copy, td_memory_format format)
+{
+    (void)non_blocking;
+    return convert(self, dtype, device, copy, format);
+}
+td_tensor *td_op_to_dtype(td_tensor *self, td_dtype dtype, bool non_blocking, bool copy, td_memory_format format)
+{
+    (void)non_blocking;
+    return convert(self, dtype, TD_DEVICE_NONE, copy, format);
+}
+td_tensor *td_op_to_other(td_tensor *self, td_tensor *other, bool non_blocking, bool copy, td_memory_format format)
+{
+    (void)non_blocking;
+    return convert(self, other->dtype, other->device, copy, format);
+}
+
+/* ---- fills */
+
+typedef struct fill_work { char *data; size_t item; char pattern[16]; } fill_work;
+static void fill_range(void *context, int64_t from, int64_t to)
+{
+    const fill_work *w = context;
+    char *to_fill = w->data + from * (int64_t)w->item;
+    int64_t n = to - from;
+    switch (w->item) {
+    case 1: memset(to_fill, w->pattern[0], (size_t)n); break;
+#define FILL(T) { T v, *p = (T *)to_fill; memcpy(&v, w->pattern, sizeof v); for (int64_t i = 0; i < n; i++) p[i] = v; break; }
+    case 2: FILL(uint16_t)
+    case 4: FILL(uint32_t)
+    case 8: FILL(uint64_t)
+#undef FILL
+    default:
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to_fill + i * 16, w->pattern, 16);
+    }
+}
+
+/* Fills a dense tensor's memory in one run; any other through the iterator, from a 0-dim tensor. */
+int td_fill_value(td_tensor *self, td_scalar value)
+{
+    if (self->device.type == TD_META || !self->numel)
+        return 0;
+    if (td_dtype_is_complex(self->dtype) == false && value.kind == TD_SCALAR_COMPLEX)
+        return td_error(TD_E_RUNTIME, "value cannot be converted to type %s without overflow", td_dtype_title(self->dtype));
+    fill_work work = {.data = self->data, .item = td_dtype_size(self->dtype)};
+    double complex_value[2] = {td_scalar_double(value), value.kind == TD_SCALAR_COMPLEX ? value.imag : 0};
+    int64_t whole = value.i;
+    if (value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX)
+        td_convert(self->dtype, work.pattern, 16, TD_C128, complex_value, 16, 1);
+    else
+        td_convert(self->dtype, work.pattern, 16, value.kind == TD_SCALAR_UINT ? TD_U64 : TD_I64, &whole, 8, 1);
+    if (self->flags & TD_FLAG_CONTIGUOUS) {
+        td_parallel_for(0, self->numel, 65536, fill_range, &work);
+        return 0;
+    }
+    if (td_check_overlap("fill_", self, 0, NULL))
+        return -1;
+    TD_AUTO td_tensor *one = td_tensor_new(0, NULL, self->dtype, self->device);
+    if (!one)
+        return -1;
+    memcpy(one->data, work.pattern, work.item);
+    return td_copy_elements(self, one);
+}
+
+int td_op_fill_scalar_(td_tensor *self, td_scalar value) { return td_fill_value(self, value); }
+int td_op_fill_tensor_(td_tensor *self, td_tensor *value)
+{
+    if (value->ndim)
+        return td_error(TD_E_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
+    return self->device.type == TD_META ? 0 : td_copy_elements(self, value);
+}
+int td_op_zero_(td_tensor *self) { return td_fill_value(self, td_int(0)); }
+td_tensor *td_op_fill_scalar(td_tensor *self, td_scalar value)
+{
+    return filled(td_op_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE), value);
+}
+td_tensor *td_op_fill_tensor(td_tensor *self, td_tensor *value)
+{
+    td_tensor *copy = td_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
+    if (copy && td_fill_tensor_(copy, value)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
+{
+    if (real->dtype != imag->dtype)
+        return td_fail(TD_E_RUNTIME, "Expected object of scalar type %s but got scalar type %s for second argument",
+                       td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
+    if (real->dtype != TD_F32 && real->dtype != TD_F64)
+        return td_fail(TD_E_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+                       td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
+    int64_t sizes[TD_MAX_DIMS];
+    td_tensor *both[] = {real, imag};
+    int ndim = td_broadcast_shape("complex", 2, both, sizes);
+    if (ndim < 0)
+        return NULL;
+    td_tensor *out = td_tensor_new(ndim, sizes, td_dtype_to_complex(real->dtype), real->device);
+    if (!out || out->device.type == TD_META)
+        return out;
+    TD_AUTO td_tensor *parts = td_view_as_real(out);
+    for (int k = 0; k < 2 && parts; k++) {
+        TD_AUTO td_tensor *part = td_select_int(parts, -1, k);
+        if (!part || td_copy_elements(part, both[k])) {
+            td_tensor_release(out);
+            return NULL;
+        }
+    }
+    if (!parts) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}

@@ -1,0 +1,126 @@
+/* cat and stack: several tensors into one. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+
+/* PyTorch's old rule, which programs rely on: a 1-d tensor without elements joins anything. */
+static bool is_skipped(const td_tensor *x) { return x->ndim == 1 && x->sizes[0] == 0; }
+
+int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, int64_t dim)
+{
+    if (!n_tensors)
+        return td_error(TD_E_VALUE, "torch.cat(): expected a non-empty list of Tensors");
+    const td_tensor *first = NULL;
+    for (int64_t i = 0; i < n_tensors; i++) {
+        if (!tensors[i]->ndim)
+            return td_error(TD_E_RUNTIME, "zero-dimensional tensor (at position %" PRId64 ") cannot be concatenated", i);
+        if (!first && !is_skipped(tensors[i]))
+            first = tensors[i];
+    }
+    td_dtype dtype = tensors[0]->dtype;
+    for (int64_t i = 1; i < n_tensors; i++)
+        if ((dtype = td_promote_types(dtype, tensors[i]->dtype)) == TD_DTYPE_NONE)
+            return -1;
+    if (!first)
+        return td_spec_set(specs, 1, (int64_t[]){0}, dtype, tensors[0]->device);
+    int d = td_wrap_dim(dim, first->ndim);
+    if (d < 0)
+        return -1;
+    td_spec_set(specs, first->ndim, first->sizes, dtype, first->device);
+    specs->sizes[d] = 0;
+    for (int64_t i = 0; i < n_tensors; i++) {
+        const td_tensor *x = tensors[i];
+        if (is_skipped(x))
+            continue;
+        if (x->ndim != first->ndim)
+            return td_error(TD_E_RUNTIME, "Tensors must have same number of dimensions: got %d and %d", first->ndim, x->ndim);
+        if (x->device.type != first->device.type)
+            return td_error(TD_E_RUNTIME, "torch.cat(): all input tensors must be on the same device");
+        for (int k = 0; k < x->ndim; k++)
+            if (k != d && x->sizes[k] != first->sizes[k])
+                return td_error(TD_E_RUNTIME, "Sizes of tensors must match except in dimension %d. Expected size %" PRId64 " but got size %" PRId64
+                                " for tensor number %" PRId64 " in the list.", d, first->sizes[k], x->sizes[k], i);
+        specs->sizes[d] += x->sizes[d];
+    }
+    return 0;
+}
+
+int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)
+{
+    if (!out->numel)
+        return 0;
+    int d = td_wrap_dim(dim, out->ndim);
+    int64_t outer = 1, inner = (int64_t)td_dtype_size(out->dtype), at = 0;
+    for (int k = 0; k < d; k++)
+        outer *= out->sizes[k];
+    for (int k = d + 1; k < out->ndim; k++)
+        inner *= out->sizes[k];
+    int64_t row = inner * out->sizes[d];
+    for (int64_t i = 0; i < n_tensors; i++) {
+        td_tensor *x = tensors[i];
+        if (is_skipped(x) || !x->numel)
+            continue;
+        int64_t bytes = inner * x->sizes[d];
+        if (x->dtype == out->dtype && x->flags & TD_FLAG_CONTIGUOUS && bytes < 4096) {
+            for (int64_t k = 0; k < outer; k++)
+                memcpy((char *)out->data + k * row + at, (char *)x->data + k * bytes, (size_t)bytes);
+        } else {
+            TD_AUTO td_tensor *part = td_view_strided(out, x->ndim, x->sizes, out->strides, at / (int64_t)td_dtype_size(out->dtype));
+            if (!part || td_copy_elements(part, x))
+                return -1;
+        }
+        at += bytes;
+    }
+    return 0;
+}
+
+int td_op_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_ranks, const int64_t *ranks, int64_t n_shapes,
+                       const int64_t *shapes, int64_t dim)
+{
+    (void)n_shapes;
+    if (td_tensor_list_new(results, n_ranks))
+        return -1;
+    int64_t at = 0;
+    for (int64_t i = 0; i < n_ranks; shapes += ranks[i], i++) {
+        if (ranks[i] == 1 && shapes[0] == 0) {
+            results->items[i] = td_zeros(1, shapes, grad->dtype, grad->device);
+        } else {
+            int64_t d = dim < 0 ? dim + grad->ndim : dim;
+            results->items[i] = td_narrow(grad, d, at, shapes[d]);
+            at += shapes[d];
+        }
+        if (!results->items[i]) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+td_tensor *td_op_stack(int64_t n_tensors, td_tensor *const *tensors, int64_t dim)
+{
+    if (!n_tensors)
+        return td_fail(TD_E_RUNTIME, "stack expects a non-empty TensorList");
+    td_tensor_list parts;
+    if (td_tensor_list_new(&parts, n_tensors))
+        return NULL;
+    td_tensor *result = NULL;
+    td_shape_text a, b;
+    for (int64_t i = 0; i < n_tensors; i++) {
+        const td_tensor *x = tensors[i], *first = tensors[0];
+        if (x->ndim != first->ndim || memcmp(x->sizes, first->sizes, sizeof *x->sizes * x->ndim)) {
+            td_fail(TD_E_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %" PRId64,
+                    td_shape_str(first->ndim, first->sizes, a), td_shape_str(x->ndim, x->sizes, b), i);
+            goto done;
+        }
+        if (!(parts.items[i] = td_unsqueeze(tensors[i], dim)))
+            goto done;
+    }
+    result = td_cat(n_tensors, parts.items, dim < 0 ? dim + tensors[0]->ndim + 1 : dim);
+done:
+    td_tensor_list_release(&parts);
+    return result;
+}

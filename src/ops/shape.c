@@ -1,0 +1,738 @@
+/* Views: other sizes, strides and offsets over the same memory, and their gradients.
+ *
+ * A view is td_view_strided with numbers worked out here; strides are signed, so a slice with a negative step is a
+ * view like any other.  Gradients of views write into zeros of the viewed shape through the same view. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+
+typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset; } geometry;
+
+static geometry geometry_of(const td_tensor *x)
+{
+    geometry g = {.ndim = x->ndim};
+    memcpy(g.sizes, x->sizes, sizeof *g.sizes * x->ndim);
+    memcpy(g.strides, x->strides, sizeof *g.strides * x->ndim);
+    return g;
+}
+static td_tensor *view_of(td_tensor *self, const geometry *g)
+{
+    return td_view_strided(self, g->ndim, g->sizes, g->strides, g->offset);
+}
+static void drop_dim(geometry *g, int dim)
+{
+    g->ndim--;
+    memmove(g->sizes + dim, g->sizes + dim + 1, sizeof *g->sizes * (g->ndim - dim));
+    memmove(g->strides + dim, g->strides + dim + 1, sizeof *g->strides * (g->ndim - dim));
+}
+
+/* Fill in the size that is -1; false with PyTorch's error if the shape can't hold numel elements. */
+static bool infer_size(const char *op, int64_t n, const int64_t *size, int64_t numel, int64_t *out)
+{
+    int64_t known = 1;
+    int unknown = -1;
+    td_shape_text text;
+    for (int i = 0; i < n; i++) {
+        out[i] = size[i];
+        if (size[i] == -1) {
+            if (unknown >= 0)
+                return td_fail(TD_E_RUNTIME, "only one dimension can be inferred"), false;
+            unknown = i;
+        } else if (size[i] < 0) {
+            return td_fail(TD_E_RUNTIME, "invalid shape dimension %" PRId64, size[i]), false;
+        } else if (__builtin_mul_overflow(known, size[i], &known)) {
+            known = -1;
+            break;
+        }
+    }
+    if (known == numel && unknown < 0)
+        return true;
+    if (unknown >= 0 && known > 0 && numel % known == 0) {
+        out[unknown] = numel / known;
+        return true;
+    }
+    if (unknown >= 0 && known == 0 && numel == 0)
+        return td_fail(TD_E_RUNTIME, "%s: cannot reshape tensor of 0 elements into shape %s because the unspecified dimension "
+                       "size -1 can be any value and is ambiguous", op, td_shape_str((int)n, size, text)), false;
+    return td_fail(TD_E_RUNTIME, "shape '%s' is invalid for input of size %" PRId64, td_shape_str((int)n, size, text), numel), false;
+}
+
+td_tensor *td_op_view(td_tensor *self, int64_t n_size, const int64_t *size)
+{
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    if (n_size > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "view: a tensor has at most %d dimensions", TD_MAX_DIMS);
+    if (!infer_size("view", n_size, size, self->numel, sizes))
+        return NULL;
+    if (!td_view_strides(self, (int)n_size, sizes, strides))
+        return td_fail(TD_E_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                       "across two contiguous subspaces). Use .reshape(...) instead.");
+    return td_view_strided(self, (int)n_size, sizes, strides, 0);
+}
+
+td_tensor *td_op_reshape(td_tensor *self, int64_t n_shape, const int64_t *shape)
+{
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    if (n_shape > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "reshape: a tensor has at most %d dimensions", TD_MAX_DIMS);
+    if (!infer_size("reshape", n_shape, shape, self->numel, sizes))
+        return NULL;
+    if (td_view_strides(self, (int)n_shape, sizes, strides))
+        return td_view(self, n_shape, sizes);
+    TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    return td_view(copy, n_shape, sizes);
+}
+
+td_tensor *td_op_view_as(td_tensor *self, td_tensor *other) { return td_view(self, other->ndim, other->sizes); }
+td_tensor *td_op_reshape_as(td_tensor *self, td_tensor *other) { return td_reshape(self, other->ndim, other->sizes); }
+
+td_tensor *td_op_expand_to(td_tensor *self, int64_t n_size, const int64_t *size, bool implicit)
+{
+    (void)implicit;
+    td_shape_text want, have;
+    int extra = (int)n_size - self->ndim;
+    if (extra < 0)
+        return td_fail(TD_E_RUNTIME, "expand(torch.%sTensor{%s}, size=%s): the number of sizes provided (%" PRId64 ") must be greater "
+                       "or equal to the number of dimensions in the tensor (%d)", td_dtype_title(self->dtype),
+                       td_shape_str(self->ndim, self->sizes, have), td_shape_str((int)n_size, size, want), n_size, self->ndim);
+    if (n_size > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "expand: a tensor has at most %d dimensions", TD_MAX_DIMS);
+    geometry g = {.ndim = (int)n_size};
+    for (int i = 0; i < g.ndim; i++) {
+        int d = i - extra;
+        int64_t old = d < 0 ? 1 : self->sizes[d], new = size[i];
+        if (new == -1) {
+            if (d < 0)
+                return td_fail(TD_E_RUNTIME, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension %d", i);
+            new = old;
+        }
+        if (new < 0)
+            return td_fail(TD_E_RUNTIME, "expand: invalid size %" PRId64 " at dimension %d", new, i);
+        if (old != 1 && old != new)
+            return td_fail(TD_E_RUNTIME, "The expanded size of the tensor (%" PRId64 ") must match the existing size (%" PRId64 ") at "
+                           "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s", new, old, i,
+                           td_shape_str((int)n_size, size, want), td_shape_str(self->ndim, self->sizes, have));
+        g.sizes[i] = new;
+        g.strides[i] = d < 0 || old != new ? 0 : self->strides[d];
+    }
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_expand_as(td_tensor *self, td_tensor *other) { return td_expand(self, other->ndim, other->sizes); }
+td_tensor *td_op_broadcast_to(td_tensor *self, int64_t n, const int64_t *size) { return td_expand(self, n, size); }
+
+td_tensor *td_op_sum_to_size(td_tensor *self, int64_t n_size, const int64_t *size)
+{
+    int64_t dims[TD_MAX_DIMS], n = 0;
+    int extra = self->ndim - (int)n_size;
+    td_shape_text want, have;
+    bool fits = extra >= 0;
+    for (int d = 0; d < self->ndim && fits; d++) {
+        int64_t to = d < extra ? 1 : size[d - extra];
+        fits = to == 1 || to == self->sizes[d];
+        if (d < extra || (to == 1 && self->sizes[d] != 1))
+            dims[n++] = d;
+    }
+    if (!fits)
+        return td_fail(TD_E_RUNTIME, "size {%s} is not expandable to size {%s}.", td_shape_str((int)n_size, size, want),
+                       td_shape_str(self->ndim, self->sizes, have));
+    TD_AUTO td_tensor *sum = n ? td_sum_dim_intlist(self, n, dims, true, TD_DTYPE_NONE) : td_tensor_retain(self);
+    return extra > 0 ? td_view(sum, n_size, size) : td_tensor_retain(sum);
+}
+
+td_tensor *td_op_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
+{
+    int a = td_wrap_dim(dim0, self->ndim), b = a < 0 ? -1 : td_wrap_dim(dim1, self->ndim);
+    if (b < 0)
+        return NULL;
+    geometry g = geometry_of(self);
+    if (self->ndim) {
+        int64_t size = g.sizes[a], stride = g.strides[a];
+        g.sizes[a] = g.sizes[b], g.strides[a] = g.strides[b];
+        g.sizes[b] = size, g.strides[b] = stride;
+    }
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_t(td_tensor *self)
+{
+    if (self->ndim > 2)
+        return td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+    return self->ndim < 2 ? td_alias(self) : td_transpose(self, 0, 1);
+}
+
+td_tensor *td_op_permute(td_tensor *self, int64_t n_dims, const int64_t *dims)
+{
+    if (n_dims != self->ndim) {
+        td_shape_text want;
+        return td_fail(TD_E_RUNTIME, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the "
+                       "desired ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %" PRId64 " (dims %s)", self->ndim,
+                       n_dims, td_shape_str((int)n_dims, dims, want));
+    }
+    geometry g = {.ndim = self->ndim};
+    bool seen[TD_MAX_DIMS] = {false};
+    for (int i = 0; i < g.ndim; i++) {
+        int d = td_wrap_dim(dims[i], self->ndim);
+        if (d < 0)
+            return NULL;
+        if (seen[d])
+            return td_fail(TD_E_RUNTIME, "permute(): duplicate dims are not allowed.");
+        seen[d] = true;
+        g.sizes[i] = self->sizes[d], g.strides[i] = self->strides[d];
+    }
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_permute_backward(td_tensor *grad, int64_t n_dims, const int64_t *dims)
+{
+    int64_t inverse[TD_MAX_DIMS] = {0};
+    for (int i = 0; i < n_dims; i++)
+        inverse[dims[i] < 0 ? dims[i] + n_dims : dims[i]] = i;
+    return td_permute(grad, n_dims, inverse);
+}
+
+td_tensor *td_op_select_int(td_tensor *self, int64_t dim, int64_t index)
+{
+    if (!self->ndim)
+        return td_fail(TD_E_INDEX, "select() cannot be applied to a 0-dim tensor.");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t size = self->sizes[d];
+    if (index < -size || index >= size) {
+        td_shape_text text;
+        return td_fail(TD_E_INDEX, "select(): index %" PRId64 " out of range for tensor of size %s at dimension %d", index,
+                       td_shape_str(self->ndim, self->sizes, text), d);
+    }
+    geometry g = geometry_of(self);
+    g.offset = (index < 0 ? index + size : index) * self->strides[d];
+    drop_dim(&g, d);
+    return view_of(self, &g);
+}
+
+/* Python's rule for slices: where a step may be negative, `start` and `end` clip to the ends. */
+static int64_t clip_slice(int64_t size, const int64_t *start, const int64_t *end, int64_t step, int64_t *first)
+{
+    int64_t lower = step > 0 ? 0 : -1, upper = step > 0 ? size : size - 1;
+    int64_t from = start ? *start : step > 0 ? lower : upper, to = end ? *end : step > 0 ? upper : lower;
+    if (start)
+        from = from < 0 ? (from + size < lower ? lower : from + size) : from > upper ? upper : from;
+    if (end)
+        to = to < 0 ? (to + size < lower ? lower : to + size) : to > upper ? upper : to;
+    *first = from;
+    if (step > 0)
+        return from < to ? (int64_t)(((uint64_t)(to - from) - 1) / (uint64_t)step + 1) : 0;
+    return from > to ? (int64_t)(((uint64_t)(from - to) - 1) / (0 - (uint64_t)step) + 1) : 0;
+}
+
+td_tensor *td_op_slice_tensor(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end, int64_t step)
+{
+    if (!self->ndim)
+        return td_fail(TD_E_RUNTIME, "slice() cannot be applied to a 0-dim tensor.");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    if (!step)
+        return td_fail(TD_E_VALUE, "slice step cannot be zero");
+    geometry g = geometry_of(self);
+    int64_t first;
+    g.sizes[d] = clip_slice(self->sizes[d], start, end, step, &first);
+    g.offset = g.sizes[d] ? first * self->strides[d] : 0;
+    if (__builtin_mul_overflow(self->strides[d], step, &g.strides[d]))
+        g.strides[d] = self->strides[d];      /* at most one element: its stride is never used */
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_narrow(td_tensor *self, int64_t dim, int64_t start, int64_t length)
+{
+    if (!self->ndim)
+        return td_fail(TD_E_RUNTIME, "narrow() cannot be applied to a 0-dim tensor.");
+    if (length < 0)
+        return td_fail(TD_E_RUNTIME, "narrow(): length must be non-negative.");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t size = self->sizes[d];
+    if (start < -size || start > size)
+        return td_fail(TD_E_INDEX, "start out of range (expected to be in range of [%" PRId64 ", %" PRId64 "], but got %" PRId64 ")", -size,
+                       size, start);
+    int64_t from = start < 0 ? start + size : start;
+    if (length > size - from)
+        return td_fail(TD_E_RUNTIME, "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64 ").", from, length, size);
+    int64_t to = from + length;
+    return td_slice_tensor(self, d, &from, &to, 1);
+}
+
+td_tensor *td_op_unsqueeze(td_tensor *self, int64_t dim)
+{
+    int d = td_wrap_dim(dim, self->ndim + 1);
+    if (d < 0)
+        return NULL;
+    geometry g = geometry_of(self);
+    int64_t stride = d < self->ndim ? self->sizes[d] * self->strides[d] : 1;
+    memmove(g.sizes + d + 1, g.sizes + d, sizeof *g.sizes * (self->ndim - d));
+    memmove(g.strides + d + 1, g.strides + d, sizeof *g.strides * (self->ndim - d));
+    g.ndim++, g.sizes[d] = 1, g.strides[d] = stride;
+    return view_of(self, &g);
+}
+
+static td_tensor *squeeze_where(td_tensor *self, const bool *chosen)
+{
+    geometry g = {.ndim = 0};
+    for (int d = 0; d < self->ndim; d++)
+        if (self->sizes[d] != 1 || (chosen && !chosen[d])) {
+            g.sizes[g.ndim] = self->sizes[d];
+            g.strides[g.ndim++] = self->strides[d];
+        }
+    return view_of(self, &g);
+}
+td_tensor *td_op_squeeze(td_tensor *self) { return squeeze_where(self, NULL); }
+td_tensor *td_op_squeeze_dims(td_tensor *self, int64_t n_dim, const int64_t *dim)
+{
+    bool chosen[TD_MAX_DIMS + 1] = {false};
+    for (int i = 0; i < n_dim; i++) {
+        int d = td_wrap_dim(dim[i], self->ndim);
+        if (d < 0)
+            return NULL;
+        if (chosen[d])
+            return td_fail(TD_E_RUNTIME, "dim %d appears multiple times in the list of dims", d);
+        chosen[d] = true;
+    }
+    return squeeze_where(self, chosen);
+}
+td_tensor *td_op_squeeze_dim(td_tensor *self, int64_t dim) { return td_op_squeeze_dims(self, 1, &dim); }
+
+td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride, const int64_t *stride,
+                            const int64_t *storage_offset)
+{
+    if (n_size != n_stride)
+        return td_fail(TD_E_RUNTIME, "mismatch in length of strides and shape");
+    if (n_size > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "as_strided: a tensor has at most %d dimensions", TD_MAX_DIMS);
+    td_shape_text a, b;
+    for (int i = 0; i < n_size; i++)
+        if (size[i] < 0)
+            return td_fail(TD_E_RUNTIME, "as_strided: Negative size %s", td_shape_str((int)n_size, size, a));
+    int64_t offset = storage_offset ? *storage_offset : td_tensor_offset(self), low, high;
+    int64_t item = (int64_t)td_dtype_size(self->dtype), held = (int64_t)(self->storage->nbytes / (size_t)item), numel = 1;
+    for (int i = 0; i < n_size; i++)
+        numel = size[i] && numel ? 1 : 0;
+    if (offset < 0)
+        return td_fail(TD_E_RUNTIME, "Tensor: invalid storage offset %" PRId64, offset);
+    if (numel && (!td_bounds((int)n_size, size, stride, &low, &high) || __builtin_add_overflow(high, offset, &high) || offset + low < 0 ||
+                  high >= held))
+        return td_fail(TD_E_RUNTIME, "setStorage: sizes %s, strides %s, storage offset %" PRId64 ", and itemsize %" PRId64
+                       " requiring a storage size that is out of bounds for storage of size %zu",
+                       td_shape_str((int)n_size, size, a), td_shape_str((int)n_size, stride, b), offset, item, self->storage->nbytes);
+    return td_view_strided(self, (int)n_size, size, stride, offset - td_tensor_offset(self));
+}
+
+td_tensor *td_op_detach(td_tensor *self) { return td_alias_detached(self, false); }
+
+td_tensor *td_op_alias(td_tensor *self)
+{
+    geometry g = geometry_of(self);
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_diagonal(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    int a = td_wrap_dim(dim1, self->ndim), b = a < 0 ? -1 : td_wrap_dim(dim2, self->ndim);
+    if (b < 0)
+        return NULL;
+    if (a == b)
+        return td_fail(TD_E_RUNTIME, "diagonal dimensions cannot be identical %" PRId64 ", %" PRId64, dim1, dim2);
+    geometry g = geometry_of(self);
+    int64_t rows = self->sizes[a], columns = self->sizes[b];
+    int64_t length = offset >= 0 ? (rows < columns - offset ? rows : columns - offset) : (rows + offset < columns ? rows + offset : columns);
+    length = length < 0 ? 0 : length;
+    if (length)
+        g.offset = offset >= 0 ? offset * self->strides[b] : -offset * self->strides[a];
+    int64_t stride = self->strides[a] + self->strides[b];
+    drop_dim(&g, a > b ? a : b);
+    drop_dim(&g, a > b ? b : a);
+    g.sizes[g.ndim] = length, g.strides[g.ndim++] = stride;
+    return view_of(self, &g);
+}
+
+td_tensor *td_op_unfold(td_tensor *self, int64_t dimension, int64_t size, int64_t step)
+{
+    int d = td_wrap_dim(dimension, self->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t length = self->ndim ? self->sizes[d] : 1, stride = self->ndim ? self->strides[d] : 1;
+    if (size < 0)
+        return td_fail(TD_E_RUNTIME, "size is %" PRId64 " but must be >= 0", size);
+    if (size > length)
+        return td_fail(TD_E_RUNTIME, "maximum size for tensor at dimension %d is %" PRId64 " but size is %" PRId64, d, length, size);
+    if (step <= 0)
+        return td_fail(TD_E_RUNTIME, "step is %" PRId64 " but must be > 0", step);
+    geometry g = geometry_of(self);
+    if (self->ndim)
+        g.sizes[d] = (length - size) / step + 1, g.strides[d] = step * stride;
+    g.sizes[g.ndim] = size, g.strides[g.ndim++] = stride;
+    return view_of(self, &g);
+}
+
+/* ---- gradients that write into zeros through the same view */
+
+typedef td_tensor *pick(td_tensor *zeros, const void *how);
+static td_tensor *into_zeros(td_tensor *grad, int64_t n, const int64_t *sizes, pick *view, const void *how)
+{
+    TD_AUTO td_tensor *whole = td_zeros(n, sizes, grad->dtype, grad->device);
+    TD_AUTO td_tensor *part = whole ? view(whole, how) : NULL;
+    if (!part || td_copy_from_(part, grad, false))
+        return NULL;
+    return td_tensor_retain(whole);
+}
+typedef struct select_how { int64_t dim, index; } select_how;
+static td_tensor *pick_select(td_tensor *x, const void *how)
+{
+    const select_how *h = how;
+    return td_select_int(x, h->dim, h->index);
+}
+td_tensor *td_op_select_backward(td_tensor *grad, int64_t n, const int64_t *sizes, int64_t dim, int64_t index)
+{
+    return into_zeros(grad, n, sizes, pick_select, &(select_how){dim, index});
+}
+typedef struct slice_how { int64_t dim, step; const int64_t *start, *end; } slice_how;
+static td_tensor *pick_slice(td_tensor *x, const void *how)
+{
+    const slice_how *h = how;
+    return td_slice_tensor(x, h->dim, h->start, h->end, h->step);
+}
+td_tensor *td_op_slice_backward(td_tensor *grad, int64_t n, const int64_t *sizes, int64_t dim, const int64_t *start, const int64_t *end,
+                                int64_t step)
+{
+    return into_zeros(grad, n, sizes, pick_slice, &(slice_how){dim, step, start, end});
+}
+typedef struct diagonal_how { int64_t offset, dim1, dim2; } diagonal_how;
+static td_tensor *pick_diagonal(td_tensor *x, const void *how)
+{
+    const diagonal_how *h = how;
+    return td_diagonal(x, h->offset, h->dim1, h->dim2);
+}
+td_tensor *td_op_diagonal_backward(td_tensor *grad, int64_t n, const int64_t *sizes, int64_t offset, int64_t dim1, int64_t dim2)
+{
+    return into_zeros(grad, n, sizes, pick_diagonal, &(diagonal_how){offset, dim1, dim2});
+}
+
+/* Windows may overlap: they are added one position within the window after the other; those don't overlap. */
+td_tensor *td_op_unfold_backward(td_tensor *grad, int64_t n, const int64_t *sizes, int64_t dim, int64_t size, int64_t step)
+{
+    TD_AUTO td_tensor *whole = td_zeros(n, sizes, grad->dtype, grad->device);
+    if (!whole)
+        return NULL;
+    if (!n) {
+        TD_AUTO td_tensor *only = td_reshape(grad, 0, NULL);
+        return size ? td_add(whole, only) : td_tensor_retain(whole);
+    }
+    TD_AUTO td_tensor *windows = td_unfold(whole, dim, size, step);
+    for (int64_t i = 0; i < size && windows; i++) {
+        TD_AUTO td_tensor *to = td_select_int(windows, -1, i);
+        TD_AUTO td_tensor *from = td_select_int(grad, -1, i);
+        if (td_add_tensor_(to, from, td_int(1)))
+            return NULL;
+    }
+    return windows ? td_tensor_retain(whole) : NULL;
+}
+
+/* as_strided may see an element many times.  The gradient is added up over a flat copy of self's span of memory, then
+ * read back with self's geometry; an element that self itself sees several times shares its sum among them. */
+static int add_at(td_tensor *flat, int64_t offset, td_tensor *grad, const int64_t *strides, int dim, int64_t at_grad)
+{
+    if (dim < grad->ndim) {
+        /* A dimension with stride 0 or one that overlaps others is walked; the rest is a plain view. */
+        for (int64_t i = 0; i < grad->sizes[dim]; i++)
+            if (add_at(flat, offset + i * strides[dim], grad, strides, dim + 1, at_grad + i * grad->strides[dim]))
+                return -1;
+        return 0;
+    }
+    size_t item = td_dtype_size(grad->dtype);
+    char *to = (char *)flat->data + offset * (int64_t)item;
+    const char *from = (char *)grad->data + at_grad * (int64_t)item;
+    switch (grad->dtype) {
+    case TD_F32: *(float *)to += *(const float *)from; break;
+    case TD_F64: *(double *)to += *(const double *)from; break;
+    case TD_C64: *(float _Complex *)to += *(const float _Complex *)from; break;
+    case TD_C128: *(double _Complex *)to += *(const double _Complex *)from; break;
+    case TD_BF16: *(td_bf16 *)to = td_f32_to_bf16(td_bf16_to_f32(*(td_bf16 *)to) + td_bf16_to_f32(*(const td_bf16 *)from)); break;
+    case TD_F16: *(td_f16 *)to = td_f32_to_f16(td_f16_to_f32(*(td_f16 *)to) + td_f16_to_f32(*(const td_f16 *)from)); break;
+    default: return td_error(TD_E_RUNTIME, "as_strided_backward: gradients are floating point, not %s", td_dtype_name(grad->dtype));
+    }
+    return 0;
+}
+
+td_tensor *td_op_as_strided_backward(td_tensor *grad, td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
+                                     const int64_t *stride, const int64_t *storage_offset)
+{
+    (void)n_size, (void)size, (void)n_stride;
+    int64_t start = storage_offset ? *storage_offset : td_tensor_offset(self), low, high, self_low, self_high;
+    if (!td_bounds(grad->ndim, grad->sizes, stride, &low, &high) || !td_bounds(self->ndim, self->sizes, self->strides, &self_low, &self_high))
+        return td_fail(TD_E_RUNTIME, "as_strided_backward: the geometry overflows");
+    int64_t begin = td_tensor_offset(self) + self_low, other = start + low;
+    int64_t end = td_tensor_offset(self) + self_high + 1, other_end = start + high + 1;
+    if (!grad->numel)
+        return td_zeros(self->ndim, self->sizes, grad->dtype, grad->device);
+    begin = other < begin ? other : begin, end = other_end > end ? other_end : end;
+    int64_t span = end - begin;
+    TD_AUTO td_tensor *flat = td_zeros(1, &span, grad->dtype, grad->device);
+    if (!flat || (grad->device.type != TD_META && add_at(flat, start - begin, grad, stride, 0, 0)))
+        return NULL;
+    int64_t at = td_tensor_offset(self) - begin;
+    TD_AUTO td_tensor *seen = td_as_strided(flat, self->ndim, self->sizes, self->ndim, self->strides, &at);
+    bool overlaps = false;
+    for (int d = 0; d < self->ndim; d++)
+        overlaps |= self->sizes[d] > 1 && self->strides[d] == 0;
+    if (!overlaps)
+        return td_clone_format(seen, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *count = td_zeros(1, &span, grad->dtype, grad->device);
+    TD_AUTO td_tensor *ones = td_ones(self->ndim, self->sizes, grad->dtype, grad->device);
+    if (!count || !ones || (grad->device.type != TD_META && add_at(count, at, ones, self->strides, 0, 0)))
+        return NULL;
+    TD_AUTO td_tensor *times = td_as_strided(count, self->ndim, self->sizes, self->ndim, self->strides, &at);
+    return td_div(seen, times);
+}
+
+/* ---- several views */
+
+int td_op_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "Dimension specified as 0 but tensor has no dimensions");
+    if (d < 0 || td_tensor_list_new(results, self->sizes[d]))
+        return -1;
+    geometry g = geometry_of(self);
+    drop_dim(&g, d);
+    for (int64_t i = 0; i < results->count; i++, g.offset += self->strides[d])
+        if (!(results->items[i] = view_of(self, &g))) {
+            td_tensor_list_release(results);
+            return -1;
+        } else {
+            results->items[i]->flags |= TD_FLAG_MULTI_VIEW;
+        }
+    return 0;
+}
+
+int td_op_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *split_sizes, int64_t dim)
+{
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "split expects at least a 1-dimensional tensor");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    int64_t total = 0;
+    td_shape_text text;
+    for (int64_t i = 0; i < n; i++) {
+        if (split_sizes[i] < 0)
+            return td_error(TD_E_RUNTIME, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
+                            td_shape_str((int)n, split_sizes, text));
+        total += split_sizes[i];
+    }
+    if (total != self->sizes[d])
+        return td_error(TD_E_RUNTIME, "split_with_sizes expects split_sizes to sum exactly to %" PRId64 " (input tensor's size at "
+                        "dimension %d), but got split_sizes=%s", self->sizes[d], d, td_shape_str((int)n, split_sizes, text));
+    if (td_tensor_list_new(results, n))
+        return -1;
+    geometry g = geometry_of(self);
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; at += split_sizes[i], i++) {
+        g.sizes[d] = split_sizes[i];
+        g.offset = split_sizes[i] ? at * self->strides[d] : 0;
+        if (!(results->items[i] = view_of(self, &g))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+        results->items[i]->flags |= TD_FLAG_MULTI_VIEW;
+    }
+    return 0;
+}
+
+int td_op_split_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *split_size, int64_t dim)
+{
+    return td_split_with_sizes(results, self, n, split_size, dim);
+}
+
+/* Equal ranges, the last one shorter; an empty dimension gives one empty range. */
+static int split_evenly(td_tensor_list *results, td_tensor *self, int64_t length, int64_t count, int d)
+{
+    int64_t inline_sizes[64], *sizes = inline_sizes, bytes = (int64_t)sizeof *sizes * count;
+    if (count > TD_COUNT(inline_sizes) && !(sizes = td_mem_alloc((size_t)bytes)))
+        return -1;
+    for (int64_t i = 0; i < count; i++)
+        sizes[i] = length;
+    sizes[count - 1] = self->sizes[d] - length * (count - 1);
+    int status = td_split_with_sizes(results, self, count, sizes, d);
+    if (sizes != inline_sizes)
+        td_mem_free(sizes, (size_t)bytes);
+    return status;
+}
+
+int td_op_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size, int64_t dim)
+{
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "split expects at least a 1-dimensional tensor");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    int64_t size = self->sizes[d];
+    if (split_size < 0)
+        return td_error(TD_E_RUNTIME, "split expects split_size be non-negative, but got split_size=%" PRId64, split_size);
+    if (!split_size && size)
+        return td_error(TD_E_RUNTIME, "split_size can only be 0 if dimension size is 0, but got dimension size of %" PRId64, size);
+    int64_t count = split_size ? (size + split_size - 1) / split_size : 1;
+    return split_evenly(results, self, split_size, count ? count : 1, d);
+}
+
+int td_op_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim)
+{
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "chunk expects at least a 1-dimensional tensor");
+    if (chunks <= 0)
+        return td_error(TD_E_RUNTIME, "chunk expects `chunks` to be greater than 0, got: %" PRId64, chunks);
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    int64_t size = self->sizes[d], length = (size + chunks - 1) / chunks;
+    if (!length)
+        return split_evenly(results, self, 0, chunks, d);
+    return split_evenly(results, self, length, (size + length - 1) / length, d);
+}
+
+/* ---- complex numbers as pairs, and bytes as another dtype */
+
+static void drop_replay(td_replay *replay) { td_mem_free(replay, sizeof(td_view_replay)); }
+static td_tensor *replay_real(td_view_replay *replay, td_tensor *base) { (void)replay; return td_view_as_real(base); }
+static td_tensor *replay_complex(td_view_replay *replay, td_tensor *base) { (void)replay; return td_view_as_complex(base); }
+
+/* A view of another dtype; `again` makes it anew on another base. */
+static td_tensor *view_as(td_tensor *self, td_dtype dtype, const geometry *g, td_tensor *(*again)(td_view_replay *, td_tensor *))
+{
+    td_view_replay *replay = NULL;
+    if (again && !self->base) {
+        replay = td_mem_alloc(sizeof *replay);
+        if (!replay)
+            return NULL;
+        *replay = (td_view_replay){{1, drop_replay}, again};
+    }
+    td_tensor *view = td_view_as_dtype(self, dtype, g->ndim, g->sizes, g->strides, 0);
+    if (view && replay && view->base && !view->replay)
+        view->replay = &replay->head;
+    else if (replay)
+        drop_replay(&replay->head);
+    return view;
+}
+
+td_tensor *td_op_view_as_real(td_tensor *self)
+{
+    if (!td_dtype_is_complex(self->dtype))
+        return td_fail(TD_E_RUNTIME, "view_as_real is only supported for complex tensors");
+    geometry g = geometry_of(self);
+    for (int d = 0; d < g.ndim; d++)
+        g.strides[d] *= 2;
+    g.sizes[g.ndim] = 2, g.strides[g.ndim++] = 1;
+    return view_as(self, td_dtype_to_real(self->dtype), &g, replay_real);
+}
+
+td_tensor *td_op_view_as_complex(td_tensor *self)
+{
+    if (self->dtype != TD_F32 && self->dtype != TD_F64)
+        return td_fail(TD_E_RUNTIME, "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
+                       "type: %s", td_dtype_title(self->dtype));
+    if (!self->ndim)
+        return td_fail(TD_E_RUNTIME, "Input tensor must have one or more dimensions");
+    if (self->sizes[self->ndim - 1] != 2)
+        return td_fail(TD_E_RUNTIME, "Tensor must have a last dimension of size 2");
+    if (self->strides[self->ndim - 1] != 1)
+        return td_fail(TD_E_RUNTIME, "Tensor must have a last dimension with stride 1");
+    geometry g = geometry_of(self);
+    g.ndim--;
+    for (int d = 0; d < g.ndim; d++) {
+        if (g.strides[d] % 2)
+            return td_fail(TD_E_RUNTIME, "Tensor must have a stride divisible by 2 for all but last dimension");
+        g.strides[d] /= 2;
+    }
+    if (td_tensor_offset(self) % 2)
+        return td_fail(TD_E_RUNTIME, "Tensor must have a storage_offset divisible by 2");
+    return view_as(self, td_dtype_to_complex(self->dtype), &g, replay_complex);
+}
+
+td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype)
+{
+    int64_t old = (int64_t)td_dtype_size(self->dtype), new = (int64_t)td_dtype_size(dtype);
+    geometry g = geometry_of(self);
+    if (old != new) {
+        if (!self->ndim)
+            return td_fail(TD_E_RUNTIME, "self.dim() cannot be 0 to view %s as %s (different element sizes)", td_dtype_title(self->dtype),
+                           td_dtype_title(dtype));
+        int last = g.ndim - 1;
+        if (g.strides[last] != 1)
+            return td_fail(TD_E_RUNTIME, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
+                           td_dtype_title(self->dtype), td_dtype_title(dtype), g.strides[last]);
+        if (old > new) {
+            for (int d = 0; d < last; d++)
+                g.strides[d] *= old / new;
+            g.sizes[last] *= old / new;
+        } else {
+            int64_t ratio = new / old;
+            if (g.sizes[last] % ratio || td_tensor_offset(self) % ratio)
+                return td_fail(TD_E_RUNTIME, "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but "
+                               "got %" PRId64, ratio, td_dtype_title(self->dtype), td_dtype_title(dtype), g.sizes[last]);
+            for (int d = 0; d < last; d++) {
+                if (g.strides[d] % ratio)
+                    return td_fail(TD_E_RUNTIME, "self.stride(%d) must be divisible by %" PRId64 " to view %s as %s (different element "
+                                   "sizes), but got %" PRId64, d, ratio, td_dtype_title(self->dtype), td_dtype_title(dtype), g.strides[d]);
+                g.strides[d] /= ratio;
+            }
+            g.sizes[last] /= ratio;
+        }
+    }
+    return view_as(self, dtype, &g, NULL);
+}
+
+td_tensor *td_op_real(td_tensor *self)
+{
+    if (!td_dtype_is_complex(self->dtype))
+        return td_tensor_retain(self);
+    TD_AUTO td_tensor *pairs = td_view_as_real(self);
+    return td_select_int(pairs, -1, 0);
+}
+td_tensor *td_op_imag(td_tensor *self)
+{
+    if (!td_dtype_is_complex(self->dtype))
+        return td_fail(TD_E_RUNTIME, "imag is not implemented for tensors with non-complex dtypes.");
+    TD_AUTO td_tensor *pairs = td_view_as_real(self);
+    return td_select_int(pairs, -1, 1);
+}
+td_tensor *td_op_conj(td_tensor *self)
+{
+    return td_dtype_is_complex(self->dtype) ? td_conj_physical(self) : td_tensor_retain(self);
+}
+
+td_tensor *td_op_flatten_using_ints(td_tensor *self, int64_t start_dim, int64_t end_dim)
+{
+    int a = td_wrap_dim(start_dim, self->ndim), b = a < 0 ? -1 : td_wrap_dim(end_dim, self->ndim);
+    if (b < 0)
+        return NULL;
+    if (a > b)
+        return td_fail(TD_E_RUNTIME, "flatten() has invalid args: start_dim cannot come after end_dim");
+    if (!self->ndim)
+        return td_reshape(self, 1, (int64_t[]){1});
+    if (a == b)
+        return td_tensor_retain(self);
+    int64_t sizes[TD_MAX_DIMS], merged = 1;
+    int n = 0;
+    for (int d = 0; d < self->ndim; d++) {
+        if (d >= a && d <= b)
+            merged *= self->sizes[d];
+        if (d < a || d > b)
+            sizes[n++] = self->sizes[d];
+        else if (d == b)
+            sizes[n++] = merged;
+    }
+    return td_reshape(self, n, sizes);
+}
