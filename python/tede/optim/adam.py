@@ -1,0 +1,119 @@
+"""Adam (Kingma & Ba, 2014) and AdamW (Loshchilov & Hutter, 2017): one native call per group and step."""
+from ..nn._native import N, T
+from .optimizer import Optimizer, check_common, check_fused, step_tensor, to_scalar
+
+
+class Adam(Optimizer):
+    """Gradients divided by their recent size: ``p -= lr * m / (sqrt(v) + eps)``.
+
+    m and v are running means of the gradient and of its square, corrected for having begun at zero. Weight decay is
+    added to the gradient; with `decoupled_weight_decay`, as in AdamW, it shrinks the parameter instead.
+    """
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+        if isinstance(lr, T.Tensor) and foreach and not capturable:
+            raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
+        check_common(lr, eps, weight_decay, betas)
+        if not (all(isinstance(beta, float) for beta in betas) or all(isinstance(beta, T.Tensor) for beta in betas)):
+            raise ValueError("betas must be either both floats or both Tensors")
+        super().__init__(params, {
+            "lr": lr, "betas": tuple(map(to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
+            "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay})
+        check_fused(fused, foreach, differentiable)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (("amsgrad", False), ("maximize", False), ("foreach", None), ("capturable", False),
+                                ("differentiable", False), ("decoupled_weight_decay", False), ("fused", None)):
+                group.setdefault(name, value)
+            for p in group["params"]:
+                own = self.state.get(p)
+                if own and not isinstance(own["step"], T.Tensor):
+                    own["step"] = step_tensor(float(own["step"]))
+
+    def _start(self, p, group):
+        state = self.state[p]
+        state["step"] = step_tensor()
+        state["exp_avg"] = T.zeros_like(p, memory_format=T.preserve_format)
+        state["exp_avg_sq"] = T.zeros_like(p, memory_format=T.preserve_format)
+        if group["amsgrad"]:
+            state["max_exp_avg_sq"] = T.zeros_like(p, memory_format=T.preserve_format)
+        return state
+
+    def step(self, closure=None):
+        """Change the parameters once; gives the closure's loss."""
+        differentiable, states = self.defaults["differentiable"], self.state
+        with T.set_grad_enabled(differentiable):
+            loss = self._evaluate(closure)
+            for group in self.param_groups:
+                amsgrad = group["amsgrad"]
+                params, grads, means, squares, largest, steps, dtypes = [], [], [], [], [], [], set()
+                for p in group["params"]:
+                    grad = p.grad
+                    if grad is None:
+                        continue
+                    if grad.is_sparse:
+                        raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
+                    state = states[p] or self._start(p, group)
+                    params.append(p)
+                    grads.append(grad)
+                    means.append(state["exp_avg"])
+                    squares.append(state["exp_avg_sq"])
+                    steps.append(state["step"])
+                    dtypes.add(p.dtype)
+                    if amsgrad:
+                        largest.append(state["max_exp_avg_sq"])
+                if not params:
+                    continue
+                if differentiable or len(dtypes) > 1 or params[0].is_complex() or steps[0].dtype != T.float32:
+                    self._plain(group, params, grads, means, squares, largest, steps)
+                    continue
+                for count in steps:
+                    count += 1
+                native = N._fused_adamw_ if group["decoupled_weight_decay"] else N._fused_adam_
+                beta1, beta2 = group["betas"]
+                native(params, grads, means, squares, largest, steps, lr=to_scalar(group["lr"]), beta1=to_scalar(beta1),
+                       beta2=to_scalar(beta2), weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=amsgrad,
+                       maximize=group["maximize"])
+        return loss
+
+    def _plain(self, group, params, grads, means, squares, largest, steps):
+        """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
+        (beta1, beta2), lr, decay, eps = group["betas"], to_scalar(group["lr"]), group["weight_decay"], group["eps"]
+        beta1, beta2 = to_scalar(beta1), to_scalar(beta2)
+        for i, (p, grad, mean, square, count) in enumerate(zip(params, grads, means, squares, steps)):
+            top = largest[i] if group["amsgrad"] else None
+            count += 1
+            step = count.item()
+            grad = -grad if group["maximize"] else grad
+            if decay != 0:
+                if group["decoupled_weight_decay"]:
+                    p.mul_(1 - lr * decay)
+                else:
+                    grad = grad.add(p, alpha=decay)
+            if p.is_complex():
+                p, grad, mean, square = (T.view_as_real(t) for t in (p, grad, mean, square))
+                top = None if top is None else T.view_as_real(top)
+            mean.lerp_(grad, 1 - beta1)
+            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if top is not None:
+                square = top.copy_(T.maximum(top, square))
+            size = (square.sqrt() / (1 - beta2 ** step) ** 0.5).add_(eps)
+            p.addcdiv_(mean.clone() if group["differentiable"] else mean, size, value=-lr / (1 - beta1 ** step))
+
+
+class AdamW(Adam):
+    """`Adam` whose weight decay shrinks parameters directly: ``p *= 1 - lr * weight_decay`` before each step."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,
+                 maximize=False, foreach=None, capturable=False, differentiable=False, fused=None):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

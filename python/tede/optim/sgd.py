@@ -1,0 +1,84 @@
+"""Stochastic gradient descent, with momentum and Nesterov's variant."""
+from ..nn._native import N, T
+from .optimizer import Optimizer, check, check_common, check_fused, to_scalar
+
+
+class SGD(Optimizer):
+    """``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * (grad + weight_decay * p)``."""
+
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False,
+                 foreach=None, differentiable=False, fused=None):
+        check_common(lr, weight_decay=weight_decay)
+        check(momentum >= 0.0, f"Invalid momentum value: {momentum}")
+        check(not nesterov or momentum > 0 and dampening == 0, "Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+                                  "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
+                                  "differentiable": differentiable, "fused": fused})
+        check_fused(fused, foreach, differentiable)
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in (("nesterov", False), ("maximize", False), ("foreach", None), ("differentiable", False),
+                                ("fused", False)):
+                group.setdefault(name, value)
+
+    def step(self, closure=None):
+        """Change the parameters once; gives the closure's loss."""
+        differentiable = self.defaults["differentiable"]
+        with T.set_grad_enabled(differentiable):
+            loss = self._evaluate(closure)
+            for group in self.param_groups:
+                params, grads, dtypes = [], [], set()
+                for p in group["params"]:
+                    grad = p.grad
+                    if grad is not None:
+                        params.append(p)
+                        grads.append(grad)
+                        dtypes.add(p.dtype)
+                if not params:
+                    continue
+                if differentiable or len(dtypes) > 1 or params[0].is_complex() or any(g.is_sparse for g in grads):
+                    self._plain(group, params, grads)
+                else:
+                    self._fused(group, params, grads)
+        return loss
+
+    def _fused(self, group, params, grads):
+        """One native call for all parameters; two where some have met no gradient before."""
+        momentum = group["momentum"]
+        options = dict(weight_decay=group["weight_decay"], momentum=momentum, lr=to_scalar(group["lr"]),
+                       dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"])
+        native = N._fused_sgd_
+        if momentum == 0:
+            native(params, grads, [], is_first_step=False, **options)
+            return
+        rows = [], []
+        for p, grad in zip(params, grads):
+            state = self.state[p]
+            buffer = state.get("momentum_buffer")
+            first = buffer is None
+            if first:
+                buffer = state["momentum_buffer"] = T.empty_like(grad)
+            rows[first].append((p, grad, buffer))
+        for first, row in enumerate(rows):
+            if row:
+                native(*map(list, zip(*row)), is_first_step=bool(first), **options)
+
+    def _plain(self, group, params, grads):
+        """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
+        momentum, decay, lr = group["momentum"], group["weight_decay"], to_scalar(group["lr"])
+        for p, grad in zip(params, grads):
+            if group["maximize"]:
+                grad = -grad
+            if decay != 0:
+                grad = grad.add(p, alpha=decay)
+            if momentum != 0:
+                state = self.state[p]
+                buffer = state.get("momentum_buffer")
+                if buffer is None:
+                    buffer = state["momentum_buffer"] = grad.detach().clone()
+                else:
+                    buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
+                grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
+            p.add_(grad, alpha=-lr)
