@@ -93,7 +93,7 @@ TD_TEST(a_loop_over_any_operands_gives_what_one_element_after_another_gives)
 {
     static const td_dtype compute[] = {TD_F32, TD_F32, TD_F32};
     float factor = 3;
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < (td_test_failing ? 4 : 1500); round++) {
         int64_t sizes[TD_MAX_DIMS], index[TD_MAX_DIMS] = {0};
         int ndim = random_shape(sizes);
         TD_AUTO td_tensor *out = TRY(random_operand(ndim, sizes, random_type(), true));
@@ -118,7 +118,7 @@ TD_TEST(a_loop_that_writes_its_input_reads_it_first)
 {
     static const td_dtype compute[] = {TD_F32, TD_F32, TD_F32};
     float factor = 2;
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < (td_test_failing ? 4 : 300); round++) {
         int64_t sizes[TD_MAX_DIMS], index[TD_MAX_DIMS] = {0};
         int ndim = random_shape(sizes);
         TD_AUTO td_tensor *x = TRY(random_operand(ndim, sizes, random_type(), true));
@@ -183,6 +183,8 @@ TD_TEST(large_work_is_shared_without_changing_results)
 
 TD_TEST(results_larger_than_the_caches_are_right)
 {
+    if (td_test_failing)
+        return;     /* slow, and nothing that others don't allocate */
     static const td_dtype compute[] = {TD_F32, TD_F32, TD_F32};
     float factor = 1;
     int64_t n = 5000003;
@@ -222,7 +224,7 @@ TD_TEST(operands_that_do_not_fit_are_errors)
 
 TD_TEST(copies_between_any_strides_and_dtypes_are_right)
 {
-    for (int round = 0; round < 2000; round++) {
+    for (int round = 0; round < (td_test_failing ? 4 : 2000); round++) {
         int64_t sizes[TD_MAX_DIMS], index[TD_MAX_DIMS] = {0};
         int ndim = random_shape(sizes);
         td_dtype to = draw(TD_DTYPES), from = draw(2) ? to : (td_dtype)draw(TD_DTYPES);
