@@ -1,0 +1,335 @@
+/* Choosing how a product is computed, and cutting it into tiles.
+ *
+ * Large products of floats go to OpenBLAS; what lies in a way that it can't read is copied first.  Small ones, vectors,
+ * integers and everything on machines without OpenBLAS are ours (gemm_isa.c).  float16 and bfloat16 operands become
+ * float32, and the result is rounded once.
+ *
+ * The tiles depend on the shape only, and each is computed by one thread from the whole of k: so the result is the
+ * same for any number of threads. */
+#include "kernels/cpu/gemm.h"
+#include "base/base.h"
+#include "libs/openblas.h"
+
+#include <complex.h>
+#include <limits.h>
+#include <tede/kernel.h>
+
+enum {
+    SMALL = 24 * 24 * 24,           /* products up to here are faster without the library */
+    TILE_M = 256, TILE_N = 512,     /* of c, for one thread's work */
+    SPLIT = 96 * 96 * 96,           /* products up to here stay on one thread */
+};
+
+static const td_gemm_table *kernels(void)
+{
+    return TD_ISA_PICK(td_gemm_table);
+}
+
+/* Whether BLAS can read it; gives its transposition and leading dimension. */
+static bool blas_operand(td_matrix x, int64_t rows, int64_t columns, int *trans, int *ld)
+{
+    int64_t lead;
+    if ((x.column == 1 || columns == 1) && (x.row >= columns || rows == 1)) {
+        *trans = TD_CBLAS_NO_TRANS, lead = rows == 1 ? columns : x.row;
+    } else if ((x.row == 1 || rows == 1) && (x.column >= rows || columns == 1)) {
+        *trans = TD_CBLAS_TRANS, lead = columns == 1 ? rows : x.column;
+    } else {
+        return false;
+    }
+    *ld = (int)(lead > 0 ? lead : 1);
+    return lead < INT_MAX;
+}
+
+static const void *at(td_matrix x, int64_t size, int64_t row, int64_t column)
+{
+    return (const char *)x.data + size * (row * x.row + column * x.column);
+}
+
+typedef struct product {
+    td_dtype dtype;             /* float32, float64, complex or integers */
+    int64_t m, n, k, ldc, size;
+    td_scalar alpha, beta;
+    td_matrix a, b;
+    char *c;
+    int64_t tile_m, tile_n, across;
+    const td_openblas *blas;
+    int ta, tb, lda, ldb;
+    int64_t count, step_a, step_b, step_c;
+    const void *bias;           /* n numbers that every row of c gets added; floats only */
+} product;
+
+static double _Complex complex_of(td_scalar s)
+{
+    return s.kind == TD_SCALAR_COMPLEX ? CMPLX(s.d, s.imag) : CMPLX(td_scalar_double(s), 0);
+}
+
+static void vector(const product *p, int64_t m, int64_t k, td_matrix a, const void *x, int64_t step_x, void *y, int64_t step_y)
+{
+    if (p->dtype == TD_F32)
+        kernels()->gemv_f32(m, k, (float)td_scalar_double(p->alpha), a, x, step_x, (float)td_scalar_double(p->beta), y, step_y);
+    else
+        kernels()->gemv_f64(m, k, td_scalar_double(p->alpha), a, x, step_x, td_scalar_double(p->beta), y, step_y);
+}
+
+static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matrix b, void *c)
+{
+    const td_openblas *blas = p->blas;
+    bool real = p->dtype == TD_F32 || p->dtype == TD_F64;
+    if (real && n == 1) {
+        vector(p, m, p->k, a, b.data, b.row, c, p->ldc);
+    } else if (real && m == 1) {
+        vector(p, n, p->k, (td_matrix){b.data, b.column, b.row}, a.data, a.column, c, 1);
+    } else if (p->dtype == TD_F32) {
+        float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
+        if (blas)
+            blas->sgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data, p->ldb,
+                        beta, c, (int)p->ldc);
+        else
+            kernels()->f32(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+    } else if (p->dtype == TD_F64) {
+        double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
+        if (blas)
+            blas->dgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data, p->ldb,
+                        beta, c, (int)p->ldc);
+        else
+            kernels()->f64(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+    } else if (p->dtype == TD_C64) {
+        float _Complex alpha = (float _Complex)complex_of(p->alpha), beta = (float _Complex)complex_of(p->beta);
+        if (blas)
+            blas->cgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data, p->ldb,
+                        &beta, c, (int)p->ldc);
+        else
+            kernels()->c64(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+    } else if (p->dtype == TD_C128) {
+        double _Complex alpha = complex_of(p->alpha), beta = complex_of(p->beta);
+        if (blas)
+            blas->zgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data, p->ldb,
+                        &beta, c, (int)p->ldc);
+        else
+            kernels()->c128(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+    } else {
+        int which = p->size == 1 ? 0 : p->size == 2 ? 1 : p->size == 4 ? 2 : 3;
+        kernels()->integers[which](m, n, p->k, td_scalar_int(p->alpha), a, b, td_scalar_int(p->beta), c, p->ldc);
+    }
+}
+
+#define ADD_BIAS(name, T)                                                               \
+    static void name(int64_t m, int64_t n, const T *bias, T *c, int64_t ldc)            \
+    {                                                                                   \
+        for (int64_t i = 0; i < m; i++)                                                 \
+            for (int64_t j = 0; j < n; j++)                                             \
+                c[i * ldc + j] += bias[j];                                              \
+    }
+ADD_BIAS(add_bias_f32, float)
+ADD_BIAS(add_bias_f64, double)
+
+static void tiles(void *context, int64_t from, int64_t to)
+{
+    const product *p = context;
+    int64_t down = (p->m + p->tile_m - 1) / p->tile_m, each = down * p->across;
+    for (int64_t t = from; t < to; t++) {
+        int64_t which = t / each, i = t % each / p->across * p->tile_m, j = t % p->across * p->tile_n;
+        int64_t m = p->m - i < p->tile_m ? p->m - i : p->tile_m, n = p->n - j < p->tile_n ? p->n - j : p->tile_n;
+        td_matrix a = p->a, b = p->b;
+        a.data = (const char *)at(p->a, p->size, i, 0) + which * p->step_a * p->size;
+        b.data = (const char *)at(p->b, p->size, 0, j) + which * p->step_b * p->size;
+        char *c = p->c + (which * p->step_c + i * p->ldc + j) * p->size;
+        compute(p, m, n, a, b, c);
+        if (p->bias && p->dtype == TD_F32)
+            add_bias_f32(m, n, (const float *)p->bias + j, (float *)c, p->ldc);
+        else if (p->bias)
+            add_bias_f64(m, n, (const double *)p->bias + j, (double *)c, p->ldc);
+    }
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+    return x < low ? low : x > high ? high : x;
+}
+
+/* A tile size that cuts `whole` into nearly equal pieces of at most `most`, in multiples of `unit`. */
+static int64_t even(int64_t whole, int64_t most, int64_t unit)
+{
+    int64_t pieces = (whole + most - 1) / most, size = (whole + pieces - 1) / (pieces ? pieces : 1);
+    return clamp((size + unit - 1) / unit * unit, unit, most > unit ? most : unit);
+}
+
+static void run(product *p)
+{
+    double work = (double)p->m * (double)p->n * (double)p->k;
+    p->tile_m = p->m > 0 ? p->m : 1, p->tile_n = p->n > 0 ? p->n : 1;
+    if (p->m == 1 || p->n == 1) {
+        int64_t long_side = clamp((1 << 18) / (p->k + 1) / 64 * 64, 64, INT64_MAX);
+        if (p->n == 1)
+            p->tile_m = clamp(long_side, 1, p->tile_m);
+        else
+            p->tile_n = clamp(long_side, 1, p->tile_n);
+    } else if (work > SPLIT && p->m > 0 && p->n > 0) {
+        /* A thin result of a deep product is cut finer, for want of other work to share out. */
+        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : TILE_M;
+        p->tile_m = even(p->m, most_m, 24);
+        p->tile_n = even(p->n, TILE_N, 64);
+        if (p->count > 8 && p->m * p->n <= TILE_M * TILE_N)
+            p->tile_m = p->m, p->tile_n = p->n;
+    }
+    int64_t down = (p->m + p->tile_m - 1) / p->tile_m;
+    p->across = (p->n + p->tile_n - 1) / p->tile_n;
+    int64_t n_tiles = down * p->across * p->count;
+    double per_tile = (double)p->tile_m * (double)p->tile_n * (double)(p->k + 1);
+    int64_t grain = (int64_t)clamp((int64_t)((1 << 16) / (per_tile > 0 ? per_tile : 1)), 1, 1 << 16);
+    if (n_tiles <= grain)
+        tiles(p, 0, n_tiles);
+    else
+        td_parallel_for(0, n_tiles, grain, tiles, p);
+}
+
+/* Copying a matrix (in another dtype, or so that BLAS can read it), its faster dimension first. */
+typedef struct copying {
+    td_dtype from, to;
+    td_matrix in;
+    char *out;
+    int64_t rows, columns;
+} copying;
+
+static void copy_rows(void *context, int64_t first, int64_t last)
+{
+    const copying *c = context;
+    int64_t in = (int64_t)td_dtype_size(c->from), out = (int64_t)td_dtype_size(c->to);
+    for (int64_t i = first; i < last; i++)
+        td_convert(c->to, c->out + i * c->columns * out, out, c->from, at(c->in, in, i, 0), c->in.column * in, c->columns);
+}
+
+/* *x becomes a matrix in a new block, or in none if there is no memory. */
+static void *packed_copy(td_dtype from, td_dtype to, td_matrix *x, int64_t rows, int64_t columns, size_t *bytes)
+{
+    *bytes = (size_t)(rows * columns) * td_dtype_size(to);
+    void *block = td_mem_alloc(*bytes);
+    if (!block)
+        return NULL;
+    int64_t r = x->row < 0 ? -x->row : x->row, c = x->column < 0 ? -x->column : x->column;
+    bool transposed = rows > 1 && columns > 1 && r < c;
+    copying job = {from, to, *x, block, rows, columns};
+    if (transposed)
+        job.in = (td_matrix){x->data, x->column, x->row}, job.rows = columns, job.columns = rows;
+    td_parallel_for(0, job.rows, clamp(16384 / (job.columns + 1), 1, 16384), copy_rows, &job);
+    *x = transposed ? (td_matrix){block, 1, rows} : (td_matrix){block, columns, 1};
+    return block;
+}
+
+static int multiply(product *p);
+
+static int halves(product *p)
+{
+    size_t na = 0, nb = 0, nc = (size_t)(p->m * p->n) * 4;
+    td_dtype half = p->dtype;
+    for (int64_t which = 0; which < p->count; which++) {
+        td_matrix a = p->a, b = p->b;
+        a.data = (const char *)a.data + which * p->step_a * 2, b.data = (const char *)b.data + which * p->step_b * 2;
+        char *to = p->c + which * p->step_c * 2;
+        void *pa = packed_copy(half, TD_F32, &a, p->m, p->k, &na);
+        void *pb = pa ? packed_copy(half, TD_F32, &b, p->k, p->n, &nb) : NULL;
+        float *c = pb ? td_mem_alloc(nc) : NULL;
+        int status = -1;
+        if (c) {
+            td_matrix old = {to, p->ldc, 1};
+            if (td_scalar_double(p->beta) != 0) {
+                copying job = {half, TD_F32, old, (char *)c, p->m, p->n};
+                copy_rows(&job, 0, p->m);
+            }
+            product inner = {.dtype = TD_F32, .m = p->m, .n = p->n, .k = p->k, .ldc = p->n, .alpha = p->alpha, .beta = p->beta,
+                             .a = a, .b = b, .c = (char *)c, .count = 1, .bias = p->bias};
+            status = multiply(&inner);
+            for (int64_t i = 0; !status && i < p->m; i++)
+                td_convert(half, to + i * p->ldc * 2, 2, TD_F32, c + i * p->n, 4, p->n);
+        }
+        td_mem_free(c, nc);
+        td_mem_free(pb, nb);
+        td_mem_free(pa, na);
+        if (status)
+            return status;
+    }
+    return 0;
+}
+
+static int multiply(product *p)
+{
+    p->size = (int64_t)td_dtype_size(p->dtype);
+    if (p->dtype == TD_F16 || p->dtype == TD_BF16)
+        return halves(p);
+    if (p->dtype == TD_BOOL)
+        return td_error(TD_E_RUNTIME, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
+    bool floating = td_dtype_is_floating(p->dtype) || td_dtype_is_complex(p->dtype);
+    bool large = (double)p->m * (double)p->n * (double)p->k > SMALL && p->m > 1 && p->n > 1;
+    if (!floating || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
+        !(p->blas = td_openblas_get())) {
+        p->blas = NULL;
+        run(p);
+        return 0;
+    }
+    /* Where steps fit neither way, that operand is copied. */
+    void *copies[2] = {0};
+    size_t bytes[2] = {0};
+    int status = 0;
+    if (p->count == 1) {
+        if (!blas_operand(p->a, p->m, p->k, &p->ta, &p->lda))
+            status = (copies[0] = packed_copy(p->dtype, p->dtype, &p->a, p->m, p->k, &bytes[0])) ? 0 : -1;
+        if (!status && !blas_operand(p->b, p->k, p->n, &p->tb, &p->ldb))
+            status = (copies[1] = packed_copy(p->dtype, p->dtype, &p->b, p->k, p->n, &bytes[1])) ? 0 : -1;
+    }
+    if (!status) {
+        if (!blas_operand(p->a, p->m, p->k, &p->ta, &p->lda) || !blas_operand(p->b, p->k, p->n, &p->tb, &p->ldb))
+            p->blas = NULL;
+        run(p);
+    }
+    td_mem_free(copies[0], bytes[0]);
+    td_mem_free(copies[1], bytes[1]);
+    return status;
+}
+
+int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t k, td_scalar alpha, td_matrix a,
+                    int64_t step_a, td_matrix b, int64_t step_b, td_scalar beta, void *c, int64_t ldc, int64_t step_c)
+{
+    if (m == 0 || n == 0 || count == 0)
+        return 0;
+    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = alpha, .beta = beta, .a = a, .b = b, .c = c,
+                 .count = count, .step_a = step_a, .step_b = step_b, .step_c = step_c};
+    return multiply(&p);
+}
+
+int td_gemm_strided(td_dtype dtype, int64_t m, int64_t n, int64_t k, td_scalar alpha, td_matrix a, td_matrix b,
+                    td_scalar beta, void *c, int64_t ldc)
+{
+    return td_gemm_batched(dtype, 1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0);
+}
+
+int td_gemm_bias(td_dtype dtype, int64_t m, int64_t n, int64_t k, td_matrix a, td_matrix b, const void *bias, void *c,
+                 int64_t ldc)
+{
+    if (m == 0 || n == 0)
+        return 0;
+    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = td_int(1), .beta = td_int(0), .a = a, .b = b,
+                 .c = c, .count = 1, .bias = bias};
+    return multiply(&p);
+}
+
+int td_gemm(td_dtype dtype, bool transa, bool transb, int64_t m, int64_t n, int64_t k, td_scalar alpha, const void *a,
+            int64_t lda, const void *b, int64_t ldb, td_scalar beta, void *c, int64_t ldc)
+{
+    return td_gemm_strided(dtype, m, n, k, alpha, transa ? (td_matrix){a, 1, lda} : (td_matrix){a, lda, 1},
+                           transb ? (td_matrix){b, 1, ldb} : (td_matrix){b, ldb, 1}, beta, c, ldc);
+}
+
+#define SERIAL(name, T, function, own)                                                                                \
+    void name(int64_t m, int64_t n, int64_t k, T alpha, td_matrix a, td_matrix b, T beta, T *c, int64_t ldc)          \
+    {                                                                                                                 \
+        const td_openblas *blas;                                                                                      \
+        int ta, tb, lda, ldb;                                                                                         \
+        if ((double)m * (double)n * (double)k > SMALL && m > 1 && n > 1 && ldc < INT_MAX && k < INT_MAX &&            \
+            blas_operand(a, m, k, &ta, &lda) && blas_operand(b, k, n, &tb, &ldb) && (blas = td_openblas_get()))       \
+            blas->function(TD_CBLAS_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, alpha, a.data, lda, b.data, ldb, beta, \
+                           c, (int)ldc);                                                                              \
+        else if (m > 0 && n > 0)                                                                                      \
+            kernels()->own(m, n, k, alpha, a, b, beta, c, ldc);                                                       \
+    }
+SERIAL(td_gemm_f32, float, sgemm, f32)
+SERIAL(td_gemm_f64, double, dgemm, f64)

@@ -1,0 +1,56 @@
+/* Matrix products on raw memory, for every dtype that has them.
+ *
+ * c = alpha * op(a) op(b) + beta * c with row-major c[m][n]; op(a)[i][p] is a[i * rsa + p * csa], so transposed and
+ * strided operands (negative steps, too) come without a copy where the kernel at hand can read them. */
+#ifndef TD_KERNELS_CPU_GEMM_H
+#define TD_KERNELS_CPU_GEMM_H
+#include <tede/base.h>
+#include "kernels/cpu/isa.h"
+
+/* One matrix operand: steps count elements. */
+typedef struct td_matrix {
+    const void *data;
+    int64_t row, column;
+} td_matrix;
+
+/* 0, or -1 with an error recorded (no memory; a dtype without products).  With beta == 0, c is not read.  Cut into
+ * tiles that depend on the shape only and run by td_parallel_for. */
+int td_gemm_strided(td_dtype dtype, int64_t m, int64_t n, int64_t k, td_scalar alpha, td_matrix a, td_matrix b,
+                    td_scalar beta, void *c, int64_t ldc);
+/* c = a b, and bias (n numbers: doubles for float64, else floats) added to every row.  For floats, halves too. */
+int td_gemm_bias(td_dtype dtype, int64_t m, int64_t n, int64_t k, td_matrix a, td_matrix b, const void *bias, void *c,
+                 int64_t ldc);
+/* The same in BLAS's manner: op(a) is a or its transpose, leading dimensions count elements. */
+int td_gemm(td_dtype dtype, bool transa, bool transb, int64_t m, int64_t n, int64_t k, td_scalar alpha, const void *a,
+            int64_t lda, const void *b, int64_t ldb, td_scalar beta, void *c, int64_t ldc);
+/* `count` products of one shape, operands a given number of elements apart. */
+int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t k, td_scalar alpha, td_matrix a,
+                    int64_t step_a, td_matrix b, int64_t step_b, td_scalar beta, void *c, int64_t ldc, int64_t step_c);
+
+/* On the calling thread only, for kernels that have tiles of their own: c = alpha * a b + beta * c in float32 or float64.
+ * Cannot fail. */
+void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c, int64_t ldc);
+void td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c,
+                 int64_t ldc);
+
+/* ---- what gemm_isa.c exports per instruction-set level */
+typedef struct td_gemm_table {
+    void (*f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c, int64_t ldc);
+    void (*f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c, int64_t ldc);
+    /* y[i] = alpha * sum_p a[i][p] x[p] + beta * y[i], with steps for x and y */
+    void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta, float *y,
+                     int64_t step_y);
+    void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta, double *y,
+                     int64_t step_y);
+    /* wrapping integers of 1, 2, 4 and 8 bytes */
+    void (*integers[4])(int64_t m, int64_t n, int64_t k, int64_t alpha, td_matrix a, td_matrix b, int64_t beta, void *c,
+                        int64_t ldc);
+    void (*c64)(int64_t m, int64_t n, int64_t k, float _Complex alpha, td_matrix a, td_matrix b, float _Complex beta,
+                void *c, int64_t ldc);
+    void (*c128)(int64_t m, int64_t n, int64_t k, double _Complex alpha, td_matrix a, td_matrix b, double _Complex beta,
+                 void *c, int64_t ldc);
+} td_gemm_table;
+
+TD_ISA_TABLES(td_gemm_table, td_gemm_table);
+
+#endif

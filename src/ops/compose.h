@@ -1,0 +1,58 @@
+/* Small words for operators that are composed of others.  All pass NULL on, and none takes over a reference. */
+#ifndef TD_OPS_COMPOSE_H
+#define TD_OPS_COMPOSE_H
+#include <tede/auto.h>
+#include <tede/autograd.h>
+#include <tede/ops.h>
+#include "tensor/tensor.h"
+
+static inline bool td_is_some(const td_tensor *x) { return x && x != TD_NONE; }
+/* A reference, also to TD_NONE. */
+static inline td_tensor *td_ref(td_tensor *x) { return td_tensor_retain(x); }
+
+static inline td_tensor *td_times(td_tensor *x, td_scalar factor)
+{
+    TD_AUTO td_tensor *number = td_wrapped_number(factor);
+    return td_mul_tensor(x, number);
+}
+static inline td_tensor *td_plus(td_tensor *x, td_scalar other)
+{
+    TD_AUTO td_tensor *number = td_wrapped_number(other);
+    return td_add_tensor(x, number, td_int(1));
+}
+static inline td_tensor *td_sum_over(td_tensor *x, int64_t n, const int64_t *dims, bool keepdim)
+{
+    return td_sum_dim_intlist(x, n, dims, keepdim, TD_DTYPE_NONE);
+}
+static inline td_tensor *td_minus(td_tensor *a, td_tensor *b) { return td_sub_tensor(a, b, td_int(1)); }
+/* The conjugate transpose of the last two dimensions. */
+static inline td_tensor *td_adjoint_of(td_tensor *x)
+{
+    TD_AUTO td_tensor *t = td_transpose_int(x, -2, -1);
+    return td_conj(t);
+}
+static inline bool td_is_floating(const td_tensor *x) { return td_dtype_is_floating((td_dtype)x->dtype); }
+static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
+/* Whether backward formulas must be differentiable themselves: then they are composed of operators that record. */
+static inline bool td_records(int n, td_tensor *const *tensors)
+{
+    if (!td_grad_enabled())
+        return false;
+    for (int i = 0; i < n; i++)
+        if (td_is_some(tensors[i]) && td_requires_grad(tensors[i]))
+            return true;
+    return false;
+}
+#define TD_RECORDS(...) \
+    td_records((int)(sizeof((td_tensor *[]){__VA_ARGS__}) / sizeof(td_tensor *)), (td_tensor *[]){__VA_ARGS__})
+
+/* "float", "double", ...: C++'s names, which some of PyTorch's messages use. */
+static inline const char *td_cpp_name(const td_tensor *x)
+{
+    static const char *const names[TD_DTYPES] = {
+        "bool", "unsigned char", "signed char", "short", "int", "long", "unsigned short", "unsigned int", "unsigned long",
+        "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>"};
+    return names[x->dtype];
+}
+
+#endif
