@@ -16,7 +16,7 @@
 /* ---- how a view lies in its base: sizes and strides of both, offset from the base's first element (in bytes, because
  * a view may have another dtype) */
 typedef struct geometry {
-    int64_t         offset, base_offset;
+    int64_t         offset;
     td_view_replay *replay;                 /* counted, or NULL */
     td_dtype        dtype, base_dtype;
     td_device       device;
@@ -34,7 +34,6 @@ static void geometry_fill(geometry *g, const td_tensor *view)
     const td_tensor *base = view->base;
     int64_t *at = g->numbers;
     g->offset = view->data - base->data;
-    g->base_offset = td_tensor_offset(base);
     g->replay = (td_view_replay *)view->replay;
     if (g->replay)
         __atomic_fetch_add(&g->replay->head.refcount, 1, __ATOMIC_RELAXED);
@@ -88,8 +87,8 @@ static int as_strided_backward(td_node *node, td_tensor *const *grads, td_tensor
 {
     const geometry *g = node->state;
     int64_t itemsize = td_itemsizes[g->dtype];
-    results[0] = td_need_as_strided_backward(grads[0], g->base_ndim, base_sizes(g), base_strides(g), g->base_offset, g->ndim,
-                                             view_sizes(g), view_strides(g), g->base_offset + g->offset / itemsize);
+    results[0] = td_need_as_strided_backward(grads[0], g->base_ndim, base_sizes(g), base_strides(g), g->ndim, view_sizes(g),
+                                             view_strides(g), g->offset / itemsize);
     return results[0] ? 0 : -1;
 }
 

@@ -1,0 +1,70 @@
+/* The few operators that autograd's machinery calls, by their names in <tede/ops.h>. */
+#include "autograd/needs.h"
+#include "tensor/tensor.h"
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include <tede/ops.h>
+
+td_tensor *td_need_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
+int        td_need_add_(td_tensor *a, td_tensor *b) { return td_add_tensor_(a, b, td_int(1)); }
+td_tensor *td_need_ones_like(td_tensor *x) { return td_ones_like(x); }
+td_tensor *td_need_clone(td_tensor *x) { return td_clone(x); }
+int        td_need_copy_(td_tensor *to, td_tensor *from) { return td_copy_(to, from); }
+td_tensor *td_need_convert(td_tensor *x, td_dtype dtype) { return td_to(x, dtype); }
+td_tensor *td_need_real(td_tensor *x) { return td_real(x); }
+
+td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes)
+{
+    return td_sum_to_size(x, ndim, sizes);
+}
+
+td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
+{
+    td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device) : td_tensor_new(ndim, sizes, dtype, device);
+    if (x && device.type == TD_CPU)
+        memset(x->storage->data, 0, x->storage->nbytes);
+    else if (x && device.type != TD_META && td_zero_(x) != 0) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    return x;
+}
+
+td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
+{
+    td_tensor *copy = strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)
+                              : td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
+    bool plain = x->device.type == TD_CPU && !x->extra && !(x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG));
+    if (copy && x->device.type != TD_META && (plain ? td_copy_elements(copy, x) : td_copy_(copy, x)) != 0) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    int64_t from_storage = td_tensor_offset(x) + offset;
+    return td_as_strided(x, ndim, sizes, ndim, strides, &from_storage);
+}
+
+/* The operator takes the base's geometry from a tensor; its elements are of no interest. */
+td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
+                                       int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+{
+    TD_AUTO td_tensor *base = td_tensor_new_strided(base_ndim, base_sizes, base_strides, grad->dtype, grad->device);
+    if (!base)
+        return NULL;
+    int64_t from_storage = td_tensor_offset(base) + offset;
+    return td_as_strided_backward(grad, base, ndim, sizes, ndim, strides, &from_storage);
+}
+
+int td_need_has_nan(td_tensor *x)
+{
+    td_scalar count;
+    TD_AUTO td_tensor *nans = td_isnan(x);
+    TD_AUTO td_tensor *sum = td_sum(nans);
+    if (!sum || td_tensor_item(sum, &count) != 0)
+        return -1;
+    return td_scalar_int(count) != 0;
+}
