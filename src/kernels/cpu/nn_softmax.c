@@ -1,0 +1,52 @@
+/* softmax, log_softmax and their backward passes: operands made contiguous, slices shared out to threads. */
+#include "bodies.h"
+#include "kernels/cpu/nn_softmax.h"
+
+static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *grad, td_tensor *out)
+{
+    td_dtype type = td_compute_dtype(x);
+    int d = td_wrap_dim(dim, x->ndim ? x->ndim : 1);
+    if (d < 0)
+        return -1;
+    if (out->numel == 0)
+        return 0;
+    td_softmax_job job = {.n = x->ndim ? x->sizes[d] : 1, .inner = 1, .log = log};
+    int64_t outer = 1;
+    for (int i = 0; i < x->ndim; i++)
+        if (i < d)
+            outer *= x->sizes[i];
+        else if (i > d)
+            job.inner *= x->sizes[i];
+    TD_AUTO td_tensor *from = td_operand(x, type), *slopes = td_operand(grad, type), *to = td_target(out, type);
+    if (!from || !slopes || !to)
+        return -1;
+    job.x = from->data, job.grad = td_data_or_null(slopes), job.y = to->data;
+    const td_softmax_table *table = TD_ISA_PICK(td_softmax_table);
+    td_loop_body *body = (backward ? table->backward : table->forward)[type == TD_F64];
+    td_parallel_for(0, outer, td_grain(8 * job.n * job.inner), body, &job);
+    return td_finish(out, to);
+}
+
+int td_cpu__softmax(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out)
+{
+    (void)half_to_float;
+    return run(false, false, dim, self, TD_NONE, out);
+}
+
+int td_cpu__log_softmax(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out)
+{
+    (void)half_to_float;
+    return run(false, true, dim, self, TD_NONE, out);
+}
+
+int td_cpu__softmax_backward_data(td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype, td_tensor *out)
+{
+    (void)input_dtype;
+    return run(true, false, dim, output, grad, out);
+}
+
+int td_cpu__log_softmax_backward_data(td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype, td_tensor *out)
+{
+    (void)input_dtype;
+    return run(true, true, dim, output, grad, out);
+}

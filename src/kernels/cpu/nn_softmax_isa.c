@@ -1,0 +1,214 @@
+/* The loops of softmax and cross entropy.
+ *
+ * The largest element is subtracted first, so that no exponential overflows.  Rows that lie across memory
+ * (inner > 1) are taken in blocks of columns side by side. */
+#ifndef S
+#include "kernels/cpu/maths.h"
+#include "kernels/cpu/nn_softmax.h"
+
+enum { COLUMNS = 64 };
+
+#define T float
+#define S f32
+#include "nn_softmax_isa.c"
+#undef T
+#undef S
+#define T double
+#define S f64
+#include "nn_softmax_isa.c"
+#undef T
+#undef S
+
+extern const td_softmax_table TD_ISA_NAME(td_softmax_table);
+const td_softmax_table TD_ISA_NAME(td_softmax_table) = {
+    .forward = {forward_f32, forward_f64}, .backward = {backward_f32, backward_f64},
+    .entropy = {entropy_f32, entropy_f64}, .entropy_backward = {entropy_backward_f32, entropy_backward_f64},
+};
+
+#else
+
+static T N(row_max)(const T *x, int64_t n)
+{
+    T top = -(T)__builtin_inf();
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < n; i++)
+        top = x[i] > top ? x[i] : top;
+    return top;
+}
+
+static T N(sum_exp)(const T *x, int64_t n, T top)
+{
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += N(td_exp)(x[i] - top);
+    return sum;
+}
+
+static void N(row)(const T *x, T *y, int64_t n, bool log)
+{
+    T top = N(row_max)(x, n);
+    if (log) {
+        T shift = N(td_log)(N(sum_exp)(x, n, top));
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] - top - shift;
+        return;
+    }
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++) {
+        T e = N(td_exp)(x[i] - top);
+        y[i] = e;
+        sum += e;
+    }
+    T scale = 1 / sum;
+    for (int64_t i = 0; i < n; i++)
+        y[i] *= scale;
+}
+
+static void N(columns)(const T *x, T *y, int64_t n, int64_t step, int width, bool log)
+{
+    T top[COLUMNS], sum[COLUMNS];
+    for (int j = 0; j < width; j++)
+        top[j] = -(T)__builtin_inf(), sum[j] = 0;
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++)
+            top[j] = x[i * step + j] > top[j] ? x[i * step + j] : top[j];
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++) {
+            T e = N(td_exp)(x[i * step + j] - top[j]);
+            if (!log)
+                y[i * step + j] = e;
+            sum[j] += e;
+        }
+    for (int j = 0; j < width; j++)
+        sum[j] = log ? N(td_log)(sum[j]) : 1 / sum[j];
+    for (int64_t i = 0; i < n; i++)
+        for (int j = 0; j < width; j++)
+            y[i * step + j] = log ? x[i * step + j] - top[j] - sum[j] : y[i * step + j] * sum[j];
+}
+
+static void N(forward)(void *context, int64_t from, int64_t to)
+{
+    const td_softmax_job *job = context;
+    for (int64_t o = from; o < to; o++) {
+        const T *x = (const T *)job->x + o * job->n * job->inner;
+        T *y = (T *)job->y + o * job->n * job->inner;
+        if (job->inner == 1) {
+            N(row)(x, y, job->n, job->log);
+            continue;
+        }
+        for (int64_t j = 0; j < job->inner; j += COLUMNS) {
+            int width = (int)(job->inner - j < COLUMNS ? job->inner - j : COLUMNS);
+            N(columns)(x + j, y + j, job->n, job->inner, width, job->log);
+        }
+    }
+}
+
+static void N(row_backward)(const T *y, const T *g, T *dx, int64_t n, bool log)
+{
+    T sum = 0;
+    if (log) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < n; i++)
+            sum += g[i];
+        for (int64_t i = 0; i < n; i++)
+            dx[i] = g[i] - N(td_exp)(y[i]) * sum;
+        return;
+    }
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < n; i++)
+        sum += g[i] * y[i];
+    for (int64_t i = 0; i < n; i++)
+        dx[i] = y[i] * (g[i] - sum);
+}
+
+static void N(backward)(void *context, int64_t from, int64_t to)
+{
+    const td_softmax_job *job = context;
+    int64_t n = job->n, step = job->inner;
+    for (int64_t o = from; o < to; o++) {
+        const T *y = (const T *)job->x + o * n * step, *g = (const T *)job->grad + o * n * step;
+        T *dx = (T *)job->y + o * n * step;
+        if (step == 1) {
+            N(row_backward)(y, g, dx, n, job->log);
+            continue;
+        }
+        for (int64_t at = 0; at < step; at += COLUMNS) {
+            int width = (int)(step - at < COLUMNS ? step - at : COLUMNS);
+            T sum[COLUMNS] = {0};
+            for (int64_t i = 0; i < n; i++)
+                for (int j = 0; j < width; j++)
+                    sum[j] += job->log ? g[i * step + at + j] : g[i * step + at + j] * y[i * step + at + j];
+            for (int64_t i = 0; i < n; i++)
+                for (int j = 0; j < width; j++) {
+                    int64_t k = i * step + at + j;
+                    dx[k] = job->log ? g[k] - N(td_exp)(y[k]) * sum[j] : y[k] * (g[k] - sum[j]);
+                }
+        }
+    }
+}
+
+/* loss = w[t] (1 - s) (lse - x[t]) + s / n sum_c w[c] (lse - x[c]) */
+static void N(entropy)(void *context, int64_t from, int64_t to)
+{
+    const td_entropy_job *job = context;
+    const T *weight = job->weight;
+    for (int64_t r = from; r < to; r++) {
+        const T *x = (const T *)job->x + r * job->n;
+        T top = N(row_max)(x, job->n), lse = N(td_log)(N(sum_exp)(x, job->n, top)), loss = 0;
+        ((T *)job->lse)[r] = top + lse;
+        int64_t t = job->target[r];
+        if (t != job->ignore) {
+            loss = (T)(1 - job->smoothing) * (lse - (x[t] - top)) * (weight ? weight[t] : 1);
+            if (job->smoothing > 0) {
+                T sum = 0;
+                if (weight) {
+#pragma omp simd reduction(+ : sum)
+                    for (int64_t c = 0; c < job->n; c++)
+                        sum += weight[c] * (lse - (x[c] - top));
+                } else {
+#pragma omp simd reduction(+ : sum)
+                    for (int64_t c = 0; c < job->n; c++)
+                        sum += lse - (x[c] - top);
+                }
+                loss += (T)(job->smoothing / (double)job->n) * sum;
+            }
+        }
+        ((T *)job->loss)[r] = loss;
+    }
+}
+
+/* dx[c] = g ((W) p[c] - v[c]), where v holds the weights of the targets (smoothed) and W is their sum. */
+static void N(entropy_backward)(void *context, int64_t from, int64_t to)
+{
+    const td_entropy_job *job = context;
+    const T *weight = job->weight;
+    const T spread = (T)(job->smoothing / (double)job->n);
+    T total = 0;
+    if (job->smoothing > 0)
+        for (int64_t c = 0; c < job->n; c++)
+            total += weight ? weight[c] : 1;
+    for (int64_t r = from; r < to; r++) {
+        const T *x = (const T *)job->x + r * job->n;
+        T *dx = (T *)job->dx + r * job->n;
+        int64_t t = job->target[r];
+        if (t == job->ignore) {
+            memset(dx, 0, (size_t)job->n * sizeof(T));
+            continue;
+        }
+        T g = ((const T *)job->grad)[job->grad_rows ? r : 0] * (T)job->grad_scale, lse = ((const T *)job->lse)[r];
+        T own = (T)(1 - job->smoothing) * (weight ? weight[t] : 1), sum = g * (own + spread * total);
+        if (job->smoothing == 0)
+            for (int64_t c = 0; c < job->n; c++)
+                dx[c] = sum * N(td_exp)(x[c] - lse);
+        else if (weight)
+            for (int64_t c = 0; c < job->n; c++)
+                dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread * weight[c];
+        else
+            for (int64_t c = 0; c < job->n; c++)
+                dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread;
+        dx[t] -= g * own;
+    }
+}
+#endif
