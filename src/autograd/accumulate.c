@@ -174,43 +174,46 @@ static int apply(td_node *node, td_tensor *const *grads, td_tensor **results)
     return status;
 }
 
-/* ---- the node.  Its leaf knows it without holding it, so that all graphs that end at the leaf share one while there
- * are any.  Who finds it counts up from above zero, under the leaf's lock; who drops the last reference takes
- * the same lock to make it unfindable before it is freed. */
+/* ---- the node
+ *
+ * Note [A leaf and its accumulator]
+ * A leaf keeps its one accumulator, which all graphs that end at the leaf share.  A graph must keep the leaf alive, but
+ * leaf and accumulator must not hold each other: so the accumulator holds a reference to the leaf only while somebody
+ * besides the leaf holds the accumulator, that is, while its count is above 1.  The count goes from 1 to 2 and back under
+ * the leaf's lock; when it gets back to 1, the leaf's reference is dropped, which may be the end of both. */
 
-static void release(td_node *node)
-{
-    accumulator *a = node->state;
-    pthread_mutex_destroy(&a->mutex);
-    td_tensor_release(a->leaf);
-}
-
-static const td_node_type accumulate_type = {"AccumulateGrad", apply, release, NULL, TD_NODE_ACCUMULATES};
+static const td_node_type accumulate_type = {"AccumulateGrad", apply, NULL, NULL, TD_NODE_ACCUMULATES};
 
 bool td_accumulator_drop(td_node *node)
 {
-    if (__atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) != 0)
-        return false;
-    td_tensor *leaf = ((accumulator *)node->state)->leaf;
-    if (leaf) {
-        td_lock(&leaf->autograd->lock);
-        if (leaf->autograd->accumulator == node)
-            leaf->autograd->accumulator = NULL;
-        td_unlock(&leaf->autograd->lock);
-    }
-    return true;
+    accumulator *a = node->state;
+    td_tensor *leaf = a->leaf;
+    if (!leaf)              /* the leaf itself lets go, or it was never given one */
+        return __atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 0;
+    td_lock(&leaf->autograd->lock);
+    bool alone = __atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1;
+    td_unlock(&leaf->autograd->lock);
+    if (alone)
+        td_tensor_release(leaf);
+    return false;
 }
 
-static td_node *find(td_autograd_meta *meta)
+void td_accumulator_forget(td_node *node)
 {
-    td_node *node = meta->accumulator;
     if (!node)
-        return NULL;
-    int64_t count = __atomic_load_n(&node->refcount, __ATOMIC_RELAXED);
-    while (count > 0)
-        if (__atomic_compare_exchange_n(&node->refcount, &count, count + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return node;
-    return NULL;
+        return;
+    pthread_mutex_destroy(&((accumulator *)node->state)->mutex);
+    ((accumulator *)node->state)->leaf = NULL;
+    td_node_release(node);
+}
+
+/* A reference to the leaf's accumulator, if it has one; its lock is held. */
+static td_node *find(td_tensor *x)
+{
+    td_node *node = x->autograd->accumulator;
+    if (node && __atomic_fetch_add(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1)
+        td_retain_fast(x);
+    return node;
 }
 
 td_node *td_accumulator_if_any(td_tensor *x)
@@ -218,50 +221,48 @@ td_node *td_accumulator_if_any(td_tensor *x)
     if (!x->autograd)
         return NULL;
     td_lock(&x->autograd->lock);
-    td_node *node = find(x->autograd);
+    td_node *node = find(x);
     td_unlock(&x->autograd->lock);
+    return node;
+}
+
+static td_node *first_accumulator(td_tensor *x)
+{
+    td_node *made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator));
+    if (!made)
+        return NULL;
+    if (td_describe_input(made, 0, x) != 0) {
+        td_node_release(made);
+        return NULL;
+    }
+    accumulator *a = made->state;
+    td_lock(&x->autograd->lock);
+    if (!x->autograd->accumulator) {
+        pthread_mutex_init(&a->mutex, NULL);
+        a->leaf = x;
+        x->autograd->accumulator = made;
+        made = NULL;
+    }
+    td_node *node = find(x);
+    td_unlock(&x->autograd->lock);
+    td_node_release(made);
     return node;
 }
 
 td_node *td_accumulator(td_tensor *x)
 {
-    td_autograd_meta *meta = td_autograd_meta_of(x);
-    if (!meta)
+    if (!td_autograd_meta_of(x))
         return NULL;
-    td_node *node = td_accumulator_if_any(x), *made;
-    if (node) {
-        td_input_meta *input = &node->inputs[0];
-        if (TD_LIKELY(input->dtype == x->dtype && td_same_sizes(input->ndim, input->sizes, x->ndim, x->sizes)))
-            return node;
-        if (td_describe_input(node, 0, x) == 0)     /* x.data = something else */
-            return node;
-        td_node_release(node);
-        return NULL;
-    }
-    made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator));
-    if (!made)
-        return NULL;
-    accumulator *a = made->state;
-    pthread_mutex_init(&a->mutex, NULL);
-    if (td_describe_input(made, 0, x) != 0) {
-        td_node_release(made);
-        return NULL;
-    }
-    a->leaf = td_retain_fast(x);
-    td_lock(&meta->lock);
-    node = find(meta);
-    if (!node)
-        meta->accumulator = made;
-    td_unlock(&meta->lock);
-    if (!node)
-        return made;
-    td_node_release(made);
-    return node;
-}
-
-td_tensor *td_accumulator_variable(td_node *node)
-{
-    return node->type == &accumulate_type ? ((accumulator *)node->state)->leaf : NULL;
+    td_node *node = td_accumulator_if_any(x);
+    if (TD_UNLIKELY(!node))
+        return first_accumulator(x);
+    td_input_meta *input = &node->inputs[0];
+    if (TD_LIKELY(input->dtype == x->dtype && td_same_sizes(input->ndim, input->sizes, x->ndim, x->sizes)))
+        return node;
+    if (td_describe_input(node, 0, x) == 0)     /* x.data = something else */
+        return node;
+    td_node_release(node);
+    return NULL;
 }
 
 td_tensor *td_node_variable(const td_node *node)

@@ -330,10 +330,11 @@ static int pass(const request *r)
     td_task_init(&task);
     size_t bytes = (size_t)r->n * sizeof(td_node *) +
                    (size_t)r->n_inputs * (sizeof(td_tensor *) + sizeof(td_capture));
-    char *block = td_mem_alloc_zero(bytes);
-    if (!block)
+    void *few[32], *block = few;
+    if (bytes > sizeof few && !(block = td_mem_alloc(bytes)))
         return -1;
-    task.root_nodes = (td_node **)block;
+    memset(block, 0, bytes);
+    task.root_nodes = block;
     task.captured = (td_tensor **)(task.root_nodes + r->n);
     task.captures = (td_capture *)(task.captured + r->n_inputs);
     task.outer = td_task_now;
@@ -361,7 +362,8 @@ static int pass(const request *r)
         td_tensor_release(task.captured[i]);
     for (int i = 0; i < r->n; i++)
         td_node_release(task.root_nodes[i]);
-    td_mem_free(block, bytes);
+    if (block != few)
+        td_mem_free(block, bytes);
     return status;
 }
 

@@ -66,7 +66,7 @@ int       td_task_restrict(td_task *task) TD_MUST_USE;
 int       td_task_push(td_task *task, uint32_t entry) TD_MUST_USE;
 uint32_t  td_task_pop(td_task *task);
 
-/* Drop a reference of an accumulator; true if it was the last. */
+/* Drop a reference to an accumulator; true if it was the last. */
 bool td_accumulator_drop(td_node *node);
 /* Add *grad to the leaf (it may be taken over and become NULL); the hooks of the leaf, before and after that. */
 int  td_accumulate(td_node *node, td_tensor **grad, bool create_graph) TD_MUST_USE;

@@ -14,6 +14,7 @@ static void drop_autograd(td_tensor *x)
     x->autograd = NULL;
     td_tensor_release(meta->grad);
     td_node_release(meta->grad_fn);
+    td_accumulator_forget(meta->accumulator);
     td_grad_box_release(meta->box);
     td_hooks_free(meta->hooks);
     td_hooks_free(meta->accumulated_hooks);
@@ -27,7 +28,8 @@ static td_autograd_meta *meta_new(td_tensor *x)
     td_autograd_meta *meta = td_mem_alloc_zero(sizeof *meta), *none = NULL;
     if (!meta)
         return NULL;
-    __atomic_store_n(&td_tensor_hook.drop_autograd, drop_autograd, __ATOMIC_RELAXED);
+    if (TD_UNLIKELY(__atomic_load_n(&td_tensor_hook.drop_autograd, __ATOMIC_RELAXED) != drop_autograd))
+        __atomic_store_n(&td_tensor_hook.drop_autograd, drop_autograd, __ATOMIC_RELAXED);
     if (__atomic_compare_exchange_n(&x->autograd, &none, meta, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         return meta;
     td_mem_free(meta, sizeof *meta);

@@ -18,7 +18,7 @@ typedef struct td_grad_box {
 struct td_autograd_meta {
     td_tensor   *grad;
     td_node     *grad_fn;           /* counted */
-    td_node     *accumulator;       /* of a leaf: weak, under `lock` */
+    td_node     *accumulator;       /* of a leaf: see Note [A leaf and its accumulator] */
     int32_t      output;            /* which result of grad_fn */
     uint8_t      lock;
     bool         custom_view;       /* a view made inside a custom function: see td_check_inplace */
@@ -38,7 +38,8 @@ int td_gradient_edge(td_tensor *x, td_edge *edge) TD_MUST_USE;
 td_node *td_accumulator(td_tensor *x);
 /* If x has one now: an owned reference, or NULL. */
 td_node *td_accumulator_if_any(td_tensor *x);
-td_tensor *td_accumulator_variable(td_node *node);        /* borrowed */
+/* The leaf goes away, and with it its accumulator (NULL is fine). */
+void td_accumulator_forget(td_node *node);
 
 /* Replace the history of x: what td_set_history and td_rebase_history come down to. */
 int td_set_gradient_edge(td_tensor *x, td_node *node, int output) TD_MUST_USE;

@@ -102,7 +102,7 @@ static void __attribute__((noinline)) bury(td_node *node)
     draining = false;
 }
 
-/* An accumulator may be found again through its leaf while its last holder lets go: accumulate.c has the last word. */
+/* For accumulators see Note [A leaf and its accumulator]. */
 void td_node_release(td_node *node)
 {
     if (!node)

@@ -23,7 +23,7 @@ void td_task_free(td_task *task)
 {
     for (uint32_t i = 0; i < task->n_entries; i++) {
         td_node *node = task->entries[i].node;
-        if (node->task == task)
+        if (__atomic_load_n(&node->task, __ATOMIC_RELAXED) == task)
             __atomic_store_n(&node->task, NULL, __ATOMIC_RELEASE);
     }
     for (uint32_t i = 0; i < task->n_slots; i++)
