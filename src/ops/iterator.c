@@ -14,9 +14,6 @@
  *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
  *   STREAM    an output that is DIRECT but too large for the caches: written block by block past them */
 #include "ops/iterator.h"
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum {
     SCRATCH = 24 * 1024,            /* bytes of blocks, together; the rest of the first cache is the operands' own */
@@ -112,61 +109,6 @@ void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_t
         for (int k = 0; k < count; k++)
             plan->strides[k][0] = 0;
     }
-}
-
-/* ---- strided runs */
-
-#define COPY_STRIDED(T)                                                             \
-    do {                                                                            \
-        if (to_stride == sizeof(T)) {                                               \
-            if (from_stride == 0) {                                                 \
-                T value = *(const T *)from;                                         \
-                for (int64_t i = 0; i < n; i++)                                     \
-                    ((T *)to)[i] = value;                                           \
-            } else {                                                                \
-                for (int64_t i = 0; i < n; i++)                                     \
-                    ((T *)to)[i] = *(const T *)(from + i * from_stride);            \
-            }                                                                       \
-        } else if (from_stride == sizeof(T)) {                                      \
-            for (int64_t i = 0; i < n; i++)                                         \
-                *(T *)(to + i * to_stride) = ((const T *)from)[i];                  \
-        } else {                                                                    \
-            for (int64_t i = 0; i < n; i++)                                         \
-                *(T *)(to + i * to_stride) = *(const T *)(from + i * from_stride);  \
-        }                                                                           \
-    } while (0)
-
-typedef struct { uint64_t half[2]; } bytes16;
-
-void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)
-{
-    if (to_stride == (int64_t)size && from_stride == (int64_t)size && n * size >= 64) {
-        memmove(to, from, (size_t)n * size);
-        return;
-    }
-    switch (size) {
-    case 1: COPY_STRIDED(uint8_t); break;
-    case 2: COPY_STRIDED(uint16_t); break;
-    case 4: COPY_STRIDED(uint32_t); break;
-    case 8: COPY_STRIDED(uint64_t); break;
-    default: COPY_STRIDED(bytes16); break;
-    }
-}
-
-/* Past the caches where that is possible; both contiguous. */
-static void copy_streaming(char *to, const char *from, size_t bytes)
-{
-#ifdef __SSE2__
-    size_t head = -(uintptr_t)to & 15, i = head;
-    if (head < bytes) {
-        memcpy(to, from, head);
-        for (; i + 16 <= bytes; i += 16)
-            _mm_stream_si128((__m128i *)(to + i), _mm_loadu_si128((const __m128i *)(from + i)));
-        memcpy(to + i, from + i, bytes - i);
-        return;
-    }
-#endif
-    memcpy(to, from, bytes);
 }
 
 /* ---- the walk */
@@ -330,7 +272,7 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
                 if (w->kind[k] == CONVERT)
                     w->convert[k](place, blocks[k], n);
                 else
-                    copy_streaming(place, blocks[k], (size_t)n * w->size[k]);
+                    td_copy_streaming(place, blocks[k], n * (int64_t)w->size[k]);
             } else if (w->kind[k] == GATHER) {
                 empty_block(w, k, &at, rows, column, n, blocks[k], temporary);
             }
@@ -345,11 +287,9 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
             }
         }
     }
-#ifdef __SSE2__
     for (int k = 0; k < w->n_out; k++)
         if (w->kind[k] == STREAM)
-            _mm_sfence();
-#endif
+            td_end_streaming();
 }
 
 static void blocks_body(void *context, int64_t from, int64_t to)

@@ -167,7 +167,7 @@ TD_TEST(large_work_is_shared_without_changing_results)
     float factor = 0.37f;
     int64_t sizes[] = {700, 900};
     int threads = td_num_threads();
-    for (int round = 0; round < 8; round++) {
+    for (int round = 0; round < (td_test_failing ? 1 : 8); round++) {
         TD_AUTO td_tensor *a = TRY(random_operand(2, sizes, TD_F32, false));
         TD_AUTO td_tensor *b = TRY(random_operand(2, sizes, TD_BF16, false));
         TD_AUTO td_tensor *one = TRY(td_tensor_new(2, sizes, TD_F32, CPU));

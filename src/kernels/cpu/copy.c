@@ -1,20 +1,19 @@
 /* Copies with conversion, between any two strided tensors.
  *
  * Contiguous to contiguous is a memcpy or one conversion loop, past the caches when the result is larger than they are.
- * Where target and source have different fastest dimensions (a transpose), tiles of 32 x 32 elements pass through a
- * small buffer, so that every cache line that is fetched is used whole.  The rest goes row by row. */
+ * Where target and source have different fastest dimensions (a transpose), tiles pass through a small
+ * buffer, so that every cache line that is fetched is used whole.  The rest goes row by row. */
 #include "kernels/cpu/convert.h"
 #include "ops/iterator.h"
 #include <inttypes.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 enum {
     STREAM_BYTES = 24 << 20,    /* of the result: about what the last cache holds */
     CHUNK = 1 << 16,            /* bytes that a thread takes at a time, at least */
     STEP = 256,                 /* elements that are converted at a time between strided runs */
-    TILE = 32,
+    ACROSS = 32,                /* elements of a tile in the source's fastest dimension */
+    ALONG_BYTES = 512,          /* of a tile in the target's */
+    ALONG = 128,                /* elements there, at most */
 };
 
 /* ---- runs */
@@ -69,23 +68,6 @@ typedef struct flat {
     bool            stream;
 } flat;
 
-static void copy_streaming(char *to, const char *from, int64_t bytes)
-{
-#ifdef __SSE2__
-    int64_t i = (int64_t)(-(uintptr_t)to & 63);
-    if (i < bytes) {
-        memcpy(to, from, (size_t)i);
-        for (; i + 64 <= bytes; i += 64) {
-            for (int k = 0; k < 64; k += 16)
-                _mm_stream_si128((__m128i *)(to + i + k), _mm_loadu_si128((const __m128i *)(from + i + k)));
-        }
-        memcpy(to + i, from + i, (size_t)(bytes - i));
-        return;
-    }
-#endif
-    memcpy(to, from, (size_t)bytes);
-}
-
 static void flat_body(void *context, int64_t begin, int64_t end)
 {
     const flat *w = context;
@@ -96,19 +78,17 @@ static void flat_body(void *context, int64_t begin, int64_t end)
     } else if (!w->stream) {
         w->convert(to, from, end - begin);
     } else if (!w->convert) {
-        copy_streaming(to, from, (end - begin) * w->to_size);
+        td_copy_streaming(to, from, (end - begin) * w->to_size);
     } else {
         _Alignas(64) char block[STEP * 16];
         for (; begin < end; begin += STEP, to += STEP * w->to_size, from += STEP * w->from_size) {
             int64_t m = end - begin < STEP ? end - begin : STEP;
             w->convert(block, from, m);
-            copy_streaming(to, block, m * w->to_size);
+            td_copy_streaming(to, block, m * w->to_size);
         }
     }
-#ifdef __SSE2__
     if (w->stream)
-        _mm_sfence();
-#endif
+        td_end_streaming();
 }
 
 static void copy_flat(td_tensor *dst, const td_tensor *src)
@@ -130,9 +110,9 @@ typedef struct job {
     td_plan         plan;
     td_dtype        to, from;
     td_convert_run *convert;
-    int64_t         units, pieces, piece;   /* pieces of a row, or tiles of a plane */
+    int64_t         pieces, piece;          /* of a row */
     int             across;                 /* the source's fastest dimension, for tiles */
-    int64_t         across_tiles;
+    int64_t         along, along_tiles, across_tiles;
     bool            stream;
 } job;
 
@@ -171,65 +151,25 @@ static void rows_body(void *context, int64_t begin, int64_t end)
     }
 }
 
-#define TRANSPOSE(T)                                                        \
-    for (int64_t i = 0; i < across; i++)                                    \
-        for (int64_t j = 0; j < along; j++)                                 \
-            ((T *)tile)[i * TILE + j] = *(const T *)(from + j * s0 + i * (int64_t)sizeof(T))
-
-typedef struct { uint64_t half[2]; } bytes16;
-
-#ifdef __SSE2__
-/* A whole tile of 4-byte elements, by blocks of 4 x 4. */
-static void transpose4(char *tile, const char *from, int64_t s0)
-{
-    for (int64_t i = 0; i < TILE; i += 4) {
-        for (int64_t j = 0; j < TILE; j += 4) {
-            const char *at = from + j * s0 + i * 4;
-            __m128i a = _mm_loadu_si128((const __m128i *)at), b = _mm_loadu_si128((const __m128i *)(at + s0));
-            __m128i c = _mm_loadu_si128((const __m128i *)(at + 2 * s0)), d = _mm_loadu_si128((const __m128i *)(at + 3 * s0));
-            __m128i ab = _mm_unpacklo_epi32(a, b), cd = _mm_unpacklo_epi32(c, d);
-            __m128i ab2 = _mm_unpackhi_epi32(a, b), cd2 = _mm_unpackhi_epi32(c, d);
-            __m128i *out = (__m128i *)(tile + (i * TILE + j) * 4);
-            out[0] = _mm_unpacklo_epi64(ab, cd);
-            out[TILE / 4] = _mm_unpackhi_epi64(ab, cd);
-            out[2 * TILE / 4] = _mm_unpacklo_epi64(ab2, cd2);
-            out[3 * TILE / 4] = _mm_unpackhi_epi64(ab2, cd2);
-        }
-    }
-}
-#endif
-
 /* One tile: `along` elements of the target's fastest dimension by `across` of the source's. */
 static void copy_tile(const job *w, char *to, const char *from, int64_t along, int64_t across)
 {
-    _Alignas(64) char tile[TILE * TILE * 16];
+    _Alignas(64) char tile[ACROSS * ALONG_BYTES];
     const td_plan *plan = &w->plan;
-    int64_t s0 = plan->strides[1][0], rows = plan->strides[0][w->across];
-    int64_t to_size = td_itemsizes[w->to], from_size = td_itemsizes[w->from];
-#ifdef __SSE2__
-    if (from_size == 4 && along == TILE && across == TILE)
-        transpose4(tile, from, s0);
-    else
-#endif
-    switch (from_size) {
-    case 1: TRANSPOSE(uint8_t); break;
-    case 2: TRANSPOSE(uint16_t); break;
-    case 4: TRANSPOSE(uint32_t); break;
-    case 8: TRANSPOSE(uint64_t); break;
-    default: TRANSPOSE(bytes16); break;
-    }
+    int64_t rows = plan->strides[0][w->across], to_size = td_itemsizes[w->to], from_size = td_itemsizes[w->from];
+    td_transpose((size_t)from_size, tile, ALONG_BYTES, from, plan->strides[1][0], along, across);
     for (int64_t i = 0; i < across; i++) {
-        const char *row = tile + i * TILE * from_size;
+        const char *row = tile + i * ALONG_BYTES;
         if (w->convert)
             w->convert(to + i * rows, row, along);
         else if (w->stream)
-            copy_streaming(to + i * rows, row, along * to_size);
+            td_copy_streaming(to + i * rows, row, along * to_size);
         else
             memcpy(to + i * rows, row, (size_t)(along * to_size));
     }
 }
 
-/* Units are strips: one tile wide in the target's fastest dimension, all tiles across. */
+/* Tiles [begin, end): the next one mostly continues the source's rows. */
 static void tiles_body(void *context, int64_t begin, int64_t end)
 {
     const job *w = context;
@@ -237,27 +177,41 @@ static void tiles_body(void *context, int64_t begin, int64_t end)
     int64_t from_size = td_itemsizes[w->from], to_size = td_itemsizes[w->to];
     for (int64_t u = begin; u < end; u++) {
         char *to, *from;
-        int64_t plane = u / w->across_tiles, i = u % w->across_tiles * TILE;
-        locate(plan, plane, w->across, &to, &from);
-        int64_t across = plan->sizes[w->across] - i < TILE ? plan->sizes[w->across] - i : TILE;
-        for (int64_t j = 0; j < plan->sizes[0]; j += TILE) {
-            int64_t along = plan->sizes[0] - j < TILE ? plan->sizes[0] - j : TILE;
-            copy_tile(w, to + j * to_size + i * plan->strides[0][w->across],
-                      from + j * plan->strides[1][0] + i * from_size, along, across);
-        }
+        int64_t i = u % w->across_tiles * ACROSS, rest = u / w->across_tiles, j = rest % w->along_tiles * w->along;
+        locate(plan, rest / w->along_tiles, w->across, &to, &from);
+        int64_t across = plan->sizes[w->across] - i < ACROSS ? plan->sizes[w->across] - i : ACROSS;
+        int64_t along = plan->sizes[0] - j < w->along ? plan->sizes[0] - j : w->along;
+        copy_tile(w, to + j * to_size + i * plan->strides[0][w->across], from + j * plan->strides[1][0] + i * from_size,
+                  along, across);
     }
-#ifdef __SSE2__
     if (w->stream)
-        _mm_sfence();
-#endif
+        td_end_streaming();
 }
 
-static void swap_first(td_plan *plan)
+/* Very short rows: pieces of the second dimension, element by element of the row, each piece a strided run that stays in
+ * the first cache. */
+static void slim_body(void *context, int64_t begin, int64_t end)
 {
-    int64_t t = plan->sizes[0];
-    plan->sizes[0] = plan->sizes[1], plan->sizes[1] = t;
-    for (int k = 0; k < plan->count; k++)
-        t = plan->strides[k][0], plan->strides[k][0] = plan->strides[k][1], plan->strides[k][1] = t;
+    const job *w = context;
+    const td_plan *plan = &w->plan;
+    for (int64_t u = begin; u < end; u++) {
+        char *to, *from;
+        int64_t first = u % w->pieces * w->piece, row = u / w->pieces * plan->sizes[1] + first;
+        int64_t n = plan->sizes[1] - first < w->piece ? plan->sizes[1] - first : w->piece;
+        locate(plan, row, 0, &to, &from);
+        for (int64_t i = 0; i < plan->sizes[0]; i++)
+            td_convert(w->to, to + i * plan->strides[0][0], plan->strides[0][1], w->from,
+                       from + i * plan->strides[1][0], plan->strides[1][1], n);
+    }
+}
+
+static void copy_slim(job *w)
+{
+    const td_plan *plan = &w->plan;
+    w->piece = 512;
+    w->pieces = (plan->sizes[1] + w->piece - 1) / w->piece;
+    int64_t units = plan->numel / plan->sizes[0] / plan->sizes[1] * w->pieces, row = plan->sizes[0] * plan->sizes[1];
+    td_parallel_for(0, units, row < CHUNK / 4 ? CHUNK / 4 / row : CHUNK / 4 / 512 / plan->sizes[0] + 1, slim_body, w);
 }
 
 static void copy_planned(td_tensor *dst, td_tensor *src)
@@ -276,15 +230,18 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
     }
     if (w.across) {
         w.stream = plan->numel * to_size > STREAM_BYTES;
-        w.across_tiles = (plan->sizes[w.across] + TILE - 1) / TILE;
-        int64_t strips = rows / plan->sizes[w.across] * w.across_tiles, work = TILE * plan->sizes[0];
-        td_parallel_for(0, strips, work < 2 * CHUNK / to_size ? 2 * CHUNK / to_size / work : 1, tiles_body, &w);
+        w.along = ALONG_BYTES / from_size < ALONG ? ALONG_BYTES / from_size : ALONG;
+        w.along_tiles = (plan->sizes[0] + w.along - 1) / w.along;
+        w.across_tiles = (plan->sizes[w.across] + ACROSS - 1) / ACROSS;
+        int64_t tiles = rows / plan->sizes[w.across] * w.along_tiles * w.across_tiles;
+        int64_t elements = (w.along < plan->sizes[0] ? w.along : plan->sizes[0]) *
+                           (ACROSS < plan->sizes[w.across] ? ACROSS : plan->sizes[w.across]);
+        td_parallel_for(0, tiles, CHUNK / to_size / elements + 1, tiles_body, &w);
         return;
     }
     /* Very short rows: the longer dimension goes inside, if there is one. */
     if (plan->ndim > 1 && plan->sizes[0] < 16 && plan->sizes[1] > plan->sizes[0])
-        swap_first(plan);
-    rows = plan->numel / plan->sizes[0];
+        return copy_slim(&w);
     w.piece = plan->sizes[0] < CHUNK ? plan->sizes[0] : CHUNK / 2;
     w.pieces = (plan->sizes[0] + w.piece - 1) / w.piece;
     int64_t grain = CHUNK / 4 / w.piece;

@@ -1,0 +1,116 @@
+/* Runs and tiles of elements moved about: what the iterator and copies are made of.  Only the size of an element counts. */
+#include "ops/iterator.h"
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+typedef struct { uint64_t half[2]; } bytes16;
+
+#define COPY_STRIDED(T)                                                             \
+    do {                                                                            \
+        if (to_stride == sizeof(T)) {                                               \
+            if (from_stride == 0) {                                                 \
+                T value = *(const T *)from;                                         \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = value;                                           \
+            } else {                                                                \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = *(const T *)(from + i * from_stride);            \
+            }                                                                       \
+        } else if (from_stride == sizeof(T)) {                                      \
+            for (int64_t i = 0; i < n; i++)                                         \
+                *(T *)(to + i * to_stride) = ((const T *)from)[i];                  \
+        } else {                                                                    \
+            for (int64_t i = 0; i < n; i++)                                         \
+                *(T *)(to + i * to_stride) = *(const T *)(from + i * from_stride);  \
+        }                                                                           \
+    } while (0)
+
+void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)
+{
+    if (to_stride == (int64_t)size && from_stride == (int64_t)size && (size_t)n * size >= 64) {
+        memmove(to, from, (size_t)n * size);
+        return;
+    }
+    switch (size) {
+    case 1: COPY_STRIDED(uint8_t); break;
+    case 2: COPY_STRIDED(uint16_t); break;
+    case 4: COPY_STRIDED(uint32_t); break;
+    case 8: COPY_STRIDED(uint64_t); break;
+    default: COPY_STRIDED(bytes16); break;
+    }
+}
+
+void td_copy_streaming(char *to, const char *from, int64_t bytes)
+{
+#ifdef __SSE2__
+    /* Only whole cache lines go around the caches: parts of lines would be written to memory twice. */
+    int64_t i = (int64_t)(-(uintptr_t)to & 63);
+    if (i + 64 <= bytes) {
+        memcpy(to, from, (size_t)i);
+        for (; i + 64 <= bytes; i += 64) {
+            for (int k = 0; k < 64; k += 16)
+                _mm_stream_si128((__m128i *)(to + i + k), _mm_loadu_si128((const __m128i *)(from + i + k)));
+        }
+        memcpy(to + i, from + i, (size_t)(bytes - i));
+        return;
+    }
+#endif
+    memcpy(to, from, (size_t)bytes);
+}
+
+void td_end_streaming(void)
+{
+#ifdef __SSE2__
+    _mm_sfence();
+#endif
+}
+
+#define TRANSPOSE(T)                                                                    \
+    for (int64_t r = 0; r < rows; r++)                                                  \
+        for (int64_t c = 0; c < columns; c++)                                           \
+            *(T *)(to + c * to_row + r * (int64_t)sizeof(T)) = ((const T *)(from + r * from_row))[c]
+
+#ifdef __SSE2__
+/* Blocks of 4 x 4, row by row of the source, so that a line of it is used up before the next one comes. */
+static void transpose4(char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
+{
+    for (int64_t r = 0; r < rows; r += 4) {
+        for (int64_t c = 0; c < columns; c += 4) {
+            const char *at = from + r * from_row + c * 4;
+            __m128i x0 = _mm_loadu_si128((const __m128i *)at);
+            __m128i x1 = _mm_loadu_si128((const __m128i *)(at + from_row));
+            __m128i x2 = _mm_loadu_si128((const __m128i *)(at + 2 * from_row));
+            __m128i x3 = _mm_loadu_si128((const __m128i *)(at + 3 * from_row));
+            __m128i low01 = _mm_unpacklo_epi32(x0, x1), low23 = _mm_unpacklo_epi32(x2, x3);
+            __m128i high01 = _mm_unpackhi_epi32(x0, x1), high23 = _mm_unpackhi_epi32(x2, x3);
+            char *out = to + c * to_row + r * 4;
+            _mm_storeu_si128((__m128i *)out, _mm_unpacklo_epi64(low01, low23));
+            _mm_storeu_si128((__m128i *)(out + to_row), _mm_unpackhi_epi64(low01, low23));
+            _mm_storeu_si128((__m128i *)(out + 2 * to_row), _mm_unpacklo_epi64(high01, high23));
+            _mm_storeu_si128((__m128i *)(out + 3 * to_row), _mm_unpackhi_epi64(high01, high23));
+        }
+    }
+}
+#endif
+
+void td_transpose(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
+{
+    switch (size) {
+    case 1: TRANSPOSE(uint8_t); break;
+    case 2: TRANSPOSE(uint16_t); break;
+    case 4: {
+        int64_t done_rows = 0, done_columns = 0;
+#ifdef __SSE2__
+        done_rows = rows & ~(int64_t)3, done_columns = columns & ~(int64_t)3;
+        transpose4(to, to_row, from, from_row, done_rows, done_columns);
+#endif
+        for (int64_t r = 0; r < rows; r++)
+            for (int64_t c = r < done_rows ? done_columns : 0; c < columns; c++)
+                *(uint32_t *)(to + c * to_row + r * 4) = *(const uint32_t *)(from + r * from_row + c * 4);
+        break;
+    }
+    case 8: TRANSPOSE(uint64_t); break;
+    default: TRANSPOSE(bytes16); break;
+    }
+}
