@@ -1,0 +1,229 @@
+/* What the files of the extension tede._C share.
+ *
+ * The binding is driven by tables: dispatch.h describes every operator at run time, and one parser (parser.c) fills
+ * the boxed arguments of any of them.  Nothing here is generated.
+ *
+ *   tensor.c         the Tensor type: wrappers and who owns whom        properties.c   its attributes
+ *   methods.c        methods that are no operators                      number.c       + - * ... and comparisons
+ *   indexing.c       x[...] and x[...] = v                              parser.c       arguments of operators
+ *   operator.c       tede.<name> and Tensor.<name> as objects           results.c      from results to objects
+ *   types.c          dtype, device, layout, memory_format, finfo        size.c         Size
+ *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
+ *   override.c       __torch_function__                                 grad.c         backward, grad, modes
+ *   errors.c         errors both ways                                   generator.c, storage.c, module.c  */
+#ifndef TEDE_BINDING_H
+#define TEDE_BINDING_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <structmember.h>
+
+#include <tede/autograd.h>
+#include <tede/base.h>
+#include <tede/dispatch.h>
+#include <tede/foreign.h>
+#include <tede/random.h>
+#include <tede/tensor.h>
+
+#define TD_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* ---- errors.c */
+/* Turn the thread's pending error into a Python exception; returns NULL.  Keeps a Python error that is already set. */
+void *td_py_raise(void);
+/* The other way, for callbacks: take the Python error into the core's, with its traceback.  Returns -1. */
+int   td_py_capture(void);
+/* Drop a reference on any thread: queued where the GIL isn't held. */
+void  td_py_drop(void *object);
+extern PyObject *td_py_OutOfMemoryError;
+int   td_py_errors_init(PyObject *module);
+
+/* ---- tensor.c */
+typedef struct TensorObject {
+    PyObject_HEAD
+    td_tensor *x;             /* counted, or borrowed while x owns the wrapper */
+    PyObject  *dict, *weakrefs;
+} TensorObject;
+extern PyTypeObject td_py_Tensor, td_py_TensorMeta;
+extern PyTypeObject *td_py_Parameter;      /* a second exact type; set by tede.nn, until then Tensor itself */
+
+static inline bool td_py_is_exact(PyObject *o)
+{
+    return Py_TYPE(o) == &td_py_Tensor || Py_TYPE(o) == td_py_Parameter;
+}
+static inline bool td_py_is_tensor(PyObject *o)
+{
+    return td_py_is_exact(o) || PyObject_TypeCheck(o, &td_py_Tensor);
+}
+static inline td_tensor *td_py_x(PyObject *o) { return ((TensorObject *)o)->x; }
+/* The object of x, whose reference it takes over; NULL raises what is pending. */
+PyObject *td_py_wrap(td_tensor *x);
+/* Same, made as an instance of `type` if it has no object yet. */
+PyObject *td_py_wrap_as(td_tensor *x, PyTypeObject *type);
+/* The object of a borrowed x; None if x is NULL or TD_NONE. */
+PyObject *td_py_wrap_borrowed(td_tensor *x);
+int td_py_tensor_init(PyObject *module);
+
+extern PyGetSetDef     td_py_getset[];     /* properties.c */
+extern PyMethodDef     td_py_methods[];    /* methods.c */
+extern PyNumberMethods td_py_number;       /* number.c */
+extern PyBufferProcs   td_py_buffer;       /* interop.c */
+extern PyTypeObject    td_py_Iter;
+PyObject *td_py_iter(PyObject *self);
+int       td_py_contains(PyObject *self, PyObject *value);
+PyObject *td_py_richcompare(PyObject *a, PyObject *b, int how);
+int       td_py_number_init(void);
+
+/* ---- types.c, size.c */
+typedef struct { PyObject_HEAD int code; } EnumObject;      /* dtype, layout, memory_format */
+typedef struct { PyObject_HEAD td_device device; } DeviceObject;
+extern PyTypeObject td_py_dtype_type, td_py_layout_type, td_py_memory_format_type, td_py_device_type, td_py_Size;
+PyObject *td_py_dtype(td_dtype dtype);                      /* borrowed */
+PyObject *td_py_layout(int layout);                         /* borrowed */
+PyObject *td_py_memory_format(int format);                  /* borrowed */
+PyObject *td_py_device(td_device device);                   /* new */
+PyObject *td_py_size(int ndim, const int64_t *sizes);       /* new */
+/* A dtype object, or one of Python's types float, int, bool, complex; false if it is neither (no error set). */
+bool td_py_as_dtype(PyObject *o, td_dtype *dtype);
+/* A device object, a string or a number: 1, 0 if it is none of these, -1 with an error set. */
+int  td_py_as_device(PyObject *o, td_device *device);
+int  td_py_types_init(PyObject *module);
+int  td_py_size_init(PyObject *module);
+
+/* ---- generator.c, storage.c */
+typedef struct { PyObject_HEAD td_generator *g; } GeneratorObject;
+extern PyTypeObject td_py_Generator, td_py_Storage;
+PyObject *td_py_storage(td_tensor *x);
+int td_py_generator_init(PyObject *module);
+int td_py_storage_init(PyObject *module);
+
+/* ---- interop.c: NumPy without its headers */
+bool td_py_is_numpy_array(PyObject *o);
+/* A NumPy scalar (numpy.float32(1), numpy.bool_(True), ...), but none that is a Python number too. */
+bool td_py_is_numpy_scalar(PyObject *o);
+PyObject *td_py_numpy_item(PyObject *o);                    /* the Python number in it */
+td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory */
+td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
+td_tensor *td_py_from_dlpack(PyObject *o);
+PyObject  *td_py_numpy(PyObject *self, bool force);
+int  td_py_interop_init(PyObject *module);
+int  td_py_dlpack_init(PyObject *module);
+/* Methods that methods.c lists. */
+PyObject *td_py_method_numpy(PyObject *self, PyObject *args, PyObject *kw);
+PyObject *td_py_method_array(PyObject *self, PyObject *args, PyObject *kw);
+PyObject *td_py_method_dlpack(PyObject *self, PyObject *args, PyObject *kw);
+PyObject *td_py_method_dlpack_device(PyObject *self, PyObject *unused);
+
+/* ---- scalar.c, factory.c, methods.c */
+/* x with another dtype or on another device (TD_DTYPE_NONE, TD_DEVICE_NONE: as it is), recorded by autograd. */
+td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format);
+/* A Python or NumPy number (with bool), or a 0-dim tensor without gradient if `tensors`: 1, 0 if it is none, -1. */
+int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors);
+/* An int or what has __index__ (no bool unless `bools`), or a 0-dim integer tensor: 1, 0, -1. */
+int td_py_as_int(PyObject *o, int64_t *value, bool bools);
+PyObject *td_py_number_of(td_scalar value);                 /* new Python number */
+int td_py_factory_init(PyObject *module);
+PyObject *td_py_tolist(td_tensor *x);
+/* tensor(data): new memory always. */
+td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device device);
+PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* ---- parser.c, operator.c */
+enum { TD_PY_ARGS = 40 };
+typedef struct Overload Overload;
+typedef struct OperatorObject {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject      *name;               /* interned */
+    const char    *text;               /* the same in UTF-8 */
+    const td_op  **ops;                /* in the table's order; overloads are worked out at the first call */
+    Overload      *overloads;
+    int            n_ops, count;
+    bool           method, ready;
+    bool           numbers;            /* Python numbers are taken for tensors */
+    bool           heavy;              /* worth giving up the lock for smaller operands */
+} OperatorObject;
+extern PyTypeObject td_py_Function, td_py_Method;
+/* Call an operator object with positional arguments. */
+PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs);
+/* One of the operator objects by name, borrowed; NULL if there is none (no error set). */
+OperatorObject *td_py_find_function(const char *name);
+OperatorObject *td_py_find_method(const char *name);
+/* Look up once, call with boxed values: for the C code here.  One tensor result; NULL with a Python error. */
+td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
+int td_py_operator_init(PyObject *module);
+
+/* What one call of the parser needs: values, and what must be dropped afterwards. */
+typedef struct Scratch {
+    td_value    values[TD_PY_ARGS];
+    td_tensor  *temporary[TD_PY_ARGS];
+    int         temporaries;
+    uint32_t    used;                   /* bytes of arena */
+    void       *blocks;                 /* chained, where the arena doesn't suffice */
+    PyObject   *out;                    /* what out= was: given back (borrowed) */
+    int64_t     elements;               /* of all operands: decides about the lock */
+    bool        overrides;              /* an argument is of a type with its own __torch_function__ */
+    bool        requires_grad;          /* of a factory */
+    bool        listed;                 /* a list of tensors is among the arguments */
+    _Alignas(16) char arena[512];
+} Scratch;
+
+struct Overload {
+    const td_op      *op;
+    const td_op_info *info;
+    PyObject        **names;            /* interned Python names, as users say them */
+    PyObject        **aliases;          /* NumPy's name for it, or NULL; two per argument */
+    int16_t          *positional;       /* positional index -> argument */
+    int16_t           n_positional, n_required, first_out, n_out;
+    int16_t           varargs;          /* the argument that takes the rest as its ints, or -1 */
+    int16_t           receiver;         /* of a method: index of self, or -1 */
+    bool              factory;          /* takes requires_grad= */
+    bool              hidden;           /* deprecated: tried last, not named in errors */
+    bool              numbers;
+    int16_t           dtype_arg;        /* index of dtype, or -1 */
+};
+/* 1: matched, 0: not this overload, -1: a Python error is set.  On 0 and -1 the scratch is clean again. */
+int  td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool with_out,
+                 Scratch *s);
+void td_py_scratch_drop(Scratch *s);
+static inline void td_py_scratch_begin(Scratch *s)
+{
+    s->temporaries = 0, s->used = 0, s->blocks = NULL, s->out = NULL, s->elements = 0;
+    s->overrides = s->requires_grad = s->listed = false;
+}
+/* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
+PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
+
+/* ---- results.c */
+PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);
+int td_py_results_init(PyObject *module);
+
+/* ---- override.c */
+extern _Thread_local int td_py_overrides_off;
+/* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */
+bool td_py_has_override(PyObject *o);
+/* Call the protocol; args as of vectorcall.  NULL with an error set. */
+PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* For slots and methods in C: the same with Tensor.<name>, and with the getter or setter of Tensor.<name>. */
+PyObject *td_py_override_method(const char *name, PyObject *const *args, Py_ssize_t nargs);
+PyObject *td_py_override_method_call(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *kwnames);
+PyObject *td_py_override_getter(const char *name, PyObject *self);
+int       td_py_override_setter(const char *name, PyObject *self, PyObject *value);
+int td_py_override_init(PyObject *module);
+
+/* ---- indexing.c */
+PyObject *td_py_getitem(PyObject *self, PyObject *index);
+int       td_py_setitem(PyObject *self, PyObject *index, PyObject *value);
+PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i);
+
+/* ---- grad.c */
+int td_py_grad_init(PyObject *module);
+PyObject *td_py_grad_fn(td_tensor *x);
+bool      td_py_retains_grad(td_tensor *x);
+PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw);
+PyObject *td_py_register_hook(PyObject *self, PyObject *hook);
+PyObject *td_py_register_leaf_hook(PyObject *self, PyObject *hook);
+
+#endif

@@ -1,0 +1,102 @@
+/* Errors of the core become Python exceptions, and Python exceptions travel through the core.
+ *
+ * A Python exception that is raised below C code (a hook, a Function, a subclass) is normalised, with its traceback,
+ * and hung on the core's error as its foreign object. When the core gives up, it comes out again as it was. */
+#include "binding.h"
+#include <stdatomic.h>
+
+PyObject *td_py_OutOfMemoryError;
+
+static PyObject *class_of(td_code code)
+{
+    switch (code) {
+    case TD_E_VALUE: return PyExc_ValueError;
+    case TD_E_TYPE: return PyExc_TypeError;
+    case TD_E_INDEX: return PyExc_IndexError;
+    case TD_E_NOT_IMPLEMENTED: return PyExc_NotImplementedError;
+    case TD_E_MEMORY: return td_py_OutOfMemoryError;
+    case TD_E_OVERFLOW: return PyExc_OverflowError;
+    case TD_E_IO: return PyExc_OSError;
+    case TD_E_KEY: return PyExc_KeyError;
+    default: return PyExc_RuntimeError;
+    }
+}
+
+void *td_py_raise(void)
+{
+    td_code code = td_error_code();
+    if (code == TD_E_FOREIGN) {
+        PyObject *value = td_error_take_foreign();
+        if (value) {
+            PyErr_SetObject((PyObject *)Py_TYPE(value), value);
+            Py_DECREF(value);
+            return NULL;
+        }
+    }
+    if (!PyErr_Occurred()) {
+        if (code == TD_OK)
+            PyErr_SetString(PyExc_SystemError, "an operator failed without saying why");
+        else
+            PyErr_SetString(class_of(code), td_error_message());
+    }
+    td_error_clear();
+    return NULL;
+}
+
+typedef struct Drop { struct Drop *next; PyObject *object; } Drop;
+static _Atomic(Drop *) queue;
+
+static int drop_queued(void *unused)
+{
+    (void)unused;
+    for (Drop *next, *d = atomic_exchange(&queue, NULL); d; d = next) {
+        next = d->next;
+        Py_DECREF(d->object);
+        free(d);
+    }
+    return 0;
+}
+
+void td_py_drop(void *object)
+{
+    if (!object || !Py_IsInitialized())
+        return;
+    if (PyGILState_Check()) {
+        Py_DECREF((PyObject *)object);
+        return;
+    }
+    Drop *d = malloc(sizeof *d);
+    if (!d)
+        return;                               /* it stays for good; nothing better is left to do */
+    d->object = object;
+    d->next = atomic_load(&queue);
+    while (!atomic_compare_exchange_weak(&queue, &d->next, d))
+        ;
+    Py_AddPendingCall(drop_queued, NULL);     /* if there is no room, one that waits there will see ours */
+}
+
+int td_py_capture(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    if (!type)
+        return td_error(TD_E_RUNTIME, "a Python callback failed without an exception");
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback)
+        PyException_SetTraceback(value, traceback);
+    PyObject *text = PyObject_Str(value);
+    const char *message = text ? PyUnicode_AsUTF8(text) : NULL;
+    PyErr_Clear();
+    td_error_foreign(value, td_py_drop, message ? message : "a Python exception");
+    Py_XDECREF(text);
+    Py_DECREF(type);
+    Py_XDECREF(traceback);
+    return -1;
+}
+
+int td_py_errors_init(PyObject *module)
+{
+    td_py_OutOfMemoryError = PyErr_NewExceptionWithDoc(
+        "tede.OutOfMemoryError", "There is no memory for a tensor's elements.", PyExc_RuntimeError, NULL);
+    return td_py_OutOfMemoryError ? PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError) : -1;
+}

@@ -1,0 +1,181 @@
+/* Generators of random numbers, and the functions that seed the default one. */
+#include "binding.h"
+
+static PyObject *default_object;
+
+static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"device", NULL};
+    PyObject *device = NULL;
+    td_device where = {TD_CPU, -1};
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|O:Generator", names, &device))
+        return NULL;
+    if (device && td_py_as_device(device, &where) < 0)
+        return NULL;
+    if (where.type != TD_CPU)
+        return PyErr_Format(PyExc_RuntimeError, "Generator: only the CPU has one here");
+    GeneratorObject *self = (GeneratorObject *)type->tp_alloc(type, 0);
+    if (self && !(self->g = td_generator_new())) {
+        Py_DECREF(self);
+        return td_py_raise();
+    }
+    return (PyObject *)self;
+}
+static void generator_dealloc(PyObject *self)
+{
+    td_generator_release(((GeneratorObject *)self)->g);
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* A seed: any int of 64 bits, negative ones wrapping around. */
+static int seed_of(PyObject *o, uint64_t *seed)
+{
+    PyObject *n = PyNumber_Long(o);
+    if (!n)
+        return -1;
+    int overflow;
+    int64_t value = PyLong_AsLongLongAndOverflow(n, &overflow);
+    *seed = overflow > 0 ? PyLong_AsUnsignedLongLong(n) : (uint64_t)value;
+    Py_DECREF(n);
+    if (overflow < 0 || PyErr_Occurred()) {
+        PyErr_Clear();
+        PyErr_SetString(PyExc_RuntimeError, "Overflow when unpacking long long");
+        return -1;
+    }
+    return 0;
+}
+static PyObject *manual_seed(PyObject *self, PyObject *o)
+{
+    uint64_t seed;
+    if (seed_of(o, &seed) < 0)
+        return NULL;
+    td_generator_seed(((GeneratorObject *)self)->g, seed);
+    return Py_NewRef(self);
+}
+static PyObject *initial_seed(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(td_generator_initial_seed(((GeneratorObject *)self)->g));
+}
+static PyObject *seed(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(td_generator_seed_random(((GeneratorObject *)self)->g));
+}
+static PyObject *get_state(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_tensor *x = td_tensor_new(1, (int64_t[]){TD_GENERATOR_STATE_SIZE}, TD_U8, (td_device){TD_CPU, -1});
+    if (x)
+        td_generator_get_state(((GeneratorObject *)self)->g, td_tensor_data(x));
+    return td_py_wrap(x);
+}
+static PyObject *set_state(PyObject *self, PyObject *o)
+{
+    if (!td_py_is_tensor(o))
+        return PyErr_Format(PyExc_TypeError, "expected a torch.ByteTensor, but got %s", Py_TYPE(o)->tp_name);
+    td_tensor *x = td_py_x(o);
+    if (td_tensor_dtype(x) != TD_U8 || !td_tensor_is_contiguous(x) || td_tensor_device(x).type != TD_CPU)
+        return PyErr_Format(PyExc_TypeError, "RNG state must be a torch.ByteTensor");
+    if (td_generator_set_state(((GeneratorObject *)self)->g, td_tensor_data(x), (size_t)td_tensor_numel(x)) < 0)
+        return td_py_raise();
+    return Py_NewRef(self);
+}
+static PyObject *generator_of(td_generator *g)
+{
+    GeneratorObject *self = g ? (GeneratorObject *)td_py_Generator.tp_alloc(&td_py_Generator, 0) : td_py_raise();
+    if (self)
+        self->g = g;
+    else
+        td_generator_release(g);
+    return (PyObject *)self;
+}
+static PyObject *clone_state(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return generator_of(td_generator_clone(((GeneratorObject *)self)->g));
+}
+static PyObject *generator_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *module = PyImport_ImportModule("tede._tensor"), *made = NULL;
+    if (module)
+        made = Py_BuildValue("(N(N))", PyObject_GetAttrString(module, "_rebuild_generator"), get_state(self, NULL));
+    Py_XDECREF(module);
+    return made;
+}
+static PyObject *generator_device(PyObject *self, void *unused)
+{
+    (void)self, (void)unused;
+    return td_py_device((td_device){TD_CPU, -1});
+}
+static PyMethodDef methods[] = {
+    {"manual_seed", manual_seed, METH_O, "Begin the stream of this seed; returns the generator."},
+    {"initial_seed", initial_seed, METH_NOARGS, "The seed that the stream began with."},
+    {"seed", seed, METH_NOARGS, "Seed it by chance; returns the seed."},
+    {"get_state", get_state, METH_NOARGS, "The state, as a tensor of bytes."},
+    {"set_state", set_state, METH_O, "Go on from a state."},
+    {"clone_state", clone_state, METH_NOARGS, "Another generator in the same state."},
+    {"__reduce__", generator_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+static PyGetSetDef getset[] = {{"device", generator_device, NULL, NULL, NULL}, {NULL}};
+PyTypeObject td_py_Generator = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.Generator",
+    .tp_basicsize = sizeof(GeneratorObject),
+    .tp_doc = "Generator(device='cpu'): a stream of random numbers, the same as PyTorch's for the same seed.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = generator_new,
+    .tp_dealloc = generator_dealloc,
+    .tp_methods = methods,
+    .tp_getset = getset,
+};
+
+static PyObject *module_manual_seed(PyObject *m, PyObject *o)
+{
+    (void)m;
+    return manual_seed(default_object, o);
+}
+static PyObject *module_seed(PyObject *m, PyObject *unused)
+{
+    (void)m;
+    return seed(default_object, unused);
+}
+static PyObject *module_initial_seed(PyObject *m, PyObject *unused)
+{
+    (void)m;
+    return initial_seed(default_object, unused);
+}
+static PyObject *get_rng_state(PyObject *m, PyObject *unused)
+{
+    (void)m;
+    return get_state(default_object, unused);
+}
+static PyObject *set_rng_state(PyObject *m, PyObject *o)
+{
+    (void)m;
+    PyObject *done = set_state(default_object, o);
+    Py_XDECREF(done);
+    if (!done)
+        return NULL;
+    Py_RETURN_NONE;
+}
+static PyMethodDef functions[] = {
+    {"manual_seed", module_manual_seed, METH_O, "manual_seed(seed)\n\nSeed the generator that is used when none is given."},
+    {"seed", module_seed, METH_NOARGS, "Seed the default generator by chance; returns the seed."},
+    {"initial_seed", module_initial_seed, METH_NOARGS, NULL},
+    {"get_rng_state", get_rng_state, METH_NOARGS, NULL},
+    {"set_rng_state", set_rng_state, METH_O, NULL},
+    {NULL},
+};
+
+int td_py_generator_init(PyObject *module)
+{
+    if (PyType_Ready(&td_py_Generator) < 0)
+        return -1;
+    default_object = generator_of(td_generator_retain(td_default_generator()));
+    if (!default_object || PyModule_AddObjectRef(module, "default_generator", default_object) < 0 ||
+        PyModule_AddObjectRef(module, "Generator", (PyObject *)&td_py_Generator) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

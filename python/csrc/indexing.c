@@ -1,0 +1,468 @@
+/* x[index] and x[index] = value, by NumPy's rules as PyTorch has them.
+ *
+ * One walk over the items does all that is basic (ints, slices, None, Ellipsis) and collects what is not (masks, index
+ * tensors, lists).  Where no gradient has to flow, the walk only computes a geometry and one view is made at its end;
+ * otherwise each item is an operator, so that each leaves its node.  What was collected then goes to index or
+ * index_put_.  Negative steps are views too: strides are signed. */
+#include "binding.h"
+#include <tede/ops.h>
+
+typedef struct Walk {
+    td_tensor *x;                        /* recording: the tensor so far (owned); else the one that is indexed */
+    bool       record, changed, advanced;
+    int        from, ndim;               /* the next of x's dimensions; how many the view has so far */
+    int64_t    sizes[TD_MAX_DIMS + 8], strides[TD_MAX_DIMS + 8], offset;
+    td_tensor *indices[TD_MAX_DIMS + 8]; /* per entry of index(): TD_NONE or an owned index tensor */
+    int        entries;
+    const int64_t *x_sizes, *x_strides;
+    int        x_ndim;
+} Walk;
+
+static void walk_end(Walk *w)
+{
+    for (int i = 0; i < w->entries; i++)
+        td_tensor_release(w->indices[i]);
+    if (w->record)
+        td_tensor_release(w->x);
+}
+
+/* Recording: go on with the next tensor. */
+static int next(Walk *w, td_tensor *made)
+{
+    if (!made)
+        return td_py_raise(), -1;
+    td_tensor_release(w->x);
+    w->x = made;
+    w->x_sizes = td_tensor_sizes(made), w->x_strides = td_tensor_strides(made);
+    w->x_ndim = td_tensor_ndim(made);
+    return 0;
+}
+
+static bool full(const Walk *w, int more)
+{
+    if (w->ndim + more <= TD_MAX_DIMS && w->entries + more <= TD_MAX_DIMS)
+        return false;
+    PyErr_SetString(PyExc_IndexError, "too many dimensions in the result of indexing");
+    return true;
+}
+
+/* A dimension that stays as it is. When recording, `ndim` is also where we are in x. */
+static void keep(Walk *w)
+{
+    int d = w->record ? w->ndim : w->from;
+    w->sizes[w->ndim] = w->x_sizes[d], w->strides[w->ndim] = w->x_strides[d];
+    w->ndim++, w->from++;
+    w->indices[w->entries++] = TD_NONE;
+}
+static int64_t size_here(const Walk *w)
+{
+    return w->x_sizes[w->record ? w->ndim : w->from];
+}
+
+static int take_int(Walk *w, int64_t i)
+{
+    int64_t n = size_here(w);
+    if (TD_UNLIKELY(i < -n || i >= n)) {
+        PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, w->from,
+                     (long long)n);
+        return -1;
+    }
+    w->changed = true;
+    if (w->record) {
+        w->from++;
+        return next(w, td_select_int(w->x, w->ndim, i));
+    }
+    w->offset += (i < 0 ? i + n : i) * w->x_strides[w->from++];
+    return 0;
+}
+
+static int take_slice(Walk *w, PyObject *slice)
+{
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(slice, &start, &stop, &step) < 0)
+        return -1;
+    int64_t n = size_here(w);
+    int64_t count = PySlice_AdjustIndices(n, &start, &stop, step);
+    if (start == 0 && step == 1 && count == n) {
+        keep(w);
+        return 0;
+    }
+    w->changed = true;
+    if (w->record) {
+        td_tensor *made;
+        if (step > 0) {
+            int64_t from = start, to = stop < start ? start : stop;
+            made = td_slice_tensor(w->x, w->ndim, &from, &to, step);
+        } else {
+            /* Backwards: an as_strided of the same geometry, which autograd can replay. */
+            int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset = td_tensor_offset(w->x);
+            memcpy(sizes, w->x_sizes, (size_t)w->x_ndim * sizeof *sizes);
+            memcpy(strides, w->x_strides, (size_t)w->x_ndim * sizeof *strides);
+            if (count)
+                offset += start * strides[w->ndim];
+            sizes[w->ndim] = count, strides[w->ndim] *= step;
+            made = td_as_strided(w->x, w->x_ndim, sizes, w->x_ndim, strides, &offset);
+        }
+        if (next(w, made) < 0)
+            return -1;
+        keep(w);
+        return 0;
+    }
+    if (count)
+        w->offset += start * w->x_strides[w->from];
+    w->sizes[w->ndim] = count, w->strides[w->ndim] = w->x_strides[w->from] * step;
+    w->ndim++, w->from++;
+    w->indices[w->entries++] = TD_NONE;
+    return 0;
+}
+
+/* A new dimension of one element. */
+static int take_none(Walk *w)
+{
+    if (full(w, 1))
+        return -1;
+    w->changed = true;
+    if (w->record) {
+        if (next(w, td_unsqueeze(w->x, w->ndim)) < 0)
+            return -1;
+    }
+    int here = w->record ? w->ndim + 1 : w->from;
+    w->sizes[w->ndim] = 1;
+    w->strides[w->ndim] = here < w->x_ndim ? w->x_sizes[here] * w->x_strides[here] : 1;
+    w->ndim++;
+    w->indices[w->entries++] = TD_NONE;
+    return 0;
+}
+
+/* True or False: a new dimension that is kept or emptied. */
+static int take_bool(Walk *w, bool on)
+{
+    if (take_none(w) < 0)
+        return -1;
+    td_tensor *index = td_tensor_new(1, (int64_t[]){on}, TD_I64, (td_device){TD_CPU, -1});
+    if (!index)
+        return td_py_raise(), -1;
+    if (on)
+        *(int64_t *)td_tensor_data(index) = 0;
+    w->indices[w->entries - 1] = index;
+    w->advanced = true;
+    return 0;
+}
+
+/* Takes over the index tensor. */
+static int take_tensor(Walk *w, td_tensor *index)
+{
+    td_dtype dtype = td_tensor_dtype(index);
+    int ndim = td_tensor_ndim(index);
+    bool mask = dtype == TD_BOOL || dtype == TD_U8;
+    if (ndim == 0 && (mask || td_dtype_is_integral(dtype))) {
+        td_scalar value;
+        int failed = td_tensor_item(index, &value);
+        td_tensor_release(index);
+        if (failed)
+            return td_py_raise(), -1;
+        return mask ? take_bool(w, td_scalar_bool(value)) : take_int(w, td_scalar_int(value));
+    }
+    if (td_tensor_numel(index) == 0 && td_dtype_is_floating(dtype) && ndim == 1) {     /* [] has no dtype of its own */
+        td_tensor *empty = td_tensor_new(1, (int64_t[]){0}, TD_I64, (td_device){TD_CPU, -1});
+        td_tensor_release(index);
+        if (!(index = empty))
+            return td_py_raise(), -1;
+    } else if (!mask && !td_dtype_is_integral(dtype)) {
+        td_tensor_release(index);
+        PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
+        return -1;
+    }
+    int consumed = mask ? ndim : 1, left = (w->record ? w->x_ndim - w->ndim : w->x_ndim - w->from);
+    if (consumed > left) {
+        td_tensor_release(index);
+        PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim);
+        return -1;
+    }
+    for (int i = 0; i < consumed; i++)
+        keep(w);
+    w->entries -= consumed;
+    w->indices[w->entries++] = index;
+    w->advanced = true;
+    return 0;
+}
+
+static int take(Walk *w, PyObject *item, int specified);
+
+static int take_other(Walk *w, PyObject *item)
+{
+    if (td_py_is_numpy_scalar(item)) {
+        PyObject *number = td_py_numpy_item(item);
+        int failed = !number ? -1 : PyBool_Check(number) || PyLong_Check(number) ? take(w, number, 0) : 1;
+        Py_XDECREF(number);
+        if (failed <= 0)
+            return failed;
+    } else if (PySequence_Check(item)) {
+        td_tensor *index;
+        if (td_py_is_numpy_array(item)) {
+            td_tensor *shared = td_py_from_numpy(item);
+            index = shared;
+        } else {
+            index = td_py_tensor_from_data(item, TD_DTYPE_NONE, (td_device){TD_CPU, -1});
+        }
+        return index ? take_tensor(w, index) : -1;
+    }
+    int64_t i;
+    int found = PyFloat_Check(item) ? 0 : td_py_as_int(item, &i, false);
+    if (found < 0)
+        return -1;
+    if (found)
+        return take_int(w, i);
+    PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                 "indices (got %s)", Py_TYPE(item)->tp_name);
+    return -1;
+}
+
+static int take(Walk *w, PyObject *item, int specified)
+{
+    if (item == Py_None)
+        return take_none(w);
+    if (item == Py_Ellipsis) {
+        int here = w->record ? w->ndim : w->from;
+        for (int rest = w->x_ndim - here - specified; rest > 0; rest--)
+            keep(w);
+        return 0;
+    }
+    if (PyBool_Check(item))
+        return take_bool(w, item == Py_True);
+    bool needs_dimension = PyLong_Check(item) || PySlice_Check(item);
+    if (needs_dimension) {
+        int here = w->record ? w->ndim : w->from;
+        if (here >= w->x_ndim)
+            return PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim), -1;
+        if (PySlice_Check(item))
+            return take_slice(w, item);
+        long long i = PyLong_AsLongLong(item);
+        return i == -1 && PyErr_Occurred() ? -1 : take_int(w, i);
+    }
+    if (td_py_is_tensor(item))
+        return take_tensor(w, td_tensor_retain(td_py_x(item)));
+    return take_other(w, item);
+}
+
+/* How many of x's dimensions an item stands for. */
+static int dimensions(PyObject *item)
+{
+    if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item))
+        return 0;
+    if (td_py_is_tensor(item)) {
+        td_dtype dtype = td_tensor_dtype(td_py_x(item));
+        return dtype == TD_BOOL || dtype == TD_U8 ? td_tensor_ndim(td_py_x(item)) : 1;
+    }
+    if (td_py_is_numpy_array(item)) {
+        td_tensor *x = td_py_from_numpy(item);
+        if (!x) {
+            PyErr_Clear();
+            return 1;
+        }
+        int n = td_tensor_dtype(x) == TD_BOOL || td_tensor_dtype(x) == TD_U8 ? td_tensor_ndim(x) : 1;
+        td_tensor_release(x);
+        return n;
+    }
+    /* A nested list of bools is a mask of as many dimensions as it is deep. */
+    int depth = 0;
+    PyObject *at = item;
+    while ((PyList_Check(at) || PyTuple_Check(at)) && PySequence_Fast_GET_SIZE(at) && depth < TD_MAX_DIMS)
+        at = PySequence_Fast_ITEMS(at)[0], depth++;
+    return depth && PyBool_Check(at) ? depth : 1;
+}
+
+/* Lists that hold sequences, slices and the like mean what tuples mean (an old rule of NumPy). */
+static bool like_tuple(PyObject *index)
+{
+    if (PyTuple_Check(index))
+        return true;
+    if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32)
+        return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
+        PyObject *item = PyList_GET_ITEM(index, i);
+        if (td_py_is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
+            item == Py_Ellipsis || item == Py_None || td_py_is_numpy_array(item))
+            return true;
+    }
+    return false;
+}
+
+static int walk(Walk *w, td_tensor *x, PyObject *index)
+{
+    w->record = td_requires_grad(x) && td_grad_enabled();
+    w->x = w->record ? td_tensor_retain(x) : x;
+    w->changed = w->advanced = false;
+    w->from = w->ndim = w->entries = 0;
+    w->offset = 0;
+    w->x_sizes = td_tensor_sizes(x), w->x_strides = td_tensor_strides(x);
+    w->x_ndim = td_tensor_ndim(x);
+    int failed = 0, original = w->x_ndim;
+    if (like_tuple(index)) {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(index);
+        PyObject **items = PySequence_Fast_ITEMS(index);
+        int specified = 0;
+        for (Py_ssize_t i = 0; i < n; i++)
+            specified += PyLong_CheckExact(items[i]) || PySlice_Check(items[i]) ? 1 : dimensions(items[i]);
+        if (specified > original) {
+            PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", original);
+            failed = -1;
+        }
+        bool had_ellipsis = false;
+        for (Py_ssize_t i = 0; i < n && !failed; i++) {
+            PyObject *item = items[i];
+            if (item == Py_Ellipsis) {
+                int after = 0;
+                for (Py_ssize_t k = i + 1; k < n; k++)
+                    after += dimensions(items[k]);
+                if (!had_ellipsis)
+                    failed = take(w, item, after);
+                had_ellipsis = true;
+            } else {
+                failed = take(w, item, 0);
+            }
+        }
+    } else if (PyLong_Check(index) && !PyBool_Check(index) && original == 0) {
+        PyErr_SetString(PyExc_IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or "
+                        "`tensor.item<T>()` in C++ to convert a 0-dim tensor to a number");
+        failed = -1;
+    } else {
+        failed = take(w, index, 0);
+    }
+    if (failed) {
+        walk_end(w);
+        return -1;
+    }
+    while ((w->record ? w->ndim : w->from) < w->x_ndim)
+        keep(w);
+    return 0;
+}
+
+/* The view that the basic part describes: a new reference. */
+static td_tensor *view_of(Walk *w)
+{
+    if (w->record)
+        return w->changed || w->advanced ? td_tensor_retain(w->x) : td_alias(w->x);
+    if (!w->changed && w->advanced)
+        return td_tensor_retain(w->x);
+    return td_tensor_view(w->x, w->ndim, w->sizes, w->strides, w->offset);
+}
+
+static const td_op *index_op, *index_put_op;
+
+static td_tensor *look_up(Walk *w, td_tensor *view)
+{
+    int n = w->entries;
+    while (n && w->indices[n - 1] == TD_NONE)
+        n--;
+    td_value v[2] = {{.kind = TD_VALUE_TENSOR, .tensor = view},
+                     {.kind = TD_VALUE_TENSORS, .count = n, .tensors = w->indices}};
+    return td_py_call(&index_op, "aten::index.Tensor", v);
+}
+
+PyObject *td_py_getitem(PyObject *self, PyObject *index)
+{
+    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+        return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
+    td_tensor *x = td_py_x(self);
+    Walk w;
+    if (walk(&w, x, index) < 0)
+        return NULL;
+    td_tensor *view = view_of(&w), *result = view;
+    if (TD_UNLIKELY(w.advanced) && view) {
+        result = look_up(&w, view);
+        td_tensor_release(view);
+        walk_end(&w);
+        return result ? td_py_wrap(result) : NULL;
+    }
+    walk_end(&w);
+    return td_py_wrap(result);
+}
+
+PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i)
+{
+    PyObject *index = PyLong_FromSsize_t(i), *result = index ? td_py_getitem(self, index) : NULL;
+    Py_XDECREF(index);
+    return result;
+}
+
+/* Leading dimensions of one element don't count in an assignment. */
+static td_tensor *without_leading_ones(td_tensor *value, int ndim)
+{
+    int n = td_tensor_ndim(value), drop = 0;
+    const int64_t *sizes = td_tensor_sizes(value);
+    while (drop < n && n - drop > ndim && sizes[drop] == 1)
+        drop++;
+    return drop ? td_view(value, n - drop, sizes + drop) : td_tensor_retain(value);
+}
+
+int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
+{
+    if (!value)
+        return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
+    if ((TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self)) ||
+        (TD_UNLIKELY(td_py_is_tensor(value) && !td_py_is_exact(value)) && td_py_has_override(value))) {
+        PyObject *done = td_py_override_method("__setitem__", (PyObject *[]){self, index, value}, 3);
+        Py_XDECREF(done);
+        return done ? 0 : -1;
+    }
+    td_tensor *x = td_py_x(self), *operand = NULL;
+    td_scalar scalar;
+    if (td_py_is_tensor(value)) {
+        operand = td_tensor_retain(td_py_x(value));
+    } else {
+        int found = td_py_as_scalar(value, &scalar, false);
+        if (found < 0)
+            return -1;
+        if (!found) {
+            PyErr_Format(PyExc_TypeError, "can't assign a %s to a torch.%sTensor", Py_TYPE(value)->tp_name,
+                         td_dtype_title(td_tensor_dtype(x)));
+            return -1;
+        }
+    }
+    Walk w;
+    if (walk(&w, x, index) < 0) {
+        td_tensor_release(operand);
+        return -1;
+    }
+    bool whole = !w.changed && !w.advanced;
+    td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
+    int failed = view ? 0 : (td_py_raise(), -1);
+    if (!failed && !w.advanced) {
+        if (operand) {
+            td_tensor *shaped = without_leading_ones(operand, td_tensor_ndim(view));
+            failed = td_copy_from_(view, shaped, false);
+            td_tensor_release(shaped);
+        } else {
+            failed = td_fill_scalar_(view, scalar);
+        }
+        if (failed)
+            td_py_raise();
+    } else if (!failed) {
+        if (!operand) {
+            operand = td_tensor_new(0, NULL, td_tensor_dtype(x), (td_device){TD_CPU, -1});
+            if (!operand || td_fill_scalar_(operand, scalar) < 0)
+                failed = (td_py_raise(), -1);
+        }
+        int n = w.entries;
+        while (n && w.indices[n - 1] == TD_NONE)
+            n--;
+        td_tensor *shaped = failed ? NULL : without_leading_ones(operand, td_tensor_ndim(view));
+        if (shaped) {
+            td_value v[4] = {{.kind = TD_VALUE_TENSOR, .tensor = view},
+                             {.kind = TD_VALUE_TENSORS, .count = n, .tensors = w.indices},
+                             {.kind = TD_VALUE_TENSOR, .tensor = shaped},
+                             {.kind = TD_VALUE_BOOL, .integer = false}};
+            td_tensor *written = td_py_call(&index_put_op, "aten::index_put_", v);
+            failed = written ? 0 : -1;
+            td_tensor_release(written);
+        } else if (!failed) {
+            failed = (td_py_raise(), -1);
+        }
+        td_tensor_release(shaped);
+    }
+    td_tensor_release(view);
+    td_tensor_release(operand);
+    walk_end(&w);
+    return failed ? -1 : 0;
+}

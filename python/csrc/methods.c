@@ -1,0 +1,421 @@
+/* Methods of tensors that are no operators, where they are short and often called; the others are Python's
+ * (tede/_tensor.py). */
+#include "binding.h"
+#include <tede/autograd_nodes.h>
+#include <tede/ops.h>
+
+#define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)
+#define OVERRIDDEN(name)                                                                     \
+    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))                       \
+        return td_py_override_method(name, &self, 1)
+
+/* The dimension that a caller names, wrapped: -1 with an error. `o` may be a keyword's value. */
+static int dimension(const char *method, PyObject *o, int ndim)
+{
+    int64_t dim;
+    int found = td_py_as_int(o, &dim, false);
+    if (found < 0)
+        return -1;
+    if (!found)
+        return PyErr_Format(PyExc_TypeError, "%s(): argument 'dim' (position 1) must be int, not %s", method,
+                            Py_TYPE(o)->tp_name), -1;
+    int limit = ndim ? ndim : 1;
+    if (dim < -limit || dim >= limit || ndim == 0) {
+        if (ndim == 0)
+            PyErr_Format(PyExc_IndexError, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+        else
+            PyErr_Format(PyExc_IndexError, "Dimension out of range (expected to be in range of [%d, %d], but got %lld)", -limit,
+                         limit - 1, (long long)dim);
+        return -1;
+    }
+    return (int)(dim < 0 ? dim + ndim : dim);
+}
+/* The only argument of size(dim) and stride(dim): NULL if there is none, with an error if there are others. */
+static PyObject *only_argument(const char *method, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (n == 0)
+        return NULL;
+    if (n > 1)
+        return PyErr_Format(PyExc_TypeError, "%s() takes at most 1 argument (%zd given)", method, n);
+    if (kwnames && PyTuple_GET_SIZE(kwnames) && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "dim") != 0)
+        return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", method,
+                            PyTuple_GET_ITEM(kwnames, 0));
+    return args[0] == Py_None ? NULL : args[0];
+}
+static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    OVERRIDDEN("size");
+    td_tensor *x = td_py_x(self);
+    PyObject *which = only_argument("size", args, nargs, kwnames);
+    if (!which)
+        return PyErr_Occurred() ? NULL : td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
+    int dim = dimension("size", which, td_tensor_ndim(x));
+    return dim < 0 ? NULL : PyLong_FromLongLong(td_tensor_sizes(x)[dim]);
+}
+static PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    OVERRIDDEN("stride");
+    td_tensor *x = td_py_x(self);
+    PyObject *which = only_argument("stride", args, nargs, kwnames);
+    int ndim = td_tensor_ndim(x);
+    if (which) {
+        int dim = dimension("stride", which, ndim);
+        return dim < 0 ? NULL : PyLong_FromLongLong(td_tensor_strides(x)[dim]);
+    }
+    PyObject *all = PyErr_Occurred() ? NULL : PyTuple_New(ndim);
+    for (int i = 0; i < ndim && all; i++)
+        PyTuple_SET_ITEM(all, i, PyLong_FromLongLong(td_tensor_strides(x)[i]));
+    return all;
+}
+
+NOARGS(dim) { (void)unused; return PyLong_FromLong(td_tensor_ndim(td_py_x(self))); }
+NOARGS(numel) { (void)unused; return PyLong_FromLongLong(td_tensor_numel(td_py_x(self))); }
+NOARGS(element_size) { (void)unused; return PyLong_FromSize_t(td_dtype_size(td_tensor_dtype(td_py_x(self)))); }
+NOARGS(storage_offset) { (void)unused; return PyLong_FromLongLong(td_tensor_offset(td_py_x(self))); }
+NOARGS(data_ptr)
+{
+    (void)unused;
+    td_tensor *x = td_py_x(self);
+    return PyLong_FromVoidPtr(td_tensor_numel(x) ? td_tensor_data(x) : NULL);
+}
+NOARGS(is_floating_point) { (void)unused; return PyBool_FromLong(td_dtype_is_floating(td_tensor_dtype(td_py_x(self)))); }
+NOARGS(is_complex) { (void)unused; return PyBool_FromLong(td_dtype_is_complex(td_tensor_dtype(td_py_x(self)))); }
+NOARGS(is_signed) { (void)unused; return PyBool_FromLong(td_dtype_is_signed(td_tensor_dtype(td_py_x(self)))); }
+NOARGS(is_conj) { (void)unused; return PyBool_FromLong(td_tensor_is_conj(td_py_x(self))); }
+NOARGS(is_neg) { (void)unused; return PyBool_FromLong(td_tensor_is_neg(td_py_x(self))); }
+NOARGS(is_inference) { (void)unused; return PyBool_FromLong(td_tensor_is_inference(td_py_x(self))); }
+NOARGS(no) { (void)self, (void)unused; Py_RETURN_FALSE; }
+NOARGS(get_device)
+{
+    (void)unused;
+    td_device device = td_tensor_device(td_py_x(self));
+    return PyLong_FromLong(device.type == TD_CPU || device.type == TD_META ? -1 : device.index);
+}
+NOARGS(untyped_storage) { (void)unused; return td_py_storage(td_py_x(self)); }
+
+NOARGS(item)
+{
+    (void)unused;
+    OVERRIDDEN("item");
+    td_scalar value;
+    td_tensor *x = td_py_x(self);
+    if (td_tensor_numel(x) != 1)
+        return PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
+                            (long long)td_tensor_numel(x));
+    return td_tensor_item(x, &value) < 0 ? td_py_raise() : td_py_number_of(value);
+}
+NOARGS(tolist)
+{
+    (void)unused;
+    OVERRIDDEN("tolist");
+    return td_py_tolist(td_py_x(self));
+}
+NOARGS(number_complex)
+{
+    (void)unused;
+    td_scalar value;
+    td_tensor *x = td_py_x(self);
+    if (td_tensor_numel(x) != 1)
+        return PyErr_Format(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
+    if (td_tensor_item(x, &value) < 0)
+        return td_py_raise();
+    return PyComplex_FromDoubles(value.kind == TD_SCALAR_COMPLEX ? value.d : td_scalar_double(value), value.imag);
+}
+
+static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kw)
+{
+    static char *names[] = {"memory_format", NULL};
+    PyObject *format = NULL;
+    td_tensor *x = td_py_x(self);
+    if (kw || PyTuple_GET_SIZE(args)) {
+        if (!PyArg_ParseTupleAndKeywords(args, kw, "|O!:is_contiguous", names, &td_py_memory_format_type, &format))
+            return NULL;
+        int code = format ? ((EnumObject *)format)->code : TD_CONTIGUOUS_FORMAT;
+        if (code == TD_CHANNELS_LAST || code == TD_CHANNELS_LAST_3D) {
+            int rank = code == TD_CHANNELS_LAST ? 4 : 5;
+            if (td_tensor_ndim(x) != rank)
+                Py_RETURN_FALSE;
+            const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
+            int64_t expected = 1;
+            for (int k = 0; k < rank; k++) {
+                int d = k == 0 ? 1 : k == rank - 1 ? 0 : rank - k;
+                if (sizes[d] != 1 && strides[d] != expected)
+                    Py_RETURN_FALSE;
+                expected *= sizes[d];
+            }
+            Py_RETURN_TRUE;
+        }
+    }
+    return PyBool_FromLong(td_tensor_is_contiguous(x));
+}
+
+/* ---- conversions */
+
+td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format)
+{
+    td_tensor *made = td_to_dtype_layout(x, dtype, device, non_blocking, copy, format);
+    return made ? made : td_py_raise();
+}
+
+static PyObject *bad_to(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *types = PyUnicode_FromString("");
+    Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    for (Py_ssize_t i = 0; i < n && types; i++) {
+        const char *type = Py_TYPE(args[i])->tp_name;
+        if (strncmp(type, "tede.", 5) == 0)
+            type += 5;
+        PyObject *longer = i < nargs ? PyUnicode_FromFormat("%U%s%s", types, i ? ", " : "", type)
+                                     : PyUnicode_FromFormat("%U%s%U=%s", types, i ? ", " : "",
+                                                            PyTuple_GET_ITEM(kwnames, i - nargs), type);
+        Py_SETREF(types, longer);
+    }
+    if (types)
+        PyErr_Format(PyExc_TypeError, "to() received an invalid combination of arguments - got (%U), but expected one of:\n"
+                     " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, "
+                     "*, torch.memory_format memory_format = None)\n"
+                     " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format "
+                     "memory_format = None)\n"
+                     " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format "
+                     "= None)\n", types);
+    Py_XDECREF(types);
+    return NULL;
+}
+
+static PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+        return td_py_override_method_call("to", self, args, nargs, kwnames);
+    td_dtype dtype = TD_DTYPE_NONE;
+    td_device device = TD_DEVICE_NONE;
+    PyObject *flags[2] = {NULL, NULL}, *format = NULL;
+    Py_ssize_t at = 0;
+    if (nargs && args[0] != Py_None) {
+        int found;
+        if (td_py_is_tensor(args[0])) {
+            dtype = td_tensor_dtype(td_py_x(args[0])), device = td_tensor_device(td_py_x(args[0]));
+            at = 1;
+        } else if (td_py_as_dtype(args[0], &dtype)) {
+            at = 1;
+        } else if ((found = td_py_as_device(args[0], &device)) < 0) {
+            return NULL;
+        } else if (!found) {
+            return bad_to(args, nargs, kwnames);
+        } else {
+            at = 1;
+            if (nargs > 1 && (args[1] == Py_None || td_py_as_dtype(args[1], &dtype)))
+                at = 2;
+        }
+    } else if (nargs) {
+        at = 1;
+        if (nargs > 1 && (args[1] == Py_None || td_py_as_dtype(args[1], &dtype)))
+            at = 2;
+    }
+    if (nargs - at > 2)
+        return bad_to(args, nargs, kwnames);
+    for (int i = 0; at < nargs; at++, i++)
+        flags[i] = args[at];
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        const char *name = PyUnicode_AsUTF8(PyTuple_GET_ITEM(kwnames, k));
+        PyObject *value = args[nargs + k];
+        bool fine = name != NULL;
+        if (!name)
+            return NULL;
+        if (!strcmp(name, "dtype")) {
+            fine = value == Py_None || td_py_as_dtype(value, &dtype);
+        } else if (!strcmp(name, "device")) {
+            int found = value == Py_None ? 1 : td_py_as_device(value, &device);
+            if (found < 0)
+                return NULL;
+            fine = found;
+        } else if (!strcmp(name, "other") || !strcmp(name, "tensor")) {
+            fine = td_py_is_tensor(value);
+            if (fine)
+                dtype = td_tensor_dtype(td_py_x(value)), device = td_tensor_device(td_py_x(value));
+        } else if (!strcmp(name, "non_blocking")) {
+            flags[0] = value;
+        } else if (!strcmp(name, "copy")) {
+            flags[1] = value;
+        } else if (!strcmp(name, "memory_format")) {
+            fine = value == Py_None || Py_IS_TYPE(value, &td_py_memory_format_type);
+            format = value == Py_None ? NULL : value;
+        } else {
+            fine = false;
+        }
+        if (!fine)
+            return bad_to(args, nargs, kwnames);
+    }
+    for (int i = 0; i < 2; i++)
+        if (flags[i] && !PyBool_Check(flags[i]))
+            return bad_to(args, nargs, kwnames);
+    td_tensor *x = td_py_x(self);
+    return td_py_wrap(td_py_to(x, dtype, device, flags[0] == Py_True, flags[1] == Py_True,
+                               format ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE));
+}
+
+static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype dtype, const char *method)
+{
+    static char *names[] = {"memory_format", NULL};
+    PyObject *format = Py_None;
+    if ((kw || PyTuple_GET_SIZE(args)) && !PyArg_ParseTupleAndKeywords(args, kw, "|$O", names, &format))
+        return NULL;
+    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+        return td_py_override_method(method, &self, 1);
+    int code = Py_IS_TYPE(format, &td_py_memory_format_type) ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE;
+    td_tensor *made = td_py_to(td_py_x(self), dtype, TD_DEVICE_NONE, false, false, code);
+    return made ? td_py_wrap(made) : NULL;
+}
+#define CONVERSIONS(_)                                                                                              \
+    _(float, TD_F32) _(double, TD_F64) _(half, TD_F16) _(bfloat16, TD_BF16) _(int, TD_I32) _(long, TD_I64)          \
+    _(short, TD_I16) _(char, TD_I8) _(byte, TD_U8) _(bool, TD_BOOL) _(cfloat, TD_C64) _(cdouble, TD_C128)
+#define CONVERSION(name, dtype) \
+    static PyObject *to_##name(PyObject *self, PyObject *args, PyObject *kw) { return convert(self, args, kw, dtype, #name); }
+CONVERSIONS(CONVERSION)
+
+NOARGS(cpu)
+{
+    (void)unused;
+    td_tensor *made = td_py_to(td_py_x(self), TD_DTYPE_NONE, (td_device){TD_CPU, -1}, false, false, TD_MEMORY_FORMAT_NONE);
+    return made ? td_py_wrap(made) : NULL;
+}
+
+/* ---- gradients */
+
+static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *value = Py_True;
+    Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (n > 1 || (kwnames && PyTuple_GET_SIZE(kwnames) &&
+                  PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "requires_grad") != 0))
+        return PyErr_Format(PyExc_TypeError, "requires_grad_() takes one argument, requires_grad");
+    if (n)
+        value = args[0];
+    if (!PyBool_Check(value))
+        return PyErr_Format(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
+                            Py_TYPE(value)->tp_name);
+    if (td_set_requires_grad(td_py_x(self), value == Py_True) < 0)
+        return td_py_raise();
+    return Py_NewRef(self);
+}
+NOARGS(retain_grad)
+{
+    (void)unused;
+    if (td_retain_grad(td_py_x(self)) < 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+
+/* ---- iteration: a view at a time */
+
+typedef struct { PyObject_HEAD td_tensor *x; int64_t i, n; } IterObject;
+static void iter_dealloc(PyObject *self)
+{
+    td_tensor_release(((IterObject *)self)->x);
+    PyObject_Free(self);
+}
+static PyObject *iter_next(PyObject *self)
+{
+    IterObject *it = (IterObject *)self;
+    td_tensor *x = it->x;
+    if (it->i >= it->n)
+        return NULL;
+    int64_t i = it->i++;
+    return td_py_wrap(td_tensor_view(x, td_tensor_ndim(x) - 1, td_tensor_sizes(x) + 1, td_tensor_strides(x) + 1,
+                                     i * td_tensor_strides(x)[0]));
+}
+static PyObject *iter_length(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(((IterObject *)self)->n - ((IterObject *)self)->i);
+}
+static PyMethodDef iter_methods[] = {{"__length_hint__", iter_length, METH_NOARGS, NULL}, {NULL}};
+PyTypeObject td_py_Iter = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._TensorIterator",
+    .tp_basicsize = sizeof(IterObject),
+    .tp_doc = "Iterates over the first dimension of a tensor.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = iter_dealloc,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = iter_next,
+    .tp_methods = iter_methods,
+};
+
+PyObject *td_py_iter(PyObject *self)
+{
+    td_tensor *x = td_py_x(self);
+    if (td_tensor_ndim(x) == 0)
+        return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
+    if ((td_requires_grad(x) && td_grad_enabled()) || !td_py_is_exact(self)) {
+        PyObject *parts = PyObject_CallMethod(self, "unbind", "i", 0), *it = parts ? PyObject_GetIter(parts) : NULL;
+        Py_XDECREF(parts);
+        return it;
+    }
+    IterObject *it = PyObject_New(IterObject, &td_py_Iter);
+    if (it) {
+        it->x = td_tensor_retain(x);
+        it->i = 0, it->n = td_tensor_sizes(x)[0];
+    }
+    return (PyObject *)it;
+}
+
+int td_py_contains(PyObject *self, PyObject *value)
+{
+    td_scalar scalar;
+    int found = td_py_is_tensor(value) ? 1 : td_py_as_scalar(value, &scalar, false);
+    if (found < 0)
+        return -1;
+    if (!found)
+        return PyErr_Format(PyExc_RuntimeError, "Tensor.__contains__ only supports Tensor or scalar, but you passed in a %R.",
+                            Py_TYPE(value)), -1;
+    PyObject *same = PyObject_RichCompare(self, value, Py_EQ);
+    PyObject *any = same && td_py_is_tensor(same) ? PyObject_CallMethod(same, "any", NULL) : Py_XNewRef(same);
+    int result = any ? PyObject_IsTrue(any) : -1;
+    Py_XDECREF(same);
+    Py_XDECREF(any);
+    return result;
+}
+
+#define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
+#define WORDS(f) (PyCFunction)(void (*)(void))f, METH_VARARGS | METH_KEYWORDS
+#define CONVERSION_ROW(name, dtype) {#name, WORDS(to_##name), NULL},
+PyMethodDef td_py_methods[] = {
+    {"size", FAST(size), "size(dim=None): the sizes of all dimensions, or of one."},
+    {"stride", FAST(stride), "stride(dim=None): elements between neighbours in each dimension, or in one."},
+    {"dim", dim, METH_NOARGS, NULL},
+    {"ndimension", dim, METH_NOARGS, NULL},
+    {"numel", numel, METH_NOARGS, "The number of elements."},
+    {"nelement", numel, METH_NOARGS, NULL},
+    {"element_size", element_size, METH_NOARGS, NULL},
+    {"storage_offset", storage_offset, METH_NOARGS, "Where in its storage the first element is."},
+    {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
+    {"is_floating_point", is_floating_point, METH_NOARGS, NULL},
+    {"is_complex", is_complex, METH_NOARGS, NULL},
+    {"is_signed", is_signed, METH_NOARGS, NULL},
+    {"is_conj", is_conj, METH_NOARGS, NULL},
+    {"is_neg", is_neg, METH_NOARGS, NULL},
+    {"is_inference", is_inference, METH_NOARGS, NULL},
+    {"is_pinned", no, METH_NOARGS, NULL},
+    {"is_shared", no, METH_NOARGS, NULL},
+    {"has_names", no, METH_NOARGS, NULL},
+    {"get_device", get_device, METH_NOARGS, NULL},
+    {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
+    {"is_contiguous", WORDS(is_contiguous), NULL},
+    {"item", item, METH_NOARGS, "The value of a tensor with one element, as a Python number."},
+    {"tolist", tolist, METH_NOARGS, "The elements as nested lists, or a number."},
+    {"__complex__", number_complex, METH_NOARGS, NULL},
+    {"to", FAST(to), "to(dtype), to(device, dtype=None), to(other): converted, or itself if nothing changes."},
+    CONVERSIONS(CONVERSION_ROW)
+    {"cpu", cpu, METH_NOARGS, NULL},
+    {"requires_grad_", FAST(requires_grad_), NULL},
+    {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"backward", WORDS(td_py_backward_method), "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
+    {"register_hook", td_py_register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},
+    {"register_post_accumulate_grad_hook", td_py_register_leaf_hook, METH_O, NULL},
+    {"new_tensor", FAST(td_py_new_tensor), NULL},
+    {"numpy", WORDS(td_py_method_numpy), "A NumPy array over the same memory."},
+    {"__array__", WORDS(td_py_method_array), NULL},
+    {"__dlpack__", WORDS(td_py_method_dlpack), NULL},
+    {"__dlpack_device__", td_py_method_dlpack_device, METH_NOARGS, NULL},
+    {NULL},
+};

@@ -1,0 +1,79 @@
+/* The module tede._C. */
+#include "binding.h"
+#include <tede/memory.h>
+
+static PyObject *get_num_threads(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyLong_FromLong(td_num_threads());
+}
+static PyObject *set_num_threads(PyObject *m, PyObject *o)
+{
+    (void)m;
+    int64_t n;
+    int found = td_py_as_int(o, &n, false);
+    if (found < 0)
+        return NULL;
+    if (!found)
+        return PyErr_Format(PyExc_TypeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
+    if (n <= 0 || n > 4096)
+        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects a positive integer");
+    if (td_set_num_threads((int)n) < 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+static PyObject *cpu_capability(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyUnicode_FromString(td_isa_name(td_cpu_isa()));
+}
+static PyObject *memory_stats(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    struct td_memory_stats s;
+    td_memory_stats(&s);
+    return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K,s:K,s:K}", "allocated", s.allocated, "peak", s.peak, "reserved", s.reserved,
+                         "kept", s.kept, "live_blocks", s.live_blocks, "allocations", s.allocations, "failures", s.failures,
+                         "limit", s.limit);
+}
+static PyObject *empty_cache(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    td_empty_cache();
+    Py_RETURN_NONE;
+}
+static PyObject *reset_peak(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    td_memory_reset_peak();
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"get_num_threads", get_num_threads, METH_NOARGS, "How many threads an operator may use."},
+    {"set_num_threads", set_num_threads, METH_O, NULL},
+    {"_cpu_capability", cpu_capability, METH_NOARGS, NULL},
+    {"memory_stats", memory_stats, METH_NOARGS, "What the allocator holds, as a dict."},
+    {"reset_peak_memory_stats", reset_peak, METH_NOARGS, NULL},
+    {"empty_cache", empty_cache, METH_NOARGS, "Give free memory back to the system."},
+    {NULL},
+};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "tede._C", .m_doc = "The binding of libtede.", .m_size = -1, .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit__C(void)
+{
+    PyObject *module = PyModule_Create(&definition);
+    if (!module)
+        return NULL;
+    if (td_py_errors_init(module) < 0 || td_py_types_init(module) < 0 || td_py_size_init(module) < 0 ||
+        td_py_storage_init(module) < 0 || td_py_override_init(module) < 0 || td_py_tensor_init(module) < 0 ||
+        td_py_generator_init(module) < 0 || td_py_interop_init(module) < 0 || td_py_factory_init(module) < 0 ||
+        td_py_grad_init(module) < 0 || td_py_results_init(module) < 0 || td_py_operator_init(module) < 0 ||
+        td_py_number_init() < 0) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

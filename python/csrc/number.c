@@ -1,0 +1,285 @@
+/* + - * / and the rest as number slots, comparisons, and tensors as Python numbers.
+ *
+ * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
+ * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
+#include "binding.h"
+
+typedef struct Binary {
+    const char      *name;            /* the operator */
+    const char      *registered;      /* its overload for two tensors */
+    bool             numbers;         /* a Python number goes to it too, as a wrapped number */
+    bool             tensors_only;
+    const td_op     *op;
+    int              n;
+    td_value         values[4];       /* defaults of what follows the operands */
+    OperatorObject  *function, *method, *inplace;
+} Binary;
+
+enum { ADD, SUB, MUL, DIV, FLOOR, MOD, POW, MATMUL, LSHIFT, RSHIFT, AND, OR, XOR, LT, LE, EQ, NE, GT, GE, N_BINARY };
+static Binary binaries[N_BINARY] = {
+    [ADD] = {"add", "aten::add.Tensor", .numbers = true},
+    [SUB] = {"sub", "aten::sub.Tensor", .numbers = true},
+    [MUL] = {"mul", "aten::mul.Tensor", .numbers = true},
+    [DIV] = {"div", "aten::div.Tensor", .numbers = true},
+    [FLOOR] = {"floor_divide", "aten::floor_divide", .numbers = true},
+    [MOD] = {"remainder", "aten::remainder.Tensor"},
+    [POW] = {"pow", "aten::pow.Tensor_Tensor"},
+    [MATMUL] = {"matmul", "aten::matmul", .tensors_only = true},
+    [LSHIFT] = {"bitwise_left_shift", "aten::bitwise_left_shift.Tensor"},
+    [RSHIFT] = {"bitwise_right_shift", "aten::bitwise_right_shift.Tensor"},
+    [AND] = {"bitwise_and", "aten::bitwise_and.Tensor"},
+    [OR] = {"bitwise_or", "aten::bitwise_or.Tensor"},
+    [XOR] = {"bitwise_xor", "aten::bitwise_xor.Tensor"},
+    [LT] = {"lt", "aten::lt.Tensor"}, [LE] = {"le", "aten::le.Tensor"}, [EQ] = {"eq", "aten::eq.Tensor"},
+    [NE] = {"ne", "aten::ne.Tensor"}, [GT] = {"gt", "aten::gt.Tensor"}, [GE] = {"ge", "aten::ge.Tensor"},
+};
+static OperatorObject *reciprocal, *negate, *absolute, *invert;
+enum { LONG_WORK = 1 << 16, LONG_WORK_MATMUL = 1 << 11 };
+
+static PyObject *call_direct(const Binary *b, td_tensor *x, td_tensor *y)
+{
+    td_value values[4], result;
+    values[0].kind = values[1].kind = TD_VALUE_TENSOR;
+    values[0].tensor = x;
+    values[1].tensor = y;
+    for (int i = 2; i < b->n; i++)
+        values[i] = b->values[i];
+    int failed;
+    if (TD_UNLIKELY(td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? LONG_WORK_MATMUL : LONG_WORK))) {
+        Py_BEGIN_ALLOW_THREADS
+        failed = td_op_call(b->op, values, &result);
+        Py_END_ALLOW_THREADS
+    } else {
+        failed = td_op_call(b->op, values, &result);
+    }
+    return TD_UNLIKELY(failed) ? td_py_raise() : td_py_wrap(result.tensor);
+}
+
+static bool is_number(PyObject *o)
+{
+    return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || td_py_is_numpy_scalar(o);
+}
+static bool acceptable(const Binary *b, PyObject *o)
+{
+    if (td_py_is_tensor(o) || (!b->tensors_only && is_number(o)))
+        return true;
+    return !td_py_is_numpy_array(o) && td_py_has_override(o);
+}
+
+static PyObject *slow(int which, PyObject *a, PyObject *b)
+{
+    Binary *k = &binaries[which];
+    if (!acceptable(k, a) || !acceptable(k, b))
+        Py_RETURN_NOTIMPLEMENTED;
+    bool left = td_py_is_tensor(a);
+    if (which == DIV && !left && is_number(a) && reciprocal) {      /* PyTorch's way, with its rounding */
+        PyObject *r = td_py_operate(reciprocal, &b, 1);
+        PyObject *product = r ? td_py_operate(binaries[MUL].function, (PyObject *[]){r, a}, 2) : NULL;
+        Py_XDECREF(r);
+        return product;
+    }
+    OperatorObject *op = left && k->method ? k->method : k->function;
+    if (!op)
+        return PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", k->name);
+    return td_py_operate(op, (PyObject *[]){a, b}, 2);
+}
+
+static inline PyObject *binary(int which, PyObject *a, PyObject *b)
+{
+    const Binary *k = &binaries[which];
+    if (TD_LIKELY(k->op != NULL)) {
+        bool left = td_py_is_exact(a), right = td_py_is_exact(b);
+        if (TD_LIKELY(left && right))
+            return call_direct(k, td_py_x(a), td_py_x(b));
+        if (k->numbers && (left || (right && which != DIV))) {
+            PyObject *number = left ? b : a;
+            td_scalar value;
+            if (PyFloat_CheckExact(number)) {
+                value = td_float(PyFloat_AS_DOUBLE(number));
+            } else if (PyLong_CheckExact(number)) {
+                int overflow;
+                value = td_int(PyLong_AsLongLongAndOverflow(number, &overflow));
+                if (overflow)
+                    return slow(which, a, b);
+            } else {
+                return slow(which, a, b);
+            }
+            td_tensor *wrapped = td_wrapped_number(value);
+            if (!wrapped)
+                return td_py_raise();
+            PyObject *result = left ? call_direct(k, td_py_x(a), wrapped) : call_direct(k, wrapped, td_py_x(b));
+            td_tensor_release(wrapped);
+            return result;
+        }
+    }
+    return slow(which, a, b);
+}
+
+static PyObject *in_place(int which, PyObject *a, PyObject *b)
+{
+    Binary *k = &binaries[which];
+    if (!acceptable(k, b))
+        Py_RETURN_NOTIMPLEMENTED;
+    if (!k->inplace)
+        return PyErr_Format(PyExc_NotImplementedError, "%s_ is not among the operators of this build", k->name);
+    return td_py_operate(k->inplace, (PyObject *[]){a, b}, 2);
+}
+
+#define BOTH(name, which)                                                                          \
+    static PyObject *number_##name(PyObject *a, PyObject *b) { return binary(which, a, b); }        \
+    static PyObject *inplace_##name(PyObject *a, PyObject *b) { return in_place(which, a, b); }
+BOTH(add, ADD)
+BOTH(sub, SUB)
+BOTH(mul, MUL)
+BOTH(div, DIV)
+BOTH(floor, FLOOR)
+BOTH(mod, MOD)
+BOTH(lshift, LSHIFT)
+BOTH(rshift, RSHIFT)
+BOTH(and, AND)
+BOTH(or, OR)
+BOTH(xor, XOR)
+static PyObject *number_matmul(PyObject *a, PyObject *b)
+{
+    return binary(MATMUL, a, b);
+}
+static PyObject *number_pow(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    if (modulus != Py_None)
+        return PyErr_Format(PyExc_TypeError, "pow() of a tensor takes no modulus");
+    return binary(POW, a, b);
+}
+static PyObject *inplace_pow(PyObject *a, PyObject *b, PyObject *modulus)
+{
+    (void)modulus;
+    return in_place(POW, a, b);
+}
+
+static PyObject *unary(OperatorObject *op, const char *name, PyObject *a)
+{
+    if (!op)
+        return PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", name);
+    return td_py_operate(op, &a, 1);
+}
+static PyObject *number_neg(PyObject *a)
+{
+    return unary(negate, "neg", a);
+}
+static PyObject *number_abs(PyObject *a)
+{
+    return unary(absolute, "abs", a);
+}
+static PyObject *number_pos(PyObject *a)
+{
+    if (td_tensor_dtype(td_py_x(a)) == TD_BOOL)
+        return PyErr_Format(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
+    return Py_NewRef(a);
+}
+static PyObject *number_invert(PyObject *a)
+{
+    td_dtype dtype = td_tensor_dtype(td_py_x(a));
+    if (!td_dtype_is_integral(dtype) && dtype != TD_BOOL)
+        return PyErr_Format(PyExc_TypeError,
+                            "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return unary(invert, "bitwise_not", a);
+}
+
+/* ---- as Python numbers */
+
+static int value_of(PyObject *a, td_scalar *value)
+{
+    if (td_tensor_numel(td_py_x(a)) != 1)
+        return PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars"), -1;
+    return td_tensor_item(td_py_x(a), value) < 0 ? (td_py_raise(), -1) : 0;
+}
+static int number_bool(PyObject *a)
+{
+    td_scalar value;
+    int64_t n = td_tensor_numel(td_py_x(a));
+    if (n != 1)
+        return PyErr_Format(PyExc_RuntimeError, "Boolean value of Tensor with %s is ambiguous",
+                            n ? "more than one value" : "no values"), -1;
+    if (td_tensor_item(td_py_x(a), &value) < 0)
+        return td_py_raise(), -1;
+    return td_scalar_bool(value);
+}
+static PyObject *number_float(PyObject *a)
+{
+    td_scalar value;
+    if (value_of(a, &value) < 0)
+        return NULL;
+    if (value.kind == TD_SCALAR_COMPLEX && value.imag != 0)
+        return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
+    return PyFloat_FromDouble(td_scalar_double(value));
+}
+static PyObject *number_int(PyObject *a)
+{
+    td_scalar value;
+    if (value_of(a, &value) < 0)
+        return NULL;
+    if (value.kind == TD_SCALAR_FLOAT)
+        return PyLong_FromDouble(value.d);
+    if (value.kind == TD_SCALAR_COMPLEX)
+        return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
+    PyObject *n = td_py_number_of(value), *whole = n ? PyNumber_Long(n) : NULL;
+    Py_XDECREF(n);
+    return whole;
+}
+static PyObject *number_index(PyObject *a)
+{
+    td_scalar value;
+    td_dtype dtype = td_tensor_dtype(td_py_x(a));
+    if (td_tensor_numel(td_py_x(a)) != 1 || (!td_dtype_is_integral(dtype) && dtype != TD_BOOL))
+        return PyErr_Format(PyExc_TypeError,
+                            "only integer tensors of a single element can be converted to an index");
+    if (value_of(a, &value) < 0)
+        return NULL;
+    PyObject *n = td_py_number_of(value), *whole = n ? PyNumber_Long(n) : NULL;
+    Py_XDECREF(n);
+    return whole;
+}
+
+PyObject *td_py_richcompare(PyObject *a, PyObject *b, int how)
+{
+    static const int which[] = {[Py_LT] = LT, [Py_LE] = LE, [Py_EQ] = EQ, [Py_NE] = NE, [Py_GT] = GT, [Py_GE] = GE};
+    return binary(which[how], a, b);
+}
+
+PyNumberMethods td_py_number = {
+    .nb_add = number_add, .nb_subtract = number_sub, .nb_multiply = number_mul, .nb_true_divide = number_div,
+    .nb_floor_divide = number_floor, .nb_remainder = number_mod, .nb_power = number_pow,
+    .nb_matrix_multiply = number_matmul, .nb_lshift = number_lshift, .nb_rshift = number_rshift,
+    .nb_and = number_and, .nb_or = number_or, .nb_xor = number_xor,
+    .nb_inplace_add = inplace_add, .nb_inplace_subtract = inplace_sub, .nb_inplace_multiply = inplace_mul,
+    .nb_inplace_true_divide = inplace_div, .nb_inplace_floor_divide = inplace_floor,
+    .nb_inplace_remainder = inplace_mod, .nb_inplace_power = inplace_pow, .nb_inplace_lshift = inplace_lshift,
+    .nb_inplace_rshift = inplace_rshift, .nb_inplace_and = inplace_and, .nb_inplace_or = inplace_or,
+    .nb_inplace_xor = inplace_xor,
+    .nb_negative = number_neg, .nb_positive = number_pos, .nb_absolute = number_abs, .nb_invert = number_invert,
+    .nb_bool = number_bool, .nb_int = number_int, .nb_float = number_float, .nb_index = number_index,
+};
+
+int td_py_number_init(void)
+{
+    for (int i = 0; i < N_BINARY; i++) {
+        Binary *b = &binaries[i];
+        char name[48];
+        b->function = td_py_find_function(b->name);
+        b->method = td_py_find_method(b->name);
+        snprintf(name, sizeof name, "%s_", b->name);
+        b->inplace = td_py_find_method(name);
+        const td_op *op = td_op_find(b->registered);
+        const td_op_info *info = op ? td_op_describe(op) : NULL;
+        if (!info || info->n_arguments > 4 || info->n_results != 1)
+            continue;
+        b->op = op;
+        b->n = info->n_arguments;
+        for (int k = 2; k < b->n; k++)
+            b->values[k] = info->arguments[k].default_value;
+    }
+    reciprocal = td_py_find_function("reciprocal");
+    negate = td_py_find_method("neg");
+    absolute = td_py_find_method("abs");
+    invert = td_py_find_method("bitwise_not");
+    return 0;
+}

@@ -1,0 +1,405 @@
+/* tede.<name> and Tensor.<name>: one object per name, with the overloads of that name.
+ *
+ * All are made at import, from the operator table; what a call needs to know is worked out at the first call. */
+#include "binding.h"
+
+/* Functions that take Python numbers where their schemas say Tensor. Their Scalar overloads are for C. */
+static const char *const take_numbers[] = {
+    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "_to_copy", "to",
+};
+/* Work per element is large: the lock is given up for smaller operands. */
+static const char *const heavy[] = {
+    "mm", "bmm", "matmul", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose2d",
+    "scaled_dot_product_attention", "cdist", "einsum", "tensordot", "sort", "topk", "unique",
+};
+enum { LONG_WORK = 1 << 16, LONG_WORK_HEAVY = 1 << 11 };
+
+static bool among(const char *const *list, size_t n, const char *name, bool inplace)
+{
+    size_t length = strlen(name) - inplace;
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == length && strncmp(list[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+/* Overload a goes before b: PyTorch tries tensors before numbers, and one int before a list of them. */
+static bool goes_before(const Overload *a, const Overload *b)
+{
+    int n = a->n_positional < b->n_positional ? a->n_positional : b->n_positional;
+    bool earlier = false;
+    for (int i = 0; i < n; i++) {
+        int ka = a->info->arguments[a->positional[i]].kind, kb = b->info->arguments[b->positional[i]].kind;
+        if (ka == kb)
+            continue;
+        if ((ka == TD_VALUE_TENSOR && kb == TD_VALUE_SCALAR) || (ka == TD_VALUE_INT && kb == TD_VALUE_INTS))
+            earlier = true;
+        else
+            return false;
+    }
+    return earlier;
+}
+
+static int prepare(OperatorObject *op)
+{
+    Overload *list = PyMem_Calloc((size_t)op->n_ops, sizeof *list);
+    if (!list)
+        return PyErr_NoMemory(), -1;
+    int count = 0;
+    for (int i = 0; i < op->n_ops; i++) {
+        const td_op_info *info = td_op_describe(op->ops[i]);
+        if (op->numbers && strncmp(info->overload, "Scalar", 6) == 0 && op->n_ops > 1)
+            continue;
+        Overload o;
+        int made = td_py_overload_init(&o, op->ops[i], op->method, op->numbers);
+        if (made < 0)
+            return -1;
+        if (!made)
+            continue;
+        int at = count;
+        while (at > 0 && ((goes_before(&o, &list[at - 1]) && !o.hidden) || (list[at - 1].hidden && !o.hidden)))
+            at--;
+        memmove(list + at + 1, list + at, (size_t)(count - at) * sizeof *list);
+        list[at] = o;
+        count++;
+    }
+    op->overloads = list;
+    op->count = count;
+    op->ready = true;
+    return 0;
+}
+
+/* Tensors of a list stay alive while the lock is given up and somebody may change the list. */
+static void hold_lists(const Overload *o, const Scratch *s, bool hold)
+{
+    for (int i = 0; i < o->info->n_arguments; i++) {
+        const td_value *v = &s->values[i];
+        if (v->kind == TD_VALUE_TENSORS)
+            for (int k = 0; k < v->count; k++)
+                hold ? (void)td_tensor_retain(v->tensors[k]) : td_tensor_release(v->tensors[k]);
+    }
+}
+
+static bool is_long(const OperatorObject *op, const Overload *o, const Scratch *s)
+{
+    if (s->elements > (op->heavy ? LONG_WORK_HEAVY : LONG_WORK))
+        return true;
+    if (!(o->info->flags & TD_OP_FACTORY) || !o->info->n_arguments)
+        return false;
+    const td_value *v = &s->values[0];
+    double n = 1;
+    for (int i = 0; v->kind == TD_VALUE_INTS && i < v->count; i++)
+        n *= (double)v->ints[i];
+    return n > LONG_WORK;
+}
+
+static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
+{
+    td_value results[8];
+    int failed;
+    if (TD_UNLIKELY(is_long(op, o, s))) {
+        bool lists = s->listed;
+        if (lists)
+            hold_lists(o, s, true);
+        Py_BEGIN_ALLOW_THREADS
+        failed = td_op_call(o->op, s->values, results);
+        Py_END_ALLOW_THREADS
+        if (lists)
+            hold_lists(o, s, false);
+    } else {
+        failed = td_op_call(o->op, s->values, results);
+    }
+    bool requires_grad = s->requires_grad;
+    PyObject *out = s->out;
+    if (s->temporaries || s->blocks)
+        td_py_scratch_drop(s);
+    if (TD_UNLIKELY(failed))
+        return td_py_raise();
+    if (TD_UNLIKELY(requires_grad) && results[0].kind == TD_VALUE_TENSOR &&
+        td_set_requires_grad(results[0].tensor, true) < 0) {
+        td_values_release(results, o->info->n_results);
+        return td_py_raise();
+    }
+    if (TD_LIKELY(o->info->n_results == 1 && results[0].kind == TD_VALUE_TENSOR && !out))
+        return td_py_wrap(results[0].tensor);
+    return td_py_results(o->info, results, out);
+}
+
+static bool asks_out(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(kwnames); k++)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, k), "out") == 0)
+            return args[nargs + k] != Py_None;
+    return false;
+}
+
+static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    OperatorObject *op = (OperatorObject *)self;
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
+    if (TD_UNLIKELY(!op->ready) && prepare(op) < 0)
+        return NULL;
+    if (op->method) {
+        if (nargs < 1)
+            return PyErr_Format(PyExc_TypeError, "unbound method TensorBase.%s() needs an argument", op->text);
+        if (!td_py_is_tensor(args[0]))
+            return PyErr_Format(PyExc_TypeError, "descriptor '%s' for 'torch._C.TensorBase' objects doesn't apply to a '%s' "
+                                "object", op->text, Py_TYPE(args[0])->tp_name);
+    }
+    bool with_out = kwnames && asks_out(args, nargs, kwnames);
+    Scratch s;
+    td_py_scratch_begin(&s);
+    for (int i = 0; i < op->count; i++) {
+        const Overload *o = &op->overloads[i];
+        int found = td_py_parse(o, args, nargs, kwnames, with_out, &s);
+        if (TD_LIKELY(found > 0)) {
+            if (TD_UNLIKELY(s.overrides)) {
+                td_py_scratch_drop(&s);
+                return td_py_override(self, args, nargs, kwnames);
+            }
+            return invoke(op, o, &s);
+        }
+        if (found < 0)
+            return NULL;
+    }
+    return td_py_no_overload(op, args, nargs, kwnames);
+}
+
+PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs)
+{
+    return operator_call((PyObject *)op, args, (size_t)nargs, NULL);
+}
+
+td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values)
+{
+    if (!*cache && !(*cache = td_op_find(name))) {
+        PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", name);
+        return NULL;
+    }
+    td_value result;
+    if (td_op_call(*cache, values, &result) < 0)
+        return td_py_raise();
+    return result.tensor;
+}
+
+/* ---- the objects */
+
+static PyObject *get_name(PyObject *self, void *unused)
+{
+    (void)unused;
+    return Py_NewRef(((OperatorObject *)self)->name);
+}
+static PyObject *get_qualname(PyObject *self, void *unused)
+{
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    return op->method ? PyUnicode_FromFormat("Tensor.%U", op->name) : Py_NewRef(op->name);
+}
+static PyObject *get_module(PyObject *self, void *unused)
+{
+    (void)self, (void)unused;
+    return PyUnicode_FromString("tede");
+}
+static PyObject *get_doc(PyObject *self, void *unused)
+{
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    PyObject *text = PyUnicode_FromString("");
+    const char *doc = NULL;
+    for (int i = 0; i < op->n_ops && text; i++) {
+        const td_op_info *info = td_op_describe(op->ops[i]);
+        PyObject *longer = PyUnicode_FromFormat("%U%s\n", text, info->schema);
+        Py_SETREF(text, longer);
+        if (!doc && info->doc && *info->doc)
+            doc = info->doc;
+    }
+    if (text && doc) {
+        PyObject *longer = PyUnicode_FromFormat("%U\n%s", text, doc);
+        Py_SETREF(text, longer);
+    }
+    return text;
+}
+static PyObject *get_schemas(PyObject *self, void *unused)
+{
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    PyObject *list = PyList_New(op->n_ops);
+    for (int i = 0; i < op->n_ops && list; i++) {
+        PyObject *text = PyUnicode_FromString(td_op_describe(op->ops[i])->schema);
+        if (!text)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, text);
+    }
+    return list;
+}
+static PyObject *operator_repr(PyObject *self)
+{
+    OperatorObject *op = (OperatorObject *)self;
+    return op->method ? PyUnicode_FromFormat("<method '%U' of 'tede.Tensor' objects>", op->name)
+                      : PyUnicode_FromFormat("<built-in function %U>", op->name);
+}
+static PyObject *operator_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    if (!op->method)
+        return Py_NewRef(op->name);
+    PyObject *builtins = PyEval_GetBuiltins();
+    PyObject *getattr = builtins ? PyDict_GetItemString(builtins, "getattr") : NULL;
+    return getattr ? Py_BuildValue("(O(OO))", getattr, &td_py_Tensor, op->name) : NULL;
+}
+static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
+{
+    (void)type;
+    return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+static void operator_dealloc(PyObject *self)
+{
+    OperatorObject *op = (OperatorObject *)self;
+    for (int i = 0; i < op->count; i++) {
+        Overload *o = &op->overloads[i];
+        for (int k = 0; k < o->info->n_arguments; k++) {
+            Py_XDECREF(o->names[k]);
+            Py_XDECREF(o->aliases[2 * k]);
+            Py_XDECREF(o->aliases[2 * k + 1]);
+        }
+        PyMem_Free(o->names);
+        PyMem_Free(o->aliases);
+        PyMem_Free(o->positional);
+    }
+    PyMem_Free(op->overloads);
+    PyMem_Free(op->ops);
+    Py_XDECREF(op->name);
+    PyObject_Free(op);
+}
+
+static PyGetSetDef operator_getset[] = {
+    {"__name__", get_name, NULL, NULL, NULL},
+    {"__qualname__", get_qualname, NULL, NULL, NULL},
+    {"__module__", get_module, NULL, NULL, NULL},
+    {"__doc__", get_doc, NULL, NULL, NULL},
+    {"schemas", get_schemas, NULL, "The schemas of all overloads.", NULL},
+    {NULL},
+};
+static PyMethodDef operator_methods[] = {
+    {"__reduce__", operator_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+
+PyTypeObject td_py_Function = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.builtin_operator",
+    .tp_basicsize = sizeof(OperatorObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_vectorcall_offset = offsetof(OperatorObject, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_dealloc = operator_dealloc,
+    .tp_repr = operator_repr,
+    .tp_getset = operator_getset,
+    .tp_methods = operator_methods,
+};
+PyTypeObject td_py_Method = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.operator_method",
+    .tp_basicsize = sizeof(OperatorObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_vectorcall_offset = offsetof(OperatorObject, vectorcall),
+    .tp_call = PyVectorcall_Call,
+    .tp_descr_get = method_get,
+    .tp_dealloc = operator_dealloc,
+    .tp_repr = operator_repr,
+    .tp_getset = operator_getset,
+    .tp_methods = operator_methods,
+};
+
+/* ---- the table becomes attributes */
+
+static PyObject *functions, *methods, *everything;      /* dicts: name -> object; the last with internal ones */
+
+static OperatorObject *operator_of(PyObject *dict, const char *name, bool method)
+{
+    PyObject *key = PyUnicode_InternFromString(name);
+    OperatorObject *op = key ? (OperatorObject *)PyDict_GetItemWithError(dict, key) : NULL;
+    if (op || !key) {
+        Py_XDECREF(key);
+        return op;
+    }
+    op = PyObject_New(OperatorObject, method ? &td_py_Method : &td_py_Function);
+    if (!op) {
+        Py_DECREF(key);
+        return NULL;
+    }
+    size_t length = strlen(name);
+    bool inplace = length > 1 && name[length - 1] == '_' && name[length - 2] != '_';
+    memset((char *)op + sizeof(PyObject), 0, sizeof *op - sizeof(PyObject));
+    op->vectorcall = operator_call;
+    op->name = key;
+    op->text = PyUnicode_AsUTF8(key);
+    op->method = method;
+    op->numbers = among(take_numbers, sizeof take_numbers / sizeof *take_numbers, name, inplace);
+    op->heavy = among(heavy, sizeof heavy / sizeof *heavy, name, inplace) || strncmp(name, "linalg_", 7) == 0;
+    int failed = PyDict_SetItem(dict, key, (PyObject *)op);
+    Py_DECREF(op);
+    return failed < 0 ? NULL : op;
+}
+
+static int add_to(PyObject *dict, const td_op *op, const char *name, bool method)
+{
+    OperatorObject *o = operator_of(dict, name, method);
+    if (!o)
+        return -1;
+    const td_op **longer = PyMem_Realloc(o->ops, (size_t)(o->n_ops + 1) * sizeof *longer);
+    if (!longer)
+        return PyErr_NoMemory(), -1;
+    o->ops = longer;
+    o->ops[o->n_ops++] = op;
+    return 0;
+}
+
+OperatorObject *td_py_find_function(const char *name)
+{
+    return (OperatorObject *)PyDict_GetItemString(everything, name);
+}
+OperatorObject *td_py_find_method(const char *name)
+{
+    return (OperatorObject *)PyDict_GetItemString(methods, name);
+}
+
+int td_py_operator_init(PyObject *module)
+{
+    static const struct { uint32_t flag; const char *name; } spaces[] = {
+        {TD_OP_NN, "_nn"}, {TD_OP_LINALG, "_linalg"}, {TD_OP_FFT, "_fft"}, {TD_OP_SPECIAL, "_special"},
+    };
+    PyObject *space[4];
+    if (PyType_Ready(&td_py_Function) < 0 || PyType_Ready(&td_py_Method) < 0)
+        return -1;
+    functions = PyDict_New(), methods = PyDict_New(), everything = PyDict_New();
+    if (!functions || !methods || !everything)
+        return -1;
+    for (int k = 0; k < 4; k++) {
+        if (!(space[k] = PyModule_New(spaces[k].name)) || PyModule_AddObjectRef(module, spaces[k].name, space[k]) < 0)
+            return -1;
+        Py_DECREF(space[k]);
+    }
+    for (int i = 0, n = td_op_count(); i < n; i++) {
+        const td_op *op = td_op_at(i);
+        const td_op_info *info = td_op_describe(op);
+        if (add_to(everything, op, info->name, false) < 0)
+            return -1;
+        if ((info->flags & TD_OP_FUNCTION) && !(info->flags & TD_OP_INTERNAL) && add_to(functions, op, info->name, false) < 0)
+            return -1;
+        if ((info->flags & TD_OP_METHOD) && !(info->flags & TD_OP_OUT) && add_to(methods, op, info->name, true) < 0)
+            return -1;
+        for (int k = 0; k < 4; k++)
+            if ((info->flags & spaces[k].flag) && add_to(PyModule_GetDict(space[k]), op, info->name, false) < 0)
+                return -1;
+    }
+    PyObject *name, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(methods, &at, &name, &value);)
+        if (!PyDict_GetItem(td_py_Tensor.tp_dict, name) && PyDict_SetItem(td_py_Tensor.tp_dict, name, value) < 0)
+            return -1;
+    PyType_Modified(&td_py_Tensor);
+    if (PyModule_AddObjectRef(module, "_functions", functions) < 0 || PyModule_AddObjectRef(module, "_methods", methods) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "_operators", everything);
+}

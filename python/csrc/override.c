@@ -1,0 +1,239 @@
+/* __torch_function__: classes that take calls into their own hands.
+ *
+ * An argument whose class has a __torch_function__ is asked instead of the operator: it gets the function, the types
+ * involved, and the arguments.  Plain Tensors and Parameters never get here; for them the protocol costs the compare
+ * with their types that every call makes anyway. */
+#include "binding.h"
+#include <tede/ops.h>
+
+_Thread_local int td_py_overrides_off;
+static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
+
+bool td_py_has_override(PyObject *o)
+{
+    PyTypeObject *type = Py_TYPE(o);
+    if (td_py_overrides_off || type == &td_py_Tensor || type == td_py_Parameter || type == &PyLong_Type ||
+        type == &PyFloat_Type || type == &PyUnicode_Type || type == &PyList_Type || type == &PyTuple_Type || o == Py_None)
+        return false;
+    PyObject *found = _PyType_Lookup(type, word);
+    return found && found != disabled;
+}
+
+/* ---- the protocol */
+
+typedef struct Involved { PyObject *objects[64]; int n; } Involved;
+
+/* Each type once, a subclass before its bases, else from left to right. */
+static void involve(Involved *list, PyObject *o)
+{
+    if (!td_py_has_override(o) || list->n == 64)
+        return;
+    int at = list->n;
+    for (int i = 0; i < list->n; i++) {
+        if (Py_TYPE(list->objects[i]) == Py_TYPE(o))
+            return;
+        if (at == list->n && PyType_IsSubtype(Py_TYPE(o), Py_TYPE(list->objects[i])))
+            at = i;
+    }
+    memmove(list->objects + at + 1, list->objects + at, (size_t)(list->n - at) * sizeof *list->objects);
+    list->objects[at] = o;
+    list->n++;
+}
+
+static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
+{
+    PyObject *types = PyTuple_New(list->n);
+    if (!types)
+        return NULL;
+    for (int i = 0; i < list->n; i++)
+        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
+    PyObject *result = NULL;
+    for (int i = 0; i < list->n; i++) {
+        PyObject *method = PyObject_GetAttr(list->objects[i], word);
+        result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
+        Py_XDECREF(method);
+        if (result != Py_NotImplemented)
+            break;
+        Py_CLEAR(result);
+    }
+    if (!result && !PyErr_Occurred()) {
+        PyObject *name = PyObject_GetAttrString(function, "__name__");
+        if (!name)
+            PyErr_Clear();
+        PyErr_Format(PyExc_TypeError, "no implementation found for 'torch.%S' on types that implement __torch_function__: %R",
+                     name ? name : function, types);
+        Py_XDECREF(name);
+    }
+    Py_DECREF(types);
+    return result;
+}
+
+PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Involved list = {.n = 0};
+    Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    for (Py_ssize_t i = 0; i < nargs + n_keywords; i++) {
+        involve(&list, args[i]);
+        if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
+            for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
+                involve(&list, PySequence_Fast_ITEMS(args[i])[k]);
+    }
+    PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = NULL;
+    for (Py_ssize_t i = 0; tuple && i < nargs; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+    for (Py_ssize_t k = 0; dict && k < n_keywords; k++)
+        if (PyDict_SetItem(dict, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) < 0)
+            Py_CLEAR(dict);
+    if (tuple && dict)
+        result = ask(function, &list, tuple, dict);
+    Py_XDECREF(tuple);
+    Py_XDECREF(dict);
+    return result;
+}
+
+static PyObject *attribute_of_tensor(const char *name)
+{
+    return PyObject_GetAttrString((PyObject *)&td_py_Tensor, name);
+}
+PyObject *td_py_override_method_call(const char *name, PyObject *self, PyObject *const *args, Py_ssize_t nargs,
+                                     PyObject *kwnames)
+{
+    Py_ssize_t total = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    PyObject *function = attribute_of_tensor(name), **all = PyMem_Malloc((size_t)(total + 1) * sizeof *all), *result = NULL;
+    if (function && all) {
+        all[0] = self;
+        memcpy(all + 1, args, (size_t)total * sizeof *all);
+        result = td_py_override(function, all, nargs + 1, kwnames);
+    } else if (function) {
+        PyErr_NoMemory();
+    }
+    PyMem_Free(all);
+    Py_XDECREF(function);
+    return result;
+}
+PyObject *td_py_override_method(const char *name, PyObject *const *args, Py_ssize_t nargs)
+{
+    PyObject *function = attribute_of_tensor(name);
+    PyObject *result = function ? td_py_override(function, args, nargs, NULL) : NULL;
+    Py_XDECREF(function);
+    return result;
+}
+PyObject *td_py_override_getter(const char *name, PyObject *self)
+{
+    PyObject *descriptor = attribute_of_tensor(name);
+    PyObject *getter = descriptor ? PyObject_GetAttrString(descriptor, "__get__") : NULL;
+    PyObject *result = getter ? td_py_override(getter, &self, 1, NULL) : NULL;
+    Py_XDECREF(descriptor);
+    Py_XDECREF(getter);
+    return result;
+}
+
+/* ---- for Python code that takes part */
+
+static PyObject *has_torch_function(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *list = PySequence_Fast(args, "a sequence of arguments is needed");
+    bool any = false;
+    for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
+        any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
+    Py_XDECREF(list);
+    return list ? PyBool_FromLong(any) : NULL;
+}
+static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)m;
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        if (td_py_has_override(args[i]))
+            Py_RETURN_TRUE;
+    Py_RETURN_FALSE;
+}
+/* handle_torch_function(function, relevant_args, *args, **kwargs) */
+static PyObject *handle_torch_function(PyObject *m, PyObject *args, PyObject *kw)
+{
+    (void)m;
+    if (PyTuple_GET_SIZE(args) < 2)
+        return PyErr_Format(PyExc_TypeError, "handle_torch_function() needs a function and its relevant arguments");
+    PyObject *relevant = PySequence_Fast(PyTuple_GET_ITEM(args, 1), "relevant_args must be a sequence");
+    if (!relevant)
+        return NULL;
+    Involved list = {.n = 0};
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant); i++)
+        involve(&list, PySequence_Fast_ITEMS(relevant)[i]);
+    PyObject *rest = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args)), *empty = kw ? Py_NewRef(kw) : PyDict_New();
+    PyObject *result = rest && empty ? ask(PyTuple_GET_ITEM(args, 0), &list, rest, empty) : NULL;
+    Py_XDECREF(rest);
+    Py_XDECREF(empty);
+    Py_DECREF(relevant);
+    return result;
+}
+/* The implementation of a class that doesn't want to take part. */
+static PyObject *disabled_torch_function(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *function, *types, *arguments, *kwargs = NULL;
+    if (!PyArg_ParseTuple(args, "OOO!|O", &function, &types, &PyTuple_Type, &arguments, &kwargs))
+        return NULL;
+    td_py_overrides_off++;
+    PyObject *result = PyObject_Call(function, arguments, kwargs == Py_None ? NULL : kwargs);
+    td_py_overrides_off--;
+    return result;
+}
+static PyObject *as_subclass(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *x, *cls;
+    if (!PyArg_ParseTuple(args, "O!O!:as_subclass", &td_py_Tensor, &x, &PyType_Type, &cls))
+        return NULL;
+    if (!PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
+        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+    return td_py_wrap_as(td_alias(td_py_x(x)), (PyTypeObject *)cls);
+}
+
+typedef struct { PyObject_HEAD } GuardObject;
+static PyObject *guard_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_py_overrides_off++;
+    return Py_NewRef(self);
+}
+static PyObject *guard_exit(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    if (td_py_overrides_off > 0)
+        td_py_overrides_off--;
+    Py_RETURN_NONE;
+}
+static PyMethodDef guard_methods[] = {
+    {"__enter__", guard_enter, METH_NOARGS, NULL},
+    {"__exit__", guard_exit, METH_VARARGS, NULL},
+    {NULL},
+};
+static PyTypeObject guard_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.DisableTorchFunctionSubclass",
+    .tp_basicsize = sizeof(GuardObject),
+    .tp_doc = "Within it no __torch_function__ is asked.",
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_methods = guard_methods,
+};
+
+static PyMethodDef functions[] = {
+    {"_has_torch_function", has_torch_function, METH_O, NULL},
+    {"_has_torch_function_variadic", (PyCFunction)(void (*)(void))has_torch_function_variadic, METH_FASTCALL, NULL},
+    {"_handle_torch_function", (PyCFunction)(void (*)(void))handle_torch_function, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, NULL},
+    {"_as_subclass", as_subclass, METH_VARARGS, NULL},
+    {NULL},
+};
+
+int td_py_override_init(PyObject *module)
+{
+    if (!(word = PyUnicode_InternFromString("__torch_function__")) || PyType_Ready(&guard_type) < 0 ||
+        PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+    if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&guard_type) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", (PyObject *)&guard_type);
+}

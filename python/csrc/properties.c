@@ -1,0 +1,292 @@
+/* Attributes of tensors. */
+#include "binding.h"
+#include <tede/autograd_nodes.h>
+#include <tede/ops.h>
+
+/* An attribute of a subclass with a __torch_function__ goes through that. */
+#define OVERRIDDEN(name)                                                                     \
+    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))                       \
+        return td_py_override_getter(name, self)
+#define GETTER(name) static PyObject *get_##name(PyObject *self, void *unused)
+#define BEGIN(name) (void)unused; OVERRIDDEN(#name); td_tensor *x = td_py_x(self); (void)x
+
+GETTER(shape)
+{
+    BEGIN(shape);
+    return td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
+}
+GETTER(dtype)
+{
+    BEGIN(dtype);
+    return Py_NewRef(td_py_dtype(td_tensor_dtype(x)));
+}
+GETTER(device)
+{
+    BEGIN(device);
+    return td_py_device(td_tensor_device(x));
+}
+GETTER(layout)
+{
+    BEGIN(layout);
+    return Py_NewRef(td_py_layout(TD_STRIDED));
+}
+GETTER(ndim)
+{
+    BEGIN(ndim);
+    return PyLong_FromLong(td_tensor_ndim(x));
+}
+GETTER(itemsize)
+{
+    BEGIN(itemsize);
+    return PyLong_FromSize_t(td_dtype_size(td_tensor_dtype(x)));
+}
+GETTER(nbytes)
+{
+    BEGIN(nbytes);
+    return PyLong_FromLongLong(td_tensor_numel(x) * (int64_t)td_dtype_size(td_tensor_dtype(x)));
+}
+GETTER(_version)
+{
+    BEGIN(_version);
+    if (td_tensor_is_inference(x))
+        return PyErr_Format(PyExc_RuntimeError, "Inference tensors do not track version counter.");
+    return PyLong_FromUnsignedLong(td_tensor_version(x));
+}
+GETTER(_base)
+{
+    BEGIN(_base);
+    return td_py_wrap_borrowed(td_tensor_base(x));
+}
+GETTER(requires_grad)
+{
+    BEGIN(requires_grad);
+    return PyBool_FromLong(td_requires_grad(x));
+}
+GETTER(is_leaf)
+{
+    BEGIN(is_leaf);
+    return PyBool_FromLong(td_is_leaf(x));
+}
+GETTER(grad)
+{
+    BEGIN(grad);
+    td_tensor *grad = td_grad(x);
+    if (!grad && !td_is_leaf(x) && !td_py_retains_grad(x) &&
+        PyErr_WarnEx(PyExc_UserWarning, "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
+                     ".grad attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be "
+                     "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", 1) < 0)
+        return NULL;
+    return td_py_wrap_borrowed(grad);
+}
+GETTER(_grad)
+{
+    (void)unused;
+    return td_py_wrap_borrowed(td_grad(td_py_x(self)));
+}
+GETTER(grad_fn)
+{
+    BEGIN(grad_fn);
+    return td_py_grad_fn(x);
+}
+GETTER(retains_grad)
+{
+    BEGIN(retains_grad);
+    return PyBool_FromLong(td_py_retains_grad(x));
+}
+GETTER(output_nr)
+{
+    BEGIN(output_nr);
+    td_node *node = NULL;
+    int output = 0;
+    if (td_history(x, &node, &output) < 0)
+        return td_py_raise();
+    td_node_drop(node);
+    return PyLong_FromLong(node ? output : 0);
+}
+GETTER(name)
+{
+    BEGIN(name);
+    const char *name = td_tensor_name(x);
+    if (name)
+        return PyUnicode_FromString(name);
+    Py_RETURN_NONE;
+}
+static int set_name(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    const char *name = value && value != Py_None ? PyUnicode_AsUTF8(value) : NULL;
+    if (PyErr_Occurred())
+        return -1;
+    return td_tensor_set_name(td_py_x(self), name) < 0 ? (td_py_raise(), -1) : 0;
+}
+
+static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    td_tensor *x = td_py_x(self);
+    if (!value || !PyBool_Check(value))
+        return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool"), -1;
+    return td_set_requires_grad(x, value == Py_True) < 0 ? (td_py_raise(), -1) : 0;
+}
+static int set_grad(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    if (value && value != Py_None && !td_py_is_tensor(value))
+        return PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s",
+                            Py_TYPE(value)->tp_name), -1;
+    if (value == self)
+        return PyErr_SetString(PyExc_RuntimeError, "can't assign Variable as its own grad"), -1;
+    td_tensor *grad = value && value != Py_None ? td_py_x(value) : NULL;
+    return td_set_grad(td_py_x(self), grad) < 0 ? (td_py_raise(), -1) : 0;
+}
+GETTER(data)
+{
+    BEGIN(data);
+    return td_py_wrap_as(td_tensor_alias(x, true), Py_TYPE(self) == td_py_Parameter ? &td_py_Tensor : Py_TYPE(self));
+}
+static int set_data(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
+    if (!td_py_is_tensor(value))
+        return PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name), -1;
+    return td_tensor_replace(td_py_x(self), td_py_x(value)) < 0 ? (td_py_raise(), -1) : 0;
+}
+
+/* ---- transposes and parts */
+
+static td_tensor *reversed(td_tensor *x)
+{
+    int64_t dims[TD_MAX_DIMS];
+    int ndim = td_tensor_ndim(x);
+    for (int i = 0; i < ndim; i++)
+        dims[i] = ndim - 1 - i;
+    return td_permute(x, ndim, dims);
+}
+/* Takes over x. */
+static PyObject *conjugated(td_tensor *x)
+{
+    if (!x || !td_dtype_is_complex(td_tensor_dtype(x)))
+        return td_py_wrap(x);
+    td_tensor *c = td_conj(x);
+    td_tensor_release(x);
+    return td_py_wrap(c);
+}
+GETTER(T)
+{
+    BEGIN(T);
+    if (td_tensor_ndim(x) != 2 && td_tensor_ndim(x) != 0 &&
+        PyErr_WarnEx(PyExc_UserWarning, "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
+                     "deprecated and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
+                     "matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1) < 0)
+        return NULL;
+    return td_py_wrap(reversed(x));
+}
+GETTER(mT)
+{
+    BEGIN(mT);
+    if (td_tensor_ndim(x) < 2)
+        return PyErr_Format(PyExc_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
+                            "tensor.", td_tensor_ndim(x));
+    return td_py_wrap(td_transpose_int(x, -2, -1));
+}
+GETTER(H)
+{
+    BEGIN(H);
+    if (td_tensor_ndim(x) != 0 && td_tensor_ndim(x) != 2)
+        return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
+                            td_tensor_ndim(x), td_tensor_ndim(x) > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+    return conjugated(reversed(x));
+}
+GETTER(mH)
+{
+    BEGIN(mH);
+    if (td_tensor_ndim(x) < 2)
+        return PyErr_Format(PyExc_RuntimeError, "tensor.mH is only supported on matrices or batches of matrices. Got %d-D "
+                            "tensor.", td_tensor_ndim(x));
+    return conjugated(td_transpose_int(x, -2, -1));
+}
+GETTER(real)
+{
+    BEGIN(real);
+    return td_dtype_is_complex(td_tensor_dtype(x)) ? td_py_wrap(td_real(x)) : Py_NewRef(self);
+}
+GETTER(imag)
+{
+    BEGIN(imag);
+    if (!td_dtype_is_complex(td_tensor_dtype(x)))
+        return PyErr_Format(PyExc_RuntimeError, "imag is not implemented for tensors with non-complex dtypes.");
+    return td_py_wrap(td_imag(x));
+}
+static int set_part(PyObject *self, PyObject *value, void *imaginary)
+{
+    td_tensor *x = td_py_x(self);
+    if (!td_dtype_is_complex(td_tensor_dtype(x)) && imaginary)
+        return PyErr_SetString(PyExc_RuntimeError, "imag is not implemented for tensors with non-complex dtypes."), -1;
+    PyObject *part = imaginary ? get_imag(self, NULL) : get_real(self, NULL);
+    PyObject *everything = part ? PySlice_New(NULL, NULL, NULL) : NULL;
+    int failed = everything ? td_py_setitem(part, everything, value) : -1;
+    Py_XDECREF(everything);
+    Py_XDECREF(part);
+    return failed;
+}
+
+/* ---- kinds of device and layout: data says which device type, -1 what no tensor here is */
+
+static PyObject *is_device(PyObject *self, void *type)
+{
+    return PyBool_FromLong(td_tensor_device(td_py_x(self)).type == (intptr_t)type);
+}
+GETTER(__array_priority__)
+{
+    (void)self, (void)unused;
+    return PyFloat_FromDouble(1000.);
+}
+GETTER(_backward_hooks)
+{
+    (void)unused;
+    PyObject *hooks = ((TensorObject *)self)->dict ? PyDict_GetItemString(((TensorObject *)self)->dict, "_hooks") : NULL;
+    return Py_NewRef(hooks ? hooks : Py_None);
+}
+
+PyGetSetDef td_py_getset[] = {
+    {"shape", get_shape, NULL, "The sizes of all dimensions.", NULL},
+    {"dtype", get_dtype, NULL, "The type of the elements.", NULL},
+    {"device", get_device, NULL, "Where the elements are.", NULL},
+    {"layout", get_layout, NULL, NULL, NULL},
+    {"ndim", get_ndim, NULL, "The number of dimensions.", NULL},
+    {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
+    {"_version", get__version, NULL, "How often this memory was written to.", NULL},
+    {"_base", get__base, NULL, "What this is a view of.", NULL},
+    {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", NULL},
+    {"is_leaf", get_is_leaf, NULL, "Whether it has no history.", NULL},
+    {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
+    {"_grad", get__grad, set_grad, NULL, NULL},
+    {"grad_fn", get_grad_fn, NULL, "The node of the gradient graph that made it.", NULL},
+    {"retains_grad", get_retains_grad, NULL, NULL, NULL},
+    {"output_nr", get_output_nr, NULL, NULL, NULL},
+    {"name", get_name, set_name, NULL, NULL},
+    {"data", get_data, set_data, "The same elements, apart from history and version counter.", NULL},
+    {"T", get_T, NULL, "The dimensions in reverse order.", NULL},
+    {"mT", get_mT, NULL, "The last two dimensions exchanged.", NULL},
+    {"H", get_H, NULL, "The conjugate transpose of a matrix.", NULL},
+    {"mH", get_mH, NULL, "The conjugate transpose of the last two dimensions.", NULL},
+    {"real", get_real, set_part, "The real part, a view.", (void *)0},
+    {"imag", get_imag, set_part, "The imaginary part, a view.", (void *)1},
+    {"is_cpu", is_device, NULL, NULL, (void *)TD_CPU},
+    {"is_meta", is_device, NULL, NULL, (void *)TD_META},
+    {"is_cuda", is_device, NULL, NULL, (void *)TD_CUDA},
+    {"is_sparse", is_device, NULL, NULL, (void *)-1},
+    {"is_sparse_csr", is_device, NULL, NULL, (void *)-1},
+    {"is_quantized", is_device, NULL, NULL, (void *)-1},
+    {"is_mkldnn", is_device, NULL, NULL, (void *)-1},
+    {"is_nested", is_device, NULL, NULL, (void *)-1},
+    {"is_xla", is_device, NULL, NULL, (void *)-1},
+    {"is_xpu", is_device, NULL, NULL, (void *)-1},
+    {"is_mps", is_device, NULL, NULL, (void *)-1},
+    {"__array_priority__", get___array_priority__, NULL, NULL, NULL},
+    {"_backward_hooks", get__backward_hooks, NULL, NULL, NULL},
+    {NULL},
+};

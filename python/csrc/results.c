@@ -1,0 +1,131 @@
+/* Results of operators as Python objects: one, a tuple, or a named tuple tede.return_types.<name>. */
+#include "binding.h"
+
+static PyObject *return_types;      /* the module of the named tuples' types */
+
+static PyObject *object_of(td_value *v)
+{
+    PyObject *list;
+    switch (v->kind) {
+    case TD_VALUE_TENSOR: {
+        td_tensor *x = v->tensor;
+        v->kind = TD_VALUE_NONE;        /* td_py_wrap takes it over */
+        if (x == TD_NONE)
+            Py_RETURN_NONE;
+        return td_py_wrap(x);
+    }
+    case TD_VALUE_TENSORS:
+        list = PyList_New(v->count);
+        for (int i = 0; i < v->count && list; i++) {
+            PyObject *item = td_py_wrap_borrowed(v->tensors[i]);
+            if (!item)
+                Py_CLEAR(list);
+            else
+                PyList_SET_ITEM(list, i, item);
+        }
+        return list;
+    case TD_VALUE_BOOL: return PyBool_FromLong(v->integer != 0);
+    case TD_VALUE_INT: return PyLong_FromLongLong(v->integer);
+    case TD_VALUE_FLOAT: return PyFloat_FromDouble(v->number);
+    case TD_VALUE_SCALAR: return td_py_number_of(v->scalar);
+    case TD_VALUE_STRING: return PyUnicode_FromString(v->string);
+    case TD_VALUE_DTYPE: return Py_NewRef(td_py_dtype((td_dtype)v->integer));
+    case TD_VALUE_DEVICE: return td_py_device(v->device);
+    case TD_VALUE_LAYOUT: return Py_NewRef(td_py_layout((int)v->integer));
+    case TD_VALUE_MEMORY_FORMAT: return Py_NewRef(td_py_memory_format((int)v->integer));
+    case TD_VALUE_INTS:
+        list = PyList_New(v->count);
+        for (int i = 0; i < v->count && list; i++) {
+            PyObject *n = PyLong_FromLongLong(v->ints[i]);
+            if (!n)
+                Py_CLEAR(list);
+            else
+                PyList_SET_ITEM(list, i, n);
+        }
+        return list;
+    default: Py_RETURN_NONE;
+    }
+}
+
+/* "torch.return_types.max(\nvalues=tensor(3.),\nindices=tensor(2))" */
+static PyObject *named_repr(PyObject *self)
+{
+    PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
+    PyMemberDef *m = Py_TYPE(self)->tp_members;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self) && text; i++) {
+        PyObject *item = PyObject_Repr(PyTuple_GET_ITEM(self, i));
+        PyObject *longer = item ? PyUnicode_FromFormat("%U%s%s=%U", text, i ? ",\n" : "\n", m[i].name, item) : NULL;
+        Py_XDECREF(item);
+        Py_SETREF(text, longer);
+    }
+    if (text) {
+        PyObject *longer = PyUnicode_FromFormat("%U)", text);
+        Py_SETREF(text, longer);
+    }
+    return text;
+}
+
+static PyTypeObject *named_type(const td_op_info *info)
+{
+    bool out = info->flags & TD_OP_OUT;
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", info->name, out ? "_out" : "");
+    PyObject *known = PyDict_GetItemString(PyModule_GetDict(return_types), name);
+    if (known)
+        return (PyTypeObject *)known;
+    PyStructSequence_Field fields[9] = {{NULL, NULL}};
+    for (int i = 0; i < info->n_results && i < 8; i++)
+        fields[i].name = info->results[i].name;
+    char *whole = PyMem_Malloc(strlen(name) + 32);      /* stays with the type */
+    if (!whole)
+        return (PyTypeObject *)PyErr_NoMemory();
+    sprintf(whole, "tede.return_types.%s", name);
+    PyStructSequence_Desc desc = {whole, NULL, fields, info->n_results};
+    PyTypeObject *type = PyStructSequence_NewType(&desc);
+    if (!type)
+        return NULL;
+    type->tp_repr = named_repr;
+    type->tp_str = named_repr;
+    PyType_Modified(type);
+    int failed = PyModule_AddObjectRef(return_types, name, (PyObject *)type);
+    Py_DECREF(type);
+    return failed < 0 ? NULL : type;
+}
+
+PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out)
+{
+    int n = info->n_results;
+    PyObject *whole;
+    if (out && n == 1) {
+        td_values_release(results, n);
+        return Py_NewRef(out);
+    }
+    if (n == 0)
+        Py_RETURN_NONE;
+    if (n == 1) {
+        whole = object_of(&results[0]);
+        td_values_release(results, n);
+        return whole;
+    }
+    PyTypeObject *type = info->results[0].name ? named_type(info) : NULL;
+    whole = type ? PyStructSequence_New(type) : PyErr_Occurred() ? NULL : PyTuple_New(n);
+    for (int i = 0; i < n && whole; i++) {
+        PyObject *item = out ? Py_NewRef(PySequence_Fast_ITEMS(out)[i]) : object_of(&results[i]);
+        if (!item)
+            Py_CLEAR(whole);
+        else if (type)
+            PyStructSequence_SET_ITEM(whole, i, item);
+        else
+            PyTuple_SET_ITEM(whole, i, item);
+    }
+    td_values_release(results, n);
+    return whole;
+}
+
+int td_py_results_init(PyObject *module)
+{
+    return_types = PyModule_New("tede.return_types");
+    if (!return_types)
+        return -1;
+    return PyModule_AddObjectRef(module, "return_types", return_types);
+}

@@ -1,0 +1,163 @@
+/* Numbers both ways: Python's, NumPy's, 0-dim tensors; and tensors as nested lists. */
+#include "binding.h"
+#include <tede/kernel.h>
+
+static bool gives_value(td_tensor *x)
+{
+    return td_tensor_ndim(x) == 0 && !td_requires_grad(x);
+}
+
+int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
+{
+    if (PyFloat_Check(o)) {
+        *value = td_float(PyFloat_AS_DOUBLE(o));
+        return 1;
+    }
+    if (PyBool_Check(o)) {
+        *value = td_bool(o == Py_True);
+        return 1;
+    }
+    if (PyLong_Check(o)) {
+        int overflow;
+        int64_t n = PyLong_AsLongLongAndOverflow(o, &overflow);
+        if (!overflow) {
+            *value = td_int(n);
+            return 1;
+        }
+        uint64_t u = overflow > 0 ? PyLong_AsUnsignedLongLong(o) : 0;
+        if (overflow < 0 || PyErr_Occurred()) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_OverflowError, "int too big to convert");
+            return -1;
+        }
+        value->kind = TD_SCALAR_UINT, value->u = u, value->imag = 0;
+        return 1;
+    }
+    if (PyComplex_Check(o)) {
+        Py_complex z = PyComplex_AsCComplex(o);
+        *value = td_complex(z.real, z.imag);
+        return 1;
+    }
+    if (tensors && td_py_is_tensor(o)) {
+        if (!gives_value(td_py_x(o)))
+            return 0;
+        return td_tensor_item(td_py_x(o), value) < 0 ? (td_py_raise(), -1) : 1;
+    }
+    if (td_py_is_numpy_scalar(o)) {
+        PyObject *number = td_py_numpy_item(o);
+        if (!number)
+            return -1;
+        int found = Py_IS_TYPE(number, Py_TYPE(o)) ? 0 : td_py_as_scalar(number, value, false);
+        Py_DECREF(number);
+        return found;
+    }
+    return 0;
+}
+
+int td_py_as_int(PyObject *o, int64_t *value, bool bools)
+{
+    if (PyLong_Check(o)) {
+        if (PyBool_Check(o) && !bools)
+            return 0;
+        *value = PyLong_AsLongLong(o);
+        return *value == -1 && PyErr_Occurred() ? -1 : 1;
+    }
+    if (td_py_is_tensor(o)) {
+        td_scalar scalar;
+        td_tensor *x = td_py_x(o);
+        if (!td_dtype_is_integral(td_tensor_dtype(x)) || !gives_value(x))
+            return 0;
+        if (td_tensor_item(x, &scalar) < 0)
+            return td_py_raise(), -1;
+        *value = td_scalar_int(scalar);
+        return 1;
+    }
+    if (!PyIndex_Check(o) || td_py_is_numpy_array(o))
+        return 0;
+    PyObject *index = PyNumber_Index(o);
+    if (!index) {
+        PyErr_Clear();      /* numpy.bool_ and such have the slot, but refuse */
+        return 0;
+    }
+    *value = PyLong_AsLongLong(index);
+    Py_DECREF(index);
+    return *value == -1 && PyErr_Occurred() ? -1 : 1;
+}
+
+PyObject *td_py_number_of(td_scalar value)
+{
+    switch (value.kind) {
+    case TD_SCALAR_BOOL: return PyBool_FromLong(value.i != 0);
+    case TD_SCALAR_INT: return PyLong_FromLongLong(value.i);
+    case TD_SCALAR_FLOAT: return PyFloat_FromDouble(value.d);
+    case TD_SCALAR_UINT: return PyLong_FromUnsignedLongLong(value.u);
+    default: return PyComplex_FromDoubles(value.d, value.imag);
+    }
+}
+
+/* ---- tolist */
+
+static PyObject *element(td_dtype dtype, const char *p)
+{
+    double wide;
+    switch (dtype) {
+    case TD_BOOL: return PyBool_FromLong(*(const uint8_t *)p);
+    case TD_U8: return PyLong_FromLong(*(const uint8_t *)p);
+    case TD_I8: return PyLong_FromLong(*(const int8_t *)p);
+    case TD_I16: return PyLong_FromLong(*(const int16_t *)p);
+    case TD_U16: return PyLong_FromLong(*(const uint16_t *)p);
+    case TD_I32: return PyLong_FromLong(*(const int32_t *)p);
+    case TD_U32: return PyLong_FromUnsignedLong(*(const uint32_t *)p);
+    case TD_I64: return PyLong_FromLongLong(*(const int64_t *)p);
+    case TD_U64: return PyLong_FromUnsignedLongLong(*(const uint64_t *)p);
+    case TD_F32: return PyFloat_FromDouble(*(const float *)p);
+    case TD_F64: return PyFloat_FromDouble(*(const double *)p);
+    case TD_C64: return PyComplex_FromDoubles(((const float *)p)[0], ((const float *)p)[1]);
+    case TD_C128: return PyComplex_FromDoubles(((const double *)p)[0], ((const double *)p)[1]);
+    default:
+        td_convert(TD_F64, &wide, 0, dtype, p, 0, 1);
+        return PyFloat_FromDouble(wide);
+    }
+}
+
+static PyObject *nested(td_tensor *x, int dim, const char *p)
+{
+    td_dtype dtype = td_tensor_dtype(x);
+    if (dim == td_tensor_ndim(x))
+        return element(dtype, p);
+    int64_t n = td_tensor_sizes(x)[dim], step = td_tensor_strides(x)[dim] * (int64_t)td_dtype_size(dtype);
+    bool last = dim + 1 == td_tensor_ndim(x);
+    PyObject *list = PyList_New(n);
+    for (int64_t i = 0; i < n && list; i++) {
+        PyObject *item = last ? element(dtype, p + i * step) : nested(x, dim + 1, p + i * step);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, item);
+    }
+    return list;
+}
+
+PyObject *td_py_tolist(td_tensor *x)
+{
+    td_tensor *plain = NULL;
+    if (td_tensor_is_conj(x) || td_tensor_is_neg(x) || td_tensor_device(x).type != TD_CPU) {
+        static const td_op *resolve[3];
+        static const char *const names[] = {"aten::resolve_conj", "aten::resolve_neg"};
+        if (td_tensor_device(x).type == TD_META)
+            return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
+        plain = td_tensor_retain(x);
+        for (int i = 0; i < 2 && plain; i++) {
+            td_value v = {.kind = TD_VALUE_TENSOR, .tensor = plain};
+            td_tensor *next = td_py_call(&resolve[i], names[i], &v);
+            td_tensor_release(plain);
+            plain = next;
+        }
+        if (!plain)
+            return NULL;
+        x = plain;
+    }
+    PyObject *list = nested(x, 0, td_tensor_data(x));
+    td_tensor_release(plain);
+    return list;
+}

@@ -1,0 +1,133 @@
+/* tede.Size: a tuple of ints that knows the number of elements.  Slices, sums and products stay Sizes. */
+#include "binding.h"
+
+PyObject *td_py_size(int ndim, const int64_t *sizes)
+{
+    PyObject *size = td_py_Size.tp_alloc(&td_py_Size, ndim);
+    for (int i = 0; size && i < ndim; i++) {
+        PyObject *n = PyLong_FromLongLong(sizes[i]);
+        if (!n)
+            Py_CLEAR(size);
+        else
+            PyTuple_SET_ITEM(size, i, n);
+    }
+    return size;
+}
+
+/* A tuple's result as a Size; takes over the reference. */
+static PyObject *again(PyObject *tuple)
+{
+    if (!tuple || !PyTuple_CheckExact(tuple))
+        return tuple;
+    Py_ssize_t n = PyTuple_GET_SIZE(tuple);
+    PyObject *size = td_py_Size.tp_alloc(&td_py_Size, n);
+    for (Py_ssize_t i = 0; size && i < n; i++)
+        PyTuple_SET_ITEM(size, i, Py_NewRef(PyTuple_GET_ITEM(tuple, i)));
+    Py_DECREF(tuple);
+    return size;
+}
+
+static PyObject *size_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    PyObject *size = PyTuple_Type.tp_new(type, args, kw);
+    for (Py_ssize_t i = 0; size && i < PyTuple_GET_SIZE(size); i++) {
+        PyObject *item = PyTuple_GET_ITEM(size, i);
+        if (PyLong_Check(item))
+            continue;
+        PyObject *n = PyIndex_Check(item) ? PyNumber_Index(item) : NULL;
+        if (!n) {
+            PyErr_Format(PyExc_TypeError, "tede.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                         Py_TYPE(item)->tp_name);
+            Py_CLEAR(size);
+            break;
+        }
+        PyTuple_SET_ITEM(size, i, n);
+        Py_DECREF(item);
+    }
+    return size;
+}
+
+static PyObject *size_repr(PyObject *self)
+{
+    PyObject *list = PySequence_List(self);
+    PyObject *text = list ? PyObject_Repr(list) : NULL;
+    Py_XDECREF(list);
+    PyObject *whole = text ? PyUnicode_FromFormat("tede.Size(%U)", text) : NULL;
+    Py_XDECREF(text);
+    return whole;
+}
+
+static PyObject *size_numel(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    int64_t product = 1;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); i++) {
+        int64_t n = PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
+        if (n == -1 && PyErr_Occurred())
+            return NULL;
+        if (__builtin_mul_overflow(product, n, &product))
+            return PyErr_Format(PyExc_OverflowError, "numel: the product of the sizes overflows"), NULL;
+    }
+    return PyLong_FromLongLong(product);
+}
+
+static PyObject *size_reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *list = PySequence_List(self);
+    PyObject *plain = list ? PyList_AsTuple(list) : NULL;
+    Py_XDECREF(list);
+    return plain ? Py_BuildValue("(O(N))", &td_py_Size, plain) : NULL;
+}
+
+static PyObject *size_concat(PyObject *a, PyObject *b)
+{
+    if (!PyTuple_Check(a) || !PyTuple_Check(b))
+        Py_RETURN_NOTIMPLEMENTED;
+    PyObject *sum = PyTuple_Type.tp_as_sequence->sq_concat(a, b);
+    /* With one side empty, tuple hands back the other one as it is. */
+    if (sum && Py_TYPE(sum) == &td_py_Size)
+        return sum;
+    return again(sum);
+}
+static PyObject *size_repeat(PyObject *a, Py_ssize_t n)
+{
+    return again(PyTuple_Type.tp_as_sequence->sq_repeat(a, n));
+}
+static PyObject *size_subscript(PyObject *a, PyObject *key)
+{
+    return PySlice_Check(key) ? again(PyTuple_Type.tp_as_mapping->mp_subscript(a, key))
+                              : PyTuple_Type.tp_as_mapping->mp_subscript(a, key);
+}
+
+static PyMethodDef size_methods[] = {
+    {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
+    {"__reduce__", size_reduce, METH_NOARGS, NULL},
+    {NULL},
+};
+static PyNumberMethods size_number = {.nb_add = size_concat};
+static PySequenceMethods size_sequence = {.sq_concat = NULL, .sq_repeat = size_repeat};
+static PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
+
+PyTypeObject td_py_Size = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.Size",
+    .tp_doc = "The shape of a tensor: a tuple of ints.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = size_new,
+    .tp_repr = size_repr,
+    .tp_methods = size_methods,
+    .tp_as_number = &size_number,
+    .tp_as_sequence = &size_sequence,
+    .tp_as_mapping = &size_mapping,
+};
+
+int td_py_size_init(PyObject *module)
+{
+    td_py_Size.tp_base = &PyTuple_Type;
+    size_sequence.sq_item = PyTuple_Type.tp_as_sequence->sq_item;
+    size_sequence.sq_length = PyTuple_Type.tp_as_sequence->sq_length;
+    size_mapping.mp_length = PyTuple_Type.tp_as_mapping->mp_length;
+    if (PyType_Ready(&td_py_Size) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "Size", (PyObject *)&td_py_Size);
+}

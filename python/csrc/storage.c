@@ -1,0 +1,196 @@
+/* UntypedStorage: the bytes beneath tensors. */
+#include "binding.h"
+
+typedef struct { PyObject_HEAD td_storage *s; } StorageObject;
+
+static td_storage *storage(PyObject *self) { return ((StorageObject *)self)->s; }
+
+/* Takes over s. */
+static PyObject *wrap(td_storage *s)
+{
+    StorageObject *self = s ? PyObject_New(StorageObject, &td_py_Storage) : td_py_raise();
+    if (self)
+        self->s = s;
+    else
+        td_storage_release(s);
+    return (PyObject *)self;
+}
+PyObject *td_py_storage(td_tensor *x)
+{
+    td_storage *s = td_tensor_storage(x);
+    if (!s)
+        return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of this tensor: it has none");
+    return wrap(td_storage_retain(s));
+}
+
+static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    (void)type;
+    static char *names[] = {"size", "device", NULL};
+    PyObject *what = NULL, *device = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:UntypedStorage", names, &what, &device))
+        return NULL;
+    int64_t n = 0;
+    Py_buffer bytes = {.buf = NULL};
+    if (what && !PyLong_Check(what)) {
+        if (PyObject_GetBuffer(what, &bytes, PyBUF_SIMPLE) < 0)
+            return NULL;
+        n = bytes.len;
+    } else if (what && td_py_as_int(what, &n, false) < 0) {
+        return NULL;
+    }
+    if (n < 0)
+        return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: a size of %lld bytes is negative", (long long)n);
+    td_storage *s = td_storage_new((td_device){TD_CPU, -1}, (size_t)n);
+    if (s && bytes.buf)
+        memcpy(td_storage_data(s), bytes.buf, (size_t)n);
+    if (bytes.buf)
+        PyBuffer_Release(&bytes);
+    return wrap(s);
+}
+static void storage_dealloc(PyObject *self)
+{
+    td_storage_release(storage(self));
+    PyObject_Free(self);
+}
+static PyObject *nbytes(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(td_storage_nbytes(storage(self)));
+}
+static PyObject *data_ptr(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(td_storage_data(storage(self)));
+}
+static PyObject *resize_(PyObject *self, PyObject *o)
+{
+    int64_t n;
+    int found = td_py_as_int(o, &n, false);
+    if (found < 0)
+        return NULL;
+    if (!found || n < 0)
+        return PyErr_Format(PyExc_TypeError, "resize_(): a number of bytes is needed");
+    if (td_storage_resize(storage(self), (size_t)n) < 0)
+        return td_py_raise();
+    return Py_NewRef(self);
+}
+static PyObject *clone_of(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_storage *s = storage(self), *copy = td_storage_new(td_storage_device(s), td_storage_nbytes(s));
+    if (copy && td_storage_data(s))
+        memcpy(td_storage_data(copy), td_storage_data(s), td_storage_nbytes(s));
+    return wrap(copy);
+}
+static PyObject *same(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(storage(self));
+}
+static PyObject *no(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    Py_RETURN_FALSE;
+}
+static PyObject *reduce(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_storage *s = storage(self);
+    return Py_BuildValue("(O(N))", &td_py_Storage,
+                         PyBytes_FromStringAndSize(td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s)));
+}
+static PyObject *tolist(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    PyObject *bytes = PyBytes_FromStringAndSize(td_storage_data(storage(self)), (Py_ssize_t)td_storage_nbytes(storage(self)));
+    PyObject *list = bytes ? PySequence_List(bytes) : NULL;
+    Py_XDECREF(bytes);
+    return list;
+}
+static PyObject *device(PyObject *self, void *unused)
+{
+    (void)unused;
+    return td_py_device(td_storage_device(storage(self)));
+}
+static Py_ssize_t length(PyObject *self)
+{
+    return (Py_ssize_t)td_storage_nbytes(storage(self));
+}
+static PyObject *item(PyObject *self, Py_ssize_t i)
+{
+    if (i < 0 || i >= length(self))
+        return PyErr_Format(PyExc_IndexError, "storage index out of range");
+    return PyLong_FromLong(((uint8_t *)td_storage_data(storage(self)))[i]);
+}
+static PyObject *compare(PyObject *a, PyObject *b, int how)
+{
+    if (!Py_IS_TYPE(b, &td_py_Storage) || (how != Py_EQ && how != Py_NE))
+        Py_RETURN_NOTIMPLEMENTED;
+    return PyBool_FromLong((storage(a) == storage(b)) == (how == Py_EQ));
+}
+static Py_hash_t hash(PyObject *self)
+{
+    return _Py_HashPointer(storage(self));
+}
+static int get_buffer(PyObject *self, Py_buffer *view, int flags)
+{
+    td_storage *s = storage(self);
+    return PyBuffer_FillInfo(view, self, td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s), td_storage_is_readonly(s), flags);
+}
+/* A tensor over a storage: what unpickling and set_ need. */
+static PyObject *tensor_over(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *s, *sizes, *strides, *dtype;
+    Py_ssize_t offset;
+    if (!PyArg_ParseTuple(args, "O!nO!O!O!:_tensor_over", &td_py_Storage, &s, &offset, &PyTuple_Type, &sizes, &PyTuple_Type,
+                          &strides, &td_py_dtype_type, &dtype))
+        return NULL;
+    int64_t n[TD_MAX_DIMS], step[TD_MAX_DIMS];
+    Py_ssize_t ndim = PyTuple_GET_SIZE(sizes);
+    if (ndim > TD_MAX_DIMS || ndim != PyTuple_GET_SIZE(strides))
+        return PyErr_Format(PyExc_RuntimeError, "mismatch in length of strides and shape");
+    for (Py_ssize_t i = 0; i < ndim; i++) {
+        n[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes, i));
+        step[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, i));
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    return td_py_wrap(td_tensor_over(storage(s), offset, ndim, n, step, ((EnumObject *)dtype)->code));
+}
+
+static PyMethodDef methods[] = {
+    {"nbytes", nbytes, METH_NOARGS, NULL},   {"size", nbytes, METH_NOARGS, NULL},
+    {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},
+    {"clone", clone_of, METH_NOARGS, NULL},     {"tolist", tolist, METH_NOARGS, NULL},
+    {"is_shared", no, METH_NOARGS, NULL},    {"_cdata", same, METH_NOARGS, NULL},
+    {"__reduce__", reduce, METH_NOARGS, NULL}, {NULL},
+};
+static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {NULL}};
+static PySequenceMethods sequence = {.sq_length = length, .sq_item = item};
+static PyBufferProcs buffer = {get_buffer, NULL};
+PyTypeObject td_py_Storage = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.UntypedStorage",
+    .tp_basicsize = sizeof(StorageObject),
+    .tp_doc = "UntypedStorage(size or bytes): a block of bytes that tensors look at.",
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = storage_new,
+    .tp_dealloc = storage_dealloc,
+    .tp_methods = methods,
+    .tp_getset = getset,
+    .tp_as_sequence = &sequence,
+    .tp_as_buffer = &buffer,
+    .tp_richcompare = compare,
+    .tp_hash = hash,
+};
+static PyMethodDef functions[] = {
+    {"_tensor_over", tensor_over, METH_VARARGS, "_tensor_over(storage, offset, sizes, strides, dtype)"},
+    {NULL},
+};
+int td_py_storage_init(PyObject *module)
+{
+    if (PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "UntypedStorage", (PyObject *)&td_py_Storage);
+}

@@ -1,0 +1,375 @@
+/* The Tensor type: how wrappers are made, come back, and go.
+ *
+ * A wrapper is small: the core's tensor, a dict and weak references, both of them NULL until somebody uses them.
+ * Exact Tensors are kept in a free list, and the garbage collector hears of one only when it gets a dict: without it
+ * a wrapper refers to no Python object and can't be part of a cycle.
+ *
+ * Note [Resurrection]
+ * When Python drops a wrapper whose tensor the core still holds, the wrapper must survive, with its attributes.
+ * tp_dealloc then gives it one reference again, which from now on the tensor owns (see tede/foreign.h), and gives up
+ * the wrapper's reference to the tensor.  td_py_wrap turns this around.  If the tensor goes away while it owns the
+ * wrapper, drop_wrapper is called, perhaps without the GIL; then the drop is queued.
+ *
+ * Python classes made from Tensor would get a tp_dealloc that can't do that (subtype_dealloc clears slots
+ * before it asks the base), so the metaclass gives them ours. */
+#include "binding.h"
+
+PyTypeObject *td_py_Parameter = &td_py_Tensor;
+
+enum { FREE_LIST = 256 };
+static TensorObject *free_list[FREE_LIST];
+static int           free_count;
+static td_tensor    *gone;        /* what wrappers look at whose tensor went away first */
+
+static PyObject *known(td_tensor *x, PyObject *self)
+{
+    if (td_tensor_owns_wrapper(x)) {
+        td_tensor_own_wrapper(x, false);     /* its reference to the wrapper goes to our caller, ours to the wrapper */
+        return self;
+    }
+    Py_INCREF(self);
+    td_tensor_release(x);
+    return self;
+}
+
+PyObject *td_py_wrap(td_tensor *x)
+{
+    if (TD_UNLIKELY(!x))
+        return td_py_raise();
+    TensorObject *self = td_tensor_wrapper(x);
+    if (self)
+        return known(x, (PyObject *)self);
+    if (TD_LIKELY(free_count)) {
+        self = free_list[--free_count];
+        PyObject_Init((PyObject *)self, &td_py_Tensor);
+    } else {
+        self = PyObject_GC_New(TensorObject, &td_py_Tensor);
+        if (!self) {
+            td_tensor_release(x);
+            return NULL;
+        }
+    }
+    self->x = x;
+    self->dict = self->weakrefs = NULL;
+    td_tensor_set_wrapper(x, self);
+    return (PyObject *)self;
+}
+
+PyObject *td_py_wrap_as(td_tensor *x, PyTypeObject *type)
+{
+    if (!x)
+        return td_py_raise();
+    PyObject *self = td_tensor_wrapper(x);
+    if (self)
+        return known(x, self);
+    if (type == &td_py_Tensor)
+        return td_py_wrap(x);
+    self = type->tp_alloc(type, 0);
+    if (!self) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    ((TensorObject *)self)->x = x;
+    td_tensor_set_wrapper(x, self);
+    return self;
+}
+
+PyObject *td_py_wrap_borrowed(td_tensor *x)
+{
+    if (!x || x == TD_NONE)
+        Py_RETURN_NONE;
+    return td_py_wrap(td_tensor_retain(x));
+}
+
+/* ---- the end of a wrapper */
+
+/* Slots of Python subclasses (__slots__), which subtype_dealloc would clear. */
+static void clear_slots(PyObject *self)
+{
+    for (PyTypeObject *type = Py_TYPE(self); type && type != &td_py_Tensor; type = type->tp_base)
+        for (PyMemberDef *m = type->tp_members; m && m->name; m++)
+            if (m->type == T_OBJECT_EX && !(m->flags & READONLY)) {
+                PyObject **slot = (PyObject **)((char *)self + m->offset);
+                Py_CLEAR(*slot);
+            }
+}
+
+static void tensor_dealloc(PyObject *o)
+{
+    TensorObject *self = (TensorObject *)o;
+    PyTypeObject *type = Py_TYPE(o);
+    td_tensor *x = self->x;
+    bool tied = x && td_tensor_wrapper(x) == o;
+    if (tied && !td_tensor_owns_wrapper(x) && td_tensor_use_count(x) > 1) {
+        if (self->dict || self->weakrefs || type != &td_py_Tensor) {
+            Py_SET_REFCNT(o, 1);             /* see Note [Resurrection] */
+            td_tensor_own_wrapper(x, true);
+            td_tensor_release(x);            /* perhaps the last one by now: then this ends in drop_wrapper */
+            return;
+        }
+    }
+    if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
+        return;
+    PyObject_GC_UnTrack(o);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(o);
+    if (type != &td_py_Tensor)
+        clear_slots(o);
+    if (x && td_tensor_wrapper(x) == o)
+        td_tensor_set_wrapper(x, NULL);
+    self->x = NULL;
+    Py_CLEAR(self->dict);
+    td_tensor_release(x);
+    if (type == &td_py_Tensor && free_count < FREE_LIST) {
+        free_list[free_count++] = self;
+        return;
+    }
+    type->tp_free(o);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        Py_DECREF(type);
+}
+
+static void drop_wrapper(void *wrapper)
+{
+    ((TensorObject *)wrapper)->x = td_tensor_retain(gone);
+    td_py_drop(wrapper);
+}
+
+static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
+{
+    Py_VISIT(((TensorObject *)o)->dict);
+    return 0;
+}
+static int tensor_clear(PyObject *o)
+{
+    Py_CLEAR(((TensorObject *)o)->dict);
+    return 0;
+}
+
+static int tensor_setattro(PyObject *o, PyObject *name, PyObject *value)
+{
+    int failed = PyObject_GenericSetAttr(o, name, value);
+    if (((TensorObject *)o)->dict && !PyObject_GC_IsTracked(o))
+        PyObject_GC_Track(o);
+    return failed;
+}
+static PyObject *get_dict(PyObject *o, void *unused)
+{
+    (void)unused;
+    TensorObject *self = (TensorObject *)o;
+    if (!self->dict && !(self->dict = PyDict_New()))
+        return NULL;
+    if (!PyObject_GC_IsTracked(o))
+        PyObject_GC_Track(o);
+    return Py_NewRef(self->dict);
+}
+static int set_dict(PyObject *o, PyObject *dict, void *unused)
+{
+    (void)unused;
+    if (!dict || !PyDict_Check(dict))
+        return PyErr_Format(PyExc_TypeError, "__dict__ must be set to a dictionary"), -1;
+    Py_XSETREF(((TensorObject *)o)->dict, Py_NewRef(dict));
+    if (!PyObject_GC_IsTracked(o))
+        PyObject_GC_Track(o);
+    return 0;
+}
+
+/* ---- making them by name */
+
+/* Tensor(), Tensor(2, 3), Tensor(list), Tensor(tensor): PyTorch's old constructor, always of the default dtype. */
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    if (kw && PyDict_Size(kw) && type == &td_py_Tensor)
+        for (Py_ssize_t at = 0;;) {
+            PyObject *name, *value;
+            if (!PyDict_Next(kw, &at, &name, &value))
+                break;
+            td_device device;
+            if (PyUnicode_CompareWithASCIIString(name, "device") != 0)
+                return PyErr_Format(PyExc_TypeError, "new() got an unexpected keyword argument '%U'", name);
+            if (td_py_as_device(value, &device) < 0)
+                return NULL;
+        }
+    Py_ssize_t n = PyTuple_GET_SIZE(args);
+    PyObject *first = n ? PyTuple_GET_ITEM(args, 0) : NULL;
+    td_tensor *x = NULL;
+    td_dtype dtype = td_default_dtype();
+    td_device cpu = {TD_CPU, -1};
+    if (n == 0) {
+        x = td_tensor_new(1, (int64_t[]){0}, dtype, cpu);
+    } else if (n == 1 && td_py_is_tensor(first)) {
+        x = type == &td_py_Tensor && td_tensor_dtype(td_py_x(first)) != dtype
+                ? NULL : td_tensor_alias(td_py_x(first), false);
+        if (!x && td_error_code() == TD_OK)
+            return PyErr_Format(PyExc_TypeError, "expected a tensor of dtype %s (got %s)", td_dtype_name(dtype),
+                                td_dtype_name(td_tensor_dtype(td_py_x(first))));
+    } else if ((n == 1 && PySequence_Check(first) && !PyObject_TypeCheck(first, &td_py_Size)) ||
+               (n == 1 && td_py_is_numpy_array(first))) {
+        x = td_py_tensor_from_data(first, dtype, cpu);
+        if (!x)
+            return NULL;
+    } else {
+        PyObject *sizes = n == 1 && PyTuple_Check(first) ? first : args;
+        int64_t shape[TD_MAX_DIMS];
+        n = PyTuple_GET_SIZE(sizes);
+        if (n > TD_MAX_DIMS)
+            return PyErr_Format(PyExc_RuntimeError, "new(): too many dimensions (%zd)", n);
+        for (Py_ssize_t i = 0; i < n; i++) {
+            PyObject *item = PyTuple_GET_ITEM(sizes, i);
+            int found = td_py_as_int(item, &shape[i], false);
+            if (found < 0)
+                return NULL;
+            if (!found)
+                return PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(item)->tp_name);
+        }
+        x = td_tensor_new(n, shape, dtype, cpu);
+    }
+    return td_py_wrap_as(x, type);
+}
+
+static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
+{
+    (void)unused;
+    static char *names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", NULL};
+    PyObject *cls, *data, *policy = NULL;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|pO:_make_subclass", names, &cls, &data, &requires_grad, &policy))
+        return NULL;
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
+        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+    if (!td_py_is_tensor(data))
+        return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
+                            Py_TYPE(data)->tp_name);
+    td_tensor *x = td_tensor_alias(td_py_x(data), true);
+    if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
+        td_tensor_release(x);
+        x = NULL;
+    }
+    return td_py_wrap_as(x, (PyTypeObject *)cls);
+}
+static PyMethodDef make_subclass_def = {
+    "_make_subclass", (PyCFunction)(void (*)(void))make_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    "A tensor of class `cls` over the memory of `data`."};
+
+/* ---- the metaclass */
+
+static int meta_init(PyObject *cls, PyObject *args, PyObject *kw)
+{
+    if (PyType_Type.tp_init(cls, args, kw) < 0)
+        return -1;
+    ((PyTypeObject *)cls)->tp_dealloc = tensor_dealloc;
+    return 0;
+}
+PyTypeObject td_py_TensorMeta = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._TensorMeta",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TYPE_SUBCLASS,
+    .tp_doc = "The class of Tensor and of classes made from it.",
+    .tp_init = meta_init,
+};
+
+static PySequenceMethods as_sequence;
+static PyMappingMethods as_mapping;
+static Py_ssize_t tensor_length(PyObject *o)
+{
+    td_tensor *x = td_py_x(o);
+    if (td_tensor_ndim(x) == 0)
+        return PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor"), -1;
+    return td_tensor_sizes(x)[0];
+}
+static Py_hash_t tensor_hash(PyObject *o)
+{
+    return _Py_HashPointer(o);
+}
+
+static PyObject *tensor_repr(PyObject *self)
+{
+    static PyObject *python;       /* tede._tensor._repr, for whatever isn't plain */
+    if (!td_py_is_exact(self) || Py_TYPE(self) != &td_py_Tensor) {
+        if (!python) {
+            PyObject *module = PyImport_ImportModule("tede._tensor");
+            python = module ? PyObject_GetAttrString(module, "_repr") : NULL;
+            Py_XDECREF(module);
+        }
+        return python ? PyObject_CallOneArg(python, self) : NULL;
+    }
+    char *text = td_tensor_str(td_py_x(self));
+    if (!text)
+        return td_py_raise();
+    PyObject *string = PyUnicode_FromString(text);
+    td_string_free(text);
+    return string;
+}
+
+PyTypeObject td_py_Tensor = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.Tensor",
+    .tp_basicsize = sizeof(TensorObject),
+    .tp_doc = "A multi-dimensional array of elements of one dtype, with gradients.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_new = tensor_new,
+    .tp_dealloc = tensor_dealloc,
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_free = PyObject_GC_Del,
+    .tp_dictoffset = offsetof(TensorObject, dict),
+    .tp_weaklistoffset = offsetof(TensorObject, weakrefs),
+    .tp_setattro = tensor_setattro,
+    .tp_repr = tensor_repr,
+    .tp_hash = tensor_hash,
+    .tp_richcompare = td_py_richcompare,
+    .tp_iter = td_py_iter,
+    .tp_as_number = &td_py_number,
+    .tp_as_sequence = &as_sequence,
+    .tp_as_mapping = &as_mapping,
+    .tp_as_buffer = &td_py_buffer,
+    .tp_getset = td_py_getset,
+    .tp_methods = td_py_methods,
+};
+
+static PyObject *register_parameter(PyObject *m, PyObject *type)
+{
+    (void)m;
+    if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject *)type, &td_py_Tensor))
+        return PyErr_Format(PyExc_TypeError, "a subclass of Tensor is needed");
+    Py_INCREF(type);
+    td_py_Parameter = (PyTypeObject *)type;
+    Py_RETURN_NONE;
+}
+static PyMethodDef functions[] = {
+    {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},
+    {NULL},
+};
+
+int td_py_tensor_init(PyObject *module)
+{
+    as_sequence.sq_length = as_mapping.mp_length = tensor_length;
+    as_sequence.sq_item = td_py_getitem_int;
+    as_sequence.sq_contains = td_py_contains;
+    as_mapping.mp_subscript = td_py_getitem;
+    as_mapping.mp_ass_subscript = td_py_setitem;
+    td_py_TensorMeta.tp_base = &PyType_Type;
+    if (PyType_Ready(&td_py_TensorMeta) < 0 || PyType_Ready(&td_py_Iter) < 0)
+        return -1;
+    Py_SET_TYPE(&td_py_Tensor, &td_py_TensorMeta);
+    if (PyType_Ready(&td_py_Tensor) < 0)
+        return -1;
+    td_py_Tensor.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;    /* programs hang methods of their own on Tensor */
+    static PyGetSetDef dict_def = {"__dict__", get_dict, set_dict, NULL, NULL};
+    PyObject *descriptor = PyDescr_NewGetSet(&td_py_Tensor, &dict_def);
+    if (!descriptor || PyObject_SetAttrString((PyObject *)&td_py_Tensor, "__dict__", descriptor) < 0)
+        return -1;
+    Py_DECREF(descriptor);
+    PyObject *function = PyCFunction_New(&make_subclass_def, NULL);
+    PyObject *fixed = function ? PyStaticMethod_New(function) : NULL;
+    Py_XDECREF(function);
+    if (!fixed || PyObject_SetAttrString((PyObject *)&td_py_Tensor, "_make_subclass", fixed) < 0)
+        return -1;
+    Py_DECREF(fixed);
+    gone = td_tensor_new(1, (int64_t[]){0}, TD_F32, (td_device){TD_CPU, -1});
+    if (!gone)
+        return td_py_raise(), -1;
+    td_foreign_hooks(drop_wrapper);
+    if (PyModule_AddObjectRef(module, "_TensorMeta", (PyObject *)&td_py_TensorMeta) < 0 ||
+        PyModule_AddObjectRef(module, "Tensor", (PyObject *)&td_py_Tensor) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}
