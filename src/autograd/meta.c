@@ -12,14 +12,18 @@ static void drop_autograd(td_tensor *x)
 {
     td_autograd_meta *meta = x->autograd;
     x->autograd = NULL;
-    td_tensor_release(meta->grad);
-    td_node_release(meta->grad_fn);
-    td_accumulator_forget(meta->accumulator);
-    td_grad_box_release(meta->box);
-    td_hooks_free(meta->hooks);
-    td_hooks_free(meta->accumulated_hooks);
-    if (meta->name)
-        td_mem_free(meta->name, strlen(meta->name) + 1);
+    if (meta->grad_fn)
+        td_node_release(meta->grad_fn);
+    if (TD_UNLIKELY((intptr_t)meta->grad | (intptr_t)meta->accumulator | (intptr_t)meta->box | (intptr_t)meta->hooks |
+                    (intptr_t)meta->accumulated_hooks | (intptr_t)meta->name)) {
+        td_tensor_release(meta->grad);
+        td_accumulator_forget(meta->accumulator);
+        td_grad_box_release(meta->box);
+        td_hooks_free(meta->hooks);
+        td_hooks_free(meta->accumulated_hooks);
+        if (meta->name)
+            td_mem_free(meta->name, strlen(meta->name) + 1);
+    }
     td_mem_free(meta, sizeof *meta);
 }
 
