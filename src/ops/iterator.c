@@ -486,44 +486,74 @@ static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor 
     return 0;
 }
 
-int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop, const void *params,
-               int cost)
+/* Contiguous, of this dtype and on the CPU: fields that lie side by side, asked in one comparison. */
+static inline bool is_plain(const td_tensor *x, td_dtype dtype)
+{
+    _Static_assert(offsetof(td_tensor, flags) == offsetof(td_tensor, dtype) + 2 &&
+                   offsetof(td_tensor, device) == offsetof(td_tensor, dtype) + 4 && TD_CPU == 0, "the fields have moved");
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    uint64_t word;
+    memcpy(&word, &x->dtype, sizeof word);
+    return (word & (0xffull << 32 | TD_FLAG_CONTIGUOUS << 16 | 0xff)) == (TD_FLAG_CONTIGUOUS << 16 | (uint64_t)(uint8_t)dtype);
+#else
+    return x->flags & TD_FLAG_CONTIGUOUS && x->dtype == (int8_t)dtype && x->device.type == TD_CPU;
+#endif
+}
+
+/* What td_iterate looked at in vain: single elements, threads, or anything. */
+static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute,
+                                                    td_loop *loop, const void *params, int cost)
 {
     int count = n_out + n_in;
-    char *data[TD_MAX_OPERANDS];
-    if (TD_UNLIKELY(n_out < 1 || count > TD_MAX_OPERANDS || !operands[0]))
+    if (n_out < 1 || count > TD_MAX_OPERANDS || !operands[0])
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
-    /* Operands broadcast to the first, so those with as many elements have its shape, but for dimensions of size 1. */
     const td_tensor *first = operands[0];
-    int64_t n = first->numel, blocks = 0;
+    int64_t n = first->numel, blocks = 0, bytes = 0;
     unsigned single = 0;
     bool plain = n > 0;
+    char *data[TD_MAX_OPERANDS];
     for (int k = 0; k < count; k++) {
         const td_tensor *x = operands[k];
-        if (TD_UNLIKELY(!x))
+        if (!x)
             return -1;
         data[k] = x->data;
-        if (TD_LIKELY((x->flags & TD_FLAG_CONTIGUOUS) && x->dtype == (int8_t)compute[k] && x->numel == n &&
-                      x->device.type == TD_CPU))
+        if (x->numel == n && is_plain(x, compute[k])) {
+            bytes += n * td_itemsizes[compute[k]];
             continue;
+        }
         single |= 1u << k;
         blocks += td_itemsizes[compute[k]];
         plain &= k >= n_out && x->numel == 1 && x->ndim <= first->ndim && x->device.type == TD_CPU && x->storage;
     }
-    if (TD_UNLIKELY(!plain || blocks * LONGEST > SCRATCH))
-        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
-    if (TD_LIKELY(n * cost < 2 * TD_THREAD_WORK && !single)) {
-        loop(n, data, params);
-        return 0;
-    }
-    int64_t bytes = 0;
-    for (int k = 0; k < count; k++)
-        bytes += single >> k & 1 ? 0 : n * td_itemsizes[compute[k]];
-    if (bytes > STREAM_BYTES)
+    if (!plain || blocks * LONGEST > SCRATCH || bytes > STREAM_BYTES)
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
     if (single)
         run_singles(count, operands, compute, single, loop, params, n, cost);
     else
         run_direct(count, data, compute, 0, loop, params, n, cost);
     return 0;
+}
+
+int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop, const void *params,
+               int cost)
+{
+    int count = n_out + n_in;
+    char *data[TD_MAX_OPERANDS];
+    if (TD_LIKELY(n_out >= 1 && count <= TD_MAX_OPERANDS && operands[0])) {
+        /* Operands broadcast to the first, so those with as many elements have its shape, but for dimensions of size 1. */
+        int64_t n = operands[0]->numel;
+        int k = 0;
+        for (; k < count; k++) {
+            const td_tensor *x = operands[k];
+            if (TD_UNLIKELY(!x || x->numel != n || !is_plain(x, compute[k])))
+                break;
+            data[k] = x->data;
+        }
+        if (TD_LIKELY(k == count && n * cost < 2 * TD_THREAD_WORK)) {
+            if (TD_LIKELY(n > 0))
+                loop(n, data, params);
+            return 0;
+        }
+    }
+    return iterate_slower(n_out, n_in, operands, compute, loop, params, cost);
 }
