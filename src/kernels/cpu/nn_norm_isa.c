@@ -1,0 +1,332 @@
+/* The loops of layer, rms, batch and group norm.
+ *
+ * Sums that run over many elements are kept in double precision across rows, in single precision within a row of the
+ * vector loop's lanes. */
+#ifndef S
+#include <math.h>
+#include "kernels/cpu/nn_norm.h"
+
+#define T float
+#define S f32
+#include "nn_norm_isa.c"
+#undef T
+#undef S
+#define T double
+#define S f64
+#include "nn_norm_isa.c"
+#undef T
+#undef S
+
+#define BOTH(name) .name = {name##_f32, name##_f64}
+extern const td_norm_table TD_ISA_NAME(td_norm_table);
+const td_norm_table TD_ISA_NAME(td_norm_table) = {
+    BOTH(rows), BOTH(rows_backward), BOTH(batch_stats), BOTH(batch_apply), BOTH(batch_sums), BOTH(batch_backward), BOTH(group),
+    BOTH(group_sums), BOTH(group_backward),
+};
+
+#else
+
+/* Mean and sum of squared distances from it. */
+static void N(moments)(const T *x, int64_t n, double *mean, double *m2)
+{
+    double total = 0, square = 0;
+    enum { BLOCK = 1024 };
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t width = n - at < BLOCK ? n - at : BLOCK;
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (int64_t i = 0; i < width; i++)
+            s += x[at + i];
+        total += (double)s;
+    }
+    *mean = total / (double)n;
+    T centre = (T)*mean;
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        int64_t width = n - at < BLOCK ? n - at : BLOCK;
+        T s = 0;
+#pragma omp simd reduction(+ : s)
+        for (int64_t i = 0; i < width; i++)
+            s += (x[at + i] - centre) * (x[at + i] - centre);
+        square += (double)s;
+    }
+    *m2 = square;
+}
+
+static void N(affine)(const T *x, T *y, int64_t n, T scale, T shift, const T *w, const T *b)
+{
+    if (w && b)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] * scale + shift) * w[i] + b[i];
+    else if (w)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = (x[i] * scale + shift) * w[i];
+    else if (b)
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] * scale + shift + b[i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            y[i] = x[i] * scale + shift;
+}
+
+static void N(rows)(void *context, int64_t from, int64_t to)
+{
+    const td_rows_job *job = context;
+    int64_t n = job->n;
+    for (int64_t r = from; r < to; r++) {
+        const T *x = (const T *)job->x + r * n;
+        double mean = 0, m2;
+        if (job->rms) {
+            T s = 0;
+#pragma omp simd reduction(+ : s)
+            for (int64_t i = 0; i < n; i++)
+                s += x[i] * x[i];
+            m2 = (double)s;
+        } else {
+            N(moments)(x, n, &mean, &m2);
+        }
+        T rstd = (T)(1 / sqrt(m2 / (double)n + job->eps));
+        if (job->mean)
+            ((T *)job->mean)[r] = (T)mean;
+        ((T *)job->rstd)[r] = rstd;
+        N(affine)(x, (T *)job->y + r * n, n, rstd, job->rms ? 0 : -(T)mean * rstd, job->weight, job->bias);
+    }
+}
+
+/* dx = rstd (gw - mean(gw) - xhat mean(gw xhat)), gw = g w; rms has no mean(gw).  `from` and `to` count chunks. */
+static void N(rows_backward)(void *context, int64_t from, int64_t to)
+{
+    const td_rows_job *job = context;
+    int64_t n = job->n;
+    const T *w = job->weight;
+    for (int64_t c = from; c < to; c++) {
+        int64_t last = (c + 1) * job->chunk < job->rows ? (c + 1) * job->chunk : job->rows;
+        double *sum_gx = job->sums ? job->sums + c * 2 * n : NULL, *sum_g = job->sums ? sum_gx + n : NULL;
+        if (sum_g)
+            memset(sum_gx, 0, (size_t)(2 * n) * sizeof(double));
+        for (int64_t r = c * job->chunk; r < last; r++) {
+            const T *x = (const T *)job->x + r * n, *g = (const T *)job->grad + r * n;
+            const T rstd = ((const T *)job->rstd)[r], mean = job->rms ? 0 : ((const T *)job->mean)[r];
+            if (sum_g)
+                for (int64_t i = 0; i < n; i++) {
+                    sum_gx[i] += (double)(g[i] * ((x[i] - mean) * rstd));
+                    sum_g[i] += (double)g[i];
+                }
+            if (!job->y)
+                continue;
+            T a = 0, b = 0;
+            if (w) {
+#pragma omp simd reduction(+ : a, b)
+                for (int64_t i = 0; i < n; i++) {
+                    a += g[i] * w[i];
+                    b += g[i] * w[i] * (x[i] - mean);
+                }
+            } else {
+#pragma omp simd reduction(+ : a, b)
+                for (int64_t i = 0; i < n; i++) {
+                    a += g[i];
+                    b += g[i] * (x[i] - mean);
+                }
+            }
+            T *dx = (T *)job->y + r * n;
+            const T slope = -b * rstd * rstd * rstd / (T)n, shift = job->rms ? 0 : -a * rstd / (T)n;
+            if (w)
+                for (int64_t i = 0; i < n; i++)
+                    dx[i] = rstd * g[i] * w[i] + slope * (x[i] - mean) + shift;
+            else
+                for (int64_t i = 0; i < n; i++)
+                    dx[i] = rstd * g[i] + slope * (x[i] - mean) + shift;
+        }
+    }
+}
+
+static double N(sum)(const T *x, int64_t n)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t i = 0; i < n; i++)
+        s += (double)x[i];
+    return s;
+}
+
+static double N(sum_squares)(const T *x, int64_t n, double centre)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t i = 0; i < n; i++)
+        s += ((double)x[i] - centre) * ((double)x[i] - centre);
+    return s;
+}
+
+static double N(sum_products)(const T *x, const T *y, int64_t n, double centre)
+{
+    double s = 0;
+#pragma omp simd reduction(+ : s)
+    for (int64_t i = 0; i < n; i++)
+        s += (double)y[i] * ((double)x[i] - centre);
+    return s;
+}
+
+/* Per channel of [outer][channels][inner]; inner == 1 (a matrix) goes row by row over all channels of the range. */
+static void N(batch_stats)(void *context, int64_t from, int64_t to)
+{
+    td_channels_job *job = context;
+    int64_t step = job->channels * job->inner;
+    const T *x = job->x;
+    double count = (double)(job->outer * job->inner);
+    if (job->inner == 1) {
+        for (int64_t c = from; c < to; c++)
+            job->mean[c] = job->rstd[c] = 0;
+        for (int64_t o = 0; o < job->outer; o++)
+            for (int64_t c = from; c < to; c++)
+                job->mean[c] += (double)x[o * step + c];
+        for (int64_t c = from; c < to; c++)
+            job->mean[c] /= count;
+        for (int64_t o = 0; o < job->outer; o++)
+            for (int64_t c = from; c < to; c++) {
+                double d = (double)x[o * step + c] - job->mean[c];
+                job->rstd[c] += d * d;
+            }
+        for (int64_t c = from; c < to; c++)
+            job->rstd[c] /= count;
+        return;
+    }
+    for (int64_t c = from; c < to; c++) {
+        double s = 0, q = 0;
+        for (int64_t o = 0; o < job->outer; o++)
+            s += N(sum)(x + o * step + c * job->inner, job->inner);
+        s /= count;
+        for (int64_t o = 0; o < job->outer; o++)
+            q += N(sum_squares)(x + o * step + c * job->inner, job->inner, s);
+        job->mean[c] = s, job->rstd[c] = q / count;
+    }
+}
+
+static void N(batch_apply)(void *context, int64_t from, int64_t to)
+{
+    const td_channels_job *job = context;
+    const T *w = job->weight, *b = job->bias;
+    int64_t inner = job->inner;
+    for (int64_t i = from; i < to; i++) {
+        const T *x = (const T *)job->x + i * job->channels * inner;
+        T *y = (T *)job->y + i * job->channels * inner;
+        if (inner == 1) {
+            for (int64_t c = 0; c < job->channels; c++) {
+                T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
+                y[c] = x[c] * scale + shift;
+            }
+            continue;
+        }
+        for (int64_t c = 0; c < job->channels; c++) {
+            T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
+            for (int64_t k = 0; k < inner; k++)
+                y[c * inner + k] = x[c * inner + k] * scale + shift;
+        }
+    }
+}
+
+static void N(batch_sums)(void *context, int64_t from, int64_t to)
+{
+    td_channels_job *job = context;
+    int64_t step = job->channels * job->inner;
+    const T *x = job->x, *g = job->grad;
+    if (job->inner == 1) {
+        for (int64_t c = from; c < to; c++)
+            job->sum_g[c] = job->sum_gx[c] = 0;
+        for (int64_t o = 0; o < job->outer; o++)
+            for (int64_t c = from; c < to; c++) {
+                job->sum_g[c] += (double)g[o * step + c];
+                job->sum_gx[c] += (double)g[o * step + c] * ((double)x[o * step + c] - job->mean[c]);
+            }
+        return;
+    }
+    for (int64_t c = from; c < to; c++) {
+        double s = 0, p = 0;
+        for (int64_t o = 0; o < job->outer; o++) {
+            int64_t at = o * step + c * job->inner;
+            s += N(sum)(g + at, job->inner);
+            p += N(sum_products)(x + at, g + at, job->inner, job->mean[c]);
+        }
+        job->sum_g[c] = s, job->sum_gx[c] = p;
+    }
+}
+
+static void N(batch_backward)(void *context, int64_t from, int64_t to)
+{
+    const td_channels_job *job = context;
+    const T *w = job->weight;
+    int64_t inner = job->inner;
+    double count = (double)(job->outer * inner);
+    for (int64_t o = from; o < to; o++)
+        for (int64_t c = 0; c < job->channels; c++) {
+            int64_t at = (o * job->channels + c) * inner;
+            const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;
+            T *dx = (T *)job->y + at;
+            double rstd = job->rstd[c], scale = rstd * (w ? (double)w[c] : 1);
+            if (!job->training) {
+                for (int64_t k = 0; k < inner; k++)
+                    dx[k] = g[k] * (T)scale;
+                continue;
+            }
+            T slope = (T)(-job->sum_gx[c] / count * rstd * rstd * scale), a = (T)scale, mean = (T)job->mean[c];
+            T shift = (T)(-job->sum_g[c] / count * scale);
+            for (int64_t k = 0; k < inner; k++)
+                dx[k] = a * g[k] + slope * (x[k] - mean) + shift;
+        }
+}
+
+/* Group norm: [from, to) counts (outer, group) pairs. */
+static void N(group)(void *context, int64_t from, int64_t to)
+{
+    td_channels_job *job = context;
+    int64_t groups = job->channels / job->group, run = job->group * job->inner;
+    const T *w = job->weight, *b = job->bias;
+    for (int64_t i = from; i < to; i++) {
+        const T *x = (const T *)job->x + i * run;
+        T *y = (T *)job->y + i * run;
+        double mean, m2;
+        N(moments)(x, run, &mean, &m2);
+        double rstd = 1 / sqrt(m2 / (double)run + job->eps);
+        job->mean[i] = mean, job->rstd[i] = rstd;
+        for (int64_t d = 0; d < job->group; d++) {
+            int64_t c = i % groups * job->group + d;
+            T scale = (T)rstd * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)mean * scale;
+            for (int64_t k = 0; k < job->inner; k++)
+                y[d * job->inner + k] = x[d * job->inner + k] * scale + shift;
+        }
+    }
+}
+
+/* Per (outer, channel): the sums of g and of g x. */
+static void N(group_sums)(void *context, int64_t from, int64_t to)
+{
+    td_channels_job *job = context;
+    for (int64_t i = from; i < to; i++) {
+        const T *x = (const T *)job->x + i * job->inner, *g = (const T *)job->grad + i * job->inner;
+        job->sum_g[i] = N(sum)(g, job->inner);
+        job->sum_gx[i] = N(sum_products)(x, g, job->inner, 0);
+    }
+}
+
+static void N(group_backward)(void *context, int64_t from, int64_t to)
+{
+    const td_channels_job *job = context;
+    int64_t groups = job->channels / job->group, run = job->group * job->inner;
+    const T *w = job->weight;
+    for (int64_t i = from; i < to; i++) {
+        double a = 0, b = 0, mean = job->mean[i], rstd = job->rstd[i];
+        for (int64_t d = 0; d < job->group; d++) {
+            double scale = w ? (double)w[i % groups * job->group + d] : 1;
+            a += scale * job->sum_g[i * job->group + d];
+            b += scale * job->sum_gx[i * job->group + d];
+        }
+        double slope = -(b - mean * a) * rstd * rstd * rstd / (double)run, shift = -a * rstd / (double)run - slope * mean;
+        for (int64_t d = 0; d < job->group; d++) {
+            int64_t at = i * run + d * job->inner;
+            const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;
+            T *dx = (T *)job->y + at, s = (T)(rstd * (w ? (double)w[i % groups * job->group + d] : 1));
+            for (int64_t k = 0; k < job->inner; k++)
+                dx[k] = s * g[k] + (T)slope * x[k] + (T)shift;
+        }
+    }
+}
+#endif

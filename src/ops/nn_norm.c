@@ -1,0 +1,418 @@
+/* Normalization layers: checks, shapes, and backward passes that can themselves be differentiated.
+ *
+ * Note [Norms in pieces]
+ * All of these norms are x -> (x - mean) / deviation over some dimensions of a suitable view, scaled by a weight that is
+ * broadcast.  When a graph of the backward pass is being made, it is composed of small operators on that view;
+ * otherwise a kernel does it in two passes over memory. */
+#include <inttypes.h>
+#include <math.h>
+#include "bodies.h"
+#include "ops/compose.h"
+
+/* ---- the common view: x as four dimensions, statistics over some of them */
+typedef struct view4 {
+    int64_t sizes[4], weight[4];
+    int64_t axes[3];
+    int n_axes;
+} view4;
+
+static int pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+                  const bool *mask, bool has_bias)
+{
+    double count = 1;
+    for (int i = 0; i < v->n_axes; i++)
+        count *= (double)v->sizes[v->axes[i]];
+    TD_AUTO td_tensor *x = td_reshape(input, 4, v->sizes), *g = td_reshape(grad, 4, v->sizes);
+    TD_AUTO td_tensor *w = weight == TD_NONE ? td_ref(TD_NONE) : td_reshape(weight, 4, v->weight);
+    TD_AUTO td_tensor *sum = td_sum_over(x, v->n_axes, v->axes, true);
+    TD_AUTO td_tensor *mean = td_times(sum, td_float(1 / count));
+    TD_AUTO td_tensor *centred = rms ? td_ref(x) : td_minus(x, mean);
+    TD_AUTO td_tensor *squares = td_mul_tensor(centred, centred);
+    TD_AUTO td_tensor *square_sum = td_sum_over(squares, v->n_axes, v->axes, true);
+    TD_AUTO td_tensor *var = td_times(square_sum, td_float(1 / count));
+    TD_AUTO td_tensor *var_eps = td_plus(var, td_float(eps));
+    TD_AUTO td_tensor *rstd = td_rsqrt(var_eps);
+    TD_AUTO td_tensor *xhat = td_mul_tensor(centred, rstd);
+    TD_AUTO td_tensor *gx = td_mul_tensor(g, xhat);
+    results[0] = results[1] = td_ref(TD_NONE);
+    if (has_bias)
+        results[2] = td_ref(TD_NONE);
+    if (mask[0]) {
+        TD_AUTO td_tensor *gw = w == TD_NONE ? td_ref(g) : td_mul_tensor(g, w);
+        TD_AUTO td_tensor *gwx = td_mul_tensor(gw, xhat);
+        TD_AUTO td_tensor *a_sum = td_sum_over(gw, v->n_axes, v->axes, true), *b_sum = td_sum_over(gwx, v->n_axes, v->axes, true);
+        TD_AUTO td_tensor *a = td_times(a_sum, td_float(1 / count)), *b = td_times(b_sum, td_float(1 / count));
+        TD_AUTO td_tensor *along = td_mul_tensor(xhat, b);
+        TD_AUTO td_tensor *first = rms ? td_ref(gw) : td_minus(gw, a);
+        TD_AUTO td_tensor *rest = td_minus(first, along);
+        TD_AUTO td_tensor *dx = td_mul_tensor(rest, rstd);
+        results[0] = td_reshape(dx, input->ndim, input->sizes);
+    }
+    if (mask[1]) {
+        TD_AUTO td_tensor *dw = td_sum_to_size(gx, 4, v->weight);
+        results[1] = td_reshape(dw, weight->ndim, weight->sizes);
+    }
+    if (has_bias && mask[2]) {
+        int64_t n = v->weight[0] * v->weight[1] * v->weight[2] * v->weight[3];
+        TD_AUTO td_tensor *db = td_sum_to_size(g, 4, v->weight);
+        results[2] = weight == TD_NONE ? td_reshape(db, 1, &n) : td_reshape(db, weight->ndim, weight->sizes);
+    }
+    if (results[0] && results[1] && (!has_bias || results[2]))
+        return 0;
+    for (int i = 0; i < 2 + has_bias; i++)
+        td_tensor_release(results[i]);
+    return -1;
+}
+
+/* ---- layer norm and rms norm ---------------------------------------------------------------------------------------- */
+
+static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, bool rms)
+{
+    td_shape_text a, b;
+    if (n < 1)
+        return td_error(TD_E_RUNTIME, "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, "
+                        "but got normalized_shape = []");
+    td_tensor *params[] = {weight, bias};
+    for (int i = 0; i < 2; i++) {
+        bool same = params[i] == TD_NONE || params[i]->ndim == n;
+        for (int d = 0; same && params[i] != TD_NONE && d < n; d++)
+            same = params[i]->sizes[d] == shape[d];
+        if (!same)
+            return td_error(TD_E_RUNTIME, "Expected %s to be of same shape as normalized_shape, but got %s of shape %s and "
+                            "normalized_shape = %s", i ? "bias" : "weight", i ? "bias" : "weight",
+                            td_shape_str(params[i]->ndim, params[i]->sizes, a), td_shape_str((int)n, shape, b));
+    }
+    bool fits = input->ndim >= n;
+    for (int64_t d = 0; fits && d < n; d++)
+        fits = input->sizes[input->ndim - n + d] == shape[d];
+    if (!fits) {
+        const char *inner = td_shape_str((int)n, shape, a) + 1;
+        return td_error(TD_E_RUNTIME, "Given normalized_shape=[%s, expected input with shape [*%s%s, but got input of size%s", inner,
+                        rms ? "" : ", ", inner, td_shape_str(input->ndim, input->sizes, b));
+    }
+    if (!td_is_floating(input))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", rms ? "rms_norm" : "LayerNormKernelImpl",
+                        td_dtype_title((td_dtype)input->dtype));
+    for (int i = 0; i < 2; i++)
+        if (params[i] != TD_NONE && params[i]->dtype != input->dtype &&
+            !(params[i]->dtype == TD_F32 && (input->dtype == TD_F16 || input->dtype == TD_BF16)))
+            return td_error(TD_E_RUNTIME, "mixed dtype (CPU): all inputs must share same datatype.");
+    return 0;
+}
+
+/* The statistics' shape: the normalized dimensions have size 1. */
+static void stats_spec(td_spec *spec, td_tensor *input, int64_t n, td_dtype dtype)
+{
+    td_spec_set(spec, input->ndim, input->sizes, dtype, input->device);
+    for (int64_t d = input->ndim - n; d < input->ndim; d++)
+        spec->sizes[d] = 1;
+}
+
+int td_meta_native_layer_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias,
+                              double eps)
+{
+    (void)eps;
+    if (check_rows(input, n, shape, weight, bias, false))
+        return -1;
+    td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : bias != TD_NONE ? (td_dtype)bias->dtype : (td_dtype)input->dtype;
+    stats_spec(&specs[1], input, n, stats);
+    stats_spec(&specs[2], input, n, stats);
+    return td_spec_like(&specs[0], input);
+}
+
+td_tensor *td_op_layer_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, double eps,
+                            bool cudnn_enable)
+{
+    (void)cudnn_enable;
+    td_tensor *results[3];
+    if (td_native_layer_norm(results, input, n, shape, weight, bias, eps))
+        return NULL;
+    td_tensor_release(results[1]);
+    td_tensor_release(results[2]);
+    return results[0];
+}
+
+int td_meta_native_layer_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
+                                       td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_tensor *bias, int64_t n_mask,
+                                       const bool *mask)
+{
+    (void)grad, (void)mean, (void)rstd, (void)n_mask;
+    if (check_rows(input, n, shape, weight, bias, false))
+        return -1;
+    td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
+    mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
+    mask[1] ? td_spec_set(&specs[1], (int)n, shape, type, input->device) : td_spec_none(&specs[1]);
+    return mask[2] ? td_spec_set(&specs[2], (int)n, shape, type, input->device) : td_spec_none(&specs[2]);
+}
+
+static view4 rows_view(const td_tensor *input, int64_t n, const int64_t *shape)
+{
+    int64_t width = 1, rows = 1;
+    for (int64_t i = 0; i < n; i++)
+        width *= shape[i];
+    for (int i = 0; i < input->ndim - n; i++)
+        rows *= input->sizes[i];
+    return (view4){.sizes = {rows, width, 1, 1}, .weight = {1, width, 1, 1}, .axes = {1}, .n_axes = 1};
+}
+
+int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *mean,
+                          td_tensor *rstd, td_tensor *weight, double eps, int64_t n_mask, const bool *mask)
+{
+    if (!TD_RECORDS(grad, input, weight))
+        return td_native_layer_norm_backward(results, grad, input, n, shape, mean, rstd, weight, TD_NONE, n_mask, mask);
+    view4 v = rows_view(input, n, shape);
+    return pieces(results, &v, grad, input, weight, eps, false, mask, true);
+}
+
+int td_meta__fused_rms_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, const double *eps)
+{
+    (void)eps;
+    if (check_rows(input, n, shape, weight, TD_NONE, true))
+        return -1;
+    stats_spec(&specs[1], input, n, input->dtype == TD_F64 ? TD_F64 : TD_F32);
+    return td_spec_like(&specs[0], input);
+}
+
+int td_meta__fused_rms_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
+                                     td_tensor *rstd, td_tensor *weight, int64_t n_mask, const bool *mask)
+{
+    (void)grad, (void)rstd, (void)n_mask;
+    if (check_rows(input, n, shape, weight, TD_NONE, true))
+        return -1;
+    mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
+    return mask[1] ? td_spec_like(&specs[1], weight) : td_spec_none(&specs[1]);
+}
+
+int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *rstd,
+                        td_tensor *weight, const double *eps, int64_t n_mask, const bool *mask)
+{
+    if (!TD_RECORDS(grad, input, weight))
+        return td__fused_rms_norm_backward(results, grad, input, n, shape, rstd, weight, n_mask, mask);
+    view4 v = rows_view(input, n, shape);
+    double least = eps ? *eps : input->dtype == TD_F64 ? 0x1p-52 : 0x1p-23;
+    return pieces(results, &v, grad, input, weight, least, true, mask, false);
+}
+
+td_tensor *td_op_rms_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, const double *eps)
+{
+    td_tensor *results[2];
+    if (td__fused_rms_norm(results, input, n, shape, weight, eps))
+        return NULL;
+    td_tensor_release(results[1]);
+    return results[0];
+}
+
+/* ---- batch norm ----------------------------------------------------------------------------------------------------- */
+
+static int check_channels(const char *name, td_tensor *x, int64_t channels)
+{
+    if (x == TD_NONE || x->numel == channels)
+        return 0;
+    return td_error(TD_E_RUNTIME, "%s should contain %" PRId64 " elements not %" PRId64, name, channels, x->numel);
+}
+
+int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+                              td_tensor *running_var, bool training, double momentum, double eps)
+{
+    (void)momentum, (void)eps;
+    if (input->ndim < 2)
+        return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [-%d, %d], but got 1)",
+                        input->ndim ? input->ndim : 1, input->ndim ? input->ndim - 1 : 0);
+    int64_t channels = input->sizes[1];
+    if (!training && (running_mean == TD_NONE || running_var == TD_NONE))
+        return td_error(TD_E_RUNTIME, "%s must be defined in evaluation mode", running_mean == TD_NONE ? "running_mean" : "running_var");
+    if (check_channels("running_mean", running_mean, channels) || check_channels("running_var", running_var, channels) ||
+        check_channels("weight", weight, channels) || check_channels("bias", bias, channels))
+        return -1;
+    if (!td_is_floating(input))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"batch_norm\" not implemented for '%s'", td_dtype_title((td_dtype)input->dtype));
+    td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : running_mean != TD_NONE ? (td_dtype)running_mean->dtype
+        : (td_dtype)input->dtype;
+    int64_t length[] = {training ? channels : 0};
+    td_spec_set(&specs[1], 1, length, stats, input->device);
+    td_spec_set(&specs[2], 1, length, stats, input->device);
+    return td_spec_like(&specs[0], input);
+}
+
+td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var,
+                            bool training, double momentum, double eps, bool cudnn_enabled)
+{
+    (void)cudnn_enabled;
+    td_tensor *results[3];
+    if (td_native_batch_norm(results, input, weight, bias, running_mean, running_var, training, momentum, eps))
+        return NULL;
+    td_tensor_release(results[1]);
+    td_tensor_release(results[2]);
+    return results[0];
+}
+
+int td_meta_native_batch_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                                       td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean,
+                                       td_tensor *save_invstd, bool train, double eps, int64_t n_mask, const bool *mask)
+{
+    (void)grad, (void)running_mean, (void)running_var, (void)save_mean, (void)save_invstd, (void)train, (void)eps, (void)n_mask;
+    td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
+    int64_t length[] = {input->sizes[1]};
+    mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
+    mask[1] ? td_spec_set(&specs[1], 1, length, type, input->device) : td_spec_none(&specs[1]);
+    return mask[2] ? td_spec_set(&specs[2], 1, length, type, input->device) : td_spec_none(&specs[2]);
+}
+
+/* With fixed statistics only a scale is left: dx = g w rstd. */
+static int evaluation_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                             td_tensor *mean, td_tensor *var, double eps, const bool *mask)
+{
+    TD_AUTO td_tensor *g = td_reshape(grad, 4, v->sizes), *x = td_reshape(input, 4, v->sizes);
+    TD_AUTO td_tensor *m = td_reshape(mean, 4, v->weight), *r = td_reshape(var, 4, v->weight);
+    TD_AUTO td_tensor *w = weight == TD_NONE ? td_ref(TD_NONE) : td_reshape(weight, 4, v->weight);
+    TD_AUTO td_tensor *shifted = td_plus(r, td_float(eps));
+    TD_AUTO td_tensor *rstd = td_rsqrt(shifted);
+    TD_AUTO td_tensor *gr = td_mul_tensor(g, rstd);
+    TD_AUTO td_tensor *dx = w == TD_NONE ? td_ref(gr) : td_mul_tensor(gr, w);
+    TD_AUTO td_tensor *centred = td_minus(x, m);
+    TD_AUTO td_tensor *along = td_mul_tensor(gr, centred);
+    TD_AUTO td_tensor *dw = td_sum_to_size(along, 4, v->weight), *db = td_sum_to_size(g, 4, v->weight);
+    int64_t n = v->weight[1];
+    results[0] = mask[0] ? td_reshape(dx, input->ndim, input->sizes) : td_ref(TD_NONE);
+    results[1] = mask[1] ? td_reshape(dw, 1, &n) : td_ref(TD_NONE);
+    results[2] = mask[2] ? td_reshape(db, 1, &n) : td_ref(TD_NONE);
+    if (results[0] && results[1] && results[2])
+        return 0;
+    for (int i = 0; i < 3; i++)
+        td_tensor_release(results[i]);
+    return -1;
+}
+
+int td_op_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, td_tensor *running_mean,
+                          td_tensor *running_var, td_tensor *save_mean, td_tensor *save_invstd, bool training, double eps,
+                          int64_t n_mask, const bool *mask)
+{
+    if (!TD_RECORDS(grad, input, weight))
+        return td_native_batch_norm_backward(results, grad, input, weight, running_mean, running_var, save_mean, save_invstd,
+                                             training, eps, n_mask, mask);
+    int64_t channels = input->sizes[1], inner = 1;
+    for (int i = 2; i < input->ndim; i++)
+        inner *= input->sizes[i];
+    view4 v = {.sizes = {input->sizes[0], channels, inner, 1}, .weight = {1, channels, 1, 1}, .axes = {0, 2}, .n_axes = 2};
+    if (!training)
+        return evaluation_pieces(results, &v, grad, input, weight, running_mean, running_var, eps, mask);
+    return pieces(results, &v, grad, input, weight, eps, false, mask, true);
+}
+
+/* Running statistics per instance and channel: copies for each instance, whose updates are averaged. */
+static td_tensor *repeated(td_tensor *x, int64_t times)
+{
+    if (x == TD_NONE)
+        return td_ref(TD_NONE);
+    int64_t n = x->numel;
+    TD_AUTO td_tensor *flat = td_reshape(x, 2, (int64_t[]){1, n});
+    TD_AUTO td_tensor *wide = td_expand(flat, 2, (int64_t[]){times, n});
+    TD_AUTO td_tensor *own = td_clone(wide);
+    return td_reshape(own, 1, (int64_t[]){times * n});
+}
+
+static int average_back(td_tensor *running, td_tensor *used, int64_t times)
+{
+    if (running == TD_NONE)
+        return 0;
+    TD_AUTO td_tensor *wide = td_reshape(used, 2, (int64_t[]){times, running->numel});
+    TD_AUTO td_tensor *sum = td_sum_over(wide, 1, (int64_t[]){0}, false);
+    TD_AUTO td_tensor *average = td_times(sum, td_float(1 / (double)times));
+    return average ? td_copy_(running, average) : -1;
+}
+
+td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var,
+                               bool use_input_stats, double momentum, double eps, bool cudnn_enabled)
+{
+    if (!use_input_stats && (running_mean == TD_NONE || running_var == TD_NONE))
+        return td_fail(TD_E_RUNTIME, "Expected running_mean and running_var to be defined when use_input_stats is false");
+    if (input->ndim < 2)
+        return td_fail(TD_E_RUNTIME, "instance_norm: expected at least 2 dimensions, got %d", input->ndim);
+    int64_t b = input->sizes[0], c = input->sizes[1], sizes[TD_MAX_DIMS];
+    for (int i = 0; i < input->ndim; i++)
+        sizes[i] = input->sizes[i];
+    sizes[0] = 1, sizes[1] = b * c;
+    TD_AUTO td_tensor *w = repeated(weight, b), *add = repeated(bias, b);
+    TD_AUTO td_tensor *mean = repeated(running_mean, b), *var = repeated(running_var, b);
+    TD_AUTO td_tensor *dense = td_contiguous(input);
+    TD_AUTO td_tensor *x = td_reshape(dense, input->ndim, sizes);
+    TD_AUTO td_tensor *y = td_batch_norm(x, w, add, mean, var, use_input_stats, momentum, eps, cudnn_enabled);
+    if (!y || (use_input_stats && (average_back(running_mean, mean, b) || average_back(running_var, var, b))))
+        return NULL;
+    return td_reshape(y, input->ndim, input->sizes);
+}
+
+/* ---- group norm ----------------------------------------------------------------------------------------------------- */
+
+static int check_groups(td_tensor *input, int64_t groups, td_tensor *weight, td_tensor *bias)
+{
+    td_shape_text a, b;
+    if (groups <= 0)
+        return td_error(TD_E_RUNTIME, "Expected num groups to be greater than 0, got %" PRId64, groups);
+    if (input->ndim < 2)
+        return td_error(TD_E_RUNTIME, "Expected at least 2 dimensions for input tensor but received %d", input->ndim);
+    int64_t channels = input->sizes[1];
+    if (channels % groups)
+        return td_error(TD_E_RUNTIME, "Expected number of channels in input to be divisible by num_groups, but got input of shape %s and "
+                        "num_groups=%" PRId64, td_shape_str(input->ndim, input->sizes, a), groups);
+    td_tensor *params[] = {weight, bias};
+    for (int i = 0; i < 2; i++)
+        if (params[i] != TD_NONE && (params[i]->ndim != 1 || params[i]->numel != channels))
+            return td_error(TD_E_RUNTIME, "Expected %s to be a vector of size equal to the number of channels in input, but got %s of "
+                            "shape %s and input of shape %s", i ? "bias" : "weight", i ? "bias" : "weight",
+                            td_shape_str(params[i]->ndim, params[i]->sizes, a), td_shape_str(input->ndim, input->sizes, b));
+    return 0;
+}
+
+td_tensor *td_op_group_norm(td_tensor *input, int64_t groups, td_tensor *weight, td_tensor *bias, double eps, bool cudnn_enabled)
+{
+    (void)cudnn_enabled;
+    if (check_groups(input, groups, weight, bias))
+        return NULL;
+    int64_t inner = 1;
+    for (int i = 2; i < input->ndim; i++)
+        inner *= input->sizes[i];
+    td_tensor *results[3];
+    if (td_native_group_norm(results, input, weight, bias, input->sizes[0], input->sizes[1], inner, groups, eps))
+        return NULL;
+    td_tensor_release(results[1]);
+    td_tensor_release(results[2]);
+    return results[0];
+}
+
+int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N, int64_t C, int64_t HxW,
+                              int64_t group, double eps)
+{
+    (void)eps;
+    if (check_groups(input, group, weight, bias))
+        return -1;
+    if (input->numel != N * C * HxW || (C && input->sizes[1] != C))
+        return td_error(TD_E_RUNTIME, "native_group_norm: N * C * HxW is %" PRId64 ", but input has %" PRId64 " elements", N * C * HxW,
+                        input->numel);
+    if (!td_is_floating(input))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"GroupNormKernelImpl\" not implemented for '%s'", td_dtype_title((td_dtype)input->dtype));
+    td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : (td_dtype)input->dtype;
+    td_spec_set(&specs[1], 2, (int64_t[]){N, group}, stats, input->device);
+    td_spec_set(&specs[2], 2, (int64_t[]){N, group}, stats, input->device);
+    return td_spec_like(&specs[0], input);
+}
+
+int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
+                                       td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group, int64_t n_mask,
+                                       const bool *mask)
+{
+    (void)grad, (void)mean, (void)rstd, (void)N, (void)HxW, (void)group, (void)n_mask;
+    td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
+    mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
+    mask[1] ? td_spec_set(&specs[1], 1, &C, type, input->device) : td_spec_none(&specs[1]);
+    return mask[2] ? td_spec_set(&specs[2], 1, &C, type, input->device) : td_spec_none(&specs[2]);
+}
+
+int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight,
+                          int64_t N, int64_t C, int64_t HxW, int64_t group, double eps, int64_t n_mask, const bool *mask)
+{
+    if (!TD_RECORDS(grad, input, weight))
+        return td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask);
+    view4 v = {.sizes = {N, group, C / group, HxW}, .weight = {1, group, C / group, 1}, .axes = {2, 3}, .n_axes = 2};
+    return pieces(results, &v, grad, input, weight, eps, false, mask, true);
+}
