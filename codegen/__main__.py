@@ -1,17 +1,21 @@
-"""python -m codegen --out BUILD/gen [--public | --check]
+"""python -m codegen [--out FOLDER] [--list] [--public | --check]
 
-Writes the generated C files to a folder and prints their names, a line each: `main NAME`, `loops NAME`.  With --public it
-also writes the outputs that are committed; with --check it fails if those are stale.  A file is touched only when
-its bytes change."""
+Writes the generated C files to a folder; --list prints their names, a line each: `main NAME`, `loops NAME` (compiled once
+per instruction set), `header NAME`.  With --public it writes the outputs that are committed; with --check it fails if
+those are stale.  A file is touched only when its bytes change."""
 import argparse
 import pathlib
 import sys
 
-from . import emit_public
-from .emit_c import Chunk
-from .entries import load
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+if __package__ in (None, ''):      # run as a file, by the build
+    sys.path.insert(0, str(ROOT))
+    __package__ = 'codegen'
+
+from codegen import emit_public  # noqa: E402
+from codegen.emit_c import Chunk  # noqa: E402
+from codegen.entries import load  # noqa: E402
+
 FORMULAS_PER_CHUNK, OPERATORS_PER_CHUNK = 8, 24
 
 
@@ -62,6 +66,7 @@ def bodies_header(families):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--out', type=pathlib.Path)
+    parser.add_argument('--list', action='store_true')
     parser.add_argument('--public', action='store_true')
     parser.add_argument('--check', action='store_true')
     options = parser.parse_args()
@@ -82,30 +87,29 @@ def main():
     if options.public:
         for path, text in public.items():
             write(path, text)
-    if not options.out:
-        return
-    names, made = [], []
+    texts = [('header', 'bodies.h', bodies_header(families))]
+    names = []
     for chunk in chunks(families, lookup):
-        text, loops = chunk.emit(), None
-        write(options.out / f'{chunk.name}.c', text)
-        made.append(f'main {chunk.name}.c')
+        names.append(chunk.name)
+        if options.list and not options.out:     # names alone: which chunks have loops is known from the entries
+            texts.append(('main', f'{chunk.name}.c', ''))
+            if any(formulas(group) for group in chunk.groups):
+                texts.append(('loops', f'{chunk.name}_loops.c', ''))
+            continue
+        texts.append(('main', f'{chunk.name}.c', chunk.emit()))
         loops = chunk.emit_loops()
         if loops:
-            write(options.out / f'{chunk.name}_loops.c', loops)
-            made.append(f'loops {chunk.name}_loops.c')
-        names.append(chunk.name)
-    write(options.out / 'bodies.h', bodies_header(families))
+            texts.append(('loops', f'{chunk.name}_loops.c', loops))
     table = ['/* Generated: where the rows are. */', '#include "dispatch/op.h"', '']
     table += [f'extern td_op *const td_rows_{n}[];\nextern const int td_row_count_{n};' for n in names]
     table += ['', 'const td_op_rows td_op_chunks[] = {', *(f'    {{td_rows_{n}, &td_row_count_{n}}},' for n in names), '};',
               f'const int td_op_chunk_count = {len(names)};', '']
-    write(options.out / 'table.c', '\n'.join(table))
-    made.append('main table.c')
-    keep = {line.split()[1] for line in made} | {'bodies.h'}
-    for path in options.out.glob('*'):
-        if path.name not in keep and path.suffix in ('.c', '.h'):
-            path.unlink()
-    print('\n'.join(made))
+    texts.append(('main', 'table.c', '\n'.join(table)))
+    for kind, name, text in texts:
+        if options.out:
+            write(options.out / name, text)
+        if options.list:
+            print(kind, name)
 
 
 if __name__ == '__main__':

@@ -352,9 +352,8 @@ class Chunk:
                                              '1' for key in keys for k in key) or '0'
         needs = {}
         for key, use in uses.items():
-            for name in use.whole:
+            for name in use.whole - {'grad'}:      # always the incoming gradient, whatever the operands are called
                 needs.setdefault(name, []).append(key)
-        state = False
         list_saved = None
         for a in s.arguments:
             if a.is_tensor and a.list and (a.name in needs or a in operands):
@@ -612,7 +611,7 @@ class Chunk:
         lines += [f'    td_node *node = td_node_new(&node_{node_c}, (int)({n_edges}), (int)({n_inputs}), (int)({n_saved}), {state_size});',
                   '    if (!node)', f'        {"goto fail_early;" if listy else f"return {fail};"}']
         if has_state:
-            lines += [f'    struct state_{node_c} *s = node->state;']
+            lines += [f'    struct state_{node_c} *s = node->state;', '    (void)s;']
         for a in operands:
             start = sum(not x.list for x in operands[:operands.index(a)])
             if a.list:

@@ -190,6 +190,123 @@ TD_API int td_zero_(td_tensor *self) TD_MUST_USE;
 TD_API td_tensor *td_complex_op(td_tensor *real, td_tensor *imag);
 TD_API int td_complex_op_out(td_tensor *real, td_tensor *imag, td_tensor *out) TD_MUST_USE;
 
+/* ==== matmul ============================================================================================== */
+
+/* The product of two matrices. Nothing is broadcast. */
+TD_API td_tensor *td_mm(td_tensor *self, td_tensor *mat2);
+TD_API int td_mm_out(td_tensor *self, td_tensor *mat2, td_tensor *out) TD_MUST_USE;
+/* Products of the matrices in two batches of equal length. */
+TD_API td_tensor *td_bmm(td_tensor *self, td_tensor *mat2);
+TD_API int td_bmm_out(td_tensor *self, td_tensor *mat2, td_tensor *out) TD_MUST_USE;
+/* The product of a matrix with a vector. */
+TD_API td_tensor *td_mv(td_tensor *self, td_tensor *vec);
+TD_API int td_mv_out(td_tensor *self, td_tensor *vec, td_tensor *out) TD_MUST_USE;
+/* The sum of the products of two vectors' elements. Complex numbers are not conjugated; ``vdot`` does that. */
+TD_API td_tensor *td_dot(td_tensor *self, td_tensor *tensor);
+TD_API int td_dot_out(td_tensor *self, td_tensor *tensor, td_tensor *out) TD_MUST_USE;
+/* ``dot(conj(self), other)``. */
+TD_API td_tensor *td_vdot(td_tensor *self, td_tensor *other);
+TD_API int td_vdot_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The product of vectors, matrices, or batches of matrices, whose leading dimensions are broadcast. A vector counts as a */
+TD_API td_tensor *td_matmul(td_tensor *self, td_tensor *other);
+TD_API int td_matmul_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Gradients of matmul. */
+TD_API int td_matmul_backward(td_tensor **results, td_tensor *grad, td_tensor *self, td_tensor *other,
+        int64_t n_mask, const bool *mask) TD_MUST_USE;
+/* ``beta * self + alpha * (mat1 @ mat2)``; self is broadcast. With ``beta=0`` self is not read, so its NaNs don't count. */
+TD_API td_tensor *td_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha);
+TD_API int td_addmm_(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
+TD_API int td_addmm_out(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+/* ``beta * self + alpha * (mat @ vec)``; self is broadcast. */
+TD_API td_tensor *td_addmv(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta, td_scalar alpha);
+TD_API int td_addmv_(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
+TD_API int td_addmv_out(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+/* ``beta * self + alpha * bmm(batch1, batch2)``; self is broadcast. */
+TD_API td_tensor *td_baddbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+        td_scalar alpha);
+TD_API int td_baddbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
+TD_API int td_baddbmm_out(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+/* ``beta * self`` plus ``alpha`` times the sum of the batch's products; self is broadcast. */
+TD_API td_tensor *td_addbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+        td_scalar alpha);
+TD_API int td_addbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
+TD_API int td_addbmm_out(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+/* ``beta * self + alpha * outer(vec1, vec2)``; self is broadcast. */
+TD_API td_tensor *td_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta, td_scalar alpha);
+TD_API int td_addr_(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
+TD_API int td_addr_out(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+/* All products of an element of one vector with an element of the other. */
+TD_API td_tensor *td_outer(td_tensor *self, td_tensor *vec2);
+TD_API int td_outer_out(td_tensor *self, td_tensor *vec2, td_tensor *out) TD_MUST_USE;
+/* An old name of ``outer``. */
+TD_API td_tensor *td_ger(td_tensor *self, td_tensor *vec2);
+TD_API int td_ger_out(td_tensor *self, td_tensor *vec2, td_tensor *out) TD_MUST_USE;
+/* Products summed over the last dimension of both; with a 0-dim operand, plain multiplication. */
+TD_API td_tensor *td_inner(td_tensor *self, td_tensor *other);
+TD_API int td_inner_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The product of several matrices, in the order that takes the fewest multiplications. */
+TD_API td_tensor *td_chain_matmul(int64_t n_matrices, td_tensor *const *matrices);
+TD_API int td_chain_matmul_out(int64_t n_matrices, td_tensor *const *matrices, td_tensor *out) TD_MUST_USE;
+/* The product of several matrices in the cheapest order; the first and the last may be vectors. */
+TD_API td_tensor *td_linalg_multi_dot(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_linalg_multi_dot_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* ``input @ weight.T + bias`` over the last dimension. */
+TD_API td_tensor *td_linear(td_tensor *input, td_tensor *weight, td_tensor *bias);
+TD_API int td_linear_out(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *out) TD_MUST_USE;
+/* Gradients of linear. */
+TD_API int td_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad_output, td_tensor *weight,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* For each matrix ``w`` of weight, ``input1 @ w @ input2``, plus bias. */
+TD_API td_tensor *td_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weight, td_tensor *bias);
+/* ``self * factor``, and self as it is if the factor is 1. */
+TD_API td_tensor *td_scale(td_tensor *self, td_scalar factor);
+/* Einstein's notation: dimensions with the same letter go together, letters that the result doesn't name are summed. The */
+TD_API td_tensor *td_einsum(const char *equation, int64_t n_tensors, td_tensor *const *tensors, int64_t n_path,
+        const int64_t *path);
+/* Products summed over the given dimensions of both operands; the others follow, self's first. */
+TD_API td_tensor *td_tensordot(td_tensor *self, td_tensor *other, int64_t n_dims_self, const int64_t *dims_self,
+        int64_t n_dims_other, const int64_t *dims_other);
+TD_API int td_tensordot_out(td_tensor *self, td_tensor *other, int64_t n_dims_self, const int64_t *dims_self,
+        int64_t n_dims_other, const int64_t *dims_other, td_tensor *out) TD_MUST_USE;
+/* The Kronecker product: every element of self times the whole of other, laid out in blocks. */
+TD_API td_tensor *td_kron(td_tensor *self, td_tensor *other);
+TD_API int td_kron_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+
+/* ==== nn ================================================================================================== */
+
+/* ``exp(self)`` divided by its sum along a dimension, computed so that nothing overflows. */
+TD_API td_tensor *td_softmax_int(td_tensor *self, int64_t dim, td_dtype dtype);
+TD_API int td_softmax_int_out(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The kernel of softmax. */
+TD_API td_tensor *td__softmax(td_tensor *self, int64_t dim, bool half_to_float);
+TD_API int td__softmax_out(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out) TD_MUST_USE;
+/* The gradient of softmax from its result. */
+TD_API td_tensor *td__softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim,
+        td_dtype input_dtype);
+/* The logarithm of softmax, without computing softmax first. */
+TD_API td_tensor *td_log_softmax_int(td_tensor *self, int64_t dim, td_dtype dtype);
+TD_API int td_log_softmax_int_out(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The kernel of log_softmax. */
+TD_API td_tensor *td__log_softmax(td_tensor *self, int64_t dim, bool half_to_float);
+TD_API int td__log_softmax_out(td_tensor *self, int64_t dim, bool half_to_float, td_tensor *out) TD_MUST_USE;
+/* The gradient of log_softmax from its result. */
+TD_API td_tensor *td__log_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim,
+        td_dtype input_dtype);
+/* The same as ``softmax``. */
+TD_API td_tensor *td_special_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
+/* The same as ``log_softmax``. */
+TD_API td_tensor *td_special_log_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
+
 /* ==== pointwise =========================================================================================== */
 
 /* ``self + alpha * other``, elementwise with broadcasting. */
@@ -484,6 +601,14 @@ TD_API int td_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_r
 /* Tensors side by side along a new dimension. */
 TD_API td_tensor *td_stack(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
 TD_API int td_stack_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* self in other's shape, without a copy. */
+TD_API td_tensor *td_view_as(td_tensor *self, td_tensor *other);
+/* self in other's shape. */
+TD_API td_tensor *td_reshape_as(td_tensor *self, td_tensor *other);
+/* self expanded to other's shape. */
+TD_API td_tensor *td_expand_as(td_tensor *self, td_tensor *other);
+/* self expanded to a shape. */
+TD_API td_tensor *td_broadcast_to(td_tensor *self, int64_t n_size, const int64_t *size);
 
 /* ==== unary =============================================================================================== */
 
@@ -738,6 +863,14 @@ static inline int td_copy_(td_tensor *self, td_tensor *src)
 static inline td_tensor *td_to(td_tensor *self, td_dtype dtype)
 {
     return td_to_dtype(self, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+}
+static inline td_tensor *td_softmax(td_tensor *self, int64_t dim)
+{
+    return td_softmax_int(self, dim, TD_DTYPE_NONE);
+}
+static inline td_tensor *td_log_softmax(td_tensor *self, int64_t dim)
+{
+    return td_log_softmax_int(self, dim, TD_DTYPE_NONE);
 }
 static inline td_tensor *td_add(td_tensor *self, td_tensor *other)
 {

@@ -40,6 +40,9 @@ int  td_ints_save_shapes(td_ints *ranks, td_ints *shapes, int64_t n, td_tensor *
 void td_ints_free(td_ints *ints);
 
 /* *place = value, retained; TD_NONE leaves NULL (no gradient).  -1 if value is NULL. */
+/* Strides of a dense tensor in the order of x's dimensions; false where x has gaps or overlaps. */
+bool td_dense_order_strides(const td_tensor *x, int64_t *strides);
+int td_fill_value(td_tensor *self, td_scalar value);
 int td_give(td_tensor **place, td_tensor *value);
 /* All gradients of a node's results, zeros where undefined. */
 int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *list);

@@ -5,6 +5,7 @@
  * slow way: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key. */
 #ifndef TD_DISPATCH_OP_H
 #define TD_DISPATCH_OP_H
+#include <tede/list.h>
 #include "base/base.h"
 #include "dispatch/masks.h"
 #include "tensor/tensor.h"

@@ -16,7 +16,6 @@
 #define TD_LN2_LOW_F   0x1.7f7d1cp-20f
 #define TD_LOG2E_F     0x1.715476p+0f
 #define TD_LOG2E_LOW_F 0x1.4ae0cp-26f
-#define TD_PI_F        0x1.921fb6p+1f
 #define TD_PIO2_F      0x1.921fb6p+0f
 #define TD_PIO2_LOW_F  (-0x1.777a5cp-25f)
 
@@ -58,60 +57,60 @@ TD_MATHS float td_nextafter_f32(float a, float b)
 
 /* ---- exponentials */
 
-/* exp(x) 2^shift for x that is clamped already; see td_exp_shifted_f64. */
-TD_MATHS float td_exp_inside_f32(float x, int shift)
+/* exp(x) for |x| < 170, garbage beyond.  Adding 1.5 2^23 rounds to an integer that sits in the low bits, here of
+ * x / (2 ln 2): its power of two, applied twice, overflows and underflows gradually where it should. */
+TD_MATHS float td_exp_raw_f32(float x)
 {
-    float t = td_fma_f32(x, TD_LOG2E_F, 0x1.8p23f + 254), n = t - (0x1.8p23f + 254);
-    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, x));
-    float p = TD_POLY_F32(7, r,
-        1.0f, 1.0f, 0.49999994f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138145196f);
-    uint32_t e = td_f32_bits(t) + (uint32_t)shift;
-    return p * td_bits_f32((e >> 1) << 23) * td_bits_f32((e - (e >> 1)) << 23);
+    float t = td_fma_f32(x, 0.5f * TD_LOG2E_F, 0x1.8p23f + 127), n = t - (0x1.8p23f + 127);
+    float r = td_fma_f32(n, -2.0f * TD_LN2_LOW_F, td_fma_f32(n, -2.0f * TD_LN2_HIGH_F, x));
+    float p = TD_POLY_F32(8, r,
+        1.0f, 1.0f, 0.500000358f, 0.166666135f, 0.0416612588f, 0.00833611563f, 0.00141046639f, 0.000196106979f);
+    float s = td_bits_f32(td_f32_bits(t) << 23);
+    return p * s * s;
 }
+/* Two choices that look at the same variable become one with three branches, which costs twice as much when it is
+ * vectorised; x and half of it keep them apart. */
 TD_MATHS float td_exp_f32(float x)
 {
-    x = x < -105.0f ? -105.0f : x;
-    x = x > 89.0f ? 89.0f : x;
-    return td_exp_inside_f32(x, 0);
+    float y = td_exp_raw_f32(x), half = 0.5f * x;
+    y = half > 64.0f ? TD_INFF : y;
+    return x < -128.0f ? 0.0f : y;
 }
 TD_MATHS float td_exp2_f32(float x)
 {
-    x = x < -152.0f ? -152.0f : x;
-    x = x > 129.0f ? 129.0f : x;
-    float t = x + (0x1.8p23f + 254), r = x - (t - (0x1.8p23f + 254));
-    float p = TD_POLY_F32(7, r,
-        1.0f, 0.693147242f, 0.240226522f, 0.0555031039f, 0.00961769279f, 0.00134066422f, 0.000155946676f);
-    uint32_t e = td_f32_bits(t);
-    return p * td_bits_f32((e >> 1) << 23) * td_bits_f32((e - (e >> 1)) << 23);
+    float t = td_fma_f32(0.5f, x, 0x1.8p23f + 127), r = td_fma_f32(t - (0x1.8p23f + 127), -2.0f, x);
+    float p = TD_POLY_F32(8, r,
+        1.0f, 0.693147361f, 0.240226656f, 0.0555023961f, 0.00961697381f, 0.00133677491f, 0.000156355876f,
+        1.34052061e-05f);
+    float s = td_bits_f32(td_f32_bits(t) << 23), y = p * s * s;
+    y = t > 0x1.8p23f + 227 ? TD_INFF : y;
+    return x < -200.0f ? 0.0f : y;
 }
+/* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1), in halves so that 2^128 is in reach. */
 TD_MATHS float td_expm1_f32(float x)
 {
-    float c = x < -25.0f ? -25.0f : x;
-    c = c > 89.0f ? 89.0f : c;
-    float t = td_fma_f32(c, TD_LOG2E_F, 0x1.8p23f + 126), n = t - (0x1.8p23f + 126);
-    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, c));
+    float t = td_fma_f32(x, TD_LOG2E_F, 0x1.8p23f + 126), n = t - (0x1.8p23f + 126);
+    float r = td_fma_f32(n, -TD_LN2_LOW_F, td_fma_f32(n, -TD_LN2_HIGH_F, x));
     float q = TD_POLY_F32(6, r, 0.5f, 0.166666672f, 0.0416663252f, 0.00833321922f, 0.0013943318f, 0.00019962668f);
     float p = td_fma_f32(r * r, q, r), half = td_bits_f32(td_f32_bits(t) << 23);
     float y = 2.0f * td_fma_f32(half, p, half - 0.5f);
-    return __builtin_copysignf(y, x);
+    y = t > 0x1.8p23f + 126 + 128.5f ? TD_INFF : y;
+    return __builtin_copysignf(x < -20.0f ? -1.0f : y, x);
 }
 TD_MATHS float td_sigmoid_f32(float x)
 {
-    float a = -__builtin_fabsf(x), z = td_exp_inside_f32(a < -105.0f ? -105.0f : a, 0);
+    float a = __builtin_fabsf(x), z = td_exp_raw_f32(-a);
+    z = a > 128.0f ? 0.0f : z;
     return (x < 0 ? z : 1.0f) / (1.0f + z);
 }
-/* tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 = 2^n 2 p + (2^n - 1): exact enough for small arguments, and an
- * error of e shrinks on the way. */
+/* x P(x^2) / Q(x^2): the numerator and denominator run side by side, which beats anything made from exp. */
 TD_MATHS float td_tanh_f32(float x)
 {
-    float a = __builtin_fabsf(x);
-    a = a > 9.5f ? 9.5f : a;
-    float t = td_fma_f32(a, 2.0f * TD_LOG2E_F, 0x1.8p23f + 128), n = t - (0x1.8p23f + 128);
-    float r = td_fma_f32(n, -0.5f * TD_LN2_LOW_F, td_fma_f32(n, -0.5f * TD_LN2_HIGH_F, a));
-    float q = TD_POLY_F32(6, r, 1.0f, 0.666666687f, 0.333330601f, 0.133331507f, 0.0446186177f, 0.0127761075f);
-    float p = td_fma_f32(r * r, q, r), twice = td_bits_f32(td_f32_bits(t) << 23);
-    float e = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, -1.0f));
-    return __builtin_copysignf(e / (e + 2.0f), x);
+    float z = x * x;
+    float p = TD_POLY_F32(6, z, 1.0f, 0.136799192f, 0.003868332f, 2.80074936e-05f, 3.05849103e-08f, -1.22032211e-11f);
+    float q = TD_POLY_F32(5, z, 1.0f, 0.470132512f, 0.0272458566f, 0.000393863676f, 1.28736641e-06f);
+    float y = x * p / q;
+    return z > 81.2f ? __builtin_copysignf(1.0f, x) : y;
 }
 
 /* ---- logarithms */
@@ -232,8 +231,8 @@ TD_MATHS float td_pow_f32(float x, float y)
     float a = __builtin_fabsf(x);
     double l = td_log2_short((double)a);
     l = a == 0 ? -TD_INF : a == TD_INFF ? TD_INF : l;
-    double p = (double)y * l, c = p > 200.0 ? 200.0 : p;
-    float r = (float)td_exp2_short(c < -200.0 ? -200.0 : c);
+    double p = (double)y * l;
+    float r = (float)td_exp2_short(__builtin_fabs(p) > 300.0 ? __builtin_copysign(300.0, p) : p);
     r = x != x || y != y ? x + y : r;
     float whole = __builtin_truncf(y), half = y * 0.5f;
     int odd = whole == y && __builtin_truncf(half) != half;
@@ -336,7 +335,7 @@ static const double td_two_over_pi_f32[2][104] __attribute__((unused)) = {
 
 TD_MATHS struct td_angle_f32 td_angle_f32(double turns, double rest)
 {
-    double t = turns + 0x1.8p52, n = t - 0x1.8p52, r = ((turns - n) + rest) * TD_PIO2_HIGH;
+    double t = (turns + rest) + 0x1.8p52, n = t - 0x1.8p52, r = ((turns - n) + rest) * TD_PIO2_HIGH;
     struct td_angle_f32 angle;
     angle.high = (float)r;
     angle.low = (float)(r - (double)angle.high);
@@ -421,7 +420,7 @@ TD_MATHS struct td_angle_f32 td_reduce_pi_f32(float x)
 TD_MATHS float td_sinpi_f32(float x) { return td_sin_quadrant_f32(td_reduce_pi_f32(x), 0); }
 TD_MATHS float td_sinc_f32(float x)
 {
-    float y = td_sinpi_f32(x) / (TD_PI_F * x);
+    float y = (float)((double)td_sinpi_f32(x) / (TD_PI * (double)x));
     return __builtin_fabsf(x) < 0x1p-14f ? 1.0f : y;
 }
 
@@ -470,16 +469,22 @@ TD_MATHS float td_atan2_f32(float y, float x)
 
 /* ---- hyperbolic functions and their inverses */
 
+/* exp(a) / 2 for a >= 0: in range a little longer than exp(a). */
+TD_MATHS float td_exp_half_f32(float a)
+{
+    float s = td_exp_raw_f32(0.5f * a);
+    return (0.5f * s) * s;
+}
 TD_MATHS float td_sinh_f32(float x)
 {
-    float a = __builtin_fabsf(x), z = a * a, e = td_exp_inside_f32(a > 91.0f ? 91.0f : a, -1);
+    float a = __builtin_fabsf(x), z = a * a, e = td_exp_half_f32(a);
     float small = td_fma_f32(a * z, TD_POLY_F32(4, z,
         0.166666672f, 0.0083333496f, 0.000198361595f, 2.81695134e-06f), a);
     return __builtin_copysignf(a < 1.0f ? small : e - 0.25f / e, x);
 }
 TD_MATHS float td_cosh_f32(float x)
 {
-    float a = __builtin_fabsf(x), e = td_exp_inside_f32(a > 91.0f ? 91.0f : a, -1);
+    float e = td_exp_half_f32(__builtin_fabsf(x));
     return e + 0.25f / e;
 }
 TD_MATHS float td_asinh_f32(float x)
@@ -520,7 +525,7 @@ TD_MATHS float td_erf_f32(float x)
     float p = TD_POLY_F32(7, r,
         1.0f, 1.0f, 0.49999994f, 0.166665196f, 0.0416683927f, 0.00836878084f, 0.00138145196f);
     float large = td_fma_f32(-p, td_bits_f32(td_f32_bits(t) << 23), 1.0f);
-    return __builtin_copysignf(a > 0.93f ? large : small, x);
+    return __builtin_copysignf(z > 0.8649f ? large : small, x);
 }
 TD_MATHS float td_erfc_f32(float x)  { return (float)td_erfc_f64((double)x); }
 TD_MATHS float td_erfcx_f32(float x) { return (float)td_erfcx_f64((double)x); }
@@ -533,10 +538,11 @@ TD_MATHS float td_erfinv_central_f32(float x)
 }
 TD_MATHS float td_erfcinv_tail_f32(float y)
 {
-    float v = __builtin_sqrtf(-td_log_f32(y)), t = (v - 2.0f) / (v + 2.0f);
-    return v * TD_POLY_F32(13, t,
-        0.834094167f, 0.43091765f, -0.42376402f, 0.201944739f, 0.00674837036f, -0.128255665f, 0.137615994f,
-        -0.0711736977f, -0.0147220176f, 0.0657967776f, -0.0655443966f, 0.0354875289f, -0.00909843016f);
+    double v = __builtin_sqrt(-td_log_short((double)y)), t = (v - 2.0) / (v + 2.0);
+    return (float)(v * TD_POLY_F64(13, t,
+        0.8340941616575227, 0.43091765707665597, -0.4237640111512345, 0.20194474511610472, 0.0067483702557293015,
+        -0.1282556584949705, 0.13761598864465127, -0.07117369654040136, -0.0147220178920721, 0.06579677790687427,
+        -0.06554439432906663, 0.03548753060508723, -0.009098430111300232));
 }
 TD_MATHS float td_erfinv_f32(float x)
 {
@@ -548,60 +554,17 @@ TD_MATHS float td_ndtri_f32(float p)
 {
     float q = p < 0.5f ? p : 1.0f - p, tail = td_erfcinv_tail_f32(q + q), d = p - 0.5f;
     tail = q > 0 ? tail : q == 0 ? TD_INFF : TD_NANF;
-    return 1.41421356f * (__builtin_fabsf(d) <= 0.25f ? td_erfinv_central_f32(d + d) : p < 0.5f ? -tail : tail);
+    float z = __builtin_fabsf(d) <= 0.25f ? td_erfinv_central_f32(d + d) : p < 0.5f ? -tail : tail;
+    return td_fma_f32(z, 1.41421354f, z * 2.42e-8f);
 }
 TD_MATHS float td_log_ndtr_f32(float x) { return (float)td_log_ndtr_f64((double)x); }
 
-/* ---- modified Bessel functions: a power series up to 8, exp(x) / sqrt(x) f(1/x) beyond */
+/* ---- modified Bessel functions: through double, since a power series in float32 loses several bits */
 
-TD_MATHS float td_i0_small_f32(float z)
-{
-    return td_fma_f32(z, TD_POLY_F32(10, z,
-        1.0f, 0.25000003f, 0.0277777296f, 0.00173614733f, 6.94298651e-05f, 1.93246933e-06f, 3.88654549e-08f,
-        6.60019206e-10f, 5.21288264e-12f, 1.42410077e-13f), 1.0f);
-}
-TD_MATHS float td_i0_large_f32(float a)
-{
-    float t = 1.0f / (a < 8.0f ? 8.0f : a);
-    return TD_POLY_F32(7, t,
-        0.398942292f, 0.0498674177f, 0.0280950796f, 0.0272420365f, 0.0852668285f, -0.306678921f, 1.83062661f) *
-        __builtin_sqrtf(t);
-}
-TD_MATHS float td_i1_small_f32(float z)
-{
-    return td_fma_f32(z, TD_POLY_F32(10, z,
-        0.5f, 0.0833333358f, 0.00694443798f, 0.00034722648f, 1.15724988e-05f, 2.75921963e-07f, 4.87309615e-09f,
-        7.24259056e-11f, 5.51514726e-13f, 1.25252524e-14f), 1.0f);
-}
-TD_MATHS float td_i1_large_f32(float a)
-{
-    float t = 1.0f / (a < 8.0f ? 8.0f : a);
-    return TD_POLY_F32(7, t,
-        0.398942292f, -0.149602935f, -0.0468021445f, -0.0386486687f, -0.103571571f, 0.338867366f, -2.07958245f) *
-        __builtin_sqrtf(t);
-}
-TD_MATHS float td_i0_f32(float x)
-{
-    float a = __builtin_fabsf(x), large = td_exp_inside_f32(a > 95.0f ? 95.0f : a, -10) * td_i0_large_f32(a) * 0x1p10f;
-    return a <= 8.0f ? td_i0_small_f32(0.25f * a * a) : a > 95.0f ? a * TD_INFF : large;
-}
-TD_MATHS float td_i0e_f32(float x)
-{
-    float a = __builtin_fabsf(x), e = td_exp_f32(-a);
-    return a <= 8.0f ? e * td_i0_small_f32(0.25f * a * a) : x != x ? x : td_i0_large_f32(a);
-}
-TD_MATHS float td_i1_f32(float x)
-{
-    float a = __builtin_fabsf(x), large = td_exp_inside_f32(a > 95.0f ? 95.0f : a, -10) * td_i1_large_f32(a) * 0x1p10f;
-    large = a > 95.0f ? a * TD_INFF : large;
-    return __builtin_copysignf(a <= 8.0f ? 0.5f * a * td_i1_small_f32(0.25f * a * a) : large, x);
-}
-TD_MATHS float td_i1e_f32(float x)
-{
-    float a = __builtin_fabsf(x), e = td_exp_f32(-a);
-    float y = a <= 8.0f ? e * (0.5f * a * td_i1_small_f32(0.25f * a * a)) : td_i1_large_f32(a);
-    return x != x ? x : __builtin_copysignf(y, x);
-}
+TD_MATHS float td_i0_f32(float x)  { return (float)td_i0_f64((double)x); }
+TD_MATHS float td_i0e_f32(float x) { return (float)td_i0e_f64((double)x); }
+TD_MATHS float td_i1_f32(float x)  { return (float)td_i1_f64((double)x); }
+TD_MATHS float td_i1e_f32(float x) { return (float)td_i1e_f64((double)x); }
 
 /* ---- the gamma function's logarithm and its derivatives */
 

@@ -143,11 +143,12 @@ TD_MATHS double td_two_product_f64(double a, double b, double *rest)
 
 /* exp(high + low) 2^shift.  Adding 1.5 2^52 rounds x log2(e) to an integer that sits in the low bits; the constant
  * below carries twice the exponent bias as well, so halving the bits gives the exponents of two powers of two whose
- * product is 2^n.  Two steps, because 2^n alone may be out of range where the result isn't, subnormals included. */
+ * product is 2^n.  Two steps, because 2^n alone may be out of range where the result isn't, subnormals included.
+ *
+ * Two choices that look at the same variable become one with three branches, which costs twice as much when it is
+ * vectorised; so the ends of the range are recognised by t and by x. */
 TD_MATHS double td_exp_shifted_f64(double high, double low, int shift)
 {
-    high = high < -750.0 ? -750.0 : high;
-    high = high > 720.0 ? 720.0 : high;
     double t = td_fma_f64(high, 1.4426950408889634, 0x1.8p52 + 2046), n = t - (0x1.8p52 + 2046);
     double r = td_fma_f64(n, -TD_LN2_LOW, td_fma_f64(n, -TD_LN2_HIGH, high)) + low;
     double q = TD_POLY_F64(10, r,
@@ -156,14 +157,14 @@ TD_MATHS double td_exp_shifted_f64(double high, double low, int shift)
         2.5000217284910115e-08);
     double p = 1.0 + td_fma_f64(r * r, q, r);
     uint64_t e = td_f64_bits(t) + (uint64_t)(int64_t)shift;
-    return p * td_bits_f64((e >> 1) << 52) * td_bits_f64((e - (e >> 1)) << 52);
+    double y = p * td_bits_f64((e >> 1) << 52) * td_bits_f64((e - (e >> 1)) << 52);
+    y = t > 0x1.8p52 + 2046 + 1200 ? TD_INF : y;
+    return high < -830.0 ? 0.0 : y;
 }
 TD_MATHS double td_exp_f64(double x) { return td_exp_shifted_f64(x, 0.0, 0); }
 
 TD_MATHS double td_exp2_f64(double x)
 {
-    x = x < -1080.0 ? -1080.0 : x;
-    x = x > 1030.0 ? 1030.0 : x;
     double t = x + (0x1.8p52 + 2046), r = x - (t - (0x1.8p52 + 2046));
     double q = TD_POLY_F64(12, r,
         0.6931471805599453, 0.24022650695910072, 0.055504108664821736, 0.009618129107628562, 0.0013333558146381738,
@@ -171,25 +172,24 @@ TD_MATHS double td_exp2_f64(double x)
         7.054814808203157e-09, 4.4572392928663114e-10, 2.5855276422141982e-11);
     double p = td_fma_f64(r, q, 1.0);
     uint64_t e = td_f64_bits(t);
-    return p * td_bits_f64((e >> 1) << 52) * td_bits_f64((e - (e >> 1)) << 52);
+    double y = p * td_bits_f64((e >> 1) << 52) * td_bits_f64((e - (e >> 1)) << 52);
+    y = t > 0x1.8p52 + 2046 + 1100 ? TD_INF : y;
+    return x < -1100.0 ? 0.0 : y;
 }
 
 /* exp(x) - 1 = 2^n (exp(r) - 1) + (2^n - 1), in halves so that 2^1024 is in reach. */
 TD_MATHS double td_expm1_f64(double x)
 {
-    double c = x < -45.0 ? -45.0 : x;
-    c = c > 720.0 ? 720.0 : c;
-    double t = td_fma_f64(c, 1.4426950408889634, 0x1.8p52 + 1022), n = t - (0x1.8p52 + 1022);
-    double r = td_fma_f64(n, -TD_LN2_LOW, td_fma_f64(n, -TD_LN2_HIGH, c));
+    double t = td_fma_f64(x, 1.4426950408889634, 0x1.8p52 + 1022), n = t - (0x1.8p52 + 1022);
+    double r = td_fma_f64(n, -TD_LN2_LOW, td_fma_f64(n, -TD_LN2_HIGH, x));
     double q = TD_POLY_F64(11, r,
         0.5000000000000001, 0.1666666666666667, 0.04166666666665219, 0.008333333333326103, 0.0013888888895633087,
         0.00019841269874945519, 2.4801574492521546e-05, 2.7557255232247675e-06, 2.756794595011087e-07,
         2.5105289896108737e-08, 1.768786735466743e-09);
-    double p = td_fma_f64(r * r, q, r);
-    double half = td_bits_f64(td_f64_bits(t) << 52);
+    double p = td_fma_f64(r * r, q, r), half = td_bits_f64(td_f64_bits(t) << 52);
     double y = 2.0 * td_fma_f64(half, p, half - 0.5);
-    y = x > 710.0 ? TD_INF : y;
-    return __builtin_copysign(y, x);
+    y = t > 0x1.8p52 + 1022 + 1024.5 ? TD_INF : y;
+    return __builtin_copysign(x < -45.0 ? -1.0 : y, x);
 }
 
 TD_MATHS double td_sigmoid_f64(double x)
@@ -317,13 +317,7 @@ TD_MATHS double td_pow_f64(double x, double y)
     double a = __builtin_fabs(x), low, pl;
     double high = td_log_pair_f64(a, &low);
     high = td_log_special_f64(a, high);
-    double p = td_two_product_f64(y, high, &pl), c = p;
-    c = c > 800.0 ? 800.0 : c;
-    c = c < -800.0 ? -800.0 : c;
-    pl = td_fma_f64(y, low, pl);
-    pl = p == c ? pl : 0.0;
-    double r = td_exp_shifted_f64(c, pl, 0);
-    r = p == p ? r : p;
+    double p = td_two_product_f64(y, high, &pl), r = td_exp_shifted_f64(p, td_fma_f64(y, low, pl), 0);
     /* A negative base: the sign follows an odd exponent, and other fractional ones have no real result. */
     double whole = __builtin_trunc(y), half = y * 0.5;
     int odd = whole == y && __builtin_trunc(half) != half;
