@@ -362,15 +362,15 @@ def parse():
     group = parser.add_argument_group("model")
     add = group.add_argument
     add("--context", type=int, default=128, help="bytes that the model sees at once")
-    add("--width", type=int, default=144, help="numbers per position between the blocks")
-    add("--layers", type=int, default=4, help="blocks")
+    add("--width", type=int, default=128, help="numbers per position between the blocks")
+    add("--layers", type=int, default=5, help="blocks")
     add("--heads", type=int, default=4, help="attention heads per block; must divide the width")
 
     group = parser.add_argument_group("training")
     add = group.add_argument
-    add("--steps", type=int, default=1500, help="updates in all; the schedule ends there")
+    add("--steps", type=int, default=1000, help="updates in all; the schedule ends there")
     add("--batch", type=int, default=24, help="windows of the text per update")
-    add("--lr", type=float, default=4e-3, help="AdamW's learning rate at its peak, behind the warm-up")
+    add("--lr", type=float, default=6e-3, help="AdamW's learning rate at its peak, behind the warm-up")
     add("--warmup", type=int, default=100, help="updates over which the learning rate rises from zero")
     add("--weight-decay", type=float, default=0.1, help="AdamW's decay of matrices; vectors have none")
     add("--clip", type=float, default=1.0, help="gradients longer than this, all taken together, are scaled down to it")

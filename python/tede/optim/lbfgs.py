@@ -36,7 +36,7 @@ class LBFGS(Optimizer):
         for p in self._params:
             p = T.view_as_real(p) if p.is_complex() else p
             count = p.numel()
-            p.add_(direction[start:start + count].view_as(p), alpha=length)
+            p.add_(direction[start:start + count].view_as(p), alpha=to_scalar(length))
             start += count
 
     def step(self, closure):
@@ -151,14 +151,14 @@ def _strong_wolfe(probe, t, direction, f, g, slope, c1=1e-4, c2=0.9, tolerance=1
     """(loss, gradient, length, evaluations) of a step along `direction` that meets both Wolfe conditions.
 
     First the step grows until an interval is known that holds such a point, then the interval shrinks. Points are
-    (length, loss, gradient, slope).
+    (length, loss, gradient, slope). Slopes, and lengths from the second on, are scalar tensors, so that they are
+    computed in the parameters' precision as PyTorch computes them.
     """
-    t, slope = float(t), float(slope)
-    largest, start = float(direction.abs().max()), (0.0, f, g, slope)
+    largest, start = direction.abs().max(), (0, f, g, slope)
 
     def point(length):
         value, gradient = probe(length)
-        return length, value, gradient.clone(), float(gradient.dot(direction))
+        return length, value, gradient.clone(), gradient.dot(direction)
 
     before, now, steps, done = start, point(t), 0, False
     evaluations = 1

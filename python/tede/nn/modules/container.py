@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
-from .._native import T
+from .._native import T, typename
 from ..parameter import Parameter
 from .module import Module, _indent
 
@@ -292,14 +292,14 @@ def _as_parameter(value):
     return Parameter(value) if isinstance(value, T.Tensor) and not isinstance(value, Parameter) else value
 
 
-def _describe(value):
-    """A line for `repr`: what kind of value, of which dtype and size."""
+def _describe(value, spelling):
+    """A line for `repr`: what kind of value, of which dtype (as `spelling` gives it) and size."""
     if not isinstance(value, T.Tensor):
         return f"Object of type: {type(value).__name__}"
     place = "" if value.device.type == "cpu" else f" ({value.device})"
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
-    return f"{kind} containing: [{value.dtype} of size {size}{place}]"
+    return f"{kind} containing: [{spelling(value)} of size {size}{place}]"
 
 
 class ParameterList(Module):
@@ -345,7 +345,7 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self):
-        return "\n".join(f"  ({i}): {_describe(value)}" for i, value in enumerate(self))
+        return "\n".join(f"  ({i}): {_describe(value, lambda t: t.dtype)}" for i, value in enumerate(self))
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("ParameterList should not be called.")
@@ -450,7 +450,7 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self):
-        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_describe(value, typename)}" for key, value in self.items())
 
     def __call__(self, input):
         raise RuntimeError("ParameterDict should not be called.")

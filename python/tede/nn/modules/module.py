@@ -11,7 +11,11 @@ from collections import OrderedDict
 from .. import parameter as _parameter
 from .._native import T, is_tensor, typename
 from . import _hooks
-from ._hooks import BackwardGates, WrappedHook, add_hook
+from ._hooks import (BackwardGates, WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
+                     register_module_buffer_registration_hook, register_module_forward_hook,
+                     register_module_forward_pre_hook, register_module_full_backward_hook,
+                     register_module_full_backward_pre_hook, register_module_module_registration_hook,
+                     register_module_parameter_registration_hook)
 from ._state import StateMixin
 
 Parameter = _parameter.Parameter

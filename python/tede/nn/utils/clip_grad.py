@@ -45,7 +45,7 @@ def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=Fals
     if isinstance(parameters, T.Tensor):
         parameters = [parameters]
     else:
-        generator = hasattr(parameters, "__next__")
+        generator = type(parameters).__name__ == "generator"
         parameters = list(parameters)
         if generator and not parameters:
             warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)

@@ -1,0 +1,53 @@
+"""Tests that run unchanged on tede and on PyTorch: whatever holds for one must hold for the other.
+
+`lib` is the library, once each. A test that needs an operator which tede doesn't have yet is skipped, with that
+operator's name; it fails in every other way.
+"""
+import importlib
+
+import pytest
+
+
+def _libraries():
+    found = []
+    for name in ("tede", "torch"):
+        try:
+            found.append(importlib.import_module(name))
+        except ImportError:
+            continue
+    return found
+
+
+LIBRARIES = _libraries()
+
+
+@pytest.fixture(params=LIBRARIES, ids=lambda lib: lib.__name__)
+def lib(request):
+    request.param.manual_seed(0)
+    return request.param
+
+
+@pytest.fixture
+def nn(lib):
+    return lib.nn
+
+
+@pytest.fixture
+def F(lib):
+    return lib.nn.functional
+
+
+@pytest.fixture
+def both():
+    """(tede, torch), for comparisons; the test is skipped unless both are installed."""
+    if len(LIBRARIES) < 2:
+        pytest.skip("needs both tede and torch")
+    return tuple(LIBRARIES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem):
+    try:
+        return (yield)
+    except NotImplementedError as error:
+        pytest.skip(f"not there yet: {error}")
