@@ -12,15 +12,17 @@
  *   CONVERT   contiguous, but of another dtype
  *   GATHER    anything else
  *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
- *   STREAM    an output that is DIRECT but too large for the caches: written block by block past them */
+ *
+ * Large outputs are not written past the caches: that takes blocks between loop and memory, and measured with one
+ * thread they cost what they save. */
 #include "ops/iterator.h"
 
 enum {
     SCRATCH = 24 * 1024,            /* bytes of blocks, together; the rest of the first cache is the operands' own */
     LONGEST = 1024,                 /* elements of a block */
     SHORTEST = 128,
+    TILE = 32,
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
-    STREAM_BYTES = 48 << 20,        /* of all operands together: more than the last cache keeps */
 };
 
 /* ---- the plan */
@@ -113,7 +115,7 @@ void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_t
 
 /* ---- the walk */
 
-typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED, STREAM } kind;
+typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED } kind;
 
 typedef struct walk {
     const td_plan  *plan;
@@ -124,6 +126,9 @@ typedef struct walk {
     int64_t         piece;                          /* elements of a block at most; of a row's piece if rows_of_block is 1 */
     int64_t         pieces;                         /* of a row */
     int64_t         rows;
+    int             across;                         /* not 0: tiles of dimensions 0 and `across`, see run_tiles */
+    int64_t         along_size, across_size;        /* of a tile */
+    int64_t         along_tiles, across_tiles;
     int64_t         temporary;                      /* bytes of scratch for elements on their way to or from conversion */
     kind            kind[TD_MAX_OPERANDS];
     size_t          size[TD_MAX_OPERANDS];          /* of an element, as stored */
@@ -267,15 +272,10 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
         }
         w->loop(n, ptrs, w->params);
         for (int k = 0; k < w->n_out; k++) {
-            if (w->kind[k] == CONVERT || w->kind[k] == STREAM) {
-                char *place = plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0];
-                if (w->kind[k] == CONVERT)
-                    w->convert[k](place, blocks[k], n);
-                else
-                    td_copy_streaming(place, blocks[k], n * (int64_t)w->size[k]);
-            } else if (w->kind[k] == GATHER) {
+            if (w->kind[k] == CONVERT)
+                w->convert[k](plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0], blocks[k], n);
+            else if (w->kind[k] == GATHER)
                 empty_block(w, k, &at, rows, column, n, blocks[k], temporary);
-            }
         }
         int64_t advance = w->rows_of_block > 1 ? rows : column + n == plan->sizes[0];
         row += advance;
@@ -287,15 +287,107 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
             }
         }
     }
-    for (int k = 0; k < w->n_out; k++)
-        if (w->kind[k] == STREAM)
-            td_end_streaming();
 }
 
 static void blocks_body(void *context, int64_t from, int64_t to)
 {
     _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * 64];
     run_blocks(context, from, to, scratch);
+}
+
+/* Tiles instead of pieces of rows: where an operand's fastest dimension is not the first one (it is transposed), walking
+ * along rows would fetch a cache line for each of its elements.  All operands pass through blocks here. */
+static void copy_tile(const walk *w, int k, char *at, char *block, int64_t along, int64_t across, bool out)
+{
+    int64_t step = w->plan->strides[k][0], row = w->plan->strides[k][w->across], size = (int64_t)w->size[k];
+    if (!out && row == size && step != size) {
+        td_transpose((size_t)size, block, along * size, at, step, along, across);
+        return;
+    }
+    for (int64_t i = 0; i < across; i++, block += along * size, at += row) {
+        if (out)
+            td_copy_run((size_t)size, at, step, block, size, along);
+        else
+            td_copy_run((size_t)size, block, size, at, step, along);
+    }
+}
+
+static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
+{
+    const td_plan *plan = w->plan;
+    char *ptrs[TD_MAX_OPERANDS], *temporary = scratch;
+    scratch += w->temporary;
+    for (int k = 0; k < plan->count; k++) {
+        ptrs[k] = scratch;
+        scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
+    }
+    for (int64_t t = from; t < to; t++) {
+        int64_t rest = t / w->across_tiles, j = t % w->across_tiles * w->across_size;
+        int64_t outer = rest / w->along_tiles, i = rest % w->along_tiles * w->along_size;
+        int64_t along = plan->sizes[0] - i < w->along_size ? plan->sizes[0] - i : w->along_size;
+        int64_t across = plan->sizes[w->across] - j < w->across_size ? plan->sizes[w->across] - j : w->across_size;
+        char *at[TD_MAX_OPERANDS];
+        for (int k = 0; k < plan->count; k++)
+            at[k] = plan->data[k] + i * plan->strides[k][0] + j * plan->strides[k][w->across];
+        for (int d = 1; d < plan->ndim; d++) {
+            if (d == w->across)
+                continue;
+            int64_t index = outer % plan->sizes[d];
+            outer /= plan->sizes[d];
+            for (int k = 0; k < plan->count; k++)
+                at[k] += index * plan->strides[k][d];
+        }
+        for (int k = w->n_out; k < plan->count; k++) {
+            copy_tile(w, k, at[k], w->convert[k] ? temporary : ptrs[k], along, across, false);
+            if (w->convert[k])
+                w->convert[k](ptrs[k], temporary, along * across);
+        }
+        w->loop(along * across, ptrs, w->params);
+        for (int k = 0; k < w->n_out; k++) {
+            if (w->convert[k])
+                w->convert[k](temporary, ptrs[k], along * across);
+            copy_tile(w, k, at[k], w->convert[k] ? temporary : ptrs[k], along, across, true);
+        }
+    }
+}
+
+static void tiles_body(void *context, int64_t from, int64_t to)
+{
+    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * 64];
+    run_tiles(context, from, to, scratch);
+}
+
+/* The dimension in which some input that must be gathered is contiguous; 0 if there is none or it's too small. */
+static int find_across(const walk *w)
+{
+    const td_plan *plan = w->plan;
+    for (int k = w->n_out; k < plan->count; k++)
+        for (int d = 1; d < plan->ndim && w->kind[k] == GATHER && plan->strides[k][0] != 0; d++)
+            if (plan->strides[k][d] == (int64_t)w->size[k] && plan->sizes[d] >= 16)
+                return d;
+    return 0;
+}
+
+static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
+{
+    const td_plan *plan = w->plan;
+    if (plan->numel < LONGEST * 8 || !(w->across = find_across(w)))
+        return false;
+    int64_t block = LONGEST, scratch = (int64_t)widest;
+    for (int k = 0; k < plan->count; k++)
+        scratch += (int64_t)w->compute_size[k];
+    while (block > SHORTEST && block * scratch > SCRATCH)
+        block /= 2;
+    w->temporary = (int64_t)(((size_t)block * widest + 63) & ~(size_t)63);
+    int64_t small = plan->sizes[w->across];
+    w->across_size = small < TILE ? small : TILE;
+    w->along_size = block / w->across_size < plan->sizes[0] ? block / w->across_size : plan->sizes[0];
+    w->across_tiles = (small + w->across_size - 1) / w->across_size;
+    w->along_tiles = (plan->sizes[0] + w->along_size - 1) / w->along_size;
+    w->piece = w->across_size * w->along_size;
+    int64_t tiles = plan->numel / plan->sizes[0] / small * w->across_tiles * w->along_tiles;
+    td_parallel_for(0, tiles, TD_THREAD_WORK / (w->piece * cost) + 1, tiles_body, w);
+    return true;
 }
 
 /* Whether operand k's rows follow each other without a gap. */
@@ -322,9 +414,7 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
                      const void *params, int cost)
 {
     walk w = {.plan = plan, .loop = loop, .params = params, .n_out = n_out, .rows = 1};
-    int64_t bytes = 0;
     size_t scratch = 0, widest = 0;
-    bool plain = true;
     for (int d = 1; d < plan->ndim; d++)
         w.rows *= plan->sizes[d];
     for (int k = 0; k < plan->count; k++) {
@@ -334,16 +424,9 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
         w.compute_size[k] = td_itemsizes[compute[k]];
         if (stored != compute[k])
             w.convert[k] = out ? td_converter(stored, compute[k]) : td_converter(compute[k], stored);
-        if (!is_constant(plan, k, 0))
-            bytes += plan->numel * (int64_t)w.size[k];
-        plain &= !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k];
-        for (int j = 0; j < n_out && !out; j++)
-            plain &= plan->data[j] != plan->data[k];    /* in place, the lines are fetched anyway */
     }
-    bool stream = plain && bytes > STREAM_BYTES && plan->sizes[0] >= LONGEST;
     for (int k = 0; k < plan->count; k++) {
-        bool direct = !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k] && plan->sizes[0] >= LONGEST / 2 &&
-                      !(stream && k < n_out);
+        bool direct = !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k] && plan->sizes[0] >= LONGEST / 2;
         if (!direct)
             scratch += w.compute_size[k];
         if (w.convert[k] && w.size[k] > widest)
@@ -359,17 +442,16 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
         bool contiguous = short_rows ? is_linear(plan, k, w.size[k])
                                      : plan->strides[k][0] == (int64_t)w.size[k] || plan->sizes[0] == 1;
         bool constant = k >= n_out && is_constant(plan, k, short_rows || plan->sizes[0] <= block ? 1 : 0);
-        w.kind[k] = contiguous && !w.convert[k] && stream && k < n_out ? STREAM
-                    : contiguous && !w.convert[k] ? DIRECT
-                    : constant ? REPEATED
-                    : contiguous ? CONVERT : GATHER;
+        w.kind[k] = contiguous && !w.convert[k] ? DIRECT : constant ? REPEATED : contiguous ? CONVERT : GATHER;
         through_scratch |= w.kind[k] != DIRECT;
     }
+    w.temporary = (int64_t)(((size_t)block * widest + 63) & ~(size_t)63);
+    if (!short_rows && run_as_tiles(&w, widest, cost > 0 ? cost : 1))
+        return;
     w.piece = short_rows ? w.rows_of_block * plan->sizes[0] : through_scratch ? block : DIRECT_PIECE;
     if (!short_rows && w.piece > plan->sizes[0])
         w.piece = plan->sizes[0];
     w.pieces = short_rows ? 1 : (plan->sizes[0] + w.piece - 1) / w.piece;
-    w.temporary = (int64_t)(((size_t)w.piece * widest + 63) & ~(size_t)63);
     int64_t blocks = short_rows ? (w.rows + w.rows_of_block - 1) / w.rows_of_block : w.rows * w.pieces;
     int64_t grain = TD_THREAD_WORK / (w.piece * (cost > 0 ? cost : 1));
     if (blocks <= grain || blocks == 1)
@@ -400,10 +482,13 @@ static void direct_body(void *context, int64_t from, int64_t to)
     }
 }
 
+/* How long blocks of equal elements are: filling long ones costs more than calling a loop again. */
+static int64_t singles_of(int64_t n) { return n < 4 * LONGEST ? LONGEST / 4 : LONGEST; }
+
 static void __attribute__((noinline)) run_direct(int count, char *const *data, const td_dtype *compute, unsigned single,
                                                  td_loop *loop, const void *params, int64_t n, int64_t cost)
 {
-    direct w = {.count = count, .data = data, .loop = loop, .params = params, .piece = single ? LONGEST : n};
+    direct w = {.count = count, .data = data, .loop = loop, .params = params, .piece = single ? singles_of(n) : n};
     for (int k = 0; k < count; k++)
         w.step[k] = single >> k & 1 ? 0 : td_itemsizes[compute[k]];
     if (n * cost < 2 * TD_THREAD_WORK)
@@ -418,7 +503,7 @@ static void __attribute__((noinline)) run_singles(int count, td_tensor *const *o
 {
     _Alignas(64) char blocks[SCRATCH + 4 * LONGEST];
     char *data[TD_MAX_OPERANDS], *block = blocks;
-    int64_t length = n < LONGEST ? n : LONGEST;
+    int64_t length = n < singles_of(n) ? n : singles_of(n);
     for (int k = 0; k < count; k++) {
         data[k] = operands[k]->data;
         if (!(single >> k & 1))
@@ -508,7 +593,7 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
     if (n_out < 1 || count > TD_MAX_OPERANDS || !operands[0])
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
     const td_tensor *first = operands[0];
-    int64_t n = first->numel, blocks = 0, bytes = 0;
+    int64_t n = first->numel, blocks = 0;
     unsigned single = 0;
     bool plain = n > 0;
     char *data[TD_MAX_OPERANDS];
@@ -517,15 +602,13 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
         if (!x)
             return -1;
         data[k] = x->data;
-        if (x->numel == n && is_plain(x, compute[k])) {
-            bytes += n * td_itemsizes[compute[k]];
+        if (x->numel == n && is_plain(x, compute[k]))
             continue;
-        }
         single |= 1u << k;
         blocks += td_itemsizes[compute[k]];
         plain &= k >= n_out && x->numel == 1 && x->ndim <= first->ndim && x->device.type == TD_CPU && x->storage;
     }
-    if (!plain || blocks * LONGEST > SCRATCH || bytes > STREAM_BYTES)
+    if (!plain || blocks * LONGEST > SCRATCH)
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
     if (single)
         run_singles(count, operands, compute, single, loop, params, n, cost);
