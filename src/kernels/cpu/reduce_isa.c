@@ -1,0 +1,204 @@
+/* The leaves of reductions, see reduce.h.
+ *
+ * Runs are folded with four vectors of 64 bytes in blocks of BLOCK elements, whose results are folded in double
+ * precision: the error grows with the block, not with the run.  Columns are folded in T for ROWS rows at a time, then
+ * likewise.  The vectors have 64 bytes at every instruction-set level, so all levels give the same bits. */
+#include "base/base.h"
+#include "kernels/cpu/maths.h"
+#include "kernels/cpu/reduce.h"
+
+/* Vectors wider than the machine's are passed between inlined functions only. */
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+enum { BLOCK = 4096, ROWS = 64 };
+
+#define INF __builtin_inf()
+#define NAME(op) TD_ISA_PASTE(op, SUFFIX)
+
+static inline double merge_sum(double a, double b)  { return a + b; }
+static inline double merge_prod(double a, double b) { return a * b; }
+/* NaN wins: a NaN accumulator compares false with everything. */
+static inline double merge_max(double a, double b)  { return ((b > a) | (b != b)) ? b : a; }
+static inline double merge_min(double a, double b)  { return ((b < a) | (b != b)) ? b : a; }
+
+static double merge_lse(double *m, double s, double m2, double s2)
+{
+    double top = merge_max(*m, m2), low = s, high = s2;
+    if (top == -INF || top == INF || top != top) {
+        *m = top;
+        return top == -INF ? 0 : 1;
+    }
+    low *= td_exp_f64(*m - top), high *= td_exp_f64(m2 - top);
+    *m = top;
+    return low + high;
+}
+
+/* ---- floating types */
+#define T float
+#define I int32_t
+#define SUFFIX f32
+#define EXP td_exp_f32
+#define POW td_pow_f32
+#include "kernels/cpu/reduce_leaves.h"
+#undef T
+#undef I
+#undef SUFFIX
+#undef EXP
+#undef POW
+
+#define T double
+#define I int64_t
+#define SUFFIX f64
+#define EXP td_exp_f64
+#define POW td_pow_f64
+#include "kernels/cpu/reduce_leaves.h"
+
+/* ---- integers: exact in any order, so the compiler may choose one */
+
+static inline int64_t sum_i(int64_t a, int64_t b)  { return a + b; }
+static inline int64_t prod_i(int64_t a, int64_t b) { return a * b; }
+static inline int64_t max_i(int64_t a, int64_t b)  { return b > a ? b : a; }
+static inline int64_t min_i(int64_t a, int64_t b)  { return b < a ? b : a; }
+static inline int64_t count_i(int64_t a, int64_t b) { return a + (b != 0); }
+
+#define INTEGER(op, X, start, step, join)                                                                           \
+    static void op##_init(td_word *acc, int64_t cols)                                                               \
+    {                                                                                                               \
+        for (int64_t i = 0; i < cols; i++)                                                                          \
+            acc[i].i = start;                                                                                       \
+    }                                                                                                               \
+    static void op##_merge(td_word *acc, const td_word *other, int64_t cols)                                        \
+    {                                                                                                               \
+        for (int64_t i = 0; i < cols; i++)                                                                          \
+            acc[i].i = join(acc[i].i, other[i].i);                                                                  \
+    }                                                                                                               \
+    static void op##_run(td_word *acc, const void *from, int64_t n, int64_t base, double p)                         \
+    {                                                                                                               \
+        (void)base, (void)p;                                                                                        \
+        const X *x = from;                                                                                          \
+        int64_t lane[8];                                                                                            \
+        for (int k = 0; k < 8; k++)                                                                                 \
+            lane[k] = start;                                                                                        \
+        int64_t i = 0;                                                                                              \
+        for (; i + 8 <= n; i += 8)                                                                                  \
+            for (int k = 0; k < 8; k++)                                                                             \
+                lane[k] = step(lane[k], x[i + k]);                                                                  \
+        int64_t a = acc->i;                                                                                         \
+        for (; i < n; i++)                                                                                          \
+            a = step(a, x[i]);                                                                                      \
+        for (int k = 0; k < 8; k++)                                                                                 \
+            a = join(a, lane[k]);                                                                                   \
+        acc->i = a;                                                                                                 \
+    }                                                                                                               \
+    static void op##_rows(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base, \
+                          double p)                                                                                 \
+    {                                                                                                               \
+        (void)base, (void)p;                                                                                        \
+        int64_t *a = &acc->i;                                                                                       \
+        for (int64_t r = 0; r < rows; r++) {                                                                        \
+            const X *x = (const X *)from + r * stride;                                                              \
+            for (int64_t i = 0; i < cols; i++)                                                                      \
+                a[i] = step(a[i], x[i]);                                                                            \
+        }                                                                                                           \
+    }
+
+INTEGER(sum_i64, int64_t, 0, sum_i, sum_i)
+INTEGER(prod_i64, int64_t, 1, prod_i, prod_i)
+INTEGER(max_i64, int64_t, INT64_MIN, max_i, max_i)
+INTEGER(min_i64, int64_t, INT64_MAX, min_i, min_i)
+INTEGER(count_i64, int64_t, 0, count_i, sum_i)
+
+/* Bytes are counted in bytes, 255 vectors at a time. */
+static void count_u8_run(td_word *acc, const void *from, int64_t n, int64_t base, double p)
+{
+    (void)base, (void)p;
+    const uint8_t *x = from;
+    int64_t i = 0, total = 0;
+    while (i + 64 <= n) {
+        uint8_t lane[64] = {0};
+        for (int turn = 0; turn < 255 && i + 64 <= n; turn++, i += 64)
+            for (int k = 0; k < 64; k++)
+                lane[k] = (uint8_t)(lane[k] + (x[i + k] != 0));
+        for (int k = 0; k < 64; k++)
+            total += lane[k];
+    }
+    for (; i < n; i++)
+        total += x[i] != 0;
+    acc->i += total;
+}
+static void count_u8_rows(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base, double p)
+{
+    (void)base, (void)p;
+    uint8_t tile[TD_RED_TILE];
+    for (int64_t r = 0; r < rows; r += 255) {
+        int64_t m = rows - r < 255 ? rows - r : 255;
+        memset(tile, 0, (size_t)cols);
+        for (int64_t k = 0; k < m; k++) {
+            const uint8_t *x = (const uint8_t *)from + (r + k) * stride;
+            for (int64_t i = 0; i < cols; i++)
+                tile[i] = (uint8_t)(tile[i] + (x[i] != 0));
+        }
+        for (int64_t i = 0; i < cols; i++)
+            acc[i].i += tile[i];
+    }
+}
+
+#define ARG_I64(op, start, better)                                                                                    \
+    static void op##_init(td_word *acc, int64_t cols)                                                                 \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].i = start, acc[cols + i].i = -1;                                                                   \
+    }                                                                                                                 \
+    static void op##_merge(td_word *acc, const td_word *other, int64_t cols)                                          \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            if (other[cols + i].i >= 0 && (acc[cols + i].i < 0 || other[i].i better acc[i].i))                        \
+                acc[i] = other[i], acc[cols + i] = other[cols + i];                                                   \
+    }                                                                                                                 \
+    static void op##_run(td_word *acc, const void *from, int64_t n, int64_t base, double p)                           \
+    {                                                                                                                 \
+        (void)p;                                                                                                      \
+        const int64_t *x = from;                                                                                      \
+        for (int64_t i = 0; i < n; i++)                                                                               \
+            if (acc[1].i < 0 || x[i] better acc[0].i)                                                                 \
+                acc[0].i = x[i], acc[1].i = base + i;                                                                 \
+    }                                                                                                                 \
+    static void op##_rows(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,   \
+                          double p)                                                                                   \
+    {                                                                                                                 \
+        (void)p;                                                                                                      \
+        int64_t *value = &acc->i, *at = value + cols;                                                                 \
+        for (int64_t r = 0; r < rows; r++) {                                                                          \
+            const int64_t *x = (const int64_t *)from + r * stride;                                                    \
+            for (int64_t i = 0; i < cols; i++) {                                                                      \
+                int take = (at[i] < 0) | (x[i] better value[i]);                                                      \
+                value[i] = take ? x[i] : value[i], at[i] = take ? base + r : at[i];                                   \
+            }                                                                                                         \
+        }                                                                                                             \
+    }
+ARG_I64(argmax_i64, INT64_MIN, >)
+ARG_I64(argmin_i64, INT64_MAX, <)
+
+#define LEAF(words, op) {words, op##_init, op##_run, op##_rows, op##_merge}
+#define FLOATS(words, op)                                                                   \
+    [TD_RED_F32] = {words, op##_init_f32, op##_run_f32, op##_rows_f32, op##_merge_f32},      \
+    [TD_RED_F64] = {words, op##_init_f64, op##_run_f64, op##_rows_f64, op##_merge_f64}
+extern const td_leaf_table TD_ISA_NAME(td_reduce_table);
+const td_leaf_table TD_ISA_NAME(td_reduce_table) = {{
+    [TD_RED_SUM]     = {FLOATS(1, sum), [TD_RED_I64] = LEAF(1, sum_i64)},
+    [TD_RED_PROD]    = {FLOATS(1, prod), [TD_RED_I64] = LEAF(1, prod_i64)},
+    [TD_RED_MAX]     = {FLOATS(1, max), [TD_RED_I64] = LEAF(1, max_i64)},
+    [TD_RED_MIN]     = {FLOATS(1, min), [TD_RED_I64] = LEAF(1, min_i64)},
+    [TD_RED_COUNT]   = {FLOATS(1, count), [TD_RED_I64] = LEAF(1, count_i64),
+                        [TD_RED_U8] = {1, count_i64_init, count_u8_run, count_u8_rows, count_i64_merge}},
+    [TD_RED_ARGMAX]  = {FLOATS(2, argmax), [TD_RED_I64] = LEAF(2, argmax_i64)},
+    [TD_RED_ARGMIN]  = {FLOATS(2, argmin), [TD_RED_I64] = LEAF(2, argmin_i64)},
+    [TD_RED_NANSUM]  = {FLOATS(1, nansum), [TD_RED_I64] = LEAF(1, sum_i64)},
+    [TD_RED_ABSSUM]  = {FLOATS(1, abssum)},
+    [TD_RED_SQUARES] = {FLOATS(1, squares)},
+    [TD_RED_POWERS]  = {FLOATS(1, powers)},
+    [TD_RED_ABSMAX]  = {FLOATS(1, absmax)},
+    [TD_RED_ABSMIN]  = {FLOATS(1, absmin)},
+    [TD_RED_VAR]     = {FLOATS(3, var)},
+    [TD_RED_LSE]     = {FLOATS(2, lse)},
+}};

@@ -1,0 +1,365 @@
+/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP and POW set. */
+
+#define V  NAME(vec)
+#define VI NAME(veci)
+#define LANES ((int64_t)(64 / sizeof(T)))
+#define ABS(x) (sizeof(T) == 4 ? (T)__builtin_fabsf((float)(x)) : (T)__builtin_fabs((double)(x)))
+#define VABS(x) ((V)((VI)(x) & ((VI){0} + NAME(abs_mask))))
+#define VPICK(mask, a, b) ((V)(((VI)(mask) & (VI)(a)) | (~(VI)(mask) & (VI)(b))))
+
+typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+typedef I VI __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+static const I NAME(abs_mask) = sizeof(I) == 4 ? (I)INT32_MAX : (I)INT64_MAX;
+
+static inline V NAME(v_add)(V a, V x)     { return a + x; }
+static inline V NAME(v_mul)(V a, V x)     { return a * x; }
+static inline V NAME(v_nanadd)(V a, V x)  { return a + (V)((VI)x & (x == x)); }
+static inline V NAME(v_absadd)(V a, V x)  { return a + VABS(x); }
+static inline V NAME(v_squares)(V a, V x) { return a + x * x; }
+static inline V NAME(v_max)(V a, V x)     { return VPICK((x > a) | (x != x), x, a); }
+static inline V NAME(v_min)(V a, V x)     { return VPICK((x < a) | (x != x), x, a); }
+static inline V NAME(v_absmax)(V a, V x)  { return NAME(v_max)(a, VABS(x)); }
+static inline V NAME(v_absmin)(V a, V x)  { return NAME(v_min)(a, VABS(x)); }
+
+static inline T NAME(s_add)(T a, T x)     { return a + x; }
+static inline T NAME(s_mul)(T a, T x)     { return a * x; }
+static inline T NAME(s_nanadd)(T a, T x)  { return a + (x == x ? x : 0); }
+static inline T NAME(s_absadd)(T a, T x)  { return a + ABS(x); }
+static inline T NAME(s_squares)(T a, T x) { return a + x * x; }
+static inline T NAME(s_max)(T a, T x)     { return ((x > a) | (x != x)) ? x : a; }
+static inline T NAME(s_min)(T a, T x)     { return ((x < a) | (x != x)) ? x : a; }
+static inline T NAME(s_absmax)(T a, T x)  { return NAME(s_max)(a, ABS(x)); }
+static inline T NAME(s_absmin)(T a, T x)  { return NAME(s_min)(a, ABS(x)); }
+
+static inline double NAME(fold_add)(double a, T x)     { return a + x; }
+static inline double NAME(fold_mul)(double a, T x)     { return a * x; }
+static inline double NAME(fold_nanadd)(double a, T x)  { return a + (x == x ? x : 0); }
+static inline double NAME(fold_absadd)(double a, T x)  { return a + ABS(x); }
+static inline double NAME(fold_squares)(double a, T x) { return a + (double)x * x; }
+static inline double NAME(fold_max)(double a, T x)     { return merge_max(a, x); }
+static inline double NAME(fold_min)(double a, T x)     { return merge_min(a, x); }
+static inline double NAME(fold_absmax)(double a, T x)  { return merge_max(a, ABS(x)); }
+static inline double NAME(fold_absmin)(double a, T x)  { return merge_min(a, ABS(x)); }
+
+/* step: how an element enters; join: how two accumulators become one. */
+#define REAL(op, start, step, join, vjoin)                                                                            \
+    static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].d = start;                                                                                         \
+    }                                                                                                                 \
+    static void NAME(op##_merge)(td_word *acc, const td_word *other, int64_t cols)                                    \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].d = join(acc[i].d, other[i].d);                                                                    \
+    }                                                                                                                 \
+    static void NAME(op##_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)                     \
+    {                                                                                                                 \
+        (void)base, (void)p;                                                                                          \
+        double total = acc->d;                                                                                        \
+        const T *x = from;                                                                                            \
+        while (n >= LANES) {                                                                                          \
+            int64_t m = n < BLOCK ? n : BLOCK, i = 0;                                                                 \
+            V a = (V){0} + (T)(start), b = a, c = a, d = a;                                                           \
+            for (; i + 4 * LANES <= m; i += 4 * LANES) {                                                              \
+                a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
+                b = NAME(v_##step)(b, *(const V *)(x + i + LANES));                                                   \
+                c = NAME(v_##step)(c, *(const V *)(x + i + 2 * LANES));                                               \
+                d = NAME(v_##step)(d, *(const V *)(x + i + 3 * LANES));                                               \
+            }                                                                                                         \
+            for (; i + LANES <= m; i += LANES)                                                                        \
+                a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
+            a = NAME(vjoin)(NAME(vjoin)(a, b), NAME(vjoin)(c, d));                                                    \
+            double half = a[0], other = a[1];                                                                         \
+            for (int k = 2; k < LANES; k += 2)                                                                        \
+                half = join(half, a[k]), other = join(other, a[k + 1]);                                               \
+            total = join(total, join(half, other));                                                                   \
+            x += i, n -= i;                                                                                           \
+        }                                                                                                             \
+        for (int64_t i = 0; i < n; i++)                                                                               \
+            total = NAME(fold_##step)(total, x[i]);                                                                   \
+        acc->d = total;                                                                                               \
+    }                                                                                                                 \
+    static void NAME(op##_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,           \
+                                int64_t base, double p)                                                               \
+    {                                                                                                                 \
+        (void)base, (void)p;                                                                                          \
+        T tile[TD_RED_TILE];                                                                                          \
+        const T *x = from;                                                                                            \
+        for (; rows > 0; rows -= ROWS) {                                                                              \
+            int64_t m = rows < ROWS ? rows : ROWS, r = 0;                                                             \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                tile[i] = (T)(start);                                                                                 \
+            for (; r + 4 <= m; r += 4, x += 4 * stride)                                                               \
+                for (int64_t i = 0; i < cols; i++) {                                                                  \
+                    T t = NAME(s_##step)(NAME(s_##step)(tile[i], x[i]), x[i + stride]);                               \
+                    tile[i] = NAME(s_##step)(NAME(s_##step)(t, x[i + 2 * stride]), x[i + 3 * stride]);                \
+                }                                                                                                     \
+            for (; r < m; r++, x += stride)                                                                           \
+                for (int64_t i = 0; i < cols; i++)                                                                    \
+                    tile[i] = NAME(s_##step)(tile[i], x[i]);                                                          \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                acc[i].d = join(acc[i].d, (double)tile[i]);                                                           \
+        }                                                                                                             \
+    }
+
+REAL(sum, 0, add, merge_sum, v_add)
+REAL(prod, 1, mul, merge_prod, v_mul)
+REAL(max, -INF, max, merge_max, v_max)
+REAL(min, INF, min, merge_min, v_min)
+REAL(nansum, 0, nanadd, merge_sum, v_add)
+REAL(abssum, 0, absadd, merge_sum, v_add)
+REAL(squares, 0, squares, merge_sum, v_add)
+REAL(absmax, 0, absmax, merge_max, v_max)
+REAL(absmin, INF, absmin, merge_min, v_min)
+
+/* ---- |x|^p */
+
+static void NAME(powers_init)(td_word *acc, int64_t cols) { NAME(sum_init)(acc, cols); }
+static void NAME(powers_merge)(td_word *acc, const td_word *other, int64_t cols) { NAME(sum_merge)(acc, other, cols); }
+static void NAME(powers_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
+{
+    T block[256];
+    const T *x = from;
+    for (int64_t i = 0; i < n; i += 256) {
+        int64_t m = n - i < 256 ? n - i : 256;
+        for (int64_t k = 0; k < m; k++)
+            block[k] = POW(ABS(x[i + k]), (T)p);
+        NAME(sum_run)(acc, block, m, base, p);
+    }
+}
+static void NAME(powers_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,
+                              double p)
+{
+    (void)base;
+    for (int64_t r = 0; r < rows; r++) {
+        const T *x = (const T *)from + r * stride;
+        for (int64_t i = 0; i < cols; i++)
+            acc[i].d += POW(ABS(x[i]), (T)p);
+    }
+}
+
+/* ---- how many aren't 0 */
+
+static void NAME(count_init)(td_word *acc, int64_t cols) { memset(acc, 0, sizeof *acc * (size_t)cols); }
+static void NAME(count_merge)(td_word *acc, const td_word *other, int64_t cols)
+{
+    for (int64_t i = 0; i < cols; i++)
+        acc[i].i += other[i].i;
+}
+static void NAME(count_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
+{
+    (void)base, (void)p;
+    const T *x = from;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        int64_t m = n - i < BLOCK ? n - i : BLOCK;
+        I found = 0;
+        for (int64_t k = 0; k < m; k++)
+            found += x[i + k] != 0;
+        acc->i += found;
+    }
+}
+static void NAME(count_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,
+                             double p)
+{
+    (void)base, (void)p;
+    for (int64_t r = 0; r < rows; r++) {
+        const T *x = (const T *)from + r * stride;
+        for (int64_t i = 0; i < cols; i++)
+            acc[i].i += x[i] != 0;
+    }
+}
+
+/* ---- where the largest (smallest) one is: the first of several, the first NaN before anything */
+
+#define ARG(op, extreme, start, better)                                                                               \
+    static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].d = start, acc[cols + i].i = -1;                                                                   \
+    }                                                                                                                 \
+    static inline bool NAME(op##_takes)(double value, int64_t at, double other)                                       \
+    {                                                                                                                 \
+        return (at < 0) | (other better value) | ((other != other) & (value == value));                               \
+    }                                                                                                                 \
+    static void NAME(op##_merge)(td_word *acc, const td_word *other, int64_t cols)                                    \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            if (other[cols + i].i >= 0 && NAME(op##_takes)(acc[i].d, acc[cols + i].i, other[i].d))                    \
+                acc[i] = other[i], acc[cols + i] = other[cols + i];                                                   \
+    }                                                                                                                 \
+    static void NAME(op##_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)                     \
+    {                                                                                                                 \
+        const T *x = from;                                                                                            \
+        for (int64_t i = 0; i < n; i += 1024) {                                                                       \
+            int64_t m = n - i < 1024 ? n - i : 1024, k = 0;                                                           \
+            td_word top = {.d = start};                                                                               \
+            NAME(extreme##_run)(&top, x + i, m, base, p);                                                             \
+            if (!NAME(op##_takes)(acc[0].d, acc[1].i, top.d))                                                         \
+                continue;                                                                                             \
+            if (top.d == top.d)                                                                                       \
+                while (x[i + k] != (T)top.d)                                                                          \
+                    k++;                                                                                              \
+            else                                                                                                      \
+                while (x[i + k] == x[i + k])                                                                          \
+                    k++;                                                                                              \
+            acc[0].d = top.d, acc[1].i = base + i + k;                                                                \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void NAME(op##_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,           \
+                                int64_t base, double p)                                                               \
+    {                                                                                                                 \
+        (void)p;                                                                                                      \
+        T value[TD_RED_TILE];                                                                                         \
+        I at[TD_RED_TILE];                                                                                            \
+        for (int64_t r = 0; r < rows; r += 1024) {                                                                    \
+            int64_t m = rows - r < 1024 ? rows - r : 1024;                                                            \
+            const T *x = (const T *)from + r * stride;                                                                \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                value[i] = x[i], at[i] = 0;                                                                           \
+            for (int64_t k = 1; k < m; k++) {                                                                         \
+                x += stride;                                                                                          \
+                for (int64_t i = 0; i < cols; i++) {                                                                  \
+                    T v = value[i];                                                                                   \
+                    int take = (x[i] better v) | ((x[i] != x[i]) & (v == v));                                         \
+                    value[i] = take ? x[i] : v;                                                                       \
+                    at[i] = take ? (I)k : at[i];                                                                      \
+                }                                                                                                     \
+            }                                                                                                         \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                if (NAME(op##_takes)(acc[i].d, acc[cols + i].i, value[i]))                                            \
+                    acc[i].d = value[i], acc[cols + i].i = base + r + at[i];                                          \
+        }                                                                                                             \
+    }
+ARG(argmax, max, -INF, >)
+ARG(argmin, min, INF, <)
+
+/* ---- count, mean, squared differences: each block twice (the second time from the cache), blocks merged by Chan's
+ * formula */
+
+static void NAME(var_init)(td_word *acc, int64_t cols) { memset(acc, 0, sizeof *acc * 3 * (size_t)cols); }
+static inline void NAME(var_join)(double *n, double *mean, double *squares, double n2, double mean2, double squares2)
+{
+    double both = *n + n2, delta = mean2 - *mean, part = n2 / (both > 0 ? both : 1);
+    *squares += squares2 + delta * delta * *n * part;
+    *mean += delta * part;
+    *n = both;
+}
+static void NAME(var_merge)(td_word *acc, const td_word *other, int64_t cols)
+{
+    for (int64_t i = 0; i < cols; i++)
+        NAME(var_join)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, other[i].d, other[cols + i].d,
+                       other[2 * cols + i].d);
+}
+static void NAME(var_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
+{
+    const T *x = from;
+    for (int64_t i = 0; i < n; i += 2048) {
+        int64_t m = n - i < 2048 ? n - i : 2048, k = 0;
+        td_word sum = {.d = 0};
+        NAME(sum_run)(&sum, x + i, m, base, p);
+        T mean = (T)(sum.d / (double)m);
+        V off = {0}, square = {0}, off2 = {0}, square2 = {0};
+        for (; k + 2 * LANES <= m; k += 2 * LANES) {
+            V d = *(const V *)(x + i + k) - mean, e = *(const V *)(x + i + k + LANES) - mean;
+            off += d, square += d * d;
+            off2 += e, square2 += e * e;
+        }
+        off += off2, square += square2;
+        double difference = 0, squares = 0;
+        for (int l = 0; l < LANES; l++)
+            difference += off[l], squares += square[l];
+        for (; k < m; k++) {
+            double d = x[i + k] - mean;
+            difference += d, squares += d * d;
+        }
+        squares -= difference * difference / (double)m;
+        NAME(var_join)(&acc[0].d, &acc[1].d, &acc[2].d, (double)m, mean + difference / (double)m, squares > 0 || squares != squares ? squares : 0);
+    }
+}
+static void NAME(var_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,
+                           double p)
+{
+    (void)base, (void)p;
+    T mean[TD_RED_TILE], off[TD_RED_TILE], square[TD_RED_TILE];
+    for (int64_t r = 0; r < rows; r += ROWS) {
+        int64_t m = rows - r < ROWS ? rows - r : ROWS;
+        const T *x = (const T *)from + r * stride;
+        for (int64_t i = 0; i < cols; i++)
+            mean[i] = x[i];
+        for (int64_t k = 1; k < m; k++)
+            for (int64_t i = 0; i < cols; i++)
+                mean[i] += x[k * stride + i];
+        for (int64_t i = 0; i < cols; i++)
+            mean[i] /= (T)m, off[i] = square[i] = 0;
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t i = 0; i < cols; i++) {
+                T d = x[k * stride + i] - mean[i];
+                off[i] += d, square[i] += d * d;
+            }
+        for (int64_t i = 0; i < cols; i++) {
+            double difference = off[i], squares = square[i] - difference * difference / (double)m;
+            NAME(var_join)(&acc[i].d, &acc[cols + i].d, &acc[2 * cols + i].d, (double)m, mean[i] + difference / (double)m,
+                           squares < 0 ? 0 : squares);
+        }
+    }
+}
+
+/* ---- log of a sum of exponentials: the largest goes out front */
+
+static void NAME(lse_init)(td_word *acc, int64_t cols)
+{
+    for (int64_t i = 0; i < cols; i++)
+        acc[i].d = -INF, acc[cols + i].d = 0;
+}
+static void NAME(lse_merge)(td_word *acc, const td_word *other, int64_t cols)
+{
+    for (int64_t i = 0; i < cols; i++)
+        acc[cols + i].d = merge_lse(&acc[i].d, acc[cols + i].d, other[i].d, other[cols + i].d);
+}
+static void NAME(lse_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
+{
+    const T *x = from;
+    T block[512];
+    for (int64_t i = 0; i < n; i += 512) {
+        int64_t m = n - i < 512 ? n - i : 512;
+        td_word top = {.d = -INF}, sum = {.d = 0};
+        NAME(max_run)(&top, x + i, m, base, p);
+        T most = (T)top.d;
+        if (most - most == 0) {
+            for (int64_t k = 0; k < m; k++)
+                block[k] = EXP(x[i + k] - most);
+            NAME(sum_run)(&sum, block, m, base, p);
+        }
+        acc[1].d = merge_lse(&acc[0].d, acc[1].d, top.d, sum.d);
+    }
+}
+static void NAME(lse_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,
+                           double p)
+{
+    (void)base, (void)p;
+    T top[TD_RED_TILE], sum[TD_RED_TILE];
+    for (int64_t r = 0; r < rows; r += ROWS) {
+        int64_t m = rows - r < ROWS ? rows - r : ROWS;
+        const T *x = (const T *)from + r * stride;
+        for (int64_t i = 0; i < cols; i++)
+            top[i] = x[i], sum[i] = 0;
+        for (int64_t k = 1; k < m; k++)
+            for (int64_t i = 0; i < cols; i++)
+                top[i] = NAME(s_max)(top[i], x[k * stride + i]);
+        for (int64_t k = 0; k < m; k++)
+            for (int64_t i = 0; i < cols; i++)
+                sum[i] += EXP(x[k * stride + i] - (top[i] - top[i] == 0 ? top[i] : 0));
+        for (int64_t i = 0; i < cols; i++)
+            acc[cols + i].d = merge_lse(&acc[i].d, acc[cols + i].d, top[i], sum[i]);
+    }
+}
+
+#undef REAL
+#undef ARG
+#undef V
+#undef VI
+#undef LANES
+#undef ABS
+#undef VABS
+#undef VPICK
