@@ -107,6 +107,8 @@ class Emitter:
             return Argument(**{**argument.__dict__, 'default': 'None'}).default_parameters()
         if wanted == 'T':
             return [self.as_tensor(value)] if kind in 'TSidbn' else None
+        if kind == 'S?' and wanted == 'S' and argument.optional:
+            return [code]
         if wanted == 'S':
             if kind not in ('S', 'i', 'd', 'b', 'n'):
                 return None
