@@ -103,14 +103,19 @@ TD_MATHS float td_sigmoid_f32(float x)
     z = a > 128.0f ? 0.0f : z;
     return (x < 0 ? z : 1.0f) / (1.0f + z);
 }
-/* x P(x^2) / Q(x^2): the numerator and denominator run side by side, which beats anything made from exp. */
+/* tanh |x| = e / (e + 2) with e = exp(2 |x|) - 1 = 2^n 2 p + (2^n - 1).  An error of e shrinks on the way, so ln 2 in
+ * one piece will do; the polynomial is split in two for latency's sake. */
 TD_MATHS float td_tanh_f32(float x)
 {
-    float z = x * x;
-    float p = TD_POLY_F32(6, z, 1.0f, 0.136799192f, 0.003868332f, 2.80074936e-05f, 3.05849103e-08f, -1.22032211e-11f);
-    float q = TD_POLY_F32(5, z, 1.0f, 0.470132512f, 0.0272458566f, 0.000393863676f, 1.28736641e-06f);
-    float y = x * p / q;
-    return z > 81.2f ? __builtin_copysignf(1.0f, x) : y;
+    float a = __builtin_fabsf(x);
+    float t = td_fma_f32(a, 2.0f * TD_LOG2E_F, 0x1.8p23f + 128), n = t - (0x1.8p23f + 128);
+    float r = td_fma_f32(n, -0.5f * (float)TD_LN2, a), z = r * r;
+    float even = TD_POLY_F32(3, z, 1.0f, 0.333330601f, 0.0446186177f);
+    float odd = TD_POLY_F32(3, z, 0.666666687f, 0.133331507f, 0.0127761075f);
+    float p = td_fma_f32(z, td_fma_f32(odd, r, even), r), twice = td_bits_f32(td_f32_bits(t) << 23);
+    float e = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, -1.0f));
+    float e_plus_2 = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, 1.0f));
+    return __builtin_copysignf(a > 9.1f ? 1.0f : e / e_plus_2, x);
 }
 
 /* ---- logarithms */
@@ -273,82 +278,24 @@ TD_MATHS float td_hypot_f32(float x, float y)
 
 struct td_angle_f32 { float high, low; uint32_t quadrant; };
 
-/* For the argument's exponent, the fraction of 2^row 2/pi in pieces of 29 and 53 bits; the product of the first and
- * a float32 is exact, and what is left out contributes whole turns. */
-static const double td_two_over_pi_f32[2][104] __attribute__((unused)) = {
-    {
-        0x1.45f306d000000p-1, 0x1.17cc1b7000000p-2, 0x1.17cc1b7000000p-1, 0x1.7cc1b72000000p-4,
-        0x1.7cc1b72000000p-3, 0x1.7cc1b72000000p-2, 0x1.7cc1b72000000p-1, 0x1.f306dc9000000p-2,
-        0x1.f306dc9000000p-1, 0x1.e60db93000000p-1, 0x1.cc1b727000000p-1, 0x1.9836e4e000000p-1,
-        0x1.306dc9c000000p-1, 0x1.836e4e4000000p-3, 0x1.836e4e4000000p-2, 0x1.836e4e4000000p-1,
-        0x1.06dc9c8000000p-1, 0x1.b72722p-6, 0x1.b72722p-5, 0x1.b72722p-4, 0x1.b72722p-3, 0x1.b72722p-2,
-        0x1.b72722p-1, 0x1.6e4e441000000p-1, 0x1.b939105000000p-2, 0x1.b939105000000p-1, 0x1.727220a000000p-1,
-        0x1.c9c882a000000p-2, 0x1.c9c882a000000p-1, 0x1.9391054000000p-1, 0x1.27220a9000000p-1,
-        0x1.391054a000000p-3, 0x1.391054a000000p-2, 0x1.391054a000000p-1, 0x1.c882a53000000p-3,
-        0x1.c882a53000000p-2, 0x1.c882a53000000p-1, 0x1.91054a7000000p-1, 0x1.220a94f000000p-1,
-        0x1.1054a7f000000p-3, 0x1.1054a7f000000p-2, 0x1.1054a7f000000p-1, 0x1.054a7fp-4, 0x1.054a7fp-3,
-        0x1.054a7fp-2, 0x1.054a7fp-1, 0x1.529fc27000000p-6, 0x1.529fc27000000p-5, 0x1.529fc27000000p-4,
-        0x1.529fc27000000p-3, 0x1.529fc27000000p-2, 0x1.529fc27000000p-1, 0x1.4a7f09d000000p-2,
-        0x1.4a7f09d000000p-1, 0x1.29fc275000000p-2, 0x1.29fc275000000p-1, 0x1.4fe13ab000000p-3,
-        0x1.4fe13ab000000p-2, 0x1.4fe13ab000000p-1, 0x1.3f84eaf000000p-2, 0x1.3f84eaf000000p-1,
-        0x1.fc2757d000000p-3, 0x1.fc2757d000000p-2, 0x1.fc2757d000000p-1, 0x1.f84eafa000000p-1,
-        0x1.f09d5f4000000p-1, 0x1.e13abe8000000p-1, 0x1.c2757d1000000p-1, 0x1.84eafa3000000p-1,
-        0x1.09d5f47000000p-1, 0x1.3abe8fa000000p-5, 0x1.3abe8fa000000p-4, 0x1.3abe8fa000000p-3,
-        0x1.3abe8fa000000p-2, 0x1.3abe8fa000000p-1, 0x1.d5f47d4000000p-3, 0x1.d5f47d4000000p-2,
-        0x1.d5f47d4000000p-1, 0x1.abe8fa9000000p-1, 0x1.57d1f53000000p-1, 0x1.5f47d4d000000p-2,
-        0x1.5f47d4d000000p-1, 0x1.7d1f534000000p-2, 0x1.7d1f534000000p-1, 0x1.f47d4d3000000p-2,
-        0x1.f47d4d3000000p-1, 0x1.e8fa9a6000000p-1, 0x1.d1f534d000000p-1, 0x1.a3ea69b000000p-1,
-        0x1.47d4d37000000p-1, 0x1.1f534dd000000p-2, 0x1.1f534dd000000p-1, 0x1.f534ddc000000p-4,
-        0x1.f534ddc000000p-3, 0x1.f534ddc000000p-2, 0x1.f534ddc000000p-1, 0x1.ea69bb8000000p-1, 0x1.d4d377p-1,
-        0x1.a9a6eep-1, 0x1.534ddcp-1, 0x1.4d37703000000p-2, 0x1.4d37703000000p-1, 0x1.34ddc0d000000p-2,
-        0x1.34ddc0d000000p-1,
-    },
-    {
-        0x1.9391054a7f09dp-30, 0x1.391054a7f09d6p-33, 0x1.391054a7f09d6p-32, 0x1.c882a53f84eb0p-34,
-        0x1.c882a53f84eb0p-33, 0x1.c882a53f84eb0p-32, 0x1.c882a53f84eb0p-31, 0x1.91054a7f09d5fp-31,
-        0x1.91054a7f09d5fp-30, 0x1.220a94fe13abfp-30, 0x1.1054a7f09d5f4p-32, 0x1.1054a7f09d5f4p-31,
-        0x1.1054a7f09d5f4p-30, 0x1.054a7f09d5f48p-33, 0x1.054a7f09d5f48p-32, 0x1.054a7f09d5f48p-31,
-        0x1.054a7f09d5f48p-30, 0x1.529fc2757d1f5p-35, 0x1.529fc2757d1f5p-34, 0x1.529fc2757d1f5p-33,
-        0x1.529fc2757d1f5p-32, 0x1.529fc2757d1f5p-31, 0x1.529fc2757d1f5p-30, 0x1.4a7f09d5f47d5p-31,
-        0x1.29fc2757d1f53p-32, 0x1.29fc2757d1f53p-31, 0x1.29fc2757d1f53p-30, 0x1.4fe13abe8fa9ap-32,
-        0x1.4fe13abe8fa9ap-31, 0x1.4fe13abe8fa9ap-30, 0x1.3f84eafa3ea6ap-31, 0x1.fc2757d1f534ep-33,
-        0x1.fc2757d1f534ep-32, 0x1.fc2757d1f534ep-31, 0x1.f09d5f47d4d37p-32, 0x1.f09d5f47d4d37p-31,
-        0x1.f09d5f47d4d37p-30, 0x1.e13abe8fa9a6fp-30, 0x1.c2757d1f534dep-30, 0x1.3abe8fa9a6ee0p-36,
-        0x1.3abe8fa9a6ee0p-35, 0x1.3abe8fa9a6ee0p-34, 0x1.3abe8fa9a6ee0p-33, 0x1.3abe8fa9a6ee0p-32,
-        0x1.3abe8fa9a6ee0p-31, 0x1.3abe8fa9a6ee0p-30, 0x1.5f47d4d377037p-36, 0x1.5f47d4d377037p-35,
-        0x1.5f47d4d377037p-34, 0x1.5f47d4d377037p-33, 0x1.5f47d4d377037p-32, 0x1.5f47d4d377037p-31,
-        0x1.7d1f534ddc0dbp-32, 0x1.7d1f534ddc0dbp-31, 0x1.f47d4d377036ep-32, 0x1.f47d4d377036ep-31,
-        0x1.d1f534ddc0db6p-32, 0x1.d1f534ddc0db6p-31, 0x1.d1f534ddc0db6p-30, 0x1.47d4d377036d9p-31,
-        0x1.47d4d377036d9p-30, 0x1.f534ddc0db629p-35, 0x1.f534ddc0db629p-34, 0x1.f534ddc0db629p-33,
-        0x1.f534ddc0db629p-32, 0x1.f534ddc0db629p-31, 0x1.f534ddc0db629p-30, 0x1.ea69bb81b6c53p-30,
-        0x1.d4d377036d8a5p-30, 0x1.a9a6ee06db14bp-30, 0x1.34ddc0db6295ap-34, 0x1.34ddc0db6295ap-33,
-        0x1.34ddc0db6295ap-32, 0x1.34ddc0db6295ap-31, 0x1.34ddc0db6295ap-30, 0x1.a6ee06db14acdp-32,
-        0x1.a6ee06db14acdp-31, 0x1.a6ee06db14acdp-30, 0x1.4ddc0db629599p-30, 0x1.377036d8a5665p-31,
-        0x1.bb81b6c52b328p-33, 0x1.bb81b6c52b328p-32, 0x1.bb81b6c52b328p-31, 0x1.bb81b6c52b328p-30,
-        0x1.dc0db6295993cp-32, 0x1.dc0db6295993cp-31, 0x1.dc0db6295993cp-30, 0x1.b81b6c52b3279p-30,
-        0x1.7036d8a5664f1p-30, 0x1.c0db6295993c4p-31, 0x1.81b6c52b32788p-31, 0x1.81b6c52b32788p-30,
-        0x1.b6c52b3278872p-37, 0x1.b6c52b3278872p-36, 0x1.b6c52b3278872p-35, 0x1.b6c52b3278872p-34,
-        0x1.b6c52b3278872p-33, 0x1.b6c52b3278872p-32, 0x1.b6c52b3278872p-31, 0x1.b6c52b3278872p-30,
-        0x1.b6295993c4390p-32, 0x1.b6295993c4390p-31, 0x1.6c52b32788721p-31, 0x1.6c52b32788721p-30,
-    },
-};
-
-TD_MATHS struct td_angle_f32 td_angle_f32(double turns, double rest)
+/* Good for every finite float32, and without a table, since a gather costs more than all of this: 1/(2 pi) in five
+ * pieces of 29 bits, whose products with a float32 are exact in double, and a sixth.  Of each the fraction counts. */
+TD_MATHS struct td_angle_f32 td_reduce_f32(float x)
 {
-    double t = (turns + rest) + 0x1.8p52, n = t - 0x1.8p52, r = ((turns - n) + rest) * TD_PIO2_HIGH;
+    double d = x, a = d * 0x1.45f306dp-3, b = d * 0x1.9391054p-32, c = d * 0x1.4fe13abp-61;
+    double e = d * 0x1.d1f534dp-90, f = d * 0x1.b81b6c5p-119;
+    a -= __builtin_rint(a);
+    b -= __builtin_rint(b);
+    c -= __builtin_rint(c);
+    e -= __builtin_rint(e);
+    f -= __builtin_rint(f);
+    double t = 4.0 * ((a + b) + (c + (e + f))) + 0x1.8p52, n = t - 0x1.8p52;
+    double r = 2.0 * TD_PI * ((td_fma_f64(n, -0.25, a) + b) + (c + (e + td_fma_f64(d, 0x1.5993c439041fep-150, f))));
     struct td_angle_f32 angle;
     angle.high = (float)r;
     angle.low = (float)(r - (double)angle.high);
     angle.quadrant = (uint32_t)(int32_t)n;
     return angle;
-}
-/* Good for every finite float32. */
-TD_MATHS struct td_angle_f32 td_reduce_f32(float x)
-{
-    int64_t e = td_f32_bits(x) >> 23 & 0xff, row = (e < 152 ? 152 : e) - 152;      /* 64 bits, or no gather */
-    double a = td_bits_f32(td_f32_bits(x) - ((uint32_t)row << 23));
-    a = x - x == 0 ? a : TD_NAN;
-    return td_angle_f32(a * td_two_over_pi_f32[0][row], a * td_two_over_pi_f32[1][row]);
 }
 /* Cody and Waite's way, good for |x| < TD_ANGLE_SMALL_F32. */
 #define TD_ANGLE_SMALL_F32 1e5f

@@ -24,6 +24,8 @@ TD_MATHS double td_fma_f64(double a, double b, double c) { return __builtin_fma(
 TD_MATHS float  td_fma_f32(float a, float b, float c)    { return a * b + c; }
 TD_MATHS double td_fma_f64(double a, double b, double c) { return a * b + c; }
 #endif
+#define TD_FMA_F32 td_fma_f32
+#define TD_FMA_F64 td_fma_f64
 #define TD_FMA(a, b, c) _Generic((a) + (b) + (c), float: td_fma_f32, default: td_fma_f64)(a, b, c)
 
 /* TD_POLY_F64(n, x, c0, ..., c[n-1]) is c0 + c1 x + ... by Horner's rule. */
