@@ -179,21 +179,18 @@ static int apply(td_node *node, td_tensor *const *grads, td_tensor **results)
  * Note [A leaf and its accumulator]
  * A leaf keeps its one accumulator, which all graphs that end at the leaf share.  A graph must keep the leaf alive, but
  * leaf and accumulator must not hold each other: so the accumulator holds a reference to the leaf only while somebody
- * besides the leaf holds the accumulator, that is, while its count is above 1.  The count goes from 1 to 2 and back under
- * the leaf's lock; when it gets back to 1, the leaf's reference is dropped, which may be the end of both. */
+ * besides the leaf holds the accumulator, that is, while its count is above 1.  Who counts from 1 to 2 has the leaf at
+ * hand, and retains it; who counts from 2 to 1 releases it, which may be the end of both.  That needs no lock: whatever
+ * the order in which two threads do the one and the other, the leaf's references come out right. */
 
 static const td_node_type accumulate_type = {"AccumulateGrad", apply, NULL, NULL, TD_NODE_ACCUMULATES};
 
 bool td_accumulator_drop(td_node *node)
 {
-    accumulator *a = node->state;
-    td_tensor *leaf = a->leaf;
+    td_tensor *leaf = ((accumulator *)node->state)->leaf;
     if (!leaf)              /* the leaf itself lets go, or it was never given one */
         return __atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 0;
-    td_lock(&leaf->autograd->lock);
-    bool alone = __atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1;
-    td_unlock(&leaf->autograd->lock);
-    if (alone)
+    if (__atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1)
         td_tensor_release(leaf);
     return false;
 }
@@ -207,28 +204,17 @@ void td_accumulator_forget(td_node *node)
     td_node_release(node);
 }
 
-/* A reference to the leaf's accumulator, if it has one; its lock is held. */
-static td_node *find(td_tensor *x)
+td_node *td_accumulator_if_any(td_tensor *x)
 {
-    td_node *node = x->autograd->accumulator;
+    td_node *node = x->autograd ? __atomic_load_n(&x->autograd->accumulator, __ATOMIC_ACQUIRE) : NULL;
     if (node && __atomic_fetch_add(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1)
         td_retain_fast(x);
     return node;
 }
 
-td_node *td_accumulator_if_any(td_tensor *x)
-{
-    if (!x->autograd)
-        return NULL;
-    td_lock(&x->autograd->lock);
-    td_node *node = find(x);
-    td_unlock(&x->autograd->lock);
-    return node;
-}
-
 static td_node *first_accumulator(td_tensor *x)
 {
-    td_node *made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator));
+    td_node *made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator)), *none = NULL;
     if (!made)
         return NULL;
     if (td_describe_input(made, 0, x) != 0) {
@@ -236,17 +222,11 @@ static td_node *first_accumulator(td_tensor *x)
         return NULL;
     }
     accumulator *a = made->state;
-    td_lock(&x->autograd->lock);
-    if (!x->autograd->accumulator) {
-        pthread_mutex_init(&a->mutex, NULL);
-        a->leaf = x;
-        x->autograd->accumulator = made;
-        made = NULL;
-    }
-    td_node *node = find(x);
-    td_unlock(&x->autograd->lock);
-    td_node_release(made);
-    return node;
+    pthread_mutex_init(&a->mutex, NULL);
+    a->leaf = x;
+    if (!__atomic_compare_exchange_n(&x->autograd->accumulator, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        td_accumulator_forget(made);
+    return td_accumulator_if_any(x);
 }
 
 td_node *td_accumulator(td_tensor *x)

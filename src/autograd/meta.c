@@ -27,22 +27,26 @@ static void drop_autograd(td_tensor *x)
     td_mem_free(meta, sizeof *meta);
 }
 
-static td_autograd_meta *meta_new(td_tensor *x)
+static td_autograd_meta *meta_new(void)
 {
-    td_autograd_meta *meta = td_mem_alloc_zero(sizeof *meta), *none = NULL;
-    if (!meta)
+    td_autograd_meta *meta = td_mem_alloc(sizeof *meta);
+    if (TD_UNLIKELY(!meta))
         return NULL;
+    *meta = (td_autograd_meta){.grad = NULL};
     if (TD_UNLIKELY(__atomic_load_n(&td_tensor_hook.drop_autograd, __ATOMIC_RELAXED) != drop_autograd))
         __atomic_store_n(&td_tensor_hook.drop_autograd, drop_autograd, __ATOMIC_RELAXED);
-    if (__atomic_compare_exchange_n(&x->autograd, &none, meta, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-        return meta;
-    td_mem_free(meta, sizeof *meta);
-    return none;
+    return meta;
 }
 
 td_autograd_meta *td_autograd_meta_of(td_tensor *x)
 {
-    return TD_LIKELY(x->autograd != NULL) ? x->autograd : meta_new(x);
+    td_autograd_meta *meta = x->autograd, *none = NULL;
+    if (TD_LIKELY(meta != NULL) || !(meta = meta_new()))
+        return meta;
+    if (__atomic_compare_exchange_n(&x->autograd, &none, meta, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return meta;
+    td_mem_free(meta, sizeof *meta);
+    return none;
 }
 
 /* ---- asking */
@@ -55,11 +59,6 @@ bool td_requires_grad(td_tensor *x)
         return true;
     td_tensor *base = x->base;
     return base && td_is_differentiable(x->dtype) && (base->flags & TD_FLAG_REQUIRES_GRAD || (base->autograd && base->autograd->grad_fn));
-}
-
-bool td_wants_grad(td_tensor *x)
-{
-    return td_grad_enabled() && td_requires_grad(x);
 }
 
 bool td_any_wants_grad(int n, td_tensor *const *list)
@@ -257,8 +256,8 @@ int td_retain_grad(td_tensor *x)
 
 int td_set_gradient_edge(td_tensor *x, td_node *node, int output)
 {
-    td_autograd_meta *meta = td_autograd_meta_of(x);
-    if (TD_UNLIKELY(!meta))
+    td_autograd_meta *meta = x->autograd;
+    if (!meta && !(meta = x->autograd = meta_new()))    /* x is new, or the caller's to write */
         return -1;
     td_node *old = meta->grad_fn;
     if (TD_UNLIKELY(meta->box != NULL)) {
@@ -272,7 +271,8 @@ int td_set_gradient_edge(td_tensor *x, td_node *node, int output)
     x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
     if (x->base)
         x->attr_version = td_tensor_version(x);
-    td_node_release(old);
+    if (old)
+        td_node_release(old);
     return 0;
 }
 

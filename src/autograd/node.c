@@ -122,12 +122,17 @@ void     td_node_drop(td_node *node) { td_node_release(node); }
 
 int td_node_connect(td_node *node, int i, td_tensor *x)
 {
-    td_edge edge;
     if (!x || x == TD_NONE)
         return 0;
-    if (TD_UNLIKELY(td_gradient_edge(x, &edge) != 0))
-        return -1;
-    node->edges[i] = edge;
+    td_autograd_meta *meta = x->autograd;
+    if (TD_UNLIKELY(x->base != NULL))
+        return td_gradient_edge(x, &node->edges[i]);
+    if (!meta)
+        return 0;
+    if (meta->grad_fn)
+        node->edges[i] = (td_edge){td_node_retain(meta->grad_fn), meta->output};
+    else if (x->flags & TD_FLAG_REQUIRES_GRAD)
+        return (node->edges[i].node = td_accumulator(x)) ? 0 : -1;
     return 0;
 }
 

@@ -88,7 +88,11 @@ td_node *td_node_retain(td_node *node);
 void     td_node_release(td_node *node);      /* deep graphs are freed without recursion */
 
 /* Whether a call on these needs a node: gradients are enabled and x requires one.  x may be NULL or TD_NONE. */
-bool td_wants_grad(td_tensor *x);
+static inline bool td_wants_grad(td_tensor *x)
+{
+    return x && x->keys & TD_KEYSET(TD_KEY_AUTOGRAD) && !td_masks_now.grad_disabled && !td_masks_now.inference &&
+           td_requires_grad(x);
+}
 bool td_any_wants_grad(int n, td_tensor *const *list);
 
 /* Connect edge i to where x's gradient goes (nothing if x wants none or is TD_NONE). */
