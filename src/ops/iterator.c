@@ -144,7 +144,7 @@ typedef struct position {
 static void seek(const td_plan *plan, position *at, int64_t row)
 {
     for (int d = 1; d < plan->ndim; d++) {
-        int64_t outer = row ? row / plan->sizes[d] : 0;     /* divisions are slow */
+        int64_t outer = row ? td_quotient(row, plan->sizes[d]) : 0;
         at->index[d] = row - outer * plan->sizes[d];
         row = outer;
     }
@@ -240,8 +240,8 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
             scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
     }
     position at;
-    int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : w->pieces > 1 ? from / w->pieces : from;
-    int64_t piece = w->pieces > 1 ? from % w->pieces : 0;
+    int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : td_quotient(from, w->pieces);
+    int64_t piece = w->rows_of_block > 1 ? 0 : from - row * w->pieces;
     for (int k = 0; k < plan->count; k++) {
         if (w->kind[k] == REPEATED) {
             position start;
@@ -322,8 +322,8 @@ static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
         scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
     }
     for (int64_t t = from; t < to; t++) {
-        int64_t rest = t / w->across_tiles, j = t % w->across_tiles * w->across_size;
-        int64_t outer = rest / w->along_tiles, i = rest % w->along_tiles * w->along_size;
+        int64_t rest = td_quotient(t, w->across_tiles), j = (t - rest * w->across_tiles) * w->across_size;
+        int64_t outer = td_quotient(rest, w->along_tiles), i = (rest - outer * w->along_tiles) * w->along_size;
         int64_t along = plan->sizes[0] - i < w->along_size ? plan->sizes[0] - i : w->along_size;
         int64_t across = plan->sizes[w->across] - j < w->across_size ? plan->sizes[w->across] - j : w->across_size;
         char *at[TD_MAX_OPERANDS];
@@ -332,8 +332,8 @@ static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
         for (int d = 1; d < plan->ndim; d++) {
             if (d == w->across)
                 continue;
-            int64_t index = outer % plan->sizes[d];
-            outer /= plan->sizes[d];
+            int64_t further = td_quotient(outer, plan->sizes[d]), index = outer - further * plan->sizes[d];
+            outer = further;
             for (int k = 0; k < plan->count; k++)
                 at[k] += index * plan->strides[k][d];
         }
@@ -413,7 +413,10 @@ static bool is_constant(const td_plan *plan, int k, int from)
 static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
                      const void *params, int cost)
 {
-    walk w = {.plan = plan, .loop = loop, .params = params, .n_out = n_out, .rows = 1};
+    walk w;
+    w.plan = plan, w.loop = loop, w.params = params, w.n_out = n_out;
+    w.rows = 1;
+    w.across = 0;
     size_t scratch = 0, widest = 0;
     for (int d = 1; d < plan->ndim; d++)
         w.rows *= plan->sizes[d];
@@ -422,6 +425,7 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
         bool out = k < n_out;
         w.size[k] = td_itemsizes[stored];
         w.compute_size[k] = td_itemsizes[compute[k]];
+        w.convert[k] = NULL;
         if (stored != compute[k])
             w.convert[k] = out ? td_converter(stored, compute[k]) : td_converter(compute[k], stored);
     }
@@ -436,7 +440,7 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
     while (block > SHORTEST && block * (int64_t)(scratch + widest) > SCRATCH)
         block /= 2;
     bool short_rows = plan->sizes[0] < block / 2 && w.rows > 1;
-    w.rows_of_block = short_rows ? block / plan->sizes[0] : 1;
+    w.rows_of_block = short_rows ? td_quotient(block, plan->sizes[0]) : 1;
     bool through_scratch = false;
     for (int k = 0; k < plan->count; k++) {
         bool contiguous = short_rows ? is_linear(plan, k, w.size[k])
@@ -451,13 +455,12 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
     w.piece = short_rows ? w.rows_of_block * plan->sizes[0] : through_scratch ? block : DIRECT_PIECE;
     if (!short_rows && w.piece > plan->sizes[0])
         w.piece = plan->sizes[0];
-    w.pieces = short_rows ? 1 : (plan->sizes[0] + w.piece - 1) / w.piece;
-    int64_t blocks = short_rows ? (w.rows + w.rows_of_block - 1) / w.rows_of_block : w.rows * w.pieces;
-    int64_t grain = TD_THREAD_WORK / (w.piece * (cost > 0 ? cost : 1));
-    if (blocks <= grain || blocks == 1)
+    w.pieces = short_rows ? 1 : td_quotient(plan->sizes[0] + w.piece - 1, w.piece);
+    int64_t blocks = short_rows ? td_quotient(w.rows + w.rows_of_block - 1, w.rows_of_block) : w.rows * w.pieces;
+    if (blocks == 1 || plan->numel * cost < 2 * TD_THREAD_WORK)
         blocks_body(&w, 0, blocks);
     else
-        td_parallel_for(0, blocks, grain > 0 ? grain : 1, blocks_body, &w);
+        td_parallel_for(0, blocks, TD_THREAD_WORK / (w.piece * (cost > 0 ? cost : 1)) + 1, blocks_body, &w);
 }
 
 /* ---- the direct way: contiguous operands of one shape, perhaps with single elements among them */
@@ -488,7 +491,9 @@ static int64_t singles_of(int64_t n) { return n < 4 * LONGEST ? LONGEST / 4 : LO
 static void __attribute__((noinline)) run_direct(int count, char *const *data, const td_dtype *compute, unsigned single,
                                                  td_loop *loop, const void *params, int64_t n, int64_t cost)
 {
-    direct w = {.count = count, .data = data, .loop = loop, .params = params, .piece = single ? singles_of(n) : n};
+    direct w;
+    w.count = count, w.data = data, w.loop = loop, w.params = params;
+    w.piece = single ? singles_of(n) : n;
     for (int k = 0; k < count; k++)
         w.step[k] = single >> k & 1 ? 0 : td_itemsizes[compute[k]];
     if (n * cost < 2 * TD_THREAD_WORK)

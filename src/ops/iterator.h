@@ -33,6 +33,12 @@ void td_transpose(size_t size, char *to, int64_t to_row, const char *from, int64
 void td_copy_streaming(char *to, const char *from, int64_t bytes);
 void td_end_streaming(void);
 
+/* a / b for a >= 0, b > 0.  Division of 64-bit numbers takes longer than small operators altogether. */
+static inline int64_t td_quotient(int64_t a, int64_t b)
+{
+    return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
+}
+
 /* Elements times cost from which a second thread pays off. */
 enum { TD_THREAD_WORK = 32768 };
 

@@ -123,8 +123,8 @@ static void locate(const td_plan *plan, int64_t row, int skip, char **to, char *
     for (int d = 1; d < plan->ndim; d++) {
         if (d == skip)
             continue;
-        int64_t at = row % plan->sizes[d];
-        row /= plan->sizes[d];
+        int64_t outer = td_quotient(row, plan->sizes[d]), at = row - outer * plan->sizes[d];
+        row = outer;
         *to += at * plan->strides[0][d];
         *from += at * plan->strides[1][d];
     }
@@ -139,8 +139,8 @@ static void rows_body(void *context, int64_t begin, int64_t end)
     int64_t wide = plan->ndim > 1 ? plan->sizes[1] : 1;
     char *to = NULL, *from = NULL;
     for (int64_t u = begin; u < end; u++) {
-        int64_t row = u / w->pieces, column = u % w->pieces * w->piece;
-        if (u == begin || (column == 0 && row % wide == 0))
+        int64_t row = td_quotient(u, w->pieces), column = (u - row * w->pieces) * w->piece;
+        if (u == begin || (column == 0 && row == td_quotient(row, wide) * wide))
             locate(plan, row, 0, &to, &from);
         int64_t n = plan->sizes[0] - column < w->piece ? plan->sizes[0] - column : w->piece;
         td_convert(w->to, to + column * d0, d0, w->from, from + column * s0, s0, n);
@@ -177,8 +177,9 @@ static void tiles_body(void *context, int64_t begin, int64_t end)
     int64_t from_size = td_itemsizes[w->from], to_size = td_itemsizes[w->to];
     for (int64_t u = begin; u < end; u++) {
         char *to, *from;
-        int64_t i = u % w->across_tiles * ACROSS, rest = u / w->across_tiles, j = rest % w->along_tiles * w->along;
-        locate(plan, rest / w->along_tiles, w->across, &to, &from);
+        int64_t rest = td_quotient(u, w->across_tiles), i = (u - rest * w->across_tiles) * ACROSS;
+        int64_t plane = td_quotient(rest, w->along_tiles), j = (rest - plane * w->along_tiles) * w->along;
+        locate(plan, plane, w->across, &to, &from);
         int64_t across = plan->sizes[w->across] - i < ACROSS ? plan->sizes[w->across] - i : ACROSS;
         int64_t along = plan->sizes[0] - j < w->along ? plan->sizes[0] - j : w->along;
         copy_tile(w, to + j * to_size + i * plan->strides[0][w->across], from + j * plan->strides[1][0] + i * from_size,
@@ -186,6 +187,15 @@ static void tiles_body(void *context, int64_t begin, int64_t end)
     }
     if (w->stream)
         td_end_streaming();
+}
+
+/* In place where threads are not worth asking for. */
+static void run(job *w, int64_t units, int64_t elements_of_unit, td_loop_body *body)
+{
+    if (w->plan.numel < CHUNK / 4)
+        body(w, 0, units);
+    else
+        td_parallel_for(0, units, elements_of_unit < CHUNK / 4 ? CHUNK / 4 / elements_of_unit : 1, body, w);
 }
 
 /* Very short rows: pieces of the second dimension, element by element of the row, each piece a strided run that stays in
@@ -196,7 +206,8 @@ static void slim_body(void *context, int64_t begin, int64_t end)
     const td_plan *plan = &w->plan;
     for (int64_t u = begin; u < end; u++) {
         char *to, *from;
-        int64_t first = u % w->pieces * w->piece, row = u / w->pieces * plan->sizes[1] + first;
+        int64_t group = td_quotient(u, w->pieces), first = (u - group * w->pieces) * w->piece;
+        int64_t row = group * plan->sizes[1] + first;
         int64_t n = plan->sizes[1] - first < w->piece ? plan->sizes[1] - first : w->piece;
         locate(plan, row, 0, &to, &from);
         for (int64_t i = 0; i < plan->sizes[0]; i++)
@@ -210,18 +221,23 @@ static void copy_slim(job *w)
     const td_plan *plan = &w->plan;
     w->piece = 512;
     w->pieces = (plan->sizes[1] + w->piece - 1) / w->piece;
-    int64_t units = plan->numel / plan->sizes[0] / plan->sizes[1] * w->pieces, row = plan->sizes[0] * plan->sizes[1];
-    td_parallel_for(0, units, row < CHUNK / 4 ? CHUNK / 4 / row : CHUNK / 4 / 512 / plan->sizes[0] + 1, slim_body, w);
+    int64_t groups = td_quotient(plan->numel, plan->sizes[0] * plan->sizes[1]);
+    run(w, groups * w->pieces, plan->sizes[0] * (plan->sizes[1] < w->piece ? plan->sizes[1] : w->piece), slim_body);
 }
 
 static void copy_planned(td_tensor *dst, td_tensor *src)
 {
-    job w = {.to = dst->dtype, .from = src->dtype};
+    job w;      /* not cleared: a plan has room for many dimensions */
     td_plan *plan = &w.plan;
+    w.to = dst->dtype, w.from = src->dtype;
+    w.convert = NULL;
+    w.across = 0;
+    w.stream = false;
     td_plan_make(plan, dst->ndim, dst->sizes, 2, (td_tensor *[]){dst, src});
     if (w.to != w.from)
         w.convert = td_converter(w.to, w.from);
-    int64_t to_size = td_itemsizes[w.to], from_size = td_itemsizes[w.from], rows = plan->numel / plan->sizes[0];
+    int64_t to_size = td_itemsizes[w.to], from_size = td_itemsizes[w.from];
+    int64_t rows = td_quotient(plan->numel, plan->sizes[0]);
     if (plan->strides[0][0] == to_size && plan->strides[1][0] != from_size && plan->strides[1][0] != 0 &&
         plan->sizes[0] >= 4) {
         for (int d = 1; d < plan->ndim && !w.across; d++)
@@ -233,19 +249,18 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
         w.along = ALONG_BYTES / from_size < ALONG ? ALONG_BYTES / from_size : ALONG;
         w.along_tiles = (plan->sizes[0] + w.along - 1) / w.along;
         w.across_tiles = (plan->sizes[w.across] + ACROSS - 1) / ACROSS;
-        int64_t tiles = rows / plan->sizes[w.across] * w.along_tiles * w.across_tiles;
+        int64_t tiles = td_quotient(rows, plan->sizes[w.across]) * w.along_tiles * w.across_tiles;
         int64_t elements = (w.along < plan->sizes[0] ? w.along : plan->sizes[0]) *
                            (ACROSS < plan->sizes[w.across] ? ACROSS : plan->sizes[w.across]);
-        td_parallel_for(0, tiles, CHUNK / to_size / elements + 1, tiles_body, &w);
+        run(&w, tiles, elements, tiles_body);
         return;
     }
     /* Very short rows: the longer dimension goes inside, if there is one. */
     if (plan->ndim > 1 && plan->sizes[0] < 16 && plan->sizes[1] > plan->sizes[0])
         return copy_slim(&w);
     w.piece = plan->sizes[0] < CHUNK ? plan->sizes[0] : CHUNK / 2;
-    w.pieces = (plan->sizes[0] + w.piece - 1) / w.piece;
-    int64_t grain = CHUNK / 4 / w.piece;
-    td_parallel_for(0, rows * w.pieces, grain > 0 ? grain : 1, rows_body, &w);
+    w.pieces = td_quotient(plan->sizes[0] + w.piece - 1, w.piece);
+    run(&w, rows * w.pieces, w.piece, rows_body);
 }
 
 /* ---- what kernel.h promises */
