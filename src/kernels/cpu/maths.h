@@ -1,4 +1,9 @@
-/* The functions of mathematics that kernels are made of, by type: see the files. */
+/* The functions of mathematics that kernels are made of, by type, and forms of a few of them for whole runs.
+ *
+ * td_exp_f32, td_exp_f64, td_exp_c64, ...: scalar inlines, see the four files.  A loop cannot branch and stay vectorised,
+ * so sine, cosine and tangent always pay for huge arguments there, and fmod, remainder and floor division leave the
+ * vector for huge quotients.  The td_..._run_ functions look first: they take the cheap form for blocks where it is
+ * enough, and do the few others over. */
 #ifndef TD_KERNELS_CPU_MATHS_H
 #define TD_KERNELS_CPU_MATHS_H
 
@@ -6,5 +11,66 @@
 #include "kernels/cpu/maths_f64.h"
 #include "kernels/cpu/maths_complex.h"
 #include "kernels/cpu/maths_int.h"
+
+enum { TD_RUN_BLOCK = 256 };
+
+/* y[i] = td_sin_f32(x[i]) and so on, for i below n; y may be x. */
+#define TD_ANGLE_RUN(name, T, S, LIMIT, ABS) \
+    static inline void td_##name##_run_##S(const T *x, T *y, int64_t n) \
+    { \
+        for (int64_t start = 0; start < n; start += TD_RUN_BLOCK) { \
+            int64_t end = start + TD_RUN_BLOCK < n ? start + TD_RUN_BLOCK : n; \
+            int large = 0; \
+            _Pragma("omp simd reduction(|:large)") \
+            for (int64_t i = start; i < end; i++) \
+                large |= !(ABS(x[i]) < LIMIT); \
+            if (large) { \
+                _Pragma("omp simd") \
+                for (int64_t i = start; i < end; i++) \
+                    y[i] = td_##name##_##S(x[i]); \
+            } else { \
+                _Pragma("omp simd") \
+                for (int64_t i = start; i < end; i++) \
+                    y[i] = td_##name##_small_##S(x[i]); \
+            } \
+        } \
+    }
+TD_ANGLE_RUN(sin, float, f32, TD_ANGLE_SMALL_F32, __builtin_fabsf)
+TD_ANGLE_RUN(cos, float, f32, TD_ANGLE_SMALL_F32, __builtin_fabsf)
+TD_ANGLE_RUN(tan, float, f32, TD_ANGLE_SMALL_F32, __builtin_fabsf)
+TD_ANGLE_RUN(sin, double, f64, TD_ANGLE_SMALL_F64, __builtin_fabs)
+TD_ANGLE_RUN(cos, double, f64, TD_ANGLE_SMALL_F64, __builtin_fabs)
+TD_ANGLE_RUN(tan, double, f64, TD_ANGLE_SMALL_F64, __builtin_fabs)
+#undef TD_ANGLE_RUN
+
+/* y[i] = td_fmod_f32(a[i], b[i]) and so on, for i below n; y may be a or b. */
+#define TD_DIVISION_RUN(name, T, S, RESULT) \
+    static inline void td_##name##_run_##S(const T *a, const T *b, T *y, int64_t n) \
+    { \
+        for (int64_t start = 0; start < n; start += TD_RUN_BLOCK) { \
+            int64_t end = start + TD_RUN_BLOCK < n ? start + TD_RUN_BLOCK : n; \
+            int far = 0; \
+            _Pragma("omp simd reduction(|:far)") \
+            for (int64_t i = start; i < end; i++) \
+                far |= !td_fmod_is_near_##S(a[i], b[i]); \
+            if (far) { \
+                for (int64_t i = start; i < end; i++) \
+                    y[i] = td_##name##_##S(a[i], b[i]); \
+            } else { \
+                _Pragma("omp simd") \
+                for (int64_t i = start; i < end; i++) { \
+                    const T mod = td_fmod_near_##S(a[i], b[i]); \
+                    y[i] = RESULT; \
+                } \
+            } \
+        } \
+    }
+TD_DIVISION_RUN(fmod, float, f32, mod)
+TD_DIVISION_RUN(remainder, float, f32, td_remainder_from_fmod_f32(mod, b[i]))
+TD_DIVISION_RUN(floor_div, float, f32, td_floor_div_from_fmod_f32(a[i], b[i], mod))
+TD_DIVISION_RUN(fmod, double, f64, mod)
+TD_DIVISION_RUN(remainder, double, f64, td_remainder_from_fmod_f64(mod, b[i]))
+TD_DIVISION_RUN(floor_div, double, f64, td_floor_div_from_fmod_f64(a[i], b[i], mod))
+#undef TD_DIVISION_RUN
 
 #endif

@@ -1,84 +1,118 @@
-/* Functions of complex numbers, by type: products and quotients as PyTorch computes them, the rest from libm. */
+/* The functions of mathematics for complex numbers: suffix c64 (float _Complex) and c128.
+ *
+ * Products and quotients are PyTorch's, whatever the compiler's flags say about complex arithmetic.  What the C library
+ * has it does, with the special values of C's Annex G; these loops don't vectorise.  The second half of this file is
+ * the body; it is included once per type: R is the real type, C the complex one, N(name) our function of the complex
+ * type, F(name) of the real one, L(name) the library's. */
 #ifndef TD_KERNELS_CPU_MATHS_COMPLEX_H
 #define TD_KERNELS_CPU_MATHS_COMPLEX_H
-#include <complex.h>
-#include <math.h>
 
-static inline float _Complex td_mul_c64(float _Complex x, float _Complex y) { float a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y); return __builtin_complex(a * c - b * d, a * d + b * c); }
-static inline float _Complex td_div_c64(float _Complex x, float _Complex y)
+#include <complex.h>
+#include "kernels/cpu/maths_f32.h"
+#include "kernels/cpu/maths_f64.h"
+
+#define R float
+#define C float _Complex
+#define N(name) td_##name##_c64
+#define F(name) td_##name##_f32
+#define L(name) name##f
+#include "kernels/cpu/maths_complex.h"
+#undef R
+#undef C
+#undef N
+#undef F
+#undef L
+
+#define R double
+#define C double _Complex
+#define N(name) td_##name##_c128
+#define F(name) td_##name##_f64
+#define L(name) name
+#include "kernels/cpu/maths_complex.h"
+#undef R
+#undef C
+#undef N
+#undef F
+#undef L
+
+#elif defined R
+
+TD_MATHS R N(real)(C z)         { return __real__ z; }
+TD_MATHS R N(imag)(C z)         { return __imag__ z; }
+TD_MATHS C N(make)(R re, R im)  { return __builtin_complex(re, im); }
+TD_MATHS C N(scale)(C z, R by)  { return N(make)(__real__ z * by, __imag__ z * by); }
+TD_MATHS C N(conj)(C z)         { return N(make)(__real__ z, -__imag__ z); }
+TD_MATHS int N(isnan)(C z)      { return F(isnan)(__real__ z) | F(isnan)(__imag__ z); }
+TD_MATHS int N(isinf)(C z)      { return F(isinf)(__real__ z) | F(isinf)(__imag__ z); }
+TD_MATHS int N(isfinite)(C z)   { return F(isfinite)(__real__ z) & F(isfinite)(__imag__ z); }
+TD_MATHS R N(abs)(C z)          { return F(hypot)(__real__ z, __imag__ z); }
+TD_MATHS R N(angle)(C z)        { return F(atan2)(__imag__ z, __real__ z); }
+
+TD_MATHS C N(mul)(C x, C y)
 {
-    float a = crealf(x), b = cimagf(x), c = crealf(y), d = cimagf(y), s = fmaxf(fabsf(c), fabsf(d));
-    float scale = s == 0 ? 1 : s, p = c / scale, q = d / scale, n = p * p + q * q;
-    n = s == 0 ? 0 : n * scale;
-    return __builtin_complex((a * p + b * q) / n, (b * p - a * q) / n);
+    R a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
+    return N(make)(a * c - b * d, a * d + b * c);
 }
-static inline float _Complex td_exp_c64(float _Complex x) { return cexpf(x); }
-static inline float _Complex td_log_c64(float _Complex x) { return clogf(x); }
-static inline float _Complex td_sqrt_c64(float _Complex x) { return csqrtf(x); }
-static inline float _Complex td_sin_c64(float _Complex x) { return csinf(x); }
-static inline float _Complex td_cos_c64(float _Complex x) { return ccosf(x); }
-static inline float _Complex td_tan_c64(float _Complex x) { return ctanf(x); }
-static inline float _Complex td_sinh_c64(float _Complex x) { return csinhf(x); }
-static inline float _Complex td_cosh_c64(float _Complex x) { return ccoshf(x); }
-static inline float _Complex td_tanh_c64(float _Complex x) { return ctanhf(x); }
-static inline float _Complex td_asin_c64(float _Complex x) { return casinf(x); }
-static inline float _Complex td_acos_c64(float _Complex x) { return cacosf(x); }
-static inline float _Complex td_atan_c64(float _Complex x) { return catanf(x); }
-static inline float _Complex td_asinh_c64(float _Complex x) { return casinhf(x); }
-static inline float _Complex td_acosh_c64(float _Complex x) { return cacoshf(x); }
-static inline float _Complex td_atanh_c64(float _Complex x) { return catanhf(x); }
-static inline float td_abs_c64(float _Complex x) { return hypotf(crealf(x), cimagf(x)); }
-static inline float td_angle_c64(float _Complex x) { return atan2f(cimagf(x), crealf(x)); }
-static inline float _Complex td_pow_c64(float _Complex x, float _Complex y) { return cpowf(x, y); }
-static inline float _Complex td_rsqrt_c64(float _Complex x) { return td_div_c64(1, csqrtf(x)); }
-static inline float _Complex td_sigmoid_c64(float _Complex x) { return td_div_c64(1, 1 + cexpf(-x)); }
-static inline float _Complex td_expm1_c64(float _Complex x) { float a = crealf(x), b = cimagf(x), s = sinf(b / 2); return __builtin_complex(expm1f(a) * cosf(b) - 2 * s * s, expf(a) * sinf(b)); }
-static inline float _Complex td_exp2_c64(float _Complex x) { return cexpf(x * (float)0.69314718055994530942); }
-static inline float _Complex td_log2_c64(float _Complex x) { return clogf(x) / (float)0.69314718055994530942; }
-static inline float _Complex td_log10_c64(float _Complex x) { return clogf(x) / (float)2.30258509299404568402; }
-static inline float _Complex td_log1p_c64(float _Complex x) { return clogf(1 + x); }
-static inline float _Complex td_sgn_c64(float _Complex x) { float m = td_abs_c64(x); return m == 0 ? 0 : x / m; }
-static inline float _Complex td_sinc_c64(float _Complex x) { float _Complex p = x * (float)3.14159265358979323846; return x == 0 ? 1 : td_div_c64(csinf(p), p); }
-static inline int td_isnan_c64(float _Complex x) { return (crealf(x) != crealf(x)) | (cimagf(x) != cimagf(x)); }
-static inline int td_isinf_c64(float _Complex x) { return (__builtin_isinf(crealf(x)) != 0) | (__builtin_isinf(cimagf(x)) != 0); }
-static inline int td_isfinite_c64(float _Complex x) { return __builtin_isfinite(crealf(x)) & __builtin_isfinite(cimagf(x)); }
-static inline double _Complex td_mul_c128(double _Complex x, double _Complex y) { double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y); return __builtin_complex(a * c - b * d, a * d + b * c); }
-static inline double _Complex td_div_c128(double _Complex x, double _Complex y)
+/* Smith's quotient: everything over the larger part of the divisor, so that its square can't overflow. */
+TD_MATHS C N(div)(C x, C y)
 {
-    double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y), s = fmax(fabs(c), fabs(d));
-    double scale = s == 0 ? 1 : s, p = c / scale, q = d / scale, n = p * p + q * q;
-    n = s == 0 ? 0 : n * scale;
-    return __builtin_complex((a * p + b * q) / n, (b * p - a * q) / n);
+    R a = __real__ x, b = __imag__ x, c = __real__ y, d = __imag__ y;
+    int turn = F(abs)(c) < F(abs)(d);
+    R ratio = (turn ? c : d) / (turn ? d : c), unit = 1 / (turn ? c * ratio + d : c + d * ratio);
+    R re = (turn ? a * ratio + b : a + b * ratio) * unit, im = (turn ? b * ratio - a : b - a * ratio) * unit;
+    int zero = c == 0 && d == 0;
+    return N(make)(zero ? a / F(abs)(c) : re, zero ? b / F(abs)(d) : im);
 }
-static inline double _Complex td_exp_c128(double _Complex x) { return cexp(x); }
-static inline double _Complex td_log_c128(double _Complex x) { return clog(x); }
-static inline double _Complex td_sqrt_c128(double _Complex x) { return csqrt(x); }
-static inline double _Complex td_sin_c128(double _Complex x) { return csin(x); }
-static inline double _Complex td_cos_c128(double _Complex x) { return ccos(x); }
-static inline double _Complex td_tan_c128(double _Complex x) { return ctan(x); }
-static inline double _Complex td_sinh_c128(double _Complex x) { return csinh(x); }
-static inline double _Complex td_cosh_c128(double _Complex x) { return ccosh(x); }
-static inline double _Complex td_tanh_c128(double _Complex x) { return ctanh(x); }
-static inline double _Complex td_asin_c128(double _Complex x) { return casin(x); }
-static inline double _Complex td_acos_c128(double _Complex x) { return cacos(x); }
-static inline double _Complex td_atan_c128(double _Complex x) { return catan(x); }
-static inline double _Complex td_asinh_c128(double _Complex x) { return casinh(x); }
-static inline double _Complex td_acosh_c128(double _Complex x) { return cacosh(x); }
-static inline double _Complex td_atanh_c128(double _Complex x) { return catanh(x); }
-static inline double td_abs_c128(double _Complex x) { return hypot(creal(x), cimag(x)); }
-static inline double td_angle_c128(double _Complex x) { return atan2(cimag(x), creal(x)); }
-static inline double _Complex td_pow_c128(double _Complex x, double _Complex y) { return cpow(x, y); }
-static inline double _Complex td_rsqrt_c128(double _Complex x) { return td_div_c128(1, csqrt(x)); }
-static inline double _Complex td_sigmoid_c128(double _Complex x) { return td_div_c128(1, 1 + cexp(-x)); }
-static inline double _Complex td_expm1_c128(double _Complex x) { double a = creal(x), b = cimag(x), s = sin(b / 2); return __builtin_complex(expm1(a) * cos(b) - 2 * s * s, exp(a) * sin(b)); }
-static inline double _Complex td_exp2_c128(double _Complex x) { return cexp(x * (double)0.69314718055994530942); }
-static inline double _Complex td_log2_c128(double _Complex x) { return clog(x) / (double)0.69314718055994530942; }
-static inline double _Complex td_log10_c128(double _Complex x) { return clog(x) / (double)2.30258509299404568402; }
-static inline double _Complex td_log1p_c128(double _Complex x) { return clog(1 + x); }
-static inline double _Complex td_sgn_c128(double _Complex x) { double m = td_abs_c128(x); return m == 0 ? 0 : x / m; }
-static inline double _Complex td_sinc_c128(double _Complex x) { double _Complex p = x * (double)3.14159265358979323846; return x == 0 ? 1 : td_div_c128(csin(p), p); }
-static inline int td_isnan_c128(double _Complex x) { return (creal(x) != creal(x)) | (cimag(x) != cimag(x)); }
-static inline int td_isinf_c128(double _Complex x) { return (__builtin_isinf(creal(x)) != 0) | (__builtin_isinf(cimag(x)) != 0); }
-static inline int td_isfinite_c128(double _Complex x) { return __builtin_isfinite(creal(x)) & __builtin_isfinite(cimag(x)); }
+TD_MATHS C N(reciprocal)(C z) { return N(div)(N(make)(1, 0), z); }
+TD_MATHS C N(sgn)(C z)
+{
+    R r = N(abs)(z);
+    return r == 0 ? N(make)(0, 0) : N(make)(__real__ z / r, __imag__ z / r);
+}
+
+static inline C N(exp)(C z)   { return L(cexp)(z); }
+static inline C N(log)(C z)   { return L(clog)(z); }
+static inline C N(sqrt)(C z)  { return L(csqrt)(z); }
+static inline C N(sin)(C z)   { return L(csin)(z); }
+static inline C N(cos)(C z)   { return L(ccos)(z); }
+static inline C N(tan)(C z)   { return L(ctan)(z); }
+static inline C N(sinh)(C z)  { return L(csinh)(z); }
+static inline C N(cosh)(C z)  { return L(ccosh)(z); }
+static inline C N(tanh)(C z)  { return L(ctanh)(z); }
+static inline C N(asin)(C z)  { return L(casin)(z); }
+static inline C N(acos)(C z)  { return L(cacos)(z); }
+static inline C N(atan)(C z)  { return L(catan)(z); }
+static inline C N(asinh)(C z) { return L(casinh)(z); }
+static inline C N(acosh)(C z) { return L(cacosh)(z); }
+static inline C N(atanh)(C z) { return L(catanh)(z); }
+
+static inline C N(exp2)(C z)    { return L(cexp)(N(scale)(z, (R)0.69314718055994531)); }
+static inline C N(log2)(C z)    { return N(scale)(L(clog)(z), (R)1.4426950408889634); }
+static inline C N(log10)(C z)   { return N(scale)(L(clog)(z), (R)0.43429448190325183); }
+static inline C N(rsqrt)(C z)   { return N(reciprocal)(L(csqrt)(z)); }
+static inline C N(sigmoid)(C z)
+{
+    C e = L(cexp)(N(make)(-__real__ z, -__imag__ z));
+    return N(reciprocal)(N(make)(1 + __real__ e, __imag__ e));
+}
+/* exp(a) cos(b) - 1 = (exp(a) - 1) cos(b) - 2 sin(b/2)^2: nothing cancels near 0. */
+static inline C N(expm1)(C z)
+{
+    R a = __real__ z, b = __imag__ z, s = L(sin)(b / 2);
+    return N(make)(F(expm1)(a) * L(cos)(b) - 2 * s * s, F(exp)(a) * L(sin)(b));
+}
+/* Near 0 the modulus of 1 + z comes from |1 + z|^2 - 1 = a (2 + a) + b^2. */
+static inline C N(log1p)(C z)
+{
+    R a = __real__ z, b = __imag__ z, near = F(log1p)(a * (2 + a) + b * b) / 2, far = F(log)(F(hypot)(1 + a, b));
+    return N(make)(N(abs)(z) < (R)0.5 ? near : far, F(atan2)(b, 1 + a));
+}
+static inline C N(sinc)(C z)
+{
+    C p = N(scale)(z, (R)3.14159265358979324);
+    return __real__ z == 0 && __imag__ z == 0 ? N(make)(1, 0) : N(div)(L(csin)(p), p);
+}
+/* PyTorch's, including NaN for 0 to the power of 0. */
+static inline C N(pow)(C x, C y) { return L(cpow)(x, y); }
 
 #endif

@@ -57,22 +57,22 @@ TD_MATHS float td_nextafter_f32(float a, float b)
 
 /* ---- exponentials */
 
-/* exp(x) for |x| < 170, garbage beyond.  Adding 1.5 2^23 rounds to an integer that sits in the low bits, here of
+/* exp(x) factor for |x| < 170, garbage beyond.  Adding 1.5 2^23 rounds to an integer that sits in the low bits, here of
  * x / (2 ln 2): its power of two, applied twice, overflows and underflows gradually where it should. */
-TD_MATHS float td_exp_raw_f32(float x)
+TD_MATHS float td_exp_raw_f32(float x, float factor)
 {
     float t = td_fma_f32(x, 0.5f * TD_LOG2E_F, 0x1.8p23f + 127), n = t - (0x1.8p23f + 127);
     float r = td_fma_f32(n, -2.0f * TD_LN2_LOW_F, td_fma_f32(n, -2.0f * TD_LN2_HIGH_F, x));
     float p = TD_POLY_F32(8, r,
         1.0f, 1.0f, 0.500000358f, 0.166666135f, 0.0416612588f, 0.00833611563f, 0.00141046639f, 0.000196106979f);
     float s = td_bits_f32(td_f32_bits(t) << 23);
-    return p * s * s;
+    return p * factor * s * s;
 }
 /* Two choices that look at the same variable become one with three branches, which costs twice as much when it is
  * vectorised; x and half of it keep them apart. */
 TD_MATHS float td_exp_f32(float x)
 {
-    float y = td_exp_raw_f32(x), half = 0.5f * x;
+    float y = td_exp_raw_f32(x, 1.0f), half = 0.5f * x;
     y = half > 64.0f ? TD_INFF : y;
     return x < -128.0f ? 0.0f : y;
 }
@@ -99,7 +99,7 @@ TD_MATHS float td_expm1_f32(float x)
 }
 TD_MATHS float td_sigmoid_f32(float x)
 {
-    float a = __builtin_fabsf(x), z = td_exp_raw_f32(-a);
+    float a = __builtin_fabsf(x), z = td_exp_raw_f32(-a, 1.0f);
     z = a > 128.0f ? 0.0f : z;
     return (x < 0 ? z : 1.0f) / (1.0f + z);
 }
@@ -114,8 +114,7 @@ TD_MATHS float td_tanh_f32(float x)
     float odd = TD_POLY_F32(3, z, 0.666666687f, 0.133331507f, 0.0127761075f);
     float p = td_fma_f32(z, td_fma_f32(odd, r, even), r), twice = td_bits_f32(td_f32_bits(t) << 23);
     float e = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, -1.0f));
-    float e_plus_2 = td_fma_f32(twice, p, td_fma_f32(0.5f, twice, 1.0f));
-    return __builtin_copysignf(a > 9.1f ? 1.0f : e / e_plus_2, x);
+    return __builtin_copysignf(a > 9.1f ? 1.0f : e / (e + 2.0f), x);
 }
 
 /* ---- logarithms */
@@ -353,6 +352,11 @@ TD_MATHS float td_sin_small_f32(float x)
     return x == 0 ? x : y;
 }
 TD_MATHS float td_cos_small_f32(float x) { return td_sin_quadrant_f32(td_reduce_small_f32(x), 1); }
+TD_MATHS float td_tan_small_f32(float x)
+{
+    float y = td_tan_quadrant_f32(td_reduce_small_f32(x));
+    return x == 0 ? x : y;
+}
 
 TD_MATHS struct td_angle_f32 td_reduce_pi_f32(float x)
 {
@@ -416,11 +420,11 @@ TD_MATHS float td_atan2_f32(float y, float x)
 
 /* ---- hyperbolic functions and their inverses */
 
-/* exp(a) / 2 for a >= 0: in range a little longer than exp(a). */
+/* exp(a) / 2 for a >= 0, in range a little longer than exp(a) */
 TD_MATHS float td_exp_half_f32(float a)
 {
-    float s = td_exp_raw_f32(0.5f * a);
-    return (0.5f * s) * s;
+    float y = td_exp_raw_f32(a, 0.5f);
+    return a > 128.0f ? TD_INFF : y;
 }
 TD_MATHS float td_sinh_f32(float x)
 {
@@ -546,17 +550,20 @@ static inline float td_polygamma_f32(int64_t n, float x)    { return (float)td_p
 
 /* ---- division's relatives, see maths_f64.h */
 
-/* In double quotient, product and remainder are exact for |a / b| < TD_FMOD_NEAR_F32. */
-#define TD_FMOD_NEAR_F32 0x1p28f
+/* In double quotient, product and remainder are exact where td_fmod_is_near says so. */
 TD_MATHS float td_fmod_near_f32(float a, float b)
 {
     double x = __builtin_fabsf(a), y = __builtin_fabsf(b), q = __builtin_trunc(x / y), r = x - q * y;
     return __builtin_copysignf(y == TD_INF && x < TD_INF ? (float)x : (float)r, a);
 }
+TD_MATHS int td_fmod_is_near_f32(float a, float b)
+{
+    float x = __builtin_fabsf(a), y = __builtin_fabsf(b);
+    return x < 0x1p27f * y && x < TD_INFF;
+}
 static inline float td_fmod_f32(float a, float b)
 {
-    double x = __builtin_fabsf(a), y = __builtin_fabsf(b);
-    return __builtin_expect(x < (double)TD_FMOD_NEAR_F32 * y, 1) ? td_fmod_near_f32(a, b) : (float)fmod(a, b);
+    return __builtin_expect(td_fmod_is_near_f32(a, b), 1) ? td_fmod_near_f32(a, b) : (float)fmod(a, b);
 }
 TD_MATHS float td_remainder_from_fmod_f32(float mod, float b)
 {

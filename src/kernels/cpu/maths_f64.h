@@ -890,9 +890,8 @@ static inline double td_polygamma_f64(int64_t n, double x)
 
 /* ---- division's relatives */
 
-/* fmod where |a / b| < TD_FMOD_NEAR_F64: the quotient's integer part may come out one too large, then the remainder
- * has the wrong sign and b is added back.  Both remainders are exact. */
-#define TD_FMOD_NEAR_F64 0x1p52
+/* fmod where td_fmod_is_near says so: the quotient's integer part may come out one too large, then the remainder has
+ * the wrong sign and b is added back.  Both remainders are exact. */
 TD_MATHS double td_fmod_near_f64(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b), rest, q = __builtin_trunc(x / y);
@@ -902,13 +901,15 @@ TD_MATHS double td_fmod_near_f64(double a, double b)
     r = y == TD_INF && x < TD_INF ? x : r;
     return __builtin_copysign(r, a);
 }
-/* Scalar in the rare case of a huge quotient, so loops over these three don't vectorise; see the block forms. */
+TD_MATHS int td_fmod_is_near_f64(double a, double b)
+{
+    double x = __builtin_fabs(a), y = __builtin_fabs(b);
+    return x < 0x1p52 * y && y > 0x1p-900 && x < 0x1p900;
+}
+/* The rare case is scalar, so loops over these three don't vectorise; maths.h has forms for runs that do. */
 static inline double td_fmod_f64(double a, double b)
 {
-    double y = __builtin_fabs(b);
-    if (__builtin_expect(!(__builtin_fabs(a) < TD_FMOD_NEAR_F64 * y) || y < 0x1p-900 || y > 0x1p900, 0))
-        return fmod(a, b);
-    return td_fmod_near_f64(a, b);
+    return __builtin_expect(td_fmod_is_near_f64(a, b), 1) ? td_fmod_near_f64(a, b) : fmod(a, b);
 }
 /* PyTorch's remainder, with the sign of the divisor, and floor division, from fmod. */
 TD_MATHS double td_remainder_from_fmod_f64(double mod, double b)
