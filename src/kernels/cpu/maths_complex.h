@@ -8,6 +8,7 @@
 #define TD_KERNELS_CPU_MATHS_COMPLEX_H
 
 #include <complex.h>
+#undef I                                    /* too short a name to take from everybody who includes this */
 #include "kernels/cpu/maths_f32.h"
 #include "kernels/cpu/maths_f64.h"
 
