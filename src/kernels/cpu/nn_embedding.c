@@ -1,0 +1,158 @@
+/* Embeddings: rows copied by index, and gradients added up by index.
+ *
+ * In the backward pass threads share the columns, so every element is added up in the order of the indices by one thread. */
+#include <inttypes.h>
+#include "base/base.h"
+#include "bodies.h"
+#include "kernels/cpu/nn.h"
+
+static int check_rows(const int64_t *at, int64_t n, int64_t rows)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] < 0 || at[i] >= rows)
+            return td_error(TD_E_INDEX, "index out of range in self (embedding: index %" PRId64 ", but there are %" PRId64 " rows)", at[i],
+                            rows);
+    return 0;
+}
+
+typedef struct picking {
+    const char *rows;
+    char *out;
+    const int64_t *at;
+    size_t bytes;
+} picking;
+
+static void pick(void *context, int64_t from, int64_t to)
+{
+    const picking *p = context;
+    for (int64_t i = from; i < to; i++)
+        memcpy(p->out + (size_t)i * p->bytes, p->rows + (size_t)p->at[i] * p->bytes, p->bytes);
+}
+
+int td_cpu_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq, bool sparse, td_tensor *out)
+{
+    (void)padding_idx, (void)by_freq, (void)sparse;
+    TD_AUTO td_tensor *w = td_make_contiguous(weight), *t = td_as_contiguous(indices, TD_I64);
+    if (!w || !t || check_rows((const int64_t *)t->data, t->numel, weight->sizes[0]))
+        return -1;
+    picking p = {w->data, out->data, (const int64_t *)t->data, (size_t)(weight->sizes[1] * td_itemsize(weight))};
+    td_parallel_for(0, t->numel, td_grain((int64_t)p.bytes / 4), pick, &p);
+    return 0;
+}
+
+typedef struct adding {
+    td_dtype type;
+    const char *grad;
+    char *out;
+    const int64_t *at, *counts;
+    int64_t n, width, padding;
+} adding;
+
+static void add(void *context, int64_t from, int64_t to)
+{
+    const adding *a = context;
+    for (int64_t i = 0; i < a->n; i++) {
+        int64_t row = a->at[i];
+        if (row == a->padding)
+            continue;
+        double scale = a->counts ? 1.0 / (double)a->counts[row] : 1;
+        if (a->type == TD_F64) {
+            const double *g = (const double *)a->grad + i * a->width;
+            double *y = (double *)a->out + row * a->width;
+            for (int64_t j = from; j < to; j++)
+                y[j] += g[j] * scale;
+        } else {
+            const float *g = (const float *)a->grad + i * a->width;
+            float *y = (float *)a->out + row * a->width, s = (float)scale;
+            for (int64_t j = from; j < to; j++)
+                y[j] += g[j] * s;
+        }
+    }
+}
+
+int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq, td_tensor *out)
+{
+    td_dtype type = td_compute_dtype(grad);
+    TD_AUTO td_tensor *g = td_operand(grad, type), *t = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
+    if (!g || !t || !y || check_rows((const int64_t *)t->data, t->numel, rows))
+        return -1;
+    int64_t width = out->sizes[1], *counts = NULL;
+    size_t bytes = (size_t)rows * sizeof *counts;
+    if (by_freq) {
+        if (!(counts = td_mem_alloc_zero(bytes)))
+            return -1;
+        for (int64_t i = 0; i < t->numel; i++)
+            counts[((const int64_t *)t->data)[i]]++;
+    }
+    memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
+    adding a = {type, g->data, y->data, (const int64_t *)t->data, counts, t->numel, width, padding_idx};
+    int64_t grain = td_grain(t->numel);
+    td_parallel_for(0, width, grain < 32 ? 32 : grain, add, &a);
+    td_mem_free(counts, bytes);
+    return td_finish(out, y);
+}
+
+static double element(td_dtype type, const void *x, int64_t i)
+{
+    return type == TD_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+}
+
+int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode, bool sparse,
+                          td_tensor *per_sample, bool last_offset, int64_t padding_idx, td_tensor *out0, td_tensor *out1,
+                          td_tensor *out2, td_tensor *out3)
+{
+    (void)by_freq, (void)sparse, (void)last_offset;
+    td_dtype type = td_compute_dtype(weight);
+    TD_AUTO td_tensor *w = td_operand(weight, type), *t = td_as_contiguous(indices, TD_I64), *o = td_as_contiguous(offsets, TD_I64);
+    TD_AUTO td_tensor *s = td_operand(per_sample, type), *y = td_target(out0, type);
+    if (!w || !t || !o || !s || !y || check_rows((const int64_t *)t->data, t->numel, weight->sizes[0]))
+        return -1;
+    int64_t bags = out0->sizes[0], n = indices->numel, width = weight->sizes[1];
+    const int64_t *at = (const int64_t *)t->data, *begin = (const int64_t *)o->data;
+    if (offsets->numel && begin[0] != 0)
+        return td_error(TD_E_RUNTIME, "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. "
+                        "However, got %" PRId64, begin[0]);
+    for (int64_t b = 0; b < offsets->numel; b++) {
+        if (begin[b] > n)
+            return td_error(TD_E_RUNTIME, "offsets[-1] can not be greater than input's length %" PRId64 " but got offsets[-1] of %" PRId64, n,
+                            begin[b]);
+        if (b && begin[b] < begin[b - 1])
+            return td_error(TD_E_RUNTIME, "embedding_bag: offsets must not decrease, got %" PRId64 " after %" PRId64, begin[b], begin[b - 1]);
+    }
+    int64_t *bag_of = (int64_t *)out1->data, *size = (int64_t *)out2->data, *from = (int64_t *)out3->data;
+    double *sum = td_mem_alloc((size_t)width * sizeof *sum);
+    if (!sum)
+        return -1;
+    for (int64_t b = 0; b < bags; b++) {
+        int64_t end = b + 1 < offsets->numel ? begin[b + 1] : n, used = 0;
+        memset(sum, 0, (size_t)width * sizeof *sum);
+        for (int64_t j = 0; j < width && mode == 2; j++)
+            from[b * width + j] = -1;
+        for (int64_t i = begin[b]; i < end; i++) {
+            bag_of[i] = b;
+            if (at[i] == padding_idx)
+                continue;
+            double scale = s == TD_NONE ? 1 : element(type, s->data, i);
+            for (int64_t j = 0; j < width; j++) {
+                double x = element(type, w->data, at[i] * width + j);
+                if (mode != 2)
+                    sum[j] += scale * x;
+                else if (!used || x > sum[j])
+                    sum[j] = x, from[b * width + j] = at[i];
+            }
+            used++;
+        }
+        size[b] = used;
+        if (mode != 2)
+            from[b] = used;
+        for (int64_t j = 0; j < width; j++) {
+            double value = mode == 1 && used ? sum[j] / (double)used : sum[j];
+            if (type == TD_F64)
+                ((double *)y->data)[b * width + j] = value;
+            else
+                ((float *)y->data)[b * width + j] = (float)value;
+        }
+    }
+    td_mem_free(sum, (size_t)width * sizeof *sum);
+    return td_finish(out0, y);
+}
