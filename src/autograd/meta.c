@@ -285,6 +285,16 @@ int td_set_history(td_tensor *x, td_node *node, int output)
     return td_set_gradient_edge(x, node, output);
 }
 
+int td_share_history(td_tensor *copy, td_tensor *x)
+{
+    td_edge edge;
+    if (td_gradient_edge(x, &edge) != 0)
+        return -1;
+    int status = edge.node ? td_set_gradient_edge(copy, edge.node, edge.input) : 0;
+    td_node_release(edge.node);
+    return status;
+}
+
 td_tensor *td_node_zeros(td_node *node, int i)
 {
     const td_input_meta *meta = &node->inputs[i];

@@ -42,12 +42,6 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
     return copy;
 }
 
-td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
-{
-    int64_t from_storage = td_tensor_offset(x) + offset;
-    return td_as_strided(x, ndim, sizes, ndim, strides, &from_storage);
-}
-
 /* The operator takes the base's geometry from a tensor; its elements are of no interest. */
 td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
                                        int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)

@@ -19,9 +19,8 @@ int        td_need_copy_(td_tensor *to, td_tensor *from);
 td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes);
 td_tensor *td_need_convert(td_tensor *x, td_dtype dtype);
 td_tensor *td_need_real(td_tensor *x);
-/* The view of x's memory with this geometry; offsets count elements from x's (the base's) first. */
-td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
-/* The gradient of as_strided: zeros of the base's geometry with `grad` added at the view's elements. */
+/* The gradient of as_strided: zeros of the base's geometry with `grad` added at the view's elements; the offset counts
+ * elements from the base's first. */
 td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
                                        int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 int        td_need_has_nan(td_tensor *x);        /* 1, 0 or -1 */

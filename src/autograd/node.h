@@ -107,6 +107,8 @@ td_tensor *td_node_saved(td_node *node, int i);
 /* Make `node` the history of x as the node's result number `output` (x must be new: a result, or a view just made).
  * Does nothing for a dtype that has no gradients. */
 int td_set_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
+/* Let `copy`, a new tensor with x's elements, have the history that x has now: its gradient goes where x's goes. */
+int td_share_history(td_tensor *copy, td_tensor *x) TD_MUST_USE;
 /* After an in-place operator on x: its history becomes `node`; if x is a view its base's history is rebased. */
 int td_rebase_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* Before an in-place or out= operator that will be recorded (an operand wants a gradient): leaves that require a

@@ -24,17 +24,16 @@ typedef struct geometry {
     int64_t         numbers[];              /* base sizes, base strides, sizes, strides */
 } geometry;
 
-static size_t geometry_bytes(const td_tensor *view)
+static size_t geometry_bytes(const td_tensor *view, const td_tensor *base)
 {
-    return sizeof(geometry) + 2 * (size_t)(view->ndim + view->base->ndim) * sizeof(int64_t);
+    return sizeof(geometry) + 2 * (size_t)(view->ndim + base->ndim) * sizeof(int64_t);
 }
 
-static void geometry_fill(geometry *g, const td_tensor *view)
+static void geometry_fill(geometry *g, const td_tensor *view, const td_tensor *base)
 {
-    const td_tensor *base = view->base;
     int64_t *at = g->numbers;
     g->offset = view->data - base->data;
-    g->replay = (td_view_replay *)view->replay;
+    g->replay = view->replay != base->replay ? (td_view_replay *)view->replay : NULL;
     if (g->replay)
         __atomic_fetch_add(&g->replay->head.refcount, 1, __ATOMIC_RELAXED);
     g->dtype = view->dtype;
@@ -64,23 +63,6 @@ static void geometry_release(geometry *g)
     g->replay = NULL;
 }
 
-/* The view of another base of the same geometry. */
-static td_tensor *geometry_apply(const geometry *g, td_tensor *base)
-{
-    const char *start = base->data;
-    td_tensor *seen = g->replay ? g->replay->apply(g->replay, base) : td_tensor_retain(base);
-    if (!seen)
-        return NULL;
-    int64_t offset = (g->offset + (start - seen->data)) / td_itemsize(seen);
-    bool same = offset == 0 && td_same_sizes(g->ndim, view_sizes(g), seen->ndim, seen->sizes) &&
-                td_same_sizes(g->ndim, view_strides(g), seen->ndim, seen->strides);
-    if (same && seen != base)
-        return seen;
-    td_tensor *view = td_need_as_strided(seen, g->ndim, view_sizes(g), view_strides(g), offset);
-    td_tensor_release(seen);
-    return view;
-}
-
 /* ---- AsStridedBackward0 */
 
 static int as_strided_backward(td_node *node, td_tensor *const *grads, td_tensor **results)
@@ -96,20 +78,57 @@ static void release_geometry(td_node *node) { geometry_release(node->state); }
 
 static const td_node_type as_strided_type = {"AsStridedBackward0", as_strided_backward, release_geometry, NULL, 0};
 
+/* The node of x as a view of `of`, which has x's dtype: x's base, or a view that it was made from. */
+static td_node *as_strided_node(td_tensor *x, td_tensor *of)
+{
+    td_node *node = td_node_new(&as_strided_type, 1, 1, 0, geometry_bytes(x, of));
+    if (!node)
+        return NULL;
+    geometry_fill(node->state, x, of);
+    if (td_describe_input(node, 0, x) != 0 || td_node_connect(node, 0, of) != 0) {
+        td_node_release(node);
+        return NULL;
+    }
+    return node;
+}
+
+/* The view of another base of the same geometry, recorded if gradients are wanted. */
+static td_tensor *geometry_apply(const geometry *g, td_tensor *base)
+{
+    const char *start = base->data;
+    td_tensor *seen = g->replay ? g->replay->apply(g->replay, base) : td_tensor_retain(base);
+    if (!seen)
+        return NULL;
+    int64_t offset = (g->offset + (start - seen->data)) / td_itemsize(seen);
+    bool same = offset == 0 && td_same_sizes(g->ndim, view_sizes(g), seen->ndim, seen->sizes) &&
+                td_same_sizes(g->ndim, view_strides(g), seen->ndim, seen->strides);
+    if (same && seen != base)
+        return seen;
+    td_tensor *view = td_view_strided(seen, g->ndim, view_sizes(g), view_strides(g), offset);
+    td_node *node = view && td_wants_grad(seen) ? as_strided_node(view, seen) : NULL;
+    if (view && td_wants_grad(seen) && (!node || td_set_gradient_edge(view, node, 0) != 0)) {
+        td_tensor_release(view);
+        view = NULL;
+    }
+    td_node_release(node);
+    td_tensor_release(seen);
+    return view;
+}
+
 /* The node of view x on its base as that is now. */
 static td_node *view_node(td_tensor *x, int *output)
 {
     *output = 0;
     if (x->replay) {
-        geometry *g = td_mem_alloc(geometry_bytes(x));
+        geometry *g = td_mem_alloc(geometry_bytes(x, x->base));
         if (!g)
             return NULL;
-        geometry_fill(g, x);
+        geometry_fill(g, x, x->base);
         bool before = td_set_grad_enabled(true);
         td_tensor *again = geometry_apply(g, x->base);
         td_set_grad_enabled(before);
         geometry_release(g);
-        td_mem_free(g, geometry_bytes(x));
+        td_mem_free(g, geometry_bytes(x, x->base));
         td_node *node = again && again->autograd ? td_node_retain(again->autograd->grad_fn) : NULL;
         if (node)
             *output = again->autograd->output;
@@ -118,15 +137,7 @@ static td_node *view_node(td_tensor *x, int *output)
         td_tensor_release(again);
         return node;
     }
-    td_node *node = td_node_new(&as_strided_type, 1, 1, 0, geometry_bytes(x));
-    if (!node)
-        return NULL;
-    geometry_fill(node->state, x);
-    if (td_describe_input(node, 0, x) != 0 || td_node_connect(node, 0, x->base) != 0) {
-        td_node_release(node);
-        return NULL;
-    }
-    return node;
+    return as_strided_node(x, x->base);
 }
 
 /* ---- what may be written: PyTorch's rules and words */
@@ -282,14 +293,14 @@ static int rebase_view(td_tensor *x, td_node *fn, int output)
 {
     if (fn->n_inputs > MOST_RESULTS || fn->n_edges < 1)
         return td_error(TD_E_RUNTIME, "Functions which modify views in-place must return a single Variable");
-    size_t bytes = sizeof(copy_slices) + geometry_bytes(x);
+    size_t bytes = sizeof(copy_slices) + geometry_bytes(x, x->base);
     td_node *node = td_node_new(&copy_slices_type, fn->n_edges, 1, 0, bytes);
     if (!node)
         return -1;
     copy_slices *state = node->state;
     state->fn = td_node_retain(fn);
     state->output = output;
-    geometry_fill(&state->view, x);
+    geometry_fill(&state->view, x, x->base);
     int status = td_node_connect(node, 0, x->base);
     for (int i = 1; i < fn->n_edges; i++)
         node->edges[i] = (td_edge){td_node_retain(fn->edges[i].node), fn->edges[i].input};

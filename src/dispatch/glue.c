@@ -167,7 +167,7 @@ int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list
 td_tensor *td_clone_detached(td_tensor *x)
 {
     td_tensor *copy = td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
-    if (copy && x->device.type != TD_META && td_copy_elements(copy, x)) {
+    if (copy && ((x->device.type != TD_META && td_copy_elements(copy, x)) || td_share_history(copy, x))) {
         td_tensor_release(copy);
         return NULL;
     }

@@ -47,7 +47,7 @@ int td_give(td_tensor **place, td_tensor *value);
 /* All gradients of a node's results, zeros where undefined. */
 int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *list);
 int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list);
-/* A copy without history: what an in-place operator overwrites but its gradient needs. */
+/* A copy with the history that x has now: what an in-place operator overwrites but its gradient needs. */
 td_tensor *td_clone_detached(td_tensor *x);
 
 td_scalar td_scalar_conj(td_scalar a);

@@ -341,10 +341,6 @@ td_tensor *td_need_convert(td_tensor *x, td_dtype dtype)
     return y;
 }
 td_tensor *td_need_real(td_tensor *x) { return td_tensor_retain(x); }
-td_tensor *td_need_as_strided(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
-{
-    return td_view_strided(x, ndim, sizes, strides, offset);
-}
 td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
                                        int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
