@@ -1,0 +1,89 @@
+/* Attention's operands, made readable for the loops: float32 or float64, features side by side. */
+#include "bodies.h"
+#include "kernels/cpu/nn_attention.h"
+
+/* x itself if the loops can read it as it is. */
+static td_tensor *readable(td_tensor *x, td_dtype type)
+{
+    bool fits = x->dtype == type && (x->strides[3] == 1 || x->sizes[3] <= 1) && x->strides[2] >= x->sizes[3];
+    return fits ? td_tensor_retain(x) : td_as_contiguous(x, type);
+}
+
+/* A result that the loops can write: itself, or a contiguous one that is copied back. */
+static td_tensor *writable(td_tensor *x, td_dtype type)
+{
+    bool fits = x->dtype == type && (x->strides[3] == 1 || x->sizes[3] <= 1) && x->strides[2] >= x->sizes[3];
+    return fits ? td_tensor_retain(x) : td_tensor_new(4, x->sizes, type, x->device);
+}
+
+static int write_back(td_tensor *x, td_tensor *written)
+{
+    return x == written ? 0 : td_copy_elements(x, written);
+}
+
+static td_heads heads(const td_tensor *x)
+{
+    return (td_heads){x->data, x->strides[0], x->strides[1], x->strides[2]};
+}
+
+static void set_mask(td_attention_job *job, const td_tensor *mask, int64_t batch, int64_t n_heads)
+{
+    if (mask == TD_NONE)
+        return;
+    int64_t sizes[4] = {batch, n_heads, job->queries, job->keys}, strides[4] = {0};
+    for (int i = 0; i < mask->ndim; i++) {
+        int at = 4 - mask->ndim + i;
+        strides[at] = mask->sizes[i] == 1 && sizes[at] != 1 ? 0 : mask->strides[i];
+    }
+    job->mask = mask->data, job->truths = mask->dtype == TD_BOOL;
+    job->mask_batch = strides[0], job->mask_head = strides[1], job->mask_row = strides[2], job->mask_key = strides[3];
+}
+
+static int finish(td_attention_job *job)
+{
+    return job->failed ? td_error(TD_E_MEMORY, "scaled_dot_product_attention: no memory for a tile of scores") : 0;
+}
+
+static td_attention_job describe(const td_tensor *q, const td_tensor *k, const td_tensor *v, bool causal, double scale)
+{
+    return (td_attention_job){.batch = q->sizes[0], .heads = q->sizes[1], .kv_heads = k->sizes[1], .queries = q->sizes[2],
+                              .keys = k->sizes[2], .width = q->sizes[3], .value_width = v->sizes[3], .scale = scale, .causal = causal};
+}
+
+int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale, td_tensor *out0,
+                     td_tensor *out1)
+{
+    td_dtype type = td_compute_dtype(query);
+    TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask, type);
+    TD_AUTO td_tensor *out = writable(out0, type);
+    if (!q || !k || !v || !m || !out)
+        return -1;
+    td_attention_job job = describe(q, k, v, causal, scale);
+    job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(out), job.lse = out1->data;
+    set_mask(&job, m, job.batch, job.heads);
+    int64_t blocks = td_ceil_div(job.queries, TD_QUERY_TILE);
+    int64_t cost = TD_QUERY_TILE * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
+    if (job.kv_heads)
+        td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost), TD_ISA_PICK(td_attention_table)->forward[type == TD_F64],
+                        &job);
+    return finish(&job) || write_back(out0, out) ? -1 : 0;
+}
+
+int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *result,
+                              td_tensor *lse, bool causal, double scale, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    td_dtype type = td_compute_dtype(query);
+    TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type), *g = readable(grad, type);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask, type);
+    TD_AUTO td_tensor *o = readable(result, type), *l = td_operand(lse, type);
+    TD_AUTO td_tensor *dq = writable(out0, type), *dk = writable(out1, type), *dv = writable(out2, type);
+    if (!q || !k || !v || !g || !m || !o || !l || !dq || !dk || !dv)
+        return -1;
+    td_attention_job job = describe(q, k, v, causal, scale);
+    job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(o), job.grad = heads(g), job.lse = l->data;
+    job.dq = heads(dq), job.dk = heads(dk), job.dv = heads(dv);
+    set_mask(&job, m, job.batch, job.heads);
+    td_parallel_for(0, job.batch * job.kv_heads, 1, TD_ISA_PICK(td_attention_table)->backward[type == TD_F64], &job);
+    return finish(&job) || write_back(out0, dq) || write_back(out1, dk) || write_back(out2, dv) ? -1 : 0;
+}

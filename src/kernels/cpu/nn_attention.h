@@ -1,0 +1,32 @@
+/* Fused attention on [batch][heads][length][features] of any strides but the last, which is 1. */
+#ifndef TD_KERNELS_CPU_NN_ATTENTION_H
+#define TD_KERNELS_CPU_NN_ATTENTION_H
+#include "kernels/cpu/nn.h"
+
+enum { TD_QUERY_TILE = 64, TD_KEY_TILE = 256 };   /* a tile of scores */
+
+typedef struct td_heads {
+    void *data;
+    int64_t batch, head, row;       /* steps in elements */
+} td_heads;
+
+typedef struct td_attention_job {
+    int64_t batch, heads, kv_heads, queries, keys, width, value_width;
+    double scale;
+    bool causal;
+    td_heads q, k, v, out, grad, dq, dk, dv;
+    void *lse;                      /* [batch][heads][queries]: log of the sum of exponentials; infinite for masked rows */
+    const void *mask;               /* NULL, truths (true takes part) or numbers that are added */
+    bool truths;
+    int64_t mask_batch, mask_head, mask_row, mask_key;
+    int failed;                     /* a thread found no memory */
+} td_attention_job;
+
+typedef struct td_attention_table {
+    td_loop_body *forward[2];       /* over batch x heads x blocks of queries */
+    td_loop_body *backward[2];      /* over batch x kv_heads */
+} td_attention_table;
+
+TD_ISA_TABLES(td_attention_table, td_attention_table);
+
+#endif

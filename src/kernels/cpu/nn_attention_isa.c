@@ -1,0 +1,195 @@
+/* softmax(scale q k^T + mask) v without ever writing the matrix of scores.
+ *
+ * After FlashAttention (Dao et al., 2022): a block of queries meets one block of keys after the other; the running maximum
+ * and sum of each row rescale what was added up before.  The backward pass computes each tile of probabilities
+ * again from the saved logsumexp.  Blocks beyond the diagonal of a causal mask are skipped. */
+#ifndef S
+#include "base/base.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/maths.h"
+#include "kernels/cpu/nn_attention.h"
+
+#define T float
+#define S f32
+#include "nn_attention_isa.c"
+#undef T
+#undef S
+#define T double
+#define S f64
+#include "nn_attention_isa.c"
+#undef T
+#undef S
+
+extern const td_attention_table TD_ISA_NAME(td_attention_table);
+const td_attention_table TD_ISA_NAME(td_attention_table) = {
+    .forward = {forward_f32, forward_f64}, .backward = {backward_f32, backward_f64},
+};
+
+#else
+
+#define AT(h, b, i, r) ((T *)(h).data + (b) * (h).batch + (i) * (h).head + (r) * (h).row)
+
+/* Scores of `rows` queries from q0 on against `columns` keys from k0 on, masked with -inf. */
+static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
+{
+    int64_t kv = h / (job->heads / job->kv_heads);
+    const T none = -(T)__builtin_inf();
+    N(td_gemm)(rows, columns, job->width, (T)job->scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
+               (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, 0, s, TD_KEY_TILE);
+    if (job->mask) {
+        int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key, step = job->mask_key;
+        for (int r = 0; r < rows; r++, at += job->mask_row) {
+            T *row = s + r * TD_KEY_TILE;
+            if (job->truths) {
+                const uint8_t *m = (const uint8_t *)job->mask + at;
+                for (int c = 0; c < columns; c++)
+                    row[c] = m[c * step] ? row[c] : none;
+            } else {
+                const T *m = (const T *)job->mask + at;
+                for (int c = 0; c < columns; c++)
+                    row[c] += m[c * step];
+            }
+        }
+    }
+    if (job->causal && k0 + columns - 1 > q0)
+        for (int r = 0; r < rows; r++)
+            for (int64_t c = q0 + r - k0 + 1 > 0 ? q0 + r - k0 + 1 : 0; c < columns; c++)
+                s[r * TD_KEY_TILE + c] = none;
+}
+
+/* Keys that a block of queries may look at. */
+static int64_t N(reach)(const td_attention_job *job, int64_t q0, int rows)
+{
+    return job->causal && q0 + rows < job->keys ? q0 + rows : job->keys;
+}
+
+static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, T *s)
+{
+    T top[TD_QUERY_TILE], sum[TD_QUERY_TILE];
+    const T none = -(T)__builtin_inf();
+    int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    T *out = AT(job->out, b, h, q0);
+    for (int r = 0; r < rows; r++) {
+        top[r] = none, sum[r] = 0;
+        memset(out + r * job->out.row, 0, (size_t)width * sizeof(T));
+    }
+    for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE) {
+        int columns = (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE);
+        N(scores)(job, b, h, q0, rows, k0, columns, s);
+        for (int r = 0; r < rows; r++) {
+            T *row = s + r * TD_KEY_TILE, m = top[r], add = 0;
+#pragma omp simd reduction(max : m)
+            for (int c = 0; c < columns; c++)
+                m = row[c] > m ? row[c] : m;
+            T shift = m == none ? 0 : m;
+#pragma omp simd reduction(+ : add)
+            for (int c = 0; c < columns; c++) {
+                T e = N(td_exp)(row[c] - shift);
+                row[c] = e;
+                add += e;
+            }
+            if (m != top[r] && k0) {
+                T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
+                for (int64_t c = 0; c < width; c++)
+                    o[c] *= factor;
+                sum[r] *= factor;
+            }
+            top[r] = m, sum[r] += add;
+        }
+        N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
+                   k0 ? 1 : 0, out, job->out.row);
+    }
+    T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    for (int r = 0; r < rows; r++) {
+        T scale = sum[r] == 0 ? 0 : 1 / sum[r], *o = out + r * job->out.row;
+        lse[r] = sum[r] == 0 ? (T)__builtin_inf() : top[r] + N(td_log)(sum[r]);
+        for (int64_t c = 0; c < width; c++)
+            o[c] *= scale;
+    }
+}
+
+static void N(forward)(void *context, int64_t from, int64_t to)
+{
+    td_attention_job *job = context;
+    size_t bytes = (size_t)TD_QUERY_TILE * TD_KEY_TILE * sizeof(T);
+    T *s = td_mem_alloc(bytes);
+    if (!s) {
+        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    int64_t blocks = td_ceil_div(job->queries, TD_QUERY_TILE);
+    for (int64_t t = from; t < to; t++) {
+        int64_t bh = t / blocks, q0 = t % blocks * TD_QUERY_TILE;
+        int rows = (int)(job->queries - q0 < TD_QUERY_TILE ? job->queries - q0 : TD_QUERY_TILE);
+        N(query_block)(job, bh / job->heads, bh % job->heads, q0, rows, s);
+    }
+    td_mem_free(s, bytes);
+}
+
+/* One tile's part of all three gradients.  p and dp have room for a tile each. */
+static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
+                             const T *delta, T *p, T *dp)
+{
+    int64_t kv = h / (job->heads / job->kv_heads);
+    const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1, TD_KEY_TILE};
+    N(scores)(job, b, h, q0, rows, k0, columns, p);
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++)
+            p[r * TD_KEY_TILE + c] = N(td_exp)(p[r * TD_KEY_TILE + c] - lse[r]);
+    N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
+    N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp, TD_KEY_TILE);
+    const T scale = (T)job->scale;
+    for (int r = 0; r < rows; r++)
+        for (int c = 0; c < columns; c++)
+            p[r * TD_KEY_TILE + c] *= (dp[r * TD_KEY_TILE + c] - delta[r]) * scale;
+    N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b, h, q0),
+               job->dq.row);
+    N(td_gemm)(columns, job->width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk, b, kv, k0),
+               job->dk.row);
+}
+
+static void N(clear)(td_heads x, int64_t b, int64_t h, int64_t rows, int64_t width)
+{
+    for (int64_t r = 0; r < rows; r++)
+        memset(AT(x, b, h, r), 0, (size_t)width * sizeof(T));
+}
+
+static void N(backward)(void *context, int64_t from, int64_t to)
+{
+    td_attention_job *job = context;
+    size_t bytes = (size_t)(2 * TD_QUERY_TILE * TD_KEY_TILE) * sizeof(T);
+    T *tiles = td_mem_alloc(bytes), delta[TD_QUERY_TILE];
+    if (!tiles) {
+        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    int64_t group = job->heads / job->kv_heads;
+    for (int64_t t = from; t < to; t++) {
+        int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
+        N(clear)(job->dk, b, kv, job->keys, job->width);
+        N(clear)(job->dv, b, kv, job->keys, job->value_width);
+        for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
+            N(clear)(job->dq, b, h, job->queries, job->width);
+            for (int64_t q0 = 0; q0 < job->queries; q0 += TD_QUERY_TILE) {
+                int rows = (int)(job->queries - q0 < TD_QUERY_TILE ? job->queries - q0 : TD_QUERY_TILE);
+                /* The sum over keys of p dp is the product of the result with its gradient. */
+                for (int r = 0; r < rows; r++) {
+                    const T *o = AT(job->out, b, h, q0 + r), *g = AT(job->grad, b, h, q0 + r);
+                    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+                    for (int64_t c = 0; c < job->value_width; c++)
+                        sum += o[c] * g[c];
+                    delta[r] = sum;
+                }
+                int64_t end = N(reach)(job, q0, rows);
+                for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE)
+                    N(tile_backward)(job, b, h, q0, rows, k0, (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE), delta, tiles,
+                                     tiles + TD_QUERY_TILE * TD_KEY_TILE);
+            }
+        }
+    }
+    td_mem_free(tiles, bytes);
+}
+#undef AT
+#endif

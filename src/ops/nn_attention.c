@@ -1,0 +1,230 @@
+/* Attention: the fused kernel where it applies, else the same in matrix products.
+ *
+ * The products are for what the kernel leaves out: dropout, masks that need a gradient, and backward passes that are
+ * differentiated themselves. */
+#include <inttypes.h>
+#include <math.h>
+#include "bodies.h"
+#include "ops/compose.h"
+
+/* Results are laid out [batch][length][heads][features], so that joining the heads is a view. */
+static void heads_spec(td_spec *spec, td_tensor *like, int64_t width)
+{
+    int64_t b = like->sizes[0], h = like->sizes[1], l = like->sizes[2];
+    td_spec_set(spec, 4, (int64_t[]){b, h, l, width}, (td_dtype)like->dtype, like->device);
+    spec->strided = true;
+    spec->strides[0] = l * h * width, spec->strides[1] = width, spec->strides[2] = h * width, spec->strides[3] = 1;
+}
+
+int td_meta_attention(td_spec *specs, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale)
+{
+    (void)key, (void)mask, (void)causal, (void)scale;
+    heads_spec(&specs[0], query, value->sizes[3]);
+    return td_spec_set(&specs[1], 3, query->sizes, query->dtype == TD_F64 ? TD_F64 : TD_F32, query->device);
+}
+
+int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+                               td_tensor *result, td_tensor *lse, bool causal, double scale)
+{
+    (void)grad, (void)mask, (void)result, (void)lse, (void)causal, (void)scale;
+    heads_spec(&specs[0], query, query->sizes[3]);
+    heads_spec(&specs[1], key, key->sizes[3]);
+    heads_spec(&specs[2], value, value->sizes[3]);
+    return 0;
+}
+
+/* True below and on the diagonal: [queries, keys]. */
+static td_tensor *causal_mask(int64_t queries, int64_t keys, td_device device)
+{
+    TD_AUTO td_tensor *rows = td_arange(td_int(queries), TD_I64, device), *columns = td_arange(td_int(keys), TD_I64, device);
+    TD_AUTO td_tensor *column = td_unsqueeze(rows, 1);
+    return td_le_tensor(columns, column);
+}
+
+/* The probabilities: rows that are masked throughout are 0. */
+static td_tensor *probabilities(td_tensor *query, td_tensor *key, td_tensor *mask, bool causal, double scale)
+{
+    TD_AUTO td_tensor *turned = td_transpose_int(key, -2, -1);
+    TD_AUTO td_tensor *products = td_matmul(query, turned);
+    TD_AUTO td_tensor *scores = td_times(products, td_float(scale));
+    if (!scores || (mask == TD_NONE && !causal))
+        return td_softmax_int(scores, -1, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *none = td_wrapped_number(td_float(-(double)INFINITY)), *zero = td_wrapped_number(td_float(0));
+    TD_AUTO td_tensor *triangle = causal ? causal_mask(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2], query->device)
+        : td_ref(TD_NONE);
+    TD_AUTO td_tensor *below = causal ? td_where_self(triangle, scores, none) : td_ref(scores);
+    TD_AUTO td_tensor *masked = mask == TD_NONE ? td_ref(below) : !mask ? NULL : mask->dtype == TD_BOOL ? td_where_self(mask, below, none)
+        : td_add_tensor(below, mask, td_int(1));
+    if (mask == TD_NONE)
+        return td_softmax_int(masked, -1, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *top = td_amax(masked, 1, (int64_t[]){-1}, true);
+    TD_AUTO td_tensor *empty = td_eq_tensor(top, none);
+    TD_AUTO td_tensor *safe = td_where_self(empty, zero, masked);
+    TD_AUTO td_tensor *p = td_softmax_int(safe, -1, TD_DTYPE_NONE);
+    return td_where_self(empty, zero, p);
+}
+
+/* Each key head as often as query heads share it. */
+static td_tensor *repeat_heads(td_tensor *x, int64_t times)
+{
+    if (!x || times == 1)
+        return x ? td_ref(x) : NULL;
+    int n = x->ndim;
+    int64_t sizes[TD_MAX_DIMS + 1];
+    for (int i = 0, at = 0; i < n; i++) {
+        sizes[at++] = x->sizes[i];
+        if (i == n - 3)
+            sizes[at++] = times;
+    }
+    TD_AUTO td_tensor *apart = td_unsqueeze(x, n - 2);
+    TD_AUTO td_tensor *wide = td_expand(apart, n + 1, sizes);
+    int64_t joined[TD_MAX_DIMS];
+    for (int i = 0; i < n; i++)
+        joined[i] = x->sizes[i] * (i == n - 3 ? times : 1);
+    return td_reshape(wide, n, joined);
+}
+
+static td_tensor *dropped(td_tensor *p, double dropout)
+{
+    if (!p || dropout == 0)
+        return p ? td_ref(p) : NULL;
+    const td_op *op = td_op_find("aten::dropout");
+    if (!op)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "scaled_dot_product_attention: dropout is not implemented");
+    td_value result, arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = p}, {.kind = TD_VALUE_FLOAT, .number = dropout},
+                                    {.kind = TD_VALUE_BOOL, .integer = true}};
+    return td_op_call(op, arguments, &result) ? NULL : result.tensor;
+}
+
+static td_tensor *by_products(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout, bool causal,
+                              double scale)
+{
+    TD_AUTO td_tensor *p = probabilities(query, key, mask, causal, scale);
+    TD_AUTO td_tensor *kept = dropped(p, dropout);
+    return td_matmul(kept, value);
+}
+
+int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+                         td_tensor *result, td_tensor *lse, bool causal, double scale, int64_t n_wants, const bool *wants)
+{
+    (void)n_wants, (void)wants;
+    if (!TD_RECORDS(grad, query, key, value))
+        return td_attention_backward(results, grad, query, key, value, mask, result, lse, causal, scale);
+    int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
+    TD_AUTO td_tensor *k = repeat_heads(key, times), *v = repeat_heads(value, times);
+    TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
+    TD_AUTO td_tensor *p_turned = td_transpose_int(p, -2, -1), *v_turned = td_transpose_int(v, -2, -1);
+    TD_AUTO td_tensor *dv = td_matmul(p_turned, grad), *dp = td_matmul(grad, v_turned);
+    TD_AUTO td_tensor *weighted = td_mul_tensor(dp, p);
+    TD_AUTO td_tensor *sum = td_sum_over(weighted, 1, (int64_t[]){-1}, true);
+    TD_AUTO td_tensor *centred = td_minus(dp, sum);
+    TD_AUTO td_tensor *unscaled = td_mul_tensor(p, centred);
+    TD_AUTO td_tensor *ds = td_times(unscaled, td_float(scale));
+    TD_AUTO td_tensor *ds_turned = td_transpose_int(ds, -2, -1);
+    TD_AUTO td_tensor *dk = td_matmul(ds_turned, query);
+    results[0] = td_matmul(ds, k);
+    td_tensor *wide[2] = {dk, dv}, *like[2] = {key, value};
+    for (int i = 0; i < 2; i++) {
+        const int64_t *s = like[i]->sizes;
+        TD_AUTO td_tensor *grouped = td_reshape(wide[i], 5, (int64_t[]){s[0], s[1], times, s[2], s[3]});
+        results[1 + i] = times == 1 ? (wide[i] ? td_ref(wide[i]) : NULL) : td_sum_over(grouped, 1, (int64_t[]){2}, false);
+    }
+    if (results[0] && results[1] && results[2])
+        return 0;
+    for (int i = 0; i < 3; i++)
+        td_tensor_release(results[i]);
+    return -1;
+}
+
+static int check(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal)
+{
+    if (query->dtype != key->dtype || query->dtype != value->dtype)
+        return td_error(TD_E_RUNTIME, "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and "
+                        "value.dtype: %s instead.", td_cpp_name(query), td_cpp_name(key), td_cpp_name(value));
+    if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
+        return td_error(TD_E_RUNTIME, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim(): %d, key.dim(): "
+                        "%d and value.dim(): %d instead.", query->ndim, key->ndim, value->ndim);
+    if (mask != TD_NONE && mask->dtype != TD_BOOL && mask->dtype != query->dtype && mask->dtype != TD_F32)
+        return td_error(TD_E_RUNTIME, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s "
+                        "and  query.dtype: %s instead.", td_cpp_name(mask), td_cpp_name(query));
+    if (mask != TD_NONE && causal)
+        return td_error(TD_E_RUNTIME, "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    return 0;
+}
+
+/* Whether the kernel takes these: equal leading dimensions, matching lengths, a mask that broadcasts. */
+static bool fused(td_tensor *q, td_tensor *k, td_tensor *v, td_tensor *mask, bool gqa)
+{
+    if (!td_is_floating(q) || q->ndim != k->ndim || q->ndim != v->ndim || q->numel == 0 || k->numel == 0 || v->numel == 0)
+        return false;
+    int n = q->ndim;
+    for (int i = 0; i < n - 2; i++) {
+        bool shared = gqa && i == n - 3 && n == 4 && q->sizes[i] % k->sizes[i] == 0;
+        if (k->sizes[i] != v->sizes[i] || (q->sizes[i] != k->sizes[i] && !shared))
+            return false;
+    }
+    if (q->sizes[n - 1] != k->sizes[n - 1] || k->sizes[n - 2] != v->sizes[n - 2])
+        return false;
+    if (mask == TD_NONE)
+        return true;
+    if (td_requires_grad(mask) || mask->ndim > n || n > 4)
+        return false;
+    int64_t expected[4];
+    for (int i = 0; i < n; i++)
+        expected[i] = i == n - 1 ? k->sizes[n - 2] : q->sizes[i];
+    for (int i = 0; i < mask->ndim; i++) {
+        int64_t size = mask->sizes[i], full = expected[n - mask->ndim + i];
+        if (size != 1 && size != full)
+            return false;
+    }
+    return true;
+}
+
+/* Four dimensions: leading ones are put in front, more than two are joined. */
+static td_tensor *as_four(td_tensor *x)
+{
+    if (x->ndim == 4)
+        return td_ref(x);
+    int64_t sizes[4] = {1, 1, x->sizes[x->ndim - 2], x->sizes[x->ndim - 1]};
+    for (int i = 0; i < x->ndim - 3; i++)
+        sizes[0] *= x->sizes[i];
+    if (x->ndim > 2)
+        sizes[1] = x->sizes[x->ndim - 3];
+    return td_reshape(x, 4, sizes);
+}
+
+td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout,
+                                              bool causal, const double *scale, bool gqa)
+{
+    if (check(query, key, value, mask, causal))
+        return NULL;
+    int n = query->ndim;
+    double factor = scale ? *scale : 1 / sqrt((double)query->sizes[n - 1]);
+    if (dropout == 0 && fused(query, key, value, mask, gqa)) {
+        TD_AUTO td_tensor *q = as_four(query), *k = as_four(key), *v = as_four(value);
+        td_tensor *results[2];
+        if (!q || !k || !v || td_attention(results, q, k, v, mask, causal, factor))
+            return NULL;
+        td_tensor_release(results[1]);
+        if (n == 4)
+            return results[0];
+        TD_AUTO td_tensor *out = results[0];
+        int64_t sizes[TD_MAX_DIMS];
+        for (int i = 0; i < n - 1; i++)
+            sizes[i] = query->sizes[i];
+        sizes[n - 1] = value->sizes[n - 1];
+        return td_reshape(out, n, sizes);
+    }
+    int64_t times = 1;
+    if (gqa) {
+        int64_t shared = n > 2 && key->ndim > 2 ? key->sizes[key->ndim - 3] : 0;
+        if (shared == 0 || query->sizes[n - 3] % shared || value->ndim != key->ndim)
+            return td_fail(TD_E_RUNTIME, "scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in "
+                           "query for enable_gqa=True");
+        times = query->sizes[n - 3] / shared;
+    }
+    TD_AUTO td_tensor *k = repeat_heads(key, times), *v = repeat_heads(value, times);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL || mask->dtype == query->dtype ? td_ref(mask)
+        : td_to_dtype(mask, (td_dtype)query->dtype, false, false, TD_MEMORY_FORMAT_NONE);
+    return by_products(query, k, v, m, dropout, causal, factor);
+}
