@@ -1,7 +1,28 @@
-"""Neural networks: modules with parameters, functions without, initial values."""
-from . import functional, init, modules, parameter, utils
-from .modules import *          # noqa: F401,F403
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+"""Neural networks: modules with parameters, functions without, initial values.
+
+All of it is loaded when it is first named; see `modules` for which file holds which layer.
+"""
+import sys
+
+from . import modules
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
+
+_SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
+__all__ = [*modules.__all__, "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+
+
+def __getattr__(name):
+    if name in modules._HOME:
+        value = globals()[name] = getattr(modules, name)
+        return value
+    if name in _SUBMODULES:
+        __import__(f"{__name__}.{name}")
+        return sys.modules[f"{__name__}.{name}"]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__():
+    return [*__all__, *_SUBMODULES, "factory_kwargs"]
 
 
 def factory_kwargs(kwargs):
@@ -9,8 +30,9 @@ def factory_kwargs(kwargs):
     if kwargs is None:
         return {}
     simple = {"device", "dtype", "memory_format"}
-    if kwargs.keys() - simple - {"factory_kwargs"}:
-        raise TypeError(f"unexpected kwargs {kwargs.keys() - simple - {'factory_kwargs'}}")
+    unknown = kwargs.keys() - simple - {"factory_kwargs"}
+    if unknown:
+        raise TypeError(f"unexpected kwargs {unknown}")
     merged = dict(kwargs.get("factory_kwargs", {}))
     for key in simple & kwargs.keys():
         if key in merged:

@@ -1,33 +1,38 @@
 """Neural functions without state: what the layers of `tede.nn` call.
 
 Functions with a Python part of their own (checks, older arguments, a choice between native functions) are in
-`_functional/`, one file per family. The others *are* native functions: they are looked up when first asked for, so a
-call costs no Python frame.
+`_functional/`, one file per family, loaded when first named. The others *are* native functions: looked up when first
+asked for, so a call costs no Python frame.
 """
-from ._native import N, T
-from ._functional.activation import (celu, elu, glu, gumbel_softmax, hardsigmoid, hardswish, hardtanh, leaky_relu,
-                                     log_softmax, mish, relu, relu6, rrelu, selu, sigmoid, silu, softmax, softmin,
-                                     softsign, tanh, tanhshrink, threshold)
-from ._functional.attention import multi_head_attention_forward
-from ._functional.loss import (binary_cross_entropy, binary_cross_entropy_with_logits, cosine_embedding_loss,
-                               cross_entropy, ctc_loss, gaussian_nll_loss, hinge_embedding_loss, huber_loss, kl_div,
-                               l1_loss, linear_cross_entropy, margin_ranking_loss, mse_loss, multi_margin_loss,
-                               multilabel_margin_loss, multilabel_soft_margin_loss, nll_loss, poisson_nll_loss,
-                               smooth_l1_loss, soft_margin_loss, triplet_margin_loss, triplet_margin_with_distance_loss)
-from ._functional.norm import (alpha_dropout, batch_norm, dropout, dropout1d, dropout2d, dropout3d, embedding,
-                               embedding_bag, feature_alpha_dropout, group_norm, instance_norm, layer_norm,
-                               local_response_norm, normalize, rms_norm)
-from ._functional.pooling import (adaptive_avg_pool2d, adaptive_avg_pool3d, adaptive_max_pool1d,
-                                  adaptive_max_pool1d_with_indices, adaptive_max_pool2d,
-                                  adaptive_max_pool2d_with_indices, adaptive_max_pool3d,
-                                  adaptive_max_pool3d_with_indices, fractional_max_pool2d,
-                                  fractional_max_pool2d_with_indices, fractional_max_pool3d,
-                                  fractional_max_pool3d_with_indices, lp_pool1d, lp_pool2d, lp_pool3d, max_pool1d,
-                                  max_pool1d_with_indices, max_pool2d, max_pool2d_with_indices, max_pool3d,
-                                  max_pool3d_with_indices, max_unpool1d, max_unpool2d, max_unpool3d)
-from ._functional.vision import (affine_grid, fold, grid_sample, interpolate, pad, unfold, upsample, upsample_bilinear,
-                                 upsample_nearest)
+import sys
 
+from ._native import N
+
+_FAMILIES = {
+    "activation":
+        "celu elu glu gumbel_softmax hardsigmoid hardswish hardtanh leaky_relu log_softmax mish relu relu6 rrelu "
+        "selu sigmoid silu softmax softmin softsign tanh tanhshrink threshold",
+    "attention":
+        "multi_head_attention_forward",
+    "loss":
+        "binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cross_entropy ctc_loss "
+        "gaussian_nll_loss hinge_embedding_loss huber_loss kl_div l1_loss linear_cross_entropy margin_ranking_loss "
+        "mse_loss multi_margin_loss multilabel_margin_loss multilabel_soft_margin_loss nll_loss poisson_nll_loss "
+        "smooth_l1_loss soft_margin_loss triplet_margin_loss triplet_margin_with_distance_loss",
+    "norm":
+        "alpha_dropout batch_norm dropout dropout1d dropout2d dropout3d embedding embedding_bag "
+        "feature_alpha_dropout group_norm instance_norm layer_norm local_response_norm normalize rms_norm",
+    "pooling":
+        "adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d adaptive_max_pool1d_with_indices "
+        "adaptive_max_pool2d adaptive_max_pool2d_with_indices adaptive_max_pool3d adaptive_max_pool3d_with_indices "
+        "fractional_max_pool2d fractional_max_pool2d_with_indices fractional_max_pool3d "
+        "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices "
+        "max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d "
+        "max_unpool3d",
+    "vision":
+        "affine_grid fold grid_sample interpolate pad unfold upsample upsample_bilinear upsample_nearest",
+}
+_HOME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 _NATIVE = {
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "channel_shuffle", "conv1d",
     "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
@@ -36,14 +41,19 @@ _NATIVE = {
     "scaled_dot_product_attention", "selu_", "softplus", "softshrink", "threshold_",
 }
 _RENAMED = {"logsigmoid": "log_sigmoid", "grouped_mm": "_grouped_mm"}
-__all__ = sorted({name for name in globals() if not name.startswith("_") and name not in ("N", "T")}
-                 | _NATIVE | {"logsigmoid"})
+__all__ = sorted({*_HOME, *_NATIVE, "logsigmoid"})
 
 
 def __getattr__(name):
-    if name not in _NATIVE and name not in _RENAMED:
+    if name in _HOME:
+        module = f"{__package__}._functional.{_HOME[name]}"
+        __import__(module)
+        value = getattr(sys.modules[module], name)
+    elif name in _NATIVE or name in _RENAMED:
+        value = getattr(N, _RENAMED.get(name, name))
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(N, _RENAMED.get(name, name))
+    globals()[name] = value
     return value
 
 
