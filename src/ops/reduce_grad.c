@@ -57,10 +57,24 @@ td_tensor *td_op_mean_backward(td_tensor *grad, int64_t n_shape, const int64_t *
 
 static td_tensor *reversed(td_tensor *x, int64_t dim) { return td_slice_tensor(x, dim, NULL, NULL, -1); }
 
+/* Products of what is before each element along a dimension: cumprod, one step later, starting with 1. */
+static td_tensor *product_before(td_tensor *x, int64_t dim)
+{
+    int64_t n = x->sizes[dim];
+    TD_AUTO td_tensor *first = td_narrow(x, dim, 0, 1);
+    TD_AUTO td_tensor *one = td_ones_like(first);
+    TD_AUTO td_tensor *front = td_narrow(x, dim, 0, n - 1);
+    TD_AUTO td_tensor *products = td_cumprod(front, dim, TD_DTYPE_NONE);
+    return one && products ? td_cat(2, (td_tensor *[]){one, products}, dim) : NULL;
+}
+
 static td_tensor *product_of_others(td_tensor *x, int64_t dim)
 {
-    (void)reversed, (void)x, (void)dim;
-    return td_fail(TD_E_NOT_IMPLEMENTED, "prod: the gradient where there are zeros");
+    TD_AUTO td_tensor *before = product_before(x, dim);
+    TD_AUTO td_tensor *backwards = reversed(x, dim);
+    TD_AUTO td_tensor *behind = backwards ? product_before(backwards, dim) : NULL;
+    TD_AUTO td_tensor *after = behind ? reversed(behind, dim) : NULL;
+    return td_mul(before, after);
 }
 
 static int has_zeros(td_tensor *x, bool *answer)
@@ -136,8 +150,12 @@ td_tensor *td_op_aminmax_backward(td_tensor *grad_min, td_tensor *grad_max, td_t
 td_tensor *td_op_value_selecting_reduction_backward(td_tensor *grad, int64_t dim, td_tensor *indices, int64_t n_sizes,
                                                     const int64_t *sizes, bool keepdim)
 {
-    (void)grad, (void)dim, (void)indices, (void)n_sizes, (void)sizes, (void)keepdim;
-    return td_fail(TD_E_NOT_IMPLEMENTED, "value_selecting_reduction_backward");
+    TD_AUTO td_tensor *zeros = td_new_zeros(grad, n_sizes, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    if (keepdim || n_sizes == 0)
+        return td_scatter_src(zeros, dim, indices, grad);
+    TD_AUTO td_tensor *values = td_unsqueeze(grad, dim);
+    TD_AUTO td_tensor *at = td_unsqueeze(indices, dim);
+    return td_scatter_src(zeros, dim, at, values);
 }
 
 /* ---- variances */

@@ -1,0 +1,548 @@
+/* gather, scatter, take, put and the index_ family: checks, then one call of td_pick_run.
+ *
+ * The in-place form does the work; the functional one works on a copy.  Every index is checked before the first
+ * element is written. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <tede/kernel.h>
+#include "ops/index.h"
+#include "ops/reduce.h"
+
+td_tensor *td_index_of(const char *op, td_tensor *index)
+{
+    if (index->dtype != TD_I64 && index->dtype != TD_I32)
+        return td_fail(TD_E_RUNTIME, "%s(): Expected dtype int32/int64 for index but got %s", op,
+                       td_dtype_title((td_dtype)index->dtype));
+    return td_as_contiguous(index, TD_I64);
+}
+
+int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim)
+{
+    if (index->device.type == TD_META || index->numel == 0)
+        return 0;
+    int64_t low, high;
+    td_index_range((const int64_t *)index->data, index->numel, &low, &high);
+    if (low >= 0 && high < size)
+        return 0;
+    if (what)
+        return td_error(code, "%s", what);
+    return td_error(code, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64, low < 0 ? low : high, dim,
+                    size);
+}
+
+static td_tensor *finish_functional(td_tensor *copy, int status)
+{
+    if (copy && status) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* ---- gather and scatter */
+
+static void along_dim(td_picking *p, td_place what, const td_tensor *far, const td_tensor *near, const td_tensor *index, int dim)
+{
+    td_geometry f = td_geometry_of(far), i = td_geometry_of(index);
+    int64_t item = td_itemsize(far);
+    memset(p, 0, offsetof(td_picking, sizes));
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = 0;
+    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->reach = f.strides[dim] * item;
+    for (int d = 0; d < i.ndim; d++) {
+        p->sizes[d] = i.sizes[d], p->along[d] = i.strides[d];
+        p->far[d] = d == dim ? 0 : f.strides[d] * item;
+        p->near[d] = d < near->ndim ? near->strides[d] * item : 0;
+    }
+}
+
+static int check_ranks(const char *op, const td_tensor *self, const td_tensor *index, const td_tensor *src, int dim)
+{
+    td_geometry s = td_geometry_of(self), i = td_geometry_of(index), g = td_geometry_of(src ? src : index);
+    td_shape_text a, b, c;
+    if (i.ndim != s.ndim)
+        return td_error(TD_E_RUNTIME, "%s: Index tensor must have the same number of dimensions as %s tensor", op,
+                        src ? "self" : "input");
+    if (g.ndim != i.ndim)
+        return td_error(TD_E_RUNTIME, "%s: Index tensor must have the same number of dimensions as src tensor", op);
+    for (int d = 0; d < i.ndim; d++) {
+        if (d != dim && i.sizes[d] > s.sizes[d] && !src)
+            return td_error(TD_E_RUNTIME, "Size does not match at dimension %d expected index %s to be no larger than self %s "
+                            "apart from dimension %d", d, td_shape_str(index->ndim, index->sizes, a),
+                            td_shape_str(self->ndim, self->sizes, b), dim);
+        if ((d != dim && i.sizes[d] > s.sizes[d]) || (src && i.sizes[d] > g.sizes[d]))
+            return td_error(TD_E_RUNTIME, "Expected index %s to be no larger than self %s apart from dimension %d and to be no "
+                            "larger size than src %s", td_shape_str(index->ndim, index->sizes, a),
+                            td_shape_str(self->ndim, self->sizes, b), dim, td_shape_str(src->ndim, src->sizes, c));
+    }
+    return 0;
+}
+
+td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad)
+{
+    (void)sparse_grad;
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : td_index_of("gather", index);
+    if (!at)
+        return NULL;
+    if (index->numel && check_ranks("gather", self, at, NULL, d))
+        return NULL;
+    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, NULL, d))
+        return NULL;
+    td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
+    if (!out || out->numel == 0 || out->device.type == TD_META)
+        return out;
+    td_picking p;
+    along_dim(&p, TD_PLACE_GET, self, out, at, d);
+    td_pick_run(&p);
+    return out;
+}
+
+/* src may be a 0-dim value, which is placed everywhere. */
+static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, bool value)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : td_index_of(op, index);
+    if (!at || td_check_overlap(op, self, 0, NULL))
+        return -1;
+    if (index->numel == 0)
+        return 0;
+    if (check_ranks(op, self, at, value ? NULL : src, d))
+        return -1;
+    if (src->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "%s(): Expected self.dtype to be equal to src.dtype", op);
+    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, NULL, d))
+        return -1;
+    if (self->device.type == TD_META)
+        return 0;
+    TD_AUTO td_tensor *near = td_apart(src, self);
+    TD_AUTO td_tensor *safe = td_apart(at, self);
+    if (!near || !safe)
+        return -1;
+    td_picking p;
+    along_dim(&p, what, self, near, safe, d);
+    td_pick_run(&p);
+    return 0;
+}
+
+static int scatter_number(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
+{
+    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
+    TD_AUTO td_tensor *cast = number ? td_as_contiguous(number, (td_dtype)self->dtype) : NULL;
+    return cast ? scatter(op, what, self, dim, index, cast, true) : -1;
+}
+
+static int place_of(const char *op, const char *reduce, td_place *what)
+{
+    if (!strcmp(reduce, "add"))
+        *what = TD_PLACE_ADD;
+    else if (!strcmp(reduce, "multiply"))
+        *what = TD_PLACE_MUL;
+    else
+        return td_error(TD_E_RUNTIME, "%s: reduce argument must be either add or multiply, not %s", op, reduce);
+    return 0;
+}
+
+int td_op_scatter_src_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
+{
+    return scatter("scatter", TD_PLACE_SET, self, dim, index, src, false);
+}
+int td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
+{
+    return scatter_number("scatter", TD_PLACE_SET, self, dim, index, value);
+}
+int td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
+{
+    td_place what;
+    return place_of("scatter", reduce, &what) ? -1 : scatter("scatter", what, self, dim, index, src, false);
+}
+int td_op_scatter_value_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value, const char *reduce)
+{
+    td_place what;
+    return place_of("scatter", reduce, &what) ? -1 : scatter_number("scatter", what, self, dim, index, value);
+}
+int td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
+{
+    return scatter("scatter_add", TD_PLACE_ADD, self, dim, index, src, false);
+}
+
+td_tensor *td_op_scatter_src(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_src_(out, dim, index, src) : 0);
+}
+td_tensor *td_op_scatter_value(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_value_(out, dim, index, value) : 0);
+}
+td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_reduce_(out, dim, index, src, reduce) : 0);
+}
+td_tensor *td_op_scatter_value_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value, const char *reduce)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_value_reduce_(out, dim, index, value, reduce) : 0);
+}
+td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_add_(out, dim, index, src) : 0);
+}
+
+/* ---- reductions into places: scatter_reduce and index_reduce share what happens around the placing */
+
+typedef int place_into(void *context, td_place what, td_tensor *self, td_tensor *src);
+
+static int place_number(place_into *place, void *context, td_place what, td_tensor *self, td_tensor *src, double number)
+{
+    TD_AUTO td_tensor *values = td_full_like(src, td_float(number), (td_dtype)self->dtype, TD_DEVICE_NONE,
+                                             TD_MEMORY_FORMAT_NONE);
+    return values ? place(context, what, self, values) : -1;
+}
+
+static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const char *reduce, bool include_self,
+                       place_into *place, void *context)
+{
+    bool mean = !strcmp(reduce, "mean"), real = td_dtype_is_floating((td_dtype)self->dtype);
+    td_place what = !strcmp(reduce, "sum") || mean ? TD_PLACE_ADD : !strcmp(reduce, "prod") ? TD_PLACE_MUL
+                  : !strcmp(reduce, "amax") ? TD_PLACE_MAX : !strcmp(reduce, "amin") ? TD_PLACE_MIN : TD_PLACE_GET;
+    if (what == TD_PLACE_GET)
+        return td_error(TD_E_RUNTIME, "%s: reduce argument must be either sum, prod, mean, amax or amin, got %s.", op, reduce);
+    if (!include_self) {
+        /* What is going to be written starts from the operation's neutral element: an extreme from one of its own. */
+        bool extreme = what == TD_PLACE_MAX || what == TD_PLACE_MIN;
+        if (extreme ? place(context, TD_PLACE_SET, self, src)
+                    : place_number(place, context, TD_PLACE_SET, self, src, what == TD_PLACE_MUL))
+            return -1;
+    }
+    if (place(context, what, self, src))
+        return -1;
+    if (!mean)
+        return 0;
+    TD_AUTO td_tensor *counts = td_full_like(self, td_int(include_self), (td_dtype)self->dtype, TD_DEVICE_NONE,
+                                             TD_CONTIGUOUS_FORMAT);
+    if (!counts || place_number(place, context, TD_PLACE_ADD, counts, src, 1))
+        return -1;
+    TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
+    TD_AUTO td_tensor *below = td_maximum(counts, one);
+    TD_AUTO td_tensor *quotient = real ? td_div(self, below) : td_floor_divide(self, below);
+    return quotient ? td_copy_elements(self, quotient) : -1;
+}
+
+typedef struct place_at { const char *op; int64_t dim; td_tensor *index; } place_at;
+
+static int place_scattered(void *context, td_place what, td_tensor *self, td_tensor *src)
+{
+    const place_at *p = context;
+    return scatter(p->op, what, self, p->dim, p->index, src, false);
+}
+
+int td_op_scatter_reduce_two_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce,
+                              bool include_self)
+{
+    place_at at = {"scatter_reduce", dim, index};
+    return reduce_into("scatter_reduce", self, src, reduce, include_self, place_scattered, &at);
+}
+td_tensor *td_op_scatter_reduce_two(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce,
+                                    bool include_self)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_scatter_reduce_two_(out, dim, index, src, reduce, include_self) : 0);
+}
+
+/* ---- the index_ family: one index per position of a dimension */
+
+static td_tensor *vector_index(const char *op, td_tensor *index)
+{
+    if (index->ndim > 1)
+        return td_fail(TD_E_INDEX, "%s(): Index is supposed to be a vector, but got dim: %d", op, index->ndim);
+    return td_index_of(op, index);
+}
+
+/* far and near have the same strides' meaning: near is `self` with `n` positions along dim. */
+static void along_vector(td_picking *p, td_place what, const td_tensor *far, const td_tensor *near, const td_tensor *index,
+                         int dim, bool value)
+{
+    td_geometry f = td_geometry_of(far);
+    int64_t item = td_itemsize(far);
+    memset(p, 0, offsetof(td_picking, sizes));
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = 0;
+    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->reach = f.strides[dim] * item;
+    for (int d = 0; d < f.ndim; d++) {
+        p->sizes[d] = d == dim ? index->numel : f.sizes[d];
+        p->along[d] = d == dim;
+        p->far[d] = d == dim ? 0 : f.strides[d] * item;
+        p->near[d] = value || d >= near->ndim ? 0 : near->strides[d] * item;
+    }
+}
+
+td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index("index_select", index);
+    if (!at || td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
+        return NULL;
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
+    if (self->ndim == 0 && at->numel != 1)
+        return td_fail(TD_E_INDEX, "index_select(): Index to scalar can have only 1 value, got %" PRId64 " value(s)", at->numel);
+    if (self->ndim)
+        sizes[d] = at->numel;
+    td_tensor *out = td_tensor_new(self->ndim, sizes, (td_dtype)self->dtype, self->device);
+    if (!out || out->numel == 0 || out->device.type == TD_META)
+        return out;
+    td_picking p;
+    along_vector(&p, TD_PLACE_GET, self, out, at, d, false);
+    td_pick_run(&p);
+    return out;
+}
+
+static int place_vector(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+                        bool value)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
+    if (!at || td_check_overlap(op, self, 0, NULL))
+        return -1;
+    if (src->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "%s(): self (%s) and source (%s) must have the same scalar type", op,
+                        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)src->dtype));
+    if (!value) {
+        td_geometry s = td_geometry_of(self), g = td_geometry_of(src);
+        if (g.ndim != s.ndim)
+            return td_error(TD_E_RUNTIME, "%s(): source has %d dimensions and self %d; they must have as many", op, src->ndim,
+                            self->ndim);
+        if (g.sizes[d] != at->numel)
+            return td_error(TD_E_INDEX, "%s(): Number of indices (%" PRId64 ") should be equal to source.size(dim): (%" PRId64
+                            "), for dim: %d", op, at->numel, g.sizes[d], d);
+        td_shape_text a, b;
+        for (int k = 0; k < s.ndim; k++)
+            if (k != d && s.sizes[k] != g.sizes[k])
+                return td_error(TD_E_RUNTIME, "%s(): source tensor shape must match self tensor shape, excluding the specified "
+                                "dimension. Got self.shape = %s source.shape = %s", op,
+                                td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
+    }
+    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
+        return -1;
+    if (self->numel == 0 || at->numel == 0 || self->device.type == TD_META)
+        return 0;
+    TD_AUTO td_tensor *near = td_apart(src, self);
+    TD_AUTO td_tensor *safe = td_apart(at, self);
+    if (!near || !safe)
+        return -1;
+    td_picking p;
+    along_vector(&p, what, self, near, safe, d, value);
+    td_pick_run(&p);
+    return 0;
+}
+
+/* As PyTorch has it, negative indices count from the end in index_fill alone. */
+static td_tensor *counted_from_end(td_tensor *index, int64_t size)
+{
+    if (index->dtype != TD_I64 && index->dtype != TD_I32)
+        return td_fail(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
+    TD_AUTO td_tensor *n = td_wrapped_number(td_int(size));
+    TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0));
+    TD_AUTO td_tensor *below = td_lt(index, zero);
+    TD_AUTO td_tensor *from_end = td_add(index, n);
+    return td_where(below, from_end, index);
+}
+
+int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
+{
+    bool one = alpha.kind != TD_SCALAR_COMPLEX && td_scalar_double(alpha) == 1;
+    TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
+    TD_AUTO td_tensor *scaled = one || source->dtype == TD_BOOL ? td_tensor_retain(source) : td_mul(source, factor);
+    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false) : -1;
+}
+td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_index_add_(out, dim, index, source, alpha) : 0);
+}
+int td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
+{
+    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false);
+}
+td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_index_copy_(out, dim, index, source) : 0);
+}
+int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value)
+{
+    if (value->ndim)
+        return td_error(TD_E_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                        value->ndim);
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *cast = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
+    TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
+    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true) : -1;
+}
+int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
+{
+    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
+    return number ? td_op_index_fill_int_tensor_(self, dim, index, number) : -1;
+}
+td_tensor *td_op_index_fill_int_scalar(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_index_fill_int_scalar_(out, dim, index, value) : 0);
+}
+td_tensor *td_op_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_index_fill_int_tensor_(out, dim, index, value) : 0);
+}
+
+static int place_indexed(void *context, td_place what, td_tensor *self, td_tensor *src)
+{
+    const place_at *p = context;
+    return place_vector(p->op, what, self, p->dim, p->index, src, false);
+}
+int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
+                        bool include_self)
+{
+    if (!strcmp(reduce, "sum"))
+        return td_error(TD_E_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum.");
+    place_at at = {"index_reduce", dim, index};
+    return reduce_into("index_reduce", self, source, reduce, include_self, place_indexed, &at);
+}
+td_tensor *td_op_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
+                              bool include_self)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_index_reduce_(out, dim, index, source, reduce, include_self) : 0);
+}
+
+/* ---- take and put: indices of the elements in order */
+
+static td_tensor *flat_index(const char *op, td_tensor *self, td_tensor *index)
+{
+    if (index->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, "%s(): Expected a long tensor for index, but got %s", op,
+                       td_dtype_title((td_dtype)index->dtype));
+    if (self->numel == 0 && index->numel)
+        return td_fail(TD_E_INDEX, "%s(): tried to take from an empty tensor", op);
+    td_tensor *at = td_as_contiguous(index, TD_I64);
+    int64_t low, high;
+    if (!at || at->device.type == TD_META)
+        return at;
+    td_index_range((const int64_t *)at->data, at->numel, &low, &high);
+    if (at->numel && (low < -self->numel || high >= self->numel)) {
+        td_tensor_release(at);
+        return td_fail(TD_E_INDEX, "out of range: tried to access index %" PRId64 " on a tensor of %" PRId64 " elements.",
+                       high >= self->numel ? high : low, self->numel);
+    }
+    return at;
+}
+
+static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *near, td_tensor *index)
+{
+    memset(p, 0, offsetof(td_picking, sizes));
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
+    p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
+    p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->reach = td_itemsize(far), p->range = far->numel;
+}
+
+td_tensor *td_op_take(td_tensor *self, td_tensor *index)
+{
+    TD_AUTO td_tensor *at = flat_index("take", self, index);
+    TD_AUTO td_tensor *x = at ? td_make_contiguous(self) : NULL;
+    td_tensor *out = x ? td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device) : NULL;
+    if (!out || out->numel == 0 || out->device.type == TD_META)
+        return out;
+    td_picking p;
+    flat_pick(&p, TD_PLACE_GET, x, out, at);
+    td_pick_run(&p);
+    return out;
+}
+
+int td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate)
+{
+    if (source->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "put_(): self and source expected to have the same dtype, but got self.dtype = %s and "
+                        "source.dtype = %s", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
+    if (source->numel != index->numel)
+        return td_error(TD_E_RUNTIME, "put_(): Expected source and index to have the same number of elements, but got "
+                        "source.numel() = %" PRId64 ", index.numel() = %" PRId64, source->numel, index->numel);
+    TD_AUTO td_tensor *at = flat_index("put_", self, index);
+    if (!at || td_check_overlap("put_", self, 0, NULL))
+        return -1;
+    if (at->numel == 0 || self->device.type == TD_META)
+        return 0;
+    TD_AUTO td_tensor *own = td_apart(source, self);
+    TD_AUTO td_tensor *safe = td_apart(at, self);
+    TD_AUTO td_tensor *near = own ? td_make_contiguous(own) : NULL;
+    TD_AUTO td_tensor *x = near && safe ? td_writable(self, (td_dtype)self->dtype) : NULL;
+    if (!x)
+        return -1;
+    td_picking p;
+    flat_pick(&p, accumulate ? TD_PLACE_ADD : TD_PLACE_SET, x, near, safe);
+    td_pick_run(&p);
+    return td_write_back(self, x);
+}
+td_tensor *td_op_put(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate)
+{
+    td_tensor *out = td_clone_detached(self);
+    return finish_functional(out, out ? td_op_put_(out, index, source, accumulate) : 0);
+}
+
+td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64_t *dim)
+{
+    if (indices->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                       td_dtype_title((td_dtype)indices->dtype));
+    if (!dim) {
+        TD_AUTO td_tensor *x = td_reshape(self, 1, (int64_t[]){-1});
+        TD_AUTO td_tensor *at = td_reshape(indices, 1, (int64_t[]){-1});
+        return td_gather(x, 0, at, false);
+    }
+    if (self->ndim != indices->ndim)
+        return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                       "got %d dimensions for input, and %d dimensions for indices", self->ndim, indices->ndim);
+    int d = td_wrap_dim(*dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t mine[TD_MAX_DIMS], theirs[TD_MAX_DIMS];
+    td_shape_text a, b;
+    for (int k = 0; k < self->ndim; k++) {
+        int64_t s = self->sizes[k], i = indices->sizes[k], both = s == 1 ? i : s;
+        if (k != d && s != i && s != 1 && i != 1)
+            return td_fail(TD_E_RUNTIME, "take_along_dim: the shapes %s and %s don't broadcast at dimension %d",
+                           td_shape_str(self->ndim, self->sizes, a), td_shape_str(indices->ndim, indices->sizes, b), k);
+        mine[k] = k == d ? s : both, theirs[k] = k == d ? i : both;
+    }
+    TD_AUTO td_tensor *x = td_expand(self, self->ndim, mine);
+    TD_AUTO td_tensor *at = td_expand(indices, self->ndim, theirs);
+    return td_gather(x, d, at, false);
+}
+
+/* What src sees of a gradient: zeros where the index doesn't reach. */
+td_tensor *td_op_scatter_src_backward(td_tensor *grad, int64_t dim, td_tensor *index, int64_t n_shape, const int64_t *shape)
+{
+    td_tensor *part = td_gather(grad, dim, index, false);
+    for (int d = 0; d < n_shape && part && d < part->ndim; d++) {
+        if (part->sizes[d] == shape[d])
+            continue;
+        int64_t sizes[TD_MAX_DIMS];
+        memcpy(sizes, part->sizes, sizeof(int64_t) * part->ndim);
+        sizes[d] = shape[d] - part->sizes[d];
+        TD_AUTO td_tensor *zeros = td_new_zeros(part, part->ndim, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE);
+        td_tensor *whole = zeros ? td_cat(2, (td_tensor *[]){part, zeros}, d) : NULL;
+        td_tensor_release(part);
+        part = whole;
+    }
+    if (!part || part->ndim == n_shape)
+        return part;
+    td_tensor *shaped = td_reshape(part, n_shape, shape);
+    td_tensor_release(part);
+    return shaped;
+}

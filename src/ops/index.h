@@ -1,0 +1,32 @@
+/* What the indexing operators share. */
+#ifndef TD_OPS_INDEX_H
+#define TD_OPS_INDEX_H
+#include <tede/auto.h>
+#include <tede/ops.h>
+#include "dispatch/glue.h"
+#include "kernels/cpu/index.h"
+
+/* Sizes and strides; a 0-dim tensor counts as one of a single element. */
+typedef struct td_geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } td_geometry;
+static inline td_geometry td_geometry_of(const td_tensor *x)
+{
+    td_geometry g = {.ndim = x->ndim};
+    for (int d = 0; d < x->ndim; d++)
+        g.sizes[d] = x->sizes[d], g.strides[d] = x->strides[d];
+    if (x->ndim == 0)
+        g.ndim = 1, g.sizes[0] = 1, g.strides[0] = 0;
+    return g;
+}
+
+/* x, or a copy if it shares memory with `target`, which is going to be written. */
+static inline td_tensor *td_apart(td_tensor *x, const td_tensor *target)
+{
+    return x->storage && x->storage == target->storage ? td_clone_detached(x) : td_tensor_retain(x);
+}
+
+/* An integer index as a contiguous int64 tensor. */
+td_tensor *td_index_of(const char *op, td_tensor *index);
+/* Whether all are in 0 ... size - 1; `what` is printed with the index and the size, in this order. */
+int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim);
+
+#endif

@@ -1,0 +1,542 @@
+/* x[indices] with tensors, masks, and what data decides the shape of.
+ *
+ * Index tensors are broadcast together and folded into one tensor of byte offsets; then reading is a gather and writing a
+ * scatter over (dimensions in front, index points, dimensions behind), see kernels/cpu/index.h. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <tede/kernel.h>
+#include "ops/index.h"
+#include "ops/reduce.h"
+
+/* ---- where a tensor isn't 0 */
+
+static int64_t count_true(const td_tensor *mask)
+{
+    const uint8_t *m = (const uint8_t *)mask->data;
+    int64_t count = 0;
+    for (int64_t i = 0; i < mask->numel; i++)
+        count += m[i] != 0;
+    return count;
+}
+
+static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
+{
+    TD_AUTO td_tensor *mask = td_as_contiguous(self, TD_BOOL);
+    if (!mask)
+        return NULL;
+    int64_t count = count_true(mask), ndim = self->ndim, rows = room < 0 ? count : room;
+    td_tensor *out = td_tensor_new(2, (int64_t[]){rows, ndim}, TD_I64, self->device);
+    if (!out)
+        return NULL;
+    int64_t *to = (int64_t *)out->data, at[TD_MAX_DIMS] = {0}, found = 0;
+    const uint8_t *m = (const uint8_t *)mask->data;
+    int64_t inner = ndim ? self->sizes[ndim - 1] : 1;
+    for (int64_t i = 0; i < mask->numel && found < rows; i += inner) {
+        for (int64_t k = 0; k < inner && found < rows; k++)
+            if (m[i + k]) {
+                for (int64_t d = 0; d + 1 < ndim; d++)
+                    to[d] = at[d];
+                if (ndim)
+                    to[ndim - 1] = k;
+                to += ndim;
+                found++;
+            }
+        for (int64_t d = ndim - 1; d-- > 0;) {
+            if (++at[d] < self->sizes[d])
+                break;
+            at[d] = 0;
+        }
+    }
+    for (; found < rows; found++)
+        for (int64_t d = 0; d < ndim; d++)
+            *to++ = filler;
+    return out;
+}
+
+td_tensor *td_op_nonzero(td_tensor *self) { return positions(self, -1, 0); }
+td_tensor *td_op_nonzero_static(td_tensor *self, int64_t size, int64_t fill_value)
+{
+    if (size < 0)
+        return td_fail(TD_E_RUNTIME, "nonzero_static: 'size' must be an non-negative integer");
+    return positions(self, size, fill_value);
+}
+td_tensor *td_op_argwhere(td_tensor *self) { return td_nonzero(self); }
+
+int td_op_nonzero_numpy(td_tensor_list *results, td_tensor *self)
+{
+    TD_AUTO td_tensor *x = self->ndim ? td_tensor_retain(self) : td_unsqueeze(self, 0);
+    TD_AUTO td_tensor *at = td_nonzero(x);
+    return at ? td_unbind_int(results, at, 1) : -1;
+}
+int td_op_where_condition(td_tensor_list *results, td_tensor *condition) { return td_op_nonzero_numpy(results, condition); }
+
+/* ---- index tensors */
+
+typedef struct indexed {
+    int        n;                            /* one place per dimension of the tensor */
+    td_tensor *at[TD_MAX_DIMS + 1];          /* owned int64 tensors, NULL for whole dimensions */
+    int        rank;                         /* of the index points */
+    int64_t    points[TD_MAX_DIMS];
+    td_tensor *offsets;                      /* bytes, contiguous, of the points' shape */
+    td_picking    pick;                         /* sizes, far, along and the offsets filled in */
+} indexed;
+
+static void forget(indexed *x)
+{
+    for (int d = 0; d < x->n; d++)
+        td_tensor_release(x->at[d]);
+    td_tensor_release(x->offsets);
+}
+
+/* The columns of nonzero(mask), one index for each dimension that the mask spans. */
+static int take_mask(indexed *x, const td_tensor *self, td_tensor *mask, int64_t position)
+{
+    td_shape_text a, b;
+    for (int d = 0; d < mask->ndim; d++)
+        if (x->n + d >= self->ndim || mask->sizes[d] != self->sizes[x->n + d])
+            return td_error(TD_E_INDEX, "The shape of the mask %s at index %d does not match the shape of the indexed tensor %s "
+                            "at index %" PRId64, td_shape_str(mask->ndim, mask->sizes, a), d,
+                            td_shape_str(self->ndim, self->sizes, b), x->n + d + 0 * position);
+    TD_AUTO td_tensor *found = positions(mask, -1, 0);
+    if (!found)
+        return -1;
+    for (int d = 0; d < mask->ndim; d++) {
+        int64_t stride = mask->ndim;
+        td_tensor *column = td_view_strided(found, 1, &found->sizes[0], &stride, d);
+        td_tensor *own = column ? td_make_contiguous(column) : NULL;
+        td_tensor_release(column);
+        if (!own)
+            return -1;
+        x->at[x->n++] = own;
+    }
+    return 0;
+}
+
+static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *const *indices)
+{
+    for (int64_t i = 0; i < n; i++) {
+        td_tensor *index = indices[i];
+        bool mask = index != TD_NONE && (index->dtype == TD_BOOL || index->dtype == TD_U8);
+        if (x->n + (mask ? index->ndim : 1) > self->ndim)
+            return td_error(TD_E_INDEX, "too many indices for tensor of dimension %d (got %" PRId64 ")", self->ndim, n);
+        if (index == TD_NONE) {
+            x->at[x->n++] = NULL;
+        } else if (mask) {
+            if (take_mask(x, self, index, i))
+                return -1;
+        } else if (index->dtype != TD_I64 && index->dtype != TD_I32) {
+            return td_error(TD_E_INDEX, "tensors used as indices must be long, int, byte or bool tensors");
+        } else {
+            td_tensor *own = td_as_contiguous(index, TD_I64);
+            if (!own)
+                return -1;
+            x->at[x->n++] = own;
+        }
+    }
+    while (x->n < self->ndim)
+        x->at[x->n++] = NULL;
+    return 0;
+}
+
+/* Byte offsets of all index points, from index tensors broadcast together. */
+static int fold_offsets(indexed *x, const td_tensor *self)
+{
+    td_tensor *list[TD_MAX_DIMS];
+    int count = 0;
+    for (int d = 0; d < x->n; d++)
+        if (x->at[d])
+            list[count++] = x->at[d];
+    x->rank = td_broadcast_shape("index", count, list, x->points);
+    if (x->rank < 0) {
+        td_shape_text a;
+        char text[1024] = "";
+        for (int i = 0; i < count; i++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? ", " : "",
+                     td_shape_str(list[i]->ndim, list[i]->sizes, a));
+        return td_error(TD_E_INDEX, "shape mismatch: indexing tensors could not be broadcast together with shapes %s", text);
+    }
+    x->offsets = td_tensor_new(x->rank, x->points, TD_I64, self->device);
+    if (!x->offsets || self->device.type == TD_META)
+        return x->offsets ? 0 : -1;
+    int64_t *to = (int64_t *)x->offsets->data;
+    memset(to, 0, sizeof(int64_t) * (size_t)x->offsets->numel);
+    for (int d = 0; d < x->n; d++) {
+        if (!x->at[d])
+            continue;
+        int64_t size = self->sizes[d], reach = self->strides[d] * td_itemsize(self), low, high;
+        td_index_range((const int64_t *)x->at[d]->data, x->at[d]->numel, &low, &high);
+        if (x->offsets->numel && x->at[d]->numel && (low < -size || high >= size))
+            return td_error(TD_E_INDEX, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64,
+                            high >= size ? high : low, d, size);
+        TD_AUTO td_tensor *wide = td_expand(x->at[d], x->rank, x->points);
+        TD_AUTO td_tensor *dense = wide ? td_make_contiguous(wide) : NULL;
+        if (!dense)
+            return -1;
+        const int64_t *from = (const int64_t *)dense->data;
+        for (int64_t i = 0; i < dense->numel; i++)
+            to[i] += (from[i] + (from[i] < 0 ? size : 0)) * reach;
+    }
+    return 0;
+}
+
+/* The result's dimensions: index points stand where the indexed dimensions were if those are neighbours, else in front. */
+static int resolve(indexed *x, td_tensor *self, int64_t n, td_tensor *const *indices)
+{
+    memset(x, 0, offsetof(indexed, pick));
+    if (collect(x, self, n, indices) || fold_offsets(x, self)) {
+        forget(x);
+        return -1;
+    }
+    int first = -1, last = -1, inside = 0;
+    for (int d = 0; d < x->n; d++)
+        if (x->at[d]) {
+            first = first < 0 ? d : first;
+            last = d;
+            inside++;
+        }
+    bool together = last - first + 1 == inside;
+    td_picking *p = &x->pick;
+    memset(p, 0, offsetof(td_picking, sizes));
+    p->dtype = (td_dtype)self->dtype, p->reach = 1, p->range = 0;
+    p->far_data = self->data, p->index = (const int64_t *)x->offsets->data;
+    for (int d = together && first >= 0 ? 0 : -1; d < x->n || (d == x->n && first < 0); d++) {
+        if (d == (together && first >= 0 ? first : -1)) {
+            int64_t step = x->offsets->numel;
+            for (int k = 0; k < x->rank; k++) {
+                if (p->ndim == TD_MAX_DIMS)
+                    goto too_many;
+                step /= x->points[k] ? x->points[k] : 1;
+                p->sizes[p->ndim] = x->points[k], p->along[p->ndim] = step, p->far[p->ndim++] = 0;
+            }
+        }
+        if (d < 0 || d >= x->n || x->at[d])
+            continue;
+        if (p->ndim == TD_MAX_DIMS)
+            goto too_many;
+        p->sizes[p->ndim] = self->sizes[d], p->along[p->ndim] = 0, p->far[p->ndim++] = self->strides[d] * td_itemsize(self);
+    }
+    return 0;
+too_many:
+    forget(x);
+    return td_error(TD_E_INDEX, "index: the result would have more than %d dimensions", TD_MAX_DIMS);
+}
+
+td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices)
+{
+    indexed x;
+    if (resolve(&x, self, n_indices, indices))
+        return NULL;
+    td_tensor *out = td_tensor_new(x.pick.ndim, x.pick.sizes, (td_dtype)self->dtype, self->device);
+    if (out && out->numel && out->device.type != TD_META) {
+        x.pick.what = TD_PLACE_GET, x.pick.near_data = out->data;
+        for (int d = 0; d < out->ndim; d++)
+            x.pick.near[d] = out->strides[d] * td_itemsize(out);
+        td_pick_run(&x.pick);
+    }
+    forget(&x);
+    return out;
+}
+
+int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate,
+                           bool unsafe)
+{
+    (void)unsafe;
+    if (values->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination "
+                        "and %s for the source.", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)values->dtype));
+    if (td_check_overlap("index_put_", self, 0, NULL))
+        return -1;
+    indexed x;
+    if (resolve(&x, self, n_indices, indices))
+        return -1;
+    td_picking *p = &x.pick;
+    int status = -1, extra = values->ndim - p->ndim;
+    bool fits = true, empty = false;
+    for (int d = 0; d < extra; d++)
+        fits &= values->sizes[d] == 1;
+    TD_AUTO td_tensor *near = td_apart(values, self);
+    for (int d = 0; d < p->ndim; d++) {
+        int from = d + extra;
+        int64_t size = from < 0 ? 1 : values->sizes[from];
+        fits &= size == 1 || size == p->sizes[d];
+        empty |= p->sizes[d] == 0;
+        p->near[d] = size == 1 || !near ? 0 : near->strides[from] * td_itemsize(near);
+    }
+    td_shape_text a, b;
+    if (!fits) {
+        td_error(TD_E_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
+                 td_shape_str(values->ndim, values->sizes, a), td_shape_str(p->ndim, p->sizes, b));
+    } else if (near) {
+        p->what = accumulate ? TD_PLACE_ADD : TD_PLACE_SET, p->near_data = near->data;
+        if (!empty && self->device.type != TD_META)
+            td_pick_run(p);
+        status = 0;
+    }
+    forget(&x);
+    return status;
+}
+int td_op_index_put_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate)
+{
+    return td_op__index_put_impl_(self, n_indices, indices, values, accumulate, false);
+}
+td_tensor *td_op_index_put(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate)
+{
+    td_tensor *out = td_clone_detached(self);
+    if (out && td_op__index_put_impl_(out, n_indices, indices, values, accumulate, false)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+
+/* ---- masks */
+
+static int check_mask(const char *op, const td_tensor *mask)
+{
+    return mask->dtype == TD_BOOL || mask->dtype == TD_U8
+               ? 0 : td_error(TD_E_RUNTIME, "%s: expected BoolTensor for mask, but got %s", op,
+                              td_dtype_title((td_dtype)mask->dtype));
+}
+
+td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = check_mask("masked_select", mask) ? -1
+             : td_broadcast_shape("masked_select", 2, (td_tensor *[]){self, mask}, sizes);
+    if (ndim < 0)
+        return NULL;
+    TD_AUTO td_tensor *wide = td_expand(self, ndim, sizes);
+    TD_AUTO td_tensor *wide_mask = td_expand(mask, ndim, sizes);
+    TD_AUTO td_tensor *x = wide ? td_make_contiguous(wide) : NULL;
+    TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
+    if (!x || !truths)
+        return NULL;
+    int64_t count = count_true(truths), item = td_itemsize(x);
+    td_tensor *out = td_tensor_new(1, &count, (td_dtype)self->dtype, self->device);
+    if (!out)
+        return NULL;
+    const uint8_t *m = (const uint8_t *)truths->data;
+    char *to = out->data;
+    for (int64_t i = 0; i < x->numel; i++)
+        if (m[i]) {
+            memcpy(to, x->data + i * item, (size_t)item);
+            to += item;
+        }
+    return out;
+}
+
+int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
+{
+    if (source->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
+                        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
+    if (check_mask("masked_scatter", mask) || td_check_overlap("masked_scatter_", self, 0, NULL))
+        return -1;
+    if (self->device.type == TD_META)
+        return 0;
+    TD_AUTO td_tensor *wide_mask = td_expand(mask, self->ndim, self->sizes);
+    TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
+    TD_AUTO td_tensor *own = td_apart(source, self);
+    TD_AUTO td_tensor *from = own ? td_make_contiguous(own) : NULL;
+    if (!truths || !from)
+        return -1;
+    if (count_true(truths) > from->numel)
+        return td_error(TD_E_RUNTIME, "masked_scatter: expected self to have no more true positions in the mask than elements in "
+                        "source: Number of elements of source < number of ones in mask");
+    TD_AUTO td_tensor *x = td_writable(self, (td_dtype)self->dtype);
+    if (!x)
+        return -1;
+    int64_t item = td_itemsize(x), taken = 0;
+    const uint8_t *m = (const uint8_t *)truths->data;
+    for (int64_t i = 0; i < x->numel; i++)
+        if (m[i])
+            memcpy(x->data + i * item, from->data + taken++ * item, (size_t)item);
+    return td_write_back(self, x);
+}
+td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape("masked_scatter", 2, (td_tensor *[]){self, mask}, sizes);
+    TD_AUTO td_tensor *wide = ndim < 0 ? NULL : td_expand(self, ndim, sizes);
+    td_tensor *out = wide ? td_clone_detached(wide) : NULL;
+    if (out && td_op_masked_scatter_(out, mask, source)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+
+td_tensor *td_op_masked_select_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_tensor *mask)
+{
+    TD_AUTO td_tensor *zeros = td_new_zeros(grad, n_shape, shape, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *whole = td_masked_scatter(zeros, mask, grad);
+    return td_sum_to_size(whole, n_shape, shape);
+}
+
+/* The part of a source that wasn't taken gets zeros. */
+td_tensor *td_op_masked_scatter_backward(td_tensor *grad, td_tensor *mask, int64_t n_shape, const int64_t *shape)
+{
+    int64_t numel = 1;
+    for (int64_t d = 0; d < n_shape; d++)
+        numel *= shape[d];
+    TD_AUTO td_tensor *taken = td_masked_select(grad, mask);
+    if (!taken)
+        return NULL;
+    int64_t rest = numel - taken->numel;
+    TD_AUTO td_tensor *zeros = td_new_zeros(grad, 1, &rest, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *flat = zeros ? td_cat(2, (td_tensor *[]){taken, zeros}, 0) : NULL;
+    return td_reshape(flat, n_shape, shape);
+}
+
+/* ---- gradients */
+
+td_tensor *td_op_index_source_backward(td_tensor *grad, int64_t dim, td_tensor *index, int64_t n_shape, const int64_t *shape)
+{
+    TD_AUTO td_tensor *picked = td_index_select(grad, dim, index);
+    return td_reshape(picked, n_shape, shape);
+}
+
+/* scatter_reduce and index_reduce: `place` puts values where the index says, `fetch` reads them there. */
+typedef struct placing { bool indexed; int64_t dim; td_tensor *index; } placing;
+
+static td_tensor *fetch(const placing *w, td_tensor *x)
+{
+    return w->indexed ? td_index_select(x, w->dim, w->index) : td_gather(x, w->dim, w->index, false);
+}
+static td_tensor *place_sum(const placing *w, td_tensor *zeros, td_tensor *values)
+{
+    return w->indexed ? td_index_add(zeros, w->dim, w->index, values, td_int(1))
+                      : td_scatter_add(zeros, w->dim, w->index, values);
+}
+static td_tensor *place_zero(const placing *w, td_tensor *x)
+{
+    return w->indexed ? td_index_fill_int_scalar(x, w->dim, w->index, td_int(0))
+                      : td_scatter_value(x, w->dim, w->index, td_int(0));
+}
+
+static td_tensor *without_zeros(td_tensor *x)
+{
+    TD_AUTO td_tensor *zero = td_eq_number(x, 0);
+    return td_masked_fill_scalar(x, zero, td_int(1));
+}
+
+/* The product of everything that went to a place but one element: by division, with care for zeros. */
+static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, td_tensor *result,
+                             bool include_self, td_tensor **results)
+{
+    /* Zeros count as ones in the product; how many there are decides what is left of it. */
+    TD_AUTO td_tensor *self_ones = without_zeros(self);
+    TD_AUTO td_tensor *src_ones = without_zeros(src);
+    TD_AUTO td_tensor *ones = td_ones_like(self);
+    TD_AUTO td_tensor *start = include_self ? td_tensor_retain(self_ones) : td_tensor_retain(ones);
+    TD_AUTO td_tensor *product = !start || !src_ones ? NULL
+        : w->indexed ? td_index_reduce(start, w->dim, w->index, src_ones, "prod", true)
+                     : td_scatter_reduce_two(start, w->dim, w->index, src_ones, "prod", true);
+    TD_AUTO td_tensor *src_zero = td_eq_number(src, 0);
+    TD_AUTO td_tensor *self_zero = td_eq_number(self, 0);
+    TD_AUTO td_tensor *src_zeros = src_zero ? td_to(src_zero, (td_dtype)grad->dtype) : NULL;
+    TD_AUTO td_tensor *none = td_zeros_like(self);
+    TD_AUTO td_tensor *base = self_zero && include_self ? td_to(self_zero, (td_dtype)grad->dtype) : td_tensor_retain(none);
+    TD_AUTO td_tensor *zeros = base && src_zeros ? place_sum(w, base, src_zeros) : NULL;
+    (void)result;
+    if (!product || !zeros)
+        return -1;
+    /* of self: grad * product / self if there is no zero, grad * product if its own is the only one, else 0 */
+    TD_AUTO td_tensor *self_others = td_sub(zeros, base);
+    TD_AUTO td_tensor *self_clear = td_eq_number(self_others, 0);
+    TD_AUTO td_tensor *self_part = td_div(product, self_ones);
+    TD_AUTO td_tensor *self_grad = td_mul(grad, self_part);
+    results[0] = td_mul(self_grad, self_clear);
+    TD_AUTO td_tensor *src_product = fetch(w, product);
+    TD_AUTO td_tensor *src_count = fetch(w, zeros);
+    TD_AUTO td_tensor *src_others = td_sub(src_count, src_zeros);
+    TD_AUTO td_tensor *src_clear = td_eq_number(src_others, 0);
+    TD_AUTO td_tensor *src_part = td_div(src_product, src_ones);
+    TD_AUTO td_tensor *src_grad = fetch(w, grad);
+    TD_AUTO td_tensor *src_scaled = td_mul(src_grad, src_part);
+    results[1] = td_mul(src_scaled, src_clear);
+    return results[0] && results[1] ? 0 : -1;
+}
+
+static int reduce_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, const char *reduce,
+                            bool include_self, td_tensor *result, td_tensor **results)
+{
+    results[0] = results[1] = NULL;
+    int status = 0;
+    if (!strcmp(reduce, "sum")) {
+        results[0] = td_tensor_retain(grad);
+        results[1] = fetch(w, grad);
+    } else if (!strcmp(reduce, "mean")) {
+        TD_AUTO td_tensor *ones = include_self ? td_ones_like(self) : td_zeros_like(self);
+        TD_AUTO td_tensor *each = td_ones_like(src);
+        TD_AUTO td_tensor *counts = ones && each ? place_sum(w, ones, each) : NULL;
+        TD_AUTO td_tensor *one = td_wrapped_number(td_float(1));
+        TD_AUTO td_tensor *below = td_maximum(counts, one);
+        results[0] = td_div(grad, below);
+        TD_AUTO td_tensor *there = fetch(w, grad);
+        TD_AUTO td_tensor *count = fetch(w, below);
+        results[1] = td_div(there, count);
+    } else if (!strcmp(reduce, "prod")) {
+        status = product_gradients(w, grad, self, src, result, include_self, results);
+    } else {
+        TD_AUTO td_tensor *there = fetch(w, result);
+        TD_AUTO td_tensor *self_same = td_eq(self, result);
+        TD_AUTO td_tensor *src_same = td_eq(src, there);
+        TD_AUTO td_tensor *self_is = self_same ? td_to(self_same, (td_dtype)grad->dtype) : NULL;
+        TD_AUTO td_tensor *src_is = src_same ? td_to(src_same, (td_dtype)grad->dtype) : NULL;
+        TD_AUTO td_tensor *start = include_self ? td_tensor_retain(self_is) : td_zeros_like(self);
+        TD_AUTO td_tensor *counts = start && src_is ? place_sum(w, start, src_is) : NULL;
+        TD_AUTO td_tensor *one = td_wrapped_number(td_float(1));
+        TD_AUTO td_tensor *below = td_maximum(counts, one);
+        TD_AUTO td_tensor *share = td_div(grad, below);
+        results[0] = td_mul(share, self_is);
+        TD_AUTO td_tensor *fetched = fetch(w, share);
+        results[1] = td_mul(fetched, src_is);
+    }
+    if (status == 0 && results[0] && results[1] && !include_self) {
+        td_tensor *cleared = place_zero(w, results[0]);
+        td_tensor_release(results[0]);
+        results[0] = cleared;
+    }
+    return status == 0 && results[0] && results[1] ? 0 : td_results_drop(2, results);
+}
+
+int td_op_scatter_reduce_backward(td_tensor **results, td_tensor *grad, td_tensor *self, int64_t dim, td_tensor *index,
+                                  td_tensor *src, const char *reduce, bool include_self, td_tensor *result)
+{
+    placing w = {false, dim, index};
+    bool smaller = index->ndim != src->ndim || memcmp(index->sizes, src->sizes, sizeof(int64_t) * src->ndim);
+    if (!smaller || src->ndim == 0)
+        return reduce_gradients(&w, grad, self, src, reduce, include_self, result, results);
+    /* Only a corner of src was used. */
+    td_tensor *part = td_tensor_retain(src);
+    for (int d = 0; d < src->ndim && part; d++) {
+        td_tensor *next = td_narrow(part, d, 0, index->sizes[d]);
+        td_tensor_release(part);
+        part = next;
+    }
+    int status = part ? reduce_gradients(&w, grad, self, part, reduce, include_self, result, results) : -1;
+    td_tensor_release(part);
+    for (int d = 0; d < src->ndim && status == 0; d++) {
+        int64_t sizes[TD_MAX_DIMS];
+        memcpy(sizes, results[1]->sizes, sizeof(int64_t) * results[1]->ndim);
+        if (sizes[d] == src->sizes[d])
+            continue;
+        sizes[d] = src->sizes[d] - sizes[d];
+        TD_AUTO td_tensor *zeros = td_new_zeros(grad, src->ndim, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE);
+        td_tensor *whole = zeros ? td_cat(2, (td_tensor *[]){results[1], zeros}, d) : NULL;
+        td_tensor_release(results[1]);
+        results[1] = whole;
+        status = whole ? 0 : td_results_drop(2, results);
+    }
+    return status;
+}
+int td_op_index_reduce_backward(td_tensor **results, td_tensor *grad, td_tensor *self, int64_t dim, td_tensor *index,
+                                td_tensor *source, const char *reduce, bool include_self, td_tensor *result)
+{
+    placing w = {true, dim, index};
+    return reduce_gradients(&w, grad, self, source, reduce, include_self, result, results);
+}

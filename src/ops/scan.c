@@ -1,0 +1,240 @@
+/* Running sums and the like: what their results look like, their gradients, differences and trapezoids. */
+#include "bodies.h"
+
+#include "dispatch/glue.h"
+#include "ops/reduce.h"
+
+static int like(td_spec *spec, const td_tensor *x, int64_t dim, td_dtype dtype)
+{
+    return td_wrap_dim(dim, x->ndim) < 0 ? -1 : td_spec_set(spec, x->ndim, x->sizes, dtype, x->device);
+}
+static td_dtype sum_dtype(const td_tensor *x, td_dtype dtype)
+{
+    return dtype != TD_DTYPE_NONE ? dtype
+         : td_dtype_is_integral((td_dtype)x->dtype) || x->dtype == TD_BOOL ? TD_I64 : (td_dtype)x->dtype;
+}
+
+int td_meta_cumsum(td_spec *specs, td_tensor *self, int64_t dim, td_dtype dtype)
+{
+    return like(specs, self, dim, sum_dtype(self, dtype));
+}
+int td_meta_cumsum_reverse(td_spec *specs, td_tensor *self, int64_t dim)
+{
+    return like(specs, self, dim, (td_dtype)self->dtype);
+}
+int td_meta_cumprod(td_spec *specs, td_tensor *self, int64_t dim, td_dtype dtype)
+{
+    return like(specs, self, dim, sum_dtype(self, dtype));
+}
+int td_meta_linear_scan(td_spec *specs, td_tensor *a, td_tensor *c, int64_t dim, bool reverse)
+{
+    (void)c, (void)reverse;
+    return like(specs, a, dim, (td_dtype)a->dtype);
+}
+int td_meta_cummax(td_spec *specs, td_tensor *self, int64_t dim)
+{
+    if (td_dtype_is_complex((td_dtype)self->dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"cummax_helper_cpu\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)self->dtype));
+    return like(&specs[0], self, dim, (td_dtype)self->dtype) || like(&specs[1], self, dim, TD_I64) ? -1 : 0;
+}
+int td_meta_cummin(td_spec *specs, td_tensor *self, int64_t dim) { return td_meta_cummax(specs, self, dim); }
+int td_meta_logcumsumexp(td_spec *specs, td_tensor *self, int64_t dim)
+{
+    if (!td_dtype_is_floating((td_dtype)self->dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"logcumsumexp_out_cpu\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)self->dtype));
+    return like(specs, self, dim, (td_dtype)self->dtype);
+}
+
+/* ---- gradients */
+
+td_tensor *td_op_cumsum_backward(td_tensor *grad, int64_t dim, td_dtype dtype)
+{
+    TD_AUTO td_tensor *cast = grad->dtype == (int8_t)dtype ? td_tensor_retain(grad) : td_to(grad, dtype);
+    return td_cumsum_reverse(cast, dim);
+}
+
+td_tensor *td_op_shift_along(td_tensor *self, int64_t dim, bool back)
+{
+    if (self->ndim == 0)
+        return td_zeros_like(self);
+    int d = td_wrap_dim(dim, self->ndim);
+    int64_t n = d < 0 ? 0 : self->sizes[d];
+    if (d < 0 || n == 0)
+        return d < 0 ? NULL : td_tensor_retain(self);
+    TD_AUTO td_tensor *end = td_narrow(self, d, 0, 1);
+    TD_AUTO td_tensor *zero = td_zeros_like(end);
+    TD_AUTO td_tensor *rest = td_narrow(self, d, back, n - 1);
+    if (!zero || !rest)
+        return NULL;
+    return td_cat(2, back ? (td_tensor *[]){rest, zero} : (td_tensor *[]){zero, rest}, d);
+}
+
+/* d out[k] / d x[i] is the product of all x[j], j <= k, but x[i]: what is before i, times a sum over k >= i that
+ * obeys a linear recurrence.  Where there are no zeros, running sums of grad * result do it. */
+td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim)
+{
+    TD_AUTO td_tensor *x = self->dtype == grad->dtype ? td_tensor_retain(self) : td_to(self, (td_dtype)grad->dtype);
+    if (!x || self->numel == 0 || self->ndim == 0)
+        return x ? td_tensor_retain(grad) : NULL;
+    td_scalar all = td_bool(true);
+    if (self->device.type != TD_META) {
+        TD_AUTO td_tensor *none = td_all_all(self);
+        if (!none || td_tensor_item(none, &all))
+            return NULL;
+    }
+    TD_AUTO td_tensor *out = NULL;
+    if (td_scalar_bool(all)) {
+        TD_AUTO td_tensor *conjugate = td_conj(result);
+        TD_AUTO td_tensor *product = td_mul(grad, conjugate);
+        TD_AUTO td_tensor *sums = td_cumsum_reverse(product, dim);
+        TD_AUTO td_tensor *below = td_conj(x);
+        out = td_div(sums, below);
+    } else {
+        TD_AUTO td_tensor *next = td_shift_along(x, dim, true);
+        TD_AUTO td_tensor *later = td_linear_scan(grad, next, dim, true);
+        int d = td_wrap_dim(dim, self->ndim);
+        TD_AUTO td_tensor *first = td_narrow(x, d, 0, 1);
+        TD_AUTO td_tensor *one = td_ones_like(first);
+        TD_AUTO td_tensor *front = td_narrow(x, d, 0, x->sizes[d] - 1);
+        TD_AUTO td_tensor *products = td_cumprod(front, d, TD_DTYPE_NONE);
+        TD_AUTO td_tensor *before = one && products ? td_cat(2, (td_tensor *[]){one, products}, d) : NULL;
+        out = td_mul(before, later);
+    }
+    return out && out->dtype != self->dtype ? td_to(out, (td_dtype)self->dtype) : td_tensor_retain(out);
+}
+
+td_tensor *td_op_cummax_backward(td_tensor *grad, td_tensor *indices, int64_t n_shape, const int64_t *shape, int64_t dim)
+{
+    TD_AUTO td_tensor *zeros = td_new_zeros(grad, n_shape, shape, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    return td_scatter_add(zeros, dim, indices, grad);
+}
+
+/* sum over k >= i of g[k] exp(x[i] - y[k]) for the elements of g of one sign, given their logarithms. */
+static td_tensor *one_sign(td_tensor *log_grad, td_tensor *self, td_tensor *result, int64_t dim)
+{
+    TD_AUTO td_tensor *difference = td_sub(log_grad, result);
+    TD_AUTO td_tensor *backwards = td_slice_tensor(difference, dim, NULL, NULL, -1);
+    TD_AUTO td_tensor *sums = td_logcumsumexp(backwards, dim);
+    TD_AUTO td_tensor *forwards = td_slice_tensor(sums, dim, NULL, NULL, -1);
+    TD_AUTO td_tensor *exponent = td_add(forwards, self);
+    return td_exp(exponent);
+}
+
+td_tensor *td_op_logcumsumexp_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim)
+{
+    if (grad->numel == 0 || grad->ndim == 0)
+        return td_tensor_retain(grad);
+    TD_AUTO td_tensor *size = td_abs(grad);
+    TD_AUTO td_tensor *log = td_log(size);
+    TD_AUTO td_tensor *zero = td_wrapped_number(td_float(0));
+    TD_AUTO td_tensor *up = td_gt(grad, zero);
+    TD_AUTO td_tensor *down = td_lt(grad, zero);
+    TD_AUTO td_tensor *least = td_wrapped_number(td_float(-__builtin_inf()));
+    TD_AUTO td_tensor *log_up = td_where(up, log, least);
+    TD_AUTO td_tensor *log_down = td_where(down, log, least);
+    TD_AUTO td_tensor *plus = one_sign(log_up, self, result, dim);
+    TD_AUTO td_tensor *minus = one_sign(log_down, self, result, dim);
+    return td_sub(plus, minus);
+}
+
+/* ---- differences */
+
+static td_tensor *neighbours(td_tensor *x, int dim, bool later)
+{
+    return td_narrow(x, dim, later, x->sizes[dim] - 1);
+}
+
+td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepend, td_tensor *append)
+{
+    if (self->ndim == 0)
+        return td_fail(TD_E_RUNTIME, "diff expects input to be at least one-dimensional");
+    if (n < 0)
+        return td_fail(TD_E_RUNTIME, "order must be non-negative but got %lld", (long long)n);
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    for (int k = 0; k < 2; k++) {
+        const td_tensor *end = k ? append : prepend;
+        if (end != TD_NONE && end->ndim != self->ndim)
+            return td_fail(TD_E_RUNTIME, "diff expects prepend or append to be the same dimension as input");
+    }
+    td_tensor *pieces[3];
+    int count = 0;
+    if (prepend != TD_NONE)
+        pieces[count++] = prepend;
+    pieces[count++] = self;
+    if (append != TD_NONE)
+        pieces[count++] = append;
+    td_tensor *x = count > 1 && n > 0 ? td_cat(count, pieces, d) : n > 0 ? td_tensor_retain(self) : td_clone(self);
+    for (; n > 0 && x; n--) {
+        if (x->sizes[d] == 0)
+            break;
+        TD_AUTO td_tensor *a = neighbours(x, d, true);
+        TD_AUTO td_tensor *b = neighbours(x, d, false);
+        td_tensor *next = x->dtype == TD_BOOL ? td_logical_xor(a, b) : td_sub(a, b);
+        td_tensor_release(x);
+        x = next;
+    }
+    return x;
+}
+
+/* Means of neighbours. */
+static td_tensor *middles(td_tensor *y, int64_t dim)
+{
+    int d = td_wrap_dim(dim, y->ndim);
+    if (d < 0 || y->ndim == 0)
+        return d < 0 ? NULL : td_fail(TD_E_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (y->sizes[d] == 0)
+        return td_tensor_retain(y);
+    TD_AUTO td_tensor *a = neighbours(y, d, true);
+    TD_AUTO td_tensor *b = neighbours(y, d, false);
+    TD_AUTO td_tensor *sum = td_add(a, b);
+    return td_mul_number(sum, 0.5);
+}
+
+/* The widths of the trapezoids, broadcastable to y: x is one-dimensional along dim, or like y. */
+static td_tensor *areas(td_tensor *y, td_tensor *x, int64_t dim)
+{
+    int d = td_wrap_dim(dim, y->ndim);
+    if (d < 0)
+        return NULL;
+    TD_AUTO td_tensor *along = NULL;
+    if (x->ndim == 1 && y->ndim > 1) {
+        if (x->sizes[0] != y->sizes[d])
+            return td_fail(TD_E_RUNTIME, "There must be one `x` value for each sample point");
+        int64_t sizes[TD_MAX_DIMS];
+        for (int i = 0; i < y->ndim; i++)
+            sizes[i] = i == d ? x->sizes[0] : 1;
+        along = td_reshape(x, y->ndim, sizes);
+    } else {
+        along = td_tensor_retain(x);
+    }
+    TD_AUTO td_tensor *widths = td_diff(along, 1, d - y->ndim, TD_NONE, TD_NONE);
+    TD_AUTO td_tensor *heights = middles(y, dim);
+    return td_mul(heights, widths);
+}
+
+td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
+{
+    TD_AUTO td_tensor *parts = areas(y, x, dim);
+    return td_sum_dim(parts, 1, &dim, false);
+}
+td_tensor *td_op_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
+{
+    TD_AUTO td_tensor *heights = middles(y, dim);
+    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx));
+    return td_sum_dim(parts, 1, &dim, false);
+}
+td_tensor *td_op_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
+{
+    TD_AUTO td_tensor *parts = areas(y, x, dim);
+    return td_cumsum(parts, dim, TD_DTYPE_NONE);
+}
+td_tensor *td_op_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
+{
+    TD_AUTO td_tensor *heights = middles(y, dim);
+    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx));
+    return td_cumsum(parts, dim, TD_DTYPE_NONE);
+}

@@ -1,0 +1,78 @@
+/* Triangles of matrices, and their indices. */
+#include "bodies.h"
+
+#include <string.h>
+#include <tede/kernel.h>
+#include "ops/reduce.h"
+
+static int meta_triangle(const char *op, td_spec *spec, td_tensor *self)
+{
+    if (self->ndim < 2)
+        return td_error(TD_E_RUNTIME, "%s: input tensor must have at least 2 dimensions", op);
+    return td_spec_like(spec, self);
+}
+int td_meta_tril(td_spec *specs, td_tensor *self, int64_t diagonal)
+{
+    (void)diagonal;
+    return meta_triangle("tril", specs, self);
+}
+int td_meta_triu(td_spec *specs, td_tensor *self, int64_t diagonal)
+{
+    (void)diagonal;
+    return meta_triangle("triu", specs, self);
+}
+
+static int64_t within(int64_t x, int64_t n) { return x < 0 ? 0 : x > n ? n : x; }
+
+static int triangle(td_tensor *self, int64_t diagonal, bool upper, td_tensor *out)
+{
+    if (td_copy_elements(out, self))
+        return -1;
+    if (out->numel == 0)
+        return 0;
+    int64_t rows = out->sizes[out->ndim - 2], cols = out->sizes[out->ndim - 1], item = td_itemsize(out);
+    char *at = out->data;
+    diagonal = diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal;
+    for (int64_t i = 0; i < out->numel / cols; i++, at += cols * item) {
+        int64_t edge = within(i % rows + diagonal + !upper, cols);
+        if (upper)
+            memset(at, 0, (size_t)(edge * item));
+        else
+            memset(at + edge * item, 0, (size_t)((cols - edge) * item));
+    }
+    return 0;
+}
+int td_cpu_tril(td_tensor *self, int64_t diagonal, td_tensor *out0) { return triangle(self, diagonal, false, out0); }
+int td_cpu_triu(td_tensor *self, int64_t diagonal, td_tensor *out0) { return triangle(self, diagonal, true, out0); }
+
+static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t offset, bool upper, td_dtype dtype,
+                          td_device device)
+{
+    if (rows < 0 || cols < 0)
+        return td_fail(TD_E_RUNTIME, "%s: %s must be non-negative, got%s", op, rows < 0 ? "row" : "col", rows < 0 ? " row" : " col");
+    offset = offset < -rows ? -rows : offset > cols ? cols : offset;
+    int64_t count = 0;
+    for (int64_t r = 0; r < rows; r++)
+        count += upper ? cols - within(r + offset, cols) : within(r + offset + 1, cols);
+    TD_AUTO td_tensor *out = td_tensor_new(2, (int64_t[]){2, count}, TD_I64, (td_device){TD_CPU, -1});
+    if (!out)
+        return NULL;
+    int64_t *row = (int64_t *)out->data, *col = row + count;
+    for (int64_t r = 0; r < rows; r++) {
+        int64_t from = upper ? within(r + offset, cols) : 0, to = upper ? cols : within(r + offset + 1, cols);
+        for (int64_t c = from; c < to; c++)
+            *row++ = r, *col++ = c;
+    }
+    td_dtype kind = dtype == TD_DTYPE_NONE ? TD_I64 : dtype;
+    if (device.type == TD_META)
+        return td_tensor_new(2, out->sizes, kind, device);
+    return kind == TD_I64 ? td_tensor_retain(out) : td_as_contiguous(out, kind);
+}
+td_tensor *td_op_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device)
+{
+    return indices("tril_indices", row, col, offset, false, dtype, device);
+}
+td_tensor *td_op_triu_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device)
+{
+    return indices("triu_indices", row, col, offset, true, dtype, device);
+}
