@@ -6,12 +6,13 @@
 #define TD_TENSOR_HEAD_H
 #include "tensor/tensor.h"
 
-/* A head without storage, data, sizes and strides filled in; keys and flags as given. */
-static inline td_tensor *td_head_new(int ndim, td_dtype dtype, td_device device, td_keyset keys, unsigned flags)
+enum {
+    TD_HEAD_BYTES = (sizeof(td_tensor) + 63) & ~63,     /* of a head with its storage behind it */
+    TD_STORAGE_INLINE_LIMIT = 1024 - TD_HEAD_BYTES - sizeof(td_storage),
+};
+
+static inline void td_head_init(td_tensor *x, int ndim, td_dtype dtype, td_device device, td_keyset keys, unsigned flags)
 {
-    td_tensor *x = td_mem_alloc(sizeof *x);
-    if (TD_UNLIKELY(!x))
-        return NULL;
     x->refcount = 1;
     x->keys = keys;
     x->storage = NULL;
@@ -29,6 +30,15 @@ static inline td_tensor *td_head_new(int ndim, td_dtype dtype, td_device device,
     x->extra = NULL;
     x->sizes = x->inline_shape;
     x->strides = x->inline_shape + TD_INLINE_DIMS;
+}
+
+/* A head without storage, data, sizes and strides filled in; keys and flags as given. */
+static inline td_tensor *td_head_new(int ndim, td_dtype dtype, td_device device, td_keyset keys, unsigned flags)
+{
+    td_tensor *x = td_mem_alloc(sizeof *x);
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    td_head_init(x, ndim, dtype, device, keys, flags);
     if (TD_UNLIKELY(ndim > TD_INLINE_DIMS)) {
         x->sizes = td_mem_alloc(2 * (size_t)ndim * sizeof *x->sizes);
         if (!x->sizes) {
@@ -52,21 +62,20 @@ static inline void td_storage_init(td_storage *s, td_device device, size_t nbyte
     s->block = (uint32_t)block;
     s->device = device;
     s->flags = 0;
+    s->parts = 0;
 }
 
-enum { TD_STORAGE_INLINE_LIMIT = 960 };
-
-static inline td_storage *td_storage_small(size_t nbytes)
+static inline void td_storage_init_inline(td_storage *s, size_t nbytes)
 {
-    size_t block = sizeof(td_storage) + nbytes;
-    td_storage *s = td_mem_alloc(block);
-    if (TD_UNLIKELY(!s))
-        return NULL;
-    td_storage_init(s, (td_device){TD_CPU, -1}, nbytes, block);
+    td_storage_init(s, (td_device){TD_CPU, -1}, nbytes, sizeof *s + nbytes);
     s->data = s->inline_data;
     s->flags = TD_STORAGE_INLINE;
-    return s;
 }
+
+/* The storage behind a head with TD_FLAG_WITH_STORAGE, the head before a storage with `parts`, the size of their block. */
+static inline td_storage *td_storage_behind(td_tensor *x) { return (td_storage *)((char *)x + TD_HEAD_BYTES); }
+static inline void *td_head_before(td_storage *s) { return (char *)s - TD_HEAD_BYTES; }
+static inline size_t td_block_bytes(const td_storage *s) { return TD_HEAD_BYTES + s->block; }
 
 void td_storage_destroy(td_storage *s);
 

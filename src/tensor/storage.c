@@ -49,8 +49,12 @@ static void device_free(td_device device, void *block, size_t nbytes)
 
 td_storage *td_storage_new(td_device device, size_t nbytes)
 {
-    if (device.type == TD_CPU && nbytes <= TD_STORAGE_INLINE_LIMIT)
-        return td_storage_small(nbytes);
+    if (device.type == TD_CPU && nbytes <= TD_STORAGE_INLINE_LIMIT) {
+        td_storage *s = td_mem_alloc(sizeof *s + nbytes);
+        if (s)
+            td_storage_init_inline(s, nbytes);
+        return s;
+    }
     if (nbytes > PTRDIFF_MAX)
         return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with size of %zu bytes", nbytes);
     td_storage *s = new_head(device, nbytes);
@@ -98,7 +102,10 @@ void td_storage_destroy(td_storage *s)
             td_mem_free(old, sizeof *old);
         }
     }
-    td_mem_free(s, s->block);
+    if (!s->parts)
+        td_mem_free(s, s->block);
+    else if (__atomic_sub_fetch(&s->parts, 1, __ATOMIC_ACQ_REL) == 0)
+        td_mem_free(td_head_before(s), td_block_bytes(s));
 }
 
 void td_storage_release(td_storage *s)

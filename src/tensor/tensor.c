@@ -1,7 +1,7 @@
 /* The tensor's head: making, counting, asking.
  *
- * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: one block for
- * the head, one for storage and contents, contiguous strides and overflow checks in one pass. */
+ * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
+ * Note [Small tensors]. */
 #include "tensor/head.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
@@ -54,15 +54,19 @@ void td_tensor_release(td_tensor *x)
                        (x->flags & TD_FLAG_OWNS_WRAPPER)) && x->sizes == x->inline_shape;
         if (TD_UNLIKELY(!plain))
             drop_rest(x);
-        td_storage *storage = x->storage;
-        if (TD_LIKELY(storage != NULL) && td_drop_count(&storage->refcount)) {
-            if (storage->flags == TD_STORAGE_INLINE)
-                td_mem_free(storage, storage->block);
-            else
-                td_storage_destroy(storage);
-        }
+        td_storage *storage = x->storage, *behind = td_storage_behind(x);
         td_tensor *base = x->base;
-        td_mem_free(x, sizeof *x);
+        if (!(x->flags & TD_FLAG_WITH_STORAGE)) {
+            td_storage_release(storage);
+            td_mem_free(x, sizeof *x);
+        } else if (TD_LIKELY(storage == behind && behind->flags == TD_STORAGE_INLINE &&
+                             __atomic_load_n(&behind->refcount, __ATOMIC_ACQUIRE) == 1)) {
+            td_mem_free(x, td_block_bytes(behind));
+        } else {
+            td_storage_release(storage);
+            if (__atomic_sub_fetch(&behind->parts, 1, __ATOMIC_ACQ_REL) == 0)
+                td_mem_free(x, td_block_bytes(behind));
+        }
         x = base;
     }
 }
@@ -186,42 +190,62 @@ static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
                    td_shape_str(ndim, strides, more));
 }
 
-td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
+/* All but small CPU tensors. */
+static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || (unsigned)device.type >= TD_DEVICE_TYPES ||
-                    (uint64_t)ndim > TD_MAX_DIMS) && (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0))
+    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0)
         return NULL;
     td_tensor *x = new_head((int)ndim, dtype, device);
-    if (TD_UNLIKELY(!x))
+    if (!x)
         return NULL;
-    int64_t step = 1;
-    bool odd = false;
-    for (int64_t d = ndim - 1; d >= 0; d--) {
+    for (int d = 0; d < ndim; d++)
         x->sizes[d] = sizes[d];
-        x->strides[d] = step;
-        odd |= sizes[d] <= 0;
-        odd |= __builtin_mul_overflow(step, sizes[d], &step);
-    }
-    if (TD_UNLIKELY(odd || step > PTRDIFF_MAX / 16)) {
-        bool negative = td_check_sizes(ndim, sizes) != 0;
-        step = td_contiguous_strides((int)ndim, x->sizes, x->strides);
-        if (negative || step < 0) {
-            if (!negative)
-                overflowed((int)ndim, sizes, NULL);
-            td_tensor_release(x);
-            return NULL;
-        }
-    }
-    x->numel = step;
-    x->flags |= TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
-    size_t nbytes = (size_t)(x->numel * td_itemsizes[dtype]);
-    x->storage = TD_LIKELY(device.type == TD_CPU && nbytes <= TD_STORAGE_INLINE_LIMIT) ? td_storage_small(nbytes)
-                                                                                       : td_storage_new(device, nbytes);
-    if (TD_UNLIKELY(!x->storage)) {
+    x->numel = td_contiguous_strides((int)ndim, x->sizes, x->strides);
+    if (x->numel < 0)
+        overflowed((int)ndim, sizes, NULL);
+    else
+        x->storage = td_storage_new(device, (size_t)(x->numel * td_itemsizes[dtype]));
+    if (!x->storage) {
         td_tensor_release(x);
         return NULL;
     }
+    x->flags |= TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
     x->data = x->storage->data;
+    return x;
+}
+
+td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
+{
+    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
+        return new_slower(ndim, sizes, dtype, device);
+    int64_t numel = 1;
+    bool odd = false;
+    for (int64_t d = 0; d < ndim; d++) {
+        odd |= sizes[d] <= 0 || sizes[d] > TD_STORAGE_INLINE_LIMIT;     /* so the product of five can't overflow */
+        numel *= sizes[d];
+    }
+    int64_t nbytes = numel * td_itemsizes[dtype];
+    if (odd || nbytes > TD_STORAGE_INLINE_LIMIT)
+        return new_slower(ndim, sizes, dtype, device);
+    td_tensor *x = td_mem_alloc((size_t)(TD_HEAD_BYTES + (int64_t)sizeof(td_storage) + nbytes));
+    if (TD_UNLIKELY(!x))
+        return NULL;
+    td_head_init(x, (int)ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU),
+                 TD_FLAG_WITH_STORAGE | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING |
+                 (td_masks_now.inference ? TD_FLAG_INFERENCE : 0));
+    td_storage *s = td_storage_behind(x);
+    td_storage_init_inline(s, (size_t)nbytes);
+    s->parts = 2;
+    x->storage = s;
+    x->data = s->data;
+    x->numel = numel;
+    int64_t *shape = x->inline_shape, step = 1;
+    for (int64_t d = ndim - 1; d >= 0; d--) {
+        int64_t size = sizes[d];
+        shape[d] = size;
+        shape[d + TD_INLINE_DIMS] = step;
+        step *= size;
+    }
     return x;
 }
 
@@ -236,10 +260,11 @@ static td_tensor *over(td_storage *storage, char *data, int ndim, const int64_t 
     }
     x->storage = storage;
     x->data = data;
-    memcpy(x->sizes, sizes, (size_t)ndim * sizeof *sizes);
-    if (strides)
-        memcpy(x->strides, strides, (size_t)ndim * sizeof *strides);
-    else
+    for (int d = 0; d < ndim; d++)
+        x->sizes[d] = sizes[d];
+    for (int d = 0; strides && d < ndim; d++)
+        x->strides[d] = strides[d];
+    if (!strides)
         td_contiguous_strides(ndim, x->sizes, x->strides);
     td_tensor_update_flags(x);
     return x;

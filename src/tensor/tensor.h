@@ -1,6 +1,6 @@
 /* The tensor from inside.
  *
- * One allocation holds the head and up to five dimensions; a longer shape has a block of its own.  `data` is
+ * The head holds up to five dimensions; a longer shape has a block of its own.  `data` is
  * the address of the first logical element, so kernels never add an offset.  The strides are signed: the
  * lowest address of a tensor may lie below `data`.
  *
@@ -9,6 +9,10 @@
  * when an operand was saved.  The counter lives in the storage.  A tensor with `own_version` set (made by
  * x.data, or over a storage by hand) belongs to a group of its own: writes through it are not seen by the others.
  * detach() and views stay in the group.
+ *
+ * Note [Small tensors]
+ * A small CPU tensor is a single block: its head, then its storage's head, then the contents.  Either may outlive the
+ * other; `parts` counts those that are left, and whoever goes last frees the block.
  *
  * Note [Views]
  * Every view made outside inference mode holds a counted pointer to its base, which is never itself a view.
@@ -35,6 +39,7 @@ struct td_storage {
     uint32_t   block;                   /* bytes of the block that holds this head, inline data included */
     td_device  device;
     uint8_t    flags;                   /* TD_STORAGE_* */
+    uint8_t    parts;                   /* see Note [Small tensors]; 0: a block of its own */
     _Alignas(64) char inline_data[];    /* small contents follow the head */
 };
 enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8 };
@@ -86,6 +91,7 @@ enum {
     TD_FLAG_MULTI_VIEW = 256,       /* one of several views from one call (unbind, split): same */
     TD_FLAG_REQUIRES_GRAD = 512,    /* a leaf that wants a gradient */
     TD_FLAG_REPLACED_DATA = 1024,
+    TD_FLAG_WITH_STORAGE = 4096,    /* the head of one block with a storage, see Note [Small tensors] */
     TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions, with strides above 0; known when made */
 };
 /* What views take over from the tensor they look at. */

@@ -37,6 +37,35 @@ TD_TEST(views_and_aliases_share_the_version_unless_told_otherwise)
     CHECK(!detached->base && !apart->base);
 }
 
+TD_TEST(a_small_tensor_and_its_storage_may_outlive_each_other)
+{
+    td_tensor *x = TRY(td_tensor_new(INTS(10), TD_F32, CPU));
+    td_storage *s = td_storage_retain(x->storage);
+    float *data = td_tensor_data(x);
+    data[9] = 4;
+    td_tensor_release(x);
+    bool kept = td_storage_use_count(s) == 1 && data[9] == 4;
+    td_storage_release(s);
+    CHECK(kept);
+
+    td_storage *other = TRY(td_storage_new(CPU, 4000));
+    x = td_tensor_new(INTS(10), TD_F32, CPU);
+    if (!x)
+        td_storage_release(other);
+    CHECK(x);
+    td_storage_release(x->storage);
+    x->storage = other;
+    x->data = other->data;
+    CHECK_EQ(td_tensor_set_geometry(x, INTS(1000), (int64_t[]){1}), 0);
+    memset(td_tensor_data(x), 0, 4000);
+    td_tensor_release(x);
+
+    x = TRY(td_tensor_new(INTS(10), TD_F32, CPU));
+    int grown = td_storage_resize(x->storage, 5000);
+    td_tensor_release(x);
+    CHECK_EQ(grown, 0);
+}
+
 TD_TEST(dense_orders_of_dimensions_are_recognised)
 {
     TD_AUTO td_tensor *x = TRY(td_tensor_new(INTS(2, 3, 4), TD_F32, CPU));
