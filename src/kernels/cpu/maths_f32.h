@@ -38,11 +38,28 @@ TD_MATHS float td_sqrt_f32(float x)               { return __builtin_sqrtf(x); }
 TD_MATHS float td_sign_f32(float x)               { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 TD_MATHS float td_sgn_f32(float x)                { return td_sign_f32(x); }
 
-/* maximum and minimum hand on a NaN, fmax and fmin prefer the number. */
-TD_MATHS float td_maximum_f32(float a, float b) { return a != a ? a : a > b ? a : b; }
-TD_MATHS float td_minimum_f32(float a, float b) { return a != a ? a : a < b ? a : b; }
-TD_MATHS float td_fmax_f32(float a, float b)    { return b != b ? a : a > b ? a : b; }
-TD_MATHS float td_fmin_f32(float a, float b)    { return b != b ? a : a < b ? a : b; }
+/* maximum and minimum hand on a NaN, fmax and fmin prefer the number.  In two steps: one expression of both choices
+ * would keep minimum(maximum(x, low), high) from being vectorised. */
+TD_MATHS float td_maximum_f32(float a, float b)
+{
+    float m = a > b ? a : b;
+    return a != a ? a : m;
+}
+TD_MATHS float td_minimum_f32(float a, float b)
+{
+    float m = a < b ? a : b;
+    return a != a ? a : m;
+}
+TD_MATHS float td_fmax_f32(float a, float b)
+{
+    float m = a > b ? a : b;
+    return b != b ? a : m;
+}
+TD_MATHS float td_fmin_f32(float a, float b)
+{
+    float m = a < b ? a : b;
+    return b != b ? a : m;
+}
 
 TD_MATHS float td_nextafter_f32(float a, float b)
 {

@@ -102,11 +102,28 @@ TD_MATHS double td_rsqrt_f64(double x)                { return 1.0 / __builtin_s
 TD_MATHS double td_sign_f64(double x)                 { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }
 TD_MATHS double td_sgn_f64(double x)                  { return td_sign_f64(x); }
 
-/* maximum and minimum hand on a NaN, fmax and fmin prefer the number. */
-TD_MATHS double td_maximum_f64(double a, double b) { return a != a ? a : a > b ? a : b; }
-TD_MATHS double td_minimum_f64(double a, double b) { return a != a ? a : a < b ? a : b; }
-TD_MATHS double td_fmax_f64(double a, double b)    { return b != b ? a : a > b ? a : b; }
-TD_MATHS double td_fmin_f64(double a, double b)    { return b != b ? a : a < b ? a : b; }
+/* maximum and minimum hand on a NaN, fmax and fmin prefer the number.  In two steps: one expression of both choices
+ * would keep minimum(maximum(x, low), high) from being vectorised. */
+TD_MATHS double td_maximum_f64(double a, double b)
+{
+    double m = a > b ? a : b;
+    return a != a ? a : m;
+}
+TD_MATHS double td_minimum_f64(double a, double b)
+{
+    double m = a < b ? a : b;
+    return a != a ? a : m;
+}
+TD_MATHS double td_fmax_f64(double a, double b)
+{
+    double m = a > b ? a : b;
+    return b != b ? a : m;
+}
+TD_MATHS double td_fmin_f64(double a, double b)
+{
+    double m = a < b ? a : b;
+    return b != b ? a : m;
+}
 
 /* The neighbour of a on the way to b.  Away from zero is one more in the bits, towards it one less. */
 TD_MATHS double td_nextafter_f64(double a, double b)
