@@ -46,7 +46,8 @@ TD_API td_tensor *td_tensor_new_strided(int64_t ndim, const int64_t *sizes, cons
 /* A 0-dim tensor on the CPU that holds `value`, with the dtype that Python's numbers have in PyTorch
  * (int64, bool, the default float dtype, its complex counterpart). */
 TD_API td_tensor *td_tensor_from_scalar(td_scalar value);
-/* The same, and marked: in promotion it weighs no more than a Python number.  For operands. */
+/* For operands: the same, but marked, so that in promotion it weighs no more than a Python number; floats are kept in
+ * float64, complex numbers in complex128. */
 TD_API td_tensor *td_wrapped_number(td_scalar value);
 /* Over memory that you own.  When nothing looks at it any more, release(context) is called (if not NULL).
  * Strides may be NULL for contiguous; negative ones reach below `data`. */

@@ -373,9 +373,16 @@ td_tensor *td_tensor_from_scalar(td_scalar value)
     return x;
 }
 
+/* Promotion takes it for the default float dtype, but the number itself stays exact for operands that are wider. */
 td_tensor *td_wrapped_number(td_scalar value)
 {
-    td_tensor *x = td_tensor_from_scalar(value);
+    td_tensor *x = NULL;
+    if (value.kind == TD_SCALAR_FLOAT && (x = td_tensor_new(0, NULL, TD_F64, (td_device){TD_CPU, -1})))
+        *(double *)x->data = value.d;
+    else if (value.kind == TD_SCALAR_COMPLEX && (x = td_tensor_new(0, NULL, TD_C128, (td_device){TD_CPU, -1})))
+        ((double *)x->data)[0] = value.d, ((double *)x->data)[1] = value.imag;
+    else if (value.kind != TD_SCALAR_FLOAT && value.kind != TD_SCALAR_COMPLEX)
+        x = td_tensor_from_scalar(value);
     if (x)
         x->flags |= TD_FLAG_WRAPPED_NUMBER;
     return x;
