@@ -1,6 +1,7 @@
-"""python -m codegen [--out FOLDER] [--list] [--public | --check]
+"""python -m codegen [--out FOLDER] [--list] [--header FILE] [--public | --check]
 
-Writes the generated C files to a folder; --list prints their names, a line each: `main NAME`, `loops NAME` (compiled once
+Writes the generated C files to a folder; --header writes ops.h alone;
+--list prints the C files' names, a line each: `main NAME`, `loops NAME` (compiled once
 per instruction set), `header NAME`.  With --public it writes the outputs that are committed; with --check it fails if
 those are stale.  A file is touched only when its bytes change."""
 import argparse
@@ -51,6 +52,8 @@ def bodies_header(families):
         for group in groups:
             op = group[0]
             body = op.entry.get('body', op.c)
+            if op.target:
+                continue
             if op.kind in ('native', 'composite', 'view'):
                 lines.append(op.declaration('td_op_' + body) + ';')
             elif op.kind == 'kernel':
@@ -67,6 +70,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--out', type=pathlib.Path)
     parser.add_argument('--list', action='store_true')
+    parser.add_argument('--header', type=pathlib.Path)
     parser.add_argument('--public', action='store_true')
     parser.add_argument('--check', action='store_true')
     options = parser.parse_args()
@@ -80,6 +84,9 @@ def main():
     lookup = lambda name: by_name.get(name, [])
     public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
               ROOT / 'docs/operators.md': emit_public.operators_page(families)}
+    if options.header:
+        write(options.header, emit_public.ops_header(families))
+        return
     if options.check:
         stale = [str(p.relative_to(ROOT)) for p, text in public.items() if not p.exists() or p.read_text() != text]
         if stale:

@@ -256,6 +256,8 @@ class Chunk:
     backend_composite = backend_view = backend_native
 
     def with_body(self, op):
+        if op.target:
+            return self.with_target(op)
         base = op.parent or op
         body = base.entry.get('body', base.c)
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
@@ -293,6 +295,18 @@ class Chunk:
 ''')
         return None, None, f'comp_{op.c}'
 
+    def with_target(self, op):
+        """An operator that calls another one, with numbers as tensors."""
+        wrap = ''.join(f'    TD_AUTO td_tensor *number_{n} = td_wrapped_number({n});\n' for n in op.wrapped)
+        args = [f'number_{n}' if n in op.wrapped else n for n in op.names()]
+        self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+{wrap}    return td_{op.target.c}({", ".join(args)});
+}}
+''')
+        return None, None, f'comp_{op.c}'
+
     # ------------------------------------------------------------------------------------------------- autograd
     def autograd(self, op, fail):
         """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
@@ -301,6 +315,8 @@ class Chunk:
         spec = e.get('grad')
         if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none')):
             return self.autograd_out(op)
+        if op.target:
+            return None
         if spec is None or spec == 'none':
             if spec is None and op.kind in ('pointwise', 'kernel') :
                 raise GradError(f'{op.family}: {op.schema.full_name}: say `grad: none` if there is no gradient')
@@ -408,8 +424,8 @@ class Chunk:
             if releases:
                 self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
                                  + '\n'.join(releases) + '\n}\n')
-            self.code.append(f'static const td_node_type node_{op.c} = {{"{title}", apply_{op.c}, '
-                             f'{"release_" + op.c if releases else "NULL"}}};\n')
+            release = f', .release = release_{op.c}' if releases else ''
+            self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}}};\n')
         node_c = base.c if shared else op.c
         self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
                     inplace and 'self' in needs, fail)
@@ -776,6 +792,7 @@ class Chunk:
         arguments, results = table('arguments', s.arguments), table('results', s.results)
         cpu, meta, composite = backend
         data_dependent = 'data_dependent' in op.entry.get('flags', [])
+        alias = f' .alias_of = "{op.target.full_name}",' if op.alias else ''
         kernels = []
         if cpu:
             kernels.append(f'[TD_SLOT_CPU] = (td_kernel){cpu}')
@@ -793,7 +810,7 @@ class Chunk:
         .schema = {quote(s.text)},
         .doc = {json.dumps((op.entry.get("doc") or "").strip())},
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
-        .flags = {self.flags(op)},
+        .flags = {self.flags(op)},{alias}
     }},
     .unbox = unbox_{op.c}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
     .kernels = {{{", ".join(kernels)}}},

@@ -1,6 +1,7 @@
 """The entries of ops/*.yaml, expanded into operators: each entry is a functional operator and the variants that
 follow from it."""
 import pathlib
+import re
 from dataclasses import dataclass, field
 
 import yaml
@@ -10,7 +11,7 @@ from . import schema as schemas
 KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'requires', 'c_name',
-          'deprecated', 'error_name', 'choices_error', 'body'}
+          'deprecated', 'error_name', 'choices_error', 'body', 'numbers'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -30,6 +31,9 @@ class Operator:
     parent: object = None      # of a variant: the functional operator
     c: str = ''
     index: int = 0
+    target: object = None      # of an operator that only calls another one: that other
+    wrapped: tuple = ()        # the numbers that become tensors on the way
+    alias: bool = False        # whether the other is the same but for its name
 
     @property
     def kind(self):
@@ -117,6 +121,49 @@ def expand(entry, family):
     return result
 
 
+def forwards(group, family):
+    """Operators that only call those of a group: its overloads for Python numbers, ``numbers: {Scalar: other}``, and
+    all of these under other names, ``alias: [multiply]``."""
+    functional, entry = group[0], group[0].entry
+    result, sources = [], [group]
+    for overload, names in entry.get('numbers', {}).items():
+        names = [names] if isinstance(names, str) else names
+        text = functional.schema.text
+        for name in names:
+            text = re.sub(rf'Tensor {name}\b', f'Scalar {name}', text)
+        text = f'{functional.schema.name}.{overload}{text[text.index("("):]}'
+        drop = {'method', 'inplace'} if 'self' in names else set()
+        result.append(forward(group, family, text, [v for v in entry['variants'] if v not in drop], entry.get('python'),
+                              overload + '_out', tuple(names), entry.get('doc', '')))
+        sources.append(result[-1])
+    for alias in entry.get('alias', []):
+        for source in sources:
+            schema, variants, place = source[0].schema, source[0].entry['variants'], source[0].entry.get('python')
+            prefix = alias.partition('_')[0]
+            if prefix in PLACES:      # torch.special.expit: a function only
+                variants, place = [v for v in variants if v in ('function', 'out')] + ['function'] * ('function' not in variants), prefix
+            elif place in PLACES:
+                variants, place = [*variants, 'method'], None
+            out = next((o.schema.overload for o in source if o.variant == 'out'), None)
+            new = forward(source, family, alias + schema.text[len(schema.name):], variants, place, out, (),
+                          f'Alias of {schema.name}.')
+            for op in new:
+                op.alias = True
+            result.append(new)
+    return result
+
+
+def forward(group, family, text, variants, place, out_overload, wrapped, doc):
+    entry = {'func': text, 'kind': 'composite', 'variants': variants, 'doc': doc}
+    entry.update({k: v for k, v in (('python', place), ('out_overload', out_overload)) if v})
+    entry['flags'] = [f for f in group[0].entry.get('flags', [])]
+    by_variant = {op.variant: op for op in group}
+    result = [op for op in expand(entry, family)]
+    for op in result:
+        op.target, op.wrapped = by_variant[op.variant], wrapped
+    return result
+
+
 def load(folder):
     """{family: [[operators of an entry], ...]} in file order."""
     families = {}
@@ -124,6 +171,7 @@ def load(folder):
         loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
         entries = yaml.load(path.read_text(), loader) or []
         families[path.stem] = [expand(entry, path.stem) for entry in entries]
+    families['alias'] = [more for groups in list(families.values()) for group in groups for more in forwards(group, 'alias')]
     seen = {}
     for groups in families.values():
         for op in (op for group in groups for op in group):

@@ -190,6 +190,257 @@ TD_API int td_zero_(td_tensor *self) TD_MUST_USE;
 TD_API td_tensor *td_complex_op(td_tensor *real, td_tensor *imag);
 TD_API int td_complex_op_out(td_tensor *real, td_tensor *imag, td_tensor *out) TD_MUST_USE;
 
+/* ==== index =============================================================================================== */
+
+/* Positions along a dimension, by an index vector. */
+TD_API td_tensor *td_index_select(td_tensor *self, int64_t dim, td_tensor *index);
+TD_API int td_index_select_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *out) TD_MUST_USE;
+/* ``out[i][j] = self[index[i][j]][j]`` (dim 0), and so on. */
+TD_API td_tensor *td_gather(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad);
+TD_API int td_gather_out(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad,
+        td_tensor *out) TD_MUST_USE;
+/* ``self[index[i][j]][j] = src[i][j]`` (dim 0), and so on. */
+TD_API td_tensor *td_scatter_src(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
+TD_API int td_scatter_src_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_src_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src) TD_MUST_USE;
+/* What src sees of a gradient; zeros beyond the index. */
+TD_API td_tensor *td_scatter_src_backward(td_tensor *grad, int64_t dim, td_tensor *index, int64_t n_shape,
+        const int64_t *shape);
+/* A number placed by index. */
+TD_API td_tensor *td_scatter_value(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value);
+TD_API int td_scatter_value_out(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value) TD_MUST_USE;
+/* Elements added or multiplied into places: reduce is 'add' or 'multiply'. */
+TD_API td_tensor *td_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce);
+TD_API int td_scatter_reduce_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce, td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce) TD_MUST_USE;
+/* A number added or multiplied into places: reduce is 'add' or 'multiply'. */
+TD_API td_tensor *td_scatter_value_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
+        const char *reduce);
+TD_API int td_scatter_value_reduce_out(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
+        const char *reduce, td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_value_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
+        const char *reduce) TD_MUST_USE;
+/* ``self[index[i][j]][j] += src[i][j]`` (dim 0), and so on. */
+TD_API td_tensor *td_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
+TD_API int td_scatter_add_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src) TD_MUST_USE;
+/* Elements reduced into places: sum, prod, mean, amax or amin. */
+TD_API td_tensor *td_scatter_reduce_two(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce, bool include_self);
+TD_API int td_scatter_reduce_two_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce, bool include_self, td_tensor *out) TD_MUST_USE;
+TD_API int td_scatter_reduce_two_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
+        const char *reduce, bool include_self) TD_MUST_USE;
+/* The gradients of scatter_reduce. */
+TD_API int td_scatter_reduce_backward(td_tensor **results, td_tensor *grad, td_tensor *self, int64_t dim,
+        td_tensor *index, td_tensor *src, const char *reduce, bool include_self, td_tensor *result) TD_MUST_USE;
+/* Slices added at positions along a dimension. */
+TD_API td_tensor *td_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        td_scalar alpha);
+TD_API int td_index_add_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        td_scalar alpha) TD_MUST_USE;
+/* What a source sees of a gradient. */
+TD_API td_tensor *td_index_source_backward(td_tensor *grad, int64_t dim, td_tensor *index, int64_t n_shape,
+        const int64_t *shape);
+/* Slices copied to positions along a dimension. */
+TD_API td_tensor *td_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source);
+TD_API int td_index_copy_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source) TD_MUST_USE;
+/* A number at positions along a dimension. */
+TD_API td_tensor *td_index_fill_int_scalar(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value);
+TD_API int td_index_fill_int_scalar_out(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index,
+        td_scalar value) TD_MUST_USE;
+/* A 0-dim tensor's element at positions along a dimension. */
+TD_API td_tensor *td_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value);
+TD_API int td_index_fill_int_tensor_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
+        td_tensor *value) TD_MUST_USE;
+/* Slices reduced into positions along a dimension: prod, mean, amax or amin. */
+TD_API td_tensor *td_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        const char *reduce, bool include_self);
+TD_API int td_index_reduce_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        const char *reduce, bool include_self, td_tensor *out) TD_MUST_USE;
+TD_API int td_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source,
+        const char *reduce, bool include_self) TD_MUST_USE;
+/* The gradients of index_reduce. */
+TD_API int td_index_reduce_backward(td_tensor **results, td_tensor *grad, td_tensor *self, int64_t dim,
+        td_tensor *index, td_tensor *source, const char *reduce, bool include_self,
+        td_tensor *result) TD_MUST_USE;
+/* Elements by index tensors and masks, which are broadcast together. */
+TD_API td_tensor *td_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices);
+TD_API int td_index_tensor_out(td_tensor *self, int64_t n_indices, td_tensor *const *indices,
+        td_tensor *out) TD_MUST_USE;
+/* Values placed by index tensors and masks. */
+TD_API td_tensor *td_index_put(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values,
+        bool accumulate);
+TD_API int td_index_put_out(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values,
+        bool accumulate, td_tensor *out) TD_MUST_USE;
+TD_API int td_index_put_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values,
+        bool accumulate) TD_MUST_USE;
+TD_API int td__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values,
+        bool accumulate, bool unsafe) TD_MUST_USE;
+/* Elements by their number in order. */
+TD_API td_tensor *td_take(td_tensor *self, td_tensor *index);
+TD_API int td_take_out(td_tensor *self, td_tensor *index, td_tensor *out) TD_MUST_USE;
+/* Elements placed by number in order. */
+TD_API td_tensor *td_put(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate);
+TD_API int td_put_out(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate) TD_MUST_USE;
+/* gather with broadcasting; without a dimension, of the elements in order. */
+TD_API td_tensor *td_take_along_dim(td_tensor *self, td_tensor *indices, const int64_t *dim);
+TD_API int td_take_along_dim_out(td_tensor *self, td_tensor *indices, const int64_t *dim,
+        td_tensor *out) TD_MUST_USE;
+/* self, with a number where the mask holds. */
+TD_API td_tensor *td_masked_fill_scalar(td_tensor *self, td_tensor *mask, td_scalar value);
+TD_API int td_masked_fill_scalar_(td_tensor *self, td_tensor *mask, td_scalar value) TD_MUST_USE;
+TD_API int td_masked_fill_scalar_out(td_tensor *self, td_tensor *mask, td_scalar value,
+        td_tensor *out) TD_MUST_USE;
+/* self, with a 0-dim tensor's element where the mask holds. */
+TD_API td_tensor *td_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value);
+TD_API int td_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value) TD_MUST_USE;
+TD_API int td_masked_fill_out(td_tensor *self, td_tensor *mask, td_tensor *value, td_tensor *out) TD_MUST_USE;
+/* The elements where a mask holds. */
+TD_API td_tensor *td_masked_select(td_tensor *self, td_tensor *mask);
+TD_API int td_masked_select_out(td_tensor *self, td_tensor *mask, td_tensor *out) TD_MUST_USE;
+/* Gradients back where the mask held. */
+TD_API td_tensor *td_masked_select_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape,
+        td_tensor *mask);
+/* A source's elements, in order, where a mask holds. */
+TD_API td_tensor *td_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source);
+TD_API int td_masked_scatter_out(td_tensor *self, td_tensor *mask, td_tensor *source,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source) TD_MUST_USE;
+/* Gradients of the elements that were placed. */
+TD_API td_tensor *td_masked_scatter_backward(td_tensor *grad, td_tensor *mask, int64_t n_shape,
+        const int64_t *shape);
+/* The coordinates of the elements that aren't 0, a row each. */
+TD_API td_tensor *td_nonzero(td_tensor *self);
+TD_API int td_nonzero_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The first coordinates of what isn't 0, filled up to a given number. */
+TD_API td_tensor *td_nonzero_static(td_tensor *self, int64_t size, int64_t fill_value);
+TD_API int td_nonzero_static_out(td_tensor *self, int64_t size, int64_t fill_value, td_tensor *out) TD_MUST_USE;
+/* The coordinates of what isn't 0, a tensor per dimension. */
+TD_API int td_nonzero_numpy(td_tensor_list *results, td_tensor *self) TD_MUST_USE;
+/* The coordinates of the elements that aren't 0, a row each. */
+TD_API td_tensor *td_argwhere(td_tensor *self);
+/* The coordinates where a condition holds, a tensor per dimension. */
+TD_API int td_where_condition(td_tensor_list *results, td_tensor *condition) TD_MUST_USE;
+/* Matrices with zeros above a diagonal. */
+TD_API td_tensor *td_tril(td_tensor *self, int64_t diagonal);
+TD_API int td_tril_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
+TD_API int td_tril_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUST_USE;
+/* Matrices with zeros below a diagonal. */
+TD_API td_tensor *td_triu(td_tensor *self, int64_t diagonal);
+TD_API int td_triu_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
+TD_API int td_triu_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUST_USE;
+/* The coordinates of a lower triangle. */
+TD_API td_tensor *td_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
+/* The coordinates of an upper triangle. */
+TD_API td_tensor *td_triu_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
+
+/* ==== loss ================================================================================================ */
+
+/* The cross entropy between logits and targets, which are class numbers or probabilities. Classes are dimension 1, or the */
+TD_API td_tensor *td_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index, double label_smoothing);
+/* Cross entropy of rows of logits with class numbers in one pass; also each row's logsumexp and the weights' sum. */
+TD_API int td_cross_entropy_rows(td_tensor **results, td_tensor *self, td_tensor *target, td_tensor *weight,
+        int64_t reduction, int64_t ignore_index, double label_smoothing) TD_MUST_USE;
+/* The gradient of cross_entropy_rows in one pass. */
+TD_API td_tensor *td_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, td_tensor *target,
+        td_tensor *weight, td_tensor *lse, td_tensor *total_weight, int64_t reduction, int64_t ignore_index,
+        double label_smoothing);
+/* The weight with which each logit's negative log probability enters the loss. */
+TD_API td_tensor *td_cross_entropy_targets(td_tensor *self, td_tensor *target, td_tensor *weight,
+        int64_t ignore_index, double label_smoothing);
+/* The gradient of cross_entropy_rows; differentiable where a graph is being made. */
+TD_API td_tensor *td_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,
+        td_tensor *lse, td_tensor *total_weight, int64_t reduction, int64_t ignore_index,
+        double label_smoothing);
+/* The negative of each sample's log probability at its target class, weighted; of one or two dimensions. */
+TD_API td_tensor *td_nll_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index);
+/* nll_loss of images. */
+TD_API td_tensor *td_nll_loss2d(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index);
+/* nll_loss of any rank; classes are dimension 1, or the only one. */
+TD_API td_tensor *td_nll_loss_nd(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index);
+/* nll_loss and the sum of the weights of the targets. */
+TD_API int td_nll_loss_forward(td_tensor **results, td_tensor *self, td_tensor *target, td_tensor *weight,
+        int64_t reduction, int64_t ignore_index) TD_MUST_USE;
+/* The gradient of nll_loss. */
+TD_API td_tensor *td_nll_loss_backward(td_tensor *grad_output, td_tensor *self, td_tensor *target,
+        td_tensor *weight, int64_t reduction, int64_t ignore_index, td_tensor *total_weight);
+/* The squared difference. */
+TD_API td_tensor *td_mse_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+/* The absolute difference. */
+TD_API td_tensor *td_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+/* Half the squared difference over beta where the difference is below beta, else the absolute one less beta / 2. */
+TD_API td_tensor *td_smooth_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction, double beta);
+/* Half the squared difference where it is at most delta, else delta times the absolute one less delta / 2. */
+TD_API td_tensor *td_huber_loss(td_tensor *self, td_tensor *target, int64_t reduction, double delta);
+/* The cross entropy of probabilities of one event; logarithms are cut off at -100. */
+TD_API td_tensor *td_binary_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight,
+        int64_t reduction);
+/* The cross entropy of one event's logits, computed so that nothing overflows. */
+TD_API td_tensor *td_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight,
+        td_tensor *pos_weight, int64_t reduction);
+/* ``target * (log(target) - self)``: the divergence of log probabilities from target's distribution. */
+TD_API td_tensor *td_kl_div(td_tensor *self, td_tensor *target, int64_t reduction, bool log_target);
+/* ``log(1 + exp(-target * self))``. */
+TD_API td_tensor *td_soft_margin_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+/* self where target is 1, ``max(0, margin - self)`` where it is -1. */
+TD_API td_tensor *td_hinge_embedding_loss(td_tensor *self, td_tensor *target, double margin, int64_t reduction);
+/* ``max(0, -target * (input1 - input2) + margin)``. */
+TD_API td_tensor *td_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin,
+        int64_t reduction);
+/* One less the cosine where target is 1; the cosine less margin, at least 0, where it is -1. */
+TD_API td_tensor *td_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_tensor *target,
+        double margin, int64_t reduction);
+/* ``max(0, |anchor - positive| - |anchor - negative| + margin)``. */
+TD_API td_tensor *td_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_tensor *negative,
+        double margin, double p, double eps, bool swap, int64_t reduction);
+/* The negative log likelihood of counts under a Poisson distribution. */
+TD_API td_tensor *td_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_input, bool full, double eps,
+        int64_t reduction);
+/* The cosine of the angle between vectors along a dimension; norms below eps count as eps. */
+TD_API td_tensor *td_cosine_similarity(td_tensor *x1, td_tensor *x2, int64_t dim, double eps);
+/* The p-norm of ``x1 - x2 + eps`` over the last dimension. */
+TD_API td_tensor *td_pairwise_distance(td_tensor *x1, td_tensor *x2, double p, double eps, bool keepdim);
+/* mse_loss, elementwise. */
+TD_API td_tensor *td_squared_error(td_tensor *self, td_tensor *target);
+/* smooth_l1_loss, elementwise. */
+TD_API td_tensor *td_smooth_error(td_tensor *self, td_tensor *target, double beta);
+/* huber_loss, elementwise. */
+TD_API td_tensor *td_huber_error(td_tensor *self, td_tensor *target, double delta);
+/* binary_cross_entropy, elementwise. */
+TD_API td_tensor *td_binary_entropy(td_tensor *self, td_tensor *target);
+/* binary_cross_entropy_with_logits, elementwise. */
+TD_API td_tensor *td_logit_entropy(td_tensor *self, td_tensor *target);
+/* binary_cross_entropy_with_logits with weights for positive targets, elementwise. */
+TD_API td_tensor *td_weighted_logit_entropy(td_tensor *self, td_tensor *target, td_tensor *pos_weight);
+/* kl_div, elementwise. */
+TD_API td_tensor *td_divergence(td_tensor *self, td_tensor *target);
+/* kl_div of log probabilities, elementwise. */
+TD_API td_tensor *td_log_divergence(td_tensor *self, td_tensor *target);
+/* soft_margin_loss, elementwise. */
+TD_API td_tensor *td_margin_error(td_tensor *self, td_tensor *target);
+
 /* ==== matmul ============================================================================================== */
 
 /* The product of two matrices. Nothing is broadcast. */
@@ -306,6 +557,156 @@ TD_API td_tensor *td__log_softmax_backward_data(td_tensor *grad_output, td_tenso
 TD_API td_tensor *td_special_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
 /* The same as ``log_softmax``. */
 TD_API td_tensor *td_special_log_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
+/* Each row brought to mean 0 and variance 1, then scaled by weight and shifted by bias. A row is what the last dimensions, as many as ``normalized_shape`` has, hold. */
+TD_API td_tensor *td_layer_norm(td_tensor *input, int64_t n_normalized_shape, const int64_t *normalized_shape,
+        td_tensor *weight, td_tensor *bias, double eps, bool cudnn_enable);
+/* layer_norm, and each row's mean and reciprocal deviation. */
+TD_API int td_native_layer_norm(td_tensor **results, td_tensor *input, int64_t n_normalized_shape,
+        const int64_t *normalized_shape, td_tensor *weight, td_tensor *bias, double eps) TD_MUST_USE;
+TD_API int td_native_layer_norm_out(td_tensor *input, int64_t n_normalized_shape,
+        const int64_t *normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor *out0,
+        td_tensor *out1, td_tensor *out2) TD_MUST_USE;
+/* Gradients of layer_norm in one pass. */
+TD_API int td_native_layer_norm_backward(td_tensor **results, td_tensor *grad_out, td_tensor *input,
+        int64_t n_normalized_shape, const int64_t *normalized_shape, td_tensor *mean, td_tensor *rstd,
+        td_tensor *weight, td_tensor *bias, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Gradients of layer_norm; differentiable where a graph is being made. */
+TD_API int td_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n_normalized_shape,
+        const int64_t *normalized_shape, td_tensor *mean, td_tensor *rstd, td_tensor *weight, double eps,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Each row divided by the root of its mean square, and scaled by weight. */
+TD_API td_tensor *td_rms_norm(td_tensor *input, int64_t n_normalized_shape, const int64_t *normalized_shape,
+        td_tensor *weight, const double *eps);
+/* rms_norm, and each row's reciprocal root mean square. */
+TD_API int td__fused_rms_norm(td_tensor **results, td_tensor *input, int64_t n_normalized_shape,
+        const int64_t *normalized_shape, td_tensor *weight, const double *eps) TD_MUST_USE;
+/* Gradients of rms_norm in one pass. */
+TD_API int td__fused_rms_norm_backward(td_tensor **results, td_tensor *grad_out, td_tensor *input,
+        int64_t n_normalized_shape, const int64_t *normalized_shape, td_tensor *rstd, td_tensor *weight,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Gradients of rms_norm; differentiable where a graph is being made. */
+TD_API int td_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n_normalized_shape,
+        const int64_t *normalized_shape, td_tensor *rstd, td_tensor *weight, const double *eps,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Each channel (dimension 1) brought to mean 0 and variance 1 over everything else, scaled by weight and shifted by bias. In */
+TD_API td_tensor *td_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+        td_tensor *running_var, bool training, double momentum, double eps, bool cudnn_enabled);
+/* batch_norm, and the mean and reciprocal deviation of each channel that training used. */
+TD_API int td_native_batch_norm(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+        td_tensor *running_mean, td_tensor *running_var, bool training, double momentum,
+        double eps) TD_MUST_USE;
+TD_API int td_native_batch_norm_out(td_tensor *input, td_tensor *weight, td_tensor *bias,
+        td_tensor *running_mean, td_tensor *running_var, bool training, double momentum, double eps,
+        td_tensor *out0, td_tensor *out1, td_tensor *out2) TD_MUST_USE;
+/* Gradients of batch_norm in two passes. */
+TD_API int td_native_batch_norm_backward(td_tensor **results, td_tensor *grad_out, td_tensor *input,
+        td_tensor *weight, td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean,
+        td_tensor *save_invstd, bool train, double eps, int64_t n_output_mask,
+        const bool *output_mask) TD_MUST_USE;
+/* Gradients of batch_norm; differentiable where a graph is being made. */
+TD_API int td_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight,
+        td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean, td_tensor *save_invstd,
+        bool training, double eps, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* batch_norm with statistics of each sample's own channels. */
+TD_API td_tensor *td_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+        td_tensor *running_var, bool use_input_stats, double momentum, double eps, bool cudnn_enabled);
+/* Each sample's channels in groups, each group brought to mean 0 and variance 1; weight and bias belong to channels. */
+TD_API td_tensor *td_group_norm(td_tensor *input, int64_t num_groups, td_tensor *weight, td_tensor *bias,
+        double eps, bool cudnn_enabled);
+/* group_norm, and each group's mean and reciprocal deviation. */
+TD_API int td_native_group_norm(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+        int64_t N, int64_t C, int64_t HxW, int64_t group, double eps) TD_MUST_USE;
+TD_API int td_native_group_norm_out(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N, int64_t C,
+        int64_t HxW, int64_t group, double eps, td_tensor *out0, td_tensor *out1, td_tensor *out2) TD_MUST_USE;
+/* Gradients of group_norm in two passes. */
+TD_API int td_native_group_norm_backward(td_tensor **results, td_tensor *grad_out, td_tensor *input,
+        td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Gradients of group_norm; differentiable where a graph is being made. */
+TD_API int td_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean,
+        td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* The rows of weight that the indices name. The row ``padding_idx`` gets no gradient. */
+TD_API td_tensor *td_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx,
+        bool scale_grad_by_freq, bool sparse);
+TD_API int td_embedding_out(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq,
+        bool sparse, td_tensor *out) TD_MUST_USE;
+/* The gradient of embedding: sparse gradients aren't made yet. */
+TD_API td_tensor *td_embedding_backward(td_tensor *grad, td_tensor *indices, int64_t num_weights,
+        int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
+/* Rows of a gradient added up by index. */
+TD_API td_tensor *td_embedding_dense_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights,
+        int64_t padding_idx, bool scale_grad_by_freq);
+/* The gradient of embedding_dense_backward. */
+TD_API td_tensor *td_embedding_grad_grad(td_tensor *grad, td_tensor *indices, int64_t padding_idx);
+/* Sums (mode 0), means (1) or maxima (2) of rows of weight over the bags that ``offsets`` begin. */
+TD_API int td_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets,
+        bool scale_grad_by_freq, int64_t mode, bool sparse, td_tensor *per_sample_weights,
+        bool include_last_offset) TD_MUST_USE;
+/* The same; indices equal to ``padding_idx`` don't count. */
+TD_API int td_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_tensor *indices,
+        td_tensor *offsets, bool scale_grad_by_freq, int64_t mode, bool sparse, td_tensor *per_sample_weights,
+        bool include_last_offset, const int64_t *padding_idx) TD_MUST_USE;
+/* The kernel of embedding_bag: also each index's bag, the bags' sizes, and the rows that the maxima came from. */
+TD_API int td__embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets,
+        bool scale_grad_by_freq, int64_t mode, bool sparse, td_tensor *per_sample_weights,
+        bool include_last_offset, int64_t padding_idx) TD_MUST_USE;
+/* Gradients of embedding_bag. */
+TD_API int td_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices,
+        td_tensor *offset2bag, td_tensor *bag_size, td_tensor *max_indices, int64_t mode,
+        bool scale_grad_by_freq, td_tensor *per_sample_weights, int64_t padding_idx, int64_t n_mask,
+        const bool *mask) TD_MUST_USE;
+/* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A mask of truths says which keys take part, */
+TD_API td_tensor *td_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value,
+        td_tensor *attn_mask, double dropout_p, bool is_causal, const double *scale, bool enable_gqa);
+/* Attention of four-dimensional operands in one pass, and the logarithm of each row's sum of exponentials. */
+TD_API int td_attention(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+        bool is_causal, double scale) TD_MUST_USE;
+/* Gradients of attention; the scores are computed again by tiles. */
+TD_API int td_attention_backward(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key,
+        td_tensor *value, td_tensor *mask, td_tensor *result, td_tensor *lse, bool is_causal,
+        double scale) TD_MUST_USE;
+/* Gradients of attention; differentiable where a graph is being made. */
+TD_API int td_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key,
+        td_tensor *value, td_tensor *mask, td_tensor *result, td_tensor *lse, bool is_causal, double scale,
+        int64_t n_wants, const bool *wants) TD_MUST_USE;
+
+/* ==== optimizer =========================================================================================== */
+
+TD_API int td__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+        int64_t n_momentum_buffer_list, td_tensor *const *momentum_buffer_list, double weight_decay,
+        double momentum, double lr, double dampening, bool nesterov, bool maximize, bool is_first_step,
+        td_tensor *grad_scale, td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads,
+        td_tensor *const *grads, int64_t n_momentum_buffer_list, td_tensor *const *momentum_buffer_list,
+        double weight_decay, double momentum, td_tensor *lr, double dampening, bool nesterov, bool maximize,
+        bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_adam_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+        int64_t n_exp_avgs, td_tensor *const *exp_avgs, int64_t n_exp_avg_sqs, td_tensor *const *exp_avg_sqs,
+        int64_t n_max_exp_avg_sqs, td_tensor *const *max_exp_avg_sqs, int64_t n_state_steps,
+        td_tensor *const *state_steps, double lr, double beta1, double beta2, double weight_decay, double eps,
+        bool amsgrad, bool maximize, td_tensor *grad_scale, td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_adam_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads,
+        td_tensor *const *grads, int64_t n_exp_avgs, td_tensor *const *exp_avgs, int64_t n_exp_avg_sqs,
+        td_tensor *const *exp_avg_sqs, int64_t n_max_exp_avg_sqs, td_tensor *const *max_exp_avg_sqs,
+        int64_t n_state_steps, td_tensor *const *state_steps, td_tensor *lr, double beta1, double beta2,
+        double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+        td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_adamw_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+        int64_t n_exp_avgs, td_tensor *const *exp_avgs, int64_t n_exp_avg_sqs, td_tensor *const *exp_avg_sqs,
+        int64_t n_max_exp_avg_sqs, td_tensor *const *max_exp_avg_sqs, int64_t n_state_steps,
+        td_tensor *const *state_steps, double lr, double beta1, double beta2, double weight_decay, double eps,
+        bool amsgrad, bool maximize, td_tensor *grad_scale, td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_adamw_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads,
+        td_tensor *const *grads, int64_t n_exp_avgs, td_tensor *const *exp_avgs, int64_t n_exp_avg_sqs,
+        td_tensor *const *exp_avg_sqs, int64_t n_max_exp_avg_sqs, td_tensor *const *max_exp_avg_sqs,
+        int64_t n_state_steps, td_tensor *const *state_steps, td_tensor *lr, double beta1, double beta2,
+        double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+        td_tensor *found_inf) TD_MUST_USE;
+TD_API int td__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+        int64_t n_state_sums, td_tensor *const *state_sums, int64_t n_state_steps, td_tensor *const *state_steps,
+        double lr, double lr_decay, double weight_decay, double eps, bool maximize, td_tensor *grad_scale,
+        td_tensor *found_inf) TD_MUST_USE;
 
 /* ==== pointwise =========================================================================================== */
 
@@ -493,6 +894,168 @@ TD_API td_tensor *td_heaviside(td_tensor *self, td_tensor *values);
 TD_API int td_heaviside_(td_tensor *self, td_tensor *values) TD_MUST_USE;
 TD_API int td_heaviside_out(td_tensor *self, td_tensor *values, td_tensor *out) TD_MUST_USE;
 
+/* ==== rearrange =========================================================================================== */
+
+/* Dimensions moved to other positions, the others kept in order. */
+TD_API td_tensor *td_movedim_intlist(td_tensor *self, int64_t n_source, const int64_t *source,
+        int64_t n_destination, const int64_t *destination);
+/* A dimension moved to another position, the others kept in order. */
+TD_API td_tensor *td_movedim_int(td_tensor *self, int64_t source, int64_t destination);
+/* Two dimensions swapped. */
+TD_API td_tensor *td_swapaxes(td_tensor *self, int64_t axis0, int64_t axis1);
+/* Two dimensions swapped. */
+TD_API td_tensor *td_swapdims(td_tensor *self, int64_t dim0, int64_t dim1);
+/* The conjugate transpose of the last two dimensions. */
+TD_API td_tensor *td_adjoint(td_tensor *self);
+/* All elements in one dimension. */
+TD_API td_tensor *td_ravel(td_tensor *self);
+/* One dimension split into several. */
+TD_API td_tensor *td_unflatten_int(td_tensor *self, int64_t dim, int64_t n_sizes, const int64_t *sizes);
+TD_API int td_transpose_(td_tensor *self, int64_t dim0, int64_t dim1) TD_MUST_USE;
+TD_API int td_t_(td_tensor *self) TD_MUST_USE;
+TD_API int td_swapaxes_(td_tensor *self, int64_t axis0, int64_t axis1) TD_MUST_USE;
+TD_API int td_swapdims_(td_tensor *self, int64_t dim0, int64_t dim1) TD_MUST_USE;
+TD_API int td_squeeze_(td_tensor *self) TD_MUST_USE;
+TD_API int td_squeeze_dim_(td_tensor *self, int64_t dim) TD_MUST_USE;
+TD_API int td_squeeze_dims_(td_tensor *self, int64_t n_dim, const int64_t *dim) TD_MUST_USE;
+TD_API int td_unsqueeze_(td_tensor *self, int64_t dim) TD_MUST_USE;
+TD_API int td_as_strided_(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
+        const int64_t *stride, const int64_t *storage_offset) TD_MUST_USE;
+TD_API int td_resize_(td_tensor *self, int64_t n_size, const int64_t *size,
+        td_memory_format memory_format) TD_MUST_USE;
+TD_API int td_resize_as_(td_tensor *self, td_tensor *the_template, td_memory_format memory_format) TD_MUST_USE;
+/* The order along some dimensions reversed, as a copy. */
+TD_API td_tensor *td_flip(td_tensor *self, int64_t n_dims, const int64_t *dims);
+TD_API int td_flip_out(td_tensor *self, int64_t n_dims, const int64_t *dims, td_tensor *out) TD_MUST_USE;
+/* The order along the second dimension reversed. */
+TD_API td_tensor *td_fliplr(td_tensor *self);
+/* The order along the first dimension reversed. */
+TD_API td_tensor *td_flipud(td_tensor *self);
+/* Quarter turns in the plane of two dimensions. */
+TD_API td_tensor *td_rot90(td_tensor *self, int64_t k, int64_t n_dims, const int64_t *dims);
+/* Elements shifted along dimensions; those that leave come in at the other end. */
+TD_API td_tensor *td_roll(td_tensor *self, int64_t n_shifts, const int64_t *shifts, int64_t n_dims,
+        const int64_t *dims);
+TD_API int td_roll_out(td_tensor *self, int64_t n_shifts, const int64_t *shifts, int64_t n_dims,
+        const int64_t *dims, td_tensor *out) TD_MUST_USE;
+/* Undoes a roll. */
+TD_API td_tensor *td_roll_backward(td_tensor *grad, int64_t n_shifts, const int64_t *shifts, int64_t n_dims,
+        const int64_t *dims);
+/* Copies of the tensor side by side along each dimension. */
+TD_API td_tensor *td_repeat(td_tensor *self, int64_t n_repeats, const int64_t *repeats);
+/* The sum over the copies that repeat made. */
+TD_API td_tensor *td_repeat_backward(td_tensor *grad, int64_t n_repeats, const int64_t *repeats, int64_t n_shape,
+        const int64_t *shape);
+/* As repeat, with missing repetitions taken as 1. */
+TD_API td_tensor *td_tile(td_tensor *self, int64_t n_dims, const int64_t *dims);
+/* Each position, as often as its number says. */
+TD_API td_tensor *td_repeat_interleave_tensor(td_tensor *repeats, const int64_t *output_size);
+/* Each element along a dimension repeated, as often as its number says. */
+TD_API td_tensor *td_repeat_interleave_self_tensor(td_tensor *self, td_tensor *repeats, const int64_t *dim,
+        const int64_t *output_size);
+/* Each element along a dimension repeated. */
+TD_API td_tensor *td_repeat_interleave_self_int(td_tensor *self, int64_t repeats, const int64_t *dim,
+        const int64_t *output_size);
+/* Joined along the second dimension; vectors along the first. */
+TD_API td_tensor *td_hstack(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_hstack_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* Joined along the first dimension, vectors as rows. */
+TD_API td_tensor *td_vstack(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_vstack_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* Joined along the third dimension. */
+TD_API td_tensor *td_dstack(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_dstack_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* Vectors as columns and matrices beside each other. */
+TD_API td_tensor *td_column_stack(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_column_stack_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* At least one dimension. */
+TD_API td_tensor *td_atleast_1d(td_tensor *self);
+/* At least one dimension each. */
+TD_API int td_atleast_1d_sequence(td_tensor_list *results, int64_t n_tensors,
+        td_tensor *const *tensors) TD_MUST_USE;
+/* At least two dimensions; a vector is a row. */
+TD_API td_tensor *td_atleast_2d(td_tensor *self);
+/* At least two dimensions each. */
+TD_API int td_atleast_2d_sequence(td_tensor_list *results, int64_t n_tensors,
+        td_tensor *const *tensors) TD_MUST_USE;
+/* At least three dimensions. */
+TD_API td_tensor *td_atleast_3d(td_tensor *self);
+/* At least three dimensions each. */
+TD_API int td_atleast_3d_sequence(td_tensor_list *results, int64_t n_tensors,
+        td_tensor *const *tensors) TD_MUST_USE;
+/* All expanded to their common shape. */
+TD_API int td_broadcast_tensors(td_tensor_list *results, int64_t n_tensors,
+        td_tensor *const *tensors) TD_MUST_USE;
+/* A grid's coordinates, one tensor per axis. */
+TD_API int td_meshgrid(td_tensor_list *results, int64_t n_tensors, td_tensor *const *tensors) TD_MUST_USE;
+/* A grid's coordinates; 'xy' swaps the first two dimensions. */
+TD_API int td_meshgrid_indexing(td_tensor_list *results, int64_t n_tensors, td_tensor *const *tensors,
+        const char *indexing) TD_MUST_USE;
+/* Matrices along the diagonal of a larger one. */
+TD_API td_tensor *td_block_diag(int64_t n_tensors, td_tensor *const *tensors);
+/* All combinations of one element of each, as rows. */
+TD_API td_tensor *td_cartesian_prod(int64_t n_tensors, td_tensor *const *tensors);
+/* All combinations of r elements, as rows. */
+TD_API td_tensor *td_combinations(td_tensor *self, int64_t r, bool with_replacement);
+/* Powers 0, 1, 2, ... of the elements, in a new last dimension. */
+TD_API td_tensor *td_linalg_vander(td_tensor *x, const int64_t *N);
+/* So many ranges, as equal as can be. */
+TD_API int td_tensor_split_sections(td_tensor_list *results, td_tensor *self, int64_t sections,
+        int64_t dim) TD_MUST_USE;
+/* Ranges between the given positions. */
+TD_API int td_tensor_split_indices(td_tensor_list *results, td_tensor *self, int64_t n_indices,
+        const int64_t *indices, int64_t dim) TD_MUST_USE;
+/* As tensor_split, with the number or the positions in a tensor. */
+TD_API int td_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_tensor *self,
+        td_tensor *tensor_indices_or_sections, int64_t dim) TD_MUST_USE;
+/* Split along the second dimension; a vector along its only one. */
+TD_API int td_hsplit_int(td_tensor_list *results, td_tensor *self, int64_t sections) TD_MUST_USE;
+/* Split along the second dimension at positions. */
+TD_API int td_hsplit_array(td_tensor_list *results, td_tensor *self, int64_t n_indices,
+        const int64_t *indices) TD_MUST_USE;
+/* Split along the first dimension. */
+TD_API int td_vsplit_int(td_tensor_list *results, td_tensor *self, int64_t sections) TD_MUST_USE;
+/* Split along the first dimension at positions. */
+TD_API int td_vsplit_array(td_tensor_list *results, td_tensor *self, int64_t n_indices,
+        const int64_t *indices) TD_MUST_USE;
+/* Split along the third dimension. */
+TD_API int td_dsplit_int(td_tensor_list *results, td_tensor *self, int64_t sections) TD_MUST_USE;
+/* Split along the third dimension at positions. */
+TD_API int td_dsplit_array(td_tensor_list *results, td_tensor *self, int64_t n_indices,
+        const int64_t *indices) TD_MUST_USE;
+/* As split. */
+TD_API int td_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size,
+        int64_t dim) TD_MUST_USE;
+/* As split_with_sizes. */
+TD_API int td_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
+        const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
+/* As chunk. */
+TD_API int td_unsafe_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim) TD_MUST_USE;
+/* The diagonal of a matrix, or a matrix with this diagonal. */
+TD_API td_tensor *td_diag(td_tensor *self, int64_t diagonal);
+TD_API int td_diag_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUST_USE;
+/* Matrices whose diagonals are the last dimension. */
+TD_API td_tensor *td_diag_embed(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
+/* A matrix with all elements on a diagonal. */
+TD_API td_tensor *td_diagflat(td_tensor *self, int64_t offset);
+/* A diagonal of two dimensions, the last ones by default. */
+TD_API td_tensor *td_linalg_diagonal(td_tensor *A, int64_t offset, int64_t dim1, int64_t dim2);
+/* self, with a diagonal replaced. */
+TD_API td_tensor *td_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1,
+        int64_t dim2);
+/* self, with one position of a dimension replaced. */
+TD_API td_tensor *td_select_scatter(td_tensor *self, td_tensor *src, int64_t dim, int64_t index);
+/* self, with a range of a dimension replaced. */
+TD_API td_tensor *td_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, const int64_t *start,
+        const int64_t *end, int64_t step);
+/* self, with the elements that as_strided would show replaced. */
+TD_API td_tensor *td_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size,
+        int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
+/* A range along a dimension, copied. */
+TD_API td_tensor *td_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length);
+TD_API int td_narrow_copy_out(td_tensor *self, int64_t dim, int64_t start, int64_t length,
+        td_tensor *out) TD_MUST_USE;
+
 /* ==== reduce ============================================================================================== */
 
 /* The sum over dimensions; integers are summed in int64. */
@@ -505,6 +1068,253 @@ TD_API td_tensor *td_sum_backward(td_tensor *grad, int64_t n_shape, const int64_
         const int64_t *dim, bool keepdim, td_dtype dtype);
 /* The sum of all elements. */
 TD_API td_tensor *td_sum_all(td_tensor *self, td_dtype dtype);
+TD_API int td_sum_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The dimensions that a reduction took away, back with size 1. */
+TD_API td_tensor *td_restore_dims(td_tensor *self, int64_t ndim, int64_t n_dim, const int64_t *dim,
+        bool keepdim);
+/* The sum of what isn't NaN. */
+TD_API td_tensor *td_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype);
+TD_API int td_nansum_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype,
+        td_tensor *out) TD_MUST_USE;
+/* The arithmetic mean over dimensions. */
+TD_API td_tensor *td_mean_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_dtype dtype);
+TD_API int td_mean_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype,
+        td_tensor *out) TD_MUST_USE;
+/* A gradient spread evenly over the dimensions that a mean was taken of. */
+TD_API td_tensor *td_mean_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, int64_t n_dim,
+        const int64_t *dim, bool keepdim, td_dtype dtype);
+/* The arithmetic mean of all elements. */
+TD_API td_tensor *td_mean_all(td_tensor *self, td_dtype dtype);
+TD_API int td_mean_dtype_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The mean of what isn't NaN. */
+TD_API td_tensor *td_nanmean(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype);
+TD_API int td_nanmean_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype,
+        td_tensor *out) TD_MUST_USE;
+/* The product along a dimension. */
+TD_API td_tensor *td_prod_dim_int(td_tensor *self, int64_t dim, bool keepdim, td_dtype dtype);
+TD_API int td_prod_int_out(td_tensor *self, int64_t dim, bool keepdim, td_dtype dtype,
+        td_tensor *out) TD_MUST_USE;
+/* The product of all elements. */
+TD_API td_tensor *td_prod(td_tensor *self, td_dtype dtype);
+TD_API int td_prod_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The gradient of a product; without a division where there are zeros. */
+TD_API td_tensor *td_prod_backward(td_tensor *grad, td_tensor *self, td_tensor *result, const int64_t *dim,
+        bool keepdim);
+/* The largest element over dimensions; equal ones share the gradient. */
+TD_API td_tensor *td_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_amax_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The smallest element over dimensions; equal ones share the gradient. */
+TD_API td_tensor *td_amin(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_amin_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* A gradient shared by the elements that equal the result. */
+TD_API td_tensor *td_extreme_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, bool keepdim);
+/* The smallest and the largest element. */
+TD_API int td_aminmax(td_tensor **results, td_tensor *self, const int64_t *dim, bool keepdim) TD_MUST_USE;
+TD_API int td_aminmax_out(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *min,
+        td_tensor *max) TD_MUST_USE;
+/* The gradient of aminmax. */
+TD_API td_tensor *td_aminmax_backward(td_tensor *grad_min, td_tensor *grad_max, td_tensor *self, td_tensor *min,
+        td_tensor *max, const int64_t *dim, bool keepdim);
+/* The largest element; NaN if there is one. */
+TD_API td_tensor *td_max_all(td_tensor *self);
+TD_API int td_max_unary_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The smallest element; NaN if there is one. */
+TD_API td_tensor *td_min_all(td_tensor *self);
+TD_API int td_min_unary_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The largest element along a dimension and its first position. */
+TD_API int td_max_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
+/* The smallest element along a dimension and its first position. */
+TD_API int td_min_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
+TD_API int td_max_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *max,
+        td_tensor *max_values) TD_MUST_USE;
+TD_API int td_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min,
+        td_tensor *min_indices) TD_MUST_USE;
+/* The larger of two elements. */
+TD_API td_tensor *td_max_other(td_tensor *self, td_tensor *other);
+TD_API int td_max_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The smaller of two elements. */
+TD_API td_tensor *td_min_other(td_tensor *self, td_tensor *other);
+TD_API int td_min_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* A gradient put where the values came from. */
+TD_API td_tensor *td_value_selecting_reduction_backward(td_tensor *grad, int64_t dim, td_tensor *indices,
+        int64_t n_sizes, const int64_t *sizes, bool keepdim);
+/* The first position of the largest element. */
+TD_API td_tensor *td_argmax(td_tensor *self, const int64_t *dim, bool keepdim);
+TD_API int td_argmax_out(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *out) TD_MUST_USE;
+/* The first position of the smallest element. */
+TD_API td_tensor *td_argmin(td_tensor *self, const int64_t *dim, bool keepdim);
+TD_API int td_argmin_out(td_tensor *self, const int64_t *dim, bool keepdim, td_tensor *out) TD_MUST_USE;
+/* Whether some element isn't 0. */
+TD_API td_tensor *td_any_all(td_tensor *self);
+TD_API int td_any_all_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Whether some element along a dimension isn't 0. */
+TD_API td_tensor *td_any_dim(td_tensor *self, int64_t dim, bool keepdim);
+TD_API int td_any_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out) TD_MUST_USE;
+/* Whether some element over dimensions isn't 0. */
+TD_API td_tensor *td_any_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_any_dims_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* Whether no element is 0. */
+TD_API td_tensor *td_all_all(td_tensor *self);
+TD_API int td_all_all_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Whether no element along a dimension is 0. */
+TD_API td_tensor *td_all_dim(td_tensor *self, int64_t dim, bool keepdim);
+TD_API int td_all_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out) TD_MUST_USE;
+/* Whether no element over dimensions is 0. */
+TD_API td_tensor *td_all_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_all_dims_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* How many elements over dimensions aren't 0. */
+TD_API td_tensor *td_count_nonzero_dim_intlist(td_tensor *self, int64_t n_dim, const int64_t *dim);
+TD_API int td_count_nonzero_dim_intlist_out(td_tensor *self, int64_t n_dim, const int64_t *dim,
+        td_tensor *out) TD_MUST_USE;
+/* How many elements aren't 0. */
+TD_API td_tensor *td_count_nonzero_dim(td_tensor *self, const int64_t *dim);
+/* The variance over dimensions; ``correction`` is taken from the number of elements (1 unless told). */
+TD_API td_tensor *td_var_correction(td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim);
+TD_API int td_var_correction_out(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
+        bool keepdim, td_tensor *out) TD_MUST_USE;
+/* The standard deviation over dimensions. */
+TD_API td_tensor *td_std_correction(td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim);
+TD_API int td_std_correction_out(td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
+        bool keepdim, td_tensor *out) TD_MUST_USE;
+/* Variance and mean over dimensions. */
+TD_API int td_var_mean_correction(td_tensor **results, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim) TD_MUST_USE;
+/* Standard deviation and mean over dimensions. */
+TD_API int td_std_mean_correction(td_tensor **results, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim) TD_MUST_USE;
+/* The gradient of a variance. */
+TD_API td_tensor *td_var_backward(td_tensor *grad, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim);
+/* The gradient of a standard deviation; 0 where that is 0. */
+TD_API td_tensor *td_std_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, const td_scalar *correction, bool keepdim);
+/* The variance of all elements. */
+TD_API td_tensor *td_var_unbiased(td_tensor *self, bool unbiased);
+/* The variance over dimensions, with or without the correction by 1. */
+TD_API td_tensor *td_var_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool unbiased, bool keepdim);
+TD_API int td_var_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool unbiased, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The standard deviation of all elements. */
+TD_API td_tensor *td_std_unbiased(td_tensor *self, bool unbiased);
+/* The standard deviation over dimensions, with or without the correction by 1. */
+TD_API td_tensor *td_std_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool unbiased, bool keepdim);
+TD_API int td_std_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool unbiased, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* Variance and mean of all elements. */
+TD_API int td_var_mean_unbiased(td_tensor **results, td_tensor *self, bool unbiased) TD_MUST_USE;
+/* Variance and mean over dimensions, with or without the correction by 1. */
+TD_API int td_var_mean_dim(td_tensor **results, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        bool unbiased, bool keepdim) TD_MUST_USE;
+/* Standard deviation and mean of all elements. */
+TD_API int td_std_mean_unbiased(td_tensor **results, td_tensor *self, bool unbiased) TD_MUST_USE;
+/* Standard deviation and mean over dimensions, with or without the correction by 1. */
+TD_API int td_std_mean_dim(td_tensor **results, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        bool unbiased, bool keepdim) TD_MUST_USE;
+/* The p-norm of the elements over dimensions, seen as a vector. */
+TD_API td_tensor *td_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype);
+TD_API int td_linalg_vector_norm_out(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The gradient of a p-norm; 0 where it has none. */
+TD_API td_tensor *td_vector_norm_backward(td_tensor *grad, td_tensor *self, td_scalar ord, td_tensor *result,
+        int64_t n_dim, const int64_t *dim, bool keepdim);
+/* The p-norm over dimensions. */
+TD_API td_tensor *td_norm_scalaropt_dim(td_tensor *self, const td_scalar *p, int64_t n_dim, const int64_t *dim,
+        bool keepdim);
+TD_API int td_norm_out(td_tensor *self, const td_scalar *p, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The p-norm over dimensions, computed in another dtype. */
+TD_API td_tensor *td_norm_scalaropt_dim_dtype(td_tensor *self, const td_scalar *p, int64_t n_dim,
+        const int64_t *dim, bool keepdim, td_dtype dtype);
+TD_API int td_norm_dtype_out(td_tensor *self, const td_scalar *p, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The p-norm of all elements, computed in another dtype. */
+TD_API td_tensor *td_norm_scalaropt_dtype(td_tensor *self, const td_scalar *p, td_dtype dtype);
+/* The p-norm of all elements. */
+TD_API td_tensor *td_norm_scalar(td_tensor *self, td_scalar p);
+/* The p-norm of a difference. */
+TD_API td_tensor *td_dist(td_tensor *self, td_tensor *other, td_scalar p);
+/* log(sum(exp(self))) over dimensions, without overflow. */
+TD_API td_tensor *td_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_logsumexp_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* A gradient times the softmax. */
+TD_API td_tensor *td_logsumexp_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, bool keepdim);
+/* log(sum(exp(self))) over dimensions, without overflow. */
+TD_API td_tensor *td_special_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_special_logsumexp_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The sum of a matrix's diagonal. */
+TD_API td_tensor *td_trace(td_tensor *self);
+/* The only element as a Python number. */
+TD_API int td_item(td_scalar *results, td_tensor *self) TD_MUST_USE;
+/* The only element as a number. */
+TD_API int td__local_scalar_dense(td_scalar *results, td_tensor *self) TD_MUST_USE;
+/* The truth of the only element. */
+TD_API int td_is_nonzero(bool *results, td_tensor *self) TD_MUST_USE;
+/* Whether two tensors have the same shape and elements. */
+TD_API int td_equal(bool *results, td_tensor *self, td_tensor *other) TD_MUST_USE;
+/* Whether elements differ by at most ``atol + rtol * |other|``. */
+TD_API td_tensor *td_isclose(td_tensor *self, td_tensor *other, double rtol, double atol, bool equal_nan);
+/* Whether all elements differ by at most ``atol + rtol * |other|``. */
+TD_API int td_allclose(bool *results, td_tensor *self, td_tensor *other, double rtol, double atol,
+        bool equal_nan) TD_MUST_USE;
+
+/* ==== scan ================================================================================================ */
+
+/* Running sums along a dimension; integers are summed in int64. */
+TD_API td_tensor *td_cumsum(td_tensor *self, int64_t dim, td_dtype dtype);
+TD_API int td_cumsum_(td_tensor *self, int64_t dim, td_dtype dtype) TD_MUST_USE;
+TD_API int td_cumsum_out(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* Running sums from the end. */
+TD_API td_tensor *td_cumsum_reverse(td_tensor *self, int64_t dim);
+/* The gradient of running sums. */
+TD_API td_tensor *td_cumsum_backward(td_tensor *grad, int64_t dim, td_dtype dtype);
+/* Running products along a dimension. */
+TD_API td_tensor *td_cumprod(td_tensor *self, int64_t dim, td_dtype dtype);
+TD_API int td_cumprod_(td_tensor *self, int64_t dim, td_dtype dtype) TD_MUST_USE;
+TD_API int td_cumprod_out(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The gradient of running products; without a division where there are zeros. */
+TD_API td_tensor *td_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim);
+/* The recurrence ``y[i] = self[i] + factor[i] * y[i - 1]`` along a dimension (``y[i + 1]`` in reverse). */
+TD_API td_tensor *td_linear_scan(td_tensor *self, td_tensor *factor, int64_t dim, bool reverse);
+/* Each element's predecessor along a dimension (its successor, if back); 0 where there is none. */
+TD_API td_tensor *td_shift_along(td_tensor *self, int64_t dim, bool back);
+/* The largest element so far along a dimension and its last position. */
+TD_API int td_cummax(td_tensor **results, td_tensor *self, int64_t dim) TD_MUST_USE;
+TD_API int td_cummax_out(td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices) TD_MUST_USE;
+/* The smallest element so far along a dimension and its last position. */
+TD_API int td_cummin(td_tensor **results, td_tensor *self, int64_t dim) TD_MUST_USE;
+TD_API int td_cummin_out(td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices) TD_MUST_USE;
+/* Gradients summed where the values came from. */
+TD_API td_tensor *td_cummax_backward(td_tensor *grad, td_tensor *indices, int64_t n_shape, const int64_t *shape,
+        int64_t dim);
+/* The logarithm of running sums of exponentials, without overflow. */
+TD_API td_tensor *td_logcumsumexp(td_tensor *self, int64_t dim);
+TD_API int td_logcumsumexp_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* The gradient of logcumsumexp, positive and negative parts apart. */
+TD_API td_tensor *td_logcumsumexp_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim);
+/* Differences of neighbours along a dimension, n times. */
+TD_API td_tensor *td_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepend, td_tensor *append);
+TD_API int td_diff_out(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepend, td_tensor *append,
+        td_tensor *out) TD_MUST_USE;
+/* The integral by the trapezoidal rule, at given points. */
+TD_API td_tensor *td_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim);
+/* The integral by the trapezoidal rule, at equal distances. */
+TD_API td_tensor *td_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim);
+/* Running integrals by the trapezoidal rule, at given points. */
+TD_API td_tensor *td_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim);
+/* Running integrals by the trapezoidal rule, at equal distances. */
+TD_API td_tensor *td_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim);
 
 /* ==== shape =============================================================================================== */
 
@@ -823,15 +1633,314 @@ TD_API int td_polygamma_out(int64_t n, td_tensor *self, td_tensor *out) TD_MUST_
 TD_API td_tensor *td_square(td_tensor *self);
 TD_API int td_square_(td_tensor *self) TD_MUST_USE;
 TD_API int td_square_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* self, with a number where the mask holds. */
-TD_API td_tensor *td_masked_fill_scalar(td_tensor *self, td_tensor *mask, td_scalar value);
-TD_API int td_masked_fill_scalar_(td_tensor *self, td_tensor *mask, td_scalar value) TD_MUST_USE;
-TD_API int td_masked_fill_scalar_out(td_tensor *self, td_tensor *mask, td_scalar value,
+
+/* ==== alias =============================================================================================== */
+
+/* Alias of logit. */
+TD_API td_tensor *td_special_logit(td_tensor *self, const double *eps);
+TD_API int td_special_logit_out(td_tensor *self, const double *eps, td_tensor *out) TD_MUST_USE;
+/* ``self + alpha * other``, elementwise with broadcasting. */
+TD_API td_tensor *td_add_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
+TD_API int td_add_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;
+TD_API int td_add_scalar_out(td_tensor *self, td_scalar other, td_scalar alpha, td_tensor *out) TD_MUST_USE;
+/* ``self - alpha * other``, elementwise with broadcasting. */
+TD_API td_tensor *td_sub_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
+TD_API int td_sub_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;
+TD_API int td_sub_scalar_out(td_tensor *self, td_scalar other, td_scalar alpha, td_tensor *out) TD_MUST_USE;
+/* Alias of sub. */
+TD_API td_tensor *td_subtract_tensor(td_tensor *self, td_tensor *other, td_scalar alpha);
+TD_API int td_subtract_tensor_(td_tensor *self, td_tensor *other, td_scalar alpha) TD_MUST_USE;
+TD_API int td_subtract_out(td_tensor *self, td_tensor *other, td_scalar alpha, td_tensor *out) TD_MUST_USE;
+/* Alias of sub. */
+TD_API td_tensor *td_subtract_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
+TD_API int td_subtract_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;
+TD_API int td_subtract_scalar_out(td_tensor *self, td_scalar other, td_scalar alpha,
         td_tensor *out) TD_MUST_USE;
-/* self, with a 0-dim tensor's element where the mask holds. */
-TD_API td_tensor *td_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value);
-TD_API int td_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value) TD_MUST_USE;
-TD_API int td_masked_fill_out(td_tensor *self, td_tensor *mask, td_tensor *value, td_tensor *out) TD_MUST_USE;
+/* ``self * other``, elementwise with broadcasting. */
+TD_API td_tensor *td_mul_scalar(td_tensor *self, td_scalar other);
+TD_API int td_mul_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_mul_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of mul. */
+TD_API td_tensor *td_multiply_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_multiply_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_multiply_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of mul. */
+TD_API td_tensor *td_multiply_scalar(td_tensor *self, td_scalar other);
+TD_API int td_multiply_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_multiply_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* ``self / other``, elementwise; integers are divided as floats. */
+TD_API td_tensor *td_div_scalar(td_tensor *self, td_scalar other);
+TD_API int td_div_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_div_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_divide_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_divide_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_divide_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_divide_scalar(td_tensor *self, td_scalar other);
+TD_API int td_divide_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_divide_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_true_divide_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_true_divide_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_true_divide_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_true_divide_scalar(td_tensor *self, td_scalar other);
+TD_API int td_true_divide_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_true_divide_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Division with ``rounding_mode`` None (true division), 'trunc' (towards zero) or 'floor'. */
+TD_API td_tensor *td_div_scalar_mode(td_tensor *self, td_scalar other, const char *rounding_mode);
+TD_API int td_div_scalar_mode_(td_tensor *self, td_scalar other, const char *rounding_mode) TD_MUST_USE;
+TD_API int td_div_scalar_mode_out(td_tensor *self, td_scalar other, const char *rounding_mode,
+        td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_divide_tensor_mode(td_tensor *self, td_tensor *other, const char *rounding_mode);
+TD_API int td_divide_tensor_mode_(td_tensor *self, td_tensor *other, const char *rounding_mode) TD_MUST_USE;
+TD_API int td_divide_out_mode(td_tensor *self, td_tensor *other, const char *rounding_mode,
+        td_tensor *out) TD_MUST_USE;
+/* Alias of div. */
+TD_API td_tensor *td_divide_scalar_mode(td_tensor *self, td_scalar other, const char *rounding_mode);
+TD_API int td_divide_scalar_mode_(td_tensor *self, td_scalar other, const char *rounding_mode) TD_MUST_USE;
+TD_API int td_divide_scalar_mode_out(td_tensor *self, td_scalar other, const char *rounding_mode,
+        td_tensor *out) TD_MUST_USE;
+/* Division rounded down, elementwise. */
+TD_API td_tensor *td_floor_divide_scalar(td_tensor *self, td_scalar other);
+TD_API int td_floor_divide_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_floor_divide_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* The remainder with the sign of the divisor, as Python's ``%``. */
+TD_API td_tensor *td_remainder_scalar(td_tensor *self, td_scalar other);
+TD_API int td_remainder_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_remainder_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* The remainder with the sign of the divisor, as Python's ``%``. */
+TD_API td_tensor *td_remainder_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_remainder_scalar_tensor_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The remainder with the sign of the dividend, as C's ``fmod``. */
+TD_API td_tensor *td_fmod_scalar(td_tensor *self, td_scalar other);
+TD_API int td_fmod_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_fmod_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* ``self ** exponent``, elementwise. */
+TD_API td_tensor *td_pow_scalar(td_scalar self, td_tensor *exponent);
+TD_API int td_pow_scalar_out(td_scalar self, td_tensor *exponent, td_tensor *out) TD_MUST_USE;
+/* Alias of atan2. */
+TD_API td_tensor *td_arctan2(td_tensor *self, td_tensor *other);
+TD_API int td_arctan2_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_arctan2_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The magnitude of self with the sign of other. */
+TD_API td_tensor *td_copysign_scalar(td_tensor *self, td_scalar other);
+TD_API int td_copysign_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_copysign_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* ``self * log(other)``, 0 where self is 0. */
+TD_API td_tensor *td_xlogy_scalar_self(td_scalar self, td_tensor *other);
+TD_API int td_xlogy_scalar_self_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* ``self * log(other)``, 0 where self is 0. */
+TD_API td_tensor *td_xlogy_scalar_other(td_tensor *self, td_scalar other);
+TD_API int td_xlogy_scalar_other_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_xlogy_scalar_other_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of xlogy. */
+TD_API td_tensor *td_special_xlogy_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_special_xlogy_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of xlogy. */
+TD_API td_tensor *td_special_xlogy_scalar_self(td_scalar self, td_tensor *other);
+TD_API int td_special_xlogy_scalar_self_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of xlogy. */
+TD_API td_tensor *td_special_xlogy_scalar_other(td_tensor *self, td_scalar other);
+TD_API int td_special_xlogy_scalar_other_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self equals other, elementwise. */
+TD_API td_tensor *td_eq_scalar(td_tensor *self, td_scalar other);
+TD_API int td_eq_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_eq_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self differs from other, elementwise. */
+TD_API td_tensor *td_ne_scalar(td_tensor *self, td_scalar other);
+TD_API int td_ne_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_ne_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of ne. */
+TD_API td_tensor *td_not_equal_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_not_equal_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_not_equal_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of ne. */
+TD_API td_tensor *td_not_equal_scalar(td_tensor *self, td_scalar other);
+TD_API int td_not_equal_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_not_equal_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self is less than other, elementwise. */
+TD_API td_tensor *td_lt_scalar(td_tensor *self, td_scalar other);
+TD_API int td_lt_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_lt_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of lt. */
+TD_API td_tensor *td_less_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_less_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_less_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of lt. */
+TD_API td_tensor *td_less_scalar(td_tensor *self, td_scalar other);
+TD_API int td_less_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_less_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self is less than or equal to other, elementwise. */
+TD_API td_tensor *td_le_scalar(td_tensor *self, td_scalar other);
+TD_API int td_le_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_le_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of le. */
+TD_API td_tensor *td_less_equal_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_less_equal_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_less_equal_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of le. */
+TD_API td_tensor *td_less_equal_scalar(td_tensor *self, td_scalar other);
+TD_API int td_less_equal_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_less_equal_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self is greater than other, elementwise. */
+TD_API td_tensor *td_gt_scalar(td_tensor *self, td_scalar other);
+TD_API int td_gt_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_gt_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of gt. */
+TD_API td_tensor *td_greater_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_greater_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_greater_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of gt. */
+TD_API td_tensor *td_greater_scalar(td_tensor *self, td_scalar other);
+TD_API int td_greater_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_greater_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Whether self is greater than or equal to other, elementwise. */
+TD_API td_tensor *td_ge_scalar(td_tensor *self, td_scalar other);
+TD_API int td_ge_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_ge_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of ge. */
+TD_API td_tensor *td_greater_equal_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_greater_equal_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_greater_equal_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of ge. */
+TD_API td_tensor *td_greater_equal_scalar(td_tensor *self, td_scalar other);
+TD_API int td_greater_equal_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_greater_equal_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Bitwise and; logical for bool. */
+TD_API td_tensor *td_bitwise_and_scalar(td_tensor *self, td_scalar other);
+TD_API int td_bitwise_and_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_bitwise_and_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Bitwise and; logical for bool. */
+TD_API td_tensor *td_bitwise_and_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_bitwise_and_scalar_tensor_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Bitwise or; logical for bool. */
+TD_API td_tensor *td_bitwise_or_scalar(td_tensor *self, td_scalar other);
+TD_API int td_bitwise_or_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_bitwise_or_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Bitwise or; logical for bool. */
+TD_API td_tensor *td_bitwise_or_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_bitwise_or_scalar_tensor_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Bitwise exclusive or; logical for bool. */
+TD_API td_tensor *td_bitwise_xor_scalar(td_tensor *self, td_scalar other);
+TD_API int td_bitwise_xor_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_bitwise_xor_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Bitwise exclusive or; logical for bool. */
+TD_API td_tensor *td_bitwise_xor_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_bitwise_xor_scalar_tensor_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Bits shifted left. */
+TD_API td_tensor *td_bitwise_left_shift_tensor_scalar(td_tensor *self, td_scalar other);
+TD_API int td_bitwise_left_shift_tensor_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_bitwise_left_shift_tensor_scalar_out(td_tensor *self, td_scalar other,
+        td_tensor *out) TD_MUST_USE;
+/* Bits shifted left. */
+TD_API td_tensor *td_bitwise_left_shift_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_bitwise_left_shift_scalar_tensor_out(td_scalar self, td_tensor *other,
+        td_tensor *out) TD_MUST_USE;
+/* Bits shifted right, keeping the sign. */
+TD_API td_tensor *td_bitwise_right_shift_tensor_scalar(td_tensor *self, td_scalar other);
+TD_API int td_bitwise_right_shift_tensor_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
+TD_API int td_bitwise_right_shift_tensor_scalar_out(td_tensor *self, td_scalar other,
+        td_tensor *out) TD_MUST_USE;
+/* Bits shifted right, keeping the sign. */
+TD_API td_tensor *td_bitwise_right_shift_scalar_tensor(td_scalar self, td_tensor *other);
+TD_API int td_bitwise_right_shift_scalar_tensor_out(td_scalar self, td_tensor *other,
+        td_tensor *out) TD_MUST_USE;
+/* Alias of movedim. */
+TD_API td_tensor *td_moveaxis_intlist(td_tensor *self, int64_t n_source, const int64_t *source,
+        int64_t n_destination, const int64_t *destination);
+/* Alias of movedim. */
+TD_API td_tensor *td_moveaxis_int(td_tensor *self, int64_t source, int64_t destination);
+/* Alias of vstack. */
+TD_API td_tensor *td_row_stack(int64_t n_tensors, td_tensor *const *tensors);
+TD_API int td_row_stack_out(int64_t n_tensors, td_tensor *const *tensors, td_tensor *out) TD_MUST_USE;
+/* Alias of cat. */
+TD_API td_tensor *td_concat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
+TD_API int td_concat_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* Alias of cat. */
+TD_API td_tensor *td_concatenate(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
+TD_API int td_concatenate_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim,
+        td_tensor *out) TD_MUST_USE;
+/* Alias of exp2. */
+TD_API td_tensor *td_special_exp2(td_tensor *self);
+TD_API int td_special_exp2_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of expm1. */
+TD_API td_tensor *td_special_expm1(td_tensor *self);
+TD_API int td_special_expm1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of log1p. */
+TD_API td_tensor *td_special_log1p(td_tensor *self);
+TD_API int td_special_log1p_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of asin. */
+TD_API td_tensor *td_arcsin(td_tensor *self);
+TD_API int td_arcsin_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arcsin_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of acos. */
+TD_API td_tensor *td_arccos(td_tensor *self);
+TD_API int td_arccos_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arccos_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of atan. */
+TD_API td_tensor *td_arctan(td_tensor *self);
+TD_API int td_arctan_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arctan_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of asinh. */
+TD_API td_tensor *td_arcsinh(td_tensor *self);
+TD_API int td_arcsinh_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arcsinh_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of acosh. */
+TD_API td_tensor *td_arccosh(td_tensor *self);
+TD_API int td_arccosh_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arccosh_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of atanh. */
+TD_API td_tensor *td_arctanh(td_tensor *self);
+TD_API int td_arctanh_(td_tensor *self) TD_MUST_USE;
+TD_API int td_arctanh_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of sigmoid. */
+TD_API td_tensor *td_special_expit(td_tensor *self);
+TD_API int td_special_expit_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of erf. */
+TD_API td_tensor *td_special_erf(td_tensor *self);
+TD_API int td_special_erf_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of erfc. */
+TD_API td_tensor *td_special_erfc(td_tensor *self);
+TD_API int td_special_erfc_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of erfinv. */
+TD_API td_tensor *td_special_erfinv(td_tensor *self);
+TD_API int td_special_erfinv_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of lgamma. */
+TD_API td_tensor *td_special_gammaln(td_tensor *self);
+TD_API int td_special_gammaln_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of digamma. */
+TD_API td_tensor *td_special_digamma(td_tensor *self);
+TD_API int td_special_digamma_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of digamma. */
+TD_API td_tensor *td_special_psi(td_tensor *self);
+TD_API int td_special_psi_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of sinc. */
+TD_API td_tensor *td_special_sinc(td_tensor *self);
+TD_API int td_special_sinc_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of i0. */
+TD_API td_tensor *td_special_i0(td_tensor *self);
+TD_API int td_special_i0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of abs. */
+TD_API td_tensor *td_absolute(td_tensor *self);
+TD_API int td_absolute_(td_tensor *self) TD_MUST_USE;
+TD_API int td_absolute_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of neg. */
+TD_API td_tensor *td_negative(td_tensor *self);
+TD_API int td_negative_(td_tensor *self) TD_MUST_USE;
+TD_API int td_negative_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of trunc. */
+TD_API td_tensor *td_fix(td_tensor *self);
+TD_API int td_fix_(td_tensor *self) TD_MUST_USE;
+TD_API int td_fix_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of round. */
+TD_API td_tensor *td_special_round(td_tensor *self);
+TD_API int td_special_round_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Alias of polygamma. */
+TD_API td_tensor *td_special_polygamma(int64_t n, td_tensor *self);
+TD_API int td_special_polygamma_out(int64_t n, td_tensor *self, td_tensor *out) TD_MUST_USE;
 
 /* ==== short forms, with defaults filled in ==== */
 
@@ -863,6 +1972,14 @@ static inline int td_copy_(td_tensor *self, td_tensor *src)
 static inline td_tensor *td_to(td_tensor *self, td_dtype dtype)
 {
     return td_to_dtype(self, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+}
+static inline td_tensor *td_cross_entropy(td_tensor *self, td_tensor *target)
+{
+    return td_cross_entropy_loss(self, target, TD_NONE, 1, -100, 0.0);
+}
+static inline td_tensor *td_mse_loss_mean(td_tensor *self, td_tensor *target)
+{
+    return td_mse_loss(self, target, 1);
 }
 static inline td_tensor *td_softmax(td_tensor *self, int64_t dim)
 {
@@ -931,6 +2048,14 @@ static inline td_tensor *td_sum_dim(td_tensor *self, int64_t n_dim, const int64_
 static inline td_tensor *td_sum(td_tensor *self)
 {
     return td_sum_all(self, TD_DTYPE_NONE);
+}
+static inline td_tensor *td_mean_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
+{
+    return td_mean_dims(self, n_dim, dim, keepdim, TD_DTYPE_NONE);
+}
+static inline td_tensor *td_mean(td_tensor *self)
+{
+    return td_mean_all(self, TD_DTYPE_NONE);
 }
 static inline td_tensor *td_expand(td_tensor *self, int64_t n_size, const int64_t *size)
 {

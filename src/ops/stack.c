@@ -1,0 +1,301 @@
+/* Joining and splitting by NumPy's names, grids, and combinations of elements.  All are made of cat, views and
+ * index_select. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+#include "ops/compose.h"
+
+/* ---- a few dimensions at least */
+
+td_tensor *td_op_atleast_1d(td_tensor *self) { return self->ndim ? td_ref(self) : td_reshape(self, 1, (int64_t[]){1}); }
+td_tensor *td_op_atleast_2d(td_tensor *self)
+{
+    return self->ndim == 0 ? td_reshape(self, 2, (int64_t[]){1, 1}) : self->ndim == 1 ? td_unsqueeze(self, 0) : td_ref(self);
+}
+td_tensor *td_op_atleast_3d(td_tensor *self)
+{
+    if (self->ndim == 1) {
+        TD_AUTO td_tensor *row = td_unsqueeze(self, 0);
+        return td_unsqueeze(row, -1);
+    }
+    return self->ndim == 0 ? td_reshape(self, 3, (int64_t[]){1, 1, 1}) : self->ndim == 2 ? td_unsqueeze(self, -1) : td_ref(self);
+}
+
+typedef td_tensor *each(td_tensor *x);
+static int map(td_tensor_list *results, int64_t n, td_tensor *const *tensors, each *function)
+{
+    if (td_tensor_list_new(results, n))
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (!(results->items[i] = function(tensors[i]))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    return 0;
+}
+int td_op_atleast_1d_sequence(td_tensor_list *results, int64_t n, td_tensor *const *x) { return map(results, n, x, td_atleast_1d); }
+int td_op_atleast_2d_sequence(td_tensor_list *results, int64_t n, td_tensor *const *x) { return map(results, n, x, td_atleast_2d); }
+int td_op_atleast_3d_sequence(td_tensor_list *results, int64_t n, td_tensor *const *x) { return map(results, n, x, td_atleast_3d); }
+
+static td_tensor *join(const char *op, int64_t n, td_tensor *const *tensors, each *function, int64_t dim)
+{
+    if (!n)
+        return td_fail(TD_E_RUNTIME, "%s expects a non-empty TensorList", op);
+    TD_AUTO_LIST td_tensor_list parts = {0};
+    if (map(&parts, n, tensors, function))
+        return NULL;
+    return td_cat(n, parts.items, dim >= 0 ? dim : parts.items[0]->ndim == 1 ? 0 : 1);
+}
+td_tensor *td_op_hstack(int64_t n, td_tensor *const *x) { return join("hstack", n, x, td_atleast_1d, -1); }
+td_tensor *td_op_vstack(int64_t n, td_tensor *const *x) { return join("vstack", n, x, td_atleast_2d, 0); }
+td_tensor *td_op_dstack(int64_t n, td_tensor *const *x) { return join("dstack", n, x, td_atleast_3d, 2); }
+static td_tensor *as_column(td_tensor *x) { return x->ndim < 2 ? td_reshape(x, 2, (int64_t[]){x->numel, 1}) : td_ref(x); }
+td_tensor *td_op_column_stack(int64_t n, td_tensor *const *x) { return join("column_stack", n, x, as_column, 1); }
+
+td_tensor *td_op_block_diag(int64_t n, td_tensor *const *tensors)
+{
+    int64_t rows = 0, columns = 0;
+    td_dtype dtype = n ? (td_dtype)tensors[0]->dtype : td_default_dtype();
+    for (int64_t i = 0; i < n; i++) {
+        const td_tensor *x = tensors[i];
+        if (x->ndim > 2)
+            return td_fail(TD_E_RUNTIME, "block_diag: Input tensors must have 2 or fewer dimensions. Input %" PRId64 " has %d dimensions", i, x->ndim);
+        rows += x->ndim == 2 ? x->sizes[0] : 1;
+        columns += x->ndim ? x->sizes[x->ndim - 1] : 1;
+        if ((dtype = td_promote_types(dtype, (td_dtype)x->dtype)) == TD_DTYPE_NONE)
+            return NULL;
+    }
+    if (!n)
+        rows = 1;
+    TD_AUTO td_tensor *out = td_zeros(2, (int64_t[]){rows, columns}, dtype, n ? tensors[0]->device : TD_DEVICE_NONE);
+    int64_t row = 0, column = 0;
+    for (int64_t i = 0; i < n && out; i++) {
+        TD_AUTO td_tensor *block = td_atleast_2d(tensors[i]);
+        if (!block)
+            return NULL;
+        TD_AUTO td_tensor *band = td_narrow(out, 0, row, block->sizes[0]);
+        TD_AUTO td_tensor *place = td_narrow(band, 1, column, block->sizes[1]);
+        if (!place || td_copy_from_(place, block, false))
+            return NULL;
+        row += block->sizes[0], column += block->sizes[1];
+    }
+    return td_ref(out);
+}
+
+/* ---- grids */
+
+int td_op_broadcast_tensors(td_tensor_list *results, int64_t n, td_tensor *const *tensors)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int ndim = td_broadcast_shape(NULL, (int)n, tensors, sizes);
+    if (ndim < 0 || td_tensor_list_new(results, n))
+        return -1;
+    for (int64_t i = 0; i < n; i++)
+        if (!(results->items[i] = td_expand(tensors[i], ndim, sizes))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    return 0;
+}
+
+int td_op_meshgrid_indexing(td_tensor_list *results, int64_t n, td_tensor *const *tensors, const char *indexing)
+{
+    bool swap = !strcmp(indexing, "xy") && n >= 2;
+    if (!n)
+        return td_error(TD_E_RUNTIME, "meshgrid expects a non-empty TensorList");
+    if (strcmp(indexing, "xy") && strcmp(indexing, "ij"))
+        return td_error(TD_E_RUNTIME, "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: %s", indexing);
+    if (n > TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "meshgrid: a tensor has at most %d dimensions", TD_MAX_DIMS);
+    int64_t sizes[TD_MAX_DIMS];
+    for (int64_t i = 0; i < n; i++) {
+        if (tensors[i]->ndim > 1)
+            return td_error(TD_E_RUNTIME, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got a tensor with %d dimensions",
+                            tensors[i]->ndim);
+        if (tensors[i]->dtype != tensors[0]->dtype)
+            return td_error(TD_E_RUNTIME, "torch.meshgrid expects all tensors to have the same dtype");
+        sizes[i] = tensors[i]->numel;
+    }
+    if (swap)
+        sizes[0] = tensors[1]->numel, sizes[1] = tensors[0]->numel;
+    if (td_tensor_list_new(results, n))
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t shape[TD_MAX_DIMS], axis = swap && i < 2 ? 1 - i : i;
+        for (int64_t d = 0; d < n; d++)
+            shape[d] = d == axis ? tensors[i]->numel : 1;
+        TD_AUTO td_tensor *line = td_reshape(tensors[i], n, shape);
+        if (!(results->items[i] = td_expand(line, n, sizes))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    }
+    return 0;
+}
+int td_op_meshgrid(td_tensor_list *results, int64_t n, td_tensor *const *tensors)
+{
+    return td_meshgrid_indexing(results, n, tensors, "ij");
+}
+
+td_tensor *td_op_cartesian_prod(int64_t n, td_tensor *const *tensors)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (tensors[i]->ndim != 1)
+            return td_fail(TD_E_RUNTIME, "Expect a 1D vector, but got shape of %d dimensions", tensors[i]->ndim);
+    if (n == 1)
+        return td_ref(tensors[0]);
+    TD_AUTO_LIST td_tensor_list grids = {0};
+    if (td_meshgrid(&grids, n, tensors))
+        return NULL;
+    TD_AUTO td_tensor *stacked = td_stack(n, grids.items, -1);
+    return td_reshape(stacked, 2, (int64_t[]){-1, n});
+}
+
+td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
+{
+    if (self->ndim != 1)
+        return td_fail(TD_E_RUNTIME, "Expect a 1D vector, but got shape of %d dimensions", self->ndim);
+    if (r < 0)
+        return td_fail(TD_E_RUNTIME, "Expect a non-negative number, but got %" PRId64, r);
+    if (r == 0)
+        return td_empty_memory_format(1, (int64_t[]){0}, (td_dtype)self->dtype, self->device, TD_MEMORY_FORMAT_NONE);
+    int64_t n = self->sizes[0], count = 0, gap = with_replacement ? 0 : 1;
+    /* Twice over the positions in lexicographic order: to count the rows, then to write them. */
+    TD_AUTO td_tensor *rows = NULL, *row = td_tensor_new(1, &r, TD_I64, self->device);
+    for (int pass = 0; pass < 2 && row; pass++) {
+        int64_t *at = (int64_t *)row->data, *out = rows ? (int64_t *)rows->data : NULL;
+        for (int64_t k = 0; k < r; k++)
+            at[k] = k * gap;
+        bool more = n > 0 && at[r - 1] < n;
+        for (count = 0; more; count++) {
+            if (out)
+                memcpy(out + count * r, at, sizeof *at * (size_t)r);
+            int64_t k = r - 1;
+            while (k >= 0 && at[k] == n - 1 - (r - 1 - k) * gap)
+                k--;
+            more = k >= 0;
+            for (int64_t value = more ? at[k] + 1 : 0; more && k < r; k++, value += gap)
+                at[k] = value;
+        }
+        if (pass == 0 && !(rows = td_tensor_new(1, (int64_t[]){count * r}, TD_I64, self->device)))
+            return NULL;
+    }
+    TD_AUTO td_tensor *chosen = row ? td_index_select(self, 0, rows) : NULL;
+    return td_reshape(chosen, 2, (int64_t[]){count, r});
+}
+
+td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
+{
+    if (!x->ndim)
+        return td_fail(TD_E_RUNTIME, "linalg.vander: The input tensor must have at least one dimension.");
+    int64_t n = N ? *N : x->sizes[x->ndim - 1];
+    if (n < 2 && N)
+        return td_fail(TD_E_RUNTIME, "N must be greater than 1.");
+    int64_t sizes[TD_MAX_DIMS + 1];
+    TD_AUTO td_tensor *base = x->dtype == TD_BOOL ? td_to(x, TD_I64) : td_ref(x);
+    TD_AUTO td_tensor *column = td_unsqueeze(base, -1);
+    if (!column)
+        return NULL;
+    memcpy(sizes, column->sizes, sizeof *sizes * column->ndim);
+    sizes[column->ndim - 1] = n - 1;
+    TD_AUTO td_tensor *wide = td_expand(column, column->ndim, sizes);
+    TD_AUTO td_tensor *powers = td_cumprod(wide, -1, TD_DTYPE_NONE);
+    sizes[column->ndim - 1] = 1;
+    TD_AUTO td_tensor *ones = td_ones(column->ndim, sizes, (td_dtype)base->dtype, x->device);
+    return td_cat(2, (td_tensor *[]){ones, powers}, -1);
+}
+
+/* ---- splitting */
+
+int td_op_tensor_split_indices(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *indices, int64_t dim)
+{
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0 || td_tensor_list_new(results, n + 1))
+        return -1;
+    int64_t from = 0;
+    for (int64_t i = 0; i <= n; i++) {
+        int64_t to = i < n ? indices[i] : self->sizes[d];
+        if (!(results->items[i] = td_slice_tensor(self, d, &from, &to, 1))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+        from = to;
+    }
+    return 0;
+}
+int td_op_tensor_split_sections(td_tensor_list *results, td_tensor *self, int64_t sections, int64_t dim)
+{
+    if (!self->ndim)
+        return td_error(TD_E_RUNTIME, "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    if (sections <= 0)
+        return td_error(TD_E_RUNTIME, "number of sections must be larger than 0, got %" PRId64, sections);
+    if (td_tensor_list_new(results, sections))
+        return -1;
+    int64_t size = self->sizes[d], from = 0;
+    for (int64_t i = 0; i < sections; i++) {
+        int64_t to = from + size / sections + (i < size % sections);
+        if (!(results->items[i] = td_slice_tensor(self, d, &from, &to, 1))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+        from = to;
+    }
+    return 0;
+}
+int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_tensor *self, td_tensor *where, int64_t dim)
+{
+    if (where->dtype != TD_I64)
+        return td_error(TD_E_RUNTIME, "tensor_split expected tensor_indices_or_sections to have dtype of long, but got %s",
+                        td_dtype_title((td_dtype)where->dtype));
+    if (where->ndim > 1)
+        return td_error(TD_E_RUNTIME, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
+                        "but got a tensor with %d dims", where->ndim);
+    TD_AUTO td_tensor *numbers = td_make_contiguous(where);
+    if (!numbers)
+        return -1;
+    const int64_t *items = (const int64_t *)numbers->data;
+    return where->ndim ? td_tensor_split_indices(results, self, numbers->numel, items, dim) : td_tensor_split_sections(results, self, items[0], dim);
+}
+
+static int numpy_dim(const char *op, td_tensor *self, int least, int64_t sections)
+{
+    if (self->ndim < least)
+        return td_error(TD_E_RUNTIME, "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", op, least,
+                        least == 1 ? "" : "s", self->ndim);
+    int dim = *op == 'h' ? (self->ndim == 1 ? 0 : 1) : *op == 'v' ? 0 : 2;
+    if (sections >= 0 && (sections == 0 || self->sizes[dim] % sections))
+        return td_error(TD_E_RUNTIME, "torch.%s attempted to split along dimension %d, but the size of the dimension %" PRId64
+                        " is not divisible by the split_size %" PRId64 "!", op, dim, self->sizes[dim], sections);
+    return dim;
+}
+#define SPLIT(name, least) \
+    int td_op_##name##_int(td_tensor_list *results, td_tensor *self, int64_t sections) \
+    { \
+        int dim = numpy_dim(#name, self, least, sections < 0 ? 0 : sections); \
+        return dim < 0 ? -1 : td_tensor_split_sections(results, self, sections, dim); \
+    } \
+    int td_op_##name##_array(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *indices) \
+    { \
+        int dim = numpy_dim(#name, self, least, -1); \
+        return dim < 0 ? -1 : td_tensor_split_indices(results, self, n, indices, dim); \
+    }
+SPLIT(hsplit, 1)
+SPLIT(vsplit, 2)
+SPLIT(dsplit, 3)
+
+int td_op_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t size, int64_t dim)
+{
+    return td_split_tensor(results, self, size, dim);
+}
+int td_op_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *sizes, int64_t dim)
+{
+    return td_split_with_sizes(results, self, n, sizes, dim);
+}
+int td_op_unsafe_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim) { return td_chunk(results, self, chunks, dim); }
