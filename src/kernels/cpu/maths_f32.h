@@ -239,13 +239,13 @@ TD_MATHS double td_log2_short(double v)
         -0.2404499818732404, 0.20607535215885855, -0.18030248239178365, 0.1609019907806943, -0.14501419118842523,
         0.12347684677945915, -0.11172679242039205, 0.15779931887509277, -0.15057788559599355), k);
 }
-/* 2^y in double's range, to 29 bits */
+/* 2^y in double's range, to 28 bits, exact for whole y */
 TD_MATHS double td_exp2_short(double y)
 {
     double t = y + (0x1.8p52 + 1023), r = y - (t - (0x1.8p52 + 1023));
     return TD_POLY_F64(7, r,
-        1.0000000005540948, 0.6931472057369156, 0.24022646890807564, 0.05550328777172691, 0.009618488938211439,
-        0.0013399931138829938, 0.00015345817051879747) * td_bits_f64(td_f64_bits(t) << 52);
+        1.0, 0.693147214965531, 0.24022652782884554, 0.055503105549840275, 0.009617692998580903,
+        0.0013406642671208644, 0.00015594667830263673) * td_bits_f64(td_f64_bits(t) << 52);
 }
 TD_MATHS float td_pow_f32(float x, float y)
 {
@@ -556,7 +556,7 @@ TD_MATHS float td_lgamma_f32(float x)
     double half = __builtin_fabs(td_cos_kernel_f64(TD_PI * (a - __builtin_floor(a) - 0.5), 0.0));
     s = __builtin_fabs(a - __builtin_rint(a)) > 0.25 ? half : s;
     double base = middle ? poly : stirling, l = td_log_f64(x < 0 ? TD_PI * product / (a * s) : product);
-    float y = (float)(x < 0 ? l - base : base - l);
+    float y = (float)(x < 0 ? l - base : base - l) + 0.0f;                     /* no -0 at 1 and 2 */
     y = x <= 0 && x == __builtin_floorf(x) ? TD_INFF : y;
     return td_isinf_f32(x) ? TD_INFF : x != x ? x : y;
 }
