@@ -281,23 +281,29 @@ static Py_hash_t tensor_hash(PyObject *o)
     return _Py_HashPointer(o);
 }
 
-static PyObject *tensor_repr(PyObject *self)
+static PyObject *plain_text(PyObject *unused, PyObject *self)
 {
-    static PyObject *python;       /* tede._tensor._repr, for whatever isn't plain */
-    if (!td_py_is_exact(self) || Py_TYPE(self) != &td_py_Tensor) {
-        if (!python) {
-            PyObject *module = PyImport_ImportModule("tede._tensor");
-            python = module ? PyObject_GetAttrString(module, "_repr") : NULL;
-            Py_XDECREF(module);
-        }
-        return python ? PyObject_CallOneArg(python, self) : NULL;
-    }
+    (void)unused;
+    if (!td_py_is_tensor(self))
+        return PyErr_Format(PyExc_TypeError, "_tensor_str(): a Tensor is needed, not %s", Py_TYPE(self)->tp_name);
     char *text = td_tensor_str(td_py_x(self));
     if (!text)
         return td_py_raise();
     PyObject *string = PyUnicode_FromString(text);
     td_string_free(text);
     return string;
+}
+static PyObject *tensor_repr(PyObject *self)
+{
+    static PyObject *of_class;       /* tede._tensor._repr, which knows the names of classes */
+    if (Py_TYPE(self) == &td_py_Tensor)
+        return plain_text(NULL, self);
+    if (!of_class) {
+        PyObject *module = PyImport_ImportModule("tede._tensor");
+        of_class = module ? PyObject_GetAttrString(module, "_repr") : NULL;
+        Py_XDECREF(module);
+    }
+    return of_class ? PyObject_CallOneArg(of_class, self) : NULL;
 }
 
 PyTypeObject td_py_Tensor = {
@@ -335,6 +341,7 @@ static PyObject *register_parameter(PyObject *m, PyObject *type)
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
+    {"_tensor_str", plain_text, METH_O, "A tensor as text, whatever its class."},
     {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},
     {NULL},
 };
@@ -355,7 +362,7 @@ int td_py_tensor_init(PyObject *module)
     td_py_Tensor.tp_flags &= ~Py_TPFLAGS_IMMUTABLETYPE;    /* programs hang methods of their own on Tensor */
     static PyGetSetDef dict_def = {"__dict__", get_dict, set_dict, NULL, NULL};
     PyObject *descriptor = PyDescr_NewGetSet(&td_py_Tensor, &dict_def);
-    if (!descriptor || PyObject_SetAttrString((PyObject *)&td_py_Tensor, "__dict__", descriptor) < 0)
+    if (!descriptor || PyDict_SetItemString(td_py_Tensor.tp_dict, "__dict__", descriptor) < 0)
         return -1;
     Py_DECREF(descriptor);
     PyObject *function = PyCFunction_New(&make_subclass_def, NULL);

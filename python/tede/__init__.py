@@ -1,0 +1,158 @@
+"""tede: PyTorch's design in C, with PyTorch's Python API.  ``import tede as torch``.
+
+This file only gathers names: the operators and types of the extension, and what Python adds to them.  Importing it
+must stay cheap, so submodules are loaded when they are first named, and nothing here imports typing or inspect.
+"""
+import sys as _sys
+
+from tede import _C
+from tede._C import *                     # noqa: F403  types, dtypes, factories
+from tede._C import Tensor, is_grad_enabled, is_inference_mode_enabled  # noqa: F401
+
+__version__ = "0.1.0"
+
+globals().update(_C._functions)           # every operator that is a function
+from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
+from tede._modes import (                 # noqa: E402,F401
+    enable_grad, inference_mode, no_grad, set_grad_enabled)
+from math import e, inf, nan, pi          # noqa: E402,F401
+
+newaxis = None
+
+_sys.modules["tede.return_types"] = _C.return_types
+
+_SUBMODULES = frozenset((
+    "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
+    "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
+    "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str", "storage",
+))
+# Functions that Python writes over operators, and the module that has them.
+_WRITTEN = {name: "functional" for name in (
+    "einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "tensordot", "cdist", "atleast_1d",
+    "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
+    "unravel_index", "stft", "istft", "lu", "pca_lowrank", "svd_lowrank", "align_tensors",
+)}
+_WRITTEN.update(save="serialization", load="serialization", set_printoptions="_tensor_str", vmap="func",
+                autocast="amp", compile="_compile", fork_rng="random")
+# einsum(equation, *operands) and others that take any number of tensors are Python's although there are operators.
+for _name in ("einsum", "meshgrid", "split", "unique", "norm", "cdist", "atleast_1d", "atleast_2d", "atleast_3d",
+              "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "unique_consecutive", "stft", "istft",
+              "chain_matmul"):
+    globals().pop(_name, None)
+del _name
+
+
+def __getattr__(name):
+    if name in _WRITTEN:
+        module = _import("tede." + _WRITTEN[name])
+        value = getattr(module, name)
+    elif name in _SUBMODULES:
+        try:
+            value = _import("tede." + name)
+        except ModuleNotFoundError as error:
+            if error.name != "tede." + name:
+                raise
+            raise AttributeError(f"module 'tede' has no attribute '{name}'") from None
+    elif name in _LEGACY:
+        value = _tensor.legacy_type(name)
+    elif name == "ops":
+        value = _import("tede._ops").ops
+    else:
+        raise AttributeError(f"module 'tede' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted(set(globals()) | _SUBMODULES | set(_WRITTEN) | set(_LEGACY))
+
+
+def _import(name):
+    __import__(name)
+    return _sys.modules[name]
+
+
+_LEGACY = {"FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+           "LongTensor": "int64", "IntTensor": "int32", "ShortTensor": "int16", "CharTensor": "int8", "ByteTensor": "uint8",
+           "BoolTensor": "bool"}
+
+
+def is_tensor(obj):
+    """Whether `obj` is a Tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    """Whether `obj` is a storage."""
+    return isinstance(obj, _C.UntypedStorage)
+
+
+def is_floating_point(input):
+    """Whether the dtype is one of the floating point ones."""
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    """Whether the dtype is complex."""
+    return input.is_complex()
+
+
+def is_conj(input):
+    return input.is_conj()
+
+
+def is_neg(input):
+    return input.is_neg()
+
+
+def is_inference(input):
+    return input.is_inference()
+
+
+def is_signed(input):
+    return input.is_signed()
+
+
+def numel(input):
+    """The number of elements."""
+    return input.numel()
+
+
+def typename(obj):
+    """"torch.FloatTensor" for a tensor, else the name of the class."""
+    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def get_default_device():
+    return _C.device("cpu")
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Accepted for compatibility: results never depend on the number of threads."""
+
+
+def are_deterministic_algorithms_enabled():
+    return True
+
+
+def get_num_interop_threads():
+    return 1
+
+
+def set_num_interop_threads(n):
+    """Accepted for compatibility: there is one pool of threads."""
+
+
+def set_float32_matmul_precision(precision):
+    """Accepted for compatibility: float32 products are computed in float32."""
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"invalid precision '{precision}': one of highest, high, medium")
+
+
+def get_float32_matmul_precision():
+    return "highest"
+
+
+def result_type(tensor1, tensor2):
+    """The dtype of a result of both operands."""
+    return _tensor.result_type(tensor1, tensor2)

@@ -1,0 +1,122 @@
+"""no_grad and its kin: context managers and decorators over the thread's modes."""
+from tede._C import _set_grad_enabled, _set_inference_mode, is_grad_enabled, is_inference_mode_enabled
+
+
+def _wrap(function, make):
+    """`function`, run within make(). A generator's body runs within it too, but not what it yields to."""
+    if getattr(getattr(function, "__code__", None), "co_flags", 0) & 0x20:
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            value, error = None, None
+            try:
+                while True:
+                    with make():
+                        value = generator.throw(error) if error else generator.send(value)
+                    error = None
+                    try:
+                        value = yield value
+                    except GeneratorExit:
+                        with make():
+                            generator.close()
+                        raise
+                    except BaseException as raised:
+                        error = raised
+            except StopIteration as stop:
+                return stop.value
+    else:
+        def wrapped(*args, **kwargs):
+            with make():
+                return function(*args, **kwargs)
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__dict__"):
+        try:
+            setattr(wrapped, name, getattr(function, name))
+        except (AttributeError, TypeError):
+            pass
+    wrapped.__wrapped__ = function
+    return wrapped
+
+
+class _Mode:
+    """Entering sets a mode; leaving sets back what was."""
+
+    def __call__(self, function):
+        if isinstance(function, type):
+            function.__init__ = _wrap(function.__init__, self.clone)
+            return function
+        return _wrap(function, self.clone)
+
+    def clone(self):
+        return type(self)()
+
+
+class no_grad(_Mode):
+    """Within it nothing is recorded for gradients. Also a decorator."""
+
+    def __new__(cls, function=None):
+        return object.__new__(cls) if function is None else _wrap(function, cls)
+
+    def __init__(self, function=None):
+        self.before = False
+
+    def __enter__(self):
+        self.before = _set_grad_enabled(False)
+
+    def __exit__(self, *exception):
+        _set_grad_enabled(self.before)
+
+
+class enable_grad(no_grad):
+    """Within it calls are recorded for gradients, no_grad around it notwithstanding."""
+
+    def __enter__(self):
+        self.before = _set_grad_enabled(True)
+
+
+class set_grad_enabled(_Mode):
+    """set_grad_enabled(mode) switches at once; as a context manager it switches back at the end."""
+
+    def __init__(self, mode):
+        self.before = is_grad_enabled()
+        self.mode = mode
+        _set_grad_enabled(mode)
+
+    def __call__(self, function):
+        _set_grad_enabled(self.before)
+        return super().__call__(function)
+
+    def __enter__(self):
+        _set_grad_enabled(self.mode)
+
+    def __exit__(self, *exception):
+        _set_grad_enabled(self.before)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+    def __repr__(self):
+        return f"set_grad_enabled({self.mode})"
+
+
+class inference_mode(_Mode):
+    """As no_grad, and new tensors never take part in gradients: they keep no version and no base."""
+
+    def __new__(cls, mode=True):
+        return object.__new__(cls) if isinstance(mode, bool) else _wrap(mode, cls)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+        self.before = None
+
+    def __enter__(self):
+        self.before = is_inference_mode_enabled(), is_grad_enabled()
+        _set_inference_mode(self.mode)
+        if self.mode:
+            _set_grad_enabled(False)
+
+    def __exit__(self, *exception):
+        inference, grad = self.before
+        _set_inference_mode(inference)
+        _set_grad_enabled(grad)
+
+    def clone(self):
+        return type(self)(self.mode)

@@ -1,0 +1,322 @@
+"""The methods of Tensor that are better off in Python: rare, long, or about Python itself."""
+from tede import _C
+from tede._C import Tensor
+
+_NAMES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
+          "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
+          "complex64": "ComplexFloat", "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32",
+          "uint64": "UInt64"}
+
+
+def _short(dtype):
+    return str(dtype).rpartition(".")[2]
+
+
+def method(function):
+    """Hang a function on Tensor, unless an operator of that name is there."""
+    name = function.__name__
+    if name not in _C._methods:
+        function.__qualname__ = "Tensor." + name
+        setattr(Tensor, name, function)
+    return function
+
+
+# ---- classes made from Tensor ------------------------------------------------------------------------------------
+
+_PLAIN = set()      # getters whose results stay what they are
+
+
+def _as(cls, value):
+    if isinstance(value, Tensor):
+        return value if isinstance(value, cls) else _C._as_subclass(value, cls)
+    if isinstance(value, tuple) and hasattr(value, "n_sequence_fields"):
+        return type(value)(_as(cls, item) for item in value)
+    if isinstance(value, (tuple, list)):
+        return type(value)(_as(cls, item) for item in value) if type(value) in (tuple, list) else value
+    return value
+
+
+def __torch_function__(cls, func, types, args=(), kwargs=None):
+    """What a call does for classes that don't say: the operator, its results as instances of the class."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with _C.DisableTorchFunctionSubclass():
+        result = func(*args, **(kwargs or {}))
+        if cls is Tensor or getattr(func, "__self__", None) in _PLAIN:
+            return result
+        return _as(cls, result)
+
+
+Tensor.__torch_function__ = classmethod(__torch_function__)
+_PLAIN.update(Tensor.__dict__[name] for name in ("_base", "grad", "_grad"))
+
+
+@method
+def as_subclass(self, cls):
+    """The same tensor as an instance of `cls`."""
+    return _C._as_subclass(self, cls)
+
+
+# ---- text --------------------------------------------------------------------------------------------------------
+
+def _repr(self):
+    text = _C._tensor_str(self)
+    name = type(self).__name__
+    if type(self).__torch_function__ is _C._disabled_torch_function_impl or not text.startswith("tensor("):
+        return text
+    indent = " " * (len(name) - len("tensor"))
+    head, *lines = text.split("\n")
+    return "\n".join([name + head[len("tensor"):], *((indent + line if line else line) for line in lines)])
+
+
+@method
+def __format__(self, spec):
+    if self.dim() == 0 and not self.is_meta:
+        return self.item().__format__(spec)
+    return object.__format__(self, spec)
+
+
+@method
+def __dir__(self):
+    return sorted(set(object.__dir__(self)) | set(_C._methods))
+
+
+def _type(self, dtype=None, non_blocking=False, **kwargs):
+    """The name of the tensor's type, or the tensor as another one."""
+    if dtype is None:
+        return f"torch.{_NAMES[_short(self.dtype)]}Tensor"
+    if isinstance(dtype, str):
+        title = dtype.rpartition(".")[2].removesuffix("Tensor")
+        names = [name for name, known in _NAMES.items() if known == title]
+        if not names:
+            raise ValueError(f"invalid type: '{dtype}'")
+        dtype = getattr(_C, names[0])
+    elif isinstance(dtype, _Legacy):
+        dtype = dtype.dtype
+    return self.to(dtype=dtype, non_blocking=non_blocking)
+
+
+_type.__name__ = "type"
+method(_type)
+
+
+class _Legacy(type):
+    """The class of FloatTensor, LongTensor, ...: constructors for one dtype, and isinstance by dtype."""
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor) and x.dtype == cls.dtype
+
+    def __call__(cls, *args, device=None):
+        if not args:
+            return _C._functions["empty"]((0,), dtype=cls.dtype)
+        if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
+            return _C.tensor(args[0], dtype=cls.dtype)
+        return _C._functions["empty"](*args, dtype=cls.dtype)
+
+
+def legacy_type(name):
+    dtype = {title: dtype for dtype, title in _NAMES.items()}[name.removesuffix("Tensor")]
+    return _Legacy(name, (), {"dtype": getattr(_C, dtype), "__module__": "tede"})
+
+
+# ---- copies and pickles --------------------------------------------------------------------------------------------
+
+def _rebuild_tensor(storage, dtype, offset, size, stride, requires_grad, attributes=None, cls=Tensor):
+    x = _C._tensor_over(storage, offset, tuple(size), tuple(stride), dtype)
+    if cls is not Tensor:
+        x = Tensor._make_subclass(cls, x)
+    if requires_grad:
+        x.requires_grad_()
+    if attributes:
+        x.__dict__.update(attributes)
+    return x
+
+
+def _rebuild_generator(state):
+    generator = _C.Generator()
+    generator.set_state(state)
+    return generator
+
+
+@method
+def __reduce_ex__(self, protocol):
+    if self.is_meta:
+        raise NotImplementedError("a tensor without data can't be pickled")
+    x = self.detach() if not (self.is_conj() or self.is_neg()) else self.detach().clone()
+    attributes = dict(self.__dict__) or None
+    return _rebuild_tensor, (x.untyped_storage(), self.dtype, x.storage_offset(), tuple(x.shape), x.stride(),
+                             self.requires_grad, attributes, type(self))
+
+
+@method
+def __deepcopy__(self, memo):
+    if not self.is_leaf:
+        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+                           "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
+                           "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
+    if id(self) in memo:
+        return memo[id(self)]
+    with _C.DisableTorchFunctionSubclass():
+        if self.is_meta:
+            copy = self.detach().clone()
+        else:
+            storage = self.untyped_storage()
+            key = "storage", storage._cdata()
+            if key not in memo:
+                memo[key] = storage.clone(), storage       # the original stays alive, so its address stays its own
+            copy = _C._tensor_over(memo[key][0], self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
+        if type(self) is not Tensor:
+            copy = Tensor._make_subclass(type(self), copy)
+        if self.requires_grad:
+            copy.requires_grad_()
+        memo[id(self)] = copy
+        if self.grad is not None:
+            copy.grad = self.grad.__deepcopy__(memo)
+        if self.__dict__:
+            from copy import deepcopy
+            copy.__dict__.update(deepcopy(self.__dict__, memo))
+    return copy
+
+
+@method
+def __array_wrap__(self, array, context=None, return_scalar=False):
+    if array.dtype == bool:
+        array = array.astype("uint8")
+    return _C.from_numpy(array.copy() if array.ndim == 0 or not array.flags.writeable else array)
+
+
+# ---- element by element, in Python ---------------------------------------------------------------------------------
+
+@method
+def apply_(self, callable):
+    """Replace each element by callable(element). Slow: for trying things out."""
+    if self.requires_grad and _C.is_grad_enabled():
+        raise RuntimeError("apply_() can't be called on a Variable that requires grad. Use var.detach().apply_() instead.")
+    return self.copy_(_C.tensor([callable(v) for v in self.reshape(-1).tolist()], dtype=self.dtype).reshape(self.shape))
+
+
+@method
+def map_(self, tensor, callable):
+    """Replace each element by callable(element, other element)."""
+    if self.requires_grad or tensor.requires_grad:
+        raise RuntimeError("Can't call map_() on Variable that requires grad. Use var.detach().map_() instead.")
+    pairs = zip(self.reshape(-1).tolist(), tensor.expand(self.shape).reshape(-1).tolist())
+    return self.copy_(_C.tensor([callable(a, b) for a, b in pairs], dtype=self.dtype).reshape(self.shape))
+
+
+# ---- odds and ends ---------------------------------------------------------------------------------------------------
+
+@method
+def new(self, *args, **kwargs):
+    if not args:
+        return self.new_empty((0,))
+    if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
+        return self.new_tensor(args[0])
+    return self.new_empty(*args)
+
+
+@method
+def type_as(self, other):
+    return self.to(other.dtype)
+
+
+@method
+def is_same_size(self, other):
+    return self.shape == other.shape
+
+
+@method
+def is_set_to(self, tensor):
+    """Whether both look at the same memory with the same geometry."""
+    return (self.untyped_storage() == tensor.untyped_storage() and self.storage_offset() == tensor.storage_offset()
+            and self.shape == tensor.shape and self.stride() == tensor.stride())
+
+
+@method
+def dim_order(self):
+    strides = self.stride()
+    return tuple(sorted(range(self.dim()), key=lambda d: (-strides[d], d)))
+
+
+@method
+def cuda(self, device=None, non_blocking=False, memory_format=None):
+    return self.to("cuda" if device is None else device)
+
+
+@method
+def share_memory_(self):
+    raise NotImplementedError("Tensor.share_memory_ isn't there yet")
+
+
+@method
+def storage(self):
+    return self.untyped_storage()
+
+
+@method
+def resolve_conj(self):
+    return self
+
+
+@method
+def resolve_neg(self):
+    return self
+
+
+def _functional(name):
+    def call(self, *args, **kwargs):
+        import tede
+        return getattr(tede, name)(self, *args, **kwargs)
+    call.__name__ = name
+    call.__doc__ = f"See tede.{name}."
+    call.__qualname__ = "Tensor." + name
+    setattr(Tensor, name, call)
+
+
+for _name in ("norm", "split", "unique", "unique_consecutive", "stft", "istft"):
+    _functional(_name)
+del _name
+
+
+@method
+def __rdiv__(self, other):
+    return self.__rtruediv__(other)
+
+
+@method
+def __div__(self, other):
+    return self.__truediv__(other)
+
+
+@method
+def __idiv__(self, other):
+    return self.__itruediv__(other)
+
+
+def result_type(a, b):
+    """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() and b.dim():
+        return _C.promote_types(a.dtype, b.dtype)
+
+    def category(dtype):
+        return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == _C.bool else 1
+
+    def known(x):
+        if isinstance(x, Tensor):
+            return x.dtype, 2 if x.dim() else 1
+        if isinstance(x, bool):
+            return _C.bool, 0
+        if isinstance(x, int):
+            return _C.int64, 0
+        if isinstance(x, float):
+            return _C.get_default_dtype(), 0
+        return _C.get_default_dtype().to_complex(), 0
+    (p, m), (q, n) = known(a), known(b)
+    if m == n:
+        return _C.promote_types(p, q)
+    strong, weak = (p, q) if m > n else (q, p)
+    if category(weak) <= category(strong):
+        return strong
+    if category(weak) == 3 and category(strong) == 2:
+        return strong.to_complex()
+    return weak

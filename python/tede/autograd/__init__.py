@@ -1,0 +1,86 @@
+"""Gradients: backward and grad, Function, and the thread's modes."""
+from tede import _C
+from tede._C import Tensor, _Node as Node  # noqa: F401
+from tede._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+from tede.autograd.function import Function, NestedIOFunction, once_differentiable  # noqa: F401
+
+Variable = Tensor
+
+
+def _tuple(x):
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _gradients(outputs, gradients):
+    """One per output: a tensor or None."""
+    if gradients is None:
+        return (None,) * len(outputs)
+    gradients = _tuple(gradients)
+    if len(gradients) != len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
+    for gradient in gradients:
+        if gradient is not None and not isinstance(gradient, Tensor):
+            raise TypeError(f"gradients can be either Tensors or None, but got {type(gradient).__name__}")
+    return gradients
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Accumulate the gradients of `tensors` in the leaves' .grad, or in those of `inputs` only."""
+    if grad_variables is not None:
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to backward(). "
+                               "Please only use `grad_tensors`.")
+        grad_tensors = grad_variables
+    tensors = _tuple(tensors)
+    if inputs is not None:
+        inputs = _tuple(inputs)
+        if not inputs:
+            raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    grads = _gradients(tensors, grad_tensors)
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    if inputs is None:
+        _C._backward(tensors, grads, retain_graph, create_graph)
+        return
+    for x, g in zip(inputs, _C._grad(tensors, grads, inputs, retain_graph, create_graph, True)):
+        if g is None:
+            continue
+        if x._grad is None:
+            x.grad = g if create_graph else g.detach()
+        elif create_graph:
+            x.grad = x._grad + g
+        else:
+            with no_grad():
+                x._grad.add_(g)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """The gradients of the sum of `outputs` (times `grad_outputs`) with respect to `inputs`, as a tuple."""
+    if is_grads_batched:
+        raise NotImplementedError("grad(is_grads_batched=True) isn't there yet")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                         "allow_unused=False.")
+    outputs, inputs = _tuple(outputs), _tuple(inputs)
+    grads = _gradients(outputs, grad_outputs)
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
+    if materialize_grads:
+        import tede
+        result = tuple(tede.zeros_like(x, requires_grad=create_graph) if g is None else g
+                       for g, x in zip(result, inputs))
+    return result
+
+
+def __getattr__(name):
+    if name in ("gradcheck", "gradgradcheck"):
+        from tede.autograd import gradcheck as module
+        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
+        return globals()[name]
+    if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
+        try:
+            return __import__("tede.autograd." + name, fromlist=[name])
+        except ModuleNotFoundError:
+            pass
+    raise AttributeError(f"module 'tede.autograd' has no attribute '{name}'")
