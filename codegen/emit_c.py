@@ -271,26 +271,38 @@ class Chunk:
 }}
 ''')
         elif op.variant == 'inplace':
+            # Above the backends its pieces record themselves: on a copy of self, which they may save.
+            original = [f'original_{n}' if n == 'self' else n for n in args]
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-    (void)keys;
+    if (!td_is_backend(keys)) {{
+        TD_AUTO td_tensor *original_self = td_original(self);
+        return original_self ? td_record_inplace("{op.schema.name}", self, td_op_{body}({", ".join(original)})) : -1;
+    }}
     return td_finish_inplace("{op.schema.name}", self, td_op_{body}({", ".join(args)}));
 }}
 ''')
         else:
             n = len(base.schema.results)
             if n == 1:
-                call = f'    return td_finish_out("{op.schema.name}", {op.mutable[0].c}, td_op_{body}({", ".join(args)}));'
+                call = f'    int status = td_finish_out("{op.schema.name}", {op.mutable[0].c}, td_op_{body}({", ".join(args)}));'
             else:
                 outs = ', '.join(a.c for a in op.mutable)
                 call = f'''    td_tensor *results[{n}];
     if (td_op_{body}({", ".join(["results", *args])}))
         return -1;
-    return td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
+    int status = td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
+            tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
+                                for a in op.schema.arguments if a.is_tensor)
+            bump = ''.join(f'        td_bump_version({a.c});\n' for a in op.mutable)
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-    (void)keys;
+    if (!td_is_backend(keys) && ({tests}))
+        return td_fail_out_grad("{op.schema.name}");
 {call}
+    if (status == 0 && !td_is_backend(keys)) {{
+{bump}    }}
+    return status;
 }}
 ''')
         return None, None, f'comp_{op.c}'

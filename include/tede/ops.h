@@ -77,13 +77,9 @@ TD_API int td_threshold_out(td_tensor *self, td_scalar threshold, td_scalar valu
 TD_API td_tensor *td_log_sigmoid(td_tensor *self);
 TD_API int td_log_sigmoid_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* x, but at least min. */
-TD_API td_tensor *td_clamp_min(td_tensor *self, td_scalar min);
-TD_API int td_clamp_min_(td_tensor *self, td_scalar min) TD_MUST_USE;
-TD_API int td_clamp_min_out(td_tensor *self, td_scalar min, td_tensor *out) TD_MUST_USE;
+TD_API td_tensor *td_clamp_min_same(td_tensor *self, td_scalar min);
 /* x, but at most max. */
-TD_API td_tensor *td_clamp_max(td_tensor *self, td_scalar max);
-TD_API int td_clamp_max_(td_tensor *self, td_scalar max) TD_MUST_USE;
-TD_API int td_clamp_max_out(td_tensor *self, td_scalar max, td_tensor *out) TD_MUST_USE;
+TD_API td_tensor *td_clamp_max_same(td_tensor *self, td_scalar max);
 /* x between two bounds. */
 TD_API td_tensor *td_clamp_both(td_tensor *self, td_scalar min, td_scalar max);
 /* x, but at least min, elementwise. */
@@ -100,6 +96,121 @@ TD_API int td_logit_(td_tensor *self, const double *eps) TD_MUST_USE;
 TD_API int td_logit_out(td_tensor *self, const double *eps, td_tensor *out) TD_MUST_USE;
 /* Replaces NaN and infinities. */
 TD_API td_tensor *td_nan_to_num_impl(td_tensor *self, double nan, double posinf, double neginf);
+
+/* ==== arithmetic ========================================================================================== */
+
+/* ``self ** exponent``; exponents such as 2, 0.5 and -1 are products, roots and reciprocals. */
+TD_API td_tensor *td_pow_tensor_scalar(td_tensor *self, td_scalar exponent);
+TD_API int td_pow_tensor_scalar_(td_tensor *self, td_scalar exponent) TD_MUST_USE;
+TD_API int td_pow_tensor_scalar_out(td_tensor *self, td_scalar exponent, td_tensor *out) TD_MUST_USE;
+/* The derivative of pow with a number as exponent. */
+TD_API td_tensor *td_pow_backward(td_tensor *grad, td_tensor *self, td_scalar exponent);
+/* ``self ** exponent`` in float64 or complex128. */
+TD_API td_tensor *td_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent);
+TD_API int td_float_power_tensor_tensor_(td_tensor *self, td_tensor *exponent) TD_MUST_USE;
+TD_API int td_float_power_tensor_tensor_out(td_tensor *self, td_tensor *exponent, td_tensor *out) TD_MUST_USE;
+/* ``other - alpha * self``. */
+TD_API td_tensor *td_rsub_tensor(td_tensor *self, td_tensor *other, td_scalar alpha);
+/* The tensor itself. */
+TD_API td_tensor *td_positive(td_tensor *self);
+/* Elements no smaller than min and no larger than max. */
+TD_API td_tensor *td_clamp(td_tensor *self, const td_scalar *min, const td_scalar *max);
+TD_API int td_clamp_(td_tensor *self, const td_scalar *min, const td_scalar *max) TD_MUST_USE;
+TD_API int td_clamp_out(td_tensor *self, const td_scalar *min, const td_scalar *max,
+        td_tensor *out) TD_MUST_USE;
+/* Elements no smaller than min and no larger than max, elementwise. */
+TD_API td_tensor *td_clamp_tensor(td_tensor *self, td_tensor *min, td_tensor *max);
+TD_API int td_clamp_tensor_(td_tensor *self, td_tensor *min, td_tensor *max) TD_MUST_USE;
+TD_API int td_clamp_tensor_out(td_tensor *self, td_tensor *min, td_tensor *max, td_tensor *out) TD_MUST_USE;
+/* x, but at least min. */
+TD_API td_tensor *td_clamp_min(td_tensor *self, td_scalar min);
+TD_API int td_clamp_min_(td_tensor *self, td_scalar min) TD_MUST_USE;
+TD_API int td_clamp_min_out(td_tensor *self, td_scalar min, td_tensor *out) TD_MUST_USE;
+/* x, but at most max. */
+TD_API td_tensor *td_clamp_max(td_tensor *self, td_scalar max);
+TD_API int td_clamp_max_(td_tensor *self, td_scalar max) TD_MUST_USE;
+TD_API int td_clamp_max_out(td_tensor *self, td_scalar max, td_tensor *out) TD_MUST_USE;
+/* NaN and infinities replaced, by 0 and the largest and smallest numbers unless told. */
+TD_API td_tensor *td_nan_to_num(td_tensor *self, const double *nan, const double *posinf, const double *neginf);
+TD_API int td_nan_to_num_(td_tensor *self, const double *nan, const double *posinf,
+        const double *neginf) TD_MUST_USE;
+TD_API int td_nan_to_num_out(td_tensor *self, const double *nan, const double *posinf, const double *neginf,
+        td_tensor *out) TD_MUST_USE;
+/* Logarithm of the multivariate gamma function. */
+TD_API td_tensor *td_mvlgamma(td_tensor *self, int64_t p);
+TD_API int td_mvlgamma_(td_tensor *self, int64_t p) TD_MUST_USE;
+TD_API int td_mvlgamma_out(td_tensor *self, int64_t p, td_tensor *out) TD_MUST_USE;
+/* ``self * 2 ** other``. */
+TD_API td_tensor *td_ldexp_tensor(td_tensor *self, td_tensor *other);
+TD_API int td_ldexp_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_ldexp_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Mantissas from 0.5 up to 1 and exponents of 2. */
+TD_API int td_frexp_tensor(td_tensor **results, td_tensor *self) TD_MUST_USE;
+TD_API int td_frexp_tensor_out(td_tensor *self, td_tensor *mantissa, td_tensor *exponent) TD_MUST_USE;
+/* Rounded to a number of decimals. */
+TD_API td_tensor *td_round_decimals(td_tensor *self, int64_t decimals);
+TD_API int td_round_decimals_(td_tensor *self, int64_t decimals) TD_MUST_USE;
+TD_API int td_round_decimals_out(td_tensor *self, int64_t decimals, td_tensor *out) TD_MUST_USE;
+/* Radians as degrees. */
+TD_API td_tensor *td_rad2deg(td_tensor *self);
+TD_API int td_rad2deg_(td_tensor *self) TD_MUST_USE;
+TD_API int td_rad2deg_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Degrees as radians. */
+TD_API td_tensor *td_deg2rad(td_tensor *self);
+TD_API int td_deg2rad_(td_tensor *self) TD_MUST_USE;
+TD_API int td_deg2rad_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* x where positive, else a slope per channel times x. */
+TD_API td_tensor *td_prelu(td_tensor *self, td_tensor *weight);
+/* Scaled exponential linear unit. */
+TD_API td_tensor *td_selu(td_tensor *self);
+TD_API int td_selu_(td_tensor *self) TD_MUST_USE;
+/* x where positive, else ``alpha * (exp(x / alpha) - 1)``. */
+TD_API td_tensor *td_celu(td_tensor *self, td_scalar alpha);
+TD_API int td_celu_(td_tensor *self, td_scalar alpha) TD_MUST_USE;
+/* x between 0 and 6. */
+TD_API td_tensor *td_relu6(td_tensor *self);
+TD_API int td_relu6_(td_tensor *self) TD_MUST_USE;
+/* ``exp(x * x) * erfc(x)``. */
+TD_API td_tensor *td_special_erfcx(td_tensor *self);
+TD_API int td_special_erfcx_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The normal cumulative distribution. */
+TD_API td_tensor *td_special_ndtr(td_tensor *self);
+TD_API int td_special_ndtr_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* ``self * log(1 + other)``, 0 where self is 0. */
+TD_API td_tensor *td_special_xlog1py(td_tensor *self, td_tensor *other);
+TD_API int td_special_xlog1py_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The Hurwitz zeta function. */
+TD_API td_tensor *td_special_zeta(td_tensor *self, td_tensor *other);
+TD_API int td_special_zeta_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The lower regularised incomplete gamma function. */
+TD_API td_tensor *td_igamma(td_tensor *self, td_tensor *other);
+TD_API int td_igamma_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_igamma_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The upper regularised incomplete gamma function. */
+TD_API td_tensor *td_igammac(td_tensor *self, td_tensor *other);
+TD_API int td_igammac_(td_tensor *self, td_tensor *other) TD_MUST_USE;
+TD_API int td_igammac_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the first kind of order 0. */
+TD_API td_tensor *td_special_bessel_j0(td_tensor *self);
+TD_API int td_special_bessel_j0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the first kind of order 1. */
+TD_API td_tensor *td_special_bessel_j1(td_tensor *self);
+TD_API int td_special_bessel_j1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the second kind of order 0. */
+TD_API td_tensor *td_special_bessel_y0(td_tensor *self);
+TD_API int td_special_bessel_y0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the second kind of order 1. */
+TD_API td_tensor *td_special_bessel_y1(td_tensor *self);
+TD_API int td_special_bessel_y1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* ``sin(x) / x``. */
+TD_API td_tensor *td_special_spherical_bessel_j0(td_tensor *x);
+TD_API int td_special_spherical_bessel_j0_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
+/* Modified Bessel function of order 0. */
+TD_API td_tensor *td_special_modified_bessel_i0(td_tensor *self);
+TD_API int td_special_modified_bessel_i0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Modified Bessel function of order 1. */
+TD_API td_tensor *td_special_modified_bessel_i1(td_tensor *self);
+TD_API int td_special_modified_bessel_i1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 
 /* ==== creation ============================================================================================ */
 
@@ -1316,6 +1427,86 @@ TD_API td_tensor *td_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t 
 /* Running integrals by the trapezoidal rule, at equal distances. */
 TD_API td_tensor *td_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim);
 
+/* ==== sequence ============================================================================================ */
+
+/* Ones on the diagonal of a square matrix, zeros elsewhere. */
+TD_API td_tensor *td_eye(int64_t n, td_dtype dtype, td_device device);
+TD_API int td_eye_out(int64_t n, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* Ones on the diagonal, zeros elsewhere. */
+TD_API td_tensor *td_eye_m(int64_t n, int64_t m, td_dtype dtype, td_device device);
+TD_API int td_eye_m_out(int64_t n, int64_t m, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* Evenly spaced numbers from start to end, both included. */
+TD_API td_tensor *td_linspace(td_scalar start, td_scalar end, int64_t steps, td_dtype dtype, td_device device);
+TD_API int td_linspace_out(td_scalar start, td_scalar end, int64_t steps, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* Evenly spaced numbers, with ends from 0-dim tensors. */
+TD_API td_tensor *td_linspace_tensor_tensor(td_tensor *start, td_tensor *end, int64_t steps, td_dtype dtype,
+        td_device device);
+/* Evenly spaced numbers, with ends from 0-dim tensors. */
+TD_API td_tensor *td_linspace_tensor_scalar(td_tensor *start, td_scalar end, int64_t steps, td_dtype dtype,
+        td_device device);
+/* Evenly spaced numbers, with ends from 0-dim tensors. */
+TD_API td_tensor *td_linspace_scalar_tensor(td_scalar start, td_tensor *end, int64_t steps, td_dtype dtype,
+        td_device device);
+/* Powers of base with evenly spaced exponents. */
+TD_API td_tensor *td_logspace(td_scalar start, td_scalar end, int64_t steps, double base, td_dtype dtype,
+        td_device device);
+TD_API int td_logspace_out(td_scalar start, td_scalar end, int64_t steps, double base, td_dtype dtype,
+        td_device device, td_tensor *out) TD_MUST_USE;
+/* Powers of base, with ends from 0-dim tensors. */
+TD_API td_tensor *td_logspace_tensor_tensor(td_tensor *start, td_tensor *end, int64_t steps, double base,
+        td_dtype dtype, td_device device);
+/* Powers of base, with ends from 0-dim tensors. */
+TD_API td_tensor *td_logspace_tensor_scalar(td_tensor *start, td_scalar end, int64_t steps, double base,
+        td_dtype dtype, td_device device);
+/* Powers of base, with ends from 0-dim tensors. */
+TD_API td_tensor *td_logspace_scalar_tensor(td_scalar start, td_tensor *end, int64_t steps, double base,
+        td_dtype dtype, td_device device);
+/* start, start + 1, ... up to end, included; arange is what to use. */
+TD_API td_tensor *td_range(td_scalar start, td_scalar end, td_dtype dtype, td_device device);
+/* start, start + step, ... up to end, included; arange is what to use. */
+TD_API td_tensor *td_range_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype,
+        td_device device);
+/* A 0-dim tensor of a number. */
+TD_API td_tensor *td_scalar_tensor(td_scalar s, td_dtype dtype, td_device device);
+/* A complex tensor from absolute values and angles. */
+TD_API td_tensor *td_polar(td_tensor *abs, td_tensor *angle);
+TD_API int td_polar_out(td_tensor *abs, td_tensor *angle, td_tensor *out) TD_MUST_USE;
+/* The Hann window, periodic. */
+TD_API td_tensor *td_hann_window(int64_t window_length, td_dtype dtype, td_device device);
+/* The Hann window. */
+TD_API td_tensor *td_hann_window_periodic(int64_t window_length, bool periodic, td_dtype dtype,
+        td_device device);
+/* The Hamming window, periodic. */
+TD_API td_tensor *td_hamming_window(int64_t window_length, td_dtype dtype, td_device device);
+/* The Hamming window. */
+TD_API td_tensor *td_hamming_window_periodic(int64_t window_length, bool periodic, td_dtype dtype,
+        td_device device);
+/* The Blackman window, periodic. */
+TD_API td_tensor *td_blackman_window(int64_t window_length, td_dtype dtype, td_device device);
+/* The Blackman window. */
+TD_API td_tensor *td_blackman_window_periodic(int64_t window_length, bool periodic, td_dtype dtype,
+        td_device device);
+/* The Bartlett window, periodic. */
+TD_API td_tensor *td_bartlett_window(int64_t window_length, td_dtype dtype, td_device device);
+/* The Bartlett window. */
+TD_API td_tensor *td_bartlett_window_periodic(int64_t window_length, bool periodic, td_dtype dtype,
+        td_device device);
+/* The Kaiser window, periodic. */
+TD_API td_tensor *td_kaiser_window(int64_t window_length, td_dtype dtype, td_device device);
+/* The Kaiser window. */
+TD_API td_tensor *td_kaiser_window_periodic(int64_t window_length, bool periodic, td_dtype dtype,
+        td_device device);
+/* The Hamming window with its coefficient. */
+TD_API td_tensor *td_hamming_window_periodic_alpha(int64_t window_length, bool periodic, double alpha,
+        td_dtype dtype, td_device device);
+/* The Hamming window with both coefficients. */
+TD_API td_tensor *td_hamming_window_periodic_alpha_beta(int64_t window_length, bool periodic, double alpha,
+        double beta, td_dtype dtype, td_device device);
+/* The Kaiser window with its shape parameter. */
+TD_API td_tensor *td_kaiser_window_beta(int64_t window_length, bool periodic, double beta, td_dtype dtype,
+        td_device device);
+
 /* ==== shape =============================================================================================== */
 
 /* The same elements in another shape, without a copy; an error where the strides don't allow it. */
@@ -1419,6 +1610,121 @@ TD_API td_tensor *td_reshape_as(td_tensor *self, td_tensor *other);
 TD_API td_tensor *td_expand_as(td_tensor *self, td_tensor *other);
 /* self expanded to a shape. */
 TD_API td_tensor *td_broadcast_to(td_tensor *self, int64_t n_size, const int64_t *size);
+
+/* ==== sort ================================================================================================ */
+
+/* Elements in order along a dimension, and where they were; NaN counts as the largest, equal ones keep their order. */
+TD_API int td_sort_stable(td_tensor **results, td_tensor *self, const bool *stable, int64_t dim,
+        bool descending) TD_MUST_USE;
+TD_API int td_sort_values_stable(td_tensor *self, const bool *stable, int64_t dim, bool descending,
+        td_tensor *values, td_tensor *indices) TD_MUST_USE;
+/* Elements in order along a dimension, and where they were; NaN counts as the largest. */
+TD_API int td_sort_dim(td_tensor **results, td_tensor *self, int64_t dim, bool descending) TD_MUST_USE;
+TD_API int td_sort_values(td_tensor *self, int64_t dim, bool descending, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* Where the elements in order are. */
+TD_API td_tensor *td_argsort(td_tensor *self, int64_t dim, bool descending);
+/* Where the elements in order are; equal ones keep their order. */
+TD_API td_tensor *td_argsort_stable(td_tensor *self, bool stable, int64_t dim, bool descending);
+TD_API int td_argsort_stable_out(td_tensor *self, bool stable, int64_t dim, bool descending,
+        td_tensor *out) TD_MUST_USE;
+/* Elements in order along the first dimension. */
+TD_API td_tensor *td_msort(td_tensor *self);
+TD_API int td_msort_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The k largest (or smallest) elements along a dimension, in order, and where they are. */
+TD_API int td_topk(td_tensor **results, td_tensor *self, int64_t k, int64_t dim, bool largest,
+        bool sorted) TD_MUST_USE;
+TD_API int td_topk_values(td_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* The k-th smallest element along a dimension and where it is. */
+TD_API int td_kthvalue(td_tensor **results, td_tensor *self, int64_t k, int64_t dim, bool keepdim) TD_MUST_USE;
+TD_API int td_kthvalue_values(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* The median (of two, the lower) along a dimension and where it is; NaN if there is one. */
+TD_API int td_median_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
+TD_API int td_median_dim_values(td_tensor *self, int64_t dim, bool keepdim, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* The median of what isn't NaN along a dimension and where it is. */
+TD_API int td_nanmedian_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
+TD_API int td_nanmedian_dim_values(td_tensor *self, int64_t dim, bool keepdim, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* The median of all elements (of two, the lower). */
+TD_API td_tensor *td_median_all(td_tensor *self);
+/* The median of all elements that aren't NaN. */
+TD_API td_tensor *td_nanmedian_all(td_tensor *self);
+/* The most frequent element along a dimension (of several, the smallest) and its last position. */
+TD_API int td_mode(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
+TD_API int td_mode_values(td_tensor *self, int64_t dim, bool keepdim, td_tensor *values,
+        td_tensor *indices) TD_MUST_USE;
+/* Quantiles along a dimension, or of all elements. */
+TD_API td_tensor *td_quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim,
+        const char *interpolation);
+TD_API int td_quantile_out(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim,
+        const char *interpolation, td_tensor *out) TD_MUST_USE;
+/* A quantile along a dimension, or of all elements. */
+TD_API td_tensor *td_quantile_scalar(td_tensor *self, double q, const int64_t *dim, bool keepdim,
+        const char *interpolation);
+TD_API int td_quantile_scalar_out(td_tensor *self, double q, const int64_t *dim, bool keepdim,
+        const char *interpolation, td_tensor *out) TD_MUST_USE;
+/* Quantiles of what isn't NaN. */
+TD_API td_tensor *td_nanquantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim,
+        const char *interpolation);
+TD_API int td_nanquantile_out(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim,
+        const char *interpolation, td_tensor *out) TD_MUST_USE;
+/* A quantile of what isn't NaN. */
+TD_API td_tensor *td_nanquantile_scalar(td_tensor *self, double q, const int64_t *dim, bool keepdim,
+        const char *interpolation);
+TD_API int td_nanquantile_scalar_out(td_tensor *self, double q, const int64_t *dim, bool keepdim,
+        const char *interpolation, td_tensor *out) TD_MUST_USE;
+/* Each different element once, in order; optionally where each element went and how often each occurs. */
+TD_API int td__unique2(td_tensor **results, td_tensor *self, bool sorted, bool return_inverse,
+        bool return_counts) TD_MUST_USE;
+/* Each different element once, in order. */
+TD_API int td__unique(td_tensor **results, td_tensor *self, bool sorted, bool return_inverse) TD_MUST_USE;
+/* Each different slice along a dimension once, in order. */
+TD_API int td_unique_dim(td_tensor **results, td_tensor *self, int64_t dim, bool sorted, bool return_inverse,
+        bool return_counts) TD_MUST_USE;
+/* Elements (or slices) without repetitions of the one before. */
+TD_API int td_unique_consecutive(td_tensor **results, td_tensor *self, bool return_inverse, bool return_counts,
+        const int64_t *dim) TD_MUST_USE;
+/* Slices along a dimension without repetitions of the one before. */
+TD_API int td_unique_dim_consecutive(td_tensor **results, td_tensor *self, int64_t dim, bool return_inverse,
+        bool return_counts) TD_MUST_USE;
+/* Where values would go into sorted rows to keep them sorted. */
+TD_API td_tensor *td_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self, bool out_int32, bool right,
+        const char *side, td_tensor *sorter);
+TD_API int td_searchsorted_out(td_tensor *sorted_sequence, td_tensor *self, bool out_int32, bool right,
+        const char *side, td_tensor *sorter, td_tensor *out) TD_MUST_USE;
+/* Where a number would go into a sorted row. */
+TD_API td_tensor *td_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right,
+        const char *side, td_tensor *sorter);
+/* The number of the bucket that each value falls into. */
+TD_API td_tensor *td_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right);
+TD_API int td_bucketize_out(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right,
+        td_tensor *out) TD_MUST_USE;
+/* The number of the bucket that a number falls into. */
+TD_API td_tensor *td_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right);
+/* Whether elements are among others. */
+TD_API td_tensor *td_isin_tensor_tensor(td_tensor *elements, td_tensor *test_elements, bool assume_unique,
+        bool invert);
+TD_API int td_isin_tensor_tensor_out(td_tensor *elements, td_tensor *test_elements, bool assume_unique,
+        bool invert, td_tensor *out) TD_MUST_USE;
+/* Whether elements equal a number. */
+TD_API td_tensor *td_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique,
+        bool invert);
+TD_API int td_isin_tensor_scalar_out(td_tensor *elements, td_scalar test_element, bool assume_unique,
+        bool invert, td_tensor *out) TD_MUST_USE;
+/* Whether a number is among elements. */
+TD_API td_tensor *td_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique,
+        bool invert);
+TD_API int td_isin_scalar_tensor_out(td_scalar element, td_tensor *test_elements, bool assume_unique,
+        bool invert, td_tensor *out) TD_MUST_USE;
+/* How many elements fall into each of equal bins. */
+TD_API td_tensor *td_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar max);
+TD_API int td_histc_out(td_tensor *self, int64_t bins, td_scalar min, td_scalar max,
+        td_tensor *out) TD_MUST_USE;
+/* How often each number occurs, or the sum of its weights. */
+TD_API td_tensor *td_bincount(td_tensor *self, td_tensor *weights, int64_t minlength);
 
 /* ==== unary =============================================================================================== */
 
@@ -1639,6 +1945,47 @@ TD_API int td_square_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Alias of logit. */
 TD_API td_tensor *td_special_logit(td_tensor *self, const double *eps);
 TD_API int td_special_logit_out(td_tensor *self, const double *eps, td_tensor *out) TD_MUST_USE;
+/* ``self ** exponent`` in float64 or complex128. */
+TD_API td_tensor *td_float_power_scalar(td_scalar self, td_tensor *exponent);
+TD_API int td_float_power_scalar_out(td_scalar self, td_tensor *exponent, td_tensor *out) TD_MUST_USE;
+/* ``self ** exponent`` in float64 or complex128. */
+TD_API td_tensor *td_float_power_tensor_scalar(td_tensor *self, td_scalar exponent);
+TD_API int td_float_power_tensor_scalar_(td_tensor *self, td_scalar exponent) TD_MUST_USE;
+TD_API int td_float_power_tensor_scalar_out(td_tensor *self, td_scalar exponent, td_tensor *out) TD_MUST_USE;
+/* ``other - alpha * self``. */
+TD_API td_tensor *td_rsub_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
+/* Alias of clamp. */
+TD_API td_tensor *td_clip(td_tensor *self, const td_scalar *min, const td_scalar *max);
+TD_API int td_clip_(td_tensor *self, const td_scalar *min, const td_scalar *max) TD_MUST_USE;
+TD_API int td_clip_out(td_tensor *self, const td_scalar *min, const td_scalar *max, td_tensor *out) TD_MUST_USE;
+/* Alias of clamp. */
+TD_API td_tensor *td_clip_tensor(td_tensor *self, td_tensor *min, td_tensor *max);
+TD_API int td_clip_tensor_(td_tensor *self, td_tensor *min, td_tensor *max) TD_MUST_USE;
+TD_API int td_clip_tensor_out(td_tensor *self, td_tensor *min, td_tensor *max, td_tensor *out) TD_MUST_USE;
+/* Alias of mvlgamma. */
+TD_API td_tensor *td_special_multigammaln(td_tensor *self, int64_t p);
+TD_API int td_special_multigammaln_out(td_tensor *self, int64_t p, td_tensor *out) TD_MUST_USE;
+/* Alias of round. */
+TD_API td_tensor *td_special_round_decimals(td_tensor *self, int64_t decimals);
+TD_API int td_special_round_decimals_out(td_tensor *self, int64_t decimals, td_tensor *out) TD_MUST_USE;
+/* ``self * log(1 + other)``, 0 where self is 0. */
+TD_API td_tensor *td_special_xlog1py_self_scalar(td_scalar self, td_tensor *other);
+TD_API int td_special_xlog1py_self_scalar_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* ``self * log(1 + other)``, 0 where self is 0. */
+TD_API td_tensor *td_special_xlog1py_other_scalar(td_tensor *self, td_scalar other);
+TD_API int td_special_xlog1py_other_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* The Hurwitz zeta function. */
+TD_API td_tensor *td_special_zeta_self_scalar(td_scalar self, td_tensor *other);
+TD_API int td_special_zeta_self_scalar_out(td_scalar self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* The Hurwitz zeta function. */
+TD_API td_tensor *td_special_zeta_other_scalar(td_tensor *self, td_scalar other);
+TD_API int td_special_zeta_other_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
+/* Alias of igamma. */
+TD_API td_tensor *td_special_gammainc(td_tensor *self, td_tensor *other);
+TD_API int td_special_gammainc_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of igammac. */
+TD_API td_tensor *td_special_gammaincc(td_tensor *self, td_tensor *other);
+TD_API int td_special_gammaincc_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* ``self + alpha * other``, elementwise with broadcasting. */
 TD_API td_tensor *td_add_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
 TD_API int td_add_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;

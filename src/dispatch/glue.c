@@ -13,17 +13,35 @@ int td_results_drop(int n, td_tensor **results)
     return -1;
 }
 
+static int check_inplace(const char *op, td_tensor *self, td_tensor *result)
+{
+    td_shape_text want, have;
+    if (result->ndim != self->ndim || memcmp(result->sizes, self->sizes, sizeof(int64_t) * self->ndim))
+        return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", op,
+                        td_shape_str(self->ndim, self->sizes, have), td_shape_str(result->ndim, result->sizes, want));
+    return td_check_cast(op, result->dtype, self->dtype);
+}
+
 int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
 {
     if (!result)
         return -1;
-    int status = -1;
-    td_shape_text want, have;
-    if (result->ndim != self->ndim || memcmp(result->sizes, self->sizes, sizeof(int64_t) * self->ndim))
-        td_error(TD_E_RUNTIME, "%s: the result has shape %s, which self, of shape %s, can't take", op,
-                 td_shape_str(result->ndim, result->sizes, want), td_shape_str(self->ndim, self->sizes, have));
-    else if (td_check_cast(op, result->dtype, self->dtype) == 0)
-        status = self->device.type == TD_META ? 0 : td_copy_elements(self, result);
+    int status = check_inplace(op, self, result);
+    if (status == 0 && self->device.type != TD_META)
+        status = td_copy_elements(self, result);
+    td_tensor_release(result);
+    return status;
+}
+
+td_tensor *td_original(td_tensor *self) { return td_wants_grad(self) ? td_clone_detached(self) : td_tensor_retain(self); }
+
+int td_record_inplace(const char *op, td_tensor *self, td_tensor *result)
+{
+    if (!result)
+        return -1;
+    int status = check_inplace(op, self, result);
+    if (status == 0)
+        status = td_copy_from_(self, result, false);
     td_tensor_release(result);
     return status;
 }

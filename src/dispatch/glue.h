@@ -16,6 +16,10 @@
 /* ---- forms derived from functional results */
 /* Copy `result` (released) into self for an in-place form: the shape must be self's.  NULL result: -1. */
 int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result);
+/* What a composite operator takes for self in its in-place form, and how it stores its result (released): both so that the
+ * gradient follows. */
+td_tensor *td_original(td_tensor *self);
+int td_record_inplace(const char *op, td_tensor *self, td_tensor *result);
 /* Copy `result` (released) into out, resizing it: PyTorch's dtype rule. */
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
 /* Same for several. */

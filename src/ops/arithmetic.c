@@ -1,9 +1,12 @@
 /* Arithmetic that chooses between operators, and derivatives too long for a formula. */
 #include "bodies.h"
 
+#include <math.h>
 #include <string.h>
 #include <tede/auto.h>
+#include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/compose.h"
 
 td_tensor *td_op_div_tensor_mode(td_tensor *self, td_tensor *other, const char *rounding_mode)
 {
@@ -117,3 +120,205 @@ td_tensor *td_op_gelu_double_backward(td_tensor *grad, td_tensor *x, const char 
     TD_AUTO td_tensor *second = td_mul(sech, difference);
     return td_mul(grad, second);
 }
+
+/* ---- powers */
+
+/* The exponents for which a product or a root is both faster and nearer than the general function. */
+td_tensor *td_op_pow_tensor_scalar(td_tensor *self, td_scalar exponent)
+{
+    TD_AUTO td_tensor *number = td_wrapped_number(exponent);
+    td_dtype dtype = number ? td_result_type(2, (td_tensor *[]){self, number}) : TD_DTYPE_NONE;
+    if (dtype == TD_DTYPE_NONE)
+        return NULL;
+    bool whole = td_dtype_is_integral(dtype) || dtype == TD_BOOL;
+    double e = td_scalar_double(exponent);
+    if (whole && e < 0)
+        return td_fail(TD_E_RUNTIME, "Integers to negative integer powers are not allowed.");
+    TD_AUTO td_tensor *x = td_to(self, dtype);
+    if (!x)
+        return NULL;
+    if (exponent.kind != TD_SCALAR_COMPLEX) {
+        if (e == 0)
+            return td_full_like(x, td_int(1), TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
+        if (e == 1)
+            return td_clone(x);
+        if (e == 2)
+            return td_square(x);
+        if (e == 3) {
+            TD_AUTO td_tensor *square = td_square(x);
+            return td_mul(square, x);
+        }
+        if (!whole && e == 0.5)
+            return td_sqrt(x);
+        if (!whole && e == -0.5 && !td_dtype_is_complex(dtype))
+            return td_rsqrt(x);
+        if (!whole && e == -1)
+            return td_reciprocal(x);
+        if (!whole && e == -2) {
+            TD_AUTO td_tensor *square = td_square(x);
+            return td_reciprocal(square);
+        }
+    }
+    return td_pow(x, number);
+}
+
+td_tensor *td_op_pow_backward(td_tensor *grad, td_tensor *self, td_scalar exponent)
+{
+    if (exponent.kind != TD_SCALAR_COMPLEX && td_scalar_double(exponent) == 0)
+        return td_zeros_like(self);
+    TD_AUTO td_tensor *lower = td_pow_tensor_scalar(self, td_scalar_sub(exponent, td_int(1)));
+    TD_AUTO td_tensor *slope = td_times(lower, exponent);
+    TD_AUTO td_tensor *conjugate = td_conj(slope);
+    TD_AUTO td_tensor *product = td_mul(grad, conjugate);
+    if (product && td_dtype_is_complex((td_dtype)product->dtype) && !td_dtype_is_complex((td_dtype)self->dtype))
+        return td_real(product);
+    return td_ref(product);
+}
+
+td_tensor *td_op_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent)
+{
+    bool complex = td_is_complex(self) || td_is_complex(exponent);
+    td_dtype dtype = complex ? TD_C128 : TD_F64;
+    TD_AUTO td_tensor *a = td_to(self, dtype);
+    TD_AUTO td_tensor *b = td_to(exponent, dtype);
+    return td_pow(a, b);
+}
+
+td_tensor *td_op_rsub_tensor(td_tensor *self, td_tensor *other, td_scalar alpha) { return td_sub_tensor(other, self, alpha); }
+
+td_tensor *td_op_positive(td_tensor *self)
+{
+    if (self->dtype == TD_BOOL)
+        return td_fail(TD_E_RUNTIME, "The `+` operator, on a bool tensor is not supported.");
+    return td_ref(self);
+}
+
+/* ---- bounds */
+
+/* self in the dtype that a bound asks for: a float bound makes integers floats. */
+static td_tensor *bounded_by(td_tensor *self, const td_scalar *a, const td_scalar *b)
+{
+    td_tensor *voices[3] = {self};
+    TD_AUTO td_tensor *low = a ? td_wrapped_number(*a) : NULL;
+    TD_AUTO td_tensor *high = b ? td_wrapped_number(*b) : NULL;
+    int n = 1;
+    if (td_is_complex(self) || (a && a->kind == TD_SCALAR_COMPLEX) || (b && b->kind == TD_SCALAR_COMPLEX))
+        return td_fail(TD_E_RUNTIME, "clamp is not supported for complex types");
+    if (a)
+        voices[n++] = low;
+    if (b)
+        voices[n++] = high;
+    td_dtype dtype = td_result_type(n, voices);
+    return dtype == TD_DTYPE_NONE ? NULL : td_to(self, dtype);
+}
+td_tensor *td_op_clamp(td_tensor *self, const td_scalar *min, const td_scalar *max)
+{
+    if (!min && !max)
+        return td_fail(TD_E_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
+    TD_AUTO td_tensor *x = bounded_by(self, min, max);
+    if (!x || !max)
+        return td_clamp_min_same(x, min ? *min : td_int(0));
+    return min ? td_clamp_both(x, *min, *max) : td_clamp_max_same(x, *max);
+}
+td_tensor *td_op_clamp_min(td_tensor *self, td_scalar min) { return td_op_clamp(self, &min, NULL); }
+td_tensor *td_op_clamp_max(td_tensor *self, td_scalar max) { return td_op_clamp(self, NULL, &max); }
+td_tensor *td_op_clamp_tensor(td_tensor *self, td_tensor *min, td_tensor *max)
+{
+    if (min == TD_NONE && max == TD_NONE)
+        return td_fail(TD_E_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
+    TD_AUTO td_tensor *low = min == TD_NONE ? td_ref(self) : td_clamp_min_tensor(self, min);
+    return max == TD_NONE ? td_ref(low) : td_clamp_max_tensor(low, max);
+}
+
+td_tensor *td_op_nan_to_num(td_tensor *self, const double *nan, const double *posinf, const double *neginf)
+{
+    static const double largest[TD_DTYPES] = {[TD_F16] = 65504, [TD_BF16] = 0x1.fep127, [TD_F32] = 0x1.fffffep127,
+                                              [TD_F64] = 0x1.fffffffffffffp1023};
+    if (td_is_complex(self)) {
+        TD_AUTO td_tensor *parts = td_view_as_real(self);
+        TD_AUTO td_tensor *clean = td_nan_to_num(parts, nan, posinf, neginf);
+        return td_view_as_complex(clean);
+    }
+    if (!td_is_floating(self))
+        return td_clone(self);
+    double top = largest[self->dtype];
+    return td_nan_to_num_impl(self, nan ? *nan : 0, posinf ? *posinf : top, neginf ? *neginf : -top);
+}
+
+/* ---- made of others */
+
+td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
+{
+    if (p < 1)
+        return td_fail(TD_E_RUNTIME, "p has to be greater than or equal to 1");
+    td_dtype dtype = td_is_floating(self) ? (td_dtype)self->dtype : td_default_dtype();
+    TD_AUTO td_tensor *steps = td_arange_start_step(td_float(-0.5 * (double)p + 0.5), td_float(0.5), td_float(0.5), dtype, self->device);
+    TD_AUTO td_tensor *x = td_to(self, dtype);
+    TD_AUTO td_tensor *column = td_unsqueeze(x, -1);
+    TD_AUTO td_tensor *all = td_add(column, steps);
+    TD_AUTO td_tensor *each = td_lgamma(all);
+    TD_AUTO td_tensor *sum = td_sum_over(each, 1, (int64_t[]){-1}, false);
+    return td_plus(sum, td_float((double)(p * (p - 1)) * 0.25 * 1.1447298858494001741434));
+}
+
+td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
+{
+    TD_AUTO td_tensor *two = td_wrapped_number(td_float(2));
+    TD_AUTO td_tensor *power = td_pow(two, other);
+    return td_mul(self, power);
+}
+
+int td_meta_frexp_tensor(td_spec *specs, td_tensor *self)
+{
+    if (!td_is_floating(self))
+        return td_error(TD_E_RUNTIME, "torch.frexp() only supports floating-point dtypes");
+    td_spec_like(specs, self);
+    return td_spec_set(specs + 1, self->ndim, self->sizes, TD_I32, self->device);
+}
+int td_cpu_frexp_tensor(td_tensor *self, td_tensor *out0, td_tensor *out1)
+{
+    TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
+    TD_AUTO td_tensor *mantissa = td_tensor_new(out0->ndim, out0->sizes, TD_F64, out0->device);
+    if (!x || !mantissa)
+        return -1;
+    const double *from = (const double *)x->data;
+    int32_t *exponent = (int32_t *)out1->data;
+    for (int64_t i = 0; i < x->numel; i++) {
+        int e = 0;
+        ((double *)mantissa->data)[i] = frexp(from[i], &e);
+        exponent[i] = isfinite(from[i]) ? e : 0;
+    }
+    return td_copy_elements(out0, mantissa);
+}
+
+td_tensor *td_op_prelu(td_tensor *self, td_tensor *weight)
+{
+    if (self->dtype != weight->dtype)
+        return td_fail(TD_E_RUNTIME, "prelu: Type promoting not supported. Got %s and %s", td_dtype_title((td_dtype)self->dtype),
+                       td_dtype_title((td_dtype)weight->dtype));
+    if (weight->ndim > 1)
+        return td_fail(TD_E_RUNTIME, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d", weight->ndim);
+    if (weight->numel == 1 && weight->ndim == 0)
+        return td__prelu_kernel(self, weight);
+    int64_t channels = self->ndim > 1 ? self->sizes[1] : 1, shape[TD_MAX_DIMS];
+    if (weight->numel != 1 && (!self->ndim || channels != weight->numel))
+        return td_fail(TD_E_RUNTIME, "Mismatch of parameter numbers and input channel size. Found parameter numbers = %lld and channel size = "
+                       "%lld.", (long long)weight->numel, (long long)channels);
+    for (int d = 0; d < self->ndim; d++)
+        shape[d] = d == 1 ? weight->numel : 1;
+    if (self->ndim == 1)
+        shape[0] = 1;
+    TD_AUTO td_tensor *wide = td_reshape(weight, self->ndim, shape);
+    return td__prelu_kernel(self, wide);
+}
+
+td_tensor *td_op_selu(td_tensor *self)
+{
+    return td_elu(self, td_float(1.6732632423543772848170429916717), td_float(1.0507009873554804934193349852946), td_float(1));
+}
+td_tensor *td_op_celu(td_tensor *self, td_scalar alpha)
+{
+    double a = td_scalar_double(alpha);
+    return a == 0 ? td_fail(TD_E_RUNTIME, "ZeroDivisionError: alpha cannot be 0 for CELU") : td_elu(self, alpha, td_float(1), td_float(1 / a));
+}
+td_tensor *td_op_relu6(td_tensor *self) { return td_hardtanh(self, td_int(0), td_int(6)); }

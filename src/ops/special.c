@@ -1,0 +1,124 @@
+/* Special functions that no model evaluates in its inner loop: computed in double, one element after the other.
+ *
+ * The incomplete gamma functions take the power series where x < a + 1 and Legendre's continued fraction, by Lentz's
+ * method, elsewhere (Numerical Recipes, 6.2); Bessel functions are the C library's. */
+#include "bodies.h"
+
+#include <math.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+#include "ops/compose.h"
+
+/* ---- one operand */
+
+typedef double function(double x);
+static void loop_one(int64_t n, char *const *runs, const void *params)
+{
+    function *f = *(function *const *)params;
+    for (int64_t i = 0; i < n; i++)
+        ((double *)runs[0])[i] = f(((const double *)runs[1])[i]);
+}
+static td_tensor *apply(td_tensor *self, function *f)
+{
+    td_dtype dtype = td_is_floating(self) ? (td_dtype)self->dtype : td_default_dtype();
+    if (td_is_complex(self))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"bessel\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    td_tensor *out = td_tensor_new(self->ndim, self->sizes, dtype, self->device);
+    if (out && out->device.type == TD_CPU &&
+        td_iterate(1, 1, (td_tensor *[]){out, self}, (const td_dtype[]){TD_F64, TD_F64}, loop_one, &f, 60)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+static double spherical_j0(double x)
+{
+    return isinf(x) ? 0 : fabs(x) < 1e-4 ? 1 - x * x / 6 : sin(x) / x;
+}
+td_tensor *td_op_special_bessel_j0(td_tensor *self) { return apply(self, j0); }
+td_tensor *td_op_special_bessel_j1(td_tensor *self) { return apply(self, j1); }
+td_tensor *td_op_special_bessel_y0(td_tensor *self) { return apply(self, y0); }
+td_tensor *td_op_special_bessel_y1(td_tensor *self) { return apply(self, y1); }
+td_tensor *td_op_special_spherical_bessel_j0(td_tensor *x) { return apply(x, spherical_j0); }
+td_tensor *td_op_special_modified_bessel_i0(td_tensor *self) { return td_i0(self); }
+td_tensor *td_op_special_modified_bessel_i1(td_tensor *self) { return td_special_i1(self); }
+
+/* ---- incomplete gamma functions */
+
+/* x^a e^-x / gamma(a + 1): the factor of the series.  For large a by logarithms of ratios, which keep the digits. */
+static double prefactor(double a, double x)
+{
+    if (a > 20) {      /* Stirling around x = a: exp(a (log(1 + d) - d)), d = (x - a) / a */
+        double d = (x - a) / a, exponent = fabs(d) < 0.5 ? a * (log1p(d) - d) : a * log(x / a) - (x - a);
+        double series = 1 / (12 * a) - 1 / (360 * a * a * a) + 1 / (1260 * a * a * a * a * a);
+        return exp(exponent - series) / sqrt(2 * M_PI * a);
+    }
+    return exp(a * log(x) - x - lgamma(a + 1));
+}
+static double lower_series(double a, double x)
+{
+    double term = 1, sum = 1;
+    for (int k = 1; k < 20000 && fabs(term) > 1e-17 * fabs(sum); k++)
+        sum += term *= x / (a + k);
+    return sum * prefactor(a, x);
+}
+static double upper_fraction(double a, double x)
+{
+    double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
+    for (int k = 1; k < 20000; k++) {
+        double an = -k * (k - a);
+        b += 2;
+        d = an * d + b;
+        d = fabs(d) < 1e-300 ? 1e-300 : d;
+        c = b + an / c;
+        c = fabs(c) < 1e-300 ? 1e-300 : c;
+        d = 1 / d;
+        double delta = d * c;
+        h *= delta;
+        if (fabs(delta - 1) < 1e-16)
+            break;
+    }
+    return h * prefactor(a, x) * a;
+}
+static double gamma_part(double a, double x, bool upper)
+{
+    if (isnan(a) || isnan(x) || x < 0 || a < 0)
+        return NAN;
+    if (a == 0)
+        return x > 0 ? !upper : NAN;
+    if (x == 0)
+        return upper;
+    if (isinf(a))
+        return isinf(x) ? NAN : upper;
+    if (isinf(x))
+        return !upper;
+    if (x < a + 1)
+        return upper ? 1 - lower_series(a, x) : lower_series(a, x);
+    return upper ? upper_fraction(a, x) : 1 - upper_fraction(a, x);
+}
+static void loop_gamma(int64_t n, char *const *runs, const void *params)
+{
+    bool upper = *(const bool *)params;
+    for (int64_t i = 0; i < n; i++)
+        ((double *)runs[0])[i] = gamma_part(((const double *)runs[1])[i], ((const double *)runs[2])[i], upper);
+}
+static td_tensor *incomplete_gamma(const char *op, td_tensor *a, td_tensor *x, bool upper)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    td_tensor *in[] = {a, x};
+    td_dtype dtype = td_result_type(2, in);
+    int ndim = dtype == TD_DTYPE_NONE ? -1 : td_broadcast_shape(op, 2, in, sizes);
+    if (ndim < 0)
+        return NULL;
+    if (!td_dtype_is_floating(dtype))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", op, td_dtype_title(dtype));
+    td_tensor *out = td_tensor_new(ndim, sizes, dtype, a->device);
+    if (out && out->device.type == TD_CPU &&
+        td_iterate(1, 2, (td_tensor *[]){out, a, x}, (const td_dtype[]){TD_F64, TD_F64, TD_F64}, loop_gamma, &upper, 200)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+td_tensor *td_op_igamma(td_tensor *self, td_tensor *other)  { return incomplete_gamma("igamma", self, other, false); }
+td_tensor *td_op_igammac(td_tensor *self, td_tensor *other) { return incomplete_gamma("igammac", self, other, true); }
