@@ -42,6 +42,7 @@ struct td_node_extra {
     void        *record;        /* by anomaly mode */
     td_drop     *drop_record;
     td_node     *parent;        /* counted: the node during whose run this one was made */
+    td_node     *copy_slices;   /* weak: of the node of a write to a view: see Note [Writing to a view] */
 };
 
 td_node_extra *td_node_extra_of(td_node *node);        /* made if there is none; NULL with an error */

@@ -43,6 +43,8 @@ void td_accumulator_forget(td_node *node);
 
 /* Replace the history of x: what td_set_history and td_rebase_history come down to. */
 int td_set_gradient_edge(td_tensor *x, td_node *node, int output) TD_MUST_USE;
+/* The history of an alias of what `fn` gave as result number `output`: fn, unless that wrote to a view. */
+int td_set_result_history(td_tensor *result, td_node *fn, int output) TD_MUST_USE;
 int td_describe_input(td_node *node, int i, const td_tensor *x) TD_MUST_USE;
 
 /* *slot += grad for a slot that only this thread can see: in place where nobody else holds *slot's memory, and no graph

@@ -255,11 +255,11 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
                    td_node_name(node), writer);
 }
 
-/* An alias of x that has the given history. */
-static td_tensor *with_history(td_tensor *x, td_node *node, int output)
+/* An alias of x whose history is the node that saved it as its result, or where an operand's gradient goes. */
+static td_tensor *with_history(td_tensor *x, td_node *node, int output, bool is_result)
 {
     td_tensor *alias = td_alias_detached(x, false);
-    if (alias && td_set_gradient_edge(alias, node, output) != 0) {
+    if (alias && (is_result ? td_set_result_history(alias, node, output) : td_set_gradient_edge(alias, node, output)) != 0) {
         td_tensor_release(alias);
         return NULL;
     }
@@ -273,9 +273,9 @@ static td_tensor *unpack(td_node *node, int output, packed *p)
     if (!x || !td_grad_enabled() || !td_is_differentiable(x->dtype))
         return x;
     if (output >= 0)
-        result = with_history(x, node, output);
+        result = with_history(x, node, output, true);
     else if (p->history.node)
-        result = with_history(x, p->history.node, p->history.input);
+        result = with_history(x, p->history.node, p->history.input, false);
     if (result != x)
         td_tensor_release(x);
     return result;
@@ -308,7 +308,7 @@ td_tensor *td_node_saved(td_node *node, int i)
     }
     if (slot->output < 0 || !td_grad_enabled() || !td_is_differentiable(x->dtype))
         return x;
-    td_tensor *result = with_history(x, node, slot->output);
+    td_tensor *result = with_history(x, node, slot->output, true);
     td_tensor_release(x);
     return result;
 }

