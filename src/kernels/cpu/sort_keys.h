@@ -1,0 +1,84 @@
+/* Sorting and selecting of (key, index) pairs: included by sort.c with P (a pair), NAME, KEY(p), LESS(a, b) and BITS (of a
+ * key) set.  Pairs are unequal because their indices are, so any correct order is stable. */
+
+static void NAME(insertion)(P *a, int64_t n)
+{
+    for (int64_t i = 1; i < n; i++) {
+        P x = a[i];
+        int64_t k = i;
+        for (; k > 0 && LESS(x, a[k - 1]); k--)
+            a[k] = a[k - 1];
+        a[k] = x;
+    }
+}
+
+/* One pass per digit, lowest first; digits that all keys share are skipped.  `other` has room for n pairs. */
+static void NAME(radix)(P *a, P *other, int64_t n, int digit)
+{
+    enum { MOST = 1 << 11 };
+    int64_t starts[MOST];
+    int64_t radix = (int64_t)1 << digit, mask = radix - 1;
+    P *from = a, *to = other;
+    for (int shift = 0; shift < BITS; shift += digit) {
+        memset(starts, 0, sizeof *starts * (size_t)radix);
+        for (int64_t i = 0; i < n; i++)
+            starts[KEY(from[i]) >> shift & mask]++;
+        if (starts[KEY(from[0]) >> shift & mask] == n)
+            continue;
+        int64_t sum = 0;
+        for (int64_t d = 0; d < radix; d++) {
+            int64_t count = starts[d];
+            starts[d] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++)
+            to[starts[KEY(from[i]) >> shift & mask]++] = from[i];
+        P *swap = from;
+        from = to, to = swap;
+    }
+    if (from != a)
+        memcpy(a, from, sizeof *a * (size_t)n);
+}
+
+static void NAME(sort)(P *a, P *other, int64_t n)
+{
+    if (n <= 48)
+        NAME(insertion)(a, n);
+    else
+        NAME(radix)(a, other, n, n < 4096 ? 8 : 11);
+}
+
+/* The k-th smallest pair to place k, smaller ones before it.  Quickselect; the pivots are medians of three of
+ * scattered places, so that no simple order is a bad one. */
+static void NAME(select)(P *a, int64_t n, int64_t k)
+{
+    int64_t low = 0, high = n - 1;
+    uint64_t seed = 0x9e3779b97f4a7c15u;
+    while (high - low > 24) {
+        int64_t span = high - low + 1, at[3];
+        for (int i = 0; i < 3; i++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            at[i] = low + (int64_t)((seed >> 33) % (uint64_t)span);
+        }
+        P x = a[at[0]], y = a[at[1]], z = a[at[2]];
+        P pivot = LESS(x, y) ? LESS(y, z) ? y : LESS(x, z) ? z : x : LESS(x, z) ? x : LESS(y, z) ? z : y;
+        int64_t i = low - 1, j = high + 1;
+        for (;;) {
+            do
+                i++;
+            while (LESS(a[i], pivot));
+            do
+                j--;
+            while (LESS(pivot, a[j]));
+            if (i >= j)
+                break;
+            P swap = a[i];
+            a[i] = a[j], a[j] = swap;
+        }
+        if (k <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+    NAME(insertion)(a + low, high - low + 1);
+}

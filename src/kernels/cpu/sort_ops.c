@@ -1,0 +1,179 @@
+/* Sorting and selecting along a dimension: each row through a td_sorter, rows on threads. */
+#include "bodies.h"
+
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "base/base.h"
+#include "kernels/cpu/sort.h"
+
+typedef enum wanted { WANT_SORT, WANT_TOP, WANT_KTH, WANT_MEDIAN, WANT_NANMEDIAN, WANT_MODE } wanted;
+
+typedef struct sort_job {
+    wanted      what;
+    td_dtype    dtype;
+    const char *rows;
+    char       *values;
+    int64_t    *indices;
+    int64_t     n, k;           /* elements of a row; of its result */
+    bool        descending, sorted;
+    int         failed;
+} sort_job;
+
+static bool is_nan_at(const sort_job *w, const char *row, int64_t i)
+{
+    double x;
+    if (!td_dtype_is_floating(w->dtype))
+        return false;
+    td_convert(TD_F64, &x, 8, w->dtype, row + i * td_itemsizes[w->dtype], td_itemsizes[w->dtype], 1);
+    return x != x;
+}
+
+/* The place in sorted order of what a selection wants; for medians, NaN are the last ones. */
+static int64_t place_of(const sort_job *w, const char *row)
+{
+    if (w->what == WANT_KTH)
+        return w->k - 1;
+    int64_t nans = 0, first = -1;
+    for (int64_t i = 0; td_dtype_is_floating(w->dtype) && i < w->n; i++)
+        if (is_nan_at(w, row, i)) {
+            first = first < 0 ? i : first;
+            nans++;
+        }
+    if (w->what == WANT_MEDIAN)
+        return nans ? -1 - first : (w->n - 1) / 2;
+    return nans == w->n ? -1 : (w->n - nans - 1) / 2;
+}
+
+static int64_t most_frequent(const td_sorter *s)
+{
+    int64_t best = 0, most = 0, run = 0;
+    for (int64_t i = 0; i < s->n; i++) {
+        run = i && td_sorter_same(s, i, i - 1) ? run + 1 : 1;
+        bool end = i + 1 == s->n || !td_sorter_same(s, i, i + 1);
+        if (end && run > most)
+            best = i, most = run;
+    }
+    return best;
+}
+
+static void rows_body(void *context, int64_t from, int64_t to)
+{
+    sort_job *w = context;
+    td_sorter s;
+    int64_t item = td_itemsizes[w->dtype], out = w->what == WANT_SORT || w->what == WANT_TOP ? w->k : 1;
+    if (td_sorter_make(&s, w->dtype, w->n, w->descending)) {
+        __atomic_store_n(&w->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t r = from; r < to; r++) {
+        const char *row = w->rows + r * w->n * item;
+        char *values = w->values + r * out * item;
+        int64_t *indices = w->indices ? w->indices + r * out : NULL, place = 0;
+        td_sorter_load(&s, row);
+        if (w->what == WANT_SORT) {
+            td_sorter_sort(&s);
+        } else if (w->what == WANT_TOP) {
+            if (w->k > 0 && w->k < w->n)
+                td_sorter_select(&s, w->k - 1);
+            if (w->sorted || w->k == w->n)
+                td_sorter_sort_first(&s, w->k);
+        } else if (w->what == WANT_MODE) {
+            td_sorter_sort(&s);
+            place = most_frequent(&s);
+        } else {
+            place = place_of(w, row);
+            if (place >= 0)
+                td_sorter_select(&s, place);
+        }
+        for (int64_t i = 0; i < out; i++) {
+            int64_t at = place < 0 ? -1 - place : td_sorter_index(&s, place + i);
+            memcpy(values + i * item, row + at * item, (size_t)item);
+            if (indices)
+                indices[i] = at;
+        }
+    }
+    td_sorter_free(&s);
+}
+
+static int run(sort_job w, td_tensor *self, int64_t dim, td_tensor *values, td_tensor *indices)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    TD_AUTO td_tensor *rows = td_rows_of(self, d);
+    if (!rows)
+        return -1;
+    bool many = w.what == WANT_SORT || w.what == WANT_TOP, straight = !many || self->ndim == 0 || d == self->ndim - 1;
+    int64_t sizes[TD_MAX_DIMS];
+    int n = 0;
+    for (int k = 0; k < values->ndim; k++)
+        if (k != d)
+            sizes[n++] = values->sizes[k];
+    if (many && values->ndim)
+        sizes[n++] = values->sizes[d];
+    TD_AUTO td_tensor *v = straight ? td_tensor_retain(values)
+                                    : td_tensor_new(n, sizes, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *at = straight || !indices ? td_tensor_retain(indices) : td_tensor_new(n, sizes, TD_I64, self->device);
+    if (!v || (indices && !at))
+        return -1;
+    w.n = self->ndim ? self->sizes[d] : 1;
+    w.dtype = (td_dtype)self->dtype;
+    w.rows = rows->data, w.values = v->data, w.indices = indices ? (int64_t *)at->data : NULL;
+    if (w.n == 0 || values->numel == 0)
+        return 0;
+    td_parallel_for(0, self->numel / w.n, 4096 / w.n + 1, rows_body, &w);
+    if (w.failed)
+        return td_error(TD_E_MEMORY, "sort: no memory for rows of %lld elements", (long long)w.n);
+    if (straight)
+        return 0;
+    return td_rows_to(values, d, v) || (indices && td_rows_to(indices, d, at)) ? -1 : 0;
+}
+
+int td_cpu_sort_dim(td_tensor *self, int64_t dim, bool descending, td_tensor *out0, td_tensor *out1)
+{
+    sort_job w = {.what = WANT_SORT, .descending = descending};
+    w.k = self->ndim ? self->sizes[td_wrap_dim(dim, self->ndim)] : 1;
+    return run(w, self, dim, out0, out1);
+}
+int td_cpu_sort_stable(td_tensor *self, const bool *stable, int64_t dim, bool descending, td_tensor *out0, td_tensor *out1)
+{
+    (void)stable;
+    return td_cpu_sort_dim(self, dim, descending, out0, out1);
+}
+int td_cpu_topk(td_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, td_tensor *out0, td_tensor *out1)
+{
+    return run((sort_job){.what = WANT_TOP, .k = k, .descending = largest, .sorted = sorted}, self, dim, out0, out1);
+}
+int td_cpu_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return run((sort_job){.what = WANT_KTH, .k = k}, self, dim, out0, out1);
+}
+int td_cpu_median_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return run((sort_job){.what = WANT_MEDIAN}, self, dim, out0, out1);
+}
+int td_cpu_nanmedian_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return run((sort_job){.what = WANT_NANMEDIAN}, self, dim, out0, out1);
+}
+int td_cpu_mode(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
+{
+    (void)keepdim;
+    return run((sort_job){.what = WANT_MODE}, self, dim, out0, out1);
+}
+
+static int of_all(wanted what, td_tensor *self, td_tensor *out)
+{
+    if (self->numel == 0) {
+        double nan = __builtin_nan("");
+        td_convert((td_dtype)out->dtype, out->data, td_itemsize(out), TD_F64, &nan, 8, 1);
+        return 0;
+    }
+    TD_AUTO td_tensor *whole = td_make_contiguous(self);
+    int64_t one = 1;
+    TD_AUTO td_tensor *flat = whole ? td_view_strided(whole, 1, &whole->numel, &one, 0) : NULL;
+    return flat ? run((sort_job){.what = what}, flat, 0, out, NULL) : -1;
+}
+int td_cpu_median_all(td_tensor *self, td_tensor *out0) { return of_all(WANT_MEDIAN, self, out0); }
+int td_cpu_nanmedian_all(td_tensor *self, td_tensor *out0) { return of_all(WANT_NANMEDIAN, self, out0); }

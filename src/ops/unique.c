@@ -1,0 +1,416 @@
+/* What occurs, where and how often: unique, searchsorted, isin, histc, bincount. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tede/kernel.h>
+#include "kernels/cpu/sort.h"
+#include "ops/reduce.h"
+
+static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
+static td_tensor *new_i64(int ndim, const int64_t *sizes, td_device device) { return td_tensor_new(ndim, sizes, TD_I64, device); }
+
+/* ---- unique elements: equal neighbours after sorting, or as they stand */
+
+/* x is flat and contiguous; order[i] is the element at place i.  NaN differ from each other. */
+static bool differ(const td_tensor *x, int64_t a, int64_t b)
+{
+    int64_t item = td_itemsize(x);
+    const char *p = x->data + a * item, *q = x->data + b * item;
+    if (!td_dtype_is_floating((td_dtype)x->dtype))
+        return memcmp(p, q, (size_t)item) != 0;
+    double u, v;
+    td_convert(TD_F64, &u, 8, (td_dtype)x->dtype, p, item, 1);
+    td_convert(TD_F64, &v, 8, (td_dtype)x->dtype, q, item, 1);
+    return u != v;
+}
+
+/* Three results from an order and where in it something new starts; shape: of the inverse. */
+static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64_t *order, const bool *starts, int64_t block,
+                   int ndim, const int64_t *shape, td_tensor *inverse_like, bool inverse, bool counts)
+{
+    int64_t groups = 0, sizes[TD_MAX_DIMS];
+    for (int64_t i = 0; i < n; i++)
+        groups += starts[i];
+    memcpy(sizes, shape, sizeof(int64_t) * ndim);
+    sizes[0] = groups;
+    int64_t zero = 0, item = td_itemsize(items) * block;
+    results[0] = td_tensor_new(ndim, sizes, (td_dtype)items->dtype, items->device);
+    results[1] = inverse ? new_i64(inverse_like ? inverse_like->ndim : 1, inverse_like ? inverse_like->sizes : &n, items->device)
+                         : new_i64(1, &zero, items->device);
+    results[2] = new_i64(1, counts ? &groups : &zero, items->device);
+    if (!results[0] || !results[1] || !results[2]) {
+        for (int k = 0; k < 3; k++)
+            td_tensor_release(results[k]);
+        return -1;
+    }
+    int64_t *to = (int64_t *)results[1]->data, *count = (int64_t *)results[2]->data, group = -1;
+    if (counts)
+        memset(count, 0, sizeof(int64_t) * (size_t)groups);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t from = order ? order[i] : i;
+        if (starts[i])
+            memcpy(results[0]->data + ++group * item, items->data + from * item, (size_t)item);
+        if (inverse)
+            to[from] = group;
+        if (counts)
+            count[group]++;
+    }
+    return 0;
+}
+
+static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inverse, bool counts)
+{
+    if (is_complex(self))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"unique\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    TD_AUTO td_tensor *x = td_make_contiguous(self);
+    if (!x)
+        return -1;
+    int64_t n = x->numel;
+    size_t bytes = (size_t)n * sizeof(int64_t);
+    int64_t *order = td_mem_alloc(bytes);
+    bool *starts = order ? td_mem_alloc((size_t)n) : NULL;
+    int status = -1;
+    td_sorter s;
+    if (!starts)
+        goto done;
+    if (sort) {
+        if (td_sorter_make(&s, (td_dtype)x->dtype, n, false))
+            goto done;
+        td_sorter_load(&s, x->data);
+        td_sorter_sort(&s);
+        for (int64_t i = 0; i < n; i++)
+            order[i] = td_sorter_index(&s, i);
+        td_sorter_free(&s);
+    }
+    for (int64_t i = 0; i < n; i++)
+        starts[i] = i == 0 || differ(x, sort ? order[i] : i, sort ? order[i - 1] : i - 1);
+    status = collect(results, x, n, sort ? order : NULL, starts, 1, 1, &n, self, inverse, counts);
+done:
+    td_mem_free(starts, (size_t)n);
+    td_mem_free(order, bytes);
+    return status;
+}
+
+int td_op__unique2(td_tensor **results, td_tensor *self, bool sorted, bool return_inverse, bool return_counts)
+{
+    (void)sorted;
+    return unique_flat(results, self, true, return_inverse, return_counts);
+}
+int td_op__unique(td_tensor **results, td_tensor *self, bool sorted, bool return_inverse)
+{
+    (void)sorted;
+    td_tensor *three[3];
+    if (unique_flat(three, self, true, return_inverse, false))
+        return -1;
+    td_tensor_release(three[2]);
+    results[0] = three[0], results[1] = three[1];
+    return 0;
+}
+
+/* ---- unique slices */
+
+typedef struct slices { const char *data; int64_t block, item; td_dtype dtype; } slices;
+
+static int compare_slices(const void *a, const void *b, void *context)
+{
+    const slices *s = context;
+    int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
+    const char *p = s->data + i * s->block * s->item, *q = s->data + j * s->block * s->item;
+    for (int64_t k = 0; k < s->block; k++, p += s->item, q += s->item) {
+        if (s->dtype == TD_I64 || s->dtype == TD_F64) {
+            double u = s->dtype == TD_F64 ? *(const double *)p : 0, v = s->dtype == TD_F64 ? *(const double *)q : 0;
+            int64_t x = s->dtype == TD_I64 ? *(const int64_t *)p : 0, y = s->dtype == TD_I64 ? *(const int64_t *)q : 0;
+            if (u < v || x < y)
+                return -1;
+            if (u > v || x > y)
+                return 1;
+        }
+    }
+    return 0;
+}
+
+static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool sort, bool inverse, bool counts)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return -1;
+    if (self->ndim == 0 || is_complex(self))
+        return unique_flat(results, self, sort, inverse, counts);
+    TD_AUTO td_tensor *front = td_transpose(self, 0, d);
+    TD_AUTO td_tensor *x = front ? td_make_contiguous(front) : NULL;
+    TD_AUTO td_tensor *keys = x ? td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : TD_I64) : NULL;
+    if (!keys)
+        return -1;
+    int64_t n = x->sizes[0], block = n ? x->numel / n : 0;
+    if (n && block == 0)
+        return td_error(TD_E_RUNTIME, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+    slices s = {keys->data, block, 8, (td_dtype)keys->dtype};
+    size_t bytes = (size_t)n * sizeof(int64_t);
+    int64_t *order = td_mem_alloc(bytes);
+    bool *starts = order ? td_mem_alloc((size_t)n) : NULL;
+    int status = -1;
+    if (starts) {
+        for (int64_t i = 0; i < n; i++)
+            order[i] = i;
+        if (sort)
+            qsort_r(order, (size_t)n, sizeof *order, compare_slices, &s);
+        for (int64_t i = 0; i < n; i++)
+            starts[i] = i == 0 || compare_slices(&order[i], &order[i - 1], &s) != 0;
+        td_tensor *three[3];
+        status = collect(three, x, n, order, starts, block, x->ndim, x->sizes, NULL, inverse, counts);
+        if (status == 0) {
+            TD_AUTO td_tensor *found = three[0];
+            results[0] = td_transpose(found, 0, d);
+            results[1] = three[1], results[2] = three[2];
+            if (!results[0]) {
+                td_tensor_release(results[1]);
+                td_tensor_release(results[2]);
+                status = -1;
+            }
+        }
+    }
+    td_mem_free(starts, (size_t)n);
+    td_mem_free(order, bytes);
+    return status;
+}
+
+int td_op_unique_dim(td_tensor **results, td_tensor *self, int64_t dim, bool sorted, bool return_inverse, bool return_counts)
+{
+    (void)sorted;
+    return unique_slices(results, self, dim, true, return_inverse, return_counts);
+}
+int td_op_unique_dim_consecutive(td_tensor **results, td_tensor *self, int64_t dim, bool return_inverse, bool return_counts)
+{
+    return unique_slices(results, self, dim, false, return_inverse, return_counts);
+}
+int td_op_unique_consecutive(td_tensor **results, td_tensor *self, bool return_inverse, bool return_counts, const int64_t *dim)
+{
+    return dim ? unique_slices(results, self, *dim, false, return_inverse, return_counts)
+               : unique_flat(results, self, false, return_inverse, return_counts);
+}
+
+/* ---- searching */
+
+static td_dtype search_dtype(td_dtype dtype) { return td_dtype_is_floating(dtype) ? TD_F64 : TD_I64; }
+
+/* The first place whose element isn't before x (or, to the right, is after it).  NaN is after everything. */
+#define SEARCH(T)                                                                        \
+    static int64_t search_##T(const T *sorted, const int64_t *sorter, int64_t n, T x, bool right) \
+    {                                                                                    \
+        int64_t low = 0, high = n;                                                       \
+        while (low < high) {                                                             \
+            int64_t middle = low + (high - low) / 2;                                     \
+            T at = sorted[sorter ? sorter[middle] : middle];                             \
+            if (right ? !(at > x) : !(at >= x))                                          \
+                low = middle + 1;                                                        \
+            else                                                                         \
+                high = middle;                                                           \
+        }                                                                                \
+        return low;                                                                      \
+    }
+SEARCH(double)
+SEARCH(int64_t)
+
+static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, bool out_int32)
+{
+    td_dtype kind = search_dtype((td_dtype)sequence->dtype);
+    TD_AUTO td_tensor *s = td_as_contiguous(sequence, kind);
+    TD_AUTO td_tensor *v = td_as_contiguous(values, kind);
+    TD_AUTO td_tensor *order = sorter == TD_NONE ? td_tensor_retain(TD_NONE) : td_as_contiguous(sorter, TD_I64);
+    TD_AUTO td_tensor *out = s && v && order ? new_i64(values->ndim, values->sizes, values->device) : NULL;
+    if (!out)
+        return NULL;
+    int64_t n = s->ndim ? s->sizes[s->ndim - 1] : 1, per = s->ndim > 1 ? (v->ndim ? v->sizes[v->ndim - 1] : 1) : v->numel;
+    if (order != TD_NONE)
+        for (int64_t i = 0; i < order->numel; i++)
+            if (((const int64_t *)order->data)[i] < 0 || ((const int64_t *)order->data)[i] >= n)
+                return td_fail(TD_E_RUNTIME, "torch.searchsorted(): sorter index out of range");
+    int64_t *to = (int64_t *)out->data;
+    for (int64_t i = 0; i < v->numel; i++) {
+        int64_t row = s->ndim > 1 ? i / per : 0;
+        const int64_t *at = order == TD_NONE ? NULL : (const int64_t *)order->data + row * n;
+        to[i] = kind == TD_F64 ? search_double((const double *)s->data + row * n, at, n, ((const double *)v->data)[i], right)
+                               : search_int64_t((const int64_t *)s->data + row * n, at, n, ((const int64_t *)v->data)[i], right);
+    }
+    return out_int32 ? td_as_contiguous(out, TD_I32) : td_tensor_retain(out);
+}
+
+td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self, bool out_int32, bool right, const char *side,
+                                     td_tensor *sorter)
+{
+    td_tensor *seq = sorted_sequence;
+    if (side && strcmp(side, "left") && strcmp(side, "right"))
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): side can only be 'left' or 'right' but got %s", side);
+    if (side && right && !strcmp(side, "left"))
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+                       "right was True");
+    if (seq->dtype != self->dtype)
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got "
+                       "boundary tensor dtype %s and input value tensor dtype %s", td_dtype_title((td_dtype)seq->dtype),
+                       td_dtype_title((td_dtype)self->dtype));
+    if (is_complex(seq))
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): complex numbers have no order");
+    if (seq->ndim == 0)
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
+                       "1, but we got boundaries tensor dim(0) and input value's dim(%d) numel(%" PRId64 ")", self->ndim, self->numel);
+    bool fits = seq->ndim == 1 || seq->ndim == self->ndim;
+    for (int d = 0; fits && seq->ndim > 1 && d + 1 < seq->ndim; d++)
+        fits = seq->sizes[d] == self->sizes[d];
+    td_shape_text a, b;
+    if (!fits)
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                       "boundaries tensor and input value tensor must match, but we got boundaries tensor %s and input value "
+                       "tensor %s", td_shape_str(seq->ndim, seq->sizes, a), td_shape_str(self->ndim, self->sizes, b));
+    if (sorter != TD_NONE && (sorter->ndim != seq->ndim || memcmp(sorter->sizes, seq->sizes, sizeof(int64_t) * seq->ndim)))
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
+                       "%s and got sorter tensor %s", td_shape_str(seq->ndim, seq->sizes, a),
+                       td_shape_str(sorter->ndim, sorter->sizes, b));
+    return searched(seq, self, sorter, right || (side && !strcmp(side, "right")), out_int32);
+}
+
+static td_tensor *number_like(td_tensor *x, td_scalar value)
+{
+    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
+    return number ? td_as_contiguous(number, (td_dtype)x->dtype) : NULL;
+}
+td_tensor *td_op_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right, const char *side,
+                                     td_tensor *sorter)
+{
+    TD_AUTO td_tensor *number = number_like(sorted_sequence, self);
+    return number ? td_op_searchsorted_tensor(sorted_sequence, number, out_int32, right, side, sorter) : NULL;
+}
+td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right)
+{
+    if (boundaries->ndim != 1)
+        return td_fail(TD_E_RUNTIME, "boundaries tensor must be 1 dimension, but got dim(%d)", boundaries->ndim);
+    return td_op_searchsorted_tensor(boundaries, self, out_int32, right, NULL, TD_NONE);
+}
+td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right)
+{
+    TD_AUTO td_tensor *number = number_like(boundaries, self);
+    return number ? td_op_bucketize_tensor(number, boundaries, out_int32, right) : NULL;
+}
+
+/* ---- membership */
+
+td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_elements, bool assume_unique, bool invert)
+{
+    (void)assume_unique;
+    td_dtype common = td_promote_types((td_dtype)elements->dtype, (td_dtype)test_elements->dtype);
+    if (common == TD_DTYPE_NONE)
+        return NULL;
+    if (td_dtype_is_complex(common))
+        return td_fail(TD_E_RUNTIME, "isin: complex numbers aren't supported");
+    td_dtype kind = search_dtype(common);
+    TD_AUTO td_tensor *x = td_as_contiguous(elements, kind), *known = NULL;
+    TD_AUTO td_tensor *flat = td_reshape(test_elements, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *test = flat ? td_as_contiguous(flat, kind) : NULL;
+    td_tensor *pair[2];
+    td_tensor *out = td_tensor_new(elements->ndim, elements->sizes, TD_BOOL, elements->device);
+    if (!x || !test || !out || td_sort_dim(pair, test, 0, false)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    known = pair[0];
+    td_tensor_release(pair[1]);
+    int64_t n = known->numel;
+    uint8_t *to = (uint8_t *)out->data;
+    for (int64_t i = 0; i < x->numel; i++) {
+        bool found;
+        if (kind == TD_F64) {
+            const double *t = (const double *)known->data, v = ((const double *)x->data)[i];
+            int64_t at = search_double(t, NULL, n, v, false);
+            found = at < n && t[at] == v;
+        } else {
+            const int64_t *t = (const int64_t *)known->data, v = ((const int64_t *)x->data)[i];
+            int64_t at = search_int64_t(t, NULL, n, v, false);
+            found = at < n && t[at] == v;
+        }
+        to[i] = found != invert;
+    }
+    return out;
+}
+td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert)
+{
+    TD_AUTO td_tensor *number = td_tensor_from_scalar(test_element);
+    return number ? td_op_isin_tensor_tensor(elements, number, assume_unique, invert) : NULL;
+}
+td_tensor *td_op_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique, bool invert)
+{
+    TD_AUTO td_tensor *number = td_tensor_from_scalar(element);
+    return number ? td_op_isin_tensor_tensor(number, test_elements, assume_unique, invert) : NULL;
+}
+
+/* ---- counting */
+
+td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar max)
+{
+    if (bins <= 0)
+        return td_fail(TD_E_RUNTIME, "bins must be > 0");
+    if (is_complex(self) || self->dtype == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"histogram_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    double low = td_scalar_double(min), high = td_scalar_double(max);
+    if (low > high)
+        return td_fail(TD_E_RUNTIME, "torch.histc(): max must be larger than min");
+    TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
+    TD_AUTO td_tensor *count = new_i64(1, &bins, self->device);
+    if (!x || !count)
+        return NULL;
+    const double *v = (const double *)x->data;
+    if (low == high && x->numel) {
+        low = high = v[0];
+        for (int64_t i = 0; i < x->numel; i++)
+            low = v[i] < low ? v[i] : low, high = v[i] > high ? v[i] : high;
+    }
+    if (low == high)
+        low -= 1, high += 1;
+    if (!isfinite(low) || !isfinite(high))
+        return td_fail(TD_E_RUNTIME, "torch.histc(): range of [%g, %g] is not finite", low, high);
+    int64_t *to = (int64_t *)count->data;
+    memset(to, 0, sizeof(int64_t) * (size_t)bins);
+    for (int64_t i = 0; i < x->numel; i++) {
+        if (!(v[i] >= low && v[i] <= high))
+            continue;
+        int64_t at = (int64_t)((v[i] - low) / (high - low) * (double)bins);
+        to[at < bins ? at : bins - 1]++;
+    }
+    return td_as_contiguous(count, (td_dtype)self->dtype);
+}
+
+td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength)
+{
+    if (td_dtype_is_floating((td_dtype)self->dtype) || is_complex(self) || self->dtype == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"bincount_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    if (minlength < 0)
+        return td_fail(TD_E_RUNTIME, "minlength should be >= 0");
+    if (self->ndim > 1 || (self->ndim == 0 && self->numel))
+        return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    bool weighted = weights != TD_NONE;
+    if (weighted && (weights->ndim != 1 || weights->numel != self->numel))
+        return td_fail(TD_E_RUNTIME, "weights should be 1-d and have the same length as input");
+    TD_AUTO td_tensor *x = td_as_contiguous(self, TD_I64);
+    TD_AUTO td_tensor *w = weighted ? td_as_contiguous(weights, TD_F64) : td_tensor_retain(TD_NONE);
+    if (!x || !w)
+        return NULL;
+    const int64_t *v = (const int64_t *)x->data;
+    int64_t size = minlength;
+    for (int64_t i = 0; i < x->numel; i++) {
+        if (v[i] < 0)
+            return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+        size = v[i] >= size ? v[i] + 1 : size;
+    }
+    TD_AUTO td_tensor *out = td_tensor_new(1, &size, weighted ? TD_F64 : TD_I64, self->device);
+    if (!out)
+        return NULL;
+    memset(out->data, 0, 8 * (size_t)size);
+    for (int64_t i = 0; i < x->numel; i++) {
+        if (weighted)
+            ((double *)out->data)[v[i]] += ((const double *)w->data)[i];
+        else
+            ((int64_t *)out->data)[v[i]]++;
+    }
+    return weighted && weights->dtype == TD_F32 ? td_as_contiguous(out, TD_F32) : td_tensor_retain(out);
+}
