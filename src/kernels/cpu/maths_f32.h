@@ -136,25 +136,28 @@ TD_MATHS float td_tanh_f32(float x)
 
 /* ---- logarithms */
 
-/* x = 2^k (1 + f), 1 + f in [2/3, 4/3) */
+/* x = 2^k (1 + f), 1 + f in [2/3, 4/3).  Good for positive numbers; td_log_special sets the others right. */
 TD_MATHS float td_log_split_f32(float x, float *k)
 {
-    float tiny = x < 0x1p-126f ? 23.0f : 0.0f;
-    uint32_t bits = td_f32_bits(x < 0x1p-126f ? x * 0x1p23f : x) - 0x3f2aaaabu;
-    *k = (float)((int32_t)bits >> 23) - tiny;
+    uint32_t base = x < 0x1p-126f ? 0x3f2aaaabu + (23u << 23) : 0x3f2aaaabu;
+    uint32_t bits = td_f32_bits(x < 0x1p-126f ? x * 0x1p23f : x) - base;
+    *k = (float)((int32_t)bits >> 23);
     return td_bits_f32((bits & 0x007fffffu) + 0x3f2aaaabu) - 1.0f;
 }
+/* For x: y where it is positive and finite.  The last condition is about bits so that it stays a choice by itself. */
 TD_MATHS float td_log_special_f32(float x, float y)
 {
-    y = x > 0 ? y : x == 0 ? -TD_INFF : TD_NANF;
-    return x == TD_INFF ? x : y;
+    float other = x == 0 ? -TD_INFF : TD_NANF;
+    y = x > 0 ? y : other;
+    return (int32_t)td_f32_bits(x) >= 0x7f800000 ? x : y;
 }
+/* k ln 2 + log(1 + f).  As a float32 ln 2 is off by a twentieth of a unit only. */
 TD_MATHS float td_log_near_one_f32(float f, float k)
 {
-    float z = f * f, q = TD_POLY_F32(10, f,
+    float q = TD_POLY_F32(10, f,
         -0.5f, 0.333333343f, -0.249998197f, 0.19999598f, -0.16679579f, 0.143044397f, -0.12195769f, 0.107544027f,
         -0.1284509f, 0.120065443f);
-    return td_fma_f32(k, TD_LN2_HIGH_F, f + td_fma_f32(z, q, k * TD_LN2_LOW_F));
+    return td_fma_f32(k, (float)TD_LN2, td_fma_f32(f * f, q, f));
 }
 TD_MATHS float td_log_f32(float x)
 {
@@ -183,9 +186,9 @@ TD_MATHS float td_log1p_f32(float x)
     int32_t e = (int32_t)(td_f32_bits(1.0f + x) - 0x3f2aaaabu) >> 23;
     float s = td_bits_f32((uint32_t)(129 - e) << 23);                          /* 4 2^-e: 2^-128 itself is subnormal */
     float f = (x * s) * 0.25f + (s * 0.25f - 1.0f), y = td_log_near_one_f32(f, (float)e);
-    y = x > -1.0f ? y : x == -1.0f ? -TD_INFF : TD_NANF;
-    y = x == TD_INFF ? x : y;
-    return x == 0 ? x : y;
+    float other = x == -1.0f ? -TD_INFF : TD_NANF;
+    y = x > -1.0f ? y : other;
+    return (int32_t)td_f32_bits(x) >= 0x7f800000 ? x : __builtin_copysignf(y, x);
 }
 TD_MATHS float td_logaddexp_f32(float a, float b)
 {

@@ -223,15 +223,17 @@ TD_MATHS double td_sigmoid_f64(double x)
  * td_log_special.  Conversions from 64-bit integers are by hand: only AVX-512 has an instruction for them. */
 TD_MATHS double td_log_split_f64(double x, double *k)
 {
-    double tiny = x < 0x1p-1022 ? 54.0 : 0.0;
+    double bias = x < 0x1p-1022 ? 0x1p52 + 1077.0 : 0x1p52 + 1023.0;
     uint64_t bits = td_f64_bits(x < 0x1p-1022 ? x * 0x1p54 : x) + (0x3ff0000000000000u - 0x3fe6a09e667f3bcdu);
-    *k = td_bits_f64(0x4330000000000000u | (bits >> 52)) - (0x1p52 + 1023.0) - tiny;
+    *k = td_bits_f64(0x4330000000000000u | (bits >> 52)) - bias;
     return td_bits_f64((bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu) - 1.0;
 }
+/* For x: y where it is positive and finite.  The last condition is about bits so that it stays a choice by itself. */
 TD_MATHS double td_log_special_f64(double x, double y)
 {
-    y = x > 0 ? y : x == 0 ? -TD_INF : TD_NAN;
-    return x == TD_INF ? x : y;
+    double other = x == 0 ? -TD_INF : TD_NAN;
+    y = x > 0 ? y : other;
+    return (int64_t)td_f64_bits(x) >= 0x7ff0000000000000 ? x : y;
 }
 /* log(1 + f) = f - f^2/2 + *tail, with s = f / (2 + f): log(1 + f) = 2 atanh(s). */
 TD_MATHS double td_log_tail_f64(double f)
@@ -273,9 +275,9 @@ TD_MATHS double td_log1p_f64(double x)
     double s = td_bits_f64((2048 - e) << 52);                                  /* 4 2^-k: 2^-1024 itself is subnormal */
     double f = (x * s) * 0.25 + (s * 0.25 - 1.0), h = 0.5 * f * f;
     double y = td_fma_f64(k, TD_LN2_HIGH, f - (h - td_fma_f64(k, TD_LN2_LOW, td_log_tail_f64(f))));
-    y = x > -1.0 ? y : x == -1.0 ? -TD_INF : TD_NAN;
-    y = x == TD_INF ? x : y;
-    return x == 0 ? x : y;
+    double other = x == -1.0 ? -TD_INF : TD_NAN;
+    y = x > -1.0 ? y : other;
+    return (int64_t)td_f64_bits(x) >= 0x7ff0000000000000 ? x : __builtin_copysign(y, x);
 }
 
 TD_MATHS double td_logaddexp_f64(double a, double b)
@@ -746,14 +748,18 @@ TD_MATHS double td_log_ndtr_f64(double x)
 
 /* ---- modified Bessel functions of the first kind: a power series up to 12, exp(x) / sqrt(x) f(1/x) beyond */
 
-TD_MATHS double td_i0_small_f64(double z)
+/* The series in z = x^2 / 4.  At 12 a rounding of z counts six times, so most of it is made good: the logarithm's
+ * derivative is near 1 / (1 + x / 2). */
+TD_MATHS double td_i0_small_f64(double a)
 {
-    return td_fma_f64(z, TD_POLY_F64(18, z,
+    double low, z = 0.25 * td_two_product_f64(a, a, &low);
+    double p = td_fma_f64(z, TD_POLY_F64(18, z,
         1.0, 0.2500000000000002, 0.0277777777777772, 0.0017361111111117793, 6.944444444400332e-05,
         1.9290123458625653e-06, 3.936759884006175e-08, 6.151187427664421e-10, 7.594056993251913e-12,
         7.594073509823361e-14, 6.275962684853153e-16, 4.3590928962570654e-18, 2.5757944220054367e-20,
         1.3262027546305444e-22, 5.594400246901359e-25, 2.719285874471863e-27, 2.9891841734548056e-30,
         5.589407263466166e-32), 1.0);
+    return td_fma_f64(p, 0.25 * low / td_fma_f64(0.5, a, 1.0), p);
 }
 TD_MATHS double td_i0_large_f64(double a)
 {
@@ -764,14 +770,16 @@ TD_MATHS double td_i0_large_f64(double a)
         -115508.8651822292, 2558636.975476566, -41780659.65084488, 493563722.2703703, -4058060975.7370605,
         21543188826.338596, -61941154320.13508, 41495719160.48629, 147539767195.2393) * __builtin_sqrt(t);
 }
-TD_MATHS double td_i1_small_f64(double z)
+TD_MATHS double td_i1_small_f64(double a)
 {
-    return td_fma_f64(z, TD_POLY_F64(18, z,
+    double low, z = 0.25 * td_two_product_f64(a, a, &low);
+    double p = td_fma_f64(z, TD_POLY_F64(18, z,
         0.5, 0.08333333333333336, 0.006944444444444381, 0.00034722222222228783, 1.1574074074034697e-05,
         2.755731922549532e-07, 4.920949857495022e-09, 6.834652657847423e-11, 7.594057452154693e-13,
         6.903699244489283e-15, 5.2299942775333883e-17, 3.353026203310154e-19, 1.840291051873139e-21,
         8.829854309447799e-24, 3.517955036561898e-26, 1.5726601722769738e-28, 1.8641404968061855e-31,
         2.8718116861215e-33), 1.0);
+    return 0.5 * a * td_fma_f64(p, 0.25 * low / td_fma_f64(0.5, a, 2.0), p);
 }
 TD_MATHS double td_i1_large_f64(double a)
 {
@@ -788,24 +796,24 @@ TD_MATHS double td_i0_f64(double x)
     double a = __builtin_fabs(x), e = td_exp_shifted_f64(a, 0.0, -10);
     double large = e * td_i0_large_f64(a) * 0x1p10;
     large = a > 715.0 ? a * TD_INF : large;
-    return a <= 12.0 ? td_i0_small_f64(0.25 * a * a) : large;
+    return a <= 12.0 ? td_i0_small_f64(a) : large;
 }
 TD_MATHS double td_i0e_f64(double x)
 {
     double a = __builtin_fabs(x), e = td_exp_f64(-a);
-    return x != x ? x : a <= 12.0 ? e * td_i0_small_f64(0.25 * a * a) : td_i0_large_f64(a);
+    return x != x ? x : a <= 12.0 ? e * td_i0_small_f64(a) : td_i0_large_f64(a);
 }
 TD_MATHS double td_i1_f64(double x)
 {
     double a = __builtin_fabs(x), e = td_exp_shifted_f64(a, 0.0, -10);
     double large = e * td_i1_large_f64(a) * 0x1p10;
     large = a > 715.0 ? a * TD_INF : large;
-    return __builtin_copysign(a <= 12.0 ? 0.5 * a * td_i1_small_f64(0.25 * a * a) : large, x);
+    return __builtin_copysign(a <= 12.0 ? td_i1_small_f64(a) : large, x);
 }
 TD_MATHS double td_i1e_f64(double x)
 {
     double a = __builtin_fabs(x), e = td_exp_f64(-a);
-    double y = a <= 12.0 ? e * (0.5 * a * td_i1_small_f64(0.25 * a * a)) : td_i1_large_f64(a);
+    double y = a <= 12.0 ? e * td_i1_small_f64(a) : td_i1_large_f64(a);
     return x != x ? x : __builtin_copysign(y, x);
 }
 
@@ -921,7 +929,7 @@ TD_MATHS double td_fmod_near_f64(double a, double b)
 TD_MATHS int td_fmod_is_near_f64(double a, double b)
 {
     double x = __builtin_fabs(a), y = __builtin_fabs(b);
-    return x < 0x1p52 * y && y > 0x1p-900 && x < 0x1p900;
+    return x < 0x1p52 * y && y > 0x1p-900 && y < 0x1p900 && x < 0x1p900;
 }
 /* The rare case is scalar, so loops over these three don't vectorise; maths.h has forms for runs that do. */
 static inline double td_fmod_f64(double a, double b)
