@@ -407,10 +407,17 @@ def main():
     if options.resume or options.sample:
         if not os.path.exists(options.checkpoint):
             sys.exit(f"gpt.py: there is no {options.checkpoint} yet; train first, or name another with --checkpoint")
-        run = Run.load(lib, options.checkpoint)
+        try:
+            run = Run.load(lib, options.checkpoint)
+        except Exception as error:              # whatever a damaged or foreign file makes the readers say
+            sys.exit(f"gpt.py: {options.checkpoint} can't be used: {type(error).__name__}: {error}")
     else:
         run = Run(lib, {name: getattr(options, name) for name in CONFIG})
-    if options.sample or train(run, options):
+    try:
+        go_on = options.sample or train(run, options)
+    except OSError as error:                    # a full disk, say: the last whole checkpoint is still there
+        sys.exit(f"gpt.py: {error}")
+    if go_on:
         write(lib, run.model, run.config["context"], options.prompt, options)
 
 
