@@ -335,16 +335,13 @@ static PyObject *frombuffer(PyObject *m, PyObject *args, PyObject *kw)
 {
     (void)m;
     static char *names[] = {"buffer", "dtype", "count", "offset", "requires_grad", NULL};
-    PyObject *source, *type;
+    PyObject *source, *type = NULL;
     Py_ssize_t count = -1, offset = 0;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O$Onnp:frombuffer", names, &source, &type, &count, &offset, &requires_grad)) {
-        if (PyTuple_GET_SIZE(args) < 1 || !kw || !PyDict_GetItemString(kw, "dtype")) {
-            PyErr_Clear();
-            PyErr_SetString(PyExc_TypeError, "frombuffer() missing required keyword-only argument: 'dtype'");
-        }
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O|$Onnp:frombuffer", names, &source, &type, &count, &offset, &requires_grad))
         return NULL;
-    }
+    if (!type)
+        return PyErr_Format(PyExc_TypeError, "frombuffer() missing 1 required positional arguments: \"dtype\"");
     td_dtype dtype;
     if (!td_py_as_dtype(type, &dtype))
         return PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype, not %s",

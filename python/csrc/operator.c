@@ -23,16 +23,18 @@ static bool among(const char *const *list, size_t n, const char *name, bool inpl
     return false;
 }
 
-/* Overload a goes before b: PyTorch tries tensors before numbers, and one int before a list of them. */
+/* Overload a goes before b: the one with fewer arguments; tensors before numbers, one int or a dtype before a list. */
 static bool goes_before(const Overload *a, const Overload *b)
 {
+    if (a->n_positional != b->n_positional)
+        return a->n_positional < b->n_positional;
     int n = a->n_positional < b->n_positional ? a->n_positional : b->n_positional;
     bool earlier = false;
     for (int i = 0; i < n; i++) {
         int ka = a->info->arguments[a->positional[i]].kind, kb = b->info->arguments[b->positional[i]].kind;
         if (ka == kb)
             continue;
-        if ((ka == TD_VALUE_TENSOR && kb == TD_VALUE_SCALAR) || (ka == TD_VALUE_INT && kb == TD_VALUE_INTS))
+        if ((ka == TD_VALUE_TENSOR && kb == TD_VALUE_SCALAR) || ((ka == TD_VALUE_INT || ka == TD_VALUE_DTYPE) && kb == TD_VALUE_INTS))
             earlier = true;
         else
             return false;

@@ -116,7 +116,16 @@ static int to_tensors(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
     return 1;
 }
 
-static int ints_of(PyObject *const *items, Py_ssize_t n, td_value *v, Scratch *s)
+/* Whether it is a list of ints shows at its first member; a later one that isn't is an error, not another overload. */
+static int bad_member(const Overload *o, int index, Py_ssize_t i, PyObject *item)
+{
+    PyErr_Format(PyExc_TypeError, "%s(): argument '%U' failed to unpack the object at pos %zd with error \"type must be tuple "
+                 "of ints,but got %s\"", o->info->name, o->names[index], i + 1, Py_TYPE(item)->tp_name);
+    return -1;
+}
+
+/* `index` is -1 where the numbers came as arguments of their own: those may be meant for another overload. */
+static int ints_of(const Overload *o, int index, PyObject *const *items, Py_ssize_t n, td_value *v, Scratch *s)
 {
     int64_t *list = arena(s, (size_t)n * sizeof *list + 1);
     if (!list)
@@ -131,7 +140,7 @@ static int ints_of(PyObject *const *items, Py_ssize_t n, td_value *v, Scratch *s
         }
         int found = td_py_as_int(item, &list[i], false);
         if (found <= 0)
-            return found;
+            return found == 0 && i > 0 && index >= 0 ? bad_member(o, index, i, item) : found;
     }
     v->kind = TD_VALUE_INTS;
     v->count = (int32_t)n;
@@ -139,10 +148,11 @@ static int ints_of(PyObject *const *items, Py_ssize_t n, td_value *v, Scratch *s
     return 1;
 }
 
-static int to_ints(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
+static int to_ints(const Overload *o, int index, PyObject *value, td_value *v, Scratch *s)
 {
+    const td_arg *a = &o->info->arguments[index];
     if (PyTuple_Check(value) || PyList_Check(value))
-        return ints_of(PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), v, s);
+        return ints_of(o, index, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), v, s);
     if (!a->list_size)
         return 0;
     int64_t n;
@@ -211,7 +221,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     td_dtype dtype;
     switch (a->kind) {
     case TD_VALUE_TENSORS: return to_tensors(a, value, v, s);
-    case TD_VALUE_INTS: return to_ints(a, value, v, s);
+    case TD_VALUE_INTS: return to_ints(o, index, value, v, s);
     case TD_VALUE_FLOATS:
     case TD_VALUE_BOOLS:
     case TD_VALUE_SCALARS: return to_numbers(a, value, v, s);
@@ -355,7 +365,7 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
         if (args[self] == Py_None)
             found = convert(o, o->varargs, args[self], s);
         else
-            found = ints_of(args + self, nargs - self, &s->values[o->varargs], s);
+            found = ints_of(o, -1, args + self, nargs - self, &s->values[o->varargs], s);
         if (found <= 0)
             goto failed;
         seen |= UINT64_C(1) << o->varargs;

@@ -15,13 +15,13 @@ static PyObject *object_of(td_value *v)
         return td_py_wrap(x);
     }
     case TD_VALUE_TENSORS:
-        list = PyList_New(v->count);
+        list = PyTuple_New(v->count);
         for (int i = 0; i < v->count && list; i++) {
             PyObject *item = td_py_wrap_borrowed(v->tensors[i]);
             if (!item)
                 Py_CLEAR(list);
             else
-                PyList_SET_ITEM(list, i, item);
+                PyTuple_SET_ITEM(list, i, item);
         }
         return list;
     case TD_VALUE_BOOL: return PyBool_FromLong(v->integer != 0);

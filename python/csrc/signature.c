@@ -259,7 +259,8 @@ static bool converts(const Overload *o, int index, PyObject *value)
     td_arg arguments[TD_PY_ARGS];
     memcpy(arguments, info.arguments, (size_t)info.n_arguments * sizeof *arguments);
     for (int i = 0; i < info.n_arguments; i++)
-        arguments[i].has_default = true;
+        if (!arguments[i].has_default)       /* absent is fine here, None is not */
+            arguments[i].has_default = true, arguments[i].default_value.kind = TD_VALUE_BOOL;
     info.arguments = arguments;
     copy.info = &info;
     copy.positional = &only;
@@ -301,6 +302,8 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     if (nargs > o->n_positional) {
         int most = o->n_positional - skip, least = o->n_required - skip;
         Py_ssize_t had = nargs - skip;
+        if (!most && skip)
+            return PyErr_Format(PyExc_TypeError, "TensorBase.%s() takes no arguments (%zd given)", op->text, had);
         if (most != least)
             return PyErr_Format(PyExc_TypeError, "%s() takes from %d to %d positional arguments but %zd were given",
                                 op->text, least < 0 ? 0 : least, most, had);
@@ -319,8 +322,14 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     PyObject *unexpected = NULL, *twice = NULL;
     for (Py_ssize_t k = 0; k < n_keywords; k++) {
         PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
-        if (PyUnicode_CompareWithASCIIString(name, "out") == 0)
+        if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+            if (!has_out(op, o) && !unexpected)
+                unexpected = name;
+            else if (!td_py_is_tensor(value) && !PyTuple_Check(value) && !PyList_Check(value))
+                return PyErr_Format(PyExc_TypeError, "%s(): argument 'out' must be %s, not %s", op->text,
+                                    o->info->n_results > 1 ? "tuple of Tensors" : "Tensor", type_name(value));
             continue;
+        }
         int index = keyword_index(o, name);
         bool grad = o->factory && PyUnicode_CompareWithASCIIString(name, "requires_grad") == 0;
         if (index < 0 && grad && !PyBool_Check(value))
@@ -385,6 +394,11 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
     }
     if (total == 1 && last)
         return explain(op, last, args, nargs, kwnames);
+    int64_t n;
+    for (int i = 0; i < op->count; i++)      /* x.view(2, "a") can only mean a list of ints */
+        if (op->overloads[i].varargs >= 0 && nargs > skip + 1 && PyLong_Check(args[skip]) &&
+            td_py_as_int(args[skip], &n, false) > 0 && plausible == 0)
+            return explain(op, &op->overloads[i], args, nargs, kwnames);
     if (plausible == 1)
         return explain(op, only, args, nargs, kwnames);
     if (!visible) {

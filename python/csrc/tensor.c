@@ -13,6 +13,7 @@
  * Python classes made from Tensor would get a tp_dealloc that can't do that (subtype_dealloc clears slots
  * before it asks the base), so the metaclass gives them ours. */
 #include "binding.h"
+#include <tede/autograd_nodes.h>
 
 PyTypeObject *td_py_Parameter = &td_py_Tensor;
 
@@ -220,7 +221,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
             if (found < 0)
                 return NULL;
             if (!found)
-                return PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(item)->tp_name);
+                return PyErr_Format(PyExc_TypeError, "new(): data must be a sequence (got %s)", Py_TYPE(item)->tp_name);
         }
         x = td_tensor_new(n, shape, dtype, cpu);
     }
@@ -260,11 +261,33 @@ static int meta_init(PyObject *cls, PyObject *args, PyObject *kw)
     ((PyTypeObject *)cls)->tp_dealloc = tensor_dealloc;
     return 0;
 }
+static PyObject *meta_module(PyObject *cls, void *unused)
+{
+    (void)unused;
+    if (cls == (PyObject *)&td_py_Tensor)
+        return PyUnicode_FromString("tede");
+    PyObject *name = PyDict_GetItemString(((PyTypeObject *)cls)->tp_dict, "__module__");
+    return name ? Py_NewRef(name) : PyUnicode_FromString("tede");
+}
+static int meta_set_module(PyObject *cls, PyObject *value, void *unused)
+{
+    (void)unused;
+    int failed = PyDict_SetItemString(((PyTypeObject *)cls)->tp_dict, "__module__", value);
+    PyType_Modified((PyTypeObject *)cls);
+    return failed;
+}
+static PyObject *meta_repr(PyObject *cls)
+{
+    return cls == (PyObject *)&td_py_Tensor ? PyUnicode_FromString("<class 'tede.Tensor'>") : PyType_Type.tp_repr(cls);
+}
+static PyGetSetDef meta_getset[] = {{"__module__", meta_module, meta_set_module, NULL, NULL}, {NULL}};
 PyTypeObject td_py_TensorMeta = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._TensorMeta",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_TYPE_SUBCLASS,
     .tp_doc = "The class of Tensor and of classes made from it.",
     .tp_init = meta_init,
+    .tp_repr = meta_repr,
+    .tp_getset = meta_getset,
 };
 
 static PySequenceMethods as_sequence;
@@ -278,9 +301,28 @@ static Py_ssize_t tensor_length(PyObject *o)
 }
 static Py_hash_t tensor_hash(PyObject *o)
 {
-    return _Py_HashPointer(o);
+    Py_hash_t hash = (Py_hash_t)(uintptr_t)o;      /* hash(x) == id(x), as PyTorch's */
+    return hash == -1 ? -2 : hash;
 }
 
+/* The core's text, with what made the tensor before the last parenthesis; on a line of its own if it doesn't fit. */
+static PyObject *with_history(td_tensor *x, const char *text)
+{
+    td_node *node = NULL;
+    int output;
+    size_t length = strlen(text);
+    if (td_is_leaf(x) || td_history(x, &node, &output) < 0 || !node || !length) {
+        td_error_clear();
+        return PyUnicode_FromString(text);
+    }
+    const char *last = strrchr(text, '\n');
+    size_t line = length - (last ? (size_t)(last + 1 - text) : 0);
+    bool wide = line + strlen(td_node_name(node)) + 14 > 80;
+    PyObject *whole = PyUnicode_FromFormat("%.*s,%sgrad_fn=<%s>)", (int)length - 1, text, wide ? "\n       " : " ",
+                                           td_node_name(node));
+    td_node_drop(node);
+    return whole;
+}
 static PyObject *plain_text(PyObject *unused, PyObject *self)
 {
     (void)unused;
@@ -289,7 +331,7 @@ static PyObject *plain_text(PyObject *unused, PyObject *self)
     char *text = td_tensor_str(td_py_x(self));
     if (!text)
         return td_py_raise();
-    PyObject *string = PyUnicode_FromString(text);
+    PyObject *string = with_history(td_py_x(self), text);
     td_string_free(text);
     return string;
 }
@@ -307,7 +349,7 @@ static PyObject *tensor_repr(PyObject *self)
 }
 
 PyTypeObject td_py_Tensor = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.Tensor",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "Tensor",      /* as error messages have it; the metaclass tells the module */
     .tp_basicsize = sizeof(TensorObject),
     .tp_doc = "A multi-dimensional array of elements of one dtype, with gradients.",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,

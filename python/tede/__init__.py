@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 globals().update(_C._functions)           # every operator that is a function
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
+from tede._tensor import Parameter        # noqa: E402,F401
 from tede._modes import (                 # noqa: E402,F401
     enable_grad, inference_mode, no_grad, set_grad_enabled)
 from math import e, inf, nan, pi          # noqa: E402,F401
@@ -30,22 +31,22 @@ _SUBMODULES = frozenset((
 _WRITTEN = {name: "functional" for name in (
     "einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "tensordot", "cdist", "atleast_1d",
     "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
-    "unravel_index", "stft", "istft", "lu", "pca_lowrank", "svd_lowrank", "align_tensors",
+    "unravel_index",
 )}
-_WRITTEN.update(save="serialization", load="serialization", set_printoptions="_tensor_str", vmap="func",
-                autocast="amp", compile="_compile", fork_rng="random")
-# einsum(equation, *operands) and others that take any number of tensors are Python's although there are operators.
-for _name in ("einsum", "meshgrid", "split", "unique", "norm", "cdist", "atleast_1d", "atleast_2d", "atleast_3d",
-              "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "unique_consecutive", "stft", "istft",
-              "chain_matmul"):
+_WRITTEN.update(save="serialization", load="serialization", fork_rng="random")
+# These take any number of tensors, or more than tensors, although there are operators of their names.
+for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
+              "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul"):
     globals().pop(_name, None)
 del _name
 
 
 def __getattr__(name):
     if name in _WRITTEN:
-        module = _import("tede." + _WRITTEN[name])
-        value = getattr(module, name)
+        try:
+            value = getattr(_import("tede." + _WRITTEN[name]), name)
+        except (ModuleNotFoundError, AttributeError):
+            raise AttributeError(f"module 'tede' has no attribute '{name}'") from None
     elif name in _SUBMODULES:
         try:
             value = _import("tede." + name)

@@ -1,0 +1,293 @@
+"""Functions of the package that are more than one operator: any number of tensors, or arguments of several kinds."""
+from tede import _C
+from tede._C import Tensor
+
+_F = _C._functions
+_O = _C._operators
+
+
+def _operator(name):
+    try:
+        return _O[name]
+    except KeyError:
+        raise NotImplementedError(f"{name}: tede doesn't have this operator yet") from None
+
+
+def _list(tensors):
+    """Tensors given one by one or as one sequence."""
+    return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+
+
+def _overridden(function, tensors, *args, **kwargs):
+    """The result of __torch_function__, as a tuple of one; None if no argument has it."""
+    if _C._has_torch_function(tensors):
+        return (_C._handle_torch_function(function, tensors, *args, **kwargs),)
+    return None
+
+
+# ---- sums of products ----------------------------------------------------------------------------------------------
+
+def einsum(*args):
+    """einsum(equation, *operands): Einstein's summation, "bij,bjk->bik"; or operands with lists of dimensions."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and "
+                         "its subscripts list")
+    if isinstance(args[0], Tensor):
+        def letter(n):
+            if n is Ellipsis:
+                return "..."
+            if not 0 <= n < 52:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+            return chr(ord("A") + n) if n < 26 else chr(ord("a") + n - 26)
+        equation = ",".join("".join(map(letter, subscripts)) for subscripts in args[1::2])
+        if len(args) % 2:
+            equation = ",".join("".join(map(letter, subscripts)) for subscripts in args[1:-1:2])
+            equation += "->" + "".join(map(letter, args[-1]))
+            operands = args[:-1:2]
+        else:
+            operands = args[::2]
+    else:
+        equation, operands = args[0], args[1:]
+    operands = _list(operands)
+    if (found := _overridden(einsum, operands, equation, *operands)):
+        return found[0]
+    return _operator("einsum")(equation, operands)
+
+
+def tensordot(a, b, dims=2, out=None):
+    """The product summed over some dimensions of both: so many last and first ones, or two lists of them."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist() if dims.numel() > 1 else int(dims)
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        first, second = list(range(-dims, 0)), list(range(dims))
+    else:
+        first, second = dims
+        first = [first] if isinstance(first, int) else list(first)
+        second = [second] if isinstance(second, int) else list(second)
+    if "tensordot" in _O:
+        return _O["tensordot"](a, b, first, second) if out is None else _O["tensordot"](a, b, first, second, out=out)
+    first, second = [d % a.dim() for d in first], [d % b.dim() for d in second]
+    kept_a = [d for d in range(a.dim()) if d not in first]
+    kept_b = [d for d in range(b.dim()) if d not in second]
+    n = 1
+    for i, j in zip(first, second):
+        if a.shape[i] != b.shape[j]:
+            raise RuntimeError(f"contracted dimensions need to match, but first has size {a.shape[i]} in dim {i} and second has "
+                               f"size {b.shape[j]} in dim {j}")
+        n *= a.shape[i]
+    x = a.permute(kept_a + first).reshape(-1, n)
+    y = b.permute(second + kept_b).reshape(n, -1)
+    result = (x @ y).reshape([a.shape[d] for d in kept_a] + [b.shape[d] for d in kept_b])
+    return result if out is None else out.copy_(result)
+
+
+def chain_matmul(*matrices, out=None):
+    """The product of matrices, in the cheapest order."""
+    matrices = _list(matrices)
+    name = "linalg_multi_dot" if "linalg_multi_dot" in _O else "chain_matmul"
+    if len(matrices) == 1:
+        return matrices[0]
+    return _operator(name)(matrices) if out is None else _operator(name)(matrices, out=out)
+
+
+def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
+    """Distances between all rows of two batches of matrices."""
+    modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
+    if compute_mode not in modes:
+        raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
+    if (found := _overridden(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)):
+        return found[0]
+    return _operator("cdist")(x1, x2, p, modes[compute_mode])
+
+
+# ---- shapes ----------------------------------------------------------------------------------------------------------
+
+def broadcast_shapes(*shapes):
+    """The shape that tensors of these shapes broadcast to."""
+    shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    result = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return _C.Size(result)
+
+
+def broadcast_tensors(*tensors):
+    """All tensors expanded to their common shape."""
+    tensors = _list(tensors)
+    if (found := _overridden(broadcast_tensors, tensors, *tensors)):
+        return found[0]
+    try:
+        shape = broadcast_shapes(*(x.shape for x in tensors))
+    except RuntimeError:
+        a = tensors[0]
+        for b in tensors[1:]:
+            a = a + b                    # fails in the words that name the dimension
+        raise
+    return tuple(x.expand(shape) for x in tensors)
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    """Parts of a size, or of given sizes, as views."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+def meshgrid(*tensors, indexing=None):
+    """Coordinates of a grid: one tensor per vector, all of the grid's shape."""
+    tensors = _list(tensors)
+    if (found := _overridden(meshgrid, tensors, *tensors, indexing=indexing)):
+        return found[0]
+    if indexing is None:
+        import warnings
+        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.", stacklevel=2)
+        indexing = "ij"
+    if indexing not in ("ij", "xy"):
+        raise RuntimeError(f'torch.meshgrid: indexing must be one of "xy" or "ij", but received: {indexing}')
+    if not tensors:
+        raise RuntimeError("meshgrid expects a non-empty TensorList")
+    for x in tensors:
+        if x.dim() > 1:
+            raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x}")
+        if x.dtype != tensors[0].dtype:
+            raise RuntimeError("torch.meshgrid expects all tensors to have the same dtype")
+    swap = indexing == "xy" and len(tensors) >= 2
+    if swap:
+        tensors[:2] = tensors[1], tensors[0]
+    shape = [x.numel() for x in tensors]
+    grids = [x.reshape([-1 if i == k else 1 for k in range(len(tensors))]).expand(shape) for i, x in enumerate(tensors)]
+    if swap:
+        grids = [g.transpose(0, 1) for g in grids]
+        grids[:2] = grids[1], grids[0]
+    return tuple(grids)
+
+
+def _atleast(tensors, function, one):
+    if len(tensors) == 1 and isinstance(tensors[0], Tensor):
+        return function(tensors[0]) if not (found := _overridden(one, tensors, *tensors)) else found[0]
+    return tuple(map(function, _list(tensors)))
+
+
+def atleast_1d(*tensors):
+    """Tensors without dimensions get one."""
+    return _atleast(tensors, lambda x: x if x.dim() else x.reshape(1), atleast_1d)
+
+
+def atleast_2d(*tensors):
+    """Leading dimensions are added up to two."""
+    return _atleast(tensors, lambda x: x if x.dim() > 1 else x.reshape(1, -1) if x.dim() == 0 else x.unsqueeze(0), atleast_2d)
+
+
+def atleast_3d(*tensors):
+    """Dimensions are added up to three."""
+    def grow(x):
+        if x.dim() == 0:
+            return x.reshape(1, 1, 1)
+        if x.dim() == 1:
+            return x.unsqueeze(0).unsqueeze(-1)
+        return x.unsqueeze(-1) if x.dim() == 2 else x
+    return _atleast(tensors, grow, atleast_3d)
+
+
+def block_diag(*tensors):
+    """A matrix with the given ones along its diagonal."""
+    tensors = _list(tensors)
+    for i, x in enumerate(tensors):
+        if x.dim() > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.dim()} "
+                               f"dimensions")
+    if not tensors:
+        return _F["empty"]((1, 0))
+    tensors = [atleast_2d(x) for x in tensors]
+    dtype = tensors[0].dtype
+    for x in tensors[1:]:
+        dtype = _C.promote_types(dtype, x.dtype)
+    rows, width = [], sum(x.shape[1] for x in tensors)
+    left = 0
+    for x in tensors:
+        zeros = _F["zeros"]
+        before = zeros((x.shape[0], left), dtype=dtype, device=x.device)
+        after = zeros((x.shape[0], width - left - x.shape[1]), dtype=dtype, device=x.device)
+        rows.append(_F["cat"]([before, x.to(dtype), after], 1))
+        left += x.shape[1]
+    return _F["cat"](rows)
+
+
+def cartesian_prod(*tensors):
+    """All combinations of the vectors' elements, as rows."""
+    tensors = _list(tensors)
+    for x in tensors:
+        if x.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    return _F["stack"](meshgrid(*tensors, indexing="ij"), -1).reshape(-1, len(tensors))
+
+
+def unravel_index(indices, shape):
+    """Coordinates in a shape from places in the flattened order."""
+    if not isinstance(indices, Tensor):
+        raise TypeError(f"unravel_index() expected 'indices' to be an integer Tensor, but got {type(indices)}")
+    if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {shape}")
+    result = []
+    for n in reversed(shape):
+        result.append(indices % n)
+        indices = indices // n
+    return tuple(reversed(result))
+
+
+# ---- norms and sets ----------------------------------------------------------------------------------------------------
+
+def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
+    """A vector norm over some dimensions, or the Frobenius or nuclear norm of a matrix."""
+    if (found := _overridden(norm, (input,), input, p=p, dim=dim, keepdim=keepdim, out=out, dtype=dtype)):
+        return found[0]
+    more = {} if dtype is None else {"dtype": dtype}
+    if out is not None:
+        more["out"] = out
+    if isinstance(dim, int):
+        dim = [dim]
+    if p == "nuc":
+        if dim is not None and len(dim) != 2:
+            raise RuntimeError("torch.norm: the nuclear norm needs two dimensions")
+        return _operator("linalg_matrix_norm")(input, "nuc", (-2, -1) if dim is None else dim, keepdim, **more)
+    if isinstance(p, str) and p != "fro":
+        raise RuntimeError(f"only valid string values are 'fro' and 'nuc', found {p}")
+    order = 2 if p == "fro" or p is None else p
+    return _operator("linalg_vector_norm")(input, order, None if dim is None else list(dim), keepdim, **more)
+
+
+def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    """The different elements (or slices along `dim`), and if asked for, which is where and how often."""
+    if (found := _overridden(unique, (input,), input, sorted=sorted, return_inverse=return_inverse,
+                             return_counts=return_counts, dim=dim)):
+        return found[0]
+    if dim is not None:
+        results = _operator("unique_dim")(input, dim, sorted, return_inverse, return_counts)
+    else:
+        results = _operator("_unique2")(input, sorted, return_inverse, return_counts)
+    return _chosen(results, return_inverse, return_counts)
+
+
+def unique_consecutive(input, return_inverse=False, return_counts=False, dim=None):
+    """Runs of equal elements, each once."""
+    results = _operator("unique_consecutive")(input, return_inverse, return_counts, dim)
+    return _chosen(results, return_inverse, return_counts)
+
+
+def _chosen(results, inverse, counts):
+    chosen = (results[0], *results[1:2] * bool(inverse), *results[2:3] * bool(counts))
+    return chosen if len(chosen) > 1 else chosen[0]

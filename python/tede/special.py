@@ -1,0 +1,9 @@
+"""Special functions."""
+from tede import _C
+from tede._namespace import gather
+
+gather(globals(), _C._special, "special_", [(name, name) for name in (
+    "digamma", "erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "logit", "logsumexp", "polygamma", "round", "sinc", "xlogy",
+    "i0", "log_softmax", "softmax", "entr", "i0e", "i1", "i1e", "ndtri", "log_ndtr")] + [
+    ("expit", "sigmoid"), ("gammaln", "lgamma"), ("multigammaln", "mvlgamma"), ("psi", "digamma"), ("gammainc", "igamma"),
+    ("gammaincc", "igammac")])
