@@ -212,6 +212,68 @@ TD_API int td_special_modified_bessel_i0_out(td_tensor *self, td_tensor *out) TD
 TD_API td_tensor *td_special_modified_bessel_i1(td_tensor *self);
 TD_API int td_special_modified_bessel_i1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 
+/* ==== conv ================================================================================================ */
+
+/* Convolution (strictly: correlation) over one, two or three dimensions, or its transpose. */
+TD_API td_tensor *td_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups);
+TD_API int td_convolution_out(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups, td_tensor *out) TD_MUST_USE;
+/* Gradients of convolution. */
+TD_API int td_convolution_backward(td_tensor **results, td_tensor *grad_output, td_tensor *input,
+        td_tensor *weight, int64_t n_bias_sizes, const int64_t *bias_sizes, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Gradients of convolution_backward. */
+TD_API int td_convolution_double_backward(td_tensor **results, td_tensor *grad_input, td_tensor *grad_weight,
+        td_tensor *grad_bias, td_tensor *grad_output, td_tensor *input, td_tensor *weight, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups, int64_t n_given, const bool *given, int64_t n_wants, const bool *wants) TD_MUST_USE;
+/* Convolution over the last dimension of [batch, channels, length], or without a batch. */
+TD_API td_tensor *td_conv1d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, int64_t groups);
+/* The same with padding 'valid' (none) or 'same'. */
+TD_API td_tensor *td_conv1d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, const char *padding, int64_t n_dilation, const int64_t *dilation,
+        int64_t groups);
+/* Convolution over the last two dimensions of [batch, channels, height, width], or without a batch. */
+TD_API td_tensor *td_conv2d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, int64_t groups);
+/* The same with padding 'valid' (none) or 'same'. */
+TD_API td_tensor *td_conv2d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, const char *padding, int64_t n_dilation, const int64_t *dilation,
+        int64_t groups);
+/* Convolution over the last three dimensions. */
+TD_API td_tensor *td_conv3d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, int64_t groups);
+/* The same with padding 'valid' (none) or 'same'. */
+TD_API td_tensor *td_conv3d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, const char *padding, int64_t n_dilation, const int64_t *dilation,
+        int64_t groups);
+/* The transpose of conv1d, which turns its results' shapes back into its inputs'. */
+TD_API td_tensor *td_conv_transpose1d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_output_padding,
+        const int64_t *output_padding, int64_t groups, int64_t n_dilation, const int64_t *dilation);
+/* The transpose of conv2d. */
+TD_API td_tensor *td_conv_transpose2d_input(td_tensor *input, td_tensor *weight, td_tensor *bias,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+        int64_t n_output_padding, const int64_t *output_padding, int64_t groups, int64_t n_dilation,
+        const int64_t *dilation);
+/* The transpose of conv3d. */
+TD_API td_tensor *td_conv_transpose3d_input(td_tensor *input, td_tensor *weight, td_tensor *bias,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+        int64_t n_output_padding, const int64_t *output_padding, int64_t groups, int64_t n_dilation,
+        const int64_t *dilation);
+
 /* ==== creation ============================================================================================ */
 
 /* A tensor whose elements are whatever was in memory. */
@@ -462,6 +524,256 @@ TD_API int td_triu_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUS
 TD_API td_tensor *td_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
 /* The coordinates of an upper triangle. */
 TD_API td_tensor *td_triu_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
+
+/* ==== linalg ============================================================================================== */
+
+/* The Cholesky factor, and per matrix the order of the first minor that isn't positive, or 0. */
+TD_API int td_linalg_cholesky_ex(td_tensor **results, td_tensor *self, bool upper,
+        bool check_errors) TD_MUST_USE;
+TD_API int td_linalg_cholesky_ex_out(td_tensor *self, bool upper, bool check_errors, td_tensor *L,
+        td_tensor *info) TD_MUST_USE;
+/* The triangular L with ``L @ L.mH`` equal to the matrix. */
+TD_API td_tensor *td_linalg_cholesky(td_tensor *self, bool upper);
+TD_API int td_linalg_cholesky_out(td_tensor *self, bool upper, td_tensor *out) TD_MUST_USE;
+/* The older name of linalg.cholesky. */
+TD_API td_tensor *td_cholesky(td_tensor *self, bool upper);
+TD_API int td_cholesky_out(td_tensor *self, bool upper, td_tensor *out) TD_MUST_USE;
+/* The derivative of the Cholesky factor. */
+TD_API td_tensor *td_cholesky_backward(td_tensor *grad, td_tensor *L, bool upper);
+/* Solves with a Cholesky factor. */
+TD_API td_tensor *td_cholesky_solve_helper(td_tensor *self, td_tensor *A, bool upper);
+/* Solves a system whose Cholesky factor is given. */
+TD_API td_tensor *td_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper);
+TD_API int td_cholesky_solve_out(td_tensor *self, td_tensor *input2, bool upper, td_tensor *out) TD_MUST_USE;
+/* The inverse of the matrix whose Cholesky factor is given. */
+TD_API td_tensor *td_cholesky_inverse(td_tensor *self, bool upper);
+TD_API int td_cholesky_inverse_out(td_tensor *self, bool upper, td_tensor *out) TD_MUST_USE;
+/* The LU factors in one matrix, and the rows exchanged. */
+TD_API int td_linalg_lu_factor_ex(td_tensor **results, td_tensor *A, bool pivot, bool check_errors) TD_MUST_USE;
+TD_API int td_linalg_lu_factor_ex_out(td_tensor *A, bool pivot, bool check_errors, td_tensor *LU,
+        td_tensor *pivots, td_tensor *info) TD_MUST_USE;
+/* The derivative of the LU factors. */
+TD_API td_tensor *td_lu_factor_backward(td_tensor *grad, td_tensor *LU, td_tensor *pivots);
+/* The LU factors in one matrix, and the rows exchanged; an error for singular matrices. */
+TD_API int td_linalg_lu_factor(td_tensor **results, td_tensor *A, bool pivot) TD_MUST_USE;
+TD_API int td_linalg_lu_factor_out(td_tensor *A, bool pivot, td_tensor *LU, td_tensor *pivots) TD_MUST_USE;
+/* Permutation, lower and upper triangle from lu_factor's results. */
+TD_API int td_lu_unpack(td_tensor **results, td_tensor *LU_data, td_tensor *LU_pivots, bool unpack_data,
+        bool unpack_pivots) TD_MUST_USE;
+TD_API int td_lu_unpack_out(td_tensor *LU_data, td_tensor *LU_pivots, bool unpack_data, bool unpack_pivots,
+        td_tensor *P, td_tensor *L, td_tensor *U) TD_MUST_USE;
+/* Exchanges of rows as a list of rows. */
+TD_API td_tensor *td_pivots_to_permutation(td_tensor *pivots, int64_t n);
+/* Permutation, lower and upper triangle whose product is the matrix. */
+TD_API int td_linalg_lu(td_tensor **results, td_tensor *A, bool pivot) TD_MUST_USE;
+TD_API int td_linalg_lu_out(td_tensor *A, bool pivot, td_tensor *P, td_tensor *L, td_tensor *U) TD_MUST_USE;
+/* Solves a system whose LU factors are given. */
+TD_API td_tensor *td_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint);
+TD_API int td_linalg_lu_solve_out(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint,
+        td_tensor *out) TD_MUST_USE;
+/* The derivative of lu_solve by the factors. */
+TD_API td_tensor *td_lu_solve_backward(td_tensor *grad, td_tensor *X, td_tensor *LU, td_tensor *pivots,
+        bool left, bool adjoint);
+/* Solves a system whose LU factors are given. */
+TD_API td_tensor *td_lu_solve(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots);
+TD_API int td_lu_solve_out(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots,
+        td_tensor *out) TD_MUST_USE;
+/* The X with ``A @ X = B``, and per matrix whether it was singular. */
+TD_API int td_linalg_solve_ex(td_tensor **results, td_tensor *A, td_tensor *B, bool left,
+        bool check_errors) TD_MUST_USE;
+TD_API int td_linalg_solve_ex_out(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *result,
+        td_tensor *info) TD_MUST_USE;
+/* The derivative of solve. */
+TD_API int td_linalg_solve_backward(td_tensor **results, td_tensor *grad, td_tensor *X, td_tensor *A,
+        int64_t n_B_shape, const int64_t *B_shape, bool left, int64_t n_wants, const bool *wants) TD_MUST_USE;
+/* The X with ``A @ X = B``; an error for singular matrices. */
+TD_API td_tensor *td_linalg_solve(td_tensor *A, td_tensor *B, bool left);
+TD_API int td_linalg_solve_out(td_tensor *A, td_tensor *B, bool left, td_tensor *out) TD_MUST_USE;
+/* The inverse, and per matrix whether it is singular. */
+TD_API int td_linalg_inv_ex(td_tensor **results, td_tensor *A, bool check_errors) TD_MUST_USE;
+TD_API int td_linalg_inv_ex_out(td_tensor *A, bool check_errors, td_tensor *inverse,
+        td_tensor *info) TD_MUST_USE;
+/* The derivative of the inverse. */
+TD_API td_tensor *td_linalg_inv_backward(td_tensor *grad, td_tensor *inverse);
+/* The inverse; an error for singular matrices. */
+TD_API td_tensor *td_linalg_inv(td_tensor *A);
+TD_API int td_linalg_inv_out(td_tensor *A, td_tensor *out) TD_MUST_USE;
+/* The inverse; an error for singular matrices. */
+TD_API td_tensor *td_inverse(td_tensor *self);
+TD_API int td_inverse_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Solves a triangular system. */
+TD_API td_tensor *td_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left,
+        bool unitriangular);
+TD_API int td_linalg_solve_triangular_out(td_tensor *self, td_tensor *B, bool upper, bool left,
+        bool unitriangular, td_tensor *out) TD_MUST_USE;
+/* The derivative of solve_triangular. */
+TD_API int td_solve_triangular_backward(td_tensor **results, td_tensor *grad, td_tensor *X, td_tensor *A,
+        int64_t n_B_shape, const int64_t *B_shape, bool upper, bool left, bool unitriangular, int64_t n_wants,
+        const bool *wants) TD_MUST_USE;
+/* The older form of linalg.solve_triangular. */
+TD_API int td_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, bool upper, bool transpose,
+        bool unitriangular) TD_MUST_USE;
+/* The determinant. */
+TD_API td_tensor *td_linalg_det(td_tensor *A);
+TD_API int td_linalg_det_out(td_tensor *A, td_tensor *out) TD_MUST_USE;
+/* The derivative of the determinant. */
+TD_API td_tensor *td_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor *A);
+/* The sign of the determinant and the logarithm of its absolute value. */
+TD_API int td_linalg_slogdet(td_tensor **results, td_tensor *A) TD_MUST_USE;
+TD_API int td_linalg_slogdet_out(td_tensor *A, td_tensor *sign, td_tensor *logabsdet) TD_MUST_USE;
+/* The derivative of slogdet. */
+TD_API td_tensor *td_slogdet_backward(td_tensor *grad_sign, td_tensor *grad_log, td_tensor *sign, td_tensor *A);
+/* Logarithm of the determinant; NaN where that is negative. */
+TD_API td_tensor *td_logdet(td_tensor *self);
+/* A matrix with orthonormal columns and an upper triangle whose product is the matrix. */
+TD_API int td_linalg_qr(td_tensor **results, td_tensor *A, const char *mode) TD_MUST_USE;
+TD_API int td_linalg_qr_out(td_tensor *A, const char *mode, td_tensor *Q, td_tensor *R) TD_MUST_USE;
+/* The derivative of qr. */
+TD_API td_tensor *td_linalg_qr_backward(td_tensor *gQ, td_tensor *gR, td_tensor *Q, td_tensor *R,
+        const char *mode);
+/* The older form of linalg.qr. */
+TD_API int td_qr(td_tensor **results, td_tensor *self, bool some) TD_MUST_USE;
+/* Singular values and vectors. */
+TD_API int td__linalg_svd(td_tensor **results, td_tensor *A, bool full_matrices, bool compute_uv,
+        const char *driver) TD_MUST_USE;
+TD_API int td__linalg_svd_out(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver,
+        td_tensor *U, td_tensor *S, td_tensor *Vh) TD_MUST_USE;
+/* The derivative of the singular value decomposition. */
+TD_API td_tensor *td_svd_backward(td_tensor *gU, td_tensor *gS, td_tensor *gVh, td_tensor *U, td_tensor *S,
+        td_tensor *Vh);
+/* Singular values and vectors, ``A = U @ diag(S) @ Vh``. */
+TD_API int td_linalg_svd(td_tensor **results, td_tensor *A, bool full_matrices, const char *driver) TD_MUST_USE;
+TD_API int td_linalg_svd_out(td_tensor *A, bool full_matrices, const char *driver, td_tensor *U, td_tensor *S,
+        td_tensor *Vh) TD_MUST_USE;
+/* Singular values, the largest first. */
+TD_API td_tensor *td_linalg_svdvals(td_tensor *A, const char *driver);
+TD_API int td_linalg_svdvals_out(td_tensor *A, const char *driver, td_tensor *out) TD_MUST_USE;
+/* The older form of linalg.svd, which gives V, not its adjoint. */
+TD_API int td_svd(td_tensor **results, td_tensor *self, bool some, bool compute_uv) TD_MUST_USE;
+/* Eigenvalues and eigenvectors of symmetric or Hermitian matrices. */
+TD_API int td__linalg_eigh(td_tensor **results, td_tensor *A, const char *UPLO, bool compute_v) TD_MUST_USE;
+TD_API int td__linalg_eigh_out(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *eigenvalues,
+        td_tensor *eigenvectors) TD_MUST_USE;
+/* The derivative of eigh. */
+TD_API td_tensor *td_eigh_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_tensor *V);
+/* Eigenvalues in ascending order and eigenvectors of symmetric or Hermitian matrices. */
+TD_API int td_linalg_eigh(td_tensor **results, td_tensor *self, const char *UPLO) TD_MUST_USE;
+TD_API int td_linalg_eigh_out(td_tensor *self, const char *UPLO, td_tensor *eigenvalues,
+        td_tensor *eigenvectors) TD_MUST_USE;
+/* Eigenvalues of symmetric or Hermitian matrices. */
+TD_API td_tensor *td_linalg_eigvalsh(td_tensor *self, const char *UPLO);
+TD_API int td_linalg_eigvalsh_out(td_tensor *self, const char *UPLO, td_tensor *out) TD_MUST_USE;
+/* Eigenvalues and eigenvectors. */
+TD_API int td__linalg_eig(td_tensor **results, td_tensor *A, bool compute_v) TD_MUST_USE;
+/* The derivative of eig. */
+TD_API td_tensor *td_eig_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_tensor *V, td_dtype dtype);
+/* Eigenvalues and eigenvectors, complex. */
+TD_API int td_linalg_eig(td_tensor **results, td_tensor *self) TD_MUST_USE;
+TD_API int td_linalg_eig_out(td_tensor *self, td_tensor *eigenvalues, td_tensor *eigenvectors) TD_MUST_USE;
+/* Eigenvalues, complex. */
+TD_API td_tensor *td_linalg_eigvals(td_tensor *self);
+TD_API int td_linalg_eigvals_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Least squares by singular values. */
+TD_API int td__linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *B, double rcond) TD_MUST_USE;
+/* The derivative of the least squares solution. */
+TD_API int td_lstsq_backward(td_tensor **results, td_tensor *grad, td_tensor *A, td_tensor *B) TD_MUST_USE;
+/* The X for which ``A @ X - B`` is smallest. */
+TD_API int td_linalg_lstsq(td_tensor **results, td_tensor *self, td_tensor *b, const double *rcond,
+        const char *driver) TD_MUST_USE;
+/* A matrix multiplied with itself; negative powers are those of the inverse. */
+TD_API td_tensor *td_linalg_matrix_power(td_tensor *self, int64_t n);
+TD_API int td_linalg_matrix_power_out(td_tensor *self, int64_t n, td_tensor *out) TD_MUST_USE;
+/* A matrix multiplied with itself. */
+TD_API td_tensor *td_matrix_power(td_tensor *self, int64_t n);
+TD_API int td_matrix_power_out(td_tensor *self, int64_t n, td_tensor *out) TD_MUST_USE;
+/* The matrix product. */
+TD_API td_tensor *td_linalg_matmul(td_tensor *self, td_tensor *other);
+TD_API int td_linalg_matmul_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* ``sum(conj(x) * y)`` along a dimension. */
+TD_API td_tensor *td_linalg_vecdot(td_tensor *x, td_tensor *y, int64_t dim);
+TD_API int td_linalg_vecdot_out(td_tensor *x, td_tensor *y, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* The cross product of vectors with three elements. */
+TD_API td_tensor *td_linalg_cross(td_tensor *self, td_tensor *other, int64_t dim);
+TD_API int td_linalg_cross_out(td_tensor *self, td_tensor *other, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* The cross product, along the first dimension of size 3 unless told. */
+TD_API td_tensor *td_cross(td_tensor *self, td_tensor *other, const int64_t *dim);
+TD_API int td_cross_out(td_tensor *self, td_tensor *other, const int64_t *dim, td_tensor *out) TD_MUST_USE;
+/* The exponential function of matrices. */
+TD_API td_tensor *td_linalg_matrix_exp(td_tensor *self);
+/* The first columns of a product of Householder reflections. */
+TD_API td_tensor *td_linalg_householder_product(td_tensor *input, td_tensor *tau);
+TD_API int td_linalg_householder_product_out(td_tensor *input, td_tensor *tau, td_tensor *out) TD_MUST_USE;
+/* A matrix norm by its number. */
+TD_API td_tensor *td_linalg_matrix_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype);
+TD_API int td_linalg_matrix_norm_out(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The Frobenius or the nuclear norm. */
+TD_API td_tensor *td_linalg_matrix_norm_str_ord(td_tensor *self, const char *ord, int64_t n_dim,
+        const int64_t *dim, bool keepdim, td_dtype dtype);
+TD_API int td_linalg_matrix_norm_str_ord_out(td_tensor *self, const char *ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* A vector or matrix norm. */
+TD_API td_tensor *td_linalg_norm(td_tensor *self, const td_scalar *ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype);
+TD_API int td_linalg_norm_out(td_tensor *self, const td_scalar *ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* A matrix norm by its name. */
+TD_API td_tensor *td_linalg_norm_ord_str(td_tensor *self, const char *ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype);
+TD_API int td_linalg_norm_ord_str_out(td_tensor *self, const char *ord, int64_t n_dim, const int64_t *dim,
+        bool keepdim, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* The condition number. */
+TD_API td_tensor *td_linalg_cond(td_tensor *self, const td_scalar *p);
+TD_API int td_linalg_cond_out(td_tensor *self, const td_scalar *p, td_tensor *out) TD_MUST_USE;
+/* The condition number by a named norm. */
+TD_API td_tensor *td_linalg_cond_p_str(td_tensor *self, const char *p);
+TD_API int td_linalg_cond_p_str_out(td_tensor *self, const char *p, td_tensor *out) TD_MUST_USE;
+/* The pseudo-inverse. */
+TD_API td_tensor *td_linalg_pinv_atol_rtol_tensor(td_tensor *self, td_tensor *atol, td_tensor *rtol,
+        bool hermitian);
+TD_API int td_linalg_pinv_atol_rtol_tensor_out(td_tensor *self, td_tensor *atol, td_tensor *rtol, bool hermitian,
+        td_tensor *out) TD_MUST_USE;
+/* The pseudo-inverse. */
+TD_API td_tensor *td_linalg_pinv_atol_rtol_float(td_tensor *self, const double *atol, const double *rtol,
+        bool hermitian);
+TD_API int td_linalg_pinv_atol_rtol_float_out(td_tensor *self, const double *atol, const double *rtol,
+        bool hermitian, td_tensor *out) TD_MUST_USE;
+/* The pseudo-inverse. */
+TD_API td_tensor *td_linalg_pinv(td_tensor *self, double rcond, bool hermitian);
+TD_API int td_linalg_pinv_out(td_tensor *self, double rcond, bool hermitian, td_tensor *out) TD_MUST_USE;
+/* The pseudo-inverse. */
+TD_API td_tensor *td_linalg_pinv_rcond_tensor(td_tensor *self, td_tensor *rcond, bool hermitian);
+TD_API int td_linalg_pinv_rcond_tensor_out(td_tensor *self, td_tensor *rcond, bool hermitian,
+        td_tensor *out) TD_MUST_USE;
+/* The pseudo-inverse. */
+TD_API td_tensor *td_pinverse(td_tensor *self, double rcond);
+/* The derivative of the pseudo-inverse. */
+TD_API td_tensor *td_pinv_backward(td_tensor *grad, td_tensor *pinv, td_tensor *A);
+/* How many singular values are above a bound. */
+TD_API td_tensor *td_linalg_matrix_rank_atol_rtol_tensor(td_tensor *input, td_tensor *atol, td_tensor *rtol,
+        bool hermitian);
+TD_API int td_linalg_matrix_rank_atol_rtol_tensor_out(td_tensor *input, td_tensor *atol, td_tensor *rtol,
+        bool hermitian, td_tensor *out) TD_MUST_USE;
+/* How many singular values are above a bound. */
+TD_API td_tensor *td_linalg_matrix_rank_atol_rtol_float(td_tensor *self, const double *atol, const double *rtol,
+        bool hermitian);
+TD_API int td_linalg_matrix_rank_atol_rtol_float_out(td_tensor *self, const double *atol, const double *rtol,
+        bool hermitian, td_tensor *out) TD_MUST_USE;
+/* How many singular values are above a bound. */
+TD_API td_tensor *td_linalg_matrix_rank(td_tensor *self, double tol, bool hermitian);
+TD_API int td_linalg_matrix_rank_out(td_tensor *self, double tol, bool hermitian, td_tensor *out) TD_MUST_USE;
+/* How many singular values are above a bound. */
+TD_API td_tensor *td_linalg_matrix_rank_tol_tensor(td_tensor *input, td_tensor *tol, bool hermitian);
+TD_API int td_linalg_matrix_rank_tol_tensor_out(td_tensor *input, td_tensor *tol, bool hermitian,
+        td_tensor *out) TD_MUST_USE;
+/* The inverse of a tensor as a map between its first and its other dimensions. */
+TD_API td_tensor *td_linalg_tensorinv(td_tensor *self, int64_t ind);
+TD_API int td_linalg_tensorinv_out(td_tensor *self, int64_t ind, td_tensor *out) TD_MUST_USE;
+/* The X with ``tensordot(A, X, X.ndim) = B``. */
+TD_API td_tensor *td_linalg_tensorsolve(td_tensor *self, td_tensor *other, int64_t n_dims, const int64_t *dims);
+TD_API int td_linalg_tensorsolve_out(td_tensor *self, td_tensor *other, int64_t n_dims, const int64_t *dims,
+        td_tensor *out) TD_MUST_USE;
 
 /* ==== loss ================================================================================================ */
 
@@ -819,6 +1131,40 @@ TD_API int td__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_
         double lr, double lr_decay, double weight_decay, double eps, bool maximize, td_tensor *grad_scale,
         td_tensor *found_inf) TD_MUST_USE;
 
+/* ==== pad ================================================================================================= */
+
+/* self with ``value`` around it: pad lists what goes before and behind, the last dimension first; less than 0 cuts off. */
+TD_API td_tensor *td_constant_pad_nd(td_tensor *self, int64_t n_pad, const int64_t *pad, td_scalar value);
+/* The gradient of constant_pad_nd: padding with the opposite sign. */
+TD_API td_tensor *td_pad_taken_back(td_tensor *self, int64_t n_pad, const int64_t *pad);
+/* Padding by mode: constant, reflect, replicate or circular. */
+TD_API td_tensor *td_pad_mode(td_tensor *self, int64_t n_pad, const int64_t *pad, const char *mode,
+        const double *value);
+/* self repeated around itself. */
+TD_API td_tensor *td__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pad);
+/* The last dimension mirrored at its ends, which aren't repeated. */
+TD_API td_tensor *td_reflection_pad1d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* The last two dimensions mirrored at their ends. */
+TD_API td_tensor *td_reflection_pad2d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* The last three dimensions mirrored at their ends. */
+TD_API td_tensor *td_reflection_pad3d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* The elements at the ends of the last dimension repeated outwards. */
+TD_API td_tensor *td_replication_pad1d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* The elements at the edges of the last two dimensions repeated outwards. */
+TD_API td_tensor *td_replication_pad2d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* The elements at the edges of the last three dimensions repeated outwards. */
+TD_API td_tensor *td_replication_pad3d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+/* Rows of zeros with a one where each class number says; without a number of classes, as many as needed. */
+TD_API td_tensor *td_one_hot(td_tensor *self, int64_t num_classes);
+/* Channels spread over space: [.., c r r, h, w] becomes [.., c, h r, w r]. */
+TD_API td_tensor *td_pixel_shuffle(td_tensor *self, int64_t upscale_factor);
+/* The opposite of pixel_shuffle. */
+TD_API td_tensor *td_pixel_unshuffle(td_tensor *self, int64_t downscale_factor);
+/* Channels of several groups interleaved. */
+TD_API td_tensor *td_channel_shuffle(td_tensor *self, int64_t groups);
+/* The first half along a dimension times the sigmoid of the second. */
+TD_API td_tensor *td_glu(td_tensor *self, int64_t dim);
+
 /* ==== pointwise =========================================================================================== */
 
 /* ``self + alpha * other``, elementwise with broadcasting. */
@@ -1004,6 +1350,148 @@ TD_API int td_lcm_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST
 TD_API td_tensor *td_heaviside(td_tensor *self, td_tensor *values);
 TD_API int td_heaviside_(td_tensor *self, td_tensor *values) TD_MUST_USE;
 TD_API int td_heaviside_out(td_tensor *self, td_tensor *values, td_tensor *out) TD_MUST_USE;
+
+/* ==== random ============================================================================================== */
+
+/* Uniform numbers in [0, 1). */
+TD_API td_tensor *td_rand(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device);
+TD_API int td_rand_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* Uniform numbers in [0, 1). */
+TD_API td_tensor *td_rand_generator(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype,
+        td_device device);
+TD_API int td_rand_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype,
+        td_device device, td_tensor *out) TD_MUST_USE;
+/* Uniform numbers in [0, 1), like a tensor. */
+TD_API td_tensor *td_rand_like(td_tensor *self, td_dtype dtype, td_device device,
+        td_memory_format memory_format);
+/* Uniform numbers in [0, 1), like a tensor. */
+TD_API td_tensor *td_rand_like_generator(td_tensor *self, td_generator *generator, td_dtype dtype,
+        td_device device, td_memory_format memory_format);
+/* Normal numbers with mean 0 and deviation 1. */
+TD_API td_tensor *td_randn(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device);
+TD_API int td_randn_out(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* Normal numbers with mean 0 and deviation 1. */
+TD_API td_tensor *td_randn_generator(int64_t n_size, const int64_t *size, td_generator *generator,
+        td_dtype dtype, td_device device);
+TD_API int td_randn_generator_out(int64_t n_size, const int64_t *size, td_generator *generator, td_dtype dtype,
+        td_device device, td_tensor *out) TD_MUST_USE;
+/* Normal numbers with mean 0 and deviation 1, like a tensor. */
+TD_API td_tensor *td_randn_like(td_tensor *self, td_dtype dtype, td_device device,
+        td_memory_format memory_format);
+/* Normal numbers with mean 0 and deviation 1, like a tensor. */
+TD_API td_tensor *td_randn_like_generator(td_tensor *self, td_generator *generator, td_dtype dtype,
+        td_device device, td_memory_format memory_format);
+/* Integers in [low, high), low being 0 unless given. */
+TD_API td_tensor *td_randint(int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_device device);
+TD_API int td_randint_out(int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* Integers in [low, high), low being 0 unless given. */
+TD_API td_tensor *td_randint_generator(int64_t high, int64_t n_size, const int64_t *size,
+        td_generator *generator, td_dtype dtype, td_device device);
+TD_API int td_randint_generator_out(int64_t high, int64_t n_size, const int64_t *size, td_generator *generator,
+        td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* Integers in [low, high), low being 0 unless given. */
+TD_API td_tensor *td_randint_low(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_device device);
+TD_API int td_randint_low_out(int64_t low, int64_t high, int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_device device, td_tensor *out) TD_MUST_USE;
+/* Integers in [low, high), low being 0 unless given. */
+TD_API td_tensor *td_randint_low_generator(int64_t low, int64_t high, int64_t n_size, const int64_t *size,
+        td_generator *generator, td_dtype dtype, td_device device);
+TD_API int td_randint_low_generator_out(int64_t low, int64_t high, int64_t n_size, const int64_t *size,
+        td_generator *generator, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* Integers in [low, high), like a tensor. */
+TD_API td_tensor *td_randint_like(td_tensor *self, int64_t high, td_dtype dtype, td_device device,
+        td_memory_format memory_format);
+/* Integers in [low, high), like a tensor. */
+TD_API td_tensor *td_randint_like_generator(td_tensor *self, int64_t high, td_generator *generator,
+        td_dtype dtype, td_device device, td_memory_format memory_format);
+/* Integers in [low, high), like a tensor. */
+TD_API td_tensor *td_randint_like_low_dtype(td_tensor *self, int64_t low, int64_t high, td_dtype dtype,
+        td_device device, td_memory_format memory_format);
+/* Integers in [low, high), like a tensor. */
+TD_API td_tensor *td_randint_like_low_generator_dtype(td_tensor *self, int64_t low, int64_t high,
+        td_generator *generator, td_dtype dtype, td_device device, td_memory_format memory_format);
+/* Integers in [low, high), like a tensor. */
+TD_API td_tensor *td_randint_like_tensor(td_tensor *self, td_tensor *high, td_dtype dtype, td_device device,
+        td_memory_format memory_format);
+/* 0 ... n-1 in a random order. */
+TD_API td_tensor *td_randperm(int64_t n, td_dtype dtype, td_device device);
+TD_API int td_randperm_out(int64_t n, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* 0 ... n-1 in a random order. */
+TD_API td_tensor *td_randperm_generator(int64_t n, td_generator *generator, td_dtype dtype, td_device device);
+TD_API int td_randperm_generator_out(int64_t n, td_generator *generator, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+TD_API int td_uniform_(td_tensor *self, double from, double to, td_generator *generator) TD_MUST_USE;
+TD_API int td_normal_(td_tensor *self, double mean, double std, td_generator *generator) TD_MUST_USE;
+TD_API int td_log_normal_(td_tensor *self, double mean, double std, td_generator *generator) TD_MUST_USE;
+TD_API int td_cauchy_(td_tensor *self, double median, double sigma, td_generator *generator) TD_MUST_USE;
+TD_API int td_exponential_(td_tensor *self, double lambd, td_generator *generator) TD_MUST_USE;
+TD_API int td_geometric_(td_tensor *self, double p, td_generator *generator) TD_MUST_USE;
+TD_API int td_random_(td_tensor *self, td_generator *generator) TD_MUST_USE;
+TD_API int td_random_to_(td_tensor *self, int64_t to, td_generator *generator) TD_MUST_USE;
+TD_API int td_random_from_(td_tensor *self, int64_t from, const int64_t *to,
+        td_generator *generator) TD_MUST_USE;
+TD_API int td_bernoulli_float_(td_tensor *self, double p, td_generator *generator) TD_MUST_USE;
+TD_API int td_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generator) TD_MUST_USE;
+/* 1 with the probability that an element is, else 0. */
+TD_API td_tensor *td_bernoulli(td_tensor *self, td_generator *generator);
+TD_API int td_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out) TD_MUST_USE;
+/* 1 with probability p, else 0, in the shape of a tensor. */
+TD_API td_tensor *td_bernoulli_p(td_tensor *self, double p, td_generator *generator);
+/* Normal numbers with a mean for each. */
+TD_API td_tensor *td_normal_tensor_float(td_tensor *mean, double std, td_generator *generator);
+TD_API int td_normal_tensor_float_out(td_tensor *mean, double std, td_generator *generator,
+        td_tensor *out) TD_MUST_USE;
+/* Normal numbers with a deviation for each. */
+TD_API td_tensor *td_normal_float_tensor(double mean, td_tensor *std, td_generator *generator);
+TD_API int td_normal_float_tensor_out(double mean, td_tensor *std, td_generator *generator,
+        td_tensor *out) TD_MUST_USE;
+/* Normal numbers with a mean and a deviation for each. */
+TD_API td_tensor *td_normal_tensor_tensor(td_tensor *mean, td_tensor *std, td_generator *generator);
+TD_API int td_normal_tensor_tensor_out(td_tensor *mean, td_tensor *std, td_generator *generator,
+        td_tensor *out) TD_MUST_USE;
+/* Indices drawn in proportion to weights. */
+TD_API td_tensor *td_multinomial(td_tensor *self, int64_t num_samples, bool replacement,
+        td_generator *generator);
+TD_API int td_multinomial_out(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator,
+        td_tensor *out) TD_MUST_USE;
+/* Poisson numbers with a rate for each. */
+TD_API td_tensor *td_poisson(td_tensor *self, td_generator *generator);
+/* Gamma numbers with a shape parameter for each. */
+TD_API td_tensor *td__standard_gamma(td_tensor *self, td_generator *generator);
+/* Points of a simplex with concentrations. */
+TD_API td_tensor *td__sample_dirichlet(td_tensor *self, td_generator *generator);
+/* Numbers of successes among count trials. */
+TD_API td_tensor *td_binomial(td_tensor *count, td_tensor *prob, td_generator *generator);
+/* The derivative of gamma samples; not there yet. */
+TD_API td_tensor *td__standard_gamma_grad(td_tensor *self, td_tensor *output);
+/* Normal numbers. */
+TD_API td_tensor *td_normal_float_float(double mean, double std, int64_t n_size, const int64_t *size,
+        td_generator *generator, td_dtype dtype, td_device device);
+TD_API int td_normal_float_float_out(double mean, double std, int64_t n_size, const int64_t *size,
+        td_generator *generator, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+/* Elements set to 0 with probability p, the others scaled by 1 / (1 - p). */
+TD_API td_tensor *td_dropout(td_tensor *input, double p, bool train);
+TD_API int td_dropout_(td_tensor *self, double p, bool train) TD_MUST_USE;
+/* Whole channels set to 0 with probability p, the others scaled. */
+TD_API td_tensor *td_feature_dropout(td_tensor *input, double p, bool train);
+TD_API int td_feature_dropout_(td_tensor *self, double p, bool train) TD_MUST_USE;
+/* Dropout that keeps mean and variance of inputs that went through selu. */
+TD_API td_tensor *td_alpha_dropout(td_tensor *input, double p, bool train);
+TD_API int td_alpha_dropout_(td_tensor *self, double p, bool train) TD_MUST_USE;
+/* alpha_dropout of whole channels. */
+TD_API td_tensor *td_feature_alpha_dropout(td_tensor *input, double p, bool train);
+TD_API int td_feature_alpha_dropout_(td_tensor *self, double p, bool train) TD_MUST_USE;
+/* Dropout and what it kept. */
+TD_API int td_native_dropout(td_tensor **results, td_tensor *input, double p, const bool *train) TD_MUST_USE;
+/* The gradient of native_dropout. */
+TD_API td_tensor *td_native_dropout_grad(td_tensor *grad, td_tensor *mask, double p, const bool *train);
+/* A gradient where the mask holds, scaled. */
+TD_API td_tensor *td_native_dropout_backward(td_tensor *grad_output, td_tensor *mask, double scale);
 
 /* ==== rearrange =========================================================================================== */
 
@@ -1986,6 +2474,14 @@ TD_API int td_special_gammainc_out(td_tensor *self, td_tensor *other, td_tensor 
 /* Alias of igammac. */
 TD_API td_tensor *td_special_gammaincc(td_tensor *self, td_tensor *other);
 TD_API int td_special_gammaincc_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Alias of linalg_det. */
+TD_API td_tensor *td_det(td_tensor *A);
+TD_API int td_det_out(td_tensor *A, td_tensor *out) TD_MUST_USE;
+/* Alias of linalg_slogdet. */
+TD_API int td_slogdet(td_tensor **results, td_tensor *A) TD_MUST_USE;
+TD_API int td_slogdet_out(td_tensor *A, td_tensor *sign, td_tensor *logabsdet) TD_MUST_USE;
+/* Alias of linalg_matrix_exp. */
+TD_API td_tensor *td_matrix_exp(td_tensor *self);
 /* ``self + alpha * other``, elementwise with broadcasting. */
 TD_API td_tensor *td_add_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
 TD_API int td_add_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;

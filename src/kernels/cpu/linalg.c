@@ -1,0 +1,526 @@
+/* Factorisations and solutions of linear systems, by LAPACK, one matrix of the batch after the other.
+ *
+ * LAPACK keeps matrices in columns, tensors in rows: to it a tensor's matrix is its transpose.  Where the algebra allows,
+ * that is put to use (the inverse of the transpose is the transpose of the inverse, U and V change places, a lower
+ * triangle is an upper one); elsewhere td_columns makes a copy in columns. */
+#include "bodies.h"
+
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "libs/lapack.h"
+#include "ops/linalg.h"
+
+typedef struct batch { int64_t count, stride; int rows, columns; size_t item; } batch;
+
+static batch batch_of(const td_tensor *x)
+{
+    batch b = {1, 0, (int)x->sizes[x->ndim - 2], (int)x->sizes[x->ndim - 1], td_dtype_size((td_dtype)x->dtype)};
+    for (int d = 0; d < x->ndim - 2; d++)
+        b.count *= x->sizes[d];
+    b.stride = (int64_t)b.rows * b.columns * (int64_t)b.item;
+    return b;
+}
+static int at_least_one(int n) { return n > 0 ? n : 1; }
+
+/* x's matrices in columns: a contiguous tensor of their transposes. */
+static td_tensor *td_columns(td_tensor *x)
+{
+    TD_AUTO td_tensor *turned = td_transpose_int(x, -2, -1);
+    td_tensor *copy = turned ? td_tensor_new(turned->ndim, turned->sizes, (td_dtype)x->dtype, x->device) : NULL;
+    if (copy && td_copy_elements(copy, turned)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+static int from_columns(td_tensor *out, td_tensor *columns)
+{
+    TD_AUTO td_tensor *turned = td_transpose_int(columns, -2, -1);
+    return turned ? td_copy_elements(out, turned) : -1;
+}
+/* x's matrices in rows, `sizes` of the batch being those of `like`. */
+static td_tensor *td_rows(td_tensor *x)
+{
+    td_tensor *copy = td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+    if (copy && td_copy_elements(copy, x)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    return copy;
+}
+/* x with the batch dimensions of out, without a copy. */
+static td_tensor *with_batch(td_tensor *x, const td_tensor *out, int tail)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int lead = out->ndim - tail;
+    memcpy(sizes, out->sizes, sizeof *sizes * lead);
+    memcpy(sizes + lead, x->sizes + x->ndim - tail, sizeof *sizes * tail);
+    return td_expand(x, lead + tail, sizes);
+}
+
+/* Work space: asked for with lwork = -1, whose answer is the first element. */
+static int64_t answer(const void *work, td_dtype dtype)
+{
+    double n = dtype == TD_F32 || dtype == TD_C64 ? (double)*(const float *)work : *(const double *)work;
+    return n < 1 ? 1 : (int64_t)(n * 1.0000002) + 1;
+}
+static td_tensor *space(int64_t n, td_dtype dtype) { return td_tensor_new(1, &n, dtype, (td_device){TD_CPU, -1}); }
+
+static void clear_triangle(char *a, int n, size_t item, bool upper)
+{
+    for (int r = 0; r < n; r++) {
+        if (upper)
+            memset(a + ((size_t)r * n) * item, 0, (size_t)r * item);
+        else
+            memset(a + ((size_t)r * n + r + 1) * item, 0, (size_t)(n - r - 1) * item);
+    }
+}
+
+/* ---- Cholesky */
+
+int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    (void)check_errors;
+    batch b = batch_of(out0);
+    td_lapack_function *potrf = td_lapack("potrf", NULL, (td_dtype)self->dtype);
+    if (!potrf || td_copy_elements(out0, self))
+        return -1;
+    int *info = (int *)out1->data, lda = at_least_one(b.rows);
+    for (int64_t i = 0; i < b.count; i++) {
+        char *a = (char *)out0->data + i * b.stride;
+        potrf(upper ? "L" : "U", &b.rows, a, &lda, &info[i], (size_t)1);
+        clear_triangle(a, b.rows, b.item, upper);
+    }
+    return 0;
+}
+
+int td_cpu_cholesky_solve_helper(td_tensor *B, td_tensor *L, bool upper, td_tensor *out)
+{
+    TD_AUTO td_tensor *factor_view = with_batch(L, out, 2);
+    TD_AUTO td_tensor *factor = factor_view ? td_rows(factor_view) : NULL;
+    TD_AUTO td_tensor *view = with_batch(B, out, 2);
+    TD_AUTO td_tensor *x = view ? td_columns(view) : NULL;
+    td_lapack_function *potrs = td_lapack("potrs", NULL, (td_dtype)B->dtype);
+    if (!factor || !x || !potrs)
+        return -1;
+    batch b = batch_of(factor), c = batch_of(x);
+    int info, lda = at_least_one(b.rows), n = c.rows;
+    if (td_dtype_is_complex((td_dtype)B->dtype)) {       /* in columns the factor is conj(L)^H: conjugate it */
+        TD_AUTO td_tensor *turned = td_conj_physical(factor);
+        if (!turned || td_copy_elements(factor, turned))
+            return -1;
+    }
+    for (int64_t i = 0; i < b.count && b.rows && n; i++)
+        potrs(upper ? "L" : "U", &b.rows, &n, (char *)factor->data + i * b.stride, &lda, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
+    return from_columns(out, x);
+}
+
+/* ---- LU */
+
+int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    (void)check_errors, (void)pivot;
+    td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)A->dtype);
+    TD_AUTO td_tensor *a = getrf ? td_columns(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    int m = b.columns, n = b.rows, lda = at_least_one(m), least = m < n ? m : n;
+    int *pivots = (int *)out1->data, *info = (int *)out2->data;
+    for (int64_t i = 0; i < b.count; i++) {
+        info[i] = 0;
+        if (least)
+            getrf(&m, &n, (char *)a->data + i * b.stride, &lda, pivots + i * least, &info[i]);
+    }
+    return from_columns(out0, a);
+}
+
+int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint, td_tensor *out)
+{
+    TD_AUTO td_tensor *lu_view = with_batch(LU, out, 2);
+    TD_AUTO td_tensor *lu = lu_view ? td_columns(lu_view) : NULL;
+    TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
+    /* X A = B is A^H X^H = B^H: in rows B is its transpose already, so only the conjugates are missing. */
+    TD_AUTO td_tensor *x = !b_view ? NULL : left ? td_columns(b_view) : td_rows(b_view);
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, out->sizes, sizeof *sizes * (out->ndim - 2));
+    sizes[out->ndim - 2] = pivots->sizes[pivots->ndim - 1];
+    TD_AUTO td_tensor *p_view = td_expand(pivots, out->ndim - 1, sizes);
+    TD_AUTO td_tensor *p = p_view ? td_as_contiguous(p_view, TD_I32) : NULL;
+    td_lapack_function *getrs = td_lapack("getrs", NULL, (td_dtype)B->dtype);
+    if (!lu || !x || !p || !getrs)
+        return -1;
+    batch b = batch_of(lu), c = batch_of(x);
+    int info, n = b.rows, k = c.rows, lda = at_least_one(n);
+    /* left: A X = B, or A^H X = B.  right: A^T X^T = B^T, or conj(A) X^T = B^T, which needs conjugates around "N". */
+    const char *how = left ? (adjoint ? "C" : "N") : adjoint ? "N" : "T";
+    bool around = !left && adjoint && td_dtype_is_complex((td_dtype)B->dtype);
+    if (around) {
+        TD_AUTO td_tensor *turned = td_conj_physical(x);
+        if (!turned || td_copy_elements(x, turned))
+            return -1;
+    }
+    for (int64_t i = 0; i < b.count && n && k; i++)
+        getrs(how, &n, &k, (char *)lu->data + i * b.stride, &lda, (int *)p->data + i * n, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
+    if (around) {
+        TD_AUTO td_tensor *turned = td_conj_physical(x);
+        return turned ? td_copy_elements(out, turned) : -1;
+    }
+    return left ? from_columns(out, x) : td_copy_elements(out, x);
+}
+
+int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    (void)check_errors;
+    bool vector = td_solve_takes_vector(A, B);
+    td_lapack_function *gesv = td_lapack("gesv", NULL, (td_dtype)A->dtype);
+    TD_AUTO td_tensor *b_matrix = vector ? td_unsqueeze(B, -1) : td_tensor_retain(B);
+    TD_AUTO td_tensor *result = vector ? td_unsqueeze(out0, -1) : td_tensor_retain(out0);
+    if (!gesv || !b_matrix || !result)
+        return -1;
+    TD_AUTO td_tensor *a_view = with_batch(A, result, 2);
+    TD_AUTO td_tensor *b_view = with_batch(b_matrix, result, 2);
+    TD_AUTO td_tensor *a = !a_view ? NULL : left ? td_columns(a_view) : td_rows(a_view);
+    TD_AUTO td_tensor *x = !b_view ? NULL : left ? td_columns(b_view) : td_rows(b_view);
+    if (!a || !x)
+        return -1;
+    batch p = batch_of(a), q = batch_of(x);
+    int n = p.rows, k = q.rows, lda = at_least_one(n), *info = (int *)out1->data;
+    TD_AUTO td_tensor *pivots = space(lda, TD_I32);
+    if (!pivots)
+        return -1;
+    for (int64_t i = 0; i < p.count; i++) {
+        info[i] = 0;
+        if (n)
+            gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
+    }
+    return left ? from_columns(result, x) : td_copy_elements(result, x);
+}
+
+int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_tensor *out1)
+{
+    (void)check_errors;
+    td_dtype dtype = (td_dtype)A->dtype;
+    td_lapack_function *getrf = td_lapack("getrf", NULL, dtype), *getri = getrf ? td_lapack("getri", NULL, dtype) : NULL;
+    if (!getri || td_copy_elements(out0, A))
+        return -1;
+    batch b = batch_of(out0);
+    int n = b.rows, lda = at_least_one(n), *info = (int *)out1->data, lwork = 64 * lda;
+    TD_AUTO td_tensor *pivots = space(lda, TD_I32);
+    TD_AUTO td_tensor *work = space(lwork, dtype);
+    if (!pivots || !work)
+        return -1;
+    for (int64_t i = 0; i < b.count; i++) {
+        char *a = (char *)out0->data + i * b.stride;
+        info[i] = 0;
+        if (!n)
+            continue;
+        getrf(&n, &n, a, &lda, (int *)pivots->data, &info[i]);
+        if (!info[i])
+            getri(&n, a, &lda, (int *)pivots->data, work->data, &lwork, &info[i]);
+    }
+    return 0;
+}
+
+int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left, bool unitriangular, td_tensor *out)
+{
+    td_dtype dtype = (td_dtype)B->dtype;
+    td_lapack_function *trsm = td_lapack("trsm", NULL, dtype);
+    TD_AUTO td_tensor *a_view = with_batch(self, out, 2);
+    TD_AUTO td_tensor *a = a_view ? td_rows(a_view) : NULL;
+    TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
+    if (!trsm || !a || !b_view || td_copy_elements(out, b_view))
+        return -1;
+    batch p = batch_of(a), q = batch_of(out);
+    int m = q.columns, n = q.rows, lda = at_least_one(p.rows), ldb = at_least_one(m);
+    const double one[2] = {1, 0};
+    const float one_f[2] = {1, 0};
+    const void *alpha = dtype == TD_F32 || dtype == TD_C64 ? (const void *)one_f : (const void *)one;
+    for (int64_t i = 0; i < q.count && m && n; i++)
+        trsm(left ? "R" : "L", upper ? "L" : "U", "N", unitriangular ? "U" : "N", &m, &n, alpha, (char *)a->data + i * p.stride, &lda,
+             (char *)out->data + i * q.stride, &ldb, (size_t)1, (size_t)1, (size_t)1, (size_t)1);
+    return 0;
+}
+
+/* ---- QR */
+
+int td_cpu_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor *out1)
+{
+    td_dtype dtype = (td_dtype)A->dtype;
+    td_lapack_function *geqrf = td_lapack("geqrf", NULL, dtype), *orgqr = geqrf ? td_lapack("orgqr", "ungqr", dtype) : NULL;
+    TD_AUTO td_tensor *a = orgqr ? td_columns(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    int m = b.columns, n = b.rows, k = m < n ? m : n, lda = at_least_one(m), info, ask = -1, lwork;
+    int columns = *mode == 'c' ? m : k;                        /* of Q */
+    TD_AUTO td_tensor *tau = space(at_least_one(k), dtype);
+    TD_AUTO td_tensor *few = space(2, dtype);
+    TD_AUTO td_tensor *q = space((int64_t)m * at_least_one(columns > n ? columns : n), dtype);
+    if (!tau || !few || !q)
+        return -1;
+    geqrf(&m, &n, a->data, &lda, tau->data, few->data, &ask, &info);
+    lwork = (int)answer(few->data, dtype);
+    if (*mode != 'r' || mode[1]) {
+        orgqr(&m, &columns, &k, q->data, &lda, tau->data, few->data, &ask, &info);
+        int more = (int)answer(few->data, dtype);
+        lwork = more > lwork ? more : lwork;
+    }
+    TD_AUTO td_tensor *work = space(lwork, dtype);
+    TD_AUTO td_tensor *r_all = space(out1->numel, dtype);
+    if (!work || !r_all)
+        return -1;
+    int r_rows = (int)out1->sizes[out1->ndim - 2];
+    for (int64_t i = 0; i < b.count; i++) {
+        char *x = (char *)a->data + i * b.stride;
+        if (k)
+            geqrf(&m, &n, x, &lda, tau->data, work->data, &lwork, &info);
+        char *r = (char *)out1->data + i * (int64_t)r_rows * n * (int64_t)b.item;
+        for (int row = 0; row < r_rows; row++)
+            for (int column = 0; column < n; column++) {
+                char *to = r + ((int64_t)row * n + column) * (int64_t)b.item;
+                if (column < row)
+                    memset(to, 0, b.item);
+                else
+                    memcpy(to, x + ((int64_t)column * m + row) * (int64_t)b.item, b.item);
+            }
+        if (!out0->numel)
+            continue;
+        memset(q->data, 0, (size_t)m * (size_t)columns * b.item);
+        memcpy(q->data, x, (size_t)m * (size_t)(columns < n ? columns : n) * b.item);
+        if (k) {
+            orgqr(&m, &columns, &k, q->data, &lda, tau->data, work->data, &lwork, &info);
+        } else {
+            for (int d = 0; d < m; d++) {
+                const double one = 1;
+                td_convert(dtype, (char *)q->data + ((int64_t)d * m + d) * (int64_t)b.item, 0, TD_F64, &one, 0, 1);
+            }
+        }
+        char *to = (char *)out0->data + i * (int64_t)m * columns * (int64_t)b.item;
+        for (int row = 0; row < m; row++)
+            for (int column = 0; column < columns; column++)
+                memcpy(to + ((int64_t)row * columns + column) * (int64_t)b.item, (char *)q->data + ((int64_t)column * m + row) * (int64_t)b.item,
+                       b.item);
+    }
+    return 0;
+}
+
+/* ---- singular values and eigenvalues */
+
+int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const char *driver, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    (void)driver;
+    td_dtype dtype = (td_dtype)A->dtype, real = td_dtype_to_real(dtype);
+    td_lapack_function *gesdd = td_lapack("gesdd", NULL, dtype);
+    TD_AUTO td_tensor *a = gesdd ? td_rows(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    int m = b.columns, n = b.rows, k = m < n ? m : n, lda = at_least_one(m), info = 0, ask = -1;
+    const char *job = !compute_uv ? "N" : full_matrices ? "A" : "S";
+    int ldvt = at_least_one(full_matrices ? n : k);
+    int most = m > n ? m : n;
+    bool complex = td_dtype_is_complex(dtype);
+    TD_AUTO td_tensor *few = space(2, dtype);
+    TD_AUTO td_tensor *integers = space(8 * (int64_t)at_least_one(k), TD_I32);
+    TD_AUTO td_tensor *reals = space(at_least_one(k) * (int64_t)(5 * k + 7 + 2 * most + 2 * k + 1), complex ? real : TD_F32);
+    if (!few || !integers || !reals)
+        return -1;
+    size_t real_size = td_dtype_size(real);
+    for (int pass = 0, lwork = 0; pass < 2; pass++) {
+        TD_AUTO td_tensor *work = pass ? space(lwork, dtype) : td_tensor_retain(few);
+        if (!work)
+            return -1;
+        for (int64_t i = 0; i < (pass ? b.count : 1); i++) {
+            char *x = pass ? (char *)a->data + i * b.stride : (char *)a->data;
+            char *s = (char *)out1->data + i * k * (int64_t)real_size;
+            /* LAPACK's U is our V and the other way round */
+            char *u = (char *)out2->data + (compute_uv ? i * (int64_t)m * (full_matrices ? m : k) * (int64_t)b.item : 0);
+            char *vt = (char *)out0->data + (compute_uv ? i * (int64_t)n * (full_matrices ? n : k) * (int64_t)b.item : 0);
+            int *size = pass ? &lwork : &ask;
+            if (!k)
+                continue;
+            if (complex)
+                gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, reals->data, (int *)integers->data, &info, (size_t)1);
+            else
+                gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, (int *)integers->data, &info, (size_t)1);
+            if (info)
+                return td_error(TD_E_RUNTIME, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has "
+                                "too many repeated singular values (error code: %d).", info);
+        }
+        lwork = (int)answer(few->data, dtype);
+        if (!k)
+            break;
+    }
+    for (int side = 0; side < 2 && !k && compute_uv && full_matrices; side++) {       /* no singular values: U and V are unit matrices */
+        td_tensor *out = side ? out2 : out0;
+        batch c = batch_of(out);
+        const double one = 1;
+        memset(out->data, 0, (size_t)out->numel * c.item);
+        for (int64_t i = 0; i < c.count; i++)
+            for (int d = 0; d < c.rows; d++)
+                td_convert(dtype, (char *)out->data + i * c.stride + (int64_t)d * (c.rows + 1) * (int64_t)c.item, 0, TD_F64, &one, 0, 1);
+    }
+    return 0;
+}
+
+static int conjugate_in_place(td_tensor *x)
+{
+    TD_AUTO td_tensor *turned = td_conj_physical(x);
+    return turned ? td_copy_elements(x, turned) : -1;
+}
+
+int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *out0, td_tensor *out1)
+{
+    td_dtype dtype = (td_dtype)A->dtype;
+    bool complex = td_dtype_is_complex(dtype), lower = *UPLO == 'L' || *UPLO == 'l';
+    td_lapack_function *evd = td_lapack("syevd", "heevd", dtype);
+    TD_AUTO td_tensor *a = evd ? td_rows(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    int n = b.rows, lda = at_least_one(n), info = 0;
+    int64_t n64 = at_least_one(n);
+    int64_t want = complex ? 2 * n64 + n64 * n64 + 64 * n64 : 1 + 6 * n64 + 2 * n64 * n64 + 64 * n64;
+    int lwork = want > 2000000000 ? 2000000000 : (int)want, liwork = 3 + 5 * lda, lrwork = (int)(1 + 5 * n64 + 2 * n64 * n64);
+    TD_AUTO td_tensor *work = space(lwork, dtype);
+    TD_AUTO td_tensor *integers = space(liwork, TD_I32);
+    TD_AUTO td_tensor *reals = space(complex ? lrwork : 1, td_dtype_to_real(dtype));
+    if (!work || !integers || !reals)
+        return -1;
+    size_t real_size = td_dtype_size(td_dtype_to_real(dtype));
+    for (int64_t i = 0; i < b.count && n; i++) {
+        char *x = (char *)a->data + i * b.stride, *w = (char *)out0->data + i * n * (int64_t)real_size;
+        const char *job = compute_v ? "V" : "N", *half = lower ? "U" : "L";
+        if (complex)
+            evd(job, half, &n, x, &lda, w, work->data, &lwork, reals->data, &lrwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);
+        else
+            evd(job, half, &n, x, &lda, w, work->data, &lwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);
+        if (info)
+            return td_error(TD_E_RUNTIME, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has "
+                            "too many repeated eigenvalues (error code: %d).", info);
+    }
+    if (!compute_v)
+        return 0;
+    return from_columns(out1, a) || (complex && conjugate_in_place(out1)) ? -1 : 0;
+}
+
+/* Real matrices have conjugate pairs of eigenvectors, which LAPACK gives as real and imaginary part in two columns. */
+int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor *out1)
+{
+    td_dtype dtype = (td_dtype)A->dtype;
+    bool complex = td_dtype_is_complex(dtype);
+    td_lapack_function *geev = td_lapack("geev", NULL, dtype);
+    TD_AUTO td_tensor *a = geev ? td_columns(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    int n = b.rows, lda = at_least_one(n), info = 0, lwork = 34 * lda + 64;
+    TD_AUTO td_tensor *work = space(lwork, dtype);
+    TD_AUTO td_tensor *reals = space(2 * (int64_t)lda, td_dtype_to_real(dtype));
+    TD_AUTO td_tensor *wr = space(2 * (int64_t)lda, dtype);
+    TD_AUTO td_tensor *v = space((int64_t)lda * lda, dtype);
+    if (!work || !reals || !wr || !v)
+        return -1;
+    const char *job = compute_v ? "V" : "N";
+    td_dtype result = (td_dtype)out0->dtype;
+    for (int64_t i = 0; i < b.count && n; i++) {
+        char *x = (char *)a->data + i * b.stride, *wi = (char *)wr->data + (size_t)n * b.item;
+        if (complex)
+            geev("N", job, &n, x, &lda, wr->data, v->data, &lda, v->data, &lda, work->data, &lwork, reals->data, &info, (size_t)1, (size_t)1);
+        else
+            geev("N", job, &n, x, &lda, wr->data, wi, v->data, &lda, v->data, &lda, work->data, &lwork, &info, (size_t)1, (size_t)1);
+        if (info)
+            return td_error(TD_E_RUNTIME, "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+                            "many repeated eigenvalues (error code: %d).", info);
+#define READ(pointer, at) (dtype == TD_F32 ? (double)((const float *)(pointer))[at] : ((const double *)(pointer))[at])
+#define WRITE(tensor, at, re, im) \
+        do { \
+            if (result == TD_C64) \
+                ((float *)(tensor)->data)[2 * (at)] = (float)(re), ((float *)(tensor)->data)[2 * (at) + 1] = (float)(im); \
+            else \
+                ((double *)(tensor)->data)[2 * (at)] = (re), ((double *)(tensor)->data)[2 * (at) + 1] = (im); \
+        } while (0)
+        if (complex)
+            memcpy((char *)out0->data + i * n * (int64_t)b.item, wr->data, (size_t)n * b.item);
+        else
+            for (int k = 0; k < n; k++)
+                WRITE(out0, i * n + k, READ(wr->data, k), READ(wi, k));
+        if (!compute_v)
+            continue;
+        for (int k = 0; k < n; k++) {
+            double imag = complex ? 0 : READ(wi, k);
+            for (int row = 0; row < n; row++) {
+                int64_t to = (i * n + row) * n + k;
+                if (complex) {
+                    memcpy((char *)out1->data + to * (int64_t)b.item, (char *)v->data + ((int64_t)k * n + row) * (int64_t)b.item, b.item);
+                } else if (imag > 0) {
+                    WRITE(out1, to, READ(v->data, (int64_t)k * n + row), READ(v->data, (int64_t)(k + 1) * n + row));
+                } else if (imag < 0) {
+                    WRITE(out1, to, READ(v->data, (int64_t)(k - 1) * n + row), -READ(v->data, (int64_t)k * n + row));
+                } else {
+                    WRITE(out1, to, READ(v->data, (int64_t)k * n + row), 0.0);
+                }
+            }
+        }
+    }
+    return 0;
+}
+
+/* ---- least squares: by singular values, so that the rank needn't be full */
+
+int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    td_dtype dtype = (td_dtype)A->dtype;
+    td_lapack_function *gelsd = td_lapack("gelsd", NULL, dtype);
+    TD_AUTO td_tensor *a = gelsd ? td_columns(A) : NULL;
+    if (!a)
+        return -1;
+    batch b = batch_of(a);
+    bool complex = td_dtype_is_complex(dtype);
+    int m = b.columns, n = b.rows, k = (int)B->sizes[B->ndim - 1], least = m < n ? m : n, most = at_least_one(m > n ? m : n);
+    int info = 0, ask = -1, lda = at_least_one(m);
+    TD_AUTO td_tensor *b_rows = td_columns(B);
+    TD_AUTO td_tensor *x = space((int64_t)most * at_least_one(k), dtype);
+    TD_AUTO td_tensor *few = space(2, dtype);
+    TD_AUTO td_tensor *integers = space(64 * (int64_t)most + 64, TD_I32);
+    TD_AUTO td_tensor *reals = space(complex ? 10 * (int64_t)most + 50 * most + 8 * (int64_t)most * 32 + 3 * 26 * (int64_t)at_least_one(k) + 26 * 26 +
+                                               (int64_t)most * (1 + k) + 2 * (int64_t)k : 1, td_dtype_to_real(dtype));
+    if (!b_rows || !x || !few || !integers || !reals)
+        return -1;
+    float rc = (float)rcond;
+    const void *limit = dtype == TD_F32 || dtype == TD_C64 ? (const void *)&rc : (const void *)&rcond;
+    size_t real_size = td_dtype_size(td_dtype_to_real(dtype));
+    int64_t *rank = (int64_t *)out1->data;
+    for (int pass = 0, lwork = 0; pass < 2; pass++) {
+        TD_AUTO td_tensor *work = pass ? space(lwork, dtype) : td_tensor_retain(few);
+        if (!work)
+            return -1;
+        for (int64_t i = 0; i < (pass ? b.count : 1); i++) {
+            int r = 0, *size = pass ? &lwork : &ask;
+            if (pass) {
+                memset(x->data, 0, (size_t)most * (size_t)at_least_one(k) * b.item);
+                for (int column = 0; column < k; column++)
+                    memcpy((char *)x->data + (size_t)column * (size_t)most * b.item,
+                           (char *)b_rows->data + ((size_t)i * (size_t)k + (size_t)column) * (size_t)m * b.item, (size_t)m * b.item);
+            }
+            char *s = (char *)out2->data + i * least * (int64_t)real_size, *from = (char *)a->data + i * b.stride;
+            if (least && complex)
+                gelsd(&m, &n, &k, from, &lda, x->data, &most, s, limit, &r, work->data, size, reals->data, (int *)integers->data, &info);
+            else if (least)
+                gelsd(&m, &n, &k, from, &lda, x->data, &most, s, limit, &r, work->data, size, (int *)integers->data, &info);
+            if (info)
+                return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: (Batch element %lld): The least squares problem could not be solved because the "
+                                "input matrix does not have full rank (error code: %d).", (long long)i, info);
+            if (!pass)
+                continue;
+            rank[i] = r;
+            for (int row = 0; row < n; row++)
+                for (int column = 0; column < k; column++)
+                    memcpy((char *)out0->data + ((i * n + row) * k + column) * (int64_t)b.item,
+                           (char *)x->data + ((int64_t)column * most + row) * (int64_t)b.item, b.item);
+        }
+        lwork = least ? (int)answer(few->data, dtype) : 1;
+    }
+    return 0;
+}

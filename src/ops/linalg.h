@@ -1,0 +1,13 @@
+/* What the parts of linear algebra share. */
+#ifndef TD_OPS_LINALG_H
+#define TD_OPS_LINALG_H
+#include "ops/compose.h"
+
+/* PyTorch's rule for solve: B is a batch of vectors if it has one dimension, or A's shape without the last one. */
+bool td_solve_takes_vector(const td_tensor *A, const td_tensor *B);
+/* 0 for a batch of matrices (square ones, of floating point numbers), else -1 with PyTorch's error. */
+int td_check_matrix(const char *op, const td_tensor *x, const char *name);
+int td_check_square(const char *op, const td_tensor *x);
+int td_check_linalg_dtype(const char *op, const td_tensor *x);
+
+#endif
