@@ -24,6 +24,8 @@ static int shape_of(PyObject *data, int64_t *sizes)
             if (td_tensor_ndim(x) == 0)
                 break;
         } else if (PyUnicode_Check(at) || PyBytes_Check(at)) {
+            if (ndim)           /* a string of strings of strings ... */
+                PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(at)->tp_name);
             break;
         } else if (!is_sequence(at)) {
             break;
@@ -81,10 +83,7 @@ static int dtype_of(PyObject *data, td_dtype *dtype, int depth)
         found = td_tensor_dtype(x);
         td_tensor_release(x);
     } else if (PyUnicode_Check(data) || PyBytes_Check(data)) {
-        if (depth)
-            PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(data)->tp_name);
-        else
-            PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
+        PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
         return -1;
     } else if (is_sequence(data)) {
         if (depth > TD_MAX_DIMS)
@@ -122,8 +121,13 @@ static int store_int(td_dtype dtype, char *p, PyObject *o)
 {
     int64_t n;
     uint64_t u = 0;
+    int bits = 8 * (int)td_dtype_size(dtype);
     if (PyFloat_Check(o)) {
-        n = (int64_t)PyFloat_AS_DOUBLE(o);
+        double d = PyFloat_AS_DOUBLE(o), high = ldexp(1, bits - td_dtype_is_signed(dtype));
+        if (!(d >= (td_dtype_is_signed(dtype) ? -high : 0) && d < high))
+            return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type %s without overflow",
+                                td_dtype_name(dtype)), -1;
+        n = dtype == TD_U64 ? (int64_t)(uint64_t)d : (int64_t)d;
     } else {
         PyObject *index = PyNumber_Index(o);
         if (!index)
@@ -140,7 +144,6 @@ static int store_int(td_dtype dtype, char *p, PyObject *o)
         if (overflow)
             return PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long"), -1;
     }
-    int bits = 8 * (int)td_dtype_size(dtype);
     if (bits < 64) {
         int64_t low = -(INT64_C(1) << (bits - 1)), high = INT64_C(1) << (bits - 1);
         if (!td_dtype_is_signed(dtype))
@@ -259,13 +262,11 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
         x = shared ? copy_as(shared, dtype == TD_DTYPE_NONE ? td_tensor_dtype(shared) : dtype) : NULL;
         td_tensor_release(shared);
     } else {
-        if (dtype == TD_DTYPE_NONE && dtype_of(data, &dtype, 0) < 0)
-            return NULL;
         if (PyUnicode_Check(data) || PyBytes_Check(data))
             return PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name), NULL;
         int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS];
         int ndim = shape_of(data, sizes);
-        if (ndim < 0)
+        if (ndim < 0 || (dtype == TD_DTYPE_NONE && dtype_of(data, &dtype, 0) < 0))
             return NULL;
         x = td_tensor_new(ndim, sizes, dtype, (td_device){TD_CPU, -1});
         if (!x)

@@ -525,7 +525,7 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
     bool tensor = td_py_is_tensor(gradient);
     if (inputs != Py_None || (gradient != Py_None && !tensor)) {
         PyObject *module = PyImport_ImportModule("tede.autograd");
-        PyObject *result = module ? PyObject_CallMethod(module, "backward", "OOOiO", self, gradient, retain, create, inputs) : NULL;
+        PyObject *result = module ? PyObject_CallMethod(module, "_backward_of", "OOOiO", self, gradient, retain, create, inputs) : NULL;
         Py_XDECREF(module);
         return result;
     }

@@ -60,8 +60,13 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
         PyObject *name = PyObject_GetAttrString(function, "__name__");
         if (!name)
             PyErr_Clear();
-        PyErr_Format(PyExc_TypeError, "no implementation found for 'torch.%S' on types that implement __torch_function__: %R",
-                     name ? name : function, types);
+        PyObject *text = PyUnicode_FromFormat("Multiple dispatch failed for 'torch.%S'; all __torch_function__ handlers "
+                                              "returned NotImplemented:\n", name ? name : function);
+        for (int i = 0; i < list->n && text; i++)
+            Py_SETREF(text, PyUnicode_FromFormat("%U\n  - tensor subclass %R", text, Py_TYPE(list->objects[i])));
+        if (text)
+            PyErr_SetObject(PyExc_TypeError, text);
+        Py_XDECREF(text);
         Py_XDECREF(name);
     }
     Py_DECREF(types);

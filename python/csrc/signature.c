@@ -294,7 +294,7 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
             if (all && !fine)
                 bad_argument(op, o, o->varargs, 1, all);
             Py_XDECREF(all);
-            if (!fine)
+            if (!fine || PyErr_Occurred())
                 return NULL;
             nargs = skip;
         }

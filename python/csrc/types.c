@@ -444,9 +444,8 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
     if (!td_py_as_dtype(x, &from))
         return PyErr_Format(PyExc_TypeError, "can_cast(): argument 'from_' (position 1) must be tede.dtype, not %s",
                             Py_TYPE(x)->tp_name);
-    /* Towards a lower kind of number never; unsigned from signed never; anything else is allowed to lose precision. */
-    bool unsigned_from_signed = category(to) == 1 && !td_dtype_is_signed(to) && category(from) == 1 && td_dtype_is_signed(from);
-    return PyBool_FromLong(category(from) <= category(to) && !unsigned_from_signed);
+    /* Towards a lower kind of number never; anything else is allowed to lose precision. */
+    return PyBool_FromLong(category(from) <= category(to));
 }
 
 static PyMethodDef functions[] = {

@@ -53,6 +53,11 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                 x._grad.add_(g)
 
 
+def _backward_of(x, gradient, retain_graph, create_graph, inputs):
+    """x.backward() in its rarer forms."""
+    backward(x, gradient, retain_graph, bool(create_graph), inputs=inputs)
+
+
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """The gradients of the sum of `outputs` (times `grad_outputs`) with respect to `inputs`, as a tuple."""

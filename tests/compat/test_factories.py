@@ -1,0 +1,213 @@
+"""Making tensors: tensor(), the factories, dtypes and their limits, generators."""
+import warnings
+
+import pytest
+
+
+def short(x):
+    return str(x).rpartition(".")[2]
+
+
+def same(both, make):
+    """The same dtype, shape and elements, or the same error class and message."""
+    def outcome(lib):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                x = make(lib)
+        except NotImplementedError:
+            raise
+        except Exception as error:
+            return type(error).__name__, str(error)
+        return short(x.dtype), tuple(x.shape), repr(x.tolist()), x.requires_grad
+    actual, expected = map(outcome, both)
+    assert actual == expected
+
+
+DATA = [
+    "1", "True", "1.5", "1j", "[]", "[[]]", "()", "[1, 2]", "[1, 2.5]", "[True, 2]", "[1, 2j]", "[[1, 2], [3, 4]]", "range(4)",
+    "(1, [2][0])", "[float('nan'), float('inf')]", "[1e400]", "2**62", "-2**63", "2**63", "2**64", "[[1, 2], [3]]", "[[1], 2]",
+    "[1, [2]]", "None", "[None]", "'a'", "['a']", "{}", "[lib.tensor(1.5), 2]", "np.float32(3)", "[np.float32(3)]", "np.ones((2, 3))",
+    "np.arange(3, dtype='int16')", "[np.ones(2), np.zeros(2)]", "np.int64(7)", "[np.bool_(True)]", "object()",
+    "np.array(['a'])", "[[[1.0]]] * 3", "b'ab'", "[1, 2, 'a']", "[1.0, object()]",
+]
+
+
+@pytest.mark.parametrize("data", DATA)
+def test_tensor_infers(both, data):
+    import numpy as np
+    same(both, lambda lib: lib.tensor(eval(data, {"lib": lib, "np": np})))
+
+
+@pytest.mark.parametrize("dtype", "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split())
+@pytest.mark.parametrize("data", ["[0, 1, 2]", "[1.7, -0.5]", "3", "[True]", "[1e10]", "[-1]", "[300]", "[1j]", "[2**40]"])
+def test_tensor_with_a_dtype(both, dtype, data):
+    same(both, lambda lib: lib.tensor(eval(data), dtype=getattr(lib, dtype)))
+
+
+def test_tensor_copies(lib):
+    data = lib.ones(2)
+    with pytest.warns(UserWarning, match="To copy construct from a tensor, it is recommended to use sourceTensor"):
+        copy = lib.tensor(data)
+    copy[0] = 5
+    assert data.tolist() == [1, 1]
+    assert lib.tensor([1.0], requires_grad=True).requires_grad
+    with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype can require gradients"):
+        lib.tensor([1], requires_grad=True)
+
+
+@pytest.mark.parametrize("call, message", [
+    ("tensor()", 'tensor() missing 1 required positional arguments: "data"'),
+    ("tensor([1], 2)", "tensor() takes 1 positional argument but 2 were given"),
+    ("tensor([1], foo=2)", "tensor() got an unexpected keyword argument 'foo'"),
+    ("tensor([1], dtype='a')", "tensor(): argument 'dtype' must be torch.dtype, not str"),
+])
+def test_wrong_arguments(lib, call, message):
+    with pytest.raises(TypeError) as error:
+        eval("lib." + call)
+    assert str(error.value) == message
+
+
+def test_new_tensor_and_new(lib):
+    x = lib.ones(1, dtype=lib.float64)
+    assert x.new_tensor([1, 2]).dtype == lib.float64 and x.new_tensor([1], dtype=lib.int8).dtype == lib.int8
+    assert x.new_zeros(2, 3).shape == x.new_ones((2, 3)).shape == x.new_full((2, 3), 4).shape == (2, 3)
+    assert x.new_empty(0).dtype == lib.float64
+
+
+def test_as_tensor_shares(lib):
+    import numpy as np
+    x = lib.ones(2)
+    assert lib.as_tensor(x) is x and lib.as_tensor(x, dtype=lib.float64).dtype == lib.float64
+    array = np.zeros(2)
+    lib.as_tensor(array)[0] = 3
+    assert array[0] == 3
+    assert lib.as_tensor([1, 2]).tolist() == [1, 2]
+    assert lib.asarray(array).data_ptr() == array.__array_interface__["data"][0]
+    assert lib.asarray(array, copy=True).data_ptr() != array.__array_interface__["data"][0]
+    assert lib.asarray([1, 2], dtype=lib.float32).dtype == lib.float32
+
+
+def test_the_old_constructors(lib):
+    assert lib.Tensor([1, 2]).dtype == lib.float32 and lib.Tensor(2, 3).shape == (2, 3) and lib.Tensor().shape == (0,)
+    assert lib.LongTensor([1, 2]).dtype == lib.int64 and isinstance(lib.ones(1), lib.FloatTensor)
+    with pytest.raises(TypeError):
+        lib.Tensor(2.5)
+
+
+def test_options_of_factories(lib):
+    x = lib.zeros(2, dtype=lib.float64, device="cpu", requires_grad=True)
+    assert x.dtype == lib.float64 and x.requires_grad and x.is_leaf
+    assert lib.ones_like(x).dtype == lib.float64 and not lib.ones_like(x).requires_grad
+    assert lib.zeros_like(x, dtype=lib.int32).dtype == lib.int32
+    assert lib.zeros(2, dtype=float).dtype == lib.float64 and lib.zeros(2, dtype=int).dtype == lib.int64
+    assert lib.empty(2, 3, device="meta").shape == (2, 3)
+    assert lib.full((2,), True).dtype == lib.bool and lib.full((2,), 1).dtype == lib.int64
+    assert lib.zeros(2, layout=lib.strided, pin_memory=False).shape == (2,)
+    with pytest.raises(TypeError, match="argument 'dtype' must be torch.dtype, not int"):
+        lib.zeros(2, dtype=3)
+    with pytest.raises(RuntimeError):
+        lib.zeros(2, device="nonsense")
+    with pytest.raises(RuntimeError):
+        lib.zeros(-1)
+    with pytest.raises(RuntimeError):
+        lib.empty(2**40, 2**40)
+
+
+@pytest.mark.parametrize("call", ["arange(5)", "arange(1, 4)", "arange(0, 1, 0.25)", "arange(5.)", "arange(3, 0, -1)",
+                                  "arange(0, 3, dtype=lib.float64)", "arange(2**31, 2**31 + 2)", "arange(1, 0)"])
+def test_arange(both, call):
+    same(both, lambda lib: eval("lib." + call, {"lib": lib}))
+
+
+def test_default_dtype(lib):
+    assert lib.get_default_dtype() == lib.float32
+    try:
+        lib.set_default_dtype(lib.float64)
+        assert lib.tensor(1.0).dtype == lib.zeros(1).dtype == lib.float64 and lib.tensor(1j).dtype == lib.complex128
+        assert (lib.tensor([1]) / 2).dtype == lib.float64
+    finally:
+        lib.set_default_dtype(lib.float32)
+    with pytest.raises(TypeError):
+        lib.set_default_dtype(lib.int64)
+
+
+DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
+
+
+def test_promotion(both):
+    def table(lib):
+        return [(short(lib.promote_types(getattr(lib, a), getattr(lib, b))), lib.can_cast(getattr(lib, a), getattr(lib, b)))
+                for a in DTYPES for b in DTYPES]
+    assert table(both[0]) == table(both[1])
+
+
+def test_result_type(both):
+    def table(lib):
+        operands = [lib.ones(1, dtype=getattr(lib, d)) for d in DTYPES] + [lib.tensor(1), lib.tensor(1.0), 1, 1.0, True, 1j]
+        found = [short(lib.result_type(a, b)) for a in operands for b in operands if lib.is_tensor(a) or lib.is_tensor(b)]
+        return ["complex64" if name == "complex32" else name for name in found]     # there is no complex32 in tede
+    assert table(both[0]) == table(both[1])
+
+
+def test_limits(both):
+    def limits(lib):
+        floats = [[getattr(lib.finfo(getattr(lib, d)), name) for name in
+                   "bits eps max min tiny smallest_normal resolution dtype".split()] for d in DTYPES[6:]]
+        ints = [[getattr(lib.iinfo(getattr(lib, d)), name) for name in "bits max min dtype".split()] for d in DTYPES[1:6]]
+        return floats, ints, repr(lib.iinfo(lib.int8)), repr(lib.finfo(lib.float32))
+    assert limits(both[0]) == limits(both[1])
+    for lib in both:
+        with pytest.raises(TypeError):
+            lib.finfo(lib.int32)
+        with pytest.raises(TypeError):
+            lib.iinfo(lib.float32)
+
+
+def test_sizes(lib):
+    size = lib.Size([2, 3, 4])
+    assert size == (2, 3, 4) and size.numel() == 24 and isinstance(size[:2], lib.Size) and size[-1] == 4
+    assert isinstance(size + (1,), lib.Size) and isinstance(size * 2, lib.Size) and hash(size) == hash((2, 3, 4))
+    assert repr(size).endswith("Size([2, 3, 4])")
+    with pytest.raises(TypeError):
+        lib.Size([1.5])
+
+
+def test_devices(lib):
+    assert lib.device("cuda:1").index == 1 and str(lib.device("cuda", 1)) == "cuda:1" and lib.device("cpu").index is None
+    assert lib.device("cpu") != lib.device("meta") and len({lib.device("cpu"), lib.device("cpu")}) == 1
+    with pytest.raises(RuntimeError, match="device type at start of device string: nonsense"):
+        lib.device("nonsense")
+
+
+def test_generators(lib):
+    g = lib.Generator().manual_seed(3)
+    assert g.initial_seed() == 3 and isinstance(g.seed(), int) and str(g.device) == "cpu"
+    state = g.get_state()
+    assert state.dtype == lib.uint8
+    g.manual_seed(9)
+    g.set_state(state)
+    assert g.get_state().tolist() == state.tolist()
+    assert isinstance(lib.manual_seed(5), lib.Generator) and lib.initial_seed() == 5
+    before = lib.get_rng_state()
+    lib.manual_seed(6)
+    lib.set_rng_state(before)
+    assert lib.get_rng_state().tolist() == before.tolist()
+
+
+def test_generator_states_are_pytorchs(both):
+    def state(lib):
+        lib.manual_seed(1234)
+        return lib.get_rng_state().tolist()
+    assert state(both[0]) == state(both[1])
+
+
+def test_threads(lib):
+    n = lib.get_num_threads()
+    try:
+        lib.set_num_threads(1)
+        assert lib.get_num_threads() == 1
+    finally:
+        lib.set_num_threads(n)
+    with pytest.raises(RuntimeError, match="expects a positive integer"):
+        lib.set_num_threads(0)

@@ -1,0 +1,188 @@
+"""x[...] and x[...] = v: every form of index, against PyTorch where it is there, and the errors."""
+import itertools
+
+import pytest
+
+INDICES = [
+    "0", "-1", "1, 2", "1, 2, 3", "-1, ..., -1", "...", "..., 0", "None", "None, 0", "0, None, 1", ":, None, ..., None",
+    "1:", ":-1", "::2", "5:1", "-100:100", "1:2, ::3, 0", ":, 1", ":, :, 1:3", "()", "..., 1:, None",
+    "True", "False", "None, True",
+    "[0, 1]", "[1, 0, 1], [0, 0, 2]", "[0], :, [1]", ":, [0, 2]", ":, [0, 2], [1, 3]", "[[0, 1], [1, 0]], 1", "..., [0, -1]",
+    "[]", "[True, False]", "0, [True, False, True]", "1, ..., [0, 1]", "[0, 1], None, [1, 1]", "0, :, [[0], [1]]",
+]
+TENSORS = [
+    "lib.tensor(1)", "lib.tensor(1), 0", "lib.tensor([0, 1])", "lib.tensor([[0, 1], [1, 1]])", "lib.tensor([-1, 0])",
+    "lib.tensor([True, False])", ":, lib.tensor([True, False, True])", "x > 10", "lib.tensor(True)", "lib.tensor(False), 0",
+    "lib.tensor([0, 1], dtype=lib.int32)", "lib.tensor([1, 0], dtype=lib.int8), 1", "lib.tensor([0, 2]).numpy() % 2",
+    "slice(lib.tensor(0), lib.tensor(1))", "x[0] > 3, 0", "0, x[0] > 3", "lib.tensor([[True, False, True], [False, True, True]])",
+    "lib.tensor([0, 1]), :, lib.tensor([2, 3])", "lib.zeros(0, dtype=lib.int64)", "lib.zeros(2, dtype=lib.bool)",
+]
+
+
+def make(lib):
+    return lib.arange(24.0).reshape(2, 3, 4).clone()
+
+
+def look(lib, text, x):
+    return eval(f"x[{text}]", {"lib": lib, "x": x})
+
+
+def outcome(lib, act):
+    """Shape and values, or the exception's class."""
+    try:
+        x = act()
+    except NotImplementedError:
+        raise
+    except Exception as error:
+        return type(error).__name__
+    return tuple(x.shape), x.tolist()
+
+
+@pytest.mark.parametrize("text", INDICES + TENSORS)
+def test_reading(both, text):
+    for start in (make, lambda lib: make(lib).transpose(0, 2).contiguous().transpose(0, 2), lambda lib: make(lib)[:, :, :3]):
+        actual, expected = (outcome(lib, lambda: look(lib, text, start(lib))) for lib in both)
+        assert actual == expected
+
+
+@pytest.mark.parametrize("text", INDICES + TENSORS)
+@pytest.mark.parametrize("value", ["7", "lib.tensor(-1.0)", "x.new_full(shape, 5.0)", "x.new_full((1, 1, *shape), 3.0)"])
+def test_writing(both, text, value):
+    def write(lib):
+        x = make(lib)
+        shape = tuple(look(lib, text, x).shape)
+        exec(f"x[{text}] = {value}", {"lib": lib, "x": x, "shape": shape})
+        return x
+    actual, expected = (outcome(lib, lambda: write(lib)) for lib in both)
+    assert actual == expected
+
+
+@pytest.mark.parametrize("text", [text for text in INDICES + TENSORS if "False" not in text])
+def test_gradients_of_reading_and_writing(both, text):
+    def gradients(lib):
+        x, v = make(lib).requires_grad_(), None
+        y = look(lib, text, x)
+        (y * lib.arange(1.0, y.numel() + 1).reshape(y.shape)).sum().backward()
+        first = x.grad.tolist()
+        x = make(lib).requires_grad_()
+        z = x * 1
+        v = lib.ones(y.shape).requires_grad_()
+        exec(f"z[{text}] = v * 2", {"lib": lib, "x": x, "z": z, "v": v})
+        (z * z).sum().backward()
+        return first, x.grad.tolist(), v.grad.tolist()
+    if "x" in text:
+        pytest.skip("indices that read x itself")
+    actual, expected = (gradients(lib) for lib in both)
+    assert actual[0] == expected[0]
+    if "[0, 1]" not in text and "1, 1" not in text and "1, 0, 1" not in text:
+        assert actual[1:] == expected[1:]
+
+
+def test_basic_indexing_gives_views(lib):
+    x = make(lib)
+    for text in ("0", "1:", "..., 2", "None", ":, ::2", "0, 1, 2", "..."):
+        view = look(lib, text, x)
+        assert view._base is x, text
+        view.fill_(-5)
+        assert (look(lib, text, x) == -5).all(), text
+    assert x[1:].data_ptr() == x.data_ptr() + 48 and x[1, 1].storage_offset() == 16
+    assert x[:, 1:, ::2].stride() == (12, 4, 2)
+
+
+def test_negative_steps_are_views():
+    tede = pytest.importorskip("tede")
+    x = make(tede)
+    back = x[::-1, :, ::-2]
+    assert back.stride() == (-12, 4, -2) and back._base is x
+    assert back.tolist() == [[[row[3], row[1]] for row in x[i].tolist()] for i in (1, 0)]
+    back[0, 0, 0] = 99
+    assert x[1, 0, 3] == 99
+    g = tede.arange(5.0).requires_grad_()
+    (g[::-1] * tede.arange(5.0)).sum().backward()
+    assert g.grad.tolist() == [4, 3, 2, 1, 0]
+    assert tede.arange(5)[3:0:-1].tolist() == [3, 2, 1] and tede.arange(5)[0:3:-1].tolist() == []
+
+
+def test_duplicates(both):
+    def accumulate(lib):
+        x = lib.zeros(4)
+        x[[0, 0, 2]] = 1.0
+        x[[1, 1]] += 1
+        x.index_put_((lib.tensor([3, 3]),), lib.tensor([1.0, 2.0]), accumulate=True)
+        return x.tolist()
+    assert accumulate(both[0]) == accumulate(both[1])
+
+
+def test_assignment_converts(lib):
+    x = lib.zeros(3, dtype=lib.int64)
+    x[0] = 2.7
+    x[1] = True
+    x[1:] = lib.tensor([5.9, 6.1])
+    assert x.tolist() == [2, 5, 6]
+    y = lib.zeros(2, 3)
+    y[:] = lib.tensor([1, 2, 3])
+    y[y > 2] = 0
+    assert y.tolist() == [[1, 2, 0]] * 2
+    y[0, 0] += 10
+    assert y[0, 0] == 11
+
+
+ERRORS = [
+    ("x[5]", IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+    ("x[0, -4]", IndexError, "index -4 is out of bounds for dimension 1 with size 3"),
+    ("x[0, 0, 0, 0]", IndexError, "too many indices for tensor of dimension 3"),
+    ("x[0.5]", IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
+     "(got float)"),
+    ("x['a']", TypeError, "new(): invalid data type 'str'"),
+    ("x['a':]", TypeError, "slice indices must be integers or None or have an __index__ method"),
+    ("x[::0]", ValueError, "slice step cannot be zero"),
+    ("lib.tensor(1.)[0]", IndexError, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in "
+     "C++ to convert a 0-dim tensor to a number"),
+    ("x[lib.tensor([0.5])]", IndexError, "tensors used as indices must be long, int, byte or bool tensors"),
+    ("x[lib.tensor([5])]", IndexError, "index 5 is out of bounds for dimension 0 with size 2"),
+    ("x[lib.tensor([True, False, True])]", IndexError, "The shape of the mask [3] at index 0 does not match the shape of the "
+     "indexed tensor [2, 3, 4] at index 0"),
+    ("x[[0, 1], [0, 1, 2]]", IndexError, "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]"),
+    ("x.__setitem__(0, 'a')", TypeError, "can't assign a str to a torch.FloatTensor"),
+    ("x.__setitem__(0, [1, 2])", TypeError, "can't assign a list to a torch.FloatTensor"),
+    ("x.__setitem__(9, 1)", IndexError, "index 9 is out of bounds for dimension 0 with size 2"),
+    ("x.__delitem__(0)", TypeError, "Tensor does not support deleting items"),
+    ("x.__setitem__(0, lib.ones(5))", RuntimeError, None),
+    ("x.__setitem__(lib.tensor([0, 1]), lib.ones(3, 4, dtype=lib.float64))", RuntimeError, "Index put requires the source and "
+     "destination dtypes match, got Float for the destination and Double for the source."),
+]
+
+
+@pytest.mark.parametrize("call, kind, message", ERRORS, ids=[row[0] for row in ERRORS])
+def test_errors(lib, call, kind, message):
+    if "delitem" in call and lib.__name__ == "torch":
+        call = "operator.delitem(x, 0)"
+    import operator
+    with pytest.raises(kind) as error:
+        eval(call, {"lib": lib, "x": make(lib), "operator": operator})
+    if message is not None:
+        assert message in str(error.value)
+
+
+def test_writing_to_a_leaf_is_an_error(lib):
+    x = make(lib).requires_grad_()
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        x[0] = 1
+    with lib.no_grad():
+        x[0] = 1
+    assert (x[0] == 1).all()
+
+
+def test_all_pairs_of_simple_items(both):
+    items = [0, -1, slice(None), slice(1, None), slice(None, None, 2), None, Ellipsis, [0, 1], True]
+    for index in itertools.product(items, repeat=2):
+        actual, expected = (outcome(lib, lambda: make(lib)[index]) for lib in both)
+        assert actual == expected, index
+
+
+def test_nothing_leaks_through_errors(lib):
+    x = make(lib)
+    for _ in range(100):
+        with pytest.raises(IndexError):
+            x[0, lib.tensor([7])]
+    assert x.sum() == 276
