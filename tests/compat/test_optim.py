@@ -19,6 +19,7 @@ OPTIMIZERS = [
     ("NAdam", {}), ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
     ("RAdam", {"lr": 0.1, "weight_decay": 0.1}), ("ASGD", {}), ("ASGD", {"t0": 2, "weight_decay": 0.1}), ("Rprop", {}),
     ("Rprop", {"etas": (0.3, 1.5), "step_sizes": (1e-3, 0.1)}),
+    ("Adafactor", {}), ("Adafactor", {"weight_decay": 0.1, "d": 1.5, "maximize": True}),
     ("LBFGS", {"max_iter": 4}), ("LBFGS", {"max_iter": 6, "line_search_fn": "strong_wolfe", "history_size": 3}),
 ]
 IDS = [f"{name}-{i}" for i, (name, _) in enumerate(OPTIMIZERS)]
@@ -98,6 +99,18 @@ def test_a_restored_optimizer_goes_on_the_same(lib, name, options):
         assert float(optimizer.step(own_loss(parameters))) == float(other.step(own_loss(twins)))
     again = pickle.loads(pickle.dumps(optimizer))
     assert repr(again) == repr(optimizer) and len(again.state) == len(optimizer.state)
+
+
+def test_orthogonal_steps_are_pytorchs(both):
+    def go(lib, **options):
+        p = lib.nn.Parameter(lib.tensor(numbers(1, 6, 4)))
+        optimizer = lib.optim.Muon([p], lr=0.1, **options)
+        for seed in range(3):
+            p.grad = lib.tensor(numbers(seed, 6, 4))
+            optimizer.step()
+        return array(p)
+    for options in ({}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw"}):
+        numpy.testing.assert_allclose(go(both[0], **options), go(both[1], **options), rtol=0.02, atol=0.02)
 
 
 def test_double_precision_and_mixed_dtypes(both):

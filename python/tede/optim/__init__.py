@@ -5,6 +5,7 @@ _FILES = {
     "adam": "Adam AdamW",
     "adaptive": "ASGD Adadelta Adagrad Adamax NAdam RAdam RMSprop Rprop",
     "lbfgs": "LBFGS",
+    "matrix": "Adafactor Muon",
     "optimizer": "Optimizer",
     "sgd": "SGD",
 }
