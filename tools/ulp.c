@@ -209,13 +209,15 @@ EXPORT struct worst ulp_measure_half(int index, int bf16)
             x[i] = bf16 ? td_bf16_to_f32((td_bf16)(start + i)) : td_f16_to_f32((td_f16)(start + i));
         f->f32(x, x, out, BLOCK);
         for (int i = 0; i < BLOCK; i++) {
-            double got = bf16 ? td_bf16_to_f32(td_f32_to_bf16(out[i])) : td_f16_to_f32(td_f32_to_f16(out[i])), wide = x[i];
+            double got = bf16 ? td_bf16_to_f32(td_f32_to_bf16(out[i])) : td_f16_to_f32(td_f32_to_f16(out[i]));
+            double wide = x[i], error;
             long double want;
             if (f->one_l)
                 want = f->one_l(x[i]);
             else
                 f->f64(&wide, &wide, &wide, 1), want = wide;
-            judge(&w, distance_l(got, want, bf16 ? 8 : 11, bf16 ? -126 : -14, bf16 ? 128 : 16), x[i], 0, got, (double)want);
+            error = bf16 ? distance_l(got, want, 8, -126, 128) : distance_l(got, want, 11, -14, 16);
+            judge(&w, error, x[i], 0, got, (double)want);
         }
     }
     return w;
@@ -258,8 +260,8 @@ EXPORT double ulp_speed(int index, int wide)
 {
     enum { N = 2048, REPEATS = 20 };
     const struct function *f = &functions[index];
-    static float x[N], y[N], out[N];
-    static double x64[N / 2], y64[N / 2], out64[N / 2];
+    static _Alignas(64) float x[N], y[N], out[N];
+    static _Alignas(64) double x64[N / 2], y64[N / 2], out64[N / 2];
     for (int i = 0; i < N; i++) {
         x[i] = (float)uniform(f->low, f->high);
         y[i] = (float)uniform(f->low, f->high);
@@ -267,7 +269,7 @@ EXPORT double ulp_speed(int index, int wide)
         y64[i / 2] = y[i];
     }
     double best = INFINITY;
-    for (int run = 0; run < 15; run++) {
+    for (int run = 0; run < 300; run++) {
         double start = seconds();
         for (int k = 0; k < REPEATS; k++) {
             if (wide)

@@ -13,7 +13,8 @@ static const double corners[] = {
     0.0, -0.0, INFINITY, -INFINITY, NAN, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 0x1p-149, -0x1p-149, 0x1p-140, 0x1p-126,
     -0x1p-126, 1e-30, -1e-30, 1e-10, 3.0, -3.0, 10.0, -10.0, 50.0, -50.0, 87.0, -87.0, 88.5, -88.5, 90.0, -90.0, 100.0,
     -103.0, -104.5, 128.0, -128.0, -149.0, -151.0, 700.0, -740.0, 1e4, -1e4, 99999.0, 123456.0, 1e8, -1e8, 1e15, 1e22,
-    -1e30, 3e38, -3e38, 0.99999994, 1.0000001, 0.75, 1.5707964, 3.1415927, 6e9, 0x1p60, -0x1p61, 1e20, 2.5, -2.5, 1.5, 8.0,
+    -1e30, 3e38, -3e38, 0.99999994, 1.0000001, 0.75, 1.5707964, 3.1415927, 6e9, 0x1p60, -0x1p61, 1e20, 2.5, -2.5, 1.5,
+    8.0,
 };
 _Static_assert(sizeof corners / sizeof *corners == MANY, "the loops below count on it");
 
@@ -27,16 +28,20 @@ static double true_rsqrt(double x)   { return 1 / sqrt(x); }
 static double true_frac(double x)    { return x - trunc(x); }
 static double true_sign(double x)    { return (x > 0) - (x < 0); }
 
-#define LOOPS(name) \
-    static void name##_f32(const float *x, float *y)   { _Pragma("omp simd") for (int i = 0; i < MANY; i++) y[i] = td_##name##_f32(x[i]); } \
-    static void name##_f64(const double *x, double *y) { _Pragma("omp simd") for (int i = 0; i < MANY; i++) y[i] = td_##name##_f64(x[i]); }
+#define LOOP(name, T, S) \
+    static void name##_##S(const T *x, T *y) \
+    { \
+        _Pragma("omp simd") \
+        for (int i = 0; i < MANY; i++) \
+            y[i] = td_##name##_##S(x[i]); \
+    }
 #define FUNCTIONS(X) \
     X(exp, exp) X(exp2, exp2) X(expm1, expm1) X(log, log) X(log2, log2) X(log10, log10) X(log1p, log1p) X(sin, sin) \
     X(cos, cos) X(tan, tan) X(asin, asin) X(acos, acos) X(atan, atan) X(sinh, sinh) X(cosh, cosh) X(tanh, tanh) \
     X(asinh, asinh) X(acosh, acosh) X(atanh, atanh) X(erf, erf) X(erfc, erfc) X(lgamma, silently_lgamma) \
     X(sigmoid, true_sigmoid) X(sqrt, sqrt) X(rsqrt, true_rsqrt) X(floor, floor) X(ceil, ceil) X(trunc, trunc) \
     X(round, rint) X(frac, true_frac) X(sign, true_sign) X(abs, fabs)
-#define LOOPS_OF(name, reference) LOOPS(name)
+#define LOOPS_OF(name, reference) LOOP(name, float, f32) LOOP(name, double, f64)
 FUNCTIONS(LOOPS_OF)
 
 static const struct {
@@ -69,7 +74,8 @@ TD_TEST(corners_in_float32_come_out_as_the_c_librarys)
         for (int i = 0; i < MANY; i++) {
             float want = (float)functions[f].reference(x[i]);
             if (!alike(y[i], want, 0x1p-24, 0x1p-149))
-                td_test_complain(__FILE__, __LINE__, "%s(%a) in float32 is %a, not %a", functions[f].name, x[i], y[i], want);
+                td_test_complain(__FILE__, __LINE__, "%s(%a) in float32 is %a, not %a", functions[f].name, x[i], y[i],
+                                 want);
         }
     }
 }
@@ -85,33 +91,34 @@ TD_TEST(corners_in_float64_come_out_as_the_c_librarys)
             for (int i = 0; i < MANY; i++) {
                 double want = functions[f].reference(x[i]);
                 if (!alike(y[i], want, 0x1p-53, 0x1p-1074))
-                    td_test_complain(__FILE__, __LINE__, "%s(%a) is %a, not %a", functions[f].name, x[i], y[i], want);
+                    td_test_complain(__FILE__, __LINE__, "%s(%a) is %a, not %a", functions[f].name, x[i], y[i],
+                                     want);
             }
         }
     }
 }
 
-#define PAIRS(X) X(pow, pow) X(atan2, atan2) X(hypot, hypot) X(fmod, fmod) X(copysign, copysign) X(fmax, fmax) X(fmin, fmin)
+/* fmax and fmin may give either of two zeros. */
+#define PAIRS(X) \
+    X(pow, pow, false) X(atan2, atan2, false) X(hypot, hypot, false) X(fmod, fmod, false) X(copysign, copysign, false) \
+    X(fmax, fmax, true) X(fmin, fmin, true)
 TD_TEST(pairs_of_corners_come_out_as_the_c_librarys)
 {
-#define PAIR_CHECK(name, reference) \
-    for (int i = 0; i < MANY; i++) \
-        for (int j = 0; j < MANY; j++) { \
-            float a = (float)corners[i], b = (float)corners[j], got = td_##name##_f32(a, b), want = (float)reference(a, b); \
-            double wide = td_##name##_f64(corners[i], corners[j]), right = reference(corners[i], corners[j]); \
-            bool zeros = got == 0 && want == 0 && #name[0] == 'f' && #name[2] != 'o'; \
-            if (!zeros && !alike(got, want, 0x1p-24, 0x1p-149)) \
-                td_test_complain(__FILE__, __LINE__, "%s(%a, %a) in float32 is %a, not %a", #name, a, b, got, want); \
-            if (!zeros && !alike(wide, right, 0x1p-53, 0x1p-1074)) \
-                td_test_complain(__FILE__, __LINE__, "%s(%a, %a) is %a, not %a", #name, corners[i], corners[j], wide, right); \
-        }
-    PAIRS(PAIR_CHECK)
-    for (int i = 0; i < MANY; i++)
-        for (int j = 0; j < MANY; j++) {
-            float a = (float)corners[i], b = (float)corners[j];
-            CHECK(alike(td_nextafter_f32(a, b), nextafterf(a, b), 0, 0));
-            CHECK(alike(td_nextafter_f64(corners[i], corners[j]), nextafter(corners[i], corners[j]), 0, 0));
-        }
+    for (int k = 0; k < MANY * MANY; k++) {
+        double a = corners[k / MANY], b = corners[k % MANY];
+        float c = (float)a, d = (float)b;
+#define PAIR_CHECK(name, reference, any_zero) \
+        float name##_got = td_##name##_f32(c, d), name##_want = (float)reference(c, d); \
+        double name##_wide = td_##name##_f64(a, b), name##_right = reference(a, b); \
+        if (!alike(name##_got, name##_want, 0x1p-24, 0x1p-149) && !(any_zero && name##_got == 0 && name##_want == 0)) \
+            td_test_complain(__FILE__, __LINE__, #name "(%a, %a) in float32 is %a", c, d, name##_got); \
+        if (!alike(name##_wide, name##_right, 0x1p-53, 0x1p-1074) && \
+            !(any_zero && name##_wide == 0 && name##_right == 0)) \
+            td_test_complain(__FILE__, __LINE__, #name "(%a, %a) is %a", a, b, name##_wide);
+        PAIRS(PAIR_CHECK)
+        CHECK(alike(td_nextafter_f32(c, d), nextafterf(c, d), 0, 0));
+        CHECK(alike(td_nextafter_f64(a, b), nextafter(a, b), 0, 0));
+    }
 }
 
 TD_TEST(maximum_and_minimum_hand_on_nan)
@@ -124,9 +131,9 @@ TD_TEST(maximum_and_minimum_hand_on_nan)
 TD_TEST(remainder_and_floor_division_follow_python)
 {
     static const double cases[][4] = {      /* a, b, remainder, floor division */
-        {5, 3, 2, 1}, {-5, 3, 1, -2}, {5, -3, -1, -2}, {-5, -3, -2, 1}, {1, INFINITY, 1, 0}, {-1, INFINITY, INFINITY, -1},
-        {1, -INFINITY, -INFINITY, -1}, {1, 0, NAN, INFINITY}, {0, 0, NAN, NAN}, {0.5, 0.25, 0, 2}, {-0.0, 1, -0.0, -0.0},
-        {1e30, 3, -1, NAN}, {NAN, 1, NAN, NAN},
+        {5, 3, 2, 1}, {-5, 3, 1, -2}, {5, -3, -1, -2}, {-5, -3, -2, 1}, {1, INFINITY, 1, 0},
+        {-1, INFINITY, INFINITY, -1}, {1, -INFINITY, -INFINITY, -1}, {1, 0, NAN, INFINITY}, {0, 0, NAN, NAN},
+        {0.5, 0.25, 0, 2}, {-0.0, 1, -0.0, -0.0}, {1e30, 3, -1, NAN}, {NAN, 1, NAN, NAN},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         double a = cases[i][0], b = cases[i][1], r = cases[i][2], q = cases[i][3];
@@ -154,8 +161,10 @@ TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
 #define CHECK_RUN(name) \
     td_##name##_run_f64(x, y, N); \
     td_##name##_run_f32(u, w, N); \
-    for (int i = 0; i < N; i++) \
-        CHECK(alike(y[i], td_##name##_f64(x[i]), 0x1p-53, 0x1p-1074) && alike(w[i], td_##name##_f32(u[i]), 0x1p-24, 0x1p-149));
+    for (int i = 0; i < N; i++) { \
+        CHECK(alike(y[i], td_##name##_f64(x[i]), 0x1p-53, 0x1p-1074)); \
+        CHECK(alike(w[i], td_##name##_f32(u[i]), 0x1p-24, 0x1p-149)); \
+    }
     CHECK_RUN(sin)
     CHECK_RUN(cos)
     CHECK_RUN(tan)
@@ -174,8 +183,10 @@ TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
 
 TD_TEST(special_functions_at_their_special_points)
 {
-    CHECK(td_erfinv_f32(1) == INFINITY && td_erfinv_f64(-1) == -INFINITY && isnan(td_erfinv_f64(1.5)) && isnan(td_erfinv_f32(NAN)));
-    CHECK(td_ndtri_f32(0) == -INFINITY && td_ndtri_f64(1) == INFINITY && isnan(td_ndtri_f64(-0.1)) && td_ndtri_f64(0.5) == 0);
+    CHECK(td_erfinv_f32(1) == INFINITY && td_erfinv_f64(-1) == -INFINITY);
+    CHECK(isnan(td_erfinv_f64(1.5)) && isnan(td_erfinv_f32(NAN)));
+    CHECK(td_ndtri_f32(0) == -INFINITY && td_ndtri_f64(1) == INFINITY && td_ndtri_f64(0.5) == 0);
+    CHECK(isnan(td_ndtri_f64(-0.1)));
     CHECK(td_log_ndtr_f64(-INFINITY) == -INFINITY && td_log_ndtr_f32(INFINITY) == 0 && isnan(td_log_ndtr_f64(NAN)));
     CHECK(td_digamma_f64(0.0) == -INFINITY && td_digamma_f64(-0.0) == INFINITY && isnan(td_digamma_f32(-2)));
     CHECK_NEAR(td_digamma_f64(1), -0.5772156649015329, 1e-16);
@@ -188,7 +199,8 @@ TD_TEST(special_functions_at_their_special_points)
     CHECK_NEAR(td_erfcx_f64(-1), 5.008980080762283, 2e-15);
     CHECK(td_erfcx_f64(-INFINITY) == INFINITY && td_erfcx_f64(INFINITY) == 0);
     CHECK(td_sinc_f64(0) == 1 && td_sinc_f32(-0.0f) == 1 && td_sinc_f64(3) == 0 && isnan(td_sinc_f32(INFINITY)));
-    CHECK(td_entr_f64(0) == 0 && td_entr_f64(-1) == -INFINITY && td_entr_f32(INFINITY) == -INFINITY && isnan(td_entr_f32(NAN)));
+    CHECK(td_entr_f64(0) == 0 && td_entr_f64(-1) == -INFINITY && td_entr_f32(INFINITY) == -INFINITY);
+    CHECK(isnan(td_entr_f32(NAN)));
     CHECK(td_xlogy_f64(0, INFINITY) == 0 && isnan(td_xlogy_f64(0, NAN)) && td_xlogy_f32(1, 0) == -INFINITY);
     CHECK(td_logaddexp_f64(INFINITY, INFINITY) == INFINITY && td_logaddexp_f32(-INFINITY, -INFINITY) == -INFINITY);
     CHECK(isnan(td_logaddexp_f64(NAN, 1)) && isnan(td_logaddexp2_f32(1, NAN)) && td_logaddexp2_f64(3, 3) == 4);
@@ -205,15 +217,17 @@ TD_TEST(integers_divide_shift_and_raise_as_in_pytorch)
     CHECK(td_floor_div_i32(-5, 3) == -2 && td_floor_div_i64(5, -3) == -2 && td_trunc_div_i64(-5, 3) == -1);
     CHECK(td_remainder_i32(-5, 3) == 1 && td_remainder_i64(5, -3) == -1 && td_fmod_i32(-5, 3) == -2);
     CHECK(td_floor_div_i32(INT32_MIN, -1) == INT32_MIN && td_floor_div_i64(INT64_MIN, -1) == INT64_MIN);
-    CHECK(td_fmod_i32(INT32_MIN, -1) == 0 && td_remainder_i64(INT64_MIN, -1) == 0 && td_abs_i64(INT64_MIN) == INT64_MIN);
-    CHECK(td_floor_div_i32(1, 0) == 0 && td_remainder_i64(1, 0) == 0 && td_fmod_u64(1, 0) == 0 && td_trunc_div_u64(1, 0) == 0);
+    CHECK(td_fmod_i32(INT32_MIN, -1) == 0 && td_remainder_i64(INT64_MIN, -1) == 0);
+    CHECK(td_abs_i64(INT64_MIN) == INT64_MIN && td_abs_i32(INT32_MIN) == INT32_MIN);
+    CHECK(td_floor_div_i32(1, 0) == 0 && td_remainder_i64(1, 0) == 0 && td_fmod_u64(1, 0) == 0);
     CHECK(td_trunc_div_i32(INT32_MIN, INT32_MAX) == -1 && td_trunc_div_i32(INT32_MAX, INT32_MIN) == 0);
     CHECK(td_trunc_div_u64(UINT64_MAX, 3) == UINT64_MAX / 3 && td_remainder_u64(UINT64_MAX, 10) == 5);
     CHECK(td_shl_i32(5, 32) == 0 && td_shl_i64(5, -1) == 0 && td_shr_i64(-5, 64) == -1 && td_shr_i32(5, -1) == 0);
     CHECK(td_shr_u64(5, 64) == 0 && td_shl_i32(1, 31) == INT32_MIN && td_shr_i32(-8, 1) == -4);
     CHECK(td_pow_i64(2, 10) == 1024 && td_pow_i64(3, 41) == -420491770248316829 && td_pow_i32(-1, -3) == -1);
     CHECK(td_pow_i64(-1, -4) == 1 && td_pow_i32(0, -1) == 0 && td_pow_i64(2, -1) == 0 && td_pow_u64(0, 0) == 1);
-    CHECK(td_gcd_i32(-12, 18) == 6 && td_lcm_i64(-4, 6) == 12 && td_lcm_i64(0, 0) == 0 && td_gcd_i64(INT64_MIN, 0) == INT64_MIN);
+    CHECK(td_gcd_i32(-12, 18) == 6 && td_lcm_i64(-4, 6) == 12 && td_lcm_i64(0, 0) == 0);
+    CHECK(td_gcd_i64(INT64_MIN, 0) == INT64_MIN && td_trunc_div_u64(1, 0) == 0);
     uint64_t state = 1;
     for (int i = 0; i < 100000; i++) {
         state = state * 6364136223846793005u + 1442695040888963407u;

@@ -160,16 +160,17 @@ TD_MATHS double td_two_product_f64(double a, double b, double *rest)
 
 /* ---- exponentials */
 
-/* exp(high + low) 2^shift.  Adding 1.5 2^52 rounds x log2(e) to an integer that sits in the low bits; the constant
- * below carries twice the exponent bias as well, so halving the bits gives the exponents of two powers of two whose
- * product is 2^n.  Two steps, because 2^n alone may be out of range where the result isn't, subnormals included.
+/* exp(x - less) 2^shift, less being small.  Adding 1.5 2^52 rounds x log2(e) to an integer that sits in the low bits;
+ * the constant below carries twice the exponent bias as well, so halving the bits gives the exponents of two powers of
+ * two whose product is 2^n.  Two steps, because 2^n alone may be out of range where the result isn't, subnormals
+ * included.
  *
  * Two choices that look at the same variable become one with three branches, which costs twice as much when it is
  * vectorised; so the ends of the range are recognised by t and by x. */
-TD_MATHS double td_exp_shifted_f64(double high, double low, int shift)
+TD_MATHS double td_exp_shifted_f64(double x, double less, int shift)
 {
-    double t = td_fma_f64(high, 1.4426950408889634, 0x1.8p52 + 2046), n = t - (0x1.8p52 + 2046);
-    double r = td_fma_f64(n, -TD_LN2_LOW, td_fma_f64(n, -TD_LN2_HIGH, high)) + low;
+    double t = td_fma_f64(x, 1.4426950408889634, 0x1.8p52 + 2046), n = t - (0x1.8p52 + 2046);
+    double r = td_fma_f64(n, -TD_LN2_LOW, td_fma_f64(n, -TD_LN2_HIGH, x)) - less;
     double q = TD_POLY_F64(10, r,
         0.5000000000000011, 0.1666666666666641, 0.04166666666652914, 0.008333333333495726, 0.0013888888943942729,
         0.00019841269505026, 2.4801492738925422e-05, 2.7557586788645112e-06, 2.7630387588199824e-07,
@@ -178,7 +179,7 @@ TD_MATHS double td_exp_shifted_f64(double high, double low, int shift)
     uint64_t e = td_f64_bits(t) + (uint64_t)(int64_t)shift;
     double y = p * td_bits_f64((e >> 1) << 52) * td_bits_f64((e - (e >> 1)) << 52);
     y = t > 0x1.8p52 + 2046 + 1200 ? TD_INF : y;
-    return high < -830.0 ? 0.0 : y;
+    return x < -830.0 ? 0.0 : y;
 }
 TD_MATHS double td_exp_f64(double x) { return td_exp_shifted_f64(x, 0.0, 0); }
 
@@ -338,7 +339,7 @@ TD_MATHS double td_pow_f64(double x, double y)
     double a = __builtin_fabs(x), low, pl;
     double high = td_log_pair_f64(a, &low);
     high = td_log_special_f64(a, high);
-    double p = td_two_product_f64(y, high, &pl), r = td_exp_shifted_f64(p, td_fma_f64(y, low, pl), 0);
+    double p = td_two_product_f64(y, high, &pl), r = td_exp_shifted_f64(p, -td_fma_f64(y, low, pl), 0);
     /* A negative base: the sign follows an odd exponent, and other fractional ones have no real result. */
     double whole = __builtin_trunc(y), half = y * 0.5;
     int odd = whole == y && __builtin_trunc(half) != half;
@@ -672,7 +673,7 @@ TD_MATHS double td_erf_small_f64(double x)
 TD_MATHS double td_erfc_large_f64(double a)
 {
     double low, high = td_two_product_f64(a, a, &low), g = td_erfcx_smooth_f64(a) / td_fma_f64(2.0, a, 1.0);
-    return td_exp_shifted_f64(-high, -low, 0) * g;
+    return td_exp_shifted_f64(-high, low, 0) * g;
 }
 TD_MATHS double td_erf_f64(double x)
 {
@@ -691,7 +692,7 @@ TD_MATHS double td_erfcx_f64(double x)
 {
     double a = __builtin_fabs(x), low, high = td_two_product_f64(a, a, &low);
     double c = a > 0x1p60 ? 0x1p60 : a;
-    double e = td_exp_shifted_f64(high, high > 720.0 ? 0.0 : low, 0);
+    double e = td_exp_shifted_f64(high, high > 720.0 ? 0.0 : -low, 0);
     double g = a < 0.45 ? e * (1.0 - td_erf_small_f64(a)) : td_erfcx_smooth_f64(c) / td_fma_f64(2.0, a, 1.0);
     double y = x < 0 ? 2.0 * e - g : g;
     return x != x ? x : y;
@@ -717,7 +718,7 @@ TD_MATHS double td_erfcinv_tail_f64(double y)
         -0.1282556584949705, 0.13761598864465127, -0.07117369654040136, -0.0147220178920721, 0.06579677790687427,
         -0.06554439432906663, 0.03548753060508723, -0.009098430111300232);
     double low, high = td_two_product_f64(z, z, &low), g = td_erfcx_smooth_f64(z) / td_fma_f64(2.0, z, 1.0);
-    double d = 0.886226925452758 * (g - (y * 0x1p60) / td_exp_shifted_f64(-high, -low, 60));
+    double d = 0.886226925452758 * (g - (y * 0x1p60) / td_exp_shifted_f64(-high, low, 60));
     return z + d * td_fma_f64(z, d, 1.0);
 }
 TD_MATHS double td_erfinv_f64(double x)
@@ -741,7 +742,7 @@ TD_MATHS double td_log_ndtr_f64(double x)
     double b = 0.7071067811865476 * (a > 1e150 ? 1e150 : a);
     double g = 0.5 * td_erfcx_smooth_f64(b) / td_fma_f64(2.0, b, 1.0);
     double middle = 0.5 * td_erf_small_f64(b);
-    double tail = a < 0.75 ? 0.5 - middle : td_exp_shifted_f64(-high, a > 40.0 ? 0.0 : -low, 0) * g;
+    double tail = a < 0.75 ? 0.5 - middle : td_exp_shifted_f64(-high, a > 40.0 ? 0.0 : low, 0) * g;
     double left = td_log_f64(x < -1.0 ? g : tail) - (x < -1.0 ? high : 0.0), right = td_log1p_f64(-tail);
     return x != x ? x : x < 0 ? left : right;
 }

@@ -19,7 +19,7 @@ static inline int32_t td_trunc_div_i32(int32_t a, int32_t b)
 }
 static inline uint64_t td_trunc_div_u64(uint64_t a, uint64_t b)
 {
-    if ((a | b) >> 32 == 0)                     /* the 64-bit instruction takes three times as long on many processors */
+    if ((a | b) >> 32 == 0)                       /* on many processors the 64-bit instruction takes thrice as long */
         return b == 0 ? 0 : (uint32_t)a / (uint32_t)b;
     return b == 0 ? 0 : a / b;
 }
