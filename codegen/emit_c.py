@@ -732,31 +732,31 @@ class Chunk:
 ''')
         boxed = ', '.join(a.box() if a.in_c else '{0}' for a in s.arguments) or '{0}'
         n = max(1, len(s.results))
-        lead = f'''    td_value a[] = {{{boxed}}}, r[{n}];
+        lead = f'''    td_value in[] = {{{boxed}}}, out_[{n}];
 '''
         if op.result == 'tensor':
-            tail = f'    return td_call_boxed(&row_{op.c}, keys, a, r) ? NULL : r[0].tensor;'
+            tail = f'    return td_call_boxed(&row_{op.c}, keys, in, out_) ? NULL : out_[0].tensor;'
         elif op.result == 'tuple':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
         return -1;
     for (int i = 0; i < {n}; i++)
-        results[i] = r[i].tensor;
+        results[i] = out_[i].tensor;
     return 0;'''
         elif op.result == 'list':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
         return -1;
-    *results = (td_tensor_list){{r[0].count, (td_tensor **)r[0].tensors}};
+    *results = (td_tensor_list){{out_[0].count, (td_tensor **)out_[0].tensors}};
     return 0;'''
         elif op.result == 'plain':
             member = {'bool': 'integer', 'int': 'integer', 'float': 'number', 'Scalar': 'scalar', 'ScalarType': 'integer'}[s.results[0].type]
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
         return -1;
-    *results = r[0].{member};
+    *results = out_[0].{member};
     return 0;'''
         else:
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, a, r))
+            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
         return -1;
-    td_values_release(r, {len(s.results)});
+    td_values_release(out_, {len(s.results)});
     return 0;'''
         self.code.append(f'''static {op.declaration("boxed_" + op.c, ["td_keyset keys"])}
 {{

@@ -1,6 +1,7 @@
 """Prints what the build is made of: `core FILE`, `isa FILE` (compiled once per instruction set), `binding FILE`, and
-`input FILE` (what the generator reads)."""
+`input FILE` (what the generator reads); with --tests, the C tests: `plain FILE` and `white FILE` (which include src/)."""
 import pathlib
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
@@ -11,6 +12,13 @@ def names(pattern):
     return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
 
 
+if '--tests' in sys.argv:
+    for name in names('tests/c/test_*.c'):
+        white = 'kernels/cpu/' in (ROOT / name).read_text()
+        print('white' if white else 'plain', name)
+    for name in names('tests/c/white/test_*.c'):
+        print('white', name)
+    sys.exit()
 for folder in CORE:
     for name in names(f'src/{folder}/*.c'):
         print('isa' if name.endswith(ONCE_PER_ISA) and 'kernels/cpu' in name else 'core', name)

@@ -1,0 +1,51 @@
+# `make help` lists what there is.  Everything lives in .venv and build/; nothing needs root.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+BUILD  := build
+
+.PHONY: help train test gen check-gen build install debug sanitize bench clean c-tests
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install -q --upgrade pip
+
+# The dependencies are those that pyproject.toml declares; this stamp is newer than they are once installed.
+$(VENV)/ready: pyproject.toml tools/requirements.py | $(BIN)/python
+	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py build runtime test examples)
+	touch $@
+
+$(BUILD)/build.ninja: $(VENV)/ready
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD) --buildtype=release -Doptimization=2 -Dwheel=true \
+	    -Dtests=true --prefix="$(CURDIR)/$(VENV)" -Dpython.install_env=prefix $(if $(wildcard $(BUILD)/meson-info),--reconfigure)
+
+build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson install -C $(BUILD) --quiet --no-rebuild
+
+train: build    ## train a small GPT on the text of Python's standard library, about two minutes
+	$(BIN)/python examples/gpt.py $(ARGS)
+
+test: build c-tests  ## everything that tests itself
+	$(BIN)/python -m codegen --check
+	$(BIN)/python -m pytest -q tests $(PYTEST)
+
+c-tests: build  ## the C tests, then again with failing allocations
+	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
+	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c --fail-allocations
+
+sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-asan --buildtype=debugoptimized -Doptimization=1 \
+	    -Db_sanitize=address,undefined -Db_lundef=false -Dpython=false -Dtests=true \
+	    $(if $(wildcard $(BUILD)-asan/meson-info),--reconfigure)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-asan
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(BUILD)-asan/tests/c
+
+gen: $(VENV)/ready  ## rewrite the committed outputs of the generator: include/tede/ops.h, docs/operators.md
+	$(BIN)/python -m codegen --public
+
+clean:          ## remove what was built
+	rm -rf $(BUILD) $(BUILD)-asan runs

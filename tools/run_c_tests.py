@@ -1,0 +1,30 @@
+"""Runs the C test programs in a folder, passing on further arguments, and sums up: `N passed, N failed`."""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+
+def main():
+    folder, *more = sys.argv[1:]
+    programs = sorted(p for p in pathlib.Path(folder).glob('test_*') if p.is_file() and os.access(p, os.X_OK))
+    if not programs:
+        sys.exit(f'no test programs in {folder}')
+    passed = failed = 0
+    for program in programs:
+        done = subprocess.run([str(program.resolve()), *more], capture_output=True, text=True)
+        found = re.search(r'(\d+) passed, (\d+) failed', done.stdout)
+        counts = tuple(map(int, found.groups())) if found else (0, 1)
+        if done.returncode and not counts[1]:
+            counts = counts[0], 1
+        passed, failed = passed + counts[0], failed + counts[1]
+        if counts[1]:
+            print(f'---- {program.name} {" ".join(more)} (exit code {done.returncode})\n{done.stdout[-4000:]}{done.stderr[-6000:]}')
+    print(f'C tests {" ".join(more)}: {len(programs)} programs'.replace('  ', ' '))
+    print(f'{passed} passed, {failed} failed')
+    sys.exit(failed > 0)
+
+
+if __name__ == '__main__':
+    main()
