@@ -363,6 +363,126 @@ TD_API int td_zero_(td_tensor *self) TD_MUST_USE;
 TD_API td_tensor *td_complex_op(td_tensor *real, td_tensor *imag);
 TD_API int td_complex_op_out(td_tensor *real, td_tensor *imag, td_tensor *out) TD_MUST_USE;
 
+/* ==== fft ================================================================================================= */
+
+/* The transform of complex numbers. */
+TD_API td_tensor *td__fft_c2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        bool forward);
+TD_API int td__fft_c2c_out(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        bool forward, td_tensor *out) TD_MUST_USE;
+/* The transform of real numbers, of whose last dimension the first half is kept. */
+TD_API td_tensor *td__fft_r2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        bool onesided);
+TD_API int td__fft_r2c_out(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        bool onesided, td_tensor *out) TD_MUST_USE;
+/* The real transform of numbers of which half the last dimension is given. */
+TD_API td_tensor *td__fft_c2r(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        int64_t last_dim_size);
+TD_API int td__fft_c2r_out(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        int64_t last_dim_size, td_tensor *out) TD_MUST_USE;
+/* The derivative of the transform of real numbers. */
+TD_API td_tensor *td_fft_r2c_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim, int64_t normalization,
+        bool onesided, int64_t n_shape, const int64_t *shape);
+/* The derivative of the transform to real numbers. */
+TD_API td_tensor *td_fft_c2r_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim,
+        int64_t normalization);
+/* The Fourier transform along a dimension. */
+TD_API td_tensor *td_fft_fft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_fft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The inverse Fourier transform along a dimension. */
+TD_API td_tensor *td_fft_ifft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_ifft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The Fourier transform of real numbers, the first half of it along a dimension. */
+TD_API td_tensor *td_fft_rfft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_rfft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The inverse of rfft along a dimension. */
+TD_API td_tensor *td_fft_irfft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_irfft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The transform of half a Hermitian signal, which is real along a dimension. */
+TD_API td_tensor *td_fft_hfft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_hfft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The inverse of hfft along a dimension. */
+TD_API td_tensor *td_fft_ihfft(td_tensor *self, const int64_t *n, int64_t dim, const char *norm);
+TD_API int td_fft_ihfft_out(td_tensor *self, const int64_t *n, int64_t dim, const char *norm,
+        td_tensor *out) TD_MUST_USE;
+/* The Fourier transform over two dimensions. */
+TD_API td_tensor *td_fft_fft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_fft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse Fourier transform over two dimensions. */
+TD_API td_tensor *td_fft_ifft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_ifft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The Fourier transform of real numbers, the first half of it over two dimensions. */
+TD_API td_tensor *td_fft_rfft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_rfft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse of rfft over two dimensions. */
+TD_API td_tensor *td_fft_irfft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim,
+        const int64_t *dim, const char *norm);
+TD_API int td_fft_irfft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The transform of half a Hermitian signal, which is real over two dimensions. */
+TD_API td_tensor *td_fft_hfft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_hfft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse of hfft over two dimensions. */
+TD_API td_tensor *td_fft_ihfft2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim,
+        const int64_t *dim, const char *norm);
+TD_API int td_fft_ihfft2_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The Fourier transform over several dimensions. */
+TD_API td_tensor *td_fft_fftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_fftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse Fourier transform over several dimensions. */
+TD_API td_tensor *td_fft_ifftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_ifftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The Fourier transform of real numbers, the first half of it over several dimensions. */
+TD_API td_tensor *td_fft_rfftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_rfftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse of rfft over several dimensions. */
+TD_API td_tensor *td_fft_irfftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim,
+        const int64_t *dim, const char *norm);
+TD_API int td_fft_irfftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The transform of half a Hermitian signal, which is real over several dimensions. */
+TD_API td_tensor *td_fft_hfftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm);
+TD_API int td_fft_hfftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The inverse of hfft over several dimensions. */
+TD_API td_tensor *td_fft_ihfftn(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim,
+        const int64_t *dim, const char *norm);
+TD_API int td_fft_ihfftn_out(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,
+        const char *norm, td_tensor *out) TD_MUST_USE;
+/* The frequencies of the transform of n samples. */
+TD_API td_tensor *td_fft_fftfreq(int64_t n, double d, td_dtype dtype, td_device device);
+TD_API int td_fft_fftfreq_out(int64_t n, double d, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* The frequencies of the first half of the transform of n samples. */
+TD_API td_tensor *td_fft_rfftfreq(int64_t n, double d, td_dtype dtype, td_device device);
+TD_API int td_fft_rfftfreq_out(int64_t n, double d, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
+/* Frequency zero moved to the middle. */
+TD_API td_tensor *td_fft_fftshift(td_tensor *self, int64_t n_dim, const int64_t *dim);
+/* Frequency zero moved back to the start. */
+TD_API td_tensor *td_fft_ifftshift(td_tensor *self, int64_t n_dim, const int64_t *dim);
+
 /* ==== index =============================================================================================== */
 
 /* Positions along a dimension, by an index vector. */
@@ -2186,12 +2306,16 @@ TD_API int td_searchsorted_out(td_tensor *sorted_sequence, td_tensor *self, bool
 /* Where a number would go into a sorted row. */
 TD_API td_tensor *td_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right,
         const char *side, td_tensor *sorter);
+TD_API int td_searchsorted_scalar_out(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right,
+        const char *side, td_tensor *sorter, td_tensor *out) TD_MUST_USE;
 /* The number of the bucket that each value falls into. */
 TD_API td_tensor *td_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right);
 TD_API int td_bucketize_out(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right,
         td_tensor *out) TD_MUST_USE;
 /* The number of the bucket that a number falls into. */
 TD_API td_tensor *td_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right);
+TD_API int td_bucketize_scalar_out(td_scalar self, td_tensor *boundaries, bool out_int32, bool right,
+        td_tensor *out) TD_MUST_USE;
 /* Whether elements are among others. */
 TD_API td_tensor *td_isin_tensor_tensor(td_tensor *elements, td_tensor *test_elements, bool assume_unique,
         bool invert);

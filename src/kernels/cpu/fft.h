@@ -1,0 +1,48 @@
+/* Discrete Fourier transforms of lines.
+ *
+ * A plan knows one length: its factors and the powers of its root of unity, or, for lengths with a prime factor above
+ * TD_FFT_RADIX, the chirp of Bluestein's method, by which the transform becomes a convolution whose length is a power of
+ * two.  Plans are made in double and kept in both precisions. */
+#ifndef TD_KERNELS_CPU_FFT_H
+#define TD_KERNELS_CPU_FFT_H
+#include "kernels/cpu/isa.h"
+
+enum { TD_FFT_RADIX = 31, TD_FFT_FACTORS = 48 };
+
+typedef struct td_fft_plan {
+    int64_t n;
+    int     n_factors, factors[TD_FFT_FACTORS];
+    bool    wide;                       /* double precision */
+    void   *roots;                      /* n complex numbers, exp(-2 pi i k / n) */
+    /* Bluestein */
+    struct td_fft_plan *inner;          /* of the convolution's length, or NULL */
+    void   *chirp;                      /* n numbers, exp(-pi i k^2 / n) */
+    void   *filter;                     /* the transform of its conjugate, inner->n numbers, divided by that length */
+    int64_t references;
+    size_t  bytes;
+} td_fft_plan;
+
+/* How the lines of a job look at either end. */
+typedef enum td_fft_end { TD_FFT_COMPLEX, TD_FFT_REAL, TD_FFT_HALF } td_fft_end;
+
+/* Lines of an [outer][length][inner] array each.  `from` has n_from elements per line (HALF: the first n / 2 + 1 of a
+ * line whose others are their conjugates), `to` has n_to. */
+typedef struct td_fft_job {
+    const td_fft_plan *plan;
+    const void *from;
+    void       *to;
+    int64_t     inner, n_from, n_to;
+    td_fft_end  from_end, to_end;
+    bool        forward;
+    double      scale;
+    int64_t     scratch;                /* complex numbers that a thread needs */
+    int         failed;
+} td_fft_job;
+
+typedef struct td_fft_table {
+    td_loop_body *lines[2];             /* float32, float64: over lines [from, to) of outer * inner */
+} td_fft_table;
+
+TD_ISA_TABLES(td_fft_table, td_fft_table);
+
+#endif

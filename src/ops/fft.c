@@ -1,0 +1,313 @@
+/* Fourier transforms as NumPy and PyTorch name them, over three kernels: complex to complex, real to half, half to real.
+ *
+ * Here lengths are made to fit, names of norms become scales, and dtypes are raised. */
+#include "bodies.h"
+
+#include <inttypes.h>
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+#include "ops/compose.h"
+
+#define LET(x) TD_AUTO td_tensor *x
+
+/* ---- what the kernels take */
+
+static int check_kernel(const char *op, td_tensor *self, int64_t n_dim, const int64_t *dim, bool complex)
+{
+    if (complex ? !td_is_complex(self) : !td_is_floating(self))
+        return td_error(TD_E_RUNTIME, "%s expects a %s tensor, not %s", op, complex ? "complex" : "floating point",
+                        td_dtype_title((td_dtype)self->dtype));
+    if (self->dtype == TD_F16 || self->dtype == TD_BF16)
+        return td_error(TD_E_RUNTIME, "Unsupported dtype %s", td_dtype_title((td_dtype)self->dtype));
+    for (int64_t i = 0; i < n_dim; i++)
+        if (td_wrap_dim(dim[i], self->ndim) < 0)
+            return -1;
+    return 0;
+}
+int td_meta__fft_c2c(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool forward)
+{
+    (void)normalization, (void)forward;
+    return check_kernel("_fft_c2c", self, n_dim, dim, true) ? -1 : td_spec_like(specs, self);
+}
+int td_meta__fft_r2c(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided)
+{
+    (void)normalization;
+    if (check_kernel("_fft_r2c", self, n_dim, dim, false))
+        return -1;
+    td_spec_set(specs, self->ndim, self->sizes, td_dtype_to_complex((td_dtype)self->dtype), self->device);
+    if (onesided && n_dim) {
+        int last = td_wrap_dim(dim[n_dim - 1], self->ndim);
+        specs->sizes[last] = self->sizes[last] / 2 + 1;
+    }
+    return 0;
+}
+int td_meta__fft_c2r(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, int64_t last_dim_size)
+{
+    (void)normalization;
+    if (check_kernel("_fft_c2r", self, n_dim, dim, true))
+        return -1;
+    if (!n_dim)
+        return td_error(TD_E_RUNTIME, "_fft_c2r: at least one dimension is needed");
+    td_spec_set(specs, self->ndim, self->sizes, td_dtype_to_real((td_dtype)self->dtype), self->device);
+    specs->sizes[td_wrap_dim(dim[n_dim - 1], self->ndim)] = last_dim_size;
+    return 0;
+}
+
+/* ---- gradients */
+
+static td_tensor *resized(td_tensor *x, int64_t dim, int64_t size)
+{
+    int d = x ? td_wrap_dim(dim, x->ndim) : -1;
+    if (d < 0)
+        return NULL;
+    int64_t have = x->sizes[d];
+    if (have == size)
+        return td_ref(x);
+    if (size < have)
+        return td_narrow(x, d, 0, size);
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, x->sizes, sizeof *sizes * x->ndim);
+    sizes[d] = size - have;
+    LET(zeros) = td_zeros(x->ndim, sizes, (td_dtype)x->dtype, x->device);
+    return zeros ? td_cat(2, (td_tensor *[]){x, zeros}, d) : NULL;
+}
+
+td_tensor *td_op_fft_r2c_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided, int64_t n_shape,
+                                  const int64_t *shape)
+{
+    int64_t last = dim[n_dim - 1] < 0 ? dim[n_dim - 1] + n_shape : dim[n_dim - 1];
+    LET(whole) = onesided ? resized(grad, last, shape[last]) : td_ref(grad);
+    LET(back) = td__fft_c2c(whole, n_dim, dim, normalization, false);
+    return td_real(back);
+}
+/* All but the ends of the half stand for two numbers. */
+td_tensor *td_op_fft_c2r_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim, int64_t normalization)
+{
+    LET(half) = td__fft_r2c(grad, n_dim, dim, normalization, true);
+    if (!half)
+        return NULL;
+    int last = td_wrap_dim(dim[n_dim - 1], half->ndim);
+    int64_t doubled = grad->sizes[last] - half->sizes[last], n = half->sizes[last];
+    if (doubled <= 0)
+        return td_ref(half);
+    LET(first) = td_narrow(half, last, 0, 1);
+    LET(middle) = td_narrow(half, last, 1, doubled);
+    LET(twice) = td_times(middle, td_int(2));
+    LET(end) = td_narrow(half, last, 1 + doubled, n - 1 - doubled);
+    return first && twice && end ? td_cat(3, (td_tensor *[]){first, twice, end}, last) : NULL;
+}
+
+/* ---- one dimension */
+
+static td_tensor *raised(td_tensor *self, bool complex)
+{
+    td_dtype dtype = (td_dtype)self->dtype;
+    if (!td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
+        dtype = td_default_dtype();
+    if (dtype == TD_F16 || dtype == TD_BF16)
+        return td_fail(TD_E_RUNTIME, "Unsupported dtype %s", td_dtype_title(dtype));
+    return td_to(self, complex ? td_dtype_to_complex(dtype) : dtype);
+}
+/* The scale's number (none, by root n, by n), or -1. */
+static int norm_mode(const char *norm, bool forward)
+{
+    if (!norm || !strcmp(norm, "backward"))
+        return forward ? 0 : 2;
+    if (!strcmp(norm, "forward"))
+        return forward ? 2 : 0;
+    if (!strcmp(norm, "ortho"))
+        return 1;
+    return td_error(TD_E_RUNTIME, "Invalid normalization mode: \"%s\"", norm);
+}
+static int check_length(int64_t n) { return n >= 1 ? 0 : td_error(TD_E_RUNTIME, "Invalid number of data points (%" PRId64 ") specified", n); }
+static int64_t size_at(const td_tensor *x, int64_t dim)
+{
+    int d = td_wrap_dim(dim, x->ndim);
+    return d < 0 ? -1 : x->ndim ? x->sizes[d] : 1;
+}
+
+static td_tensor *c2c(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, bool forward)
+{
+    int mode = norm_mode(norm, forward);
+    int64_t size = mode < 0 ? -1 : n ? *n : size_at(self, dim);
+    if (mode < 0 || (!n && size < 0) || check_length(size))
+        return NULL;
+    LET(x) = raised(self, true);
+    LET(fit) = x ? resized(x, dim, size) : NULL;
+    return td__fft_c2c(fit, 1, &dim, mode, forward);
+}
+static td_tensor *r2c(const char *op, td_tensor *self, const int64_t *n, int64_t dim, const char *norm, bool forward)
+{
+    if (td_is_complex(self))
+        return td_fail(TD_E_RUNTIME, "%s expects a real input tensor, but got %s", op, td_dtype_title((td_dtype)self->dtype));
+    int mode = norm_mode(norm, forward);
+    int64_t size = mode < 0 ? -1 : n ? *n : size_at(self, dim);
+    if (mode < 0 || (!n && size < 0) || check_length(size))
+        return NULL;
+    LET(x) = raised(self, false);
+    LET(fit) = x ? resized(x, dim, size) : NULL;
+    LET(result) = td__fft_r2c(fit, 1, &dim, mode, true);
+    return forward ? td_ref(result) : td_conj(result);
+}
+static td_tensor *c2r(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, bool forward)
+{
+    int mode = norm_mode(norm, forward);
+    int64_t have = mode < 0 ? -1 : size_at(self, dim), size = n ? *n : 2 * (have - 1);
+    if (have < 0 || check_length(size))
+        return NULL;
+    LET(x) = raised(self, true);
+    LET(fit) = x ? resized(x, dim, size / 2 + 1) : NULL;
+    LET(turned) = forward ? td_conj(fit) : td_ref(fit);
+    return td__fft_c2r(turned, 1, &dim, mode, size);
+}
+td_tensor *td_op_fft_fft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)   { return c2c(x, n, dim, norm, true); }
+td_tensor *td_op_fft_ifft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return c2c(x, n, dim, norm, false); }
+td_tensor *td_op_fft_rfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return r2c("rfft", x, n, dim, norm, true); }
+td_tensor *td_op_fft_ihfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm) { return r2c("ihfft", x, n, dim, norm, false); }
+td_tensor *td_op_fft_irfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm) { return c2r(x, n, dim, norm, false); }
+td_tensor *td_op_fft_hfft(td_tensor *x, const int64_t *n, int64_t dim, const char *norm)  { return c2r(x, n, dim, norm, true); }
+
+/* ---- several dimensions */
+
+typedef struct plan { int64_t n, dims[TD_MAX_DIMS], sizes[TD_MAX_DIMS]; } plan;
+
+static int make_plan(plan *p, const td_tensor *x, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim)
+{
+    bool seen[TD_MAX_DIMS] = {false};
+    if (n_dim >= 0) {
+        p->n = n_dim;
+        if (n_s >= 0 && n_s != n_dim)
+            return td_error(TD_E_RUNTIME, "When given, dim and shape arguments must have the same length");
+    } else {
+        p->n = n_s >= 0 ? n_s : x->ndim;
+        if (p->n > x->ndim)
+            return td_error(TD_E_RUNTIME, "Got shape with %" PRId64 " values but input tensor only has %d dimensions.", p->n, x->ndim);
+    }
+    for (int64_t i = 0; i < p->n; i++) {
+        int d = n_dim >= 0 ? td_wrap_dim(dim[i], x->ndim) : x->ndim - (int)p->n + (int)i;
+        if (d < 0)
+            return -1;
+        if (seen[d])
+            return td_error(TD_E_RUNTIME, "FFT dims must be unique");
+        seen[d] = true;
+        p->dims[i] = d;
+        int64_t size = n_s >= 0 && s[i] != -1 ? s[i] : x->ndim ? x->sizes[d] : 1;
+        if (check_length(size))
+            return -1;
+        p->sizes[i] = size;
+    }
+    return 0;
+}
+static td_tensor *fitted(td_tensor *x, const plan *p)
+{
+    LET(fit) = td_ref(x);
+    for (int64_t i = 0; i < p->n && fit; i++) {
+        td_tensor *next = resized(fit, p->dims[i], p->sizes[i]);
+        td_tensor_release(fit);
+        fit = next;
+    }
+    return td_ref(fit);
+}
+static td_tensor *c2c_many(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm, bool forward)
+{
+    plan p;
+    int mode = norm_mode(norm, forward);
+    if (mode < 0 || make_plan(&p, self, n_s, s, n_dim, dim))
+        return NULL;
+    LET(x) = raised(self, true);
+    LET(fit) = x ? fitted(x, &p) : NULL;
+    return p.n ? td__fft_c2c(fit, p.n, p.dims, mode, forward) : td_ref(fit);
+}
+static td_tensor *r2c_many(const char *op, td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm,
+                           bool forward)
+{
+    plan p;
+    int mode = norm_mode(norm, forward);
+    if (td_is_complex(self))
+        return td_fail(TD_E_RUNTIME, "%s expects a real-valued input tensor, but got %s", op, td_dtype_title((td_dtype)self->dtype));
+    if (mode < 0 || make_plan(&p, self, n_s, s, n_dim, dim))
+        return NULL;
+    if (!p.n)
+        return td_fail(TD_E_RUNTIME, "%s must transform at least one axis", op);
+    LET(x) = raised(self, false);
+    LET(fit) = x ? fitted(x, &p) : NULL;
+    if (forward)
+        return td__fft_r2c(fit, p.n, p.dims, mode, true);
+    /* ihfftn: the last dimension by ihfft, the others by the inverse transform */
+    LET(half) = td__fft_r2c(fit, 1, &p.dims[p.n - 1], mode, true);
+    LET(turned) = td_conj(half);
+    return p.n > 1 ? td__fft_c2c(turned, p.n - 1, p.dims, mode, false) : td_ref(turned);
+}
+static td_tensor *c2r_many(const char *op, td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm,
+                           bool forward)
+{
+    plan p;
+    int mode = norm_mode(norm, forward);
+    if (mode < 0 || make_plan(&p, self, n_s, s, n_dim, dim))
+        return NULL;
+    if (!p.n)
+        return td_fail(TD_E_RUNTIME, "%s must transform at least one axis", op);
+    int64_t last = n_s >= 0 && s[n_s - 1] != -1 ? s[n_s - 1] : 2 * (p.sizes[p.n - 1] - 1);
+    if (check_length(last))
+        return NULL;
+    p.sizes[p.n - 1] = last / 2 + 1;
+    LET(x) = raised(self, true);
+    LET(fit) = x ? fitted(x, &p) : NULL;
+    if (!forward)
+        return td__fft_c2r(fit, p.n, p.dims, mode, last);
+    LET(most) = p.n > 1 ? td__fft_c2c(fit, p.n - 1, p.dims, mode, true) : td_ref(fit);
+    LET(turned) = td_conj(most);
+    return td__fft_c2r(turned, 1, &p.dims[p.n - 1], mode, last);
+}
+#define MANY(name, call) \
+    td_tensor *td_op_fft_##name##2(td_tensor *x, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm) \
+    { \
+        return call; \
+    } \
+    td_tensor *td_op_fft_##name##n(td_tensor *x, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm) \
+    { \
+        return call; \
+    }
+MANY(fft, c2c_many(x, n_s, s, n_dim, dim, norm, true))
+MANY(ifft, c2c_many(x, n_s, s, n_dim, dim, norm, false))
+MANY(rfft, r2c_many("rfftn", x, n_s, s, n_dim, dim, norm, true))
+MANY(ihfft, r2c_many("ihfftn", x, n_s, s, n_dim, dim, norm, false))
+MANY(irfft, c2r_many("irfftn", x, n_s, s, n_dim, dim, norm, false))
+MANY(hfft, c2r_many("hfftn", x, n_s, s, n_dim, dim, norm, true))
+
+/* ---- helpers */
+
+static td_tensor *frequencies(int64_t n, double d, int64_t count, bool both, td_dtype dtype, td_device device)
+{
+    td_dtype kind = dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype;
+    if (!td_dtype_is_floating(kind) && !td_dtype_is_complex(kind))
+        return td_fail(TD_E_RUNTIME, "fftfreq requires a floating point or complex dtype");
+    LET(whole) = td_arange_start_step(td_int(0), td_int(count), td_int(1), kind, device);
+    if (both && n > 1 && whole) {
+        LET(first) = td_arange_start_step(td_int(0), td_int((n + 1) / 2), td_int(1), kind, device);
+        LET(second) = td_arange_start_step(td_int(-(n / 2)), td_int(0), td_int(1), kind, device);
+        td_tensor_release(whole);
+        whole = first && second ? td_cat(2, (td_tensor *[]){first, second}, 0) : NULL;
+    }
+    return td_times(whole, td_float(1.0 / ((double)n * d)));
+}
+td_tensor *td_op_fft_fftfreq(int64_t n, double d, td_dtype dtype, td_device device) { return frequencies(n, d, n, true, dtype, device); }
+td_tensor *td_op_fft_rfftfreq(int64_t n, double d, td_dtype dtype, td_device device)
+{
+    return frequencies(n, d, n / 2 + 1, false, dtype, device);
+}
+
+static td_tensor *shift(td_tensor *x, int64_t n_dim, const int64_t *dim, bool back)
+{
+    int64_t dims[TD_MAX_DIMS], shifts[TD_MAX_DIMS], n = n_dim < 0 ? x->ndim : n_dim;
+    for (int64_t i = 0; i < n; i++) {
+        int d = n_dim < 0 ? (int)i : td_wrap_dim(dim[i], x->ndim);
+        if (d < 0)
+            return NULL;
+        dims[i] = d;
+        shifts[i] = back ? (x->sizes[d] + 1) / 2 : x->sizes[d] / 2;
+    }
+    return n ? td_roll(x, n, shifts, n, dims) : td_clone(x);
+}
+td_tensor *td_op_fft_fftshift(td_tensor *x, int64_t n_dim, const int64_t *dim)  { return shift(x, n_dim, dim, false); }
+td_tensor *td_op_fft_ifftshift(td_tensor *x, int64_t n_dim, const int64_t *dim) { return shift(x, n_dim, dim, true); }
