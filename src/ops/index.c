@@ -12,7 +12,7 @@
 
 td_tensor *td_index_of(const char *op, td_tensor *index)
 {
-    if (index->dtype != TD_I64 && index->dtype != TD_I32)
+    if (index->dtype != TD_I64 && index->dtype != TD_I32 && index->numel)
         return td_fail(TD_E_RUNTIME, "%s(): Expected dtype int32/int64 for index but got %s", op,
                        td_dtype_title((td_dtype)index->dtype));
     return td_as_contiguous(index, TD_I64);
@@ -155,12 +155,12 @@ int td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scal
 }
 int td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
 {
-    td_place what;
+    td_place what = TD_PLACE_ADD;
     return place_of("scatter", reduce, &what) ? -1 : scatter("scatter", what, self, dim, index, src, false);
 }
 int td_op_scatter_value_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value, const char *reduce)
 {
-    td_place what;
+    td_place what = TD_PLACE_ADD;
     return place_of("scatter", reduce, &what) ? -1 : scatter_number("scatter", what, self, dim, index, value);
 }
 int td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
@@ -315,13 +315,14 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)src->dtype));
     if (!value) {
         td_geometry s = td_geometry_of(self), g = td_geometry_of(src);
+        td_shape_text a, b;
         if (g.ndim != s.ndim)
-            return td_error(TD_E_RUNTIME, "%s(): source has %d dimensions and self %d; they must have as many", op, src->ndim,
-                            self->ndim);
+            return td_error(TD_E_RUNTIME, "%s(): source tensor shape must match self tensor shape, excluding the specified "
+                            "dimension. Got self.shape = %s source.shape = %s", op, td_shape_str(self->ndim, self->sizes, a),
+                            td_shape_str(src->ndim, src->sizes, b));
         if (g.sizes[d] != at->numel)
             return td_error(TD_E_INDEX, "%s(): Number of indices (%" PRId64 ") should be equal to source.size(dim): (%" PRId64
                             "), for dim: %d", op, at->numel, g.sizes[d], d);
-        td_shape_text a, b;
         for (int k = 0; k < s.ndim; k++)
             if (k != d && s.sizes[k] != g.sizes[k])
                 return td_error(TD_E_RUNTIME, "%s(): source tensor shape must match self tensor shape, excluding the specified "
@@ -342,11 +343,9 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     return 0;
 }
 
-/* As PyTorch has it, negative indices count from the end in index_fill alone. */
+/* Negative indices count from the end where PyTorch lets them: in index_fill and take_along_dim. */
 static td_tensor *counted_from_end(td_tensor *index, int64_t size)
 {
-    if (index->dtype != TD_I64 && index->dtype != TD_I32)
-        return td_fail(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
     TD_AUTO td_tensor *n = td_wrapped_number(td_int(size));
     TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0));
     TD_AUTO td_tensor *below = td_lt(index, zero);
@@ -382,6 +381,8 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
                         value->ndim);
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *cast = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
+    if (cast && index->dtype != TD_I64 && index->dtype != TD_I32)
+        return td_error(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
     TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
     return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true) : -1;
 }
@@ -502,7 +503,8 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
                        td_dtype_title((td_dtype)indices->dtype));
     if (!dim) {
         TD_AUTO td_tensor *x = td_reshape(self, 1, (int64_t[]){-1});
-        TD_AUTO td_tensor *at = td_reshape(indices, 1, (int64_t[]){-1});
+        TD_AUTO td_tensor *flat = td_reshape(indices, 1, (int64_t[]){-1});
+        TD_AUTO td_tensor *at = flat ? counted_from_end(flat, self->numel) : NULL;
         return td_gather(x, 0, at, false);
     }
     if (self->ndim != indices->ndim)
@@ -521,7 +523,8 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
         mine[k] = k == d ? s : both, theirs[k] = k == d ? i : both;
     }
     TD_AUTO td_tensor *x = td_expand(self, self->ndim, mine);
-    TD_AUTO td_tensor *at = td_expand(indices, self->ndim, theirs);
+    TD_AUTO td_tensor *wide = td_expand(indices, self->ndim, theirs);
+    TD_AUTO td_tensor *at = wide ? counted_from_end(wide, self->ndim ? self->sizes[d] : 1) : NULL;
     return td_gather(x, d, at, false);
 }
 

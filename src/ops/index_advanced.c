@@ -144,7 +144,7 @@ static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *cons
 /* Byte offsets of all index points, from index tensors broadcast together. */
 static int fold_offsets(indexed *x, const td_tensor *self)
 {
-    td_tensor *list[TD_MAX_DIMS];
+    td_tensor *list[TD_MAX_DIMS] = {NULL};
     int count = 0;
     for (int d = 0; d < x->n; d++)
         if (x->at[d])

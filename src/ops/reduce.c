@@ -67,8 +67,8 @@ int td_meta_mean_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int6
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     if (!td_dtype_is_floating(kind) && !td_dtype_is_complex(kind))
-        return td_error(TD_E_RUNTIME, "mean(): %s dtype must be either a floating point or complex dtype. Got: %s",
-                        dtype == TD_DTYPE_NONE ? "could not infer output dtype. Input" : "the output", td_dtype_title(kind));
+        return td_error(TD_E_RUNTIME, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. "
+                        "Got: %s", dtype == TD_DTYPE_NONE ? "Input" : "Optional", td_dtype_title(kind));
     bool mask[TD_MAX_DIMS];
     return td_reduce_mask(self, n_dim, dim, true, mask) || td_reduce_spec(specs, self, mask, keepdim, kind) ? -1 : 0;
 }

@@ -189,7 +189,7 @@ td_tensor *td_op_vector_norm_backward(td_tensor *grad, td_tensor *self, td_scala
 {
     double p = td_scalar_double(ord);
     if (p == 0)
-        return td_zeros_like(self);
+        return td_tensor_retain(TD_NONE);
     TD_AUTO td_tensor *whole = td_restore_dims(grad, self->ndim, n_dim, dim, keepdim);
     TD_AUTO td_tensor *norm = td_restore_dims(result, self->ndim, n_dim, dim, keepdim);
     TD_AUTO td_tensor *x = norm && td_dtype_to_real((td_dtype)self->dtype) != (td_dtype)norm->dtype

@@ -139,7 +139,10 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         return -1;
     if (self->ndim == 0 || is_complex(self))
         return unique_flat(results, self, sort, inverse, counts);
-    TD_AUTO td_tensor *front = td_transpose(self, 0, d);
+    int64_t to_front[TD_MAX_DIMS], back[TD_MAX_DIMS];
+    for (int k = 0; k < self->ndim; k++)
+        to_front[k] = k == 0 ? d : k <= d ? k - 1 : k, back[to_front[k]] = k;
+    TD_AUTO td_tensor *front = td_permute(self, self->ndim, to_front);
     TD_AUTO td_tensor *x = front ? td_make_contiguous(front) : NULL;
     TD_AUTO td_tensor *keys = x ? td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : TD_I64) : NULL;
     if (!keys)
@@ -163,7 +166,7 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         status = collect(three, x, n, order, starts, block, x->ndim, x->sizes, NULL, inverse, counts);
         if (status == 0) {
             TD_AUTO td_tensor *found = three[0];
-            results[0] = td_transpose(found, 0, d);
+            results[0] = td_permute(found, self->ndim, back);
             results[1] = three[1], results[2] = three[2];
             if (!results[0]) {
                 td_tensor_release(results[1]);
