@@ -141,6 +141,7 @@ typedef struct OperatorObject {
     int            n_ops, count;
     bool           method, ready;
     bool           numbers;            /* Python numbers are taken for tensors */
+    bool           older_form;         /* errors speak of more signatures than there are */
     bool           heavy;              /* worth giving up the lock for smaller operands */
 } OperatorObject;
 extern PyTypeObject td_py_Function, td_py_Method;

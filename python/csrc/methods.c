@@ -306,6 +306,14 @@ NOARGS(retain_grad)
     Py_RETURN_NONE;
 }
 
+NOARGS(detach_)
+{
+    (void)unused;
+    if (td_detach_history(td_py_x(self)) < 0)
+        return td_py_raise();
+    return Py_NewRef(self);
+}
+
 /* ---- iteration: a view at a time */
 
 typedef struct { PyObject_HEAD td_tensor *x; int64_t i, n; } IterObject;
@@ -409,6 +417,7 @@ PyMethodDef td_py_methods[] = {
     {"cpu", cpu, METH_NOARGS, NULL},
     {"requires_grad_", FAST(requires_grad_), NULL},
     {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
     {"backward", WORDS(td_py_backward_method), "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
     {"register_hook", td_py_register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},
     {"register_post_accumulate_grad_hook", td_py_register_leaf_hook, METH_O, NULL},

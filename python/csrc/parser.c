@@ -60,7 +60,7 @@ static int to_tensor(const Overload *o, const td_arg *a, PyObject *value, td_val
         s->overrides |= td_py_has_override(value);
         return 1;
     }
-    if (o->numbers) {
+    if (o->numbers && (a->name[0] != 'c' || strcmp(a->name, "condition") != 0)) {
         td_scalar scalar;
         int found = td_py_as_scalar(value, &scalar, false);
         if (found < 0)
