@@ -1,0 +1,12 @@
+/* tede/tede.h: all of the public API.  Each header can also be included alone. */
+#ifndef TEDE_TEDE_H
+#define TEDE_TEDE_H
+#include <tede/autograd.h>
+#include <tede/base.h>
+#include <tede/dispatch.h>
+#include <tede/list.h>
+#include <tede/memory.h>
+#include <tede/ops.h>
+#include <tede/random.h>
+#include <tede/tensor.h>
+#endif
