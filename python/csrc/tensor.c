@@ -318,8 +318,9 @@ static PyObject *with_history(td_tensor *x, const char *text)
     const char *last = strrchr(text, '\n');
     size_t line = length - (last ? (size_t)(last + 1 - text) : 0);
     bool wide = line + strlen(td_node_name(node)) + 14 > 80;
-    PyObject *whole = PyUnicode_FromFormat("%.*s,%sgrad_fn=<%s>)", (int)length - 1, text, wide ? "\n       " : " ",
-                                           td_node_name(node));
+    PyObject *head = PyUnicode_FromStringAndSize(text, (Py_ssize_t)length - 1);
+    PyObject *whole = head ? PyUnicode_FromFormat("%U,%sgrad_fn=<%s>)", head, wide ? "\n       " : " ", td_node_name(node)) : NULL;
+    Py_XDECREF(head);
     td_node_drop(node);
     return whole;
 }
