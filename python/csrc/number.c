@@ -3,60 +3,52 @@
  * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
  * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
 #include "binding.h"
+#include <tede/ops.h>
 
 typedef struct Binary {
     const char      *name;            /* the operator */
-    const char      *registered;      /* its overload for two tensors */
-    bool             numbers;         /* a Python number goes to it too, as a wrapped number */
-    bool             tensors_only;
-    const td_op     *op;
-    int              n;
-    td_value         values[4];       /* defaults of what follows the operands */
+    td_tensor     *(*direct)(td_tensor *, td_tensor *);
+    bool             tensors_only;    /* numbers are no operands */
     OperatorObject  *function, *method, *inplace;
 } Binary;
 
 enum { ADD, SUB, MUL, DIV, FLOOR, MOD, POW, MATMUL, LSHIFT, RSHIFT, AND, OR, XOR, LT, LE, EQ, NE, GT, GE, N_BINARY };
 static Binary binaries[N_BINARY] = {
-    [ADD] = {"add", "aten::add.Tensor", .numbers = true},
-    [SUB] = {"sub", "aten::sub.Tensor", .numbers = true},
-    [MUL] = {"mul", "aten::mul.Tensor", .numbers = true},
-    [DIV] = {"div", "aten::div.Tensor", .numbers = true},
-    [FLOOR] = {"floor_divide", "aten::floor_divide", .numbers = true},
-    [MOD] = {"remainder", "aten::remainder.Tensor", .numbers = true},
-    [POW] = {"pow", "aten::pow.Tensor_Tensor", .numbers = true},
-    [MATMUL] = {"matmul", "aten::matmul", .tensors_only = true},
-    [LSHIFT] = {"bitwise_left_shift", "aten::bitwise_left_shift.Tensor", .numbers = true},
-    [RSHIFT] = {"bitwise_right_shift", "aten::bitwise_right_shift.Tensor", .numbers = true},
-    [AND] = {"bitwise_and", "aten::bitwise_and.Tensor", .numbers = true},
-    [OR] = {"bitwise_or", "aten::bitwise_or.Tensor", .numbers = true},
-    [XOR] = {"bitwise_xor", "aten::bitwise_xor.Tensor", .numbers = true},
-    [LT] = {"lt", "aten::lt.Tensor", .numbers = true},
-    [LE] = {"le", "aten::le.Tensor", .numbers = true},
-    [EQ] = {"eq", "aten::eq.Tensor", .numbers = true},
-    [NE] = {"ne", "aten::ne.Tensor", .numbers = true},
-    [GT] = {"gt", "aten::gt.Tensor", .numbers = true},
-    [GE] = {"ge", "aten::ge.Tensor", .numbers = true},
+    [ADD] = {"add", td_add},
+    [SUB] = {"sub", td_sub},
+    [MUL] = {"mul", td_mul_tensor},
+    [DIV] = {"div", td_div_tensor},
+    [FLOOR] = {"floor_divide", td_floor_divide},
+    [MOD] = {"remainder", td_remainder_tensor},
+    [POW] = {"pow", td_pow_tensor_tensor},
+    [MATMUL] = {"matmul", td_matmul, .tensors_only = true},
+    [LSHIFT] = {"bitwise_left_shift", td_bitwise_left_shift_tensor},
+    [RSHIFT] = {"bitwise_right_shift", td_bitwise_right_shift_tensor},
+    [AND] = {"bitwise_and", td_bitwise_and_tensor},
+    [OR] = {"bitwise_or", td_bitwise_or_tensor},
+    [XOR] = {"bitwise_xor", td_bitwise_xor_tensor},
+    [LT] = {"lt", td_lt_tensor},
+    [LE] = {"le", td_le_tensor},
+    [EQ] = {"eq", td_eq_tensor},
+    [NE] = {"ne", td_ne_tensor},
+    [GT] = {"gt", td_gt_tensor},
+    [GE] = {"ge", td_ge_tensor},
 };
 static OperatorObject *reciprocal, *negate, *absolute, *invert;
 enum { LONG_WORK = 1 << 16, LONG_WORK_MATMUL = 1 << 11 };
 
-static PyObject *call_direct(const Binary *b, td_tensor *x, td_tensor *y)
+static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
 {
-    td_value values[4], result;
-    values[0].kind = values[1].kind = TD_VALUE_TENSOR;
-    values[0].tensor = x;
-    values[1].tensor = y;
-    for (int i = 2; i < b->n; i++)
-        values[i] = b->values[i];
-    int failed;
+    const Binary *b = &binaries[which];
+    td_tensor *result;
     if (TD_UNLIKELY(td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? LONG_WORK_MATMUL : LONG_WORK))) {
         Py_BEGIN_ALLOW_THREADS
-        failed = td_op_call(b->op, values, &result);
+        result = b->direct(x, y);
         Py_END_ALLOW_THREADS
     } else {
-        failed = td_op_call(b->op, values, &result);
+        result = b->direct(x, y);
     }
-    return TD_UNLIKELY(failed) ? td_py_raise() : td_py_wrap(result.tensor);
+    return td_py_wrap(result);
 }
 
 static bool is_number(PyObject *o)
@@ -88,34 +80,35 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     return td_py_operate(op, (PyObject *[]){a, b}, 2);
 }
 
+static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
+{
+    PyObject *number = left ? b : a;
+    td_scalar value;
+    if (PyFloat_CheckExact(number)) {
+        value = td_float(PyFloat_AS_DOUBLE(number));
+    } else if (PyLong_CheckExact(number)) {
+        int overflow;
+        value = td_int(PyLong_AsLongLongAndOverflow(number, &overflow));
+        if (overflow)
+            return slow(which, a, b);
+    } else {
+        return slow(which, a, b);
+    }
+    td_tensor *wrapped = td_wrapped_number(value);
+    if (!wrapped)
+        return td_py_raise();
+    PyObject *result = left ? call_direct(which, td_py_x(a), wrapped) : call_direct(which, wrapped, td_py_x(b));
+    td_tensor_release(wrapped);
+    return result;
+}
+
 static inline PyObject *binary(int which, PyObject *a, PyObject *b)
 {
-    const Binary *k = &binaries[which];
-    if (TD_LIKELY(k->op != NULL)) {
-        bool left = td_py_is_exact(a), right = td_py_is_exact(b);
-        if (TD_LIKELY(left && right))
-            return call_direct(k, td_py_x(a), td_py_x(b));
-        if (k->numbers && (left || (right && which != DIV))) {
-            PyObject *number = left ? b : a;
-            td_scalar value;
-            if (PyFloat_CheckExact(number)) {
-                value = td_float(PyFloat_AS_DOUBLE(number));
-            } else if (PyLong_CheckExact(number)) {
-                int overflow;
-                value = td_int(PyLong_AsLongLongAndOverflow(number, &overflow));
-                if (overflow)
-                    return slow(which, a, b);
-            } else {
-                return slow(which, a, b);
-            }
-            td_tensor *wrapped = td_wrapped_number(value);
-            if (!wrapped)
-                return td_py_raise();
-            PyObject *result = left ? call_direct(k, td_py_x(a), wrapped) : call_direct(k, wrapped, td_py_x(b));
-            td_tensor_release(wrapped);
-            return result;
-        }
-    }
+    bool left = td_py_is_exact(a), right = td_py_is_exact(b);
+    if (TD_LIKELY(left && right))
+        return call_direct(which, td_py_x(a), td_py_x(b));
+    if (which != MATMUL && (left || (right && which != DIV)))
+        return with_number(which, a, b, left);
     return slow(which, a, b);
 }
 
@@ -272,14 +265,6 @@ int td_py_number_init(void)
         b->method = td_py_find_method(b->name);
         snprintf(name, sizeof name, "%s_", b->name);
         b->inplace = td_py_find_method(name);
-        const td_op *op = td_op_find(b->registered);
-        const td_op_info *info = op ? td_op_describe(op) : NULL;
-        if (!info || info->n_arguments > 4 || info->n_results != 1)
-            continue;
-        b->op = op;
-        b->n = info->n_arguments;
-        for (int k = 2; k < b->n; k++)
-            b->values[k] = info->arguments[k].default_value;
     }
     reciprocal = td_py_find_function("reciprocal");
     negate = td_py_find_method("neg");

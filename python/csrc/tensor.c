@@ -100,14 +100,22 @@ static void tensor_dealloc(PyObject *o)
     TensorObject *self = (TensorObject *)o;
     PyTypeObject *type = Py_TYPE(o);
     td_tensor *x = self->x;
+    if (TD_LIKELY(type == &td_py_Tensor && !self->dict && !self->weakrefs && !PyObject_GC_IsTracked(o))) {
+        if (td_tensor_wrapper(x) == o)       /* nobody can tell whether it is this object that comes back */
+            td_tensor_set_wrapper(x, NULL);
+        td_tensor_release(x);
+        if (free_count < FREE_LIST)
+            free_list[free_count++] = self;
+        else
+            PyObject_GC_Del(o);
+        return;
+    }
     bool tied = x && td_tensor_wrapper(x) == o;
     if (tied && !td_tensor_owns_wrapper(x) && td_tensor_use_count(x) > 1) {
-        if (self->dict || self->weakrefs || type != &td_py_Tensor) {
-            Py_SET_REFCNT(o, 1);             /* see Note [Resurrection] */
-            td_tensor_own_wrapper(x, true);
-            td_tensor_release(x);            /* perhaps the last one by now: then this ends in drop_wrapper */
-            return;
-        }
+        Py_SET_REFCNT(o, 1);                 /* see Note [Resurrection] */
+        td_tensor_own_wrapper(x, true);
+        td_tensor_release(x);                /* perhaps the last one by now: then this ends in drop_wrapper */
+        return;
     }
     if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(o) < 0)
         return;
