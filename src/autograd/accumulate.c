@@ -6,8 +6,9 @@
  * that has no gradient yet takes over such a tensor as it is, if it has the leaf's strides; else it gets a copy.  A
  * leaf's gradient itself is added to in place, whoever looks at it: that is what programs that hold x.grad expect.
  *
- * Passes on several threads may end at the same leaf.  Its accumulator has a mutex, held while the sum is formed, unless forming
- * it may call foreign code or make a graph: then the sum is formed outside and put in place if nobody was faster. */
+ * Passes on several threads may end at the same leaf.  Its accumulator has a mutex, held while the sum is formed, unless
+ * forming it may call foreign code or make a graph: then the sum is formed outside, and put in place if nobody was
+ * faster. */
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
@@ -22,7 +23,8 @@ bool td_is_exclusive(const td_tensor *x)
 {
     if (x->refcount != 1 || x->wrapper || x->autograd || x->extra || x->own_version || !x->storage)
         return false;
-    if (x->flags & (TD_FLAG_INFERENCE | TD_FLAG_PYTHON | TD_FLAG_CONJ | TD_FLAG_NEG) || x->storage->flags & ~TD_STORAGE_INLINE)
+    if (x->flags & (TD_FLAG_INFERENCE | TD_FLAG_PYTHON | TD_FLAG_CONJ | TD_FLAG_NEG) ||
+        x->storage->flags & ~TD_STORAGE_INLINE)
         return false;
     const td_tensor *base = x->base;
     if (base && (base->refcount != 1 || base->wrapper || base->autograd))

@@ -56,7 +56,8 @@ static void release(td_node *node)
 
 static const td_node_type making = {"custom", apply, release, release_saved, TD_NODE_TAKES_UNDEFINED | TD_NODE_CUSTOM};
 
-td_node *td_node_custom(const td_custom *custom, void *context, const char *name, int n_operands, td_tensor *const *operands)
+td_node *td_node_custom(const td_custom *custom, void *context, const char *name, int n_operands,
+                        td_tensor *const *operands)
 {
     size_t length = strlen(name) + 1;
     td_node *node = td_node_new(&making, n_operands, 0, 0, sizeof(custom_state) + length);
@@ -120,7 +121,8 @@ int td_custom_save(td_node *node, int n, td_tensor *const *tensors, int n_output
         int output = 0, status;
         while (output < n_outputs && (outputs[output] != tensors[i] || tensors[i] == TD_NONE))
             output++;
-        status = output < n_outputs ? td_node_save_result(node, i, tensors[i], output) : td_node_save(node, i, tensors[i]);
+        status = output < n_outputs ? td_node_save_result(node, i, tensors[i], output)
+                                    : td_node_save(node, i, tensors[i]);
         if (status != 0)
             return -1;
     }
@@ -180,7 +182,8 @@ static int written(td_node *node, int i, int n, td_tensor *x)
     return status == 0 ? td_rebase_history(x, node, i) : -1;
 }
 
-int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands, td_tensor *const *operands)
+int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,
+                      td_tensor *const *operands)
 {
     custom_state *state = node->state;
     bool wanted = td_custom_wanted(node);
@@ -197,8 +200,9 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
             continue;
         if (td_describe_input(node, i, outputs[i]) != 0)
             return -1;
-        bool dirty = marks && marks[i] & TD_OUTPUT_DIRTY, is_operand = is_among(outputs[i], n_operands, operands);
-        bool differentiable = wanted && !(marks && marks[i] & TD_OUTPUT_NOT_DIFFERENTIABLE) && td_is_differentiable(outputs[i]->dtype);
+        int mark = marks ? marks[i] : 0;
+        bool dirty = mark & TD_OUTPUT_DIRTY, is_operand = is_among(outputs[i], n_operands, operands);
+        bool differentiable = wanted && !(mark & TD_OUTPUT_NOT_DIFFERENTIABLE) && td_is_differentiable(outputs[i]->dtype);
         int status;
         if (!differentiable)
             status = without_gradient(&outputs[i], is_operand, dirty);

@@ -450,8 +450,9 @@ int td_autograd_grad(int n, td_tensor *const *roots, td_tensor *const *grads, in
         results[i] = NULL;
     if (n_inputs <= 0)
         return td_error(TD_E_VALUE, "grad requires non-empty inputs.");
-    return start(&(request){.n = n, .roots = roots, .grads = grads, .n_inputs = n_inputs, .inputs = inputs, .results = results,
-                            .keep = retain_graph, .create_graph = create_graph, .allow_unused = allow_unused});
+    return start(&(request){.n = n, .roots = roots, .grads = grads, .n_inputs = n_inputs, .inputs = inputs,
+                            .results = results, .keep = retain_graph, .create_graph = create_graph,
+                            .allow_unused = allow_unused});
 }
 
 /* ---- looking at the running pass */

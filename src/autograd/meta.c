@@ -58,7 +58,8 @@ bool td_requires_grad(td_tensor *x)
     if (x->flags & TD_FLAG_REQUIRES_GRAD || (x->autograd && x->autograd->grad_fn))
         return true;
     td_tensor *base = x->base;
-    return base && td_is_differentiable(x->dtype) && (base->flags & TD_FLAG_REQUIRES_GRAD || (base->autograd && base->autograd->grad_fn));
+    return base && td_is_differentiable(x->dtype) &&
+           (base->flags & TD_FLAG_REQUIRES_GRAD || (base->autograd && base->autograd->grad_fn));
 }
 
 bool td_any_wants_grad(int n, td_tensor *const *list)

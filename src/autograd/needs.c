@@ -20,7 +20,8 @@ td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes)
 
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
 {
-    td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device) : td_tensor_new(ndim, sizes, dtype, device);
+    td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device)
+                           : td_tensor_new(ndim, sizes, dtype, device);
     if (x && device.type == TD_CPU)
         memset(x->storage->data, 0, x->storage->nbytes);
     else if (x && device.type != TD_META && td_zero_(x) != 0) {
@@ -43,8 +44,8 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
 }
 
 /* The operator takes the base's geometry from a tensor; its elements are of no interest. */
-td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
-                                       int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes,
+                                       const int64_t *base_strides, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
     TD_AUTO td_tensor *base = td_tensor_new_strided(base_ndim, base_sizes, base_strides, grad->dtype, grad->device);
     if (!base)

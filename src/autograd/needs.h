@@ -21,8 +21,8 @@ td_tensor *td_need_convert(td_tensor *x, td_dtype dtype);
 td_tensor *td_need_real(td_tensor *x);
 /* The gradient of as_strided: zeros of the base's geometry with `grad` added at the view's elements; the offset counts
  * elements from the base's first. */
-td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
-                                       int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
+td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes,
+                                       const int64_t *base_strides, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 int        td_need_has_nan(td_tensor *x);        /* 1, 0 or -1 */
 
 #endif

@@ -12,7 +12,11 @@
  * Note [Saved variables]
  * An operand is saved as itself, with the version it had; unpacking it after a write is an error that names
  * both operators.  A result is saved as a detached alias and gets its history back when unpacked, so that node
- * and result don't hold each other alive.  Formulas that need only a shape save the shape, in the node's state. */
+ * and result don't hold each other alive.  Formulas that need only a shape save the shape, in the node's state.
+ *
+ * One circle stays, as in PyTorch: a call saves an operand, and a later write to that operand takes in what the
+ * call gave (buffer[1] = buffer[0] * w).  Such a graph can't be gone through, since the operand is overwritten; its memory
+ * comes back when the buffer is detached in place. */
 #ifndef TD_AUTOGRAD_NODE_H
 #define TD_AUTOGRAD_NODE_H
 #include <tede/autograd.h>

@@ -214,8 +214,8 @@ static const char *writer_after(const td_tensor *x, uint32_t version, uint32_t n
     uint32_t best = UINT32_MAX;
     for (int i = 0; i < WRITES; i++) {
         uint32_t distance = __atomic_load_n(&writes[i].version, __ATOMIC_RELAXED) - version - 1;
-        if (__atomic_load_n(&writes[i].storage, __ATOMIC_RELAXED) == x->storage && distance < now - version && distance < best &&
-            __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED)) {
+        if (__atomic_load_n(&writes[i].storage, __ATOMIC_RELAXED) == x->storage && distance < now - version &&
+            distance < best && __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED)) {
             best = distance;
             op = __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED);
         }
@@ -259,11 +259,12 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
 static td_tensor *with_history(td_tensor *x, td_node *node, int output, bool is_result)
 {
     td_tensor *alias = td_alias_detached(x, false);
-    if (alias && (is_result ? td_set_result_history(alias, node, output) : td_set_gradient_edge(alias, node, output)) != 0) {
-        td_tensor_release(alias);
-        return NULL;
-    }
-    return alias;
+    int status = !alias ? -1 : is_result ? td_set_result_history(alias, node, output)
+                                         : td_set_gradient_edge(alias, node, output);
+    if (status == 0)
+        return alias;
+    td_tensor_release(alias);
+    return NULL;
 }
 
 static td_tensor *unpack(td_node *node, int output, packed *p)
@@ -316,6 +317,7 @@ td_tensor *td_node_saved(td_node *node, int i)
 td_tensor *td_node_saved_tensor(td_node *node, int i)
 {
     if (i < 0 || i >= node->n_saved)
-        return td_fail(TD_E_INDEX, "%s has saved %d tensors, and none with number %d", td_node_name(node), node->n_saved, i);
+        return td_fail(TD_E_INDEX, "%s has saved %d tensors, and none with number %d", td_node_name(node),
+                       node->n_saved, i);
     return td_node_saved(node, i);
 }

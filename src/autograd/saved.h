@@ -5,8 +5,8 @@
 
 /* Drop what a node saved.  Afterwards td_node_saved is an error if there was anything. */
 void td_node_release_saved(td_node *node);
-/* x was written by the call of `node`, which also saved it as an operand (x.mul_(x)), or something that shares its memory:
- * x's new history would hold itself alive.  What is overwritten is replaced by an alias with no history. */
+/* x was written by the call of `node`, which also saved it as an operand (x.mul_(x)), or something that shares its
+ * memory: x's new history would hold itself alive.  What is overwritten is replaced by an alias with no history. */
 int  td_saved_untie(td_node *node, td_tensor *x) TD_MUST_USE;
 /* The thread's stack of hooks, to be handed to another thread. */
 void *td_saved_hooks_swap(void *stack);

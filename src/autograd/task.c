@@ -121,7 +121,8 @@ uint32_t td_task_add(td_task *task, td_node *node)
         return entry;
     entry = task->n_entries;
     if (grow(&task->entries, task->inline_entries, entry, 1, &task->entry_room, sizeof *task->entries) != 0 ||
-        grow(&task->slots, task->inline_slots, task->n_slots, (uint32_t)node->n_inputs, &task->slot_room, sizeof *task->slots) != 0)
+        grow(&task->slots, task->inline_slots, task->n_slots, (uint32_t)node->n_inputs, &task->slot_room,
+             sizeof *task->slots) != 0)
         return UINT32_MAX;
     if (node->n_edges > task->most_edges) {
         td_tensor **results = td_mem_alloc((size_t)node->n_edges * sizeof *results);

@@ -8,8 +8,8 @@
  * it when somebody asks: their version is no longer the one that their history was made at, and td_gradient_fn makes
  * them a new one, AsStridedBackward0 (or what their replay record gives).
  *
- * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it saved its
- * result, and a second derivative asks for that, its history must lead to CopySlices too, as v's does. */
+ * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it
+ * saved its result, and a second derivative asks for that, its history must lead to CopySlices too, as v's does. */
 #include <tede/autograd_nodes.h>
 #include "autograd/hooks.h"
 #include "autograd/meta.h"
@@ -158,9 +158,11 @@ static int fail_view(td_tensor *x, bool indirect)
             snprintf(start, sizeof start, "Output %d of %s is a view of a view which was created in no_grad mode and %s modified "
                      "inplace with grad mode enabled.", meta->output, td_node_name(made_by), object);
         else
-            snprintf(start, sizeof start, "A view was created in no_grad mode and %s modified inplace with grad mode enabled.", object);
+            snprintf(start, sizeof start, "A view was created in no_grad mode and %s modified inplace with grad mode enabled.",
+                     object);
     } else
-        snprintf(start, sizeof start, "Output %d of %s is a view and %s modified inplace.", meta->output, td_node_name(made_by), object);
+        snprintf(start, sizeof start, "Output %d of %s is a view and %s modified inplace.", meta->output,
+                 td_node_name(made_by), object);
     const char *reason =
         no_grad ? "Given that this use case is ambiguous and error-prone, it is forbidden. Put the view and the write either both "
                   "inside the no_grad block (the write isn't recorded) or both outside (it is)."
@@ -253,7 +255,8 @@ static int copy_slices_apply(td_node *node, td_tensor *const *grads, td_tensor *
     td_tensor *of_results[MOST_RESULTS] = {NULL}, *whole, *slice = NULL, *cut = NULL;
     int status = -1;
     whole = td_need_zeros(g->base_ndim, base_sizes(g), base_strides(g), g->base_dtype, g->device);
-    if (whole && td_need_copy_(whole, grads[0]) == 0 && (slice = geometry_apply(g, whole)) && (cut = td_need_clone(slice))) {
+    if (whole && td_need_copy_(whole, grads[0]) == 0 && (slice = geometry_apply(g, whole)) &&
+        (cut = td_need_clone(slice))) {
         of_results[state->output] = cut;
         status = fn->type->apply(fn, of_results, results);
     }
@@ -295,7 +298,8 @@ static void copy_slices_release_saved(td_node *node)
         td_node_release_saved(state->fn);
 }
 
-static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, copy_slices_release, copy_slices_release_saved, 0};
+static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, copy_slices_release,
+                                              copy_slices_release_saved, 0};
 
 int td_set_result_history(td_tensor *result, td_node *fn, int output)
 {
