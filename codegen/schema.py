@@ -56,7 +56,7 @@ class Argument:
 
     @property
     def c(self):
-        return self.name + '_' if self.name in ('default', 'double', 'float', 'int', 'long', 'short', 'auto') else self.name
+        return self.name + '_' if self.name in ('default', 'double', 'float', 'int', 'long', 'short', 'auto', 'a', 'r') else self.name
 
     @property
     def kind(self):

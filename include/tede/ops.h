@@ -1715,7 +1715,7 @@ TD_API td_tensor *td_block_diag(int64_t n_tensors, td_tensor *const *tensors);
 /* All combinations of one element of each, as rows. */
 TD_API td_tensor *td_cartesian_prod(int64_t n_tensors, td_tensor *const *tensors);
 /* All combinations of r elements, as rows. */
-TD_API td_tensor *td_combinations(td_tensor *self, int64_t r, bool with_replacement);
+TD_API td_tensor *td_combinations(td_tensor *self, int64_t r_, bool with_replacement);
 /* Powers 0, 1, 2, ... of the elements, in a new last dimension. */
 TD_API td_tensor *td_linalg_vander(td_tensor *x, const int64_t *N);
 /* So many ranges, as equal as can be. */
