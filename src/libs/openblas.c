@@ -7,7 +7,6 @@
  * OpenBLAS chooses its kernels when it is loaded, and never again.  It takes some AVX-512 machines for Haswell, which
  * halves its speed, so OPENBLAS_CORETYPE is set around the opening wherever the processor has the level but not the
  * later extensions by which OpenBLAS knows newer cores.  A value that the user has set stays. */
-#define _GNU_SOURCE
 #include "libs/openblas.h"
 #include "base/base.h"
 

@@ -1,0 +1,427 @@
+/* Convolution: patches of the input become columns of a matrix, tile by tile, and products do the rest.
+ *
+ * Everything is seen as three-dimensional, with leading dimensions of size 1.  Three passes serve forward and backward, and
+ * for transposed convolutions they change places:
+ *
+ *     correlate       y[o][p]  = sum_k w[o][k] columns(x)[k][p]
+ *     spread          x       += w^T y, columns added back where they were taken from
+ *     weigh           w[o][k]  = sum_p y[o][p] columns(x)[k][p]
+ *
+ * where k runs over channels and kernel positions and p over output positions.  1 x 1 kernels need no columns; kernels
+ * of one channel per group (depthwise) are applied directly.  Tiles and partial sums depend on the shape only. */
+#include <complex.h>
+#include "base/base.h"
+#include "bodies.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/nn.h"
+
+enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
+
+typedef struct conv {
+    td_dtype dtype;             /* of the computation: float32, float64, complex, int64 */
+    int64_t size;               /* bytes of an element */
+    int64_t batch, groups, cin, cout;       /* channels per group */
+    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
+    int64_t in_total, out_total, k, tile;   /* k: rows of the columns */
+    bool pointwise;             /* 1 x 1: the input is its own columns */
+    char *x, *w, *y, *bias;
+    char *partial;              /* of weigh: [groups][chunks][cout][k] */
+    int64_t chunks, per_chunk;
+    int failed;
+} conv;
+
+static void product(conv *c, int64_t m, int64_t n, int64_t k, td_matrix a, td_matrix b, bool add, void *to, int64_t ld)
+{
+    if (c->dtype == TD_F32)
+        td_gemm_f32(m, n, k, 1, a, b, add, to, ld);
+    else if (c->dtype == TD_F64)
+        td_gemm_f64(m, n, k, 1, a, b, add, to, ld);
+    else if (td_gemm_strided(c->dtype, m, n, k, td_int(1), a, b, td_int(add), to, ld))
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+}
+
+/* Output positions ow in [*from, *to) whose input column lies inside. */
+static void inside(const conv *c, int64_t offset, int64_t begin, int64_t end, int64_t *from, int64_t *to)
+{
+    int64_t s = c->stride[2], low = offset >= 0 ? 0 : td_ceil_div(-offset, s);
+    int64_t high = offset >= c->in[2] ? 0 : (c->in[2] - 1 - offset) / s + 1;
+    *from = low < begin ? begin : low > end ? end : low;
+    *to = high > end ? end : high < *from ? *from : high;
+}
+
+/* Walk over the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body sees
+ * the run's place in the columns (at, n), and its input place and how much of it is inside. */
+#define WALK(BODY)                                                                                                                   \
+    int64_t row = 0;                                                                                                                 \
+    for (int64_t ch = 0; ch < c->cin; ch++)                                                                                          \
+        for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                                                \
+            for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                                            \
+                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++)                                                                 \
+                    for (int64_t p = p0; p < p1;) {                                                                                  \
+                        int64_t ow = p % c->out[2], line = p / c->out[2], n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p;     \
+                        int64_t id = line / c->out[1] * c->stride[0] - c->pad[0] + kd * c->dilation[0];                              \
+                        int64_t ih = line % c->out[1] * c->stride[1] - c->pad[1] + kh * c->dilation[1];                              \
+                        int64_t offset = kw * c->dilation[2] - c->pad[2], from = ow + n, to = ow + n;                                \
+                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1])                                                    \
+                            inside(c, offset, ow, ow + n, &from, &to);                                                               \
+                        const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;                             \
+                        const int64_t at = row * (p1 - p0) + p - p0 - ow, step = c->stride[2];                                       \
+                        BODY                                                                                                         \
+                        p += n;                                                                                                      \
+                    }
+
+typedef struct { uint64_t a, b; } wide;
+
+#define GATHER(name, T)                                                                                                              \
+    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns)                                                  \
+    {                                                                                                                                \
+        const T zero = {0};                                                                                                          \
+        WALK(                                                                                                                        \
+            for (int64_t o = ow; o < from; o++)                                                                                      \
+                columns[at + o] = zero;                                                                                              \
+            if (step == 1)                                                                                                           \
+                for (int64_t o = from; o < to; o++)                                                                                  \
+                    columns[at + o] = x[base + o];                                                                                   \
+            else                                                                                                                     \
+                for (int64_t o = from; o < to; o++)                                                                                  \
+                    columns[at + o] = x[base + o * step];                                                                            \
+            for (int64_t o = to; o < ow + n; o++)                                                                                    \
+                columns[at + o] = zero;)                                                                                             \
+    }
+GATHER(gather_4, uint32_t)
+GATHER(gather_8, uint64_t)
+GATHER(gather_16, wide)
+
+#define SCATTER(name, T)                                                                                                             \
+    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns)                                                  \
+    {                                                                                                                                \
+        WALK(                                                                                                                        \
+            if (step == 1)                                                                                                           \
+                for (int64_t o = from; o < to; o++)                                                                                  \
+                    x[base + o] += columns[at + o];                                                                                  \
+            else                                                                                                                     \
+                for (int64_t o = from; o < to; o++)                                                                                  \
+                    x[base + o * step] += columns[at + o];)                                                                          \
+    }
+SCATTER(scatter_f32, float)
+SCATTER(scatter_f64, double)
+SCATTER(scatter_c64, float _Complex)
+SCATTER(scatter_c128, double _Complex)
+SCATTER(scatter_i64, uint64_t)
+
+static void gather(const conv *c, const char *x, int64_t p0, int64_t p1, void *columns)
+{
+    if (c->size == 4)
+        gather_4(c, (const uint32_t *)x, p0, p1, columns);
+    else if (c->size == 8)
+        gather_8(c, (const uint64_t *)x, p0, p1, columns);
+    else
+        gather_16(c, (const wide *)x, p0, p1, columns);
+}
+
+static void scatter(const conv *c, char *x, int64_t p0, int64_t p1, const void *columns)
+{
+    switch (c->dtype) {
+    case TD_F32: scatter_f32(c, (float *)x, p0, p1, columns); break;
+    case TD_F64: scatter_f64(c, (double *)x, p0, p1, columns); break;
+    case TD_C64: scatter_c64(c, (float _Complex *)x, p0, p1, columns); break;
+    case TD_C128: scatter_c128(c, (double _Complex *)x, p0, p1, columns); break;
+    default: scatter_i64(c, (uint64_t *)x, p0, p1, columns); break;
+    }
+}
+
+static void *scratch(conv *c, size_t bytes)
+{
+    void *block = td_mem_alloc(bytes);
+    if (!block)
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+    return block;
+}
+
+static char *x_of(const conv *c, int64_t n, int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
+static char *y_of(const conv *c, int64_t n, int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
+static char *w_of(const conv *c, int64_t g) { return c->w + g * c->cout * c->k * c->size; }
+
+#define ADD_ROW(T)                                              \
+    for (int64_t i = 0; i < n; i++)                             \
+        ((T *)y)[i] += *(const T *)value
+static void add_bias(const conv *c, char *y, const char *value, int64_t n)
+{
+    switch (c->dtype) {
+    case TD_F32: ADD_ROW(float); break;
+    case TD_F64: ADD_ROW(double); break;
+    case TD_C64: ADD_ROW(float _Complex); break;
+    case TD_C128: ADD_ROW(double _Complex); break;
+    default: ADD_ROW(uint64_t); break;
+    }
+}
+
+/* Tasks: (image, group, tile of positions). */
+static void correlate(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    int64_t tiles = td_ceil_div(c->out_total, c->tile);
+    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t / tiles % c->groups, n = t / tiles / c->groups, p0 = t % tiles * c->tile;
+        int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+        char *y = y_of(c, n, g) + p0 * c->size;
+        td_matrix w = {w_of(c, g), c->k, 1}, b = {columns, p1 - p0, 1};
+        if (c->pointwise)
+            b = (td_matrix){x_of(c, n, g) + p0 * c->size, c->in_total, 1};
+        else
+            gather(c, x_of(c, n, g), p0, p1, columns);
+        product(c, c->cout, p1 - p0, c->k, w, b, false, y, c->out_total);
+        for (int64_t o = 0; c->bias && o < c->cout; o++)
+            add_bias(c, y + o * c->out_total * c->size, c->bias + (g * c->cout + o) * c->size, p1 - p0);
+    }
+    td_mem_free(columns, bytes);
+}
+
+/* Tasks: (image, group). */
+static void spread(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t % c->groups, n = t / c->groups;
+        char *x = x_of(c, n, g);
+        td_matrix w = {w_of(c, g), 1, c->k};
+        if (!c->pointwise)
+            memset(x, 0, (size_t)(c->cin * c->in_total * c->size));
+        for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
+            int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+            td_matrix y = {y_of(c, n, g) + p0 * c->size, c->out_total, 1};
+            if (c->pointwise) {
+                product(c, c->k, p1 - p0, c->cout, w, y, false, x + p0 * c->size, c->in_total);
+                continue;
+            }
+            product(c, c->k, p1 - p0, c->cout, w, y, false, columns, p1 - p0);
+            scatter(c, x, p0, p1, columns);
+        }
+        for (int64_t o = 0; c->bias && o < c->cin; o++)
+            add_bias(c, x + o * c->in_total * c->size, c->bias + (g * c->cin + o) * c->size, c->in_total);
+    }
+    td_mem_free(columns, bytes);
+}
+
+/* Tasks: (group, chunk of images). */
+static void weigh(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t / c->chunks, from = t % c->chunks * c->per_chunk;
+        int64_t to = from + c->per_chunk < c->batch ? from + c->per_chunk : c->batch;
+        char *sum = c->partial + t * c->cout * c->k * c->size;
+        if (from >= to || c->out_total == 0)
+            memset(sum, 0, (size_t)(c->cout * c->k * c->size));
+        for (int64_t n = from; n < to; n++)
+            for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
+                int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+                td_matrix y = {y_of(c, n, g) + p0 * c->size, c->out_total, 1}, b = {columns, 1, p1 - p0};
+                if (c->pointwise)
+                    b = (td_matrix){x_of(c, n, g) + p0 * c->size, 1, c->in_total};
+                else
+                    gather(c, x_of(c, n, g), p0, p1, columns);
+                product(c, c->cout, c->k, p1 - p0, y, b, n > from || p0 > 0, sum, c->k);
+            }
+    }
+    td_mem_free(columns, bytes);
+}
+
+#define SUM(T)                                                                           \
+    for (int64_t g = 0; g < c->groups; g++)                                              \
+        for (int64_t i = 0; i < c->chunks; i++) {                                        \
+            const T *from = (const T *)c->partial + (g * c->chunks + i) * n;             \
+            T *to = (T *)c->w + g * n;                                                   \
+            for (int64_t j = 0; j < n; j++)                                              \
+                to[j] = i ? to[j] + from[j] : from[j];                                   \
+        }
+static void sum_partials(const conv *c)
+{
+    int64_t n = c->cout * c->k;
+    switch (c->dtype) {
+    case TD_F32: SUM(float) break;
+    case TD_F64: SUM(double) break;
+    case TD_C64: SUM(float _Complex) break;
+    default: SUM(double _Complex) break;
+    }
+}
+
+static td_dtype compute_dtype(const td_tensor *x)
+{
+    td_dtype d = (td_dtype)x->dtype;
+    return d == TD_F16 || d == TD_BF16 ? TD_F32 : td_dtype_is_floating(d) || td_dtype_is_complex(d) ? d : TD_I64;
+}
+
+/* The geometry of y = correlate(x, w): of the input and result themselves, or exchanged if transposed. */
+static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride, const int64_t *padding,
+                     const int64_t *dilation, int64_t groups)
+{
+    int dims = w->ndim - 2, lead = 3 - dims;
+    c->dtype = compute_dtype(w);
+    c->size = (int64_t)td_dtype_size(c->dtype);
+    c->batch = x->sizes[0], c->groups = groups, c->cin = w->sizes[1], c->cout = w->sizes[0] / groups;
+    c->in_total = c->out_total = 1, c->k = c->cin;
+    c->pointwise = true;
+    for (int i = 0; i < 3; i++) {
+        int d = i - lead;
+        c->in[i] = c->out[i] = c->kernel[i] = c->stride[i] = c->dilation[i] = 1, c->pad[i] = 0;
+        if (d >= 0) {
+            c->in[i] = x->sizes[d + 2], c->out[i] = out[d + 2], c->kernel[i] = w->sizes[d + 2];
+            c->stride[i] = stride[d], c->pad[i] = padding[d], c->dilation[i] = dilation[d];
+        }
+        c->in_total *= c->in[i], c->out_total *= c->out[i], c->k *= c->kernel[i];
+        c->pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->pad[i] == 0;
+    }
+    int64_t tile = TILE_BYTES / ((c->k ? c->k : 1) * c->size);
+    tile = tile < 64 ? 64 : tile;
+    if (c->pointwise)
+        tile = 4096;
+    c->tile = tile < c->out_total ? tile : c->out_total > 0 ? c->out_total : 1;
+}
+
+/* One channel per group and stride 1 or more: no products, each kernel position is one pass over a row. */
+static bool depthwise(const conv *c)
+{
+    return c->cin == 1 && c->cout == 1 && !c->pointwise && (c->dtype == TD_F32 || c->dtype == TD_F64);
+}
+
+static int run_correlate(conv *c)
+{
+    if (c->batch * c->groups * c->cout * c->out_total == 0)
+        return 0;
+    if (depthwise(c)) {
+        td_depthwise_job job = {.groups = c->groups, .x = c->x, .w = c->w, .y = c->y, .bias = c->bias, .in = c->in, .out = c->out,
+                                .kernel = c->kernel, .stride = c->stride, .pad = c->pad, .dilation = c->dilation};
+        td_parallel_for(0, c->batch * c->groups, td_grain(c->out_total * c->k), TD_ISA_PICK(td_conv_table)->depthwise[c->dtype == TD_F64],
+                        &job);
+        return 0;
+    }
+    int64_t tiles = td_ceil_div(c->out_total, c->tile);
+    td_parallel_for(0, c->batch * c->groups * tiles, td_grain(c->cout * c->tile * c->k / 16), correlate, c);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+}
+
+static int run_spread(conv *c)
+{
+    if (c->out_total == 0 || c->cout == 0)
+        memset(c->x, 0, (size_t)(c->batch * c->groups * c->cin * c->in_total * c->size));
+    td_parallel_for(0, c->batch * c->groups, td_grain(c->cout * c->out_total * c->k / 16), spread, c);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+}
+
+static int run_weigh(conv *c)
+{
+    c->chunks = c->batch < CHUNKS ? c->batch : CHUNKS;
+    c->chunks = c->chunks > 0 ? c->chunks : 1;
+    c->per_chunk = td_ceil_div(c->batch, c->chunks);
+    size_t bytes = (size_t)(c->groups * c->chunks * c->cout * c->k * c->size);
+    if (!(c->partial = td_mem_alloc(bytes)))
+        return -1;
+    td_parallel_for(0, c->groups * c->chunks, 1, weigh, c);
+    if (!c->failed)
+        sum_partials(c);
+    td_mem_free(c->partial, bytes);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution_backward: no memory for a tile of columns") : 0;
+}
+
+int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                       const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed, int64_t n_output,
+                       const int64_t *output_padding, int64_t groups, td_tensor *out)
+{
+    (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
+    td_dtype type = compute_dtype(input);
+    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type), *y = td_target(out, type);
+    if (!x || !w || !b || !y)
+        return -1;
+    conv c = {.w = w->data, .bias = td_data_or_null(b)};
+    if (transposed) {
+        describe(&c, y, w, x->sizes, stride, padding, dilation, groups);
+        c.x = y->data, c.y = x->data;
+    } else {
+        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
+        c.x = x->data, c.y = y->data;
+    }
+    if (transposed ? run_spread(&c) : run_correlate(&c))
+        return -1;
+    return td_finish(out, y);
+}
+
+/* The gradient of the bias: sums over images and positions. */
+#define BIAS(T, A)                                                                          \
+    for (int64_t ch = 0; ch < channels; ch++) {                                             \
+        A sum = 0;                                                                          \
+        for (int64_t n = 0; n < g->sizes[0]; n++) {                                         \
+            const T *row = (const T *)g->data + (n * channels + ch) * total;                \
+            for (int64_t i = 0; i < total; i++)                                             \
+                sum += row[i];                                                              \
+        }                                                                                   \
+        ((T *)y->data)[ch] = (T)sum;                                                        \
+    }
+static int bias_gradient(const td_tensor *g, td_tensor *out)
+{
+    if (out == TD_NONE)
+        return 0;
+    TD_AUTO td_tensor *y = td_target(out, (td_dtype)g->dtype);
+    if (!y)
+        return -1;
+    int64_t channels = g->sizes[1], total = 1;
+    for (int i = 2; i < g->ndim; i++)
+        total *= g->sizes[i];
+    switch (g->dtype) {
+    case TD_F32: BIAS(float, double) break;
+    case TD_F64: BIAS(double, double) break;
+    case TD_C64: BIAS(float _Complex, double _Complex) break;
+    default: BIAS(double _Complex, double _Complex) break;
+    }
+    return td_finish(out, y);
+}
+
+int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias, const int64_t *bias_sizes,
+                                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                                const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,
+                                int64_t n_mask, const bool *mask, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
+    (void)n_mask, (void)mask;
+    td_dtype type = compute_dtype(input);
+    TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type), *dw = td_target(out1, type);
+    /* Complex gradients go through the conjugate of the other factor. */
+    TD_AUTO td_tensor *wc = td_dtype_is_complex(type) ? td_conj_physical(weight) : td_tensor_retain(weight);
+    TD_AUTO td_tensor *xc = td_dtype_is_complex(type) ? td_conj_physical(x) : td_tensor_retain(x);
+    TD_AUTO td_tensor *w = wc ? td_operand(wc, type) : NULL;
+    if (!x || !g || !dx || !dw || !w || !xc)
+        return -1;
+    if (dx != TD_NONE) {
+        conv c = {.w = w->data};
+        if (transposed) {
+            describe(&c, g, w, x->sizes, stride, padding, dilation, groups);
+            c.x = g->data, c.y = dx->data;
+        } else {
+            describe(&c, x, w, g->sizes, stride, padding, dilation, groups);
+            c.x = dx->data, c.y = g->data;
+        }
+        if ((transposed ? run_correlate(&c) : run_spread(&c)) || td_finish(out0, dx))
+            return -1;
+    }
+    if (dw != TD_NONE) {
+        conv c = {.w = dw->data};
+        describe(&c, transposed ? g : x, w, transposed ? x->sizes : g->sizes, stride, padding, dilation, groups);
+        c.x = transposed ? g->data : xc->data, c.y = transposed ? xc->data : g->data;
+        if (run_weigh(&c) || td_finish(out1, dw))
+            return -1;
+    }
+    return bias_gradient(g, out2);
+}

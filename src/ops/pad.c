@@ -1,0 +1,248 @@
+/* Padding, one-hot vectors, and shuffles of channels and pixels. */
+#include <inttypes.h>
+#include <string.h>
+#include "bodies.h"
+#include "ops/compose.h"
+
+static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int sign, td_scalar value)
+{
+    if (n_pad % 2)
+        return td_fail(TD_E_RUNTIME, "Length of pad must be even but instead it equals %" PRId64, n_pad);
+    if (n_pad / 2 > self->ndim)
+        return td_fail(TD_E_RUNTIME, "Length of pad should be no more than twice the number of dimensions of the input. Pad length is %" PRId64
+                       " while the input has %d dimensions.", n_pad, self->ndim);
+    int64_t sizes[TD_MAX_DIMS];
+    TD_AUTO td_tensor *from = td_ref(self);
+    for (int d = 0; d < self->ndim; d++) {
+        int64_t at = 2 * (self->ndim - 1 - d);
+        int64_t before = at < n_pad ? sign * pad[at] : 0, behind = at < n_pad ? sign * pad[at + 1] : 0;
+        if (__builtin_add_overflow(self->sizes[d], before, &sizes[d]) || __builtin_add_overflow(sizes[d], behind, &sizes[d]))
+            return td_fail(TD_E_RUNTIME, "constant_pad_nd: the size of dimension %d overflows", d);
+        if (sizes[d] < 0)
+            return td_fail(TD_E_RUNTIME, "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64 " resulted in a negative "
+                           "output size, which is invalid. Check dimension %d of your input.", self->sizes[d], before, behind, d);
+        int64_t start = before < 0 ? -before : 0, stop = self->sizes[d] + (behind < 0 ? behind : 0);
+        if (start || stop != self->sizes[d]) {
+            td_tensor *cut = td_narrow(from, d, start < stop ? start : 0, start < stop ? stop - start : 0);
+            td_tensor_release(from);
+            from = cut;
+        }
+    }
+    TD_AUTO td_tensor *out = td_full(self->ndim, sizes, value, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *middle = out ? td_ref(out) : NULL;
+    for (int d = 0; d < self->ndim && from; d++) {
+        int64_t at = 2 * (self->ndim - 1 - d), before = at < n_pad ? sign * pad[at] : 0;
+        td_tensor *inner = td_narrow(middle, d, before > 0 && from->numel ? before : 0, from->sizes[d]);
+        td_tensor_release(middle);
+        middle = inner;
+    }
+    return td_copy_(middle, from) ? NULL : td_ref(out);
+}
+
+td_tensor *td_op_constant_pad_nd(td_tensor *self, int64_t n_pad, const int64_t *pad, td_scalar value)
+{
+    return padded(self, n_pad, pad, 1, value);
+}
+
+td_tensor *td_op_pad_taken_back(td_tensor *self, int64_t n_pad, const int64_t *pad)
+{
+    int64_t back[2 * TD_MAX_DIMS];
+    for (int64_t i = 0; i < n_pad; i++)
+        back[i] = -pad[i];
+    return td_constant_pad_nd(self, n_pad, back, td_int(0));
+}
+
+enum { REFLECT, REPLICATE, CIRCULAR };
+
+/* Where element i of the padded dimension comes from. */
+static int64_t source(int mode, int64_t i, int64_t n)
+{
+    if (mode == REPLICATE)
+        return i < 0 ? 0 : i >= n ? n - 1 : i;
+    if (mode == REFLECT)
+        return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+    return i < 0 ? i + n : i >= n ? i - n : i;
+}
+
+static td_tensor *pad_dimension(td_tensor *x, int mode, int d, int64_t before, int64_t behind)
+{
+    int64_t n = x->sizes[d], size = n + before + behind;
+    if (mode == REFLECT && (before >= n || behind >= n))
+        return td_fail(TD_E_RUNTIME, "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64
+                       ", %" PRId64 ") at dimension %d of input %" PRId64, before, behind, d, n);
+    if (mode == CIRCULAR && (before > n || behind > n))
+        return td_fail(TD_E_RUNTIME, "Padding value causes wrapping around more than once.");
+    if (size < 0 || (size && n == 0) || (mode != CIRCULAR && size < 1))
+        return td_fail(TD_E_RUNTIME, "input (%s: %" PRId64 ") is too small. Calculated output %s: %" PRId64, "size", n, "size", size);
+    TD_AUTO td_tensor *index = td_tensor_new(1, &size, TD_I64, (td_device){TD_CPU, -1});
+    if (!index)
+        return NULL;
+    for (int64_t i = 0; i < size; i++)
+        ((int64_t *)index->data)[i] = source(mode, i - before, n);
+    return td_index_select(x, d, index);
+}
+
+static td_tensor *pad_by(int mode, td_tensor *self, int64_t n_pad, const int64_t *pad)
+{
+    if (n_pad % 2 || n_pad / 2 > self->ndim)
+        return td_fail(TD_E_RUNTIME, "Padding length must be divisible by 2 and at most twice the number of dimensions of the input, got %" PRId64
+                       " for %d", n_pad, self->ndim);
+    TD_AUTO td_tensor *x = td_ref(self);
+    for (int64_t i = 0; i < n_pad / 2 && x; i++) {
+        if (pad[2 * i] == 0 && pad[2 * i + 1] == 0)
+            continue;
+        td_tensor *next = pad_dimension(x, mode, (int)(self->ndim - 1 - i), pad[2 * i], pad[2 * i + 1]);
+        td_tensor_release(x);
+        x = next;
+    }
+    return x == self ? td_clone(self) : x ? td_ref(x) : NULL;
+}
+
+td_tensor *td_op__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pad)
+{
+    return pad_by(CIRCULAR, self, n_pad, pad);
+}
+
+td_tensor *td_op_pad_mode(td_tensor *self, int64_t n_pad, const int64_t *pad, const char *mode, const double *value)
+{
+    if (n_pad % 2)
+        return td_fail(TD_E_RUNTIME, "Padding length must be divisible by 2");
+    if (n_pad > 2 * self->ndim)
+        return td_fail(TD_E_RUNTIME, "Padding length should be less than or equal to two times the input dimension but got padding length %" PRId64
+                       " and input of dimension %d", n_pad, self->ndim);
+    if (!strcmp(mode, "constant"))
+        return td_constant_pad_nd(self, n_pad, pad, td_float(value ? *value : 0));
+    if (value && *value != 0)
+        return td_fail(TD_E_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
+    int kind = !strcmp(mode, "reflect") ? REFLECT : !strcmp(mode, "replicate") ? REPLICATE : !strcmp(mode, "circular") ? CIRCULAR : -1;
+    if (kind < 0)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "Unrecognised padding mode %s", mode);
+    int64_t dims = n_pad / 2;
+    if (!(dims <= 3 && (self->ndim == dims + 1 || self->ndim == dims + 2)))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+    return pad_by(kind, self, n_pad, pad);
+}
+
+#define PADS(n)                                                                                             \
+    td_tensor *td_op_reflection_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)               \
+    {                                                                                                       \
+        return pad_by(REFLECT, self, n_pad, pad);                                                           \
+    }                                                                                                       \
+    td_tensor *td_op_replication_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)              \
+    {                                                                                                       \
+        return pad_by(REPLICATE, self, n_pad, pad);                                                         \
+    }
+PADS(1)
+PADS(2)
+PADS(3)
+
+td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
+{
+    if (self->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
+    if (self->numel == 0 && classes <= 0)
+        return td_fail(TD_E_RUNTIME, "Can not infer total number of classes from empty tensor.");
+    TD_AUTO td_tensor *dense = td_contiguous(self);
+    if (!dense)
+        return NULL;
+    const int64_t *at = (const int64_t *)dense->data;
+    int64_t most = -1, sizes[TD_MAX_DIMS + 1];
+    for (int64_t i = 0; i < self->numel; i++) {
+        if (at[i] < 0)
+            return td_fail(TD_E_RUNTIME, "Class values must be non-negative.");
+        most = at[i] > most ? at[i] : most;
+    }
+    if (classes == -1)
+        classes = most + 1;
+    else if (classes < 1)
+        return td_fail(TD_E_RUNTIME, "num_classes should be positive");
+    else if (most >= classes)
+        return td_fail(TD_E_RUNTIME, "Class values must be smaller than num_classes.");
+    for (int i = 0; i < self->ndim; i++)
+        sizes[i] = self->sizes[i];
+    sizes[self->ndim] = classes;
+    td_tensor *out = td_zeros(self->ndim + 1, sizes, TD_I64, self->device);
+    for (int64_t i = 0; out && i < self->numel; i++)
+        ((int64_t *)out->data)[i * classes + at[i]] = 1;
+    return out;
+}
+
+td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
+{
+    int n = self->ndim;
+    if (n < 3)
+        return td_fail(TD_E_RUNTIME, "pixel_shuffle expects input to have at least 3 dimensions, but got input with %d dimension(s)", n);
+    if (r <= 0)
+        return td_fail(TD_E_RUNTIME, "pixel_shuffle expects a positive upscale_factor, but got %" PRId64, r);
+    int64_t c = self->sizes[n - 3], h = self->sizes[n - 2], w = self->sizes[n - 1];
+    if (c % (r * r))
+        return td_fail(TD_E_RUNTIME, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+                       "input.size(-3)=%" PRId64 " is not divisible by %" PRId64, c, r * r);
+    int64_t apart[TD_MAX_DIMS + 3], order[TD_MAX_DIMS + 3], joined[TD_MAX_DIMS];
+    for (int i = 0; i < n - 3; i++)
+        apart[i] = joined[i] = self->sizes[i], order[i] = i;
+    memcpy(apart + n - 3, (int64_t[]){c / (r * r), r, r, h, w}, 5 * sizeof(int64_t));
+    memcpy(order + n - 3, (int64_t[]){n - 3, n, n - 2, n + 1, n - 1}, 5 * sizeof(int64_t));
+    memcpy(joined + n - 3, (int64_t[]){c / (r * r), h * r, w * r}, 3 * sizeof(int64_t));
+    TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
+    TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
+    TD_AUTO td_tensor *dense = td_clone(turned);
+    return td_reshape(dense, n, joined);
+}
+
+td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
+{
+    int n = self->ndim;
+    if (n < 3)
+        return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects input to have at least 3 dimensions, but got input with %d dimension(s)", n);
+    if (r <= 0)
+        return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects a positive downscale_factor, but got %" PRId64, r);
+    int64_t c = self->sizes[n - 3], h = self->sizes[n - 2], w = self->sizes[n - 1];
+    if (h % r || w % r)
+        return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%" PRId64
+                       " is not divisible by %" PRId64, h % r ? "height" : "width", h % r ? -2 : -1, h % r ? h : w, r);
+    int64_t apart[TD_MAX_DIMS + 3], order[TD_MAX_DIMS + 3], joined[TD_MAX_DIMS];
+    for (int i = 0; i < n - 3; i++)
+        apart[i] = joined[i] = self->sizes[i], order[i] = i;
+    memcpy(apart + n - 3, (int64_t[]){c, h / r, r, w / r, r}, 5 * sizeof(int64_t));
+    memcpy(order + n - 3, (int64_t[]){n - 3, n - 1, n + 1, n - 2, n}, 5 * sizeof(int64_t));
+    memcpy(joined + n - 3, (int64_t[]){c * r * r, h / r, w / r}, 3 * sizeof(int64_t));
+    TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
+    TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
+    TD_AUTO td_tensor *dense = td_clone(turned);
+    return td_reshape(dense, n, joined);
+}
+
+td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
+{
+    int n = self->ndim;
+    if (n < 3)
+        return td_fail(TD_E_RUNTIME, "channel_shuffle expects input with > 2 dims, but got input with sizes of %d dims", n);
+    if (groups <= 0 || self->sizes[1] % groups)
+        return td_fail(TD_E_RUNTIME, groups <= 0 ? "Number of groups to divide channels in must be positive. Value of groups:%" PRId64
+                       : "Number of channels must be divisible by groups. Got %" PRId64 " groups.", groups);
+    int64_t inner = 1;
+    for (int i = 2; i < n; i++)
+        inner *= self->sizes[i];
+    TD_AUTO td_tensor *split = td_reshape(self, 4, (int64_t[]){self->sizes[0], groups, self->sizes[1] / groups, inner});
+    TD_AUTO td_tensor *turned = td_transpose_int(split, 1, 2);
+    TD_AUTO td_tensor *dense = td_clone(turned);
+    return td_reshape(dense, n, self->sizes);
+}
+
+td_tensor *td_op_glu(td_tensor *self, int64_t dim)
+{
+    if (self->ndim == 0)
+        return td_fail(TD_E_RUNTIME, "glu does not support 0-dimensional tensors");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t size = self->sizes[d];
+    if (size % 2)
+        return td_fail(TD_E_RUNTIME, "Halving dimension must be even, but dimension %d is size %" PRId64, d, size);
+    if (!td_is_floating(self))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"glu_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+    TD_AUTO td_tensor *first = td_narrow(self, d, 0, size / 2), *second = td_narrow(self, d, size / 2, size / 2);
+    TD_AUTO td_tensor *gate = td_sigmoid(second);
+    return td_mul_tensor(first, gate);
+}
