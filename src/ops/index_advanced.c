@@ -333,7 +333,10 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
     if (source->dtype != self->dtype)
         return td_error(TD_E_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
-    if (check_mask("masked_scatter", mask) || td_check_overlap("masked_scatter_", self, 0, NULL))
+    if (mask->dtype != TD_BOOL)
+        return td_error(TD_E_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
+                        td_dtype_name((td_dtype)mask->dtype));
+    if (td_check_overlap("masked_scatter_", self, 0, NULL))
         return -1;
     if (self->device.type == TD_META)
         return 0;
@@ -449,7 +452,7 @@ static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self,
     TD_AUTO td_tensor *self_clear = td_eq_number(self_others, 0);
     TD_AUTO td_tensor *self_part = td_div(product, self_ones);
     TD_AUTO td_tensor *self_grad = td_mul(grad, self_part);
-    results[0] = td_mul(self_grad, self_clear);
+    results[0] = include_self ? td_mul(self_grad, self_clear) : td_tensor_retain(grad);
     TD_AUTO td_tensor *src_product = fetch(w, product);
     TD_AUTO td_tensor *src_count = fetch(w, zeros);
     TD_AUTO td_tensor *src_others = td_sub(src_count, src_zeros);

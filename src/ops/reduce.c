@@ -145,6 +145,8 @@ int td_meta_min_all(td_spec *specs, td_tensor *self)
 }
 int td_meta_aminmax(td_spec *specs, td_tensor *self, const int64_t *dim, bool keepdim)
 {
+    if (self->numel == 0 && !dim)
+        return td_error(TD_E_RUNTIME, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
     if (meta_extreme("aminmax", &specs[0], self, dim ? 1 : -1, dim, keepdim, (td_dtype)self->dtype))
         return -1;
     specs[1] = specs[0];

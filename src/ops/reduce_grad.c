@@ -94,8 +94,10 @@ td_tensor *td_op_prod_backward(td_tensor *grad, td_tensor *self, td_tensor *resu
     TD_AUTO td_tensor *x = self->dtype == grad->dtype ? td_tensor_retain(self) : td_to(self, (td_dtype)grad->dtype);
     if (!x || self->ndim == 0)
         return x ? td_tensor_retain(grad) : NULL;
-    if (self->numel == 0)
-        return td_zeros_like(x);
+    if (self->numel == 0) {
+        TD_AUTO td_tensor *wide = td_restore_dims(grad, self->ndim, dim ? 1 : -1, dim, keepdim);
+        return td_expand(wide, self->ndim, self->sizes);
+    }
     bool zeros;
     if (has_zeros(self, &zeros))
         return NULL;

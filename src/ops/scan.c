@@ -131,7 +131,9 @@ td_tensor *td_op_logcumsumexp_backward(td_tensor *grad, td_tensor *self, td_tens
     TD_AUTO td_tensor *zero = td_wrapped_number(td_float(0));
     TD_AUTO td_tensor *up = td_gt(grad, zero);
     TD_AUTO td_tensor *down = td_lt(grad, zero);
-    TD_AUTO td_tensor *least = td_wrapped_number(td_float(-__builtin_inf()));
+    /* The lowest finite number, so that differences of two such are numbers. */
+    TD_AUTO td_tensor *least = td_wrapped_number(td_float(grad->dtype == TD_F64 ? -0x1.fffffffffffffp+1023
+                                                        : grad->dtype == TD_F16 ? -65504 : -0x1.fep+127));
     TD_AUTO td_tensor *log_up = td_where(up, log, least);
     TD_AUTO td_tensor *log_down = td_where(down, log, least);
     TD_AUTO td_tensor *plus = one_sign(log_up, self, result, dim);
@@ -227,6 +229,7 @@ td_tensor *td_op_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
     TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx));
     return td_sum_dim(parts, 1, &dim, false);
 }
+td_tensor *td_op_trapz_dx(td_tensor *y, double dx, int64_t dim) { return td_op_trapezoid_dx(y, td_float(dx), dim); }
 td_tensor *td_op_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
 {
     TD_AUTO td_tensor *parts = areas(y, x, dim);

@@ -135,10 +135,36 @@ void td_sorter_select(td_sorter *s, int64_t k)
     else
         select_wide((pair *)s->pairs, s->n, k);
 }
+void td_sorter_select_first(td_sorter *s, int64_t k)
+{
+    if (s->narrow)
+        select_first_narrow((uint64_t *)s->pairs, s->n, k);
+    else
+        select_first_wide((pair *)s->pairs, s->n, k);
+}
 int64_t td_sorter_index(const td_sorter *s, int64_t place)
 {
     return s->narrow ? (int64_t)(((const uint64_t *)s->pairs)[place] & UINT32_MAX)
                      : (int64_t)((const pair *)s->pairs)[place].index;
+}
+#define TAKE(T)                                             \
+    for (int64_t i = 0; i < n; i++)                         \
+        ((T *)values)[i] = ((const T *)row)[indices[i]];    \
+    break
+void td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices)
+{
+    if (s->narrow)
+        for (int64_t i = 0; i < n; i++)
+            indices[i] = (int64_t)(((const uint64_t *)s->pairs)[i] & UINT32_MAX);
+    else
+        for (int64_t i = 0; i < n; i++)
+            indices[i] = (int64_t)((const pair *)s->pairs)[i].index;
+    switch (td_itemsizes[s->dtype]) {
+    case 1: TAKE(uint8_t);
+    case 2: TAKE(uint16_t);
+    case 4: TAKE(uint32_t);
+    default: TAKE(uint64_t);
+    }
 }
 bool td_sorter_same(const td_sorter *s, int64_t place, int64_t other)
 {

@@ -22,8 +22,12 @@ void td_sorter_free(td_sorter *s);
 void td_sorter_load(td_sorter *s, const void *row);
 void td_sorter_sort(td_sorter *s);
 void td_sorter_select(td_sorter *s, int64_t k);
+/* The same for one place alone, which of equal ones it is as in PyTorch's kthvalue. */
+void td_sorter_select_first(td_sorter *s, int64_t k);
 /* Order the first k after a selection. */
 void td_sorter_sort_first(td_sorter *s, int64_t k);
+/* The first n elements of the order and where they were in the row. */
+void    td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices);
 int64_t td_sorter_index(const td_sorter *s, int64_t place);
 bool    td_sorter_same(const td_sorter *s, int64_t place, int64_t other);       /* equal keys */
 

@@ -12,6 +12,46 @@ static void NAME(insertion)(P *a, int64_t n)
     }
 }
 
+/* The same by Numerical Recipes' select, which PyTorch's kthvalue uses: which of several equal elements is
+ * found follows from it. */
+static void NAME(select_first)(P *a, int64_t n, int64_t k)
+{
+#define BEFORE(x, y) (KEY(x) < KEY(y))
+#define SWAP(i, j) do { P kept = a[i]; a[i] = a[j]; a[j] = kept; } while (0)
+    int64_t low = 0, high = n - 1;
+    while (high > low + 1) {
+        int64_t i = low + 1, j = high;
+        SWAP(low + (high - low) / 2, low + 1);
+        if (BEFORE(a[high], a[low + 1]))
+            SWAP(low + 1, high);
+        if (BEFORE(a[high], a[low]))
+            SWAP(low, high);
+        if (BEFORE(a[low], a[low + 1]))
+            SWAP(low + 1, low);
+        P pivot = a[low];
+        for (;;) {
+            do
+                i++;
+            while (BEFORE(a[i], pivot));
+            do
+                j--;
+            while (BEFORE(pivot, a[j]));
+            if (j < i)
+                break;
+            SWAP(i, j);
+        }
+        SWAP(low, j);
+        if (j <= k)
+            low = i;
+        if (j >= k)
+            high = j - 1;
+    }
+    if (high == low + 1 && BEFORE(a[high], a[low]))
+        SWAP(low, high);
+#undef BEFORE
+#undef SWAP
+}
+
 /* One pass per digit, lowest first; digits that all keys share are skipped.  `other` has room for n pairs. */
 static void NAME(radix)(P *a, P *other, int64_t n, int digit)
 {

@@ -60,7 +60,8 @@ static void rows_body(void *context, int64_t from, int64_t to)
 {
     sort_job *w = context;
     td_sorter s;
-    int64_t item = td_itemsizes[w->dtype], out = w->what == WANT_SORT || w->what == WANT_TOP ? w->k : 1;
+    bool many = w->what == WANT_SORT || w->what == WANT_TOP;
+    int64_t item = td_itemsizes[w->dtype], out = many ? w->k : 1;
     if (td_sorter_make(&s, w->dtype, w->n, w->descending)) {
         __atomic_store_n(&w->failed, 1, __ATOMIC_RELAXED);
         return;
@@ -82,14 +83,18 @@ static void rows_body(void *context, int64_t from, int64_t to)
             place = most_frequent(&s);
         } else {
             place = place_of(w, row);
-            if (place >= 0)
+            if (w->what == WANT_KTH)
+                td_sorter_select_first(&s, place);
+            else if (place >= 0)
                 td_sorter_select(&s, place);
         }
-        for (int64_t i = 0; i < out; i++) {
-            int64_t at = place < 0 ? -1 - place : td_sorter_index(&s, place + i);
-            memcpy(values + i * item, row + at * item, (size_t)item);
+        if (place < 0 || !many) {
+            int64_t at = place < 0 ? -1 - place : td_sorter_index(&s, place);
+            memcpy(values, row + at * item, (size_t)item);
             if (indices)
-                indices[i] = at;
+                *indices = at;
+        } else {
+            td_sorter_take(&s, row, out, values, indices);
         }
     }
     td_sorter_free(&s);
@@ -119,6 +124,9 @@ static int run(sort_job w, td_tensor *self, int64_t dim, td_tensor *values, td_t
     w.rows = rows->data, w.values = v->data, w.indices = indices ? (int64_t *)at->data : NULL;
     if (w.n == 0 || values->numel == 0)
         return 0;
+    if (w.k > w.n)      /* an out that is the input itself was resized */
+        return td_error(TD_E_RUNTIME, "unsupported operation: the written-to tensor is the input. Please clone() the tensor "
+                        "before performing the operation.");
     td_parallel_for(0, self->numel / w.n, 4096 / w.n + 1, rows_body, &w);
     if (w.failed)
         return td_error(TD_E_MEMORY, "sort: no memory for rows of %lld elements", (long long)w.n);
