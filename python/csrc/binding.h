@@ -10,7 +10,10 @@
  *   types.c          dtype, device, layout, memory_format, finfo        size.c         Size
  *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
  *   override.c       __torch_function__                                 grad.c         backward, grad, modes
- *   errors.c         errors both ways                                   generator.c, storage.c, module.c  */
+ *   nodes.c          the graph and hooks                                function.c     autograd.Function
+ *   saved.c          hooks on saved tensors, anomaly mode               errors.c       errors both ways
+ *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
+ *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
 
@@ -219,7 +222,11 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index);
 int       td_py_setitem(PyObject *self, PyObject *index, PyObject *value);
 PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i);
 
-/* ---- grad.c */
+/* ---- grad.c, nodes.c, function.c, saved.c */
+PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors);     /* NULL and TD_NONE become None */
+int td_py_nodes_init(PyObject *module);
+int td_py_function_init(PyObject *module);
+int td_py_saved_init(PyObject *module);
 int td_py_grad_init(PyObject *module);
 PyObject *td_py_grad_fn(td_tensor *x);
 bool      td_py_retains_grad(td_tensor *x);

@@ -31,12 +31,13 @@ _SUBMODULES = frozenset((
 _WRITTEN = {name: "functional" for name in (
     "einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "tensordot", "cdist", "atleast_1d",
     "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
-    "unravel_index",
+    "unravel_index", "nonzero",
 )}
 _WRITTEN.update(save="serialization", load="serialization", fork_rng="random")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
-              "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul"):
+              "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
+              "nonzero"):
     globals().pop(_name, None)
 del _name
 

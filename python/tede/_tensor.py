@@ -315,7 +315,7 @@ def _functional(name):
     setattr(Tensor, name, call)
 
 
-for _name in ("norm", "unique", "unique_consecutive"):
+for _name in ("norm", "unique", "unique_consecutive", "nonzero"):
     _functional(_name)
 del _name
 

@@ -101,7 +101,25 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if (found := _overridden(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)):
         return found[0]
-    return _operator("cdist")(x1, x2, p, modes[compute_mode])
+    if "cdist" in _O:
+        return _O["cdist"](x1, x2, p, modes[compute_mode])
+    for name, x in (("X1", x1), ("X2", x2)):
+        if x.dim() < 2:
+            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+    if x1.shape[-1] != x2.shape[-1]:
+        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
+    if p < 0:
+        raise RuntimeError("cdist only supports non-negative p values")
+    return _operator("linalg_vector_norm")(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1])
+
+
+def nonzero(input, *, out=None, as_tuple=False):
+    """Where the elements are not zero: one row per element, or with `as_tuple` one vector per dimension."""
+    if (found := _overridden(nonzero, (input,), input, as_tuple=as_tuple)):
+        return found[0]
+    if not as_tuple:
+        return _operator("nonzero")(input) if out is None else _operator("nonzero")(input, out=out)
+    return _operator("nonzero")(input if input.dim() else input.reshape(1)).unbind(1)
 
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
@@ -166,7 +184,6 @@ def meshgrid(*tensors, indexing=None):
     shape = [x.numel() for x in tensors]
     grids = [x.reshape([-1 if i == k else 1 for k in range(len(tensors))]).expand(shape) for i, x in enumerate(tensors)]
     if swap:
-        grids = [g.transpose(0, 1) for g in grids]
         grids[:2] = grids[1], grids[0]
     return tuple(grids)
 

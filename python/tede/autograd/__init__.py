@@ -83,6 +83,9 @@ def __getattr__(name):
         from tede.autograd import gradcheck as module
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
+    if name in ("detect_anomaly", "set_detect_anomaly"):
+        from tede.autograd import anomaly_mode
+        return getattr(anomaly_mode, name)
     if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
         try:
             return __import__("tede.autograd." + name, fromlist=[name])

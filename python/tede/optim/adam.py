@@ -1,6 +1,6 @@
 """Adam (Kingma & Ba, 2014) and AdamW (Loshchilov & Hutter, 2017): one native call per group and step."""
 from ..nn._native import N, T
-from .optimizer import Optimizer, check_common, check_fused, step_tensor, to_scalar
+from .optimizer import Optimizer, check_common, check_fused, step_tensor, to_scalar, zero_dim
 
 
 class Adam(Optimizer):
@@ -17,8 +17,14 @@ class Adam(Optimizer):
         check_common(lr, eps, weight_decay, betas)
         if not (all(isinstance(beta, float) for beta in betas) or all(isinstance(beta, T.Tensor) for beta in betas)):
             raise ValueError("betas must be either both floats or both Tensors")
+        for i, beta in enumerate(betas):
+            if isinstance(beta, T.Tensor):
+                if foreach and not capturable:
+                    raise ValueError(f"betas[{i}] as a Tensor is not supported for capturable=False and foreach=True")
+                if beta.numel() != 1:
+                    raise ValueError(f"Tensor betas[{i}] must be 1-element")
         super().__init__(params, {
-            "lr": lr, "betas": tuple(map(to_scalar, betas)), "eps": eps, "weight_decay": weight_decay,
+            "lr": lr, "betas": tuple(map(zero_dim, betas)), "eps": eps, "weight_decay": weight_decay,
             "amsgrad": amsgrad, "maximize": maximize, "foreach": foreach, "capturable": capturable,
             "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay})
         check_fused(fused, foreach, differentiable)

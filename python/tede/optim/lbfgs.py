@@ -1,6 +1,11 @@
 """L-BFGS: Newton steps with an inverse Hessian known from the last gradients (Nocedal & Wright, algorithm 7.4)."""
 from ..nn._native import T
-from .optimizer import Optimizer, check_common, to_scalar
+from .optimizer import Optimizer, check_common, to_scalar, zero_dim
+
+
+# What is carried from one step to the next, in PyTorch's order: the last direction and its length, the history of
+# gradient and position differences with their inverse products, the first guess's scale, and where the last step began.
+_MEMORY = ("d", "t", "old_dirs", "old_stps", "ro", "H_diag", "prev_flat_grad", "prev_loss")
 
 
 class LBFGS(Optimizer):
@@ -42,7 +47,7 @@ class LBFGS(Optimizer):
     def step(self, closure):
         """Run up to `max_iter` iterations; gives the loss at the beginning."""
         group, state = self.param_groups[0], self.state[self._params[0]]
-        lr, tolerance_change = to_scalar(group["lr"]), group["tolerance_change"]
+        lr, tolerance_change = zero_dim(group["lr"]), group["tolerance_change"]
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise RuntimeError("only 'strong_wolfe' is supported")
         state.setdefault("func_evals", 0)
@@ -59,18 +64,18 @@ class LBFGS(Optimizer):
             grad = self._flat_grad()
             if grad.abs().max() <= group["tolerance_grad"]:
                 return first
+            memory = {key: state.get(key) for key in _MEMORY}
             for iteration in range(1, group["max_iter"] + 1):
                 state["n_iter"] += 1
-                direction = self._direction(grad, state, group["history_size"])
-                previous = state.get("prev_flat_grad")
-                if previous is None:
-                    state["prev_flat_grad"] = grad.clone()
+                direction = self._direction(grad, state, memory, group["history_size"])
+                if memory["prev_flat_grad"] is None:
+                    memory["prev_flat_grad"] = grad.clone()
                 else:
-                    previous.copy_(grad)
-                state["prev_loss"] = before = loss
-                length = lr if state["n_iter"] > 1 else min(1.0, (1.0 / grad.abs().sum()).item()) * lr
+                    memory["prev_flat_grad"].copy_(grad)
+                memory["prev_loss"] = before = loss
+                length = lr if state["n_iter"] > 1 else min(1.0, 1.0 / grad.abs().sum()) * lr
                 slope = grad.dot(direction)
-                state["d"], state["t"] = direction, length
+                memory["d"], memory["t"] = direction, length
                 if slope > -tolerance_change:
                     break
                 flat, used = False, 0
@@ -87,7 +92,7 @@ class LBFGS(Optimizer):
 
                     loss, grad, length, used = _strong_wolfe(probe, length, direction, loss, grad, slope,
                                                              max_steps=group["max_eval"] - evaluations)
-                    state["t"] = length
+                    memory["t"] = length
                     self._move(length, direction)
                     flat = grad.abs().max() <= group["tolerance_grad"]
                 else:
@@ -101,16 +106,17 @@ class LBFGS(Optimizer):
                 if (evaluations >= group["max_eval"] or flat or direction.mul(length).abs().max() <= tolerance_change
                         or abs(loss - before) < tolerance_change):
                     break
+            state.update(memory)
         return first
 
     @staticmethod
-    def _direction(grad, state, history_size):
+    def _direction(grad, state, memory, history_size):
         """Minus the approximate inverse Hessian times the gradient, by the two loops over what is remembered."""
         if state["n_iter"] == 1:
-            state["old_dirs"], state["old_stps"], state["ro"], state["H_diag"] = [], [], [], 1
+            memory["old_dirs"], memory["old_stps"], memory["ro"], memory["H_diag"] = [], [], [], 1
             return grad.neg()
-        ys, ss, ro = state["old_dirs"], state["old_stps"], state["ro"]
-        y, s = grad.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
+        ys, ss, ro = memory["old_dirs"], memory["old_stps"], memory["ro"]
+        y, s = grad.sub(memory["prev_flat_grad"]), memory["d"].mul(memory["t"])
         curvature = y.dot(s)
         if curvature > 1e-10:
             if len(ys) == history_size:
@@ -119,13 +125,13 @@ class LBFGS(Optimizer):
             ys.append(y)
             ss.append(s)
             ro.append(1.0 / curvature)
-            state["H_diag"] = curvature / y.dot(y)
+            memory["H_diag"] = curvature / y.dot(y)
         alphas = state.setdefault("al", [None] * history_size)
         q = grad.neg()
         for i in range(len(ys) - 1, -1, -1):
             alphas[i] = ss[i].dot(q) * ro[i]
             q.add_(ys[i], alpha=-alphas[i].item())
-        r = T.mul(q, state["H_diag"])
+        r = T.mul(q, memory["H_diag"])
         for i in range(len(ys)):
             r.add_(ss[i], alpha=(alphas[i] - ys[i].dot(r) * ro[i]).item())
         return r

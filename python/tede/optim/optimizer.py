@@ -265,6 +265,11 @@ def to_scalar(value):
     return value.item() if isinstance(value, T.Tensor) else value
 
 
+def zero_dim(value):
+    """A number as it is; a one-element tensor without its dimensions."""
+    return value.squeeze() if isinstance(value, T.Tensor) and value.dim() != 0 else value
+
+
 def check(condition, message):
     if not condition:
         raise ValueError(message)

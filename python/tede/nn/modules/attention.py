@@ -4,12 +4,8 @@ from .. import init
 from .._functional.attention import _additive_mask
 from .._native import T
 from ..parameter import Parameter
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """`Linear` under the name that PyTorch gives the output projection of attention."""
 
 
 class MultiheadAttention(Module):

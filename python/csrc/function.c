@@ -1,0 +1,323 @@
+/* autograd.Function: nodes whose forward and backward are Python.
+ *
+ * The context object that forward and backward get is a Python object; the node owns it, and it knows the node as long
+ * as that lives. */
+#include "binding.h"
+#include <tede/autograd_nodes.h>
+
+typedef struct ContextObject {
+    PyObject_HEAD
+    PyObject *dict;
+    td_node  *node;         /* borrowed; NULL before the call and after the node's end */
+    PyObject *to_save, *dirty, *non_differentiable, *needs_input_grad, *function;
+    bool      materialize;
+} ContextObject;
+static PyTypeObject context_type;
+
+static int apply_node(void *context, td_node *node, int n_grads, td_tensor *const *grads, int n_results, td_tensor **results)
+{
+    (void)node;
+    ContextObject *ctx = context;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int failed = 0;
+    PyObject *all = PyTuple_New(n_grads + 1), *method = PyObject_GetAttrString(ctx->function, "backward"), *result = NULL;
+    if (all) {
+        PyTuple_SET_ITEM(all, 0, Py_NewRef((PyObject *)ctx));
+        for (int i = 0; i < n_grads && all; i++) {
+            PyObject *g = td_py_wrap_borrowed(grads[i]);
+            if (!g)
+                Py_CLEAR(all);
+            else
+                PyTuple_SET_ITEM(all, i + 1, g);
+        }
+    }
+    result = all && method ? PyObject_Call(method, all, NULL) : NULL;
+    Py_XDECREF(all);
+    Py_XDECREF(method);
+    if (result && !PyTuple_Check(result) && !PyList_Check(result))
+        Py_SETREF(result, PyTuple_Pack(1, result));
+    if (!result) {
+        failed = td_py_capture();
+    } else {
+        Py_ssize_t n = PySequence_Fast_GET_SIZE(result);
+        PyObject **items = PySequence_Fast_ITEMS(result);
+        while (n > n_results && items[n - 1] == Py_None)
+            n--;
+        if (n != n_results)
+            failed = td_error(TD_E_RUNTIME, "function %s returned an incorrect number of gradients (expected %d, got %zd)",
+                              td_node_name(node), n_results, n);
+        for (Py_ssize_t i = 0; i < n_results && !failed; i++) {
+            if (td_py_is_tensor(items[i])) {
+                results[i] = td_tensor_retain(td_py_x(items[i]));
+            } else if (items[i] != Py_None) {
+                failed = td_error(TD_E_TYPE, "function %s returned a gradient of type %s at position %zd: tensors and None are "
+                                  "possible", td_node_name(node), Py_TYPE(items[i])->tp_name, i);
+            }
+        }
+        Py_DECREF(result);
+    }
+    PyGILState_Release(state);
+    return failed;
+}
+static void drop_context(void *context)
+{
+    ((ContextObject *)context)->node = NULL;
+    td_py_drop(context);
+}
+static const td_custom custom = {apply_node, NULL, drop_context};
+
+static int mark(uint8_t *marks, PyObject *listed, PyObject *outputs, uint8_t bit)
+{
+    for (Py_ssize_t k = 0; listed && k < PyTuple_GET_SIZE(listed); k++)
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(outputs); i++)
+            if (PyTuple_GET_ITEM(outputs, i) == PyTuple_GET_ITEM(listed, k))
+                marks[i] |= bit;
+    return 0;
+}
+
+/* What forward gave, connected to the node; a new tuple. */
+static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, Py_ssize_t n_operands, td_tensor **operands)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(outputs), n_save = ctx->to_save ? PyTuple_GET_SIZE(ctx->to_save) : 0;
+    td_tensor **list = PyMem_Calloc((size_t)(n + n_save) + 1, sizeof *list), **save = list ? list + n : NULL;
+    uint8_t *marks = PyMem_Calloc((size_t)n + 1, 1);
+    PyObject *result = NULL;
+    int failed = list && marks ? 0 : (PyErr_NoMemory(), -1);
+    if (!failed) {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            PyObject *item = PyTuple_GET_ITEM(outputs, i);
+            list[i] = td_py_is_tensor(item) ? td_tensor_retain(td_py_x(item)) : TD_NONE;
+        }
+        mark(marks, ctx->dirty, outputs, TD_OUTPUT_DIRTY);
+        mark(marks, ctx->non_differentiable, outputs, TD_OUTPUT_NOT_DIFFERENTIABLE);
+        failed = td_custom_outputs(node, (int)n, list, marks, (int)n_operands, operands);
+        for (Py_ssize_t i = 0; i < n_save && !failed; i++) {
+            PyObject *item = PyTuple_GET_ITEM(ctx->to_save, i);
+            save[i] = TD_NONE;
+            for (Py_ssize_t k = 0; k < n; k++)      /* an output that was replaced is saved as what replaced it */
+                if (PyTuple_GET_ITEM(outputs, k) == item && list[k] != TD_NONE)
+                    save[i] = list[k];
+            if (save[i] == TD_NONE && td_py_is_tensor(item))
+                save[i] = td_py_x(item);
+        }
+        if (!failed && td_custom_wanted(node))
+            failed = td_custom_save(node, (int)n_save, save, (int)n, list);
+        if (failed)
+            td_py_raise();
+        result = failed ? NULL : PyTuple_New(n);
+        for (Py_ssize_t i = 0; i < n && result; i++) {
+            PyObject *item = list[i] == TD_NONE ? Py_NewRef(PyTuple_GET_ITEM(outputs, i)) : td_py_wrap_borrowed(list[i]);
+            if (!item)
+                Py_CLEAR(result);
+            else
+                PyTuple_SET_ITEM(result, i, item);
+        }
+        for (Py_ssize_t i = 0; i < n; i++)
+            td_tensor_release(list[i]);
+    }
+    PyMem_Free(list);
+    PyMem_Free(marks);
+    return result;
+}
+
+/* _apply_function(cls, context, runner, *args): runner(context, *args) gives forward's outputs. */
+static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
+{
+    (void)m;
+    if (nargs < 3 || !PyObject_TypeCheck(args[1], &context_type))
+        return PyErr_Format(PyExc_TypeError, "_apply_function(cls, context, forward, *args)");
+    ContextObject *ctx = (ContextObject *)args[1];
+    PyObject *const *operand_objects = args + 3;
+    Py_ssize_t n = nargs - 3;
+    PyObject *name = PyObject_GetAttrString(args[0], "__name__"), *whole = NULL, *outputs = NULL, *result = NULL;
+    td_tensor **operands = PyMem_Calloc((size_t)n + 1, sizeof *operands);
+    td_node *node = NULL;
+    if (name)
+        whole = PyUnicode_FromFormat("%UBackward", name);
+    Py_XDECREF(name);
+    if (!operands || !whole) {
+        PyMem_Free(operands);
+        Py_XDECREF(whole);
+        return PyErr_Occurred() ? NULL : PyErr_NoMemory();
+    }
+    for (Py_ssize_t i = 0; i < n; i++)
+        operands[i] = td_py_is_tensor(operand_objects[i]) ? td_py_x(operand_objects[i]) : TD_NONE;
+    Py_XSETREF(ctx->function, Py_NewRef(args[0]));
+    node = td_node_custom(&custom, Py_NewRef((PyObject *)ctx), PyUnicode_AsUTF8(whole), (int)n, operands);
+    Py_DECREF(whole);
+    if (!node) {
+        Py_DECREF(ctx);
+        PyMem_Free(operands);
+        return td_py_raise();
+    }
+    ctx->node = node;
+    td_custom_set_materialize(node, ctx->materialize);
+    PyObject *needs = PyTuple_New(n);
+    for (Py_ssize_t i = 0; needs && i < n; i++)
+        PyTuple_SET_ITEM(needs, i, PyBool_FromLong(td_custom_wanted(node) && td_custom_needs(node, (int)i)));
+    Py_XSETREF(ctx->needs_input_grad, needs);
+    bool enabled = td_set_grad_enabled(false);
+    PyObject **all = PyMem_Malloc((size_t)(n + 1) * sizeof *all);
+    if (all) {
+        all[0] = (PyObject *)ctx;
+        memcpy(all + 1, operand_objects, (size_t)n * sizeof *all);
+        outputs = PyObject_Vectorcall(args[2], all, (size_t)(n + 1), NULL);
+        PyMem_Free(all);
+    } else {
+        PyErr_NoMemory();
+    }
+    td_set_grad_enabled(enabled);
+    if (outputs) {
+        bool single = !PyTuple_Check(outputs);
+        PyObject *tuple = single ? PyTuple_Pack(1, outputs) : Py_NewRef(outputs);
+        td_custom_set_materialize(node, ctx->materialize);
+        PyObject *made = tuple ? connect(ctx, node, tuple, n, operands) : NULL;
+        if (made && single) {
+            result = Py_NewRef(PyTuple_GET_ITEM(made, 0));
+            Py_DECREF(made);
+        } else {
+            result = made;
+        }
+        Py_XDECREF(tuple);
+        Py_DECREF(outputs);
+    }
+    PyMem_Free(operands);
+    Py_CLEAR(ctx->to_save);
+    Py_CLEAR(ctx->dirty);
+    Py_CLEAR(ctx->non_differentiable);
+    td_node_drop(node);
+    return result;
+}
+
+static int set_tuple(PyObject **place, PyObject *args)
+{
+    Py_XSETREF(*place, Py_NewRef(args));
+    return 0;
+}
+static PyObject *save_for_backward(PyObject *self, PyObject *args)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++) {
+        PyObject *item = PyTuple_GET_ITEM(args, i);
+        if (item != Py_None && !td_py_is_tensor(item))
+            return PyErr_Format(PyExc_TypeError, "save_for_backward can only save variables, but argument %zd is of type %s", i,
+                                Py_TYPE(item)->tp_name);
+    }
+    set_tuple(&((ContextObject *)self)->to_save, args);
+    Py_RETURN_NONE;
+}
+static PyObject *mark_dirty(PyObject *self, PyObject *args)
+{
+    set_tuple(&((ContextObject *)self)->dirty, args);
+    Py_RETURN_NONE;
+}
+static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
+{
+    set_tuple(&((ContextObject *)self)->non_differentiable, args);
+    Py_RETURN_NONE;
+}
+static PyObject *set_materialize_grads(PyObject *self, PyObject *on)
+{
+    int truth = PyObject_IsTrue(on);
+    if (truth < 0)
+        return NULL;
+    ((ContextObject *)self)->materialize = truth;
+    Py_RETURN_NONE;
+}
+static PyObject *saved_tensors(PyObject *self, void *unused)
+{
+    (void)unused;
+    ContextObject *ctx = (ContextObject *)self;
+    if (ctx->to_save)
+        return Py_NewRef(ctx->to_save);
+    if (!ctx->node)
+        return PyTuple_New(0);
+    int n = td_node_saved_count(ctx->node);
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        td_tensor *x = td_node_saved_tensor(ctx->node, i);
+        PyObject *item = x == TD_NONE ? Py_NewRef(Py_None) : td_py_wrap(x);
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
+}
+static PyObject *needs_input_grad(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *needs = ((ContextObject *)self)->needs_input_grad;
+    return needs ? Py_NewRef(needs) : PyTuple_New(0);
+}
+static int context_init(PyObject *self, PyObject *args, PyObject *kw)
+{
+    (void)args, (void)kw;
+    ((ContextObject *)self)->materialize = true;
+    return 0;
+}
+static int context_clear(PyObject *self)
+{
+    ContextObject *c = (ContextObject *)self;
+    Py_CLEAR(c->dict);
+    Py_CLEAR(c->to_save);
+    Py_CLEAR(c->dirty);
+    Py_CLEAR(c->non_differentiable);
+    return 0;
+}
+static int context_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    ContextObject *c = (ContextObject *)self;
+    Py_VISIT(c->dict);
+    Py_VISIT(c->to_save);
+    Py_VISIT(c->function);
+    return 0;
+}
+static void context_dealloc(PyObject *self)
+{
+    ContextObject *c = (ContextObject *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    context_clear(self);
+    Py_XDECREF(c->needs_input_grad);
+    Py_XDECREF(c->function);
+    type->tp_free(self);
+}
+static PyMethodDef context_methods[] = {
+    {"save_for_backward", save_for_backward, METH_VARARGS, "Keep tensors for backward, which finds them in saved_tensors."},
+    {"mark_dirty", mark_dirty, METH_VARARGS, "These operands were written in place."},
+    {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "These outputs have no gradient."},
+    {"set_materialize_grads", set_materialize_grads, METH_O, "Whether absent gradients come as zeros (at first they do) or None."},
+    {NULL},
+};
+static PyGetSetDef context_getset[] = {
+    {"saved_tensors", saved_tensors, NULL, NULL, NULL},
+    {"saved_variables", saved_tensors, NULL, NULL, NULL},
+    {"needs_input_grad", needs_input_grad, NULL, "Which arguments want a gradient.", NULL},
+    {NULL},
+};
+static PyTypeObject context_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._FunctionContext",
+    .tp_basicsize = sizeof(ContextObject),
+    .tp_doc = "What a Function's forward leaves for its backward.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = PyType_GenericNew,
+    .tp_init = context_init,
+    .tp_dealloc = context_dealloc,
+    .tp_traverse = context_traverse,
+    .tp_clear = context_clear,
+    .tp_free = PyObject_GC_Del,
+    .tp_methods = context_methods,
+    .tp_getset = context_getset,
+    .tp_dictoffset = offsetof(ContextObject, dict),
+};
+
+static PyMethodDef functions[] = {
+    {"_apply_function", (PyCFunction)(void (*)(void))apply_function, METH_FASTCALL, NULL},
+    {NULL},
+};
+int td_py_function_init(PyObject *module)
+{
+    if (PyType_Ready(&context_type) < 0 || PyModule_AddObjectRef(module, "_FunctionContext", (PyObject *)&context_type) < 0)
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

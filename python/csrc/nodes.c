@@ -1,0 +1,348 @@
+/* Nodes of the gradient graph as Python objects, and hooks on tensors and nodes.
+ *
+ * An object holds its node; the node knows its object, weakly, so that the same one comes back.  Hooks run with the lock
+ * taken again, for backward passes give it up. */
+#include "binding.h"
+#include <tede/autograd_nodes.h>
+
+typedef struct { PyObject_HEAD td_node *node; PyObject *dict; } NodeObject;
+static PyTypeObject node_type;
+
+static void node_dealloc(PyObject *self)
+{
+    NodeObject *n = (NodeObject *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    if (n->node && td_node_object(n->node) == self && td_node_set_object(n->node, NULL) < 0)
+        td_error_clear();
+    td_node_drop(n->node);
+    Py_XDECREF(n->dict);
+    type->tp_free(self);
+    if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
+        Py_DECREF(type);
+}
+
+/* The class of nodes of this name: made when first met, so that type(x.grad_fn).__name__ tells. */
+static PyTypeObject *class_of(const char *name)
+{
+    static PyObject *classes;
+    if (!classes && !(classes = PyDict_New()))
+        return NULL;
+    PyObject *known = PyDict_GetItemString(classes, name);
+    if (known)
+        return (PyTypeObject *)known;
+    PyObject *made = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:s,s:()}", name, &node_type, "__module__",
+                                           "tede.autograd", "__slots__");
+    if (!made || PyDict_SetItemString(classes, name, made) < 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    Py_DECREF(made);
+    ((PyTypeObject *)made)->tp_dealloc = node_dealloc;
+    return (PyTypeObject *)made;
+}
+
+/* Takes over the reference. */
+static PyObject *wrap_node(td_node *node)
+{
+    if (!node)
+        Py_RETURN_NONE;
+    PyObject *self = td_node_object(node);
+    if (self) {
+        td_node_drop(node);
+        return Py_NewRef(self);
+    }
+    PyTypeObject *type = class_of(td_node_name(node));
+    self = type ? type->tp_alloc(type, 0) : NULL;
+    if (!self) {
+        td_node_drop(node);
+        return NULL;
+    }
+    ((NodeObject *)self)->node = node;
+    if (td_node_set_object(node, self) < 0) {
+        Py_DECREF(self);
+        return td_py_raise();
+    }
+    return self;
+}
+PyObject *td_py_grad_fn(td_tensor *x)
+{
+    td_node *node = NULL;
+    int output;
+    if (td_history(x, &node, &output) < 0)
+        return td_py_raise();
+    return wrap_node(node);
+}
+bool td_py_retains_grad(td_tensor *x)
+{
+    return !td_is_leaf(x) && td_retains_grad(x);
+}
+
+static PyObject *node_name(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyUnicode_FromString(td_node_name(((NodeObject *)self)->node));
+}
+static PyObject *node_sequence(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromUnsignedLongLong(td_node_sequence(((NodeObject *)self)->node));
+}
+static PyObject *node_next(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_node *node = ((NodeObject *)self)->node;
+    int n = td_node_edges(node);
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        int input = 0;
+        td_node *to = td_node_edge(node, i, &input);
+        PyObject *pair = Py_BuildValue("(Ni)", wrap_node(td_node_hold(to)), to ? input : 0);
+        if (!pair)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, pair);
+    }
+    return all;
+}
+static PyObject *node_variable(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_tensor *x = td_node_variable(((NodeObject *)self)->node);
+    if (!x)
+        return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
+    return td_py_wrap_borrowed(x);
+}
+static PyObject *node_saved(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_node *node = ((NodeObject *)self)->node;
+    int n = td_node_saved_count(node);
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        td_tensor *x = td_node_saved_tensor(node, i);
+        PyObject *item = x == TD_NONE ? Py_NewRef(Py_None) : td_py_wrap(x);
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
+}
+static PyObject *node_metadata(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_node *node = ((NodeObject *)self)->node;
+    PyObject *dict = td_node_metadata(node);
+    if (!dict) {
+        if (!(dict = PyDict_New()))
+            return NULL;
+        if (td_node_set_metadata(node, dict, td_py_drop) < 0) {
+            Py_DECREF(dict);
+            return td_py_raise();
+        }
+    }
+    return Py_NewRef(dict);
+}
+static PyObject *node_repr(PyObject *self)
+{
+    return PyUnicode_FromFormat("<%s object at %p>", td_node_name(((NodeObject *)self)->node), (void *)self);
+}
+
+/* ---- hooks */
+
+typedef struct { PyObject_HEAD td_hook *hook; } HandleObject;
+static void handle_dealloc(PyObject *self)
+{
+    td_hook_release(((HandleObject *)self)->hook);
+    PyObject_Free(self);
+}
+static PyObject *handle_remove(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    td_hook_remove(((HandleObject *)self)->hook);
+    Py_RETURN_NONE;
+}
+static PyObject *handle_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return Py_NewRef(self);
+}
+static PyMethodDef handle_methods[] = {
+    {"remove", handle_remove, METH_NOARGS, "From now on the hook isn't called."},
+    {"__enter__", handle_enter, METH_NOARGS, NULL},
+    {"__exit__", handle_remove, METH_VARARGS, NULL},
+    {NULL},
+};
+static PyTypeObject handle_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.RemovableHandle",
+    .tp_basicsize = sizeof(HandleObject),
+    .tp_doc = "What register_hook gives: remove() takes the hook away.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = handle_dealloc,
+    .tp_methods = handle_methods,
+};
+/* Takes over the handle; `kept` is what the hook's context holds: dropped here if there was none. */
+static PyObject *wrap_handle(td_hook *hook, PyObject *kept)
+{
+    if (!hook) {
+        Py_DECREF(kept);
+        return td_py_raise();
+    }
+    HandleObject *self = PyObject_New(HandleObject, &handle_type);
+    if (!self)
+        td_hook_release(hook);
+    else
+        self->hook = hook;
+    return (PyObject *)self;
+}
+
+/* A hook's answer: None, or a tensor that replaces. 0 or -1. */
+static int answer(PyObject *result, td_tensor **replacement)
+{
+    if (!result)
+        return td_py_capture();
+    int failed = 0;
+    if (td_py_is_tensor(result))
+        *replacement = td_tensor_retain(td_py_x(result));
+    else if (result != Py_None)
+        failed = td_error(TD_E_TYPE, "expected Variable, but hook returned '%s'", Py_TYPE(result)->tp_name);
+    Py_DECREF(result);
+    return failed;
+}
+static int call_tensor_hook(void *context, td_tensor *grad, td_tensor **replacement)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *argument = td_py_wrap_borrowed(grad);
+    int failed = argument ? answer(PyObject_CallOneArg(context, argument), replacement) : td_py_capture();
+    Py_XDECREF(argument);
+    PyGILState_Release(state);
+    return failed;
+}
+static int call_leaf_hook(void *context, td_tensor *leaf)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *argument = td_py_wrap_borrowed(leaf), *result = argument ? PyObject_CallOneArg(context, argument) : NULL;
+    int failed = result ? 0 : td_py_capture();
+    Py_XDECREF(result);
+    Py_XDECREF(argument);
+    PyGILState_Release(state);
+    return failed;
+}
+
+PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors)
+{
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        PyObject *item = td_py_wrap_borrowed(tensors[i]);
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
+}
+/* A node hook's answer: None, a tensor or a tuple of them and None. */
+static int answers(PyObject *result, int n, td_tensor **replacements)
+{
+    if (!result)
+        return td_py_capture();
+    int failed = 0;
+    if (td_py_is_tensor(result) && n == 1) {
+        replacements[0] = td_tensor_retain(td_py_x(result));
+    } else if (PyTuple_Check(result)) {
+        if (PyTuple_GET_SIZE(result) != n)
+            failed = td_error(TD_E_RUNTIME, "hook has returned an incorrect number of values (got %zd, but expected %d)",
+                              PyTuple_GET_SIZE(result), n);
+        for (int i = 0; i < n && !failed; i++) {
+            PyObject *item = PyTuple_GET_ITEM(result, i);
+            if (td_py_is_tensor(item))
+                replacements[i] = td_tensor_retain(td_py_x(item));
+            else if (item != Py_None)
+                failed = td_error(TD_E_TYPE, "expected Variable, but hook returned '%s'", Py_TYPE(item)->tp_name);
+        }
+    } else if (result != Py_None) {
+        failed = td_error(TD_E_TYPE, "expected tuple, but hook returned '%s'", Py_TYPE(result)->tp_name);
+    }
+    Py_DECREF(result);
+    return failed;
+}
+static int call_pre_hook(void *context, int n, td_tensor *const *grads, td_tensor **replacements)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *all = td_py_tensor_tuple(n, grads);
+    int failed = all ? answers(PyObject_CallOneArg(context, all), n, replacements) : td_py_capture();
+    Py_XDECREF(all);
+    PyGILState_Release(state);
+    return failed;
+}
+static int call_post_hook(void *context, int n_results, td_tensor *const *results, int n_grads, td_tensor *const *grads,
+                          td_tensor **replacements)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *gave = td_py_tensor_tuple(n_results, results), *took = td_py_tensor_tuple(n_grads, grads);
+    int failed = gave && took ? answers(PyObject_CallFunctionObjArgs(context, gave, took, NULL), n_results, replacements)
+                              : td_py_capture();
+    Py_XDECREF(gave);
+    Py_XDECREF(took);
+    PyGILState_Release(state);
+    return failed;
+}
+
+PyObject *td_py_register_hook(PyObject *self, PyObject *hook)
+{
+    if (!td_requires_grad(td_py_x(self)))
+        return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    return wrap_handle(td_tensor_add_hook(td_py_x(self), call_tensor_hook, Py_NewRef(hook), td_py_drop), hook);
+}
+PyObject *td_py_register_leaf_hook(PyObject *self, PyObject *hook)
+{
+    td_tensor *x = td_py_x(self);
+    if (!td_requires_grad(x))
+        return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    if (!td_is_leaf(x))
+        return PyErr_Format(PyExc_RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    return wrap_handle(td_leaf_add_hook(x, call_leaf_hook, Py_NewRef(hook), td_py_drop), hook);
+}
+static PyObject *node_register_hook(PyObject *self, PyObject *hook)
+{
+    return wrap_handle(td_node_add_post_hook(((NodeObject *)self)->node, call_post_hook, Py_NewRef(hook), td_py_drop), hook);
+}
+static PyObject *node_register_prehook(PyObject *self, PyObject *hook)
+{
+    return wrap_handle(td_node_add_pre_hook(((NodeObject *)self)->node, call_pre_hook, Py_NewRef(hook), td_py_drop), hook);
+}
+
+static PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, NULL},
+    {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
+    {"register_hook", node_register_hook, METH_O, NULL},
+    {"register_prehook", node_register_prehook, METH_O, NULL},
+    {NULL},
+};
+static PyGetSetDef node_getset[] = {
+    {"next_functions", node_next, NULL, "Where its gradients go: pairs of a node and a number.", NULL},
+    {"variable", node_variable, NULL, "The leaf of an accumulator.", NULL},
+    {"_saved_tensors", node_saved, NULL, "What the node saved.", NULL},
+    {"metadata", node_metadata, NULL, NULL, NULL},
+    {NULL},
+};
+static PyTypeObject node_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.autograd.Node",
+    .tp_basicsize = sizeof(NodeObject),
+    .tp_doc = "A call in the gradient graph.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_dealloc = node_dealloc,
+    .tp_repr = node_repr,
+    .tp_methods = node_methods,
+    .tp_getset = node_getset,
+    .tp_dictoffset = offsetof(NodeObject, dict),
+};
+
+int td_py_nodes_init(PyObject *module)
+{
+    if (PyType_Ready(&node_type) < 0 || PyType_Ready(&handle_type) < 0)
+        return -1;
+    if (PyModule_AddObjectRef(module, "_Node", (PyObject *)&node_type) < 0)
+        return -1;
+    return PyModule_AddObjectRef(module, "RemovableHandle", (PyObject *)&handle_type);
+}

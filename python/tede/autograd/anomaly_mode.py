@@ -1,0 +1,26 @@
+"""Anomaly mode: a node that fails in backward names the lines of Python that made it."""
+from tede import _C
+
+
+class set_detect_anomaly:
+    """set_detect_anomaly(mode, check_nan=True) switches at once; as a context manager it switches back at the end."""
+
+    def __init__(self, mode, check_nan=True):
+        self.before = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
+        _C.set_anomaly_enabled(mode, check_nan)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        _C.set_anomaly_enabled(*self.before)
+
+
+class detect_anomaly(set_detect_anomaly):
+    """Within it, backward passes look for NaNs and remember where nodes were made."""
+
+    def __init__(self, check_nan=True):
+        self.check_nan = check_nan
+
+    def __enter__(self):
+        super().__init__(True, self.check_nan)
