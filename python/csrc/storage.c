@@ -184,7 +184,22 @@ PyTypeObject td_py_Storage = {
     .tp_richcompare = compare,
     .tp_hash = hash,
 };
+static PyObject *replace(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *x, *source;
+    if (!PyArg_ParseTuple(args, "O!O!:_replace", &td_py_Tensor, &x, &td_py_Tensor, &source))
+        return NULL;
+    if (td_tensor_dtype(td_py_x(x)) != td_tensor_dtype(td_py_x(source)))
+        return PyErr_Format(PyExc_RuntimeError, "Could not set tensor of type %s to a tensor of type %s",
+                            td_dtype_name(td_tensor_dtype(td_py_x(source))), td_dtype_name(td_tensor_dtype(td_py_x(x))));
+    if (td_tensor_replace(td_py_x(x), td_py_x(source)) < 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_replace", replace, METH_VARARGS, "_replace(x, source): let x look at what source looks at"},
     {"_tensor_over", tensor_over, METH_VARARGS, "_tensor_over(storage, offset, sizes, strides, dtype)"},
     {NULL},
 };

@@ -115,6 +115,46 @@ def is_signed(input):
     return input.is_signed()
 
 
+def is_same_size(input, other):
+    return input.shape == other.shape
+
+
+def is_distributed(input):
+    return False
+
+
+def isreal(input):
+    """Where the imaginary part is zero."""
+    return input.isreal()
+
+
+def resolve_conj(input):
+    return input.resolve_conj()
+
+
+def resolve_neg(input):
+    return input.resolve_neg()
+
+
+def detach_(input):
+    return input.detach_()
+
+
+def get_device(input):
+    return input.get_device()
+
+
+def set_default_tensor_type(t):
+    """Choose the default dtype by a type's name or class, "torch.DoubleTensor" say."""
+    if isinstance(t, str):
+        t = __getattr__(t.rpartition(".")[2])
+    _C.set_default_dtype(t.dtype)
+
+
+def set_flush_denormal(mode):
+    return False
+
+
 def numel(input):
     """The number of elements."""
     return input.numel()

@@ -296,6 +296,68 @@ def storage(self):
 
 
 @method
+def __reversed__(self):
+    return self.flip(0) if self.dim() else self
+
+
+@method
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """Look at another tensor's memory, or at a storage, in place."""
+    if source is None:
+        source = self.new_empty((0,))
+    elif not isinstance(source, Tensor):
+        if size is None:
+            size = (source.nbytes() // self.itemsize,)
+        if stride is None:
+            stride, n = [], 1
+            for k in reversed(tuple(size)):
+                stride.insert(0, n)
+                n *= max(k, 1)
+        source = _C._tensor_over(source, storage_offset, tuple(size), tuple(stride), self.dtype)
+    elif size is not None:
+        source = source.as_strided(size, stride, storage_offset)
+    _C._replace(self, source)
+    return self
+
+
+@method
+def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **ignored):
+    return _C._functions["empty_strided"](size, stride, dtype=dtype or self.dtype, device=device or self.device,
+                                          requires_grad=requires_grad)
+
+
+@method
+def isreal(self):
+    """Where the imaginary part is zero."""
+    return self.imag == 0 if self.is_complex() else _C._functions["ones_like"](self, dtype=_C.bool)
+
+
+@method
+def polygamma(self, n):
+    return _C._functions["polygamma"](n, self)
+
+
+@method
+def to_dense(self, dtype=None, **ignored):
+    return self if dtype is None else self.to(dtype)
+
+
+@method
+def is_distributed(self):
+    return False
+
+
+@method
+def pin_memory(self, device=None):
+    raise NotImplementedError("Tensor.pin_memory isn't there: no device needs pinned memory yet")
+
+
+@method
+def const_data_ptr(self):
+    return self.data_ptr()
+
+
+@method
 def resolve_conj(self):
     return self
 
