@@ -14,6 +14,7 @@
  * before it asks the base), so the metaclass gives them ours. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/print.h>
 
 PyTypeObject *td_py_Parameter = &td_py_Tensor;
 
@@ -313,48 +314,76 @@ static Py_hash_t tensor_hash(PyObject *o)
     return hash == -1 ? -2 : hash;
 }
 
-/* The core's text, with what made the tensor before the last parenthesis; on a line of its own if it doesn't fit. */
-static PyObject *with_history(td_tensor *x, const char *text)
+static PyObject *text_of(char *text)
 {
-    td_node *node = NULL;
-    int output;
-    size_t length = strlen(text);
-    if (td_is_leaf(x) || td_history(x, &node, &output) < 0 || !node || !length) {
-        td_error_clear();
-        return PyUnicode_FromString(text);
-    }
-    const char *last = strrchr(text, '\n');
-    size_t line = length - (last ? (size_t)(last + 1 - text) : 0);
-    bool wide = line + strlen(td_node_name(node)) + 14 > 80;
-    PyObject *head = PyUnicode_FromStringAndSize(text, (Py_ssize_t)length - 1);
-    PyObject *whole = head ? PyUnicode_FromFormat("%U,%sgrad_fn=<%s>)", head, wide ? "\n       " : " ", td_node_name(node)) : NULL;
-    Py_XDECREF(head);
-    td_node_drop(node);
-    return whole;
-}
-static PyObject *plain_text(PyObject *unused, PyObject *self)
-{
-    (void)unused;
-    if (!td_py_is_tensor(self))
-        return PyErr_Format(PyExc_TypeError, "_tensor_str(): a Tensor is needed, not %s", Py_TYPE(self)->tp_name);
-    char *text = td_tensor_str(td_py_x(self));
     if (!text)
         return td_py_raise();
-    PyObject *string = with_history(td_py_x(self), text);
+    PyObject *string = PyUnicode_FromString(text);
     td_string_free(text);
     return string;
 }
 static PyObject *tensor_repr(PyObject *self)
 {
-    static PyObject *of_class;       /* tede._tensor._repr, which knows the names of classes */
-    if (Py_TYPE(self) == &td_py_Tensor)
-        return plain_text(NULL, self);
-    if (!of_class) {
-        PyObject *module = PyImport_ImportModule("tede._tensor");
-        of_class = module ? PyObject_GetAttrString(module, "_repr") : NULL;
-        Py_XDECREF(module);
+    PyTypeObject *type = Py_TYPE(self);
+    if (type == &td_py_Tensor || type == td_py_Parameter || !td_py_has_override(self))
+        return text_of(td_tensor_str(td_py_x(self)));
+    const char *dot = strrchr(type->tp_name, '.');
+    return text_of(td_tensor_str_as(td_py_x(self), dot ? dot + 1 : type->tp_name, NULL));
+}
+
+/* What stands behind the elements: what made the tensor, or that it is a leaf with a gradient. */
+static void history_text(td_tensor *x, char *text, size_t room)
+{
+    td_node *node = NULL;
+    int output;
+    *text = 0;
+    if (!td_requires_grad(x))
+        return;
+    if (td_is_leaf(x)) {
+        snprintf(text, room, "requires_grad=True");
+        return;
     }
-    return of_class ? PyObject_CallOneArg(of_class, self) : NULL;
+    if (td_history(x, &node, &output) < 0)
+        td_error_clear();
+    snprintf(text, room, "grad_fn=<%s>", node ? td_node_name(node) : "Invalid");
+    td_node_drop(node);
+}
+
+/* set_printoptions(precision, threshold, edgeitems, linewidth, profile, sci_mode), all of them optional. */
+static PyObject *set_printoptions(PyObject *m, PyObject *args, PyObject *kw)
+{
+    (void)m;
+    static char *names[] = {"precision", "threshold", "edgeitems", "linewidth", "profile", "sci_mode", NULL};
+    PyObject *value[6] = {NULL};
+    td_print_options o;
+    td_print_get_options(&o);
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "|OOOOOO:set_printoptions", names, &value[0], &value[1], &value[2], &value[3],
+                                     &value[4], &value[5]))
+        return NULL;
+    for (int i = 0; i < 6; i++)
+        if (value[i] == Py_None)
+            value[i] = NULL;
+    if (value[4]) {
+        const char *profile = PyUnicode_AsUTF8(value[4]);
+        if (!profile)
+            return NULL;
+        if (td_print_profile(&o, profile) < 0)
+            return td_py_raise();
+    }
+    if (value[0])
+        o.precision = (int)PyLong_AsLong(value[0]);
+    if (value[1])
+        o.threshold = PyFloat_AsDouble(value[1]);
+    if (value[2])
+        o.edgeitems = (int)PyLong_AsLong(value[2]);
+    if (value[3])
+        o.linewidth = (int)PyLong_AsLong(value[3]);
+    o.sci_mode = value[5] ? PyObject_IsTrue(value[5]) : -1;
+    if (PyErr_Occurred())
+        return NULL;
+    if (td_print_set_options(&o) < 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
 }
 
 PyTypeObject td_py_Tensor = {
@@ -392,7 +421,8 @@ static PyObject *register_parameter(PyObject *m, PyObject *type)
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
-    {"_tensor_str", plain_text, METH_O, "A tensor as text, whatever its class."},
+    {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
+     "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)"},
     {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},
     {NULL},
 };
@@ -426,6 +456,7 @@ int td_py_tensor_init(PyObject *module)
     if (!gone)
         return td_py_raise(), -1;
     td_foreign_hooks(drop_wrapper);
+    td_print_set_suffix(history_text);
     if (PyModule_AddObjectRef(module, "_TensorMeta", (PyObject *)&td_py_TensorMeta) < 0 ||
         PyModule_AddObjectRef(module, "Tensor", (PyObject *)&td_py_Tensor) < 0)
         return -1;

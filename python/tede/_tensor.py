@@ -101,16 +101,6 @@ _C._register_parameter(Parameter)
 
 # ---- text --------------------------------------------------------------------------------------------------------
 
-def _repr(self):
-    text = _C._tensor_str(self)
-    name = type(self).__name__
-    if type(self).__torch_function__ is _C._disabled_torch_function_impl or not text.startswith("tensor("):
-        return text
-    indent = " " * (len(name) - len("tensor"))
-    head, *lines = text.split("\n")
-    return "\n".join([name + head[len("tensor"):], *((indent + line if line else line) for line in lines)])
-
-
 @method
 def __format__(self, spec):
     if self.dim() == 0 and not self.is_meta:
