@@ -183,7 +183,8 @@ class Chunk:
                 test = f'!{word.c}' if choice == 'None' else f'{word.c} && !strcmp({word.c}, "{choice}")'
                 lines.append(f'    {keyword} ({test})\n        which = &pw_{name};')
                 keyword = 'else if'
-            failure = f'td_fail(TD_E_RUNTIME, {json.dumps(absent)}, {word.c} ? {word.c} : "None")'
+            found = f', {word.c} ? {word.c} : "None"' if '%s' in absent else ''
+            failure = f'td_fail(TD_E_RUNTIME, {json.dumps(absent)}{found})'
             lines.append(f'    else\n        return {failure}{", -1" if op.result != "tensor" else ""};')
         self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
@@ -486,11 +487,16 @@ class Chunk:
                 releases.append(f'    td_ints_free(&s->ranks_{name});\n    td_ints_free(&s->shapes_{name});')
                 names[f'{name}.ranks'] = 'L', (f's->ranks_{name}.n', f's->ranks_{name}.items')
                 names[f'{name}.shapes'] = 'L', (f's->shapes_{name}.n', f's->shapes_{name}.items')
-        elif part == 'shape':
-            members.append(f'td_ints shape_{name};')
-            saves.append(f'    if (td_ints_save(&s->shape_{name}, {value}->ndim, {value}->sizes))\n        goto {label};')
-            releases.append(f'    td_ints_free(&s->shape_{name});')
-            names[f'{name}.shape'] = 'L', (f's->shape_{name}.n', f's->shape_{name}.items')
+        elif part in ('shape', 'strides'):
+            field = 'sizes' if part == 'shape' else 'strides'
+            members.append(f'td_ints {part}_{name};')
+            saves.append(f'    if (td_ints_save(&s->{part}_{name}, {value}->ndim, {value}->{field}))\n        goto {label};')
+            releases.append(f'    td_ints_free(&s->{part}_{name});')
+            names[f'{name}.{part}'] = 'L', (f's->{part}_{name}.n', f's->{part}_{name}.items')
+        elif part == 'offset':
+            members.append(f'int64_t offset_{name};')
+            saves.append(f'    s->offset_{name} = td_tensor_offset({value});')
+            names[f'{name}.offset'] = 'i', f's->offset_{name}'
         else:
             ctype, kind = {'dtype': ('td_dtype', 'D'), 'device': ('td_device', 'V'), 'ndim': ('int64_t', 'i'),
                            'numel': ('int64_t', 'i')}[part]

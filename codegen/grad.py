@@ -23,6 +23,10 @@ ARGUMENT_KIND = {'int': 'i', 'float': 'd', 'bool': 'b', 'Scalar': 'S', 'str': 's
                  'MemoryFormat': 'F', 'Generator': 'G', 'Layout': 'Y'}
 
 
+# What a formula may take of a tensor without saving it; of a list of tensors, ranks and shapes.
+PARTS = 'shape', 'strides', 'offset', 'dtype', 'device', 'ndim', 'numel', 'shapes', 'ranks'
+
+
 class GradError(Exception):
     pass
 
@@ -43,7 +47,7 @@ class Uses(ast.NodeVisitor):
         self.visit(tree)
 
     def visit_Attribute(self, node):
-        if isinstance(node.value, ast.Name) and node.attr in ('shape', 'dtype', 'device', 'ndim', 'numel', 'shapes', 'ranks'):
+        if isinstance(node.value, ast.Name) and node.attr in PARTS:
             self.parts.add((node.value.id, node.attr))
         else:
             self.visit(node.value)

@@ -2030,6 +2030,10 @@ TD_API int td_diff_out(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepe
 TD_API td_tensor *td_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim);
 /* The integral by the trapezoidal rule, at equal distances. */
 TD_API td_tensor *td_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim);
+/* Another name of trapezoid. */
+TD_API td_tensor *td_trapz_x(td_tensor *y, td_tensor *x, int64_t dim);
+/* Another name of trapezoid. */
+TD_API td_tensor *td_trapz_dx(td_tensor *y, double dx, int64_t dim);
 /* Running integrals by the trapezoidal rule, at given points. */
 TD_API td_tensor *td_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim);
 /* Running integrals by the trapezoidal rule, at equal distances. */
@@ -2158,8 +2162,9 @@ TD_API td_tensor *td_squeeze_dims(td_tensor *self, int64_t n_dim, const int64_t 
 TD_API td_tensor *td_as_strided(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
         const int64_t *stride, const int64_t *storage_offset);
 /* The gradient of as_strided, summed where the view overlaps itself. */
-TD_API td_tensor *td_as_strided_backward(td_tensor *grad, td_tensor *self, int64_t n_size, const int64_t *size,
-        int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
+TD_API td_tensor *td_as_strided_backward(td_tensor *grad, int64_t n_base_size, const int64_t *base_size,
+        int64_t n_base_stride, const int64_t *base_stride, int64_t base_offset, int64_t n_size,
+        const int64_t *size, int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
 /* The same memory without history. */
 TD_API td_tensor *td_detach(td_tensor *self);
 /* A view of all of self. */

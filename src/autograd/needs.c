@@ -43,15 +43,11 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
     return copy;
 }
 
-/* The operator takes the base's geometry from a tensor; its elements are of no interest. */
-td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes,
-                                       const int64_t *base_strides, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
+/* Offsets count from the base's first element here. */
+td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int64_t *base_sizes, const int64_t *base_strides,
+                                       int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    TD_AUTO td_tensor *base = td_tensor_new_strided(base_ndim, base_sizes, base_strides, grad->dtype, grad->device);
-    if (!base)
-        return NULL;
-    int64_t from_storage = td_tensor_offset(base) + offset;
-    return td_as_strided_backward(grad, base, ndim, sizes, ndim, strides, &from_storage);
+    return td_as_strided_backward(grad, base_ndim, base_sizes, base_ndim, base_strides, 0, ndim, sizes, ndim, strides, &offset);
 }
 
 int td_need_has_nan(td_tensor *x)

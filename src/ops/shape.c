@@ -466,34 +466,35 @@ static int add_at(td_tensor *flat, int64_t offset, td_tensor *grad, const int64_
     return 0;
 }
 
-td_tensor *td_op_as_strided_backward(td_tensor *grad, td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
-                                     const int64_t *stride, const int64_t *storage_offset)
+td_tensor *td_op_as_strided_backward(td_tensor *grad, int64_t n_base, const int64_t *base_size, int64_t n_base_stride,
+                                     const int64_t *base_stride, int64_t base_offset, int64_t n_size, const int64_t *size,
+                                     int64_t n_stride, const int64_t *stride, const int64_t *storage_offset)
 {
-    (void)n_size, (void)size, (void)n_stride;
-    int64_t start = storage_offset ? *storage_offset : td_tensor_offset(self), low, high, self_low, self_high;
-    if (!td_bounds(grad->ndim, grad->sizes, stride, &low, &high) || !td_bounds(self->ndim, self->sizes, self->strides, &self_low, &self_high))
+    (void)n_size, (void)size, (void)n_stride, (void)n_base_stride;
+    int64_t start = storage_offset ? *storage_offset : base_offset, low, high, base_low, base_high;
+    if (!td_bounds(grad->ndim, grad->sizes, stride, &low, &high) ||
+        !td_bounds((int)n_base, base_size, base_stride, &base_low, &base_high))
         return td_fail(TD_E_RUNTIME, "as_strided_backward: the geometry overflows");
-    int64_t begin = td_tensor_offset(self) + self_low, other = start + low;
-    int64_t end = td_tensor_offset(self) + self_high + 1, other_end = start + high + 1;
     if (!grad->numel)
-        return td_zeros(self->ndim, self->sizes, grad->dtype, grad->device);
+        return td_zeros(n_base, base_size, grad->dtype, grad->device);
+    int64_t begin = base_offset + base_low, other = start + low;
+    int64_t end = base_offset + base_high + 1, other_end = start + high + 1;
     begin = other < begin ? other : begin, end = other_end > end ? other_end : end;
-    int64_t span = end - begin;
+    int64_t span = end - begin, at = base_offset - begin;
     TD_AUTO td_tensor *flat = td_zeros(1, &span, grad->dtype, grad->device);
     if (!flat || (grad->device.type != TD_META && add_at(flat, start - begin, grad, stride, 0, 0)))
         return NULL;
-    int64_t at = td_tensor_offset(self) - begin;
-    TD_AUTO td_tensor *seen = td_as_strided(flat, self->ndim, self->sizes, self->ndim, self->strides, &at);
+    TD_AUTO td_tensor *seen = td_as_strided(flat, n_base, base_size, n_base, base_stride, &at);
     bool overlaps = false;
-    for (int d = 0; d < self->ndim; d++)
-        overlaps |= self->sizes[d] > 1 && self->strides[d] == 0;
+    for (int d = 0; d < n_base; d++)
+        overlaps |= base_size[d] > 1 && base_stride[d] == 0;
     if (!overlaps)
         return td_clone_format(seen, TD_CONTIGUOUS_FORMAT);
     TD_AUTO td_tensor *count = td_zeros(1, &span, grad->dtype, grad->device);
-    TD_AUTO td_tensor *ones = td_ones(self->ndim, self->sizes, grad->dtype, grad->device);
-    if (!count || !ones || (grad->device.type != TD_META && add_at(count, at, ones, self->strides, 0, 0)))
+    TD_AUTO td_tensor *ones = td_ones(n_base, base_size, grad->dtype, grad->device);
+    if (!count || !ones || (grad->device.type != TD_META && add_at(count, at, ones, base_stride, 0, 0)))
         return NULL;
-    TD_AUTO td_tensor *times = td_as_strided(count, self->ndim, self->sizes, self->ndim, self->strides, &at);
+    TD_AUTO td_tensor *times = td_as_strided(count, n_base, base_size, n_base, base_stride, &at);
     return td_div(seen, times);
 }
 
