@@ -136,6 +136,11 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     return -1;
 }
 
+static td_tensor *converted(td_tensor *x, td_dtype dtype)
+{
+    return !x ? NULL : x->dtype == dtype ? td_ref(x) : td_to_dtype(x, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+}
+
 static int check(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal)
 {
     if (query->dtype != key->dtype || query->dtype != value->dtype)
@@ -223,8 +228,13 @@ td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, 
                            "query for enable_gqa=True");
         times = query->sizes[n - 3] / shared;
     }
-    TD_AUTO td_tensor *k = repeat_heads(key, times), *v = repeat_heads(value, times);
-    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL || mask->dtype == query->dtype ? td_ref(mask)
-        : td_to_dtype(mask, (td_dtype)query->dtype, false, false, TD_MEMORY_FORMAT_NONE);
-    return by_products(query, k, v, m, dropout, causal, factor);
+    /* Half types are computed in float32 throughout. */
+    td_dtype type = (td_dtype)query->dtype, wide = type == TD_F16 || type == TD_BF16 ? TD_F32 : type;
+    TD_AUTO td_tensor *q = converted(query, wide), *narrow_k = converted(key, wide), *narrow_v = converted(value, wide);
+    TD_AUTO td_tensor *k = repeat_heads(narrow_k, times), *v = repeat_heads(narrow_v, times);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_ref(mask) : converted(mask, wide);
+    if (!q || !k || !v || !m)
+        return NULL;
+    TD_AUTO td_tensor *out = by_products(q, k, v, m, dropout, causal, factor);
+    return converted(out, type);
 }

@@ -21,11 +21,6 @@ static td_tensor *reduce(td_tensor *x, int64_t reduction)
     return half ? td_to_dtype(mean, (td_dtype)x->dtype, false, false, TD_MEMORY_FORMAT_NONE) : td_ref(mean);
 }
 
-static td_tensor *at_least_zero(td_tensor *x)
-{
-    return td_relu(x);
-}
-
 td_tensor *td_op_mse_loss(td_tensor *self, td_tensor *target, int64_t reduction)
 {
     TD_AUTO td_tensor *error = td_squared_error(self, target);
@@ -115,12 +110,20 @@ static td_tensor *where_target(td_tensor *target, double at, td_tensor *a)
     return td_where_self(is, a, zero);
 }
 
+/* a where target is anything else, else 0 */
+static td_tensor *unless_target(td_tensor *target, double at, td_tensor *a)
+{
+    TD_AUTO td_tensor *value = td_wrapped_number(td_float(at)), *zero = a ? td_zeros_like(a) : NULL;
+    TD_AUTO td_tensor *is = td_eq_tensor(target, value);
+    return td_where_self(is, zero, a);
+}
+
 td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double margin, int64_t reduction)
 {
     TD_AUTO td_tensor *less = td_neg(self);
     TD_AUTO td_tensor *shifted = td_plus(less, td_float(margin));
-    TD_AUTO td_tensor *clamped = at_least_zero(shifted);
-    TD_AUTO td_tensor *negative = where_target(target, -1, clamped), *positive = where_target(target, 1, self);
+    TD_AUTO td_tensor *clamped = td_relu(shifted);
+    TD_AUTO td_tensor *negative = unless_target(target, 1, clamped), *positive = unless_target(target, -1, self);
     TD_AUTO td_tensor *error = td_add_tensor(negative, positive, td_int(1));
     return reduce(error, reduction);
 }
@@ -130,7 +133,7 @@ td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_te
     TD_AUTO td_tensor *difference = td_minus(input2, input1);
     TD_AUTO td_tensor *product = td_mul_tensor(target, difference);
     TD_AUTO td_tensor *shifted = td_plus(product, td_float(margin));
-    TD_AUTO td_tensor *error = at_least_zero(shifted);
+    TD_AUTO td_tensor *error = td_relu(shifted);
     return reduce(error, reduction);
 }
 
@@ -160,7 +163,7 @@ td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_
     TD_AUTO td_tensor *cosine = td_mul_tensor(product, scale);
     TD_AUTO td_tensor *opposite = td_neg(cosine);
     TD_AUTO td_tensor *distance = td_plus(opposite, td_float(1)), *over = td_plus(cosine, td_float(-margin));
-    TD_AUTO td_tensor *clamped = at_least_zero(over);
+    TD_AUTO td_tensor *clamped = td_relu(over);
     TD_AUTO td_tensor *positive = where_target(target, 1, distance), *negative = where_target(target, -1, clamped);
     TD_AUTO td_tensor *error = td_add_tensor(positive, negative, td_int(1));
     return reduce(error, reduction);
@@ -178,7 +181,7 @@ td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_
     TD_AUTO td_tensor *least = swap ? td_minimum(far, other) : td_ref(far);
     TD_AUTO td_tensor *difference = td_minus(near, least);
     TD_AUTO td_tensor *shifted = td_plus(difference, td_float(margin));
-    TD_AUTO td_tensor *error = at_least_zero(shifted);
+    TD_AUTO td_tensor *error = td_relu(shifted);
     return reduce(error, reduction);
 }
 

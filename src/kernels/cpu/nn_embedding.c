@@ -2,6 +2,7 @@
  *
  * In the backward pass threads share the columns, so every element is added up in the order of the indices by one thread. */
 #include <inttypes.h>
+#include <math.h>
 #include "base/base.h"
 #include "bodies.h"
 #include "kernels/cpu/nn.h"
@@ -155,4 +156,38 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
     }
     td_mem_free(sum, (size_t)width * sizeof *sum);
     return td_finish(out0, y);
+}
+
+int td_op_embedding_renorm_(td_tensor *self, td_tensor *indices, double max_norm, double norm_type)
+{
+    if (self->ndim != 2)
+        return td_error(TD_E_RUNTIME, "Expected 2-dimensional tensor for argument #1 'self' of embedding_renorm_, but got %d dimensions",
+                        self->ndim);
+    td_dtype type = td_compute_dtype(self);
+    TD_AUTO td_tensor *w = td_as_contiguous(self, type), *t = td_as_contiguous(indices, TD_I64);
+    if (!w || !t || check_rows((const int64_t *)t->data, t->numel, self->sizes[0]))
+        return -1;
+    TD_AUTO td_tensor *y = td_tensor_new(2, self->sizes, type, self->device);
+    if (!y)
+        return -1;
+    int64_t width = self->sizes[1];
+    memcpy(y->data, w->data, (size_t)(y->numel * td_itemsize(y)));
+    for (int64_t i = 0; i < t->numel; i++) {
+        int64_t at = ((const int64_t *)t->data)[i] * width;
+        double norm = 0;    /* of the row as it was: a row that comes twice is shortened once */
+        for (int64_t j = 0; j < width; j++) {
+            double x = fabs(element(type, w->data, at + j));
+            norm = isinf(norm_type) ? (x > norm ? x : norm) : norm + pow(x, norm_type);
+        }
+        norm = isinf(norm_type) ? norm : pow(norm, 1 / norm_type);
+        double scale = norm > max_norm ? max_norm / (norm + 1e-7) : 1;
+        for (int64_t j = 0; j < width; j++) {
+            double x = element(type, w->data, at + j) * scale;
+            if (type == TD_F64)
+                ((double *)y->data)[at + j] = x;
+            else
+                ((float *)y->data)[at + j] = (float)x;
+        }
+    }
+    return td_copy_elements(self, y);
 }

@@ -1,0 +1,251 @@
+/* Pooling on contiguous planes of up to three dimensions; threads share the planes. */
+#include <math.h>
+#include "bodies.h"
+#include "kernels/cpu/nn.h"
+#include "ops/pool.h"
+
+typedef struct pooling {
+    td_windows w;
+    int64_t in_total, out_total;
+    const void *x;
+    void *y;
+    int64_t *at;                /* of max pooling: positions within the plane */
+} pooling;
+
+static td_dtype compute_dtype(const td_tensor *x)
+{
+    return td_dtype_is_floating((td_dtype)x->dtype) ? td_compute_dtype(x) : TD_I64;
+}
+
+/* For every output of a plane: its window as from[3], to[3]. */
+#define EACH_WINDOW(...)                                                                        \
+    for (int64_t od = 0, o = 0; od < w->out[0]; od++)                                           \
+        for (int64_t oh = 0; oh < w->out[1]; oh++)                                              \
+            for (int64_t ow = 0; ow < w->out[2]; ow++, o++) {                                   \
+                int64_t from[3], to[3];                                                         \
+                td_window(w, 0, od, &from[0], &to[0]);                                          \
+                td_window(w, 1, oh, &from[1], &to[1]);                                          \
+                td_window(w, 2, ow, &from[2], &to[2]);                                          \
+                __VA_ARGS__                                                                            \
+            }
+#define EACH_ELEMENT(...)                                                                       \
+    for (int64_t d = from[0]; d < to[0]; d += w->dilation[0])                                   \
+        for (int64_t h = from[1]; h < to[1]; h += w->dilation[1])                               \
+            for (int64_t i = from[2]; i < to[2]; i += w->dilation[2]) {                         \
+                const int64_t place = (d * w->in[1] + h) * w->in[2] + i;                        \
+                __VA_ARGS__                                                                            \
+            }
+
+/* NaN wins over everything. */
+#define MAXIMUM(name, T, LEAST, IS_NAN)                                                         \
+    static void name(void *context, int64_t first, int64_t last)                                \
+    {                                                                                           \
+        const pooling *p = context;                                                             \
+        const td_windows *w = &p->w;                                                            \
+        for (int64_t plane = first; plane < last; plane++) {                                    \
+            const T *x = (const T *)p->x + plane * p->in_total;                                 \
+            T *y = (T *)p->y + plane * p->out_total;                                            \
+            int64_t *at = p->at + plane * p->out_total;                                         \
+            EACH_WINDOW(                                                                        \
+                T best = LEAST;                                                                 \
+                int64_t where = (from[0] * w->in[1] + from[1]) * w->in[2] + from[2];            \
+                EACH_ELEMENT(                                                                   \
+                    T value = x[place];                                                         \
+                    if (value > best || IS_NAN(value))                                          \
+                        best = value, where = place;)                                           \
+                y[o] = best, at[o] = where;)                                                    \
+        }                                                                                       \
+    }
+#define NOT_NAN(x) 0
+MAXIMUM(maximum_f32, float, -INFINITY, isnan)
+MAXIMUM(maximum_f64, double, -(double)INFINITY, isnan)
+MAXIMUM(maximum_i64, int64_t, INT64_MIN, NOT_NAN)
+
+static void set_totals(pooling *p)
+{
+    p->in_total = p->w.in[0] * p->w.in[1] * p->w.in[2], p->out_total = p->w.out[0] * p->w.out[1] * p->w.out[2];
+}
+
+static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indices)
+{
+    td_dtype type = compute_dtype(self);
+    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
+    if (!x || !y)
+        return -1;
+    set_totals(p);
+    p->x = x->data, p->y = y->data, p->at = (int64_t *)indices->data;
+    td_loop_body *body = type == TD_F32 ? maximum_f32 : type == TD_F64 ? maximum_f64 : maximum_i64;
+    if (p->in_total && p->out_total)
+        td_parallel_for(0, self->numel / p->in_total, td_grain(4 * p->in_total), body, p);
+    return td_finish(out, y);
+}
+
+#define MAX_POOL(n)                                                                                                                   \
+    int td_cpu_max_pool##n##d_with_indices(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,                \
+                                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,      \
+                                           const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1)                 \
+    {                                                                                                                                 \
+        pooling p;                                                                                                                    \
+        if (td_pool_windows(&p.w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding,       \
+                            padding, n_dilation, dilation, ceil_mode))                                                                \
+            return -1;                                                                                                                \
+        return maximum(&p, self, out0, out1);                                                                                         \
+    }                                                                                                                                 \
+    int td_cpu_adaptive_max_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out0, td_tensor *out1)    \
+    {                                                                                                                                 \
+        (void)n_output;                                                                                                               \
+        pooling p;                                                                                                                    \
+        td_adaptive_windows(&p.w, n, self->ndim, self->sizes, output);                                                                \
+        return maximum(&p, self, out0, out1);                                                                                         \
+    }
+MAX_POOL(2)
+MAX_POOL(3)
+
+static int64_t plane_size(const td_tensor *x, int64_t dims)
+{
+    int64_t n = 1;
+    for (int i = 0; i < dims; i++)
+        n *= x->sizes[x->ndim - 1 - i];
+    return n;
+}
+
+int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+{
+    td_dtype type = td_compute_dtype(self);
+    TD_AUTO td_tensor *g = td_operand(grad, type), *at = td_as_contiguous(indices, TD_I64), *dx = td_target(out, type);
+    if (!g || !at || !dx)
+        return -1;
+    int64_t in = plane_size(self, dims), n = plane_size(indices, dims), planes = n ? indices->numel / n : 0;
+    const int64_t *place = (const int64_t *)at->data;
+    memset(dx->data, 0, (size_t)(dx->numel * td_itemsize(dx)));
+    for (int64_t p = 0; p < planes; p++)
+        for (int64_t i = p * n; i < (p + 1) * n; i++)
+            if (type == TD_F64)
+                ((double *)dx->data)[p * in + place[i]] += ((double *)g->data)[i];
+            else
+                ((float *)dx->data)[p * in + place[i]] += ((float *)g->data)[i];
+    return td_finish(out, dx);
+}
+
+int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+{
+    td_dtype type = td_compute_dtype(self);
+    TD_AUTO td_tensor *x = td_operand(self, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
+    if (!x || !at || !y)
+        return -1;
+    int64_t in = plane_size(self, dims), n = plane_size(indices, dims), planes = n ? indices->numel / n : 0;
+    const int64_t *place = (const int64_t *)at->data;
+    for (int64_t p = 0; p < planes; p++)
+        for (int64_t i = p * n; i < (p + 1) * n; i++)
+            if (type == TD_F64)
+                ((double *)y->data)[i] = ((double *)x->data)[p * in + place[i]];
+            else
+                ((float *)y->data)[i] = ((float *)x->data)[p * in + place[i]];
+    return td_finish(out, y);
+}
+
+/* What a window's sum is divided by. */
+static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from, const int64_t *to)
+{
+    if (w->divisor)
+        return w->divisor;
+    const int64_t o[3] = {od, oh, ow};
+    int64_t count = 1;
+    for (int d = 0; d < 3; d++) {
+        int64_t size = to[d] - from[d];
+        if (!w->adaptive && w->include_pad) {
+            int64_t start = o[d] * w->stride[d] - w->pad[d], stop = start + w->kernel[d];
+            size = (stop < w->in[d] + w->pad[d] ? stop : w->in[d] + w->pad[d]) - start;
+        }
+        count *= size;
+    }
+    return count;
+}
+
+/* Sums are divided in float; of integers they are cut off. */
+#define AVERAGE(name, T)                                                                        \
+    static void name(void *context, int64_t first, int64_t last)                                \
+    {                                                                                           \
+        const pooling *p = context;                                                             \
+        const td_windows *w = &p->w;                                                            \
+        for (int64_t plane = first; plane < last; plane++) {                                    \
+            const T *x = (const T *)p->x + plane * p->in_total;                                 \
+            T *y = (T *)p->y + plane * p->out_total;                                            \
+            EACH_WINDOW(                                                                        \
+                T sum = 0;                                                                      \
+                EACH_ELEMENT(sum += x[place];)                                                  \
+                y[o] = sum / (T)divisor_of(w, od, oh, ow, from, to);)                           \
+        }                                                                                       \
+    }                                                                                           \
+    static void name##_back(void *context, int64_t first, int64_t last)                         \
+    {                                                                                           \
+        const pooling *p = context;                                                             \
+        const td_windows *w = &p->w;                                                            \
+        for (int64_t plane = first; plane < last; plane++) {                                    \
+            const T *g = (const T *)p->x + plane * p->out_total;                                \
+            T *y = (T *)p->y + plane * p->in_total;                                             \
+            memset(y, 0, (size_t)p->in_total * sizeof(T));                                      \
+            EACH_WINDOW(                                                                        \
+                T share = g[o] / (T)divisor_of(w, od, oh, ow, from, to);                        \
+                EACH_ELEMENT(y[place] += share;))                                               \
+        }                                                                                       \
+    }
+AVERAGE(average_f32, float)
+AVERAGE(average_f64, double)
+AVERAGE(average_i64, int64_t)
+
+static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
+{
+    td_dtype type = compute_dtype(self);
+    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
+    if (!x || !y)
+        return -1;
+    set_totals(p);
+    p->x = x->data, p->y = y->data;
+    td_loop_body *body = type == TD_F32 ? (back ? average_f32_back : average_f32) : type == TD_F64 ? (back ? average_f64_back : average_f64)
+        : (back ? average_i64_back : average_i64);
+    if (p->out_total == 0 && back)
+        memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
+    else if (p->in_total && p->out_total)
+        td_parallel_for(0, (back ? out : self)->numel / p->in_total, td_grain(4 * p->in_total), body, p);
+    return td_finish(out, y);
+}
+
+int td_cpu_avg_pool_windows(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
+                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor,
+                            td_tensor *out)
+{
+    pooling p;
+    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, 0,
+                        NULL, ceil_mode))
+        return -1;
+    p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
+    return average(&p, self, out, false);
+}
+
+int td_cpu_avg_pool_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel, const int64_t *kernel,
+                             int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                             bool include_pad, const int64_t *divisor, td_tensor *out)
+{
+    pooling p;
+    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, (int)n_input, input, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL,
+                        ceil_mode))
+        return -1;
+    p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
+    return average(&p, grad, out, true);
+}
+
+int td_cpu_adaptive_avg_windows(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out)
+{
+    pooling p;
+    td_adaptive_windows(&p.w, (int)n_output, self->ndim, self->sizes, output);
+    return average(&p, self, out, false);
+}
+
+int td_cpu_adaptive_avg_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output, const int64_t *output,
+                                 td_tensor *out)
+{
+    pooling p;
+    td_adaptive_windows(&p.w, (int)n_output, (int)n_input, input, output);
+    return average(&p, grad, out, true);
+}
