@@ -269,7 +269,7 @@ EXPORT double ulp_speed(int index, int wide)
         y64[i / 2] = y[i];
     }
     double best = INFINITY;
-    for (int run = 0; run < 300; run++) {
+    for (int run = 0; run < 100; run++) {
         double start = seconds();
         for (int k = 0; k < REPEATS; k++) {
             if (wide)

@@ -1,4 +1,4 @@
-"""python tools/ulp.py [--quick] [--only NAMES] [--write]
+"""python tools/ulp.py [--stride N] [--only NAMES] [--write]
 
 Measures the functions of src/kernels/cpu/maths.h at each instruction-set level: largest error in units in the last
 place, and speed.  Prints a table, and with --write makes docs/accuracy.md of it.  The work is done by tools/ulp.c,
@@ -6,6 +6,7 @@ which is compiled once per level; what the C side has no reference for is compar
 libquadmath, mpmath, and a processor with AVX-512 for the last column."""
 import argparse
 import ctypes
+import functools
 import math
 import pathlib
 import random
@@ -76,6 +77,11 @@ REFERENCES = {
 }
 
 
+@functools.lru_cache(maxsize=None)
+def by_mpmath(name, x):
+    return REFERENCES[name](mpmath.mpf(x))
+
+
 def measure_by_mpmath(library, index, name, count):
     """Largest error of the float64 function over random arguments in the function's range, most of them near 0."""
     mpmath.mp.prec = 200
@@ -88,7 +94,7 @@ def measure_by_mpmath(library, index, name, count):
     library.ulp_apply_f64(index, array, array, out, ctypes.c_long(len(xs)))
     worst = (0.0, 0.0)
     for x, got in zip(xs, out):
-        want = REFERENCES[name](mpmath.mpf(x))
+        want = by_mpmath(name, x)
         unit = mpmath.ldexp(1, max(int(mpmath.frexp(want)[1]) - 53, -1074))
         worst = max(worst, (float(abs(got - want) / unit), x))
     return worst
@@ -100,11 +106,11 @@ def figure(error):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--quick', action='store_true', help='fewer arguments')
+    parser.add_argument('--stride', type=int, default=8191, help='of the float32 bit patterns; 1 tries all, for hours')
     parser.add_argument('--only', default='', help='names, separated by commas')
     parser.add_argument('--write', action='store_true', help='write docs/accuracy.md')
     options = parser.parse_args()
-    stride, total, count = (65537, 20000, 300) if options.quick else (1021, 400000, 2000)
+    total, count = 100000, 1000
     only = set(filter(None, options.only.split(',')))
     with tempfile.TemporaryDirectory() as folder:
         libraries = [build(level, folder) for level in LEVELS]
@@ -113,7 +119,7 @@ def main():
             name = libraries[0].ulp_name(index).decode()
             if only and name not in only:
                 continue
-            f32 = [library.ulp_measure_f32(index, stride) for library in libraries]
+            f32 = [library.ulp_measure_f32(index, options.stride) for library in libraries]
             if libraries[0].ulp_has_reference(index):
                 f64 = [library.ulp_measure_f64(index, ctypes.c_long(total)) for library in libraries]
                 f64 = [(w.error, w.x) for w in f64]
@@ -127,15 +133,15 @@ def main():
             print(name, *map(figure, rows[-1][1] + rows[-1][2]), *(f'{s:.2f}' for s in speeds[-1][1] + speeds[-1][2]),
                   f'{f32[-1].x!r}', f'{f64[-1][1]!r}', flush=True)
     if options.write:
-        (ROOT / 'docs' / 'accuracy.md').write_text(page(rows, dict((h[0], h[1:]) for h in halves), speeds))
+        (ROOT / 'docs' / 'accuracy.md').write_text(page(rows, dict((h[0], h[1:]) for h in halves), speeds, options.stride))
 
 
-def page(rows, halves, speeds):
-    lines = ['''# Accuracy and speed of the functions of mathematics
+def page(rows, halves, speeds, stride):
+    lines = [f'''# Accuracy and speed of the functions of mathematics
 
 Written by `tools/ulp.py --write`. The largest error met, in units in the last place of the exact result; 0.5 is a
-perfectly rounded one. float32 is tried at every 1021st bit pattern and on an even spread, two-argument functions on
-random pairs; float64 on 400,000 random arguments of several kinds, or on some thousands where only mpmath has the
+perfectly rounded one. float32 is tried at every {stride}th bit pattern and on an even spread, two-argument functions on
+random pairs; float64 on 100,000 random arguments of several kinds, or on some hundreds where only mpmath has the
 function (erfinv, erfcx, digamma, the Bessel functions, ndtri, log_ndtr; their float32 is compared with our float64).
 All float16 and bfloat16 numbers are tried through float32; their columns give the error of the rounded result. v2, v3
 and v4 are the x86-64 levels: SSE4.2 without fused multiplication and addition, AVX2 with it, AVX-512.
@@ -147,15 +153,16 @@ and v4 are the x86-64 levels: SSE4.2 without fused multiplication and addition, 
         lines.append(f'| {name} | ' + ' | '.join([*map(figure, f32), *map(figure, f64), *half]) + ' |')
     lines.append('''
 logaddexp and logaddexp2 add a logarithm to the larger argument; where that sum nearly vanishes its rounding shows, as
-in every implementation that works in one format. log of a gamma function near its zeros on the negative axis is
-known to a small absolute error only (float64: the C library's).
+in every implementation that works in one format. lgamma
+and digamma near their zeros on the negative axis are known to a small absolute error only (lgamma in float64 is the C
+library's).
 
 ## Speed
 
 Elements per nanosecond on one thread, data in the first-level cache, arguments from the range where the function is
 mostly used. The figures move with the load of the machine; they are for comparing functions and levels. Scalar there:
-lgamma in float64, fmod, remainder and floor_div (their forms for runs in `maths.h` vectorise, and so do those of
-sin, cos and tan, which are several times faster than the ones below).
+lgamma, and fmod, remainder and floor_div in float64 and on v2. `maths.h` has forms for runs of these and of sin, cos
+and tan that vectorise and are several times faster than the ones below.
 
 | function | f32 v2 | f32 v3 | f32 v4 | f64 v2 | f64 v3 | f64 v4 |
 |---|---|---|---|---|---|---|''')

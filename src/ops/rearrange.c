@@ -293,7 +293,7 @@ int td_cpu_repeat(td_tensor *self, int64_t n, const int64_t *repeats, td_tensor 
 }
 td_tensor *td_op_repeat_backward(td_tensor *grad, int64_t n, const int64_t *repeats, int64_t n_shape, const int64_t *shape)
 {
-    int64_t sizes[2 * TD_MAX_DIMS], dims[TD_MAX_DIMS];
+    int64_t sizes[2 * TD_MAX_DIMS] = {0}, dims[TD_MAX_DIMS];
     int k = 0, n_sum = 0;
     for (int i = 0; i < n; i++) {
         if (repeats[i] == 0)

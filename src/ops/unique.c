@@ -19,6 +19,8 @@ static bool differ(const td_tensor *x, int64_t a, int64_t b)
 {
     int64_t item = td_itemsize(x);
     const char *p = x->data + a * item, *q = x->data + b * item;
+    if (x->dtype == TD_F32)
+        return *(const float *)p != *(const float *)q;
     if (!td_dtype_is_floating((td_dtype)x->dtype))
         return memcmp(p, q, (size_t)item) != 0;
     double u, v;

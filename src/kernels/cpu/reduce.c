@@ -266,6 +266,8 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
             j.vertical = false;     /* few columns: strided runs are cheaper */
         else
             j.fold = narrow ? 256 / j.kept.sizes[0] : 0;
+    } else if (j.count > 0 && j.length <= 32 && j.kept.sizes[0] >= 64) {
+        j.vertical = true, j.direct = false;    /* many short runs are turned on the way through a block */
     }
     if (j.vertical) {
         j.wide = j.kept.sizes[0] < TD_RED_TILE ? j.kept.sizes[0] : TD_RED_TILE;

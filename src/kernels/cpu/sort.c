@@ -131,9 +131,9 @@ void td_sorter_sort_first(td_sorter *s, int64_t k)
 void td_sorter_select(td_sorter *s, int64_t k)
 {
     if (s->narrow)
-        select_narrow((uint64_t *)s->pairs, s->n, k);
+        select_narrow((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n, k);
     else
-        select_wide((pair *)s->pairs, s->n, k);
+        select_wide((pair *)s->pairs, (pair *)s->spare, s->n, k);
 }
 void td_sorter_select_first(td_sorter *s, int64_t k)
 {
@@ -165,6 +165,20 @@ void td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values
     case 4: TAKE(uint32_t);
     default: TAKE(uint64_t);
     }
+}
+int64_t td_sorter_nans(const td_sorter *s, int64_t *first)
+{
+    int64_t count = 0;
+    *first = -1;
+    if (!td_dtype_is_floating(s->dtype))
+        return 0;
+    uint64_t top = s->dtype == TD_F64 ? UINT64_MAX : UINT32_MAX;
+    for (int64_t i = 0; i < s->n; i++)
+        count += (s->narrow ? ((const uint64_t *)s->pairs)[i] >> 32 : ((const pair *)s->pairs)[i].key) == top;
+    for (int64_t i = 0; count && *first < 0; i++)
+        if ((s->narrow ? ((const uint64_t *)s->pairs)[i] >> 32 : ((const pair *)s->pairs)[i].key) == top)
+            *first = i;
+    return count;
 }
 bool td_sorter_same(const td_sorter *s, int64_t place, int64_t other)
 {

@@ -29,6 +29,8 @@ void td_sorter_sort_first(td_sorter *s, int64_t k);
 /* The first n elements of the order and where they were in the row. */
 void    td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices);
 int64_t td_sorter_index(const td_sorter *s, int64_t place);
+/* How many NaN a loaded row (not descending) has, and where the first is. */
+int64_t td_sorter_nans(const td_sorter *s, int64_t *first);
 bool    td_sorter_same(const td_sorter *s, int64_t place, int64_t other);       /* equal keys */
 
 /* A tensor with `dim` moved to the end, contiguous: rows of x->sizes[dim] elements. */

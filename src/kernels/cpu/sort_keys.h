@@ -88,11 +88,39 @@ static void NAME(sort)(P *a, P *other, int64_t n)
         NAME(radix)(a, other, n, n < 4096 ? 8 : 11);
 }
 
+/* Split by the digits that decide where place k is, highest first: afterwards it lies within [low, high], what is
+ * smaller in front and what is larger behind. */
+static void NAME(narrow)(P *a, P *other, int64_t *low, int64_t *high, int64_t k)
+{
+    enum { DIGIT = 8 };
+    for (int shift = BITS - DIGIT; shift >= 0 && *high - *low >= 4096; shift -= DIGIT) {
+        int64_t counts[1 << DIGIT] = {0}, n = *high - *low + 1, before = 0;
+        int wanted = 0;
+        P *from = a + *low;
+        for (int64_t i = 0; i < n; i++)
+            counts[KEY(from[i]) >> shift & ((1 << DIGIT) - 1)]++;
+        while (*low + before + counts[wanted] <= k)
+            before += counts[wanted++];
+        if (counts[wanted] == n)
+            continue;
+        int64_t to[3] = {0, before, before + counts[wanted]};
+        memcpy(other, from, sizeof *a * (size_t)n);
+        for (int64_t i = 0; i < n; i++) {
+            int digit = (int)(KEY(other[i]) >> shift & ((1 << DIGIT) - 1));
+            from[to[(digit >= wanted) + (digit > wanted)]++] = other[i];
+        }
+        *high = *low + before + counts[wanted] - 1;
+        *low += before;
+    }
+}
+
 /* The k-th smallest pair to place k, smaller ones before it.  Quickselect; the pivots are medians of three of
  * scattered places, so that no simple order is a bad one. */
-static void NAME(select)(P *a, int64_t n, int64_t k)
+static void NAME(select)(P *a, P *other, int64_t n, int64_t k)
 {
     int64_t low = 0, high = n - 1;
+    if (n >= 4096)
+        NAME(narrow)(a, other, &low, &high, k);
     uint64_t seed = 0x9e3779b97f4a7c15u;
     while (high - low > 24) {
         int64_t span = high - low + 1, at[3];

@@ -19,26 +19,12 @@ typedef struct sort_job {
     int         failed;
 } sort_job;
 
-static bool is_nan_at(const sort_job *w, const char *row, int64_t i)
-{
-    double x;
-    if (!td_dtype_is_floating(w->dtype))
-        return false;
-    td_convert(TD_F64, &x, 8, w->dtype, row + i * td_itemsizes[w->dtype], td_itemsizes[w->dtype], 1);
-    return x != x;
-}
-
 /* The place in sorted order of what a selection wants; for medians, NaN are the last ones. */
-static int64_t place_of(const sort_job *w, const char *row)
+static int64_t place_of(const sort_job *w, const td_sorter *s)
 {
     if (w->what == WANT_KTH)
         return w->k - 1;
-    int64_t nans = 0, first = -1;
-    for (int64_t i = 0; td_dtype_is_floating(w->dtype) && i < w->n; i++)
-        if (is_nan_at(w, row, i)) {
-            first = first < 0 ? i : first;
-            nans++;
-        }
+    int64_t first, nans = td_sorter_nans(s, &first);
     if (w->what == WANT_MEDIAN)
         return nans ? -1 - first : (w->n - 1) / 2;
     return nans == w->n ? -1 : (w->n - nans - 1) / 2;
@@ -82,7 +68,7 @@ static void rows_body(void *context, int64_t from, int64_t to)
             td_sorter_sort(&s);
             place = most_frequent(&s);
         } else {
-            place = place_of(w, row);
+            place = place_of(w, &s);
             if (w->what == WANT_KTH)
                 td_sorter_select_first(&s, place);
             else if (place >= 0)
