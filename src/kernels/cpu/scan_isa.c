@@ -1,0 +1,114 @@
+/* Running folds along a dimension.
+ *
+ * Tiles of inner columns go down the rows side by side, so all but the last dimension vectorise.  Floating types are
+ * accumulated in double precision. */
+#include "base/base.h"
+#include "kernels/cpu/maths.h"
+#include "kernels/cpu/scan.h"
+
+typedef struct { double re, im; } c128;
+
+typedef struct { double re, im; } c128;
+
+/* Single columns have a loop of their own, whose accumulator stays in a register. */
+#define WALK(T, A, SETUP, STEP)                                                                 \
+    const td_scan_job *w = context;                                                             \
+    for (int64_t item = from; item < to; item++) {                                              \
+        int64_t first = item % w->tiles * TD_SCAN_TILE, left = w->inner - first;                \
+        int64_t cols = left < TD_SCAN_TILE ? left : TD_SCAN_TILE;                               \
+        int64_t step = w->sign * w->inner, length = w->length;                                  \
+        int64_t place = item / w->tiles * w->length * w->inner + first;                         \
+        if (w->sign < 0)                                                                        \
+            place += (w->length - 1) * w->inner;                                                \
+        const T *x = (const T *)w->x + place;                                                   \
+        T *out = (T *)w->out + place;                                                           \
+        if (cols == 1) {                                                                        \
+            enum { i = 0 };                                                                     \
+            A acc[1];                                                                           \
+            int64_t where[1];                                                                   \
+            (void)where;                                                                        \
+            SETUP;                                                                              \
+            for (int64_t r = 0; r < length; r++, x += step, out += step, place += step) {       \
+                STEP;                                                                           \
+            }                                                                                   \
+            continue;                                                                           \
+        }                                                                                       \
+        A acc[TD_SCAN_TILE];                                                                    \
+        int64_t where[TD_SCAN_TILE];                                                            \
+        (void)where;                                                                            \
+        for (int64_t i = 0; i < cols; i++) {                                                    \
+            SETUP;                                                                              \
+        }                                                                                       \
+        for (int64_t r = 0; r < length; r++, x += step, out += step, place += step)             \
+            for (int64_t i = 0; i < cols; i++) {                                                \
+                STEP;                                                                           \
+            }                                                                                   \
+    }
+
+#define REALS(T, name, A)                                                                               \
+    static void cumsum_##name(void *context, int64_t from, int64_t to)                                  \
+    {                                                                                                   \
+        WALK(T, A, acc[i] = 0, out[i] = (T)(acc[i] += x[i]))                                            \
+    }                                                                                                   \
+    static void cumprod_##name(void *context, int64_t from, int64_t to)                                 \
+    {                                                                                                   \
+        WALK(T, A, acc[i] = 1, out[i] = (T)(acc[i] *= x[i]))                                            \
+    }                                                                                                   \
+    static void linear_##name(void *context, int64_t from, int64_t to)                                  \
+    {                                                                                                   \
+        WALK(T, A, acc[i] = 0, out[i] = (T)(acc[i] = x[i] + acc[i] * ((const T *)w->c)[place + i]))     \
+    }                                                                                                   \
+    static void cummax_##name(void *context, int64_t from, int64_t to)                                  \
+    {                                                                                                   \
+        WALK(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
+             int take = (x[i] >= acc[i]) | (x[i] != x[i]);                                              \
+             out[i] = acc[i] = take ? x[i] : acc[i]; w->at[place + i] = where[i] = take ? r : where[i]) \
+    }                                                                                                   \
+    static void cummin_##name(void *context, int64_t from, int64_t to)                                  \
+    {                                                                                                   \
+        WALK(T, T, (acc[i] = x[i], where[i] = 0),                                                       \
+             int take = (x[i] <= acc[i]) | (x[i] != x[i]);                                              \
+             out[i] = acc[i] = take ? x[i] : acc[i]; w->at[place + i] = where[i] = take ? r : where[i]) \
+    }
+
+REALS(float, f32, double)
+REALS(double, f64, double)
+REALS(int64_t, i64, int64_t)
+
+static inline double log_of_sum(double a, double b)
+{
+    double high = b > a || b != b ? b : a, low = b > a || b != b ? a : b;
+    return high != high || low != low ? high + low : __builtin_isinf(high) ? high : high + td_log1p_f64(td_exp_f64(low - high));
+}
+static void logcumsumexp_f32(void *context, int64_t from, int64_t to)
+{
+    WALK(float, double, acc[i] = -__builtin_inf(), out[i] = (float)(acc[i] = log_of_sum(acc[i], x[i])))
+}
+static void logcumsumexp_f64(void *context, int64_t from, int64_t to)
+{
+    WALK(double, double, acc[i] = -__builtin_inf(), out[i] = acc[i] = log_of_sum(acc[i], x[i]))
+}
+
+static inline c128 times(c128 a, c128 b) { return (c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline c128 plus(c128 a, c128 b) { return (c128){a.re + b.re, a.im + b.im}; }
+static void cumsum_c128(void *context, int64_t from, int64_t to)
+{
+    WALK(c128, c128, acc[i] = ((c128){0, 0}), out[i] = acc[i] = plus(acc[i], x[i]))
+}
+static void cumprod_c128(void *context, int64_t from, int64_t to)
+{
+    WALK(c128, c128, acc[i] = ((c128){1, 0}), out[i] = acc[i] = times(acc[i], x[i]))
+}
+static void linear_c128(void *context, int64_t from, int64_t to)
+{
+    WALK(c128, c128, acc[i] = ((c128){0, 0}),
+         out[i] = acc[i] = plus(x[i], times(acc[i], ((const c128 *)w->c)[place + i])))
+}
+
+#define EACH(op) {op##_f32, op##_f64, op##_i64, NULL}
+#define EACH_COMPLEX(op) {op##_f32, op##_f64, op##_i64, op##_c128}
+extern const td_scan_table TD_ISA_NAME(td_scan_table);
+const td_scan_table TD_ISA_NAME(td_scan_table) = {
+    .cumsum = EACH_COMPLEX(cumsum), .cumprod = EACH_COMPLEX(cumprod), .linear = EACH_COMPLEX(linear),
+    .cummax = EACH(cummax), .cummin = EACH(cummin), .logcumsumexp = {logcumsumexp_f32, logcumsumexp_f64, NULL, NULL},
+};
