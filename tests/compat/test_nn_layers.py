@@ -14,6 +14,10 @@ def positive(*shape):
     return ("positive", shape)
 
 
+def sign(*shape):
+    return ("sign", shape)
+
+
 # (layer, constructor's arguments, keyword arguments, shapes of the inputs)
 CASES = [
     ("Identity", (), {}, [(2, 3)]), ("Linear", (4, 5), {}, [(2, 4)]), ("Linear", (4, 5), {"bias": False}, [(2, 3, 4)]),
@@ -103,9 +107,9 @@ CASES = [
     ("CrossEntropyLoss", (), {"reduction": "none"}, [(2, 5, 3), ids(2, 3)]),
     ("PoissonNLLLoss", (), {"full": True}, [(3, 4), positive(3, 4)]), ("GaussianNLLLoss", (), {"full": True}, [(3, 4), (3, 4), positive(3, 4)]),
     ("KLDivLoss", (), {"reduction": "batchmean"}, [(3, 4), positive(3, 4)]), ("BCEWithLogitsLoss", (), {}, [(3, 4), positive(3, 4)]),
-    ("HingeEmbeddingLoss", (), {}, [(3, 4), ids(3, 4, high=2)]), ("SmoothL1Loss", (), {"beta": 0.5}, [(3, 4), (3, 4)]),
-    ("HuberLoss", (), {"delta": 0.5}, [(3, 4), (3, 4)]), ("SoftMarginLoss", (), {}, [(3, 4), positive(3, 4)]),
-    ("MultiLabelSoftMarginLoss", (), {}, [(3, 4), positive(3, 4)]), ("CosineEmbeddingLoss", (), {}, [(3, 4), (3, 4), positive(3)]),
+    ("HingeEmbeddingLoss", (), {}, [(3, 4), sign(3, 4)]), ("SmoothL1Loss", (), {"beta": 0.5}, [(3, 4), (3, 4)]),
+    ("HuberLoss", (), {"delta": 0.5}, [(3, 4), (3, 4)]), ("SoftMarginLoss", (), {}, [(3, 4), sign(3, 4)]),
+    ("MultiLabelSoftMarginLoss", (), {}, [(3, 4), positive(3, 4)]), ("CosineEmbeddingLoss", (), {}, [(3, 4), (3, 4), sign(3)]),
     ("MarginRankingLoss", (0.5,), {}, [(3,), (3,), (3,)]), ("MultiMarginLoss", (), {"p": 2}, [(3, 5), ids(3)]),
     ("MultiLabelMarginLoss", (), {}, [(3, 5), ids(3, 5)]), ("TripletMarginLoss", (), {"swap": True}, [(3, 4)] * 3),
     ("TripletMarginWithDistanceLoss", (), {}, [(3, 4)] * 3), ("LinearCrossEntropyLoss", (4, 5), {}, [(3, 4), ids(3)]),
@@ -123,6 +127,8 @@ def make_inputs(lib, spec, seed=1):
             return tuple(make(part) for part in shape)
         if shape and shape[0] == "ids":
             return lib.tensor(generator.integers(0, shape[2], shape[1]).tolist(), dtype=lib.int64)
+        if shape and shape[0] == "sign":
+            return lib.tensor((generator.integers(0, 2, shape[1]) * 2.0 - 1).tolist())
         if shape and shape[0] == "positive":
             return lib.tensor((generator.random(shape[1]) + 0.1).tolist())
         return lib.tensor(generator.standard_normal(shape).tolist()).requires_grad_()
