@@ -4,7 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BUILD  := build
 
-.PHONY: help train test gen check-gen build install debug sanitize bench clean c-tests
+# ---- what people call
+.PHONY: FORCE help train test gen check-gen build install debug sanitize bench clean c-tests
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -18,9 +19,16 @@ $(VENV)/ready: pyproject.toml tools/requirements.py | $(BIN)/python
 	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py build runtime test examples)
 	touch $@
 
-$(BUILD)/build.ninja: $(VENV)/ready
+# Configured again when the list of source files changes.
+$(BUILD)/sources: FORCE $(VENV)/ready
+	@mkdir -p $(BUILD); $(BIN)/python tools/sources.py > $@.new; $(BIN)/python tools/sources.py --tests >> $@.new
+	@cmp -s $@.new $@ || mv $@.new $@
+FORCE:
+
+$(BUILD)/build.ninja: $(BUILD)/sources
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD) --buildtype=release -Doptimization=2 -Dwheel=true \
 	    -Dtests=true --prefix="$(CURDIR)/$(VENV)" -Dpython.install_env=prefix $(if $(wildcard $(BUILD)/meson-info),--reconfigure)
+	@touch $@
 
 build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)

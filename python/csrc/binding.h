@@ -99,6 +99,7 @@ extern PyTypeObject td_py_Generator, td_py_Storage;
 PyObject *td_py_storage(td_tensor *x);
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
+int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
 
 /* ---- interop.c: NumPy without its headers */
 bool td_py_is_numpy_array(PyObject *o);
