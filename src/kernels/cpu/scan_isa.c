@@ -6,9 +6,7 @@
 #include "kernels/cpu/maths.h"
 #include "kernels/cpu/scan.h"
 
-typedef struct { double re, im; } pair128;
-
-typedef struct { double re, im; } pair128;
+typedef struct { double re, im; } c128;
 
 /* Single columns have a loop of their own, whose accumulator stays in a register. */
 #define WALK(T, A, SETUP, STEP)                                                                 \
@@ -89,20 +87,20 @@ static void logcumsumexp_f64(void *context, int64_t from, int64_t to)
     WALK(double, double, acc[i] = -__builtin_inf(), out[i] = acc[i] = log_of_sum(acc[i], x[i]))
 }
 
-static inline pair128 times(pair128 a, pair128 b) { return (pair128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-static inline pair128 plus(pair128 a, pair128 b) { return (pair128){a.re + b.re, a.im + b.im}; }
+static inline c128 times(c128 a, c128 b) { return (c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
+static inline c128 plus(c128 a, c128 b) { return (c128){a.re + b.re, a.im + b.im}; }
 static void cumsum_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(pair128, pair128, acc[i] = ((pair128){0, 0}), out[i] = acc[i] = plus(acc[i], x[i]))
+    WALK(c128, c128, acc[i] = ((c128){0, 0}), out[i] = acc[i] = plus(acc[i], x[i]))
 }
 static void cumprod_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(pair128, pair128, acc[i] = ((pair128){1, 0}), out[i] = acc[i] = times(acc[i], x[i]))
+    WALK(c128, c128, acc[i] = ((c128){1, 0}), out[i] = acc[i] = times(acc[i], x[i]))
 }
 static void linear_c128(void *context, int64_t from, int64_t to)
 {
-    WALK(pair128, pair128, acc[i] = ((pair128){0, 0}),
-         out[i] = acc[i] = plus(x[i], times(acc[i], ((const pair128 *)w->c)[place + i])))
+    WALK(c128, c128, acc[i] = ((c128){0, 0}),
+         out[i] = acc[i] = plus(x[i], times(acc[i], ((const c128 *)w->c)[place + i])))
 }
 
 #define EACH(op) {op##_f32, op##_f64, op##_i64, NULL}
