@@ -1,0 +1,27 @@
+/* One step of a recurrent layer. */
+#ifndef TD_KERNELS_CPU_RNN_H
+#define TD_KERNELS_CPU_RNN_H
+#include "kernels/cpu/nn.h"
+
+enum { TD_RNN_RELU, TD_RNN_TANH, TD_RNN_LSTM, TD_RNN_GRU };
+
+/* Rows are samples.  `saved` has 4 n numbers per row (LSTM: the gates; GRU: r, z, n and the hidden part of n). */
+typedef struct td_cell_job {
+    int mode;
+    int64_t n;
+    const void *gx, *gh;            /* gates from the input and from the hidden state, with biases */
+    const void *h_prev, *c_prev;
+    void *h, *c, *saved;
+    /* backward */
+    const void *grad_h, *grad_c;    /* of this step's results */
+    void *dh, *dc;                  /* in: from the next step; out: towards the previous one (dh: without the product) */
+    void *dgx, *dgh;
+} td_cell_job;
+
+typedef struct td_rnn_table {
+    td_loop_body *forward[2], *backward[2];
+} td_rnn_table;
+
+TD_ISA_TABLES(td_rnn_table, td_rnn_table);
+
+#endif
