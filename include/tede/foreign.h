@@ -44,6 +44,9 @@ TD_API bool td_storage_is_readonly(const td_storage *s);
 TD_API bool td_tensor_is_inference(const td_tensor *x);
 TD_API bool td_tensor_is_conj(const td_tensor *x);
 TD_API bool td_tensor_is_neg(const td_tensor *x);
+/* td_wrapped_number for an operand beside tensors of float32 or float64 (`dtype`): the number as it will be computed with
+ * in any case, so that all operands have one dtype.  Other dtypes give what td_wrapped_number gives. */
+TD_API td_tensor *td_wrapped_number_as(td_scalar value, td_dtype dtype);
 /* Marked by td_wrapped_number. */
 TD_API bool td_tensor_is_wrapped_number(const td_tensor *x);
 

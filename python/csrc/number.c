@@ -94,7 +94,7 @@ static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
     } else {
         return slow(which, a, b);
     }
-    td_tensor *wrapped = td_wrapped_number(value);
+    td_tensor *wrapped = td_wrapped_number_as(value, td_tensor_dtype(td_py_x(left ? a : b)));
     if (!wrapped)
         return td_py_raise();
     PyObject *result = left ? call_direct(which, td_py_x(a), wrapped) : call_direct(which, wrapped, td_py_x(b));

@@ -94,6 +94,23 @@ bool td_tensor_is_neg(const td_tensor *x)
     return x->flags & TD_FLAG_NEG;
 }
 
+td_tensor *td_wrapped_number_as(td_scalar value, td_dtype dtype)
+{
+    bool real = value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_INT;
+    if (!real || (dtype != TD_F32 && dtype != TD_F64))
+        return td_wrapped_number(value);
+    td_tensor *x = td_tensor_new(0, NULL, dtype, (td_device){TD_CPU, -1});
+    if (!x)
+        return NULL;
+    bool is_float = value.kind == TD_SCALAR_FLOAT;
+    if (dtype == TD_F32)
+        *(float *)x->data = is_float ? (float)value.d : (float)value.i;
+    else
+        *(double *)x->data = is_float ? value.d : (double)value.i;
+    x->flags |= TD_FLAG_WRAPPED_NUMBER;
+    return x;
+}
+
 bool td_tensor_is_wrapped_number(const td_tensor *x)
 {
     return x->flags & TD_FLAG_WRAPPED_NUMBER;
