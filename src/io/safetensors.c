@@ -1,0 +1,579 @@
+/* Reading safetensors.
+ *
+ * The header is JSON of one shape only: an object of objects of known fields, and one object of strings.  So there is
+ * no tree of values: a scanner walks the text once and fills flat tables, and nothing recurses.  Strings are decoded
+ * into one block as large as the header, which suffices, since an escape is longer than what it stands for and the two
+ * quotes leave room for the NUL.
+ *
+ * The rules beyond JSON's are the reference implementation's: the header begins with '{' and has at most 100 MB; no name
+ * comes twice; the tensors' bytes lie one behind the other without overlap or gap, to the end of the file.  A file
+ * that was cut short is therefore found when it is opened. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <tede/safetensors.h>
+#include "io/text.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format's numbers are little-endian");
+
+enum { MOST_HEADER = 100000000, MOST_DEPTH = 64 };
+
+typedef struct row {
+    const char *name, *code;
+    td_dtype    dtype;              /* TD_DTYPE_NONE: the format's, but not ours */
+    int         ndim;
+    int64_t     first;              /* of its sizes in `sizes` */
+    uint64_t    begin, end;
+} row;
+typedef struct pair { const char *key, *value; } pair;
+
+struct td_safetensors {
+    td_storage *self, *file;        /* the block that this is in; the file's bytes */
+    block       rows, sizes, pairs, by_name, text;
+    int64_t     count, pair_count;
+    char       *data;               /* where the tensors' bytes begin */
+    uint64_t    data_size;
+};
+
+static const char *const codes[TD_DTYPES] = {
+    [TD_BOOL] = "BOOL", [TD_U8] = "U8", [TD_I8] = "I8", [TD_I16] = "I16", [TD_U16] = "U16", [TD_I32] = "I32",
+    [TD_U32] = "U32", [TD_I64] = "I64", [TD_U64] = "U64", [TD_F16] = "F16", [TD_BF16] = "BF16", [TD_F32] = "F32",
+    [TD_F64] = "F64", [TD_C64] = "C64",
+};
+static const char *const foreign_codes[] = {
+    "F4", "F6_E2M3", "F6_E3M2", "F8_E5M2", "F8_E4M3", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
+};
+
+const char *td_safetensors_dtype_name(td_dtype dtype)
+{
+    return (unsigned)dtype < TD_DTYPES ? codes[dtype] : NULL;
+}
+
+/* ---- the scanner */
+
+typedef struct scanner {
+    const char     *begin, *p, *end;
+    char           *text;           /* where the next string goes */
+    td_safetensors *out;
+} scanner;
+
+static int TD_PRINTF(2, 3) bad(const scanner *s, const char *format, ...)
+{
+    char what[200];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(what, sizeof what, format, arguments);
+    va_end(arguments);
+    return td_error(TD_E_VALUE, "safetensors: byte %td of the header: %s", s->p - s->begin, what);
+}
+
+static char peek(scanner *s)
+{
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
+        s->p++;
+    return s->p < s->end ? *s->p : 0;
+}
+static int expect(scanner *s, char c)
+{
+    if (peek(s) != c)
+        return bad(s, s->p < s->end ? "'%c' expected" : "it ends where '%c' should follow", c);
+    s->p++;
+    return 0;
+}
+
+/* Between the members of an object or array: 1 if there is another, 0 at the closing bracket, -1. */
+static int another(scanner *s, char close, bool first)
+{
+    char c = peek(s);
+    if (c == close) {
+        s->p++;
+        return 0;
+    }
+    if (first)
+        return 1;
+    if (c != ',')
+        return bad(s, s->p < s->end ? "',' or '%c' expected" : "it ends where ',' or '%c' should follow", close);
+    s->p++;
+    return 1;
+}
+
+static int hex4(scanner *s, uint32_t *value)
+{
+    *value = 0;
+    for (int i = 0; i < 4; i++, s->p++) {
+        char c = s->p < s->end ? *s->p : 0;
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0)
+            return bad(s, "four hexadecimal digits expected behind \\u");
+        *value = *value << 4 | (uint32_t)digit;
+    }
+    return 0;
+}
+
+static int escape(scanner *s)
+{
+    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+    char c = s->p < s->end ? *s->p++ : 0;
+    const char *found = c ? strchr(from, c) : NULL;
+    if (found) {
+        *s->text++ = to[found - from];
+        return 0;
+    }
+    uint32_t u, low;
+    if (c != 'u')
+        return s->p--, bad(s, "no such escape");
+    if (hex4(s, &u) != 0)
+        return -1;
+    if (u >= 0xd800 && u < 0xdc00) {
+        if (s->end - s->p < 2 || s->p[0] != '\\' || s->p[1] != 'u')
+            return bad(s, "half of a surrogate pair");
+        s->p += 2;
+        if (hex4(s, &low) != 0)
+            return -1;
+        if (low < 0xdc00 || low > 0xdfff)
+            return bad(s, "half of a surrogate pair");
+        u = 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00);
+    } else if (u >= 0xdc00 && u < 0xe000) {
+        return bad(s, "half of a surrogate pair");
+    }
+    if (u == 0)
+        return bad(s, "a NUL character in a string");
+    if (u < 0x80) {
+        *s->text++ = (char)u;
+        return 0;
+    }
+    int more = u < 0x800 ? 1 : u < 0x10000 ? 2 : 3;
+    *s->text++ = (char)((int[]){0xc0, 0xe0, 0xf0}[more - 1] | (int)(u >> 6 * more));
+    while (more--)
+        *s->text++ = (char)(0x80 | (u >> 6 * more & 0x3f));
+    return 0;
+}
+
+/* A string; what it stands for stays in the text block. */
+static int string(scanner *s, const char **value)
+{
+    if (expect(s, '"') != 0)
+        return -1;
+    *value = s->text;
+    while (s->p < s->end && *s->p != '"') {
+        int n = utf8_length(s->p, s->end);
+        if (n == 0)
+            return bad(s, "invalid UTF-8");
+        if ((unsigned char)*s->p < 0x20)
+            return bad(s, "a control character in a string");
+        if (*s->p == '\\') {
+            s->p++;
+            if (escape(s) != 0)
+                return -1;
+        } else {
+            memcpy(s->text, s->p, (size_t)n);
+            s->text += n, s->p += n;
+        }
+    }
+    if (s->p == s->end)
+        return bad(s, "it ends inside a string");
+    s->p++;
+    *s->text++ = 0;
+    return 0;
+}
+
+/* A whole number from 0 to 2^63 - 1, which is all that shapes and places can be. */
+static int number(scanner *s, int64_t *value)
+{
+    peek(s);
+    const char *first = s->p;
+    *value = 0;
+    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++)
+        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, *s->p - '0', value))
+            return bad(s, "a number beyond 2^63 - 1");
+    bool odd = s->p < s->end && (*s->p == '.' || (*s->p | 32) == 'e');
+    if (s->p == first || odd || (*first == '0' && s->p - first > 1))
+        return s->p = first, bad(s, "a whole number from 0 on expected");
+    return 0;
+}
+
+/* Any value, for fields that later versions of the format may bring. */
+static int skip(scanner *s)
+{
+    uint64_t objects = 0;           /* bit d: the d-th open bracket is a brace */
+    int depth = 0;
+    const char *ignored;
+    char *kept = s->text;
+    do {
+        char c = peek(s);
+        if (c == '{' || c == '[') {
+            if (depth == MOST_DEPTH)
+                return bad(s, "nested more than %d deep", MOST_DEPTH);
+            objects = objects << 1 | (c == '{');
+            depth++, s->p++;
+            if (peek(s) != (c == '{' ? '}' : ']')) {
+                if (c == '{' && (string(s, &ignored) != 0 || expect(s, ':') != 0))
+                    return -1;
+                continue;
+            }
+        } else if (c == '"') {
+            if (string(s, &ignored) != 0)
+                return -1;
+        } else {
+            const char *first = s->p;
+            while (s->p < s->end && (strchr("+-.", *s->p) ? *s->p != 0 : (*s->p >= '0' && *s->p <= '9') ||
+                                                           ((*s->p | 32) >= 'a' && (*s->p | 32) <= 'z')))
+                s->p++;
+            if (s->p == first)
+                return bad(s, "a value expected");
+        }
+        int more = 0;
+        while (depth && (more = another(s, objects & 1 ? '}' : ']', false)) == 0)
+            objects >>= 1, depth--;
+        if (more < 0 || (more && (objects & 1) && (string(s, &ignored) != 0 || expect(s, ':') != 0)))
+            return -1;
+    } while (depth);
+    s->text = kept;
+    return 0;
+}
+
+/* ---- the header */
+
+static int shape(scanner *s, row *r)
+{
+    int more;
+    r->ndim = 0;
+    r->first = (int64_t)(s->out->sizes.used / sizeof(int64_t));
+    if (expect(s, '[') != 0)
+        return -1;
+    while ((more = another(s, ']', r->ndim == 0)) > 0) {
+        if (r->ndim == TD_MAX_DIMS)
+            return bad(s, "more than %d dimensions", TD_MAX_DIMS);
+        int64_t *size = block_more(&s->out->sizes, sizeof *size);
+        if (!size || number(s, size) != 0)
+            return -1;
+        r->ndim++;
+    }
+    return more;
+}
+
+static int dtype(scanner *s, row *r)
+{
+    if (string(s, &r->code) != 0)
+        return -1;
+    for (int d = 0; d < TD_DTYPES; d++)
+        if (codes[d] && strcmp(codes[d], r->code) == 0)
+            return r->dtype = (td_dtype)d, 0;
+    r->dtype = TD_DTYPE_NONE;
+    for (size_t i = 0; i < sizeof foreign_codes / sizeof *foreign_codes; i++)
+        if (strcmp(foreign_codes[i], r->code) == 0)
+            return 0;
+    return bad(s, "'%.40s' is no dtype", r->code);
+}
+
+/* Whether a tensor of that many bytes fits its shape; dtypes that aren't ours are taken at their word. */
+static int check_size(scanner *s, const row *r)
+{
+    const int64_t *sizes = (const int64_t *)block_data(&s->out->sizes) + r->first;
+    int64_t bytes = r->dtype < 0 ? 0 : (int64_t)td_dtype_size(r->dtype);
+    bool empty = false, overflow = false;
+    for (int d = 0; d < r->ndim; d++)
+        empty |= sizes[d] == 0;
+    for (int d = 0; d < r->ndim && !empty; d++)
+        overflow |= __builtin_mul_overflow(bytes, sizes[d], &bytes);
+    if (overflow)
+        return bad(s, "'%.80s' has a shape of more than 2^63 bytes", r->name);
+    if (r->begin > r->end || r->end > s->out->data_size)
+        return bad(s, "'%.80s' is said to lie in bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64 "%s", r->name, r->begin, r->end,
+                   s->out->data_size, r->begin <= r->end ? "; was the file cut short?" : "");
+    if (r->dtype >= 0 && r->end - r->begin != (uint64_t)(empty ? 0 : bytes))
+        return bad(s, "'%.80s' has a shape of %" PRId64 " bytes, but a place of %" PRIu64, r->name, empty ? 0 : bytes,
+                   r->end - r->begin);
+    return 0;
+}
+
+static int tensor(scanner *s, const char *name)
+{
+    enum { DTYPE = 1, SHAPE = 2, PLACE = 4 };
+    row r = {.name = name};
+    int seen = 0, more;
+    if (expect(s, '{') != 0)
+        return -1;
+    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+        const char *field;
+        char *kept = s->text;
+        if (string(s, &field) != 0 || expect(s, ':') != 0)
+            return -1;
+        int which = strcmp(field, "dtype") == 0 ? DTYPE : strcmp(field, "shape") == 0 ? SHAPE :
+                    strcmp(field, "data_offsets") == 0 ? PLACE : 0;
+        if (seen & which)
+            return bad(s, "'%s' of '%.80s' comes twice", field, name);
+        seen |= which;
+        s->text = kept;
+        int64_t begin, end;
+        int status = which == DTYPE ? dtype(s, &r) : which == SHAPE ? shape(s, &r) : which == 0 ? skip(s) :
+                     expect(s, '[') != 0 || number(s, &begin) != 0 || expect(s, ',') != 0 || number(s, &end) != 0 ||
+                     expect(s, ']') != 0 ? -1 : 0;
+        if (status != 0)
+            return -1;
+        if (which == PLACE)
+            r.begin = (uint64_t)begin, r.end = (uint64_t)end;
+    }
+    if (more < 0)
+        return -1;
+    if (seen != (DTYPE | SHAPE | PLACE))
+        return bad(s, "'%.80s' has no %s", name, !(seen & DTYPE) ? "dtype" : !(seen & SHAPE) ? "shape" : "data_offsets");
+    row *place = check_size(s, &r) == 0 ? block_more(&s->out->rows, sizeof *place) : NULL;
+    if (!place)
+        return -1;
+    *place = r;
+    s->out->count++;
+    return 0;
+}
+
+static int metadata(scanner *s)
+{
+    int more;
+    if (expect(s, '{') != 0)
+        return -1;
+    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+        pair p, *place;
+        if (string(s, &p.key) != 0 || expect(s, ':') != 0 || string(s, &p.value) != 0 ||
+            !(place = block_more(&s->out->pairs, sizeof *place)))
+            return -1;
+        *place = p;
+        s->out->pair_count++;
+    }
+    return more;
+}
+
+static int header(scanner *s)
+{
+    int more;
+    bool had_metadata = false;
+    if (s->p == s->end || *s->p != '{')
+        return bad(s, "'{' expected");
+    s->p++;
+    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+        const char *name;
+        if (string(s, &name) != 0 || expect(s, ':') != 0)
+            return -1;
+        bool is_metadata = strcmp(name, "__metadata__") == 0;
+        if (is_metadata && had_metadata)
+            return bad(s, "'__metadata__' comes twice");
+        had_metadata |= is_metadata;
+        if ((is_metadata ? metadata(s) : tensor(s, name)) != 0)
+            return -1;
+    }
+    if (more == 0 && (peek(s), s->p != s->end))
+        return bad(s, "more behind its end");
+    return more;
+}
+
+/* ---- the tables */
+
+static int compare_places(const void *a, const void *b)
+{
+    const row *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return x->end != y->end ? (x->end < y->end ? -1 : 1) : strcmp(x->name, y->name);
+}
+static int compare_names(const void *a, const void *b) { return strcmp((*(row *const *)a)->name, (*(row *const *)b)->name); }
+static int compare_keys(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
+
+static row  *row_at(const td_safetensors *f, int64_t i) { return (row *)block_data(&f->rows) + i; }
+static pair *pair_at(const td_safetensors *f, int64_t i) { return (pair *)block_data(&f->pairs) + i; }
+
+static int arrange(td_safetensors *f)
+{
+    uint64_t reached = 0;
+    if (f->count) {
+        qsort(block_data(&f->rows), (size_t)f->count, sizeof(row), compare_places);
+        row **names = block_more(&f->by_name, (size_t)f->count * sizeof *names);
+        if (!names)
+            return -1;
+        for (int64_t i = 0; i < f->count; i++)
+            names[i] = row_at(f, i);
+        qsort(names, (size_t)f->count, sizeof *names, compare_names);
+        for (int64_t i = 1; i < f->count; i++)
+            if (strcmp(names[i - 1]->name, names[i]->name) == 0)
+                return td_error(TD_E_VALUE, "safetensors: the name '%.80s' comes twice", names[i]->name);
+    }
+    for (int64_t i = 0; i < f->count; i++) {
+        row *r = row_at(f, i);
+        if (r->begin != reached)
+            return td_error(TD_E_VALUE, r->begin < reached ? "safetensors: '%.80s' overlaps another tensor: it begins at byte %" PRIu64
+                            ", before %" PRIu64 : "safetensors: a gap before '%.80s', which begins at byte %" PRIu64 ", not at %" PRIu64,
+                            r->name, r->begin, reached);
+        reached = r->end;
+    }
+    if (reached != f->data_size)
+        return td_error(TD_E_VALUE, "safetensors: the tensors end at byte %" PRIu64 ", but the file goes on to %" PRIu64, reached,
+                        f->data_size);
+    if (f->pair_count)
+        qsort(block_data(&f->pairs), (size_t)f->pair_count, sizeof(pair), compare_keys);
+    for (int64_t i = 1; i < f->pair_count; i++)
+        if (strcmp(pair_at(f, i - 1)->key, pair_at(f, i)->key) == 0)
+            return td_error(TD_E_VALUE, "safetensors: the metadata '%.80s' comes twice", pair_at(f, i)->key);
+    return 0;
+}
+
+static int parse(td_safetensors *f, char *bytes, size_t size)
+{
+    uint64_t length;
+    if (size < 8)
+        return td_error(TD_E_VALUE, "safetensors: %zu bytes are too few for a header", size);
+    memcpy(&length, bytes, 8);
+    if (length > size - 8)
+        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes doesn't fit into a file of %zu; was it cut short, "
+                        "or is it another kind of file?", length, size);
+    if (length > MOST_HEADER)
+        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes, more than the %d allowed", length, MOST_HEADER);
+    f->data = bytes + 8 + length;
+    f->data_size = size - 8 - length;
+    char *text = block_more(&f->text, (size_t)length + 1);
+    scanner s = {.begin = bytes + 8, .p = bytes + 8, .end = bytes + 8 + length, .text = text, .out = f};
+    return text && header(&s) == 0 ? arrange(f) : -1;
+}
+
+/* ---- opening */
+
+typedef struct mapping { td_storage *self; void *address; size_t size; } mapping;
+
+static void unmap(void *context)
+{
+    mapping *m = context;
+    munmap(m->address, m->size);
+    td_storage_release(m->self);
+}
+
+td_safetensors *td_safetensors_parse(void *bytes, size_t size, void (*release)(void *), void *context)
+{
+    td_safetensors *f = block_struct(sizeof *f, offsetof(td_safetensors, self));
+    if (!f)
+        return NULL;
+    if (parse(f, bytes, size) == 0)
+        f->file = td_storage_from_memory(bytes, size, (td_device){TD_CPU, -1}, release, context);
+    if (!f->file) {
+        td_safetensors_release(f);
+        return NULL;
+    }
+    return f;
+}
+
+td_safetensors *td_safetensors_open(const char *path)
+{
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);      /* so that a pipe is an error, no wait */
+    struct stat about;
+    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
+        int code = errno;
+        if (descriptor >= 0)
+            close(descriptor);
+        return td_fail(TD_E_IO, "safetensors: can't open '%s': %s", path, strerror(code));
+    }
+    mapping *m = NULL;
+    void *address = MAP_FAILED;
+    size_t size = (size_t)about.st_size;
+    if (!S_ISREG(about.st_mode))
+        td_error(TD_E_IO, "safetensors: '%s' is no regular file", path);
+    else if (size < 8)
+        td_error(TD_E_VALUE, "safetensors: '%s': %zu bytes are too few for a header", path, size);
+    else if ((m = block_struct(sizeof *m, offsetof(mapping, self))) &&
+             (address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0)) == MAP_FAILED)
+        td_error(TD_E_IO, "safetensors: can't map '%s': %s", path, strerror(errno));
+    close(descriptor);
+    if (address == MAP_FAILED) {
+        if (m)
+            td_storage_release(m->self);
+        return NULL;
+    }
+    m->address = address, m->size = size;
+    td_safetensors *f = td_safetensors_parse(address, size, unmap, m);
+    if (f)
+        return f;
+    unmap(m);
+    if (td_error_code() == TD_E_VALUE) {
+        char what[400];
+        snprintf(what, sizeof what, "%s", td_error_message());
+        td_error(TD_E_VALUE, "%s (in '%s')", what, path);
+    }
+    return NULL;
+}
+
+void td_safetensors_release(td_safetensors *f)
+{
+    if (!f)
+        return;
+    block *const blocks[] = {&f->rows, &f->sizes, &f->pairs, &f->by_name, &f->text};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        block_free(blocks[i]);
+    td_storage_release(f->file);
+    td_storage_release(f->self);
+}
+
+/* ---- what is in it */
+
+int64_t        td_safetensors_count(const td_safetensors *f) { return f->count; }
+const char    *td_safetensors_name(const td_safetensors *f, int64_t i) { return row_at(f, i)->name; }
+const char    *td_safetensors_dtype(const td_safetensors *f, int64_t i) { return row_at(f, i)->code; }
+int            td_safetensors_ndim(const td_safetensors *f, int64_t i) { return row_at(f, i)->ndim; }
+const int64_t *td_safetensors_sizes(const td_safetensors *f, int64_t i)
+{
+    return (const int64_t *)block_data(&f->sizes) + row_at(f, i)->first;
+}
+int64_t     td_safetensors_metadata_count(const td_safetensors *f) { return f->pair_count; }
+const char *td_safetensors_metadata_key(const td_safetensors *f, int64_t i) { return pair_at(f, i)->key; }
+const char *td_safetensors_metadata_value(const td_safetensors *f, int64_t i) { return pair_at(f, i)->value; }
+
+const char *td_safetensors_metadata(const td_safetensors *f, const char *key)
+{
+    pair wanted = {.key = key};
+    pair *found = f->pair_count ? bsearch(&wanted, pair_at(f, 0), (size_t)f->pair_count, sizeof wanted, compare_keys) : NULL;
+    return found ? found->value : NULL;
+}
+
+int64_t td_safetensors_find(const td_safetensors *f, const char *name)
+{
+    row wanted = {.name = name}, *key = &wanted;
+    row **found = f->count ? bsearch(&key, block_data(&f->by_name), (size_t)f->count, sizeof key, compare_names) : NULL;
+    return found ? *found - row_at(f, 0) : -1;
+}
+
+/* ---- tensors */
+
+static void drop_file(void *file) { td_storage_release(file); }
+
+td_tensor *td_safetensors_at(td_safetensors *f, int64_t i)
+{
+    const td_device cpu = {TD_CPU, -1};
+    if (i < 0 || i >= f->count)
+        return td_fail(TD_E_INDEX, "safetensors: there is no tensor %" PRId64 " among %" PRId64, i, f->count);
+    const row *r = row_at(f, i);
+    if (r->dtype == TD_DTYPE_NONE)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "safetensors: '%.80s' has dtype %s, which is not there yet", r->name, r->code);
+    const int64_t *sizes = td_safetensors_sizes(f, i);
+    char *data = f->data + r->begin;
+    size_t alignment = td_dtype_size(td_dtype_to_real(r->dtype));
+    if (r->begin == r->end || (uintptr_t)data % alignment != 0) {
+        td_tensor *copy = td_tensor_new(r->ndim, sizes, r->dtype, cpu);
+        if (copy && r->begin != r->end)
+            memcpy(td_tensor_data(copy), data, r->end - r->begin);
+        return copy;
+    }
+    td_tensor *x = td_tensor_from_memory(data, r->ndim, sizes, NULL, r->dtype, cpu, drop_file, f->file);
+    if (x)
+        td_storage_retain(f->file);
+    return x;
+}
+
+td_tensor *td_safetensors_get(td_safetensors *f, const char *name)
+{
+    if (!f)
+        return td_error_code() == TD_OK ? td_fail(TD_E_RUNTIME, "safetensors: no file to get '%.80s' from", name) : NULL;
+    int64_t i = td_safetensors_find(f, name);
+    if (i < 0)
+        return td_fail(TD_E_KEY, "safetensors: the file has no tensor '%.80s'", name);
+    return td_safetensors_at(f, i);
+}

@@ -1,0 +1,286 @@
+/* Writing safetensors.
+ *
+ * Note [A file is there whole or not at all]
+ * The bytes go to a new file in the folder of the old one; it is flushed to the disk and only then renamed over it,
+ * which file systems do in one step; at last the folder is flushed, so that the new name survives a crash too. An error
+ * on the way removes the new file and leaves the old one as it was. A process that is killed leaves a file with
+ * ".partial" in its name behind. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <tede/kernel.h>
+#include <tede/safetensors.h>
+#include "io/text.h"
+
+typedef struct entry {
+    const char *name;
+    td_tensor  *x;
+    uint64_t    bytes;
+    int         rank;
+} entry;
+
+/* The order of dtypes in a file: by size, so that each tensor's place suits its alignment, and among equals as the format's own
+ * implementation has it. */
+static const td_dtype ranks[] = {TD_U64, TD_I64, TD_F64, TD_C64, TD_F32, TD_U32, TD_I32, TD_BF16, TD_F16, TD_U16, TD_I16,
+                                 TD_I8, TD_U8, TD_BOOL};
+
+static int compare_names(const void *a, const void *b) { return strcmp(((const entry *)a)->name, ((const entry *)b)->name); }
+static int compare_ranks(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    return x->rank != y->rank ? x->rank - y->rank : compare_names(a, b);
+}
+
+/* ---- the header */
+
+static int check_text(const char *what, const char *text)
+{
+    const char *end = text + strlen(text), *p = text;
+    for (int n; p < end; p += n)
+        if (!(n = utf8_length(p, end)))
+            return td_error(TD_E_VALUE, "safetensors: the %s with byte 0x%02x at %td is no valid UTF-8", what,
+                            (unsigned char)*p, p - text);
+    return 0;
+}
+
+static int check(entry *e, const char *name, td_tensor *x)
+{
+    if (!x)
+        return td_error_code() != TD_OK ? -1 : td_error(TD_E_RUNTIME, "safetensors: the tensor '%.80s' is NULL", name);
+    td_dtype dtype = td_tensor_dtype(x);
+    char device[32];
+    if (check_text("name", name) != 0)
+        return -1;
+    if (strcmp(name, "__metadata__") == 0)
+        return td_error(TD_E_VALUE, "safetensors: '__metadata__' can't be a tensor's name");
+    if (!td_safetensors_dtype_name(dtype))
+        return td_error(TD_E_TYPE, "safetensors: the format has no dtype for %s ('%.80s')", td_dtype_name(dtype), name);
+    if (td_tensor_device(x).type != TD_CPU)
+        return td_error(TD_E_RUNTIME, "safetensors: '%.80s' is on %s; copy it with .to('cpu')", name,
+                        td_device_str(td_tensor_device(x), device));
+    *e = (entry){name, x, (uint64_t)td_tensor_numel(x) * td_dtype_size(dtype), 0};
+    while (ranks[e->rank] != dtype)
+        e->rank++;
+    return 0;
+}
+
+static int compare_strings(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int check_keys(int64_t n, const char *const *keys)
+{
+    block copy = {0};
+    const char **sorted = block_more(&copy, (size_t)n * sizeof *sorted);
+    int status = sorted ? 0 : -1;
+    if (sorted && n) {
+        memcpy(sorted, keys, (size_t)n * sizeof *sorted);
+        qsort(sorted, (size_t)n, sizeof *sorted, compare_strings);
+    }
+    for (int64_t i = 1; i < n && status == 0; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            status = td_error(TD_E_VALUE, "safetensors: the metadata '%.80s' comes twice", sorted[i]);
+    block_free(&copy);
+    return status;
+}
+
+static int TD_PRINTF(2, 3) put(block *text, const char *format, ...)
+{
+    char line[64];
+    va_list arguments;
+    va_start(arguments, format);
+    int n = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    char *place = block_more(text, (size_t)n);
+    return place ? (memcpy(place, line, (size_t)n), 0) : -1;
+}
+
+static int put_string(block *text, const char *string)
+{
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+    if (put(text, "\"") != 0)
+        return -1;
+    for (const char *p = string; *p;) {
+        size_t plain = 0;
+        while ((unsigned char)p[plain] >= 0x20 && p[plain] != '"' && p[plain] != '\\')
+            plain++;
+        char *place = plain ? block_more(text, plain) : NULL;
+        if (plain && !place)
+            return -1;
+        if (plain)
+            memcpy(place, p, plain);
+        p += plain;
+        const char *found = *p ? strchr(from, *p) : NULL;
+        if (*p && (found ? put(text, "\\%c", to[found - from]) : put(text, "\\u%04x", *p)) != 0)
+            return -1;
+        p += *p != 0;
+    }
+    return put(text, "\"");
+}
+
+static int put_tensor(block *text, const entry *e, uint64_t begin)
+{
+    const int64_t *sizes = td_tensor_sizes(e->x);
+    if (put_string(text, e->name) != 0 ||
+        put(text, ":{\"dtype\":\"%s\",\"shape\":[", td_safetensors_dtype_name(td_tensor_dtype(e->x))) != 0)
+        return -1;
+    for (int d = 0; d < td_tensor_ndim(e->x); d++)
+        if (put(text, d ? ",%" PRId64 : "%" PRId64, sizes[d]) != 0)
+            return -1;
+    return put(text, "],\"data_offsets\":[%" PRIu64, begin) != 0 ? -1 : put(text, ",%" PRIu64 "]}", begin + e->bytes);
+}
+
+/* All that comes before the tensors' bytes. */
+static int put_header(block *text, int64_t n, const entry *entries, int64_t n_metadata, const char *const *keys,
+                      const char *const *values)
+{
+    uint64_t begin = 0, length = 0;
+    char *place = block_more(text, 8);
+    if (!place || put(text, "{") != 0)
+        return -1;
+    if (n_metadata > 0 && put(text, "\"__metadata__\":{") != 0)
+        return -1;
+    for (int64_t i = 0; i < n_metadata; i++)
+        if (check_text("metadata", keys[i]) != 0 || check_text("metadata", values[i]) != 0 || (i && put(text, ",") != 0) ||
+            put_string(text, keys[i]) != 0 || put(text, ":") != 0 || put_string(text, values[i]) != 0)
+            return -1;
+    if (n_metadata > 0 && put(text, n ? "}," : "}") != 0)
+        return -1;
+    for (int64_t i = 0; i < n; begin += entries[i++].bytes)
+        if ((i && put(text, ",") != 0) || put_tensor(text, &entries[i], begin) != 0)
+            return -1;
+    if (put(text, "}") != 0)
+        return -1;
+    while (text->used % 8)
+        if (put(text, " ") != 0)
+            return -1;
+    length = text->used - 8;
+    if (length > 100000000)
+        return td_error(TD_E_VALUE, "safetensors: names, shapes and metadata take %" PRIu64 " bytes; at most 100000000 are allowed", length);
+    memcpy(block_data(text), &length, 8);
+    return 0;
+}
+
+/* ---- the file */
+
+static int failed(const char *doing, const char *path)
+{
+    return td_error(TD_E_IO, "safetensors: can't %s '%s': %s", doing, path, strerror(errno));
+}
+
+static int write_all(int descriptor, const char *path, const char *bytes, uint64_t n)
+{
+    const uint64_t most = 1 << 30;      /* systems write less than 2 GB at a time */
+    while (n) {
+        ssize_t written = write(descriptor, bytes, n < most ? n : most);
+        if (written < 0 && errno != EINTR)
+            return failed("write", path);
+        if (written > 0)
+            bytes += written, n -= (uint64_t)written;
+    }
+    return 0;
+}
+
+static int write_tensors(int descriptor, const char *path, int64_t n, const entry *entries)
+{
+    for (int64_t i = 0; i < n; i++) {
+        td_tensor *x = td_make_contiguous(entries[i].x);
+        int status = x ? write_all(descriptor, path, td_tensor_data(x), entries[i].bytes) : -1;
+        td_tensor_release(x);
+        if (status != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A new file beside `path`, its name into `partial`.  It gets the rights of the old file, if there is one. */
+static int create(const char *path, char *partial)
+{
+    struct stat old;
+    bool replaces = stat(path, &old) == 0;
+    if (replaces && !S_ISREG(old.st_mode))
+        return td_error(TD_E_IO, "safetensors: '%s' is no regular file", path);
+    int descriptor = -1;
+    for (int i = 0; i < 1000 && descriptor < 0; i++) {
+        if (snprintf(partial, PATH_MAX, "%s.%d-%d.partial", path, (int)getpid(), i) >= PATH_MAX)
+            return errno = ENAMETOOLONG, failed("write", path);
+        descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor < 0 && errno != EEXIST)
+            break;
+    }
+    if (descriptor < 0)
+        return failed("write", path);
+    if (replaces && fchmod(descriptor, old.st_mode & 0777) != 0)
+        errno = 0;                      /* some file systems know no rights */
+    return descriptor;
+}
+
+static void flush_folder(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    int folder = open(slash ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder >= 0) {
+        fsync(folder);                  /* the file is complete either way; not every file system can do this */
+        close(folder);
+    }
+}
+
+static int write_file(const char *path, const block *text, int64_t n, const entry *entries)
+{
+    char target[PATH_MAX], partial[PATH_MAX];
+    if (!realpath(path, target)) {      /* what a symbolic link names is replaced, not the link */
+        if (errno != ENOENT)
+            return failed("write", path);
+        if (snprintf(target, sizeof target, "%s", path) >= (int)sizeof target)
+            return errno = ENAMETOOLONG, failed("write", path);
+    }
+    int descriptor = create(target, partial);
+    if (descriptor < 0)
+        return -1;
+    int status = write_all(descriptor, path, block_data(text), text->used);
+    if (status == 0)
+        status = write_tensors(descriptor, path, n, entries);
+    if (status == 0 && fsync(descriptor) != 0)
+        status = failed("write", path);
+    if (close(descriptor) != 0 && status == 0)
+        status = failed("write", path);
+    if (status == 0 && rename(partial, target) != 0)
+        status = failed("replace", path);
+    if (status != 0)
+        unlink(partial);
+    else
+        flush_folder(target);
+    return status;
+}
+
+int td_safetensors_save(const char *path, int64_t n, const char *const *names, td_tensor *const *tensors, int64_t n_metadata,
+                        const char *const *keys, const char *const *values)
+{
+    block rows = {0}, text = {0};
+    entry *entries = block_more(&rows, (size_t)n * sizeof *entries);
+    int status = entries ? 0 : -1;
+    for (int64_t i = 0; i < n && status == 0; i++)
+        status = check(&entries[i], names[i], tensors[i]);
+    if (status == 0) {
+        qsort(entries, (size_t)n, sizeof *entries, compare_names);
+        for (int64_t i = 1; i < n && status == 0; i++)
+            if (strcmp(entries[i - 1].name, entries[i].name) == 0)
+                status = td_error(TD_E_VALUE, "safetensors: the name '%.80s' comes twice", entries[i].name);
+        qsort(entries, (size_t)n, sizeof *entries, compare_ranks);
+    }
+    if (status == 0)
+        status = check_keys(n_metadata, keys);
+    if (status == 0 && put_header(&text, n, entries, n_metadata, keys, values) == 0)
+        status = write_file(path, &text, n, entries);
+    else
+        status = -1;
+    block_free(&rows);
+    block_free(&text);
+    return status;
+}
