@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tede/kernel.h>
-#include "kernels/cpu/sort.h"
+#include "ops/sort_kernels.h"
 #include "ops/reduce.h"
 
 static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }

@@ -1,5 +1,5 @@
 /* The walk behind td_pickinging, see index.h. */
-#include "kernels/cpu/index.h"
+#include "ops/index_kernels.h"
 
 #include <tede/kernel.h>
 #include "base/base.h"

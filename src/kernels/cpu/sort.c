@@ -1,5 +1,5 @@
 /* Keys, and the sorting and selecting of pairs, see sort.h. */
-#include "kernels/cpu/sort.h"
+#include "ops/sort_kernels.h"
 
 #include <stdlib.h>
 #include <tede/auto.h>

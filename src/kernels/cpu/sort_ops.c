@@ -4,7 +4,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "base/base.h"
-#include "kernels/cpu/sort.h"
+#include "ops/sort_kernels.h"
 
 typedef enum wanted { WANT_SORT, WANT_TOP, WANT_KTH, WANT_MEDIAN, WANT_NANMEDIAN, WANT_MODE } wanted;
 
