@@ -32,9 +32,9 @@ static int check_numbers(const geometry *g, bool transposed)
 static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, const geometry *g, bool transposed, int64_t groups)
 {
     td_shape_text a, b;
-    const char *wt = td_shape_str(weight->ndim, weight->sizes, a), *in = td_shape_str(input->ndim, input->sizes, b);
     if (groups <= 0)
-        return td_error(TD_E_RUNTIME, "expected groups to be greater than 0, but got groups=%" PRId64, groups);
+        return td_error(TD_E_RUNTIME, "non-positive groups is not supported");
+    const char *wt = td_shape_str(weight->ndim, weight->sizes, a), *in = td_shape_str(input->ndim, input->sizes, b);
     if (weight->ndim != input->ndim)
         return td_error(TD_E_RUNTIME, "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s "
                         "instead", weight->ndim, weight->ndim, wt, input->ndim, in);
@@ -128,67 +128,49 @@ int td_meta_convolution_backward(td_spec *specs, td_tensor *grad, td_tensor *inp
     return mask[2] ? td_spec_set(&specs[2], 1, &grad->sizes[1], (td_dtype)weight->dtype, weight->device) : td_spec_none(&specs[2]);
 }
 
-#define PARAMETERS dims, stride, dims, padding, dims, dilation, transposed, dims, output_padding, groups
-
-static td_tensor *plus(td_tensor *a, td_tensor *b)
+int td_meta_convolution_grad_input(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
+                                   const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                                   const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding,
+                                   int64_t groups)
 {
-    return a == TD_NONE ? (b ? td_ref(b) : NULL) : td_add_tensor(a, b, td_int(1));
+    td_spec three[3];
+    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
+                                     transposed, n_output, output_padding, groups, 3, (const bool[]){true, false, false}))
+        return -1;
+    return td_spec_like(specs, input);
 }
 
-static td_tensor *one_gradient(int which, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t dims, const int64_t *stride,
-                               const int64_t *padding, const int64_t *dilation, bool transposed, const int64_t *output_padding,
-                               int64_t groups)
+int td_meta_convolution_grad_weight(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                                    const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding,
+                                    int64_t groups)
 {
-    td_tensor *results[3];
-    bool mask[3] = {which == 0, which == 1, false};
-    if (!grad || !input || !weight || td_convolution_backward(results, grad, input, weight, -1, NULL, PARAMETERS, 3, mask))
-        return NULL;
-    for (int i = 0; i < 3; i++)
-        if (i != which)
-            td_tensor_release(results[i]);
-    return results[which];
+    td_spec three[3];
+    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
+                                     transposed, n_output, output_padding, groups, 3, (const bool[]){false, true, false}))
+        return -1;
+    return td_spec_like(specs, weight);
 }
 
-/* Convolution is linear in each factor, so the derivatives of its gradients are convolutions and gradients again. */
-int td_op_convolution_double_backward(td_tensor **results, td_tensor *ggi, td_tensor *ggw, td_tensor *ggb, td_tensor *grad, td_tensor *input,
-                                      td_tensor *weight, int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                                      int64_t n_dilation, const int64_t *dilation, bool transposed, int64_t n_output,
-                                      const int64_t *output_padding, int64_t groups, int64_t n_given, const bool *given, int64_t n_wants,
-                                      const bool *wants)
+int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
+                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
+                           bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups, int64_t n_wants,
+                           const bool *wants)
 {
-    (void)n_padding, (void)n_dilation, (void)n_output, (void)n_given, (void)n_wants;
-    int64_t dims = n_stride;
+    if (!TD_RECORDS(grad, input, weight))
+        return td_convolution_backward(results, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
+                                       transposed, n_output, output_padding, groups, n_wants, wants);
     results[0] = results[1] = results[2] = NULL;
-    if (wants[0]) {
-        TD_AUTO td_tensor *sum = td_ref(TD_NONE);
-        if (given[0]) {
-            TD_AUTO td_tensor *part = td_convolution(ggi, weight, TD_NONE, PARAMETERS);
-            td_tensor *next = plus(sum, part);
-            td_tensor_release(sum);
-            sum = next;
-        }
-        if (given[1] && sum) {
-            TD_AUTO td_tensor *part = td_convolution(input, ggw, TD_NONE, PARAMETERS);
-            td_tensor *next = plus(sum, part);
-            td_tensor_release(sum);
-            sum = next;
-        }
-        if (given[2] && sum) {
-            int64_t shape[5] = {1, grad->sizes[1], 1, 1, 1};
-            TD_AUTO td_tensor *row = td_reshape(ggb, grad->ndim, shape);
-            TD_AUTO td_tensor *part = td_expand(row, grad->ndim, grad->sizes);
-            td_tensor *next = plus(sum, part);
-            td_tensor_release(sum);
-            sum = next;
-        }
-        results[0] = sum ? td_ref(sum) : NULL;
-    } else {
-        results[0] = td_ref(TD_NONE);
-    }
-    results[1] = wants[1] && given[1] ? one_gradient(0, grad, input, ggw, dims, stride, padding, dilation, transposed, output_padding, groups)
-        : td_ref(TD_NONE);
-    results[2] = wants[2] && given[0] ? one_gradient(1, grad, ggi, weight, dims, stride, padding, dilation, transposed, output_padding, groups)
-        : td_ref(TD_NONE);
+    results[0] = !wants[0] ? td_ref(TD_NONE)
+        : td_convolution_grad_input(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output,
+                                    output_padding, groups);
+    results[1] = !wants[1] ? td_ref(TD_NONE)
+        : td_convolution_grad_weight(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output,
+                                     output_padding, groups);
+    int64_t dims[TD_MAX_DIMS] = {0};
+    for (int i = 2; i < grad->ndim; i++)
+        dims[i - 1] = i;
+    results[2] = !wants[2] ? td_ref(TD_NONE) : td_sum_over(grad, grad->ndim - 1, dims, false);
     if (results[0] && results[1] && results[2])
         return 0;
     for (int i = 0; i < 3; i++)

@@ -425,3 +425,15 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     }
     return bias_gradient(g, out2);
 }
+
+#define ONE(name, OUT0, OUT1)                                                                                                        \
+    int td_cpu_convolution_grad_##name(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride, const int64_t *stride, \
+                                       int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,       \
+                                       bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,             \
+                                       td_tensor *out)                                                                               \
+    {                                                                                                                                \
+        return td_cpu_convolution_backward(grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation,          \
+                                           dilation, transposed, n_output, output_padding, groups, 3, NULL, OUT0, OUT1, TD_NONE);    \
+    }
+ONE(input, out, TD_NONE)
+ONE(weight, TD_NONE, out)
