@@ -4,7 +4,7 @@
 #include <tede/auto.h>
 #include <tede/ops.h>
 #include "dispatch/glue.h"
-#include "kernels/cpu/index.h"
+#include "ops/index_kernels.h"
 
 /* Sizes and strides; a 0-dim tensor counts as one of a single element. */
 typedef struct td_geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } td_geometry;

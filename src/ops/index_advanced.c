@@ -1,7 +1,7 @@
 /* x[indices] with tensors, masks, and what data decides the shape of.
  *
  * Index tensors are broadcast together and folded into one tensor of byte offsets; then reading is a gather and writing a
- * scatter over (dimensions in front, index points, dimensions behind), see kernels/cpu/index.h. */
+ * scatter over (dimensions in front, index points, dimensions behind), see ops/index_kernels.h. */
 #include "bodies.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* Random tensors: which elements are filled in which order is here, the numbers come from kernels/cpu/random_fill.h.
+/* Random tensors: which elements are filled in which order is here, the numbers come from ops/random_fill.h.
  * See Note [Order of random numbers in strided tensors] there. */
 #include "bodies.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
-#include "kernels/cpu/random_fill.h"
+#include "ops/random_fill.h"
 #include "ops/reduce.h"
 
 /* A fill's parameters; unused ones stay 0. */

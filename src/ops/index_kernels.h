@@ -1,0 +1,47 @@
+/* Picking and placing: gather, scatter and everything that is one of them with other strides.
+ *
+ * Over the index space of a shape, an element of `far` is chosen by the coordinates (through strides, 0 for a dimension
+ * that the index replaces) plus index * reach, and paired with the element of `near` at the same coordinates.
+ * index_select is gather with an index that repeats along all dimensions but one; index_put is scatter with an
+ * index that is an offset already. */
+#ifndef TD_KERNELS_CPU_INDEX_H
+#define TD_KERNELS_CPU_INDEX_H
+#include "kernels/cpu/isa.h"
+#include "tensor/tensor.h"
+
+typedef enum td_place { TD_PLACE_GET, TD_PLACE_SET, TD_PLACE_ADD, TD_PLACE_MUL, TD_PLACE_MAX, TD_PLACE_MIN } td_place;
+
+typedef struct td_picking {
+    td_place       what;
+    td_dtype       dtype;
+    int            ndim;
+    int64_t        sizes[TD_MAX_DIMS];
+    int64_t        far[TD_MAX_DIMS], near[TD_MAX_DIMS];      /* bytes */
+    int64_t        along[TD_MAX_DIMS];                       /* of the index, in elements */
+    char          *far_data, *near_data;
+    const int64_t *index;
+    int64_t        reach;                                    /* bytes per unit of the index */
+    int64_t        range;        /* negative indices count from here; 0: there are none */
+} td_picking;
+
+/* A row of it, the last dimension: what index_isa.c has loops for. */
+typedef struct td_index_row {
+    char          *far, *near;
+    const int64_t *index;
+    int64_t        far_step, near_step, index_step, reach, range, n;
+} td_index_row;
+typedef void td_index_loop(const td_index_row *r);
+typedef struct td_index_table {
+    td_index_loop *get[17], *set[17];           /* by an element's size */
+    td_index_loop *get_block, *set_block;       /* rows that lie together on both sides */
+    td_index_loop *fold[TD_PLACE_MIN + 1][TD_DTYPES];
+} td_index_table;
+TD_ISA_TABLES(td_index_table, td_index_table);
+
+/* Runs without fail.  Only GET runs on threads. */
+void td_pick_run(td_picking *p);
+
+/* Smallest and largest of n indices (0, -1 if n is 0). */
+void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high);
+
+#endif
