@@ -4,9 +4,8 @@
  * that the index replaces) plus index * reach, and paired with the element of `near` at the same coordinates.
  * index_select is gather with an index that repeats along all dimensions but one; index_put is scatter with an
  * index that is an offset already. */
-#ifndef TD_KERNELS_CPU_INDEX_H
-#define TD_KERNELS_CPU_INDEX_H
-#include "kernels/cpu/isa.h"
+#ifndef TD_OPS_INDEX_KERNELS_H
+#define TD_OPS_INDEX_KERNELS_H
 #include "tensor/tensor.h"
 
 typedef enum td_place { TD_PLACE_GET, TD_PLACE_SET, TD_PLACE_ADD, TD_PLACE_MUL, TD_PLACE_MAX, TD_PLACE_MIN } td_place;

@@ -2,8 +2,8 @@
  *
  * An element becomes an unsigned key that sorts as it does: NaN above everything, -0 equal to 0; reversed for
  * descending order.  Keys of up to 32 bits are packed with the index in 64 bits. */
-#ifndef TD_KERNELS_CPU_SORT_H
-#define TD_KERNELS_CPU_SORT_H
+#ifndef TD_OPS_SORT_KERNELS_H
+#define TD_OPS_SORT_KERNELS_H
 #include "tensor/tensor.h"
 
 typedef struct td_sorter {

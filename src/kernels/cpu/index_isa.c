@@ -1,4 +1,5 @@
 /* The rows of picking and placing, see index.h: one element after another, by size for copies, by type for sums. */
+#include "kernels/cpu/isa.h"
 #include "base/base.h"
 #include "ops/index_kernels.h"
 

@@ -8,7 +8,7 @@
  * n, the last 16 elements, some of them done already, are made again from 16 new numbers.  In single precision
  * logarithm, sine and cosine are the polynomials of S. Moshier's Cephes library (logf.c, sinf.c), fused wherever the
  * compiler of PyTorch's AVX2 build fuses; their last bits are part of the stream. */
-#include "random_fill.h"
+#include "ops/random_fill.h"
 #include "random_levels.h"
 
 #include <float.h>

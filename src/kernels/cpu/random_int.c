@@ -2,7 +2,7 @@
  *
  * PyTorch maps words to a range by a remainder: of 32 bits for ranges below 2^28, where the skew stays under about
  * 5%, of 64 bits from there on.  Dividing is the slow part, so short ranges multiply by a reciprocal instead. */
-#include "random_fill.h"
+#include "ops/random_fill.h"
 #include "random_levels.h"
 
 #include <math.h>
