@@ -1,4 +1,5 @@
 /* The walk behind td_pickinging, see index.h. */
+#include "kernels/cpu/isa.h"
 #include "ops/index_kernels.h"
 
 #include <tede/kernel.h>
