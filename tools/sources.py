@@ -5,7 +5,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
-CORE = 'base', 'tensor', 'dispatch', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'kernels/cpu'
+CORE = 'base', 'tensor', 'dispatch', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels/cpu'
 
 
 def names(pattern):

@@ -7,6 +7,8 @@
 #include <tede/list.h>
 #include <tede/memory.h>
 #include <tede/ops.h>
+#include <tede/optim.h>
 #include <tede/random.h>
+#include <tede/safetensors.h>
 #include <tede/tensor.h>
 #endif
