@@ -13,6 +13,7 @@ BEFORE = {
     'autograd': ['base', 'tensor', 'dispatch'],
     'libs': ['base'],
     'io': [],
+    'optim': ['base'],
     'kernels': ['base', 'tensor', 'libs', 'ops'],
 }
 # What stands between layers on purpose: file -> the headers that it may include besides.
