@@ -23,20 +23,6 @@ typedef struct td_picking {
     int64_t        range;        /* negative indices count from here; 0: there are none */
 } td_picking;
 
-/* A row of it, the last dimension: what index_isa.c has loops for. */
-typedef struct td_index_row {
-    char          *far, *near;
-    const int64_t *index;
-    int64_t        far_step, near_step, index_step, reach, range, n;
-} td_index_row;
-typedef void td_index_loop(const td_index_row *r);
-typedef struct td_index_table {
-    td_index_loop *get[17], *set[17];           /* by an element's size */
-    td_index_loop *get_block, *set_block;       /* rows that lie together on both sides */
-    td_index_loop *fold[TD_PLACE_MIN + 1][TD_DTYPES];
-} td_index_table;
-TD_ISA_TABLES(td_index_table, td_index_table);
-
 /* Runs without fail.  Only GET runs on threads. */
 void td_pick_run(td_picking *p);
 

@@ -24,8 +24,10 @@ void td_sorter_sort(td_sorter *s);
 void td_sorter_select(td_sorter *s, int64_t k);
 /* The same for one place alone, which of equal ones it is as in PyTorch's kthvalue. */
 void td_sorter_select_first(td_sorter *s, int64_t k);
-/* Order the first k after a selection. */
-void td_sorter_sort_first(td_sorter *s, int64_t k);
+/* As PyTorch orders equal elements: sorted, place k right, the first k chosen (and in order). */
+void td_sorter_sort_unstable(td_sorter *s);
+void td_sorter_nth(td_sorter *s, int64_t k);
+void td_sorter_top(td_sorter *s, int64_t k, bool sorted);
 /* The first n elements of the order and where they were in the row. */
 void    td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices);
 int64_t td_sorter_index(const td_sorter *s, int64_t place);

@@ -1,6 +1,6 @@
 /* The walk behind td_pickinging, see index.h. */
 #include "kernels/cpu/isa.h"
-#include "ops/index_kernels.h"
+#include "kernels/cpu/index.h"
 
 #include <tede/kernel.h>
 #include "base/base.h"

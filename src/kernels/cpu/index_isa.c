@@ -1,7 +1,7 @@
 /* The rows of picking and placing, see index.h: one element after another, by size for copies, by type for sums. */
 #include "kernels/cpu/isa.h"
 #include "base/base.h"
-#include "ops/index_kernels.h"
+#include "kernels/cpu/index.h"
 
 typedef struct { uint64_t half[2]; } bytes16;
 typedef struct { float re, im; } c64;

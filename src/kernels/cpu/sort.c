@@ -14,6 +14,7 @@ typedef struct pair { uint64_t key, index; } pair;
 #define LESS(a, b) ((a) < (b))
 #define BITS      32
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_ties.h"
 #undef P
 #undef NAME
 #undef KEY
@@ -26,6 +27,7 @@ typedef struct pair { uint64_t key, index; } pair;
 #define LESS(a, b) ((a).key < (b).key || ((a).key == (b).key && (a).index < (b).index))
 #define BITS      64
 #include "kernels/cpu/sort_keys.h"
+#include "kernels/cpu/sort_ties.h"
 
 int td_sorter_make(td_sorter *s, td_dtype dtype, int64_t n, bool descending)
 {
@@ -120,13 +122,12 @@ void td_sorter_load(td_sorter *s, const void *row)
         load_wide(s, row);
 }
 
-void td_sorter_sort(td_sorter *s) { td_sorter_sort_first(s, s->n); }
-void td_sorter_sort_first(td_sorter *s, int64_t k)
+void td_sorter_sort(td_sorter *s)
 {
     if (s->narrow)
-        sort_narrow((uint64_t *)s->pairs, (uint64_t *)s->spare, k);
+        sort_narrow((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
     else
-        sort_wide((pair *)s->pairs, (pair *)s->spare, k);
+        sort_wide((pair *)s->pairs, (pair *)s->spare, s->n);
 }
 void td_sorter_select(td_sorter *s, int64_t k)
 {
@@ -141,6 +142,28 @@ void td_sorter_select_first(td_sorter *s, int64_t k)
         select_first_narrow((uint64_t *)s->pairs, s->n, k);
     else
         select_first_wide((pair *)s->pairs, s->n, k);
+}
+#define EITHER(call, ...)                                       \
+    do {                                                        \
+        if (s->narrow)                                          \
+            call##_narrow((uint64_t *)s->pairs, __VA_ARGS__);   \
+        else                                                    \
+            call##_wide((pair *)s->pairs, __VA_ARGS__);         \
+    } while (0)
+
+void td_sorter_sort_unstable(td_sorter *s) { EITHER(intro_sort, s->n); }
+void td_sorter_nth(td_sorter *s, int64_t k) { EITHER(intro_select, s->n, k); }
+void td_sorter_top(td_sorter *s, int64_t k, bool sorted)
+{
+    if (k == 0)
+        return;
+    if (k * 64 <= s->n) {
+        EITHER(partial_sort, s->n, k);
+        return;
+    }
+    EITHER(intro_select, s->n, k - 1);
+    if (sorted)
+        EITHER(intro_sort, k - 1);
 }
 int64_t td_sorter_index(const td_sorter *s, int64_t place)
 {

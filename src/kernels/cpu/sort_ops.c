@@ -60,17 +60,16 @@ static void rows_body(void *context, int64_t from, int64_t to)
         if (w->what == WANT_SORT) {
             td_sorter_sort(&s);
         } else if (w->what == WANT_TOP) {
-            if (w->k > 0 && w->k < w->n)
-                td_sorter_select(&s, w->k - 1);
-            if (w->sorted || w->k == w->n)
-                td_sorter_sort_first(&s, w->k);
+            td_sorter_top(&s, w->k, w->sorted);
         } else if (w->what == WANT_MODE) {
-            td_sorter_sort(&s);
+            td_sorter_sort_unstable(&s);
             place = most_frequent(&s);
         } else {
             place = place_of(w, &s);
             if (w->what == WANT_KTH)
                 td_sorter_select_first(&s, place);
+            else if (place >= 0 && w->n < 65536)
+                td_sorter_nth(&s, place);
             else if (place >= 0)
                 td_sorter_select(&s, place);
         }

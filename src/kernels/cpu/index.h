@@ -1,0 +1,21 @@
+/* Rows of picking and placing: what index_isa.c exports per instruction-set level. */
+#ifndef TD_KERNELS_CPU_INDEX_H
+#define TD_KERNELS_CPU_INDEX_H
+#include "kernels/cpu/isa.h"
+#include "ops/index_kernels.h"
+
+/* A row of a td_picking: its last dimension. */
+typedef struct td_index_row {
+    char          *far, *near;
+    const int64_t *index;
+    int64_t        far_step, near_step, index_step, reach, range, n;
+} td_index_row;
+typedef void td_index_loop(const td_index_row *r);
+typedef struct td_index_table {
+    td_index_loop *get[17], *set[17];           /* by an element's size */
+    td_index_loop *get_block, *set_block;       /* rows that lie together on both sides */
+    td_index_loop *fold[TD_PLACE_MIN + 1][TD_DTYPES];
+} td_index_table;
+TD_ISA_TABLES(td_index_table, td_index_table);
+
+#endif
