@@ -7,6 +7,7 @@ before and behind a call in `_hooks.py`.
 """
 import warnings
 from collections import OrderedDict
+from types import MappingProxyType
 
 from .. import parameter as _parameter
 from .._native import T, is_tensor, typename
@@ -157,18 +158,19 @@ class Module(StateMixin):
 
     # Attributes --------------------------------------------------------------------------------------------------
 
+    # What a module before `__init__` has: nothing. So __getattr__ can read these three without asking whether they exist.
+    _parameters = _buffers = _modules = MappingProxyType({})
+
     def __getattr__(self, name):
-        state = self.__dict__
-        if "_parameters" in state:
-            members = state["_parameters"]
-            if name in members:
-                return members[name]
-            members = state["_buffers"]
-            if name in members:
-                return members[name]
-            members = state["_modules"]
-            if name in members:
-                return members[name]
+        members = self._parameters
+        if name in members:
+            return members[name]
+        members = self._modules
+        if name in members:
+            return members[name]
+        members = self._buffers
+        if name in members:
+            return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __setattr__(self, name, value):
