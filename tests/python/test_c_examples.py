@@ -1,0 +1,106 @@
+"""The programs in examples/c, compiled as a user would: against an installed tede, or against this build of it.
+
+TEDE_INCLUDE and TEDE_LIB name folders with headers and libtede.so; else pkg-config is asked; else the library beside the
+Python extension serves, with the tree's headers.
+"""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CC = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+
+
+def flags():
+    """The compiler's arguments for tede; the test is skipped where there is no library to link with."""
+    if "TEDE_LIB" in os.environ:
+        include, library = os.environ.get("TEDE_INCLUDE", str(ROOT / "include")), os.environ["TEDE_LIB"]
+        return [f"-I{include}", f"-L{library}", "-ltede", f"-Wl,-rpath,{library}"]
+    if shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", "tede"]).returncode == 0:
+        def ask(*what):
+            return subprocess.run(["pkg-config", *what, "tede"], capture_output=True, text=True, check=True).stdout.split()
+        return ask("--cflags", "--libs") + [f"-Wl,-rpath,{folder}" for folder in ask("--variable=libdir")]
+    try:
+        from tede import _C
+    except ImportError:
+        pytest.skip("no libtede: neither TEDE_LIB, nor pkg-config's tede, nor the Python package")
+    library = pathlib.Path(_C.__file__).resolve().parent
+    if not (library / "libtede.so").exists():
+        pytest.skip(f"there is no libtede.so beside the extension in {library}; set TEDE_LIB")
+    return [f"-I{ROOT / 'include'}", f"-L{library}", "-ltede", f"-Wl,-rpath,{library}"]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    """program(name): the compiled example."""
+    if not CC:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("c")
+
+    def build(name):
+        out = folder / name
+        if not out.exists():
+            done = subprocess.run([CC, "-O1", "-Wall", "-Wextra", "-Werror", str(ROOT / "examples/c" / f"{name}.c"), "-o", str(out),
+                                   *flags(), "-lm"], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        return str(out)
+    return build
+
+
+def test_the_spirals_are_learned(program):
+    done = subprocess.run([program("train_mlp")], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    first, last = (float(line.split("accuracy")[1].split()[0]) for line in (lines[0], lines[-1]))
+    assert first < 60 and last > 98
+    assert sum(set(line) <= set(".o#") for line in lines) == 21
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory):
+    pytest.importorskip("tede")
+    path = tmp_path_factory.mktemp("gpt") / "gpt.safetensors"
+    gpt(path, "--steps", "20", "--text-limit", "60000", "--eval-windows", "4", "--eval-every", "20", "--context", "32", "--width",
+        "32", "--layers", "2", "--heads", "2", "--batch", "4", "--bytes", "1", "--plot", str(path) + ".svg")
+    return path
+
+
+def gpt(path, *arguments):
+    done = subprocess.run([sys.executable, str(ROOT / "examples/gpt.py"), "--checkpoint", str(path), *arguments],
+                          capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout
+
+
+@pytest.mark.parametrize("arguments", [
+    ["--seed", "1", "--prompt", "import "], ["--temperature", "0", "--bytes", "60"],
+    ["--seed", "12345678901", "--top-k", "0", "--temperature", "1.3", "--prompt", ""],
+], ids=["sampled", "likeliest", "from nothing"])
+def test_c_and_python_write_the_same(program, checkpoint, arguments):
+    done = subprocess.run([program("generate"), "--checkpoint", str(checkpoint), *arguments], capture_output=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == gpt(checkpoint, "--sample", *arguments)
+
+
+@pytest.mark.parametrize("damage", [b"", b"\xff" * 40, None], ids=["empty", "no header", "missing"])
+def test_a_file_that_is_no_checkpoint_is_refused(program, tmp_path, damage):
+    path = tmp_path / "gpt.safetensors"
+    if damage is not None:
+        path.write_bytes(damage)
+    done = subprocess.run([program("generate"), "--checkpoint", str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and str(path) in done.stderr and "Traceback" not in done.stderr
+
+
+def test_another_programs_tensors_are_refused(program, tmp_path):
+    tede = pytest.importorskip("tede")
+    from tede.safetensors import save_file
+    save_file({"x": tede.zeros(2)}, tmp_path / "x")
+    done = subprocess.run([program("generate"), "--checkpoint", str(tmp_path / "x")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "'context'" in done.stderr
+    save_file({"x": tede.zeros(2)}, tmp_path / "x", {name: "2" for name in ("context", "width", "layers", "heads")})
+    done = subprocess.run([program("generate"), "--checkpoint", str(tmp_path / "x")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "'model.token.weight'" in done.stderr
