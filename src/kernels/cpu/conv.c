@@ -437,3 +437,62 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     }
 ONE(input, out, TD_NONE)
 ONE(weight, TD_NONE, out)
+
+/* ---- patches as columns, for their own sake ---------------------------------------------------------------------------- */
+
+static conv patches(td_dtype type, int ndim, const int64_t *sizes, const int64_t *kernel, const int64_t *dilation, const int64_t *padding,
+                    const int64_t *stride)
+{
+    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .batch = ndim == 4 ? sizes[0] : 1, .groups = 1, .cin = sizes[ndim - 3],
+              .in = {1, sizes[ndim - 2], sizes[ndim - 1]}, .kernel = {1, kernel[0], kernel[1]}, .stride = {1, stride[0], stride[1]},
+              .pad = {0, padding[0], padding[1]}, .dilation = {1, dilation[0], dilation[1]}};
+    for (int i = 0; i < 3; i++)
+        c.out[i] = (c.in[i] + 2 * c.pad[i] - c.dilation[i] * (c.kernel[i] - 1) - 1) / c.stride[i] + 1;
+    c.in_total = c.in[1] * c.in[2], c.out_total = c.out[1] * c.out[2], c.k = c.cin * kernel[0] * kernel[1];
+    return c;
+}
+
+static void gather_images(void *context, int64_t first, int64_t last)
+{
+    const conv *c = context;
+    for (int64_t n = first; n < last; n++)
+        gather(c, x_of(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size);
+}
+
+static void scatter_images(void *context, int64_t first, int64_t last)
+{
+    const conv *c = context;
+    for (int64_t n = first; n < last; n++) {
+        memset(x_of(c, n, 0), 0, (size_t)(c->cin * c->in_total * c->size));
+        scatter(c, x_of(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size);
+    }
+}
+
+int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation, const int64_t *dilation, int64_t n_padding,
+                  const int64_t *padding, int64_t n_stride, const int64_t *stride, td_tensor *out)
+{
+    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
+    td_dtype type = compute_dtype(self);
+    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
+    if (!x || !y)
+        return -1;
+    conv c = patches(type, self->ndim, self->sizes, kernel, dilation, padding, stride);
+    c.x = x->data, c.y = y->data;
+    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), gather_images, &c);
+    return td_finish(out, y);
+}
+
+int td_cpu_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
+                            const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride,
+                            td_tensor *out)
+{
+    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
+    td_dtype type = compute_dtype(self);
+    TD_AUTO td_tensor *y = td_operand(self, type), *x = td_target(out, type);
+    if (!x || !y)
+        return -1;
+    conv c = patches(type, (int)n_size, size, kernel, dilation, padding, stride);
+    c.x = x->data, c.y = y->data;
+    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), scatter_images, &c);
+    return td_finish(out, x);
+}

@@ -162,7 +162,9 @@ int td_cpu_native_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     job.x = x->data, job.y = y->data, job.weight = td_data_or_null(w), job.bias = td_data_or_null(b);
     int status = 0;
     double count = (double)job.outer * (double)job.inner;
-    if (training) {
+    if (training && count == 0) {      /* nothing was seen: the running statistics stay */
+        memset(job.mean, 0, bytes);
+    } else if (training) {
         td_parallel_for(0, n, td_grain(work), kernels()->batch_stats[type == TD_F64], &job);
         status = update(running_mean, job.mean, 1, momentum, n) ||
             update(running_var, job.rstd, count / (count - 1), momentum, n) ? -1 : 0;

@@ -1,0 +1,101 @@
+/* im2col and col2im: checks and shapes. */
+#include <inttypes.h>
+#include "bodies.h"
+#include "ops/compose.h"
+
+typedef struct window {
+    const int64_t *kernel, *dilation, *padding, *stride;
+} window;
+
+static int check_window(const window *w, int64_t n_kernel, int64_t n_dilation, int64_t n_padding, int64_t n_stride)
+{
+    if (n_kernel != 2 || n_dilation != 2 || n_padding != 2 || n_stride != 2)
+        return td_error(TD_E_RUNTIME, "It is expected kernel_size, dilation, padding and stride equal to 2");
+    for (int i = 0; i < 2; i++) {
+        if (w->kernel[i] <= 0)
+            return td_error(TD_E_RUNTIME, "kernel size should be greater than zero, but got kernel_height: %" PRId64 " kernel_width: %" PRId64,
+                            w->kernel[0], w->kernel[1]);
+        if (w->dilation[i] <= 0)
+            return td_error(TD_E_RUNTIME, "dilation should be greater than zero, but got dilation_height: %" PRId64 " dilation_width: %" PRId64,
+                            w->dilation[0], w->dilation[1]);
+        if (w->padding[i] < 0)
+            return td_error(TD_E_RUNTIME, "padding should be non-negative, but got pad_height: %" PRId64 " pad_width: %" PRId64, w->padding[0],
+                            w->padding[1]);
+        if (w->stride[i] <= 0)
+            return td_error(TD_E_RUNTIME, "stride should be greater than zero, but got stride_height: %" PRId64 " stride_width: %" PRId64,
+                            w->stride[0], w->stride[1]);
+    }
+    return 0;
+}
+
+/* Positions of the window over an image; -1 if there are none. */
+static int64_t positions(const window *w, const int64_t *image, int64_t *each)
+{
+    for (int i = 0; i < 2; i++) {
+        int64_t room = image[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1;
+        each[i] = room < 0 ? 0 : room / w->stride[i] + 1;
+    }
+    return each[0] * each[1];
+}
+
+int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation, const int64_t *dilation,
+                   int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride)
+{
+    window w = {kernel, dilation, padding, stride};
+    td_shape_text text;
+    int64_t each[2];
+    if (check_window(&w, n_kernel, n_dilation, n_padding, n_stride))
+        return -1;
+    bool fits = self->ndim == 3 || self->ndim == 4;
+    for (int i = self->ndim == 4; fits && i < self->ndim; i++)
+        fits = self->sizes[i] > 0;
+    if (!fits)
+        return td_error(TD_E_RUNTIME, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, "
+                        "but got: %s", td_shape_str(self->ndim, self->sizes, text));
+    const int64_t *image = self->sizes + self->ndim - 2;
+    if (positions(&w, image, each) < 1)
+        return td_error(TD_E_RUNTIME, "Given input with spatial size (%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64
+                        "), dilation=(%" PRId64 ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), calculated shape of the array of sliding "
+                        "blocks as (%" PRId64 ", %" PRId64 "), but its components must be at least one.", image[0], image[1], kernel[0],
+                        kernel[1], dilation[0], dilation[1], padding[0], padding[1], each[0], each[1]);
+    int64_t rows = self->sizes[self->ndim - 3] * kernel[0] * kernel[1], sizes[3] = {self->sizes[0], rows, each[0] * each[1]};
+    int skip = self->ndim == 3;
+    return td_spec_set(specs, 3 - skip, sizes + skip, (td_dtype)self->dtype, self->device);
+}
+
+int td_meta_columns_to_image(td_spec *specs, td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel, const int64_t *kernel,
+                             int64_t n_dilation, const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+                             const int64_t *stride)
+{
+    (void)n_kernel, (void)kernel, (void)n_dilation, (void)dilation, (void)n_padding, (void)padding, (void)n_stride, (void)stride;
+    return td_spec_set(specs, (int)n_size, size, (td_dtype)self->dtype, self->device);
+}
+
+td_tensor *td_op_col2im(td_tensor *self, int64_t n_output, const int64_t *output, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
+                        const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride)
+{
+    window w = {kernel, dilation, padding, stride};
+    td_shape_text text;
+    int64_t each[2];
+    if (n_output != 2)
+        return td_fail(TD_E_RUNTIME, "It is expected output_size equals to 2, but got size %" PRId64, n_output);
+    if (check_window(&w, n_kernel, n_dilation, n_padding, n_stride))
+        return NULL;
+    if ((self->ndim != 2 && self->ndim != 3) || self->sizes[self->ndim - 2] == 0 || self->sizes[self->ndim - 1] == 0)
+        return td_fail(TD_E_RUNTIME, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero dimensions for input, "
+                       "but got: %s", td_shape_str(self->ndim, self->sizes, text));
+    int64_t rows = self->sizes[self->ndim - 2], block = kernel[0] * kernel[1], length = self->sizes[self->ndim - 1];
+    if (rows % block)
+        return td_fail(TD_E_RUNTIME, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=%"
+                       PRId64 " and kernel_size=(%" PRId64 ", %" PRId64 ").", rows, kernel[0], kernel[1]);
+    int64_t expected = positions(&w, output, each);
+    if (expected != length)
+        return td_fail(TD_E_RUNTIME, "Given output_size=(%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64 "), dilation=(%" PRId64
+                       ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), stride=(%" PRId64 ", %" PRId64 "), expected size of input's dimension "
+                       "2 to match the calculated number of sliding blocks %" PRId64 " * %" PRId64 " = %" PRId64 ", but got input.size(2)=%" PRId64
+                       ".", output[0], output[1], kernel[0], kernel[1], dilation[0], dilation[1], padding[0], padding[1], stride[0], stride[1],
+                       each[0], each[1], expected, length);
+    int64_t sizes[4] = {self->sizes[0], rows / block, output[0], output[1]};
+    int skip = self->ndim == 2;
+    return td_columns_to_image(self, 4 - skip, sizes + skip, 2, kernel, 2, dilation, 2, padding, 2, stride);
+}
