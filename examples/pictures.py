@@ -38,7 +38,7 @@ def loss_plot(path, title, train, validation, level=None):
         out.append(_text(width - right, float(y) - 6, f"{level[0]} {level[1]:.3f}", 11, anchor="end", fill=GREY))
     smooth, mean = [], None
     for step, loss in train:
-        mean = loss if mean is None else 0.95 * mean + 0.05 * loss
+        mean = loss if mean is None else 0.9 * mean + 0.1 * loss
         smooth.append((step, mean))
     out += [curve(train, BLUE, 1, 0.25), curve(smooth, BLUE, 1.8), curve(validation, ORANGE, 1.8)]
     for point in validation:
@@ -89,7 +89,7 @@ def _ticks(low, high, wanted):
     tick = -(-low // step) * step
     ticks = []
     while tick <= high + 1e-9 * step:
-        ticks.append(round(tick, 10))
+        ticks.append(round(tick, 10) + 0.0)       # no "-0"
         tick += step
     return ticks
 
