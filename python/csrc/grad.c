@@ -108,15 +108,26 @@ static int backward_all(Py_ssize_t n, td_tensor **roots, td_tensor **grads, bool
     return failed ? (td_py_raise(), -1) : 0;
 }
 
-/* _backward(roots, grads, retain_graph, create_graph) */
+static int backward_inputs(Py_ssize_t n, td_tensor **roots, td_tensor **grads, Py_ssize_t n_in, td_tensor **inputs,
+                           bool retain, bool create)
+{
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = td_backward_inputs((int)n, roots, grads, (int)n_in, inputs, retain, create);
+    Py_END_ALLOW_THREADS
+    return failed ? (td_py_raise(), -1) : 0;
+}
+
+/* _backward(roots, grads, retain_graph, create_graph, inputs=None) */
 static PyObject *backward(PyObject *m, PyObject *args)
 {
     (void)m;
-    PyObject *roots, *grads;
+    PyObject *roots, *grads, *inputs = Py_None;
     int retain, create;
-    if (!PyArg_ParseTuple(args, "OOpp:_backward", &roots, &grads, &retain, &create))
+    if (!PyArg_ParseTuple(args, "OOpp|O:_backward", &roots, &grads, &retain, &create, &inputs))
         return NULL;
-    td_tensor **r, **g;
+    td_tensor **r, **g, **in = NULL;
+    Py_ssize_t n_in = 0;
     Py_ssize_t n = list_of(roots, "tensors", false, &r);
     if (n < 0)
         return NULL;
@@ -124,8 +135,16 @@ static PyObject *backward(PyObject *m, PyObject *args)
     int failed = k < 0 ? -1 : 0;
     if (!failed && k != n)
         failed = (PyErr_Format(PyExc_RuntimeError, "got %zd tensors and %zd gradients", n, k), -1);
+    if (!failed && inputs != Py_None)
+        failed = (n_in = list_of(inputs, "inputs", false, &in)) < 0 ? -1 : 0;
+    for (Py_ssize_t i = 0; i < n_in && !failed; i++)
+        if (!td_requires_grad(in[i]))
+            failed = (PyErr_Format(PyExc_RuntimeError, "One of the differentiated Tensors does not require grad"), -1);
     if (!failed)
-        failed = check_roots(n, r, g) < 0 ? -1 : backward_all(n, r, g, retain, create);
+        failed = check_roots(n, r, g);
+    if (!failed)
+        failed = in ? backward_inputs(n, r, g, n_in, in, retain, create) : backward_all(n, r, g, retain, create);
+    list_free(in, n_in);
     list_free(r, n);
     if (k >= 0)
         list_free(g, k);

@@ -107,7 +107,7 @@ static inline PyObject *binary(int which, PyObject *a, PyObject *b)
     bool left = td_py_is_exact(a), right = td_py_is_exact(b);
     if (TD_LIKELY(left && right))
         return call_direct(which, td_py_x(a), td_py_x(b));
-    if (which != MATMUL && (left || (right && which != DIV)))
+    if (which != MATMUL && which != POW && (left || (right && which != DIV)))      /* powers of numbers have a short way */
         return with_number(which, a, b, left);
     return slow(which, a, b);
 }

@@ -38,19 +38,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _gradients(tensors, grad_tensors)
     retain_graph = create_graph if retain_graph is None else retain_graph
-    if inputs is None:
-        _C._backward(tensors, grads, retain_graph, create_graph)
-        return
-    for x, g in zip(inputs, _C._grad(tensors, grads, inputs, retain_graph, create_graph, True)):
-        if g is None:
-            continue
-        if x._grad is None:
-            x.grad = g if create_graph else g.detach()
-        elif create_graph:
-            x.grad = x._grad + g
-        else:
-            with no_grad():
-                x._grad.add_(g)
+    _C._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
 def _backward_of(x, gradient, retain_graph, create_graph, inputs):
@@ -80,9 +68,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
 def __getattr__(name):
     if name in ("gradcheck", "gradgradcheck"):
-        from tede.autograd import gradcheck as module
-        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
-        return globals()[name]
+        from tede.autograd import _gradcheck
+        return getattr(_gradcheck, name)
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode
         return getattr(anomaly_mode, name)
