@@ -13,7 +13,7 @@ td_tensor *td_op_div_tensor_mode(td_tensor *self, td_tensor *other, const char *
     if (!rounding_mode)
         return td_div(self, other);
     if (!strcmp(rounding_mode, "floor"))
-        return td_floor_divide(self, other);
+        return td_floor_divide_mode(self, other);
     if (!strcmp(rounding_mode, "trunc"))
         return td_trunc_divide(self, other);
     return td_fail(TD_E_RUNTIME, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '%s'", rounding_mode);

@@ -257,7 +257,7 @@ td_tensor *td_op_slogdet_backward(td_tensor *grad_sign, td_tensor *grad_log, td_
         LET(imag) = td_imag(product);
         LET(turn) = td_times(imag, td_complex(0, 1));
         td_tensor_release(scale);
-        scale = td_sub(grad_log, turn);
+        scale = td_add(grad_log, turn);
     }
     LET(wide) = td_unsqueeze(scale, -1);
     LET(wider) = td_unsqueeze(wide, -1);
@@ -397,7 +397,9 @@ td_tensor *td_op_eigh_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_te
     if (V->ndim < 2)
         return td_fail(TD_E_RUNTIME, "eigh_backward: the derivative needs the eigenvectors, which were not computed");
     LET(E) = gaps(L, L);
-    LET(VgV) = adjoint_mm(V, gV);
+    LET(product) = adjoint_mm(V, gV);
+    LET(twice) = skew(product);         /* so that the gradient is symmetric, as the matrix is */
+    LET(VgV) = half_of(twice);
     LET(scaled) = td_div(VgV, E);
     LET(unit) = td_eye(L->sizes[L->ndim - 1], TD_BOOL, L->device);
     LET(wide) = td_unsqueeze(gL, -1);
