@@ -25,22 +25,6 @@ td_tensor *td_op_lerp_scalar(td_tensor *self, td_tensor *end, td_scalar weight)
     return td_lerp_tensor(self, end, number);
 }
 
-td_tensor *td_op_masked_fill_scalar(td_tensor *self, td_tensor *mask, td_scalar value)
-{
-    TD_AUTO td_tensor *number = td_wrapped_number(value);
-    return td_masked_fill_tensor(self, mask, number);
-}
-
-td_tensor *td_op_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value)
-{
-    if (mask->dtype != TD_BOOL)
-        return td_fail(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s", td_dtype_title(mask->dtype));
-    if (value->ndim)
-        return td_fail(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).", value->ndim);
-    TD_AUTO td_tensor *same = td_to(value, (td_dtype)self->dtype);
-    return td_where(mask, same, self);
-}
-
 td_tensor *td_op_logit(td_tensor *self, const double *eps)
 {
     TD_AUTO td_tensor *x = td_dtype_is_floating(self->dtype) ? td_tensor_retain(self) : td_to(self, td_default_dtype());

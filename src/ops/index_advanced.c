@@ -301,6 +301,23 @@ static int check_mask(const char *op, const td_tensor *mask)
                               td_dtype_title((td_dtype)mask->dtype));
 }
 
+static int check_fill(const td_tensor *mask, const td_tensor *value)
+{
+    if (mask->dtype != TD_BOOL)
+        return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                        td_dtype_name((td_dtype)mask->dtype));
+    return value->ndim == 0 ? 0 : td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got "
+                                           "tensor with %d dimension(s).", value->ndim);
+}
+td_tensor *td_op_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value)
+{
+    return check_fill(mask, value) ? NULL : td_masked_fill_with(self, mask, value);
+}
+int td_op_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value)
+{
+    return check_fill(mask, value) ? -1 : td_masked_fill_with_(self, mask, value);
+}
+
 td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
 {
     int64_t sizes[TD_MAX_DIMS];

@@ -1,5 +1,4 @@
-/* The walk behind td_pickinging, see index.h. */
-#include "kernels/cpu/isa.h"
+/* The walk behind td_picking, see ops/index_kernels.h. */
 #include "kernels/cpu/index.h"
 
 #include <tede/kernel.h>
