@@ -283,7 +283,7 @@ int td_check_classes(td_tensor *self, td_tensor *target, td_tensor *weight)
         return td_error(TD_E_RUNTIME, "Expected target size %s to match input %s without its classes",
                         td_shape_str(target->ndim, target->sizes, a), td_shape_str(self->ndim, self->sizes, b));
     if (target->dtype != TD_I64 && target->dtype != TD_U8)
-        return td_error(TD_E_RUNTIME, "expected scalar type Long but found %s", td_dtype_title((td_dtype)target->dtype));
+        return td_error(TD_E_RUNTIME, "expected target dtype to be Long or Byte, but got %s", td_dtype_title((td_dtype)target->dtype));
     if (weight != TD_NONE && (weight->ndim != 1 || weight->numel != self->sizes[class_dim]))
         return td_error(TD_E_RUNTIME, "weight tensor should be defined either for all %" PRId64 " classes or no classes but got weight "
                         "tensor of shape: %s", self->sizes[class_dim], td_shape_str(weight->ndim, weight->sizes, a));
