@@ -1,7 +1,7 @@
 /* tede/memory.h: where the library's memory goes, limits to it, and failing on purpose.
  *
- * Freed blocks are kept for reuse, because fresh pages are dear; at most max(64 MB, a quarter of `peak`), and for some
- * idle seconds.  TEDE_NO_CACHE=1 in the environment sends every block to the C library, for tools that watch blocks.
+ * Freed blocks are kept for reuse, because fresh pages are dear: at most max(64 MB, what `peak` is above
+ * `allocated`), and for some idle seconds.  TEDE_NO_CACHE=1 in the environment sends every block to the C library, for tools that watch blocks.
  * Blocks are rounded up to a size class (by at most an eighth beyond 1 KB, to 16 or 64 bytes below); all figures count
  * rounded sizes. */
 #ifndef TEDE_MEMORY_H
