@@ -2,8 +2,9 @@
  *
  *     make generate && ./generate --checkpoint ../../gpt.safetensors --prompt "def read_csv("
  *
- * The same seed gives the same text as `python examples/gpt.py --sample`: the model's operators are the same, the numbers come
- * from the same generator, and a byte is chosen by the same sums in the same order. */
+ * The same seed gives the same text as `python examples/gpt.py --sample`: the model's operators are the same, the numbers
+ * come from the same generator, and a byte is chosen by the same sums in the same order. (If the C library finds another
+ * OpenBLAS than the Python package, logits differ in their last bits; TEDE_OPENBLAS names the one to use.) */
 #include <getopt.h>
 #include <math.h>
 #include <stdio.h>

@@ -12,6 +12,8 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Two builds of the library may find different OpenBLASes, whose sums differ in the last bits: none is the same everywhere.
+ALIKE = {**os.environ, "TEDE_OPENBLAS": ""}
 CC = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
 
 
@@ -71,7 +73,7 @@ def checkpoint(tmp_path_factory):
 
 def gpt(path, *arguments):
     done = subprocess.run([sys.executable, str(ROOT / "examples/gpt.py"), "--checkpoint", str(path), *arguments],
-                          capture_output=True, timeout=300)
+                          capture_output=True, timeout=300, env=ALIKE)
     assert done.returncode == 0, done.stderr.decode()
     return done.stdout
 
@@ -81,7 +83,8 @@ def gpt(path, *arguments):
     ["--seed", "12345678901", "--top-k", "0", "--temperature", "1.3", "--prompt", ""],
 ], ids=["sampled", "likeliest", "from nothing"])
 def test_c_and_python_write_the_same(program, checkpoint, arguments):
-    done = subprocess.run([program("generate"), "--checkpoint", str(checkpoint), *arguments], capture_output=True, timeout=300)
+    done = subprocess.run([program("generate"), "--checkpoint", str(checkpoint), *arguments], capture_output=True, timeout=300,
+                          env=ALIKE)
     assert done.returncode == 0, done.stderr
     assert done.stdout == gpt(checkpoint, "--sample", *arguments)
 
@@ -103,4 +106,4 @@ def test_another_programs_tensors_are_refused(program, tmp_path):
     assert done.returncode == 1 and "'context'" in done.stderr
     save_file({"x": tede.zeros(2)}, tmp_path / "x", {name: "2" for name in ("context", "width", "layers", "heads")})
     done = subprocess.run([program("generate"), "--checkpoint", str(tmp_path / "x")], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1 and "'model.token.weight'" in done.stderr
+    assert done.returncode == 1 and "no tensor 'model." in done.stderr
