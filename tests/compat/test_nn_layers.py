@@ -194,3 +194,20 @@ def test_recurrent_layers_need_no_kernel_of_their_own(both, monkeypatch, name, a
     monkeypatch.setattr(importlib.import_module("tede.nn._functional.recurrent"), "_native", lambda name: None)
     for a, b in zip(run(tede, name, args, kwargs, spec)[2], run(torch, name, args, kwargs, spec)[2]):
         numpy.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+
+
+MARGINS = [("MultiMarginLoss", (), {"p": 2, "reduction": "none"}, [(3, 5), ids(3)]), ("MultiMarginLoss", (), {}, [(5,), ids()]),
+           ("MultiLabelMarginLoss", (), {}, [(3, 5), ids(3, 5)]), ("MultiLabelMarginLoss", (), {"reduction": "none"}, [(5,), ids(5)])]
+
+
+@pytest.mark.parametrize("name,args,kwargs,spec", MARGINS, ids=[f"{c[0]}-{i}" for i, c in enumerate(MARGINS)])
+def test_margin_losses_need_no_kernel_of_their_own(both, monkeypatch, name, args, kwargs, spec):
+    from tede.nn._native import N
+    monkeypatch.setattr(type(N), "find", lambda self, name: None)
+    for a, b in zip(*[run(lib, name, args, kwargs, spec)[2] for lib in both]):
+        numpy.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+    tede, torch = both
+    labels = [[3, 0, -1, 1], [-1, 2, 2, 2], [0, 1, 2, 3]]
+    rows = numpy.random.default_rng(0).standard_normal((3, 4)).tolist()
+    a, b = [float(lib.nn.functional.multilabel_margin_loss(lib.tensor(rows), lib.tensor(labels))) for lib in both]
+    assert a == pytest.approx(b, rel=1e-5)

@@ -171,3 +171,25 @@ def test_no_function_is_left_out(both):
     absent = {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
               "has_torch_function_unary", "has_torch_function_variadic", "scaled_mm", "scaled_grouped_mm", "grouped_mm"}
     assert wanted - absent <= set(dir(tede.nn.functional))
+
+
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode,shape", [("bilinear", (4, 5)), ("nearest", (4, 5)), ("bicubic", (4, 5)), ("bilinear", (3, 4, 5)),
+                                        ("nearest", (3, 4, 5)), ("bilinear", (1, 5))])
+def test_reading_between_pixels(both, monkeypatch, mode, shape, padding, align):
+    from tede.nn._native import N
+    monkeypatch.setattr(type(N), "find", lambda self, name: None)
+    n, results = len(shape), []
+    for lib in both:
+        generator = numpy.random.default_rng(5)
+        image = lib.tensor(generator.standard_normal((2, 3, *shape)).tolist()).requires_grad_()
+        grid = lib.tensor((generator.standard_normal((2, *[3] * n, n)) * 1.3).tolist()).requires_grad_()
+        out = lib.nn.functional.grid_sample(image, grid, mode, padding, align)
+        (out * out).sum().backward()
+        theta = lib.tensor(generator.standard_normal((2, n, n + 1)).tolist()).requires_grad_()
+        places = lib.nn.functional.affine_grid(theta, [2, 3, *[max(2, s) for s in shape]], align_corners=align)
+        (places * places).sum().backward()
+        results.append([array(v) for v in (out, image.grad, grid.grad, places, theta.grad) if v is not None])
+    for a, b in zip(*results):
+        numpy.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)

@@ -21,6 +21,14 @@ class _Natives:
         raise NotImplementedError(f"{name}: tede doesn't have this operator yet")
 
 
+    def find(self, name):
+        """The operator, or None: for functions that can do without it."""
+        try:
+            return getattr(self, name)
+        except NotImplementedError:
+            return None
+
+
 N = _Natives()
 
 

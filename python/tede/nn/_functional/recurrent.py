@@ -9,10 +9,7 @@ from .norm import dropout as drop
 
 
 def _native(name):
-    try:
-        return getattr(N, name)
-    except NotImplementedError:
-        return None
+    return N.find(name)
 
 
 def _choose(name, plain):
