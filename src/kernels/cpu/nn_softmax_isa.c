@@ -200,12 +200,15 @@ static void N(entropy_backward)(void *context, int64_t from, int64_t to)
         T g = ((const T *)job->grad)[job->grad_rows ? r : 0] * (T)job->grad_scale, lse = ((const T *)job->lse)[r];
         T own = (T)(1 - job->smoothing) * (weight ? weight[t] : 1), sum = g * (own + spread * total);
         if (job->smoothing == 0)
+#pragma omp simd
             for (int64_t c = 0; c < job->n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse);
         else if (weight)
+#pragma omp simd
             for (int64_t c = 0; c < job->n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread * weight[c];
         else
+#pragma omp simd
             for (int64_t c = 0; c < job->n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread;
         dx[t] -= g * own;
