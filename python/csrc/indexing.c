@@ -360,11 +360,40 @@ static td_tensor *look_up(Walk *w, td_tensor *view)
     return td_py_call(&index_op, "aten::index.Tensor", v);
 }
 
+/* x[i] and x[i, j, ...] with nothing but ints, all in range: the offset of the one view that they make.  False leaves
+ * everything else, and the errors, to the walk. */
+static bool ints_only(td_tensor *x, PyObject *const *items, Py_ssize_t n, int64_t *offset)
+{
+    if (n > td_tensor_ndim(x))
+        return false;
+    const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
+    *offset = 0;
+    for (Py_ssize_t k = 0; k < n; k++) {
+        if (!PyLong_CheckExact(items[k]))
+            return false;
+        int overflow;
+        int64_t i = PyLong_AsLongLongAndOverflow(items[k], &overflow);
+        if (i < 0)
+            i += sizes[k];
+        if (overflow || i < 0 || i >= sizes[k])
+            return false;
+        *offset += i * strides[k];
+    }
+    return true;
+}
+
 PyObject *td_py_getitem(PyObject *self, PyObject *index)
 {
     if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
         return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
     td_tensor *x = td_py_x(self);
+    bool tuple = PyTuple_CheckExact(index);
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(index) : 1;
+    int64_t offset;
+    if (n && ints_only(x, tuple ? ((PyTupleObject *)index)->ob_item : &index, n, &offset) &&
+        !(td_requires_grad(x) && td_grad_enabled()))
+        return td_py_wrap(td_tensor_view(x, td_tensor_ndim(x) - (int)n, td_tensor_sizes(x) + n, td_tensor_strides(x) + n,
+                                         offset));
     Walk w;
     if (walk(&w, x, index) < 0)
         return NULL;

@@ -316,7 +316,7 @@ NOARGS(detach_)
 
 /* ---- iteration: a view at a time */
 
-typedef struct { PyObject_HEAD td_tensor *x; int64_t i, n; } IterObject;
+typedef struct { PyObject_HEAD td_tensor *x; const int64_t *sizes, *strides; int64_t i, n, offset; int ndim; } IterObject;
 static void iter_dealloc(PyObject *self)
 {
     td_tensor_release(((IterObject *)self)->x);
@@ -325,12 +325,12 @@ static void iter_dealloc(PyObject *self)
 static PyObject *iter_next(PyObject *self)
 {
     IterObject *it = (IterObject *)self;
-    td_tensor *x = it->x;
     if (it->i >= it->n)
         return NULL;
-    int64_t i = it->i++;
-    return td_py_wrap(td_tensor_view(x, td_tensor_ndim(x) - 1, td_tensor_sizes(x) + 1, td_tensor_strides(x) + 1,
-                                     i * td_tensor_strides(x)[0]));
+    int64_t offset = it->offset;
+    it->i++;
+    it->offset += it->strides[-1];
+    return td_py_wrap(td_tensor_view(it->x, it->ndim, it->sizes, it->strides, offset));
 }
 static PyObject *iter_length(PyObject *self, PyObject *unused)
 {
@@ -361,8 +361,14 @@ PyObject *td_py_iter(PyObject *self)
     }
     IterObject *it = PyObject_New(IterObject, &td_py_Iter);
     if (it) {
-        it->x = td_tensor_retain(x);
-        it->i = 0, it->n = td_tensor_sizes(x)[0];
+        /* The geometry may change under way (x.data = ...): the iterator keeps a view of what x is now. */
+        it->x = td_tensor_view(x, td_tensor_ndim(x), td_tensor_sizes(x), td_tensor_strides(x), 0);
+        if (!it->x) {
+            Py_DECREF(it);
+            return td_py_raise();
+        }
+        it->i = it->offset = 0, it->n = td_tensor_sizes(x)[0];
+        it->ndim = td_tensor_ndim(x) - 1, it->sizes = td_tensor_sizes(it->x) + 1, it->strides = td_tensor_strides(it->x) + 1;
     }
     return (PyObject *)it;
 }
