@@ -130,7 +130,8 @@ int main(void)
         check(loss && td_optimizer_zero_grad(optimizer) == 0 && td_backward(1, &loss, NULL, false, false) == 0 &&
               td_optimizer_step(optimizer) == 0);
         if (step == 1 || step % 100 == 0)
-            printf("step %3d: loss %.4f, accuracy %.1f %%\n", step, *(float *)td_tensor_data(loss), accuracy(&net, training));
+            printf("step %3d: loss %.4f, accuracy %.1f %%\n", step, *(float *)td_tensor_data(loss),
+                   accuracy(&net, training));
     }
     draw_plane(&net);
     printf("fresh points: accuracy %.1f %%\n", accuracy(&net, fresh));

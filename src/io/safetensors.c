@@ -1,9 +1,7 @@
 /* Reading safetensors.
  *
  * The header is JSON of one shape only: an object of objects of known fields, and one object of strings.  So there is
- * no tree of values: a scanner walks the text once and fills flat tables, and nothing recurses.  Strings are decoded
- * into one block as large as the header, which suffices, since an escape is longer than what it stands for and the two
- * quotes leave room for the NUL.
+ * no tree of values: the scanner of json.c walks the text once, fills flat tables, and nothing recurses.
  *
  * The rules beyond JSON's are the reference implementation's: the header begins with '{' and has at most 100 MB; no name
  * comes twice; the tensors' bytes lie one behind the other without overlap or gap, to the end of the file.  A file
@@ -11,18 +9,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tede/safetensors.h>
+#include "io/json.h"
 #include "io/text.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format's numbers are little-endian");
 
-enum { MOST_HEADER = 100000000, MOST_DEPTH = 64 };
+enum { MOST_HEADER = 100000000 };
 
 typedef struct row {
     const char *name, *code;
@@ -55,212 +53,29 @@ const char *td_safetensors_dtype_name(td_dtype dtype)
     return (unsigned)dtype < TD_DTYPES ? codes[dtype] : NULL;
 }
 
-/* ---- the scanner */
-
-typedef struct scanner {
-    const char     *begin, *p, *end;
-    char           *text;           /* where the next string goes */
-    td_safetensors *out;
-} scanner;
-
-static int TD_PRINTF(2, 3) bad(const scanner *s, const char *format, ...)
-{
-    char what[200];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof what, format, arguments);
-    va_end(arguments);
-    return td_error(TD_E_VALUE, "safetensors: byte %td of the header: %s", s->p - s->begin, what);
-}
-
-static char peek(scanner *s)
-{
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
-        s->p++;
-    return s->p < s->end ? *s->p : 0;
-}
-static int expect(scanner *s, char c)
-{
-    if (peek(s) != c)
-        return bad(s, s->p < s->end ? "'%c' expected" : "it ends where '%c' should follow", c);
-    s->p++;
-    return 0;
-}
-
-/* Between the members of an object or array: 1 if there is another, 0 at the closing bracket, -1. */
-static int another(scanner *s, char close, bool first)
-{
-    char c = peek(s);
-    if (c == close) {
-        s->p++;
-        return 0;
-    }
-    if (first)
-        return 1;
-    if (c != ',')
-        return bad(s, s->p < s->end ? "',' or '%c' expected" : "it ends where ',' or '%c' should follow", close);
-    s->p++;
-    return 1;
-}
-
-static int hex4(scanner *s, uint32_t *value)
-{
-    *value = 0;
-    for (int i = 0; i < 4; i++, s->p++) {
-        char c = s->p < s->end ? *s->p : 0;
-        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
-        if (digit < 0)
-            return bad(s, "four hexadecimal digits expected behind \\u");
-        *value = *value << 4 | (uint32_t)digit;
-    }
-    return 0;
-}
-
-static int escape(scanner *s)
-{
-    static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    char c = s->p < s->end ? *s->p++ : 0;
-    const char *found = c ? strchr(from, c) : NULL;
-    if (found) {
-        *s->text++ = to[found - from];
-        return 0;
-    }
-    uint32_t u, low;
-    if (c != 'u')
-        return s->p--, bad(s, "no such escape");
-    if (hex4(s, &u) != 0)
-        return -1;
-    if (u >= 0xd800 && u < 0xdc00) {
-        if (s->end - s->p < 2 || s->p[0] != '\\' || s->p[1] != 'u')
-            return bad(s, "half of a surrogate pair");
-        s->p += 2;
-        if (hex4(s, &low) != 0)
-            return -1;
-        if (low < 0xdc00 || low > 0xdfff)
-            return bad(s, "half of a surrogate pair");
-        u = 0x10000 + ((u - 0xd800) << 10) + (low - 0xdc00);
-    } else if (u >= 0xdc00 && u < 0xe000) {
-        return bad(s, "half of a surrogate pair");
-    }
-    if (u == 0)
-        return bad(s, "a NUL character in a string");
-    if (u < 0x80) {
-        *s->text++ = (char)u;
-        return 0;
-    }
-    int more = u < 0x800 ? 1 : u < 0x10000 ? 2 : 3;
-    *s->text++ = (char)((int[]){0xc0, 0xe0, 0xf0}[more - 1] | (int)(u >> 6 * more));
-    while (more--)
-        *s->text++ = (char)(0x80 | (u >> 6 * more & 0x3f));
-    return 0;
-}
-
-/* A string; what it stands for stays in the text block. */
-static int string(scanner *s, const char **value)
-{
-    if (expect(s, '"') != 0)
-        return -1;
-    *value = s->text;
-    while (s->p < s->end && *s->p != '"') {
-        int n = utf8_length(s->p, s->end);
-        if (n == 0)
-            return bad(s, "invalid UTF-8");
-        if ((unsigned char)*s->p < 0x20)
-            return bad(s, "a control character in a string");
-        if (*s->p == '\\') {
-            s->p++;
-            if (escape(s) != 0)
-                return -1;
-        } else {
-            memcpy(s->text, s->p, (size_t)n);
-            s->text += n, s->p += n;
-        }
-    }
-    if (s->p == s->end)
-        return bad(s, "it ends inside a string");
-    s->p++;
-    *s->text++ = 0;
-    return 0;
-}
-
-/* A whole number from 0 to 2^63 - 1, which is all that shapes and places can be. */
-static int number(scanner *s, int64_t *value)
-{
-    peek(s);
-    const char *first = s->p;
-    *value = 0;
-    for (; s->p < s->end && *s->p >= '0' && *s->p <= '9'; s->p++)
-        if (__builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, *s->p - '0', value))
-            return bad(s, "a number beyond 2^63 - 1");
-    bool odd = s->p < s->end && (*s->p == '.' || (*s->p | 32) == 'e');
-    if (s->p == first || odd || (*first == '0' && s->p - first > 1))
-        return s->p = first, bad(s, "a whole number from 0 on expected");
-    return 0;
-}
-
-/* Any value, for fields that later versions of the format may bring. */
-static int skip(scanner *s)
-{
-    uint64_t objects = 0;           /* bit d: the d-th open bracket is a brace */
-    int depth = 0;
-    const char *ignored;
-    char *kept = s->text;
-    do {
-        char c = peek(s);
-        if (c == '{' || c == '[') {
-            if (depth == MOST_DEPTH)
-                return bad(s, "nested more than %d deep", MOST_DEPTH);
-            objects = objects << 1 | (c == '{');
-            depth++, s->p++;
-            if (peek(s) != (c == '{' ? '}' : ']')) {
-                if (c == '{' && (string(s, &ignored) != 0 || expect(s, ':') != 0))
-                    return -1;
-                continue;
-            }
-        } else if (c == '"') {
-            if (string(s, &ignored) != 0)
-                return -1;
-        } else {
-            const char *first = s->p;
-            while (s->p < s->end && (strchr("+-.", *s->p) ? *s->p != 0 : (*s->p >= '0' && *s->p <= '9') ||
-                                                           ((*s->p | 32) >= 'a' && (*s->p | 32) <= 'z')))
-                s->p++;
-            if (s->p == first)
-                return bad(s, "a value expected");
-        }
-        int more = 0;
-        while (depth && (more = another(s, objects & 1 ? '}' : ']', false)) == 0)
-            objects >>= 1, depth--;
-        if (more < 0 || (more && (objects & 1) && (string(s, &ignored) != 0 || expect(s, ':') != 0)))
-            return -1;
-    } while (depth);
-    s->text = kept;
-    return 0;
-}
-
 /* ---- the header */
 
-static int shape(scanner *s, row *r)
+static int shape(td_json *s, td_safetensors *f, row *r)
 {
     int more;
     r->ndim = 0;
-    r->first = (int64_t)(s->out->sizes.used / sizeof(int64_t));
-    if (expect(s, '[') != 0)
+    r->first = (int64_t)(f->sizes.used / sizeof(int64_t));
+    if (td_json_expect(s, '[') != 0)
         return -1;
-    while ((more = another(s, ']', r->ndim == 0)) > 0) {
+    while ((more = td_json_another(s, ']', r->ndim == 0)) > 0) {
         if (r->ndim == TD_MAX_DIMS)
-            return bad(s, "more than %d dimensions", TD_MAX_DIMS);
-        int64_t *size = block_more(&s->out->sizes, sizeof *size);
-        if (!size || number(s, size) != 0)
+            return td_json_bad(s, "more than %d dimensions", TD_MAX_DIMS);
+        int64_t *size = block_more(&f->sizes, sizeof *size);
+        if (!size || td_json_number(s, size) != 0)
             return -1;
         r->ndim++;
     }
     return more;
 }
 
-static int dtype(scanner *s, row *r)
+static int dtype(td_json *s, row *r)
 {
-    if (string(s, &r->code) != 0)
+    if (td_json_string(s, &r->code) != 0)
         return -1;
     for (int d = 0; d < TD_DTYPES; d++)
         if (codes[d] && strcmp(codes[d], r->code) == 0)
@@ -269,13 +84,13 @@ static int dtype(scanner *s, row *r)
     for (size_t i = 0; i < sizeof foreign_codes / sizeof *foreign_codes; i++)
         if (strcmp(foreign_codes[i], r->code) == 0)
             return 0;
-    return bad(s, "'%.40s' is no dtype", r->code);
+    return td_json_bad(s, "'%.40s' is no dtype", r->code);
 }
 
 /* Whether a tensor of that many bytes fits its shape; dtypes that aren't ours are taken at their word. */
-static int check_size(scanner *s, const row *r)
+static int check_size(td_json *s, td_safetensors *f, const row *r)
 {
-    const int64_t *sizes = (const int64_t *)block_data(&s->out->sizes) + r->first;
+    const int64_t *sizes = (const int64_t *)block_data(&f->sizes) + r->first;
     int64_t bytes = r->dtype < 0 ? 0 : (int64_t)td_dtype_size(r->dtype);
     bool empty = false, overflow = false;
     for (int d = 0; d < r->ndim; d++)
@@ -283,38 +98,38 @@ static int check_size(scanner *s, const row *r)
     for (int d = 0; d < r->ndim && !empty; d++)
         overflow |= __builtin_mul_overflow(bytes, sizes[d], &bytes);
     if (overflow)
-        return bad(s, "'%.80s' has a shape of more than 2^63 bytes", r->name);
-    if (r->begin > r->end || r->end > s->out->data_size)
-        return bad(s, "'%.80s' is said to lie in bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64 "%s", r->name, r->begin, r->end,
-                   s->out->data_size, r->begin <= r->end ? "; was the file cut short?" : "");
+        return td_json_bad(s, "'%.80s' has a shape of more than 2^63 bytes", r->name);
+    if (r->begin > r->end || r->end > f->data_size)
+        return td_json_bad(s, "'%.80s' is said to lie in bytes %" PRIu64 " to %" PRIu64 " of %" PRIu64 "%s", r->name, r->begin, r->end,
+                   f->data_size, r->begin <= r->end ? "; was the file cut short?" : "");
     if (r->dtype >= 0 && r->end - r->begin != (uint64_t)(empty ? 0 : bytes))
-        return bad(s, "'%.80s' has a shape of %" PRId64 " bytes, but a place of %" PRIu64, r->name, empty ? 0 : bytes,
+        return td_json_bad(s, "'%.80s' has a shape of %" PRId64 " bytes, but a place of %" PRIu64, r->name, empty ? 0 : bytes,
                    r->end - r->begin);
     return 0;
 }
 
-static int tensor(scanner *s, const char *name)
+static int tensor(td_json *s, td_safetensors *f, const char *name)
 {
     enum { DTYPE = 1, SHAPE = 2, PLACE = 4 };
     row r = {.name = name};
     int seen = 0, more;
-    if (expect(s, '{') != 0)
+    if (td_json_expect(s, '{') != 0)
         return -1;
-    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+    for (bool first = true; (more = td_json_another(s, '}', first)) > 0; first = false) {
         const char *field;
         char *kept = s->text;
-        if (string(s, &field) != 0 || expect(s, ':') != 0)
+        if (td_json_string(s, &field) != 0 || td_json_expect(s, ':') != 0)
             return -1;
         int which = strcmp(field, "dtype") == 0 ? DTYPE : strcmp(field, "shape") == 0 ? SHAPE :
                     strcmp(field, "data_offsets") == 0 ? PLACE : 0;
         if (seen & which)
-            return bad(s, "'%s' of '%.80s' comes twice", field, name);
+            return td_json_bad(s, "'%s' of '%.80s' comes twice", field, name);
         seen |= which;
         s->text = kept;
         int64_t begin, end;
-        int status = which == DTYPE ? dtype(s, &r) : which == SHAPE ? shape(s, &r) : which == 0 ? skip(s) :
-                     expect(s, '[') != 0 || number(s, &begin) != 0 || expect(s, ',') != 0 || number(s, &end) != 0 ||
-                     expect(s, ']') != 0 ? -1 : 0;
+        int status = which == DTYPE ? dtype(s, &r) : which == SHAPE ? shape(s, f, &r) : which == 0 ? td_json_skip(s) :
+                     td_json_expect(s, '[') != 0 || td_json_number(s, &begin) != 0 || td_json_expect(s, ',') != 0 || td_json_number(s, &end) != 0 ||
+                     td_json_expect(s, ']') != 0 ? -1 : 0;
         if (status != 0)
             return -1;
         if (which == PLACE)
@@ -323,51 +138,51 @@ static int tensor(scanner *s, const char *name)
     if (more < 0)
         return -1;
     if (seen != (DTYPE | SHAPE | PLACE))
-        return bad(s, "'%.80s' has no %s", name, !(seen & DTYPE) ? "dtype" : !(seen & SHAPE) ? "shape" : "data_offsets");
-    row *place = check_size(s, &r) == 0 ? block_more(&s->out->rows, sizeof *place) : NULL;
+        return td_json_bad(s, "'%.80s' has no %s", name, !(seen & DTYPE) ? "dtype" : !(seen & SHAPE) ? "shape" : "data_offsets");
+    row *place = check_size(s, f, &r) == 0 ? block_more(&f->rows, sizeof *place) : NULL;
     if (!place)
         return -1;
     *place = r;
-    s->out->count++;
+    f->count++;
     return 0;
 }
 
-static int metadata(scanner *s)
+static int metadata(td_json *s, td_safetensors *f)
 {
     int more;
-    if (expect(s, '{') != 0)
+    if (td_json_expect(s, '{') != 0)
         return -1;
-    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+    for (bool first = true; (more = td_json_another(s, '}', first)) > 0; first = false) {
         pair p, *place;
-        if (string(s, &p.key) != 0 || expect(s, ':') != 0 || string(s, &p.value) != 0 ||
-            !(place = block_more(&s->out->pairs, sizeof *place)))
+        if (td_json_string(s, &p.key) != 0 || td_json_expect(s, ':') != 0 || td_json_string(s, &p.value) != 0 ||
+            !(place = block_more(&f->pairs, sizeof *place)))
             return -1;
         *place = p;
-        s->out->pair_count++;
+        f->pair_count++;
     }
     return more;
 }
 
-static int header(scanner *s)
+static int header(td_json *s, td_safetensors *f)
 {
     int more;
     bool had_metadata = false;
     if (s->p == s->end || *s->p != '{')
-        return bad(s, "'{' expected");
+        return td_json_bad(s, "'{' expected");
     s->p++;
-    for (bool first = true; (more = another(s, '}', first)) > 0; first = false) {
+    for (bool first = true; (more = td_json_another(s, '}', first)) > 0; first = false) {
         const char *name;
-        if (string(s, &name) != 0 || expect(s, ':') != 0)
+        if (td_json_string(s, &name) != 0 || td_json_expect(s, ':') != 0)
             return -1;
         bool is_metadata = strcmp(name, "__metadata__") == 0;
         if (is_metadata && had_metadata)
-            return bad(s, "'__metadata__' comes twice");
+            return td_json_bad(s, "'__metadata__' comes twice");
         had_metadata |= is_metadata;
-        if ((is_metadata ? metadata(s) : tensor(s, name)) != 0)
+        if ((is_metadata ? metadata(s, f) : tensor(s, f, name)) != 0)
             return -1;
     }
-    if (more == 0 && (peek(s), s->p != s->end))
-        return bad(s, "more behind its end");
+    if (more == 0 && (td_json_peek(s), s->p != s->end))
+        return td_json_bad(s, "more behind its end");
     return more;
 }
 
@@ -380,7 +195,10 @@ static int compare_places(const void *a, const void *b)
         return x->begin < y->begin ? -1 : 1;
     return x->end != y->end ? (x->end < y->end ? -1 : 1) : strcmp(x->name, y->name);
 }
-static int compare_names(const void *a, const void *b) { return strcmp((*(row *const *)a)->name, (*(row *const *)b)->name); }
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp((*(row *const *)a)->name, (*(row *const *)b)->name);
+}
 static int compare_keys(const void *a, const void *b) { return strcmp(((const pair *)a)->key, ((const pair *)b)->key); }
 
 static row  *row_at(const td_safetensors *f, int64_t i) { return (row *)block_data(&f->rows) + i; }
@@ -404,14 +222,15 @@ static int arrange(td_safetensors *f)
     for (int64_t i = 0; i < f->count; i++) {
         row *r = row_at(f, i);
         if (r->begin != reached)
-            return td_error(TD_E_VALUE, r->begin < reached ? "safetensors: '%.80s' overlaps another tensor: it begins at byte %" PRIu64
-                            ", before %" PRIu64 : "safetensors: a gap before '%.80s', which begins at byte %" PRIu64 ", not at %" PRIu64,
+            return td_error(TD_E_VALUE, r->begin < reached ?
+                            "safetensors: '%.80s' overlaps another tensor: it begins at byte %" PRIu64 ", before %" PRIu64 :
+                            "safetensors: a gap before '%.80s', which begins at byte %" PRIu64 ", not at %" PRIu64,
                             r->name, r->begin, reached);
         reached = r->end;
     }
     if (reached != f->data_size)
-        return td_error(TD_E_VALUE, "safetensors: the tensors end at byte %" PRIu64 ", but the file goes on to %" PRIu64, reached,
-                        f->data_size);
+        return td_error(TD_E_VALUE, "safetensors: the tensors end at byte %" PRIu64 ", but the file goes on to %" PRIu64,
+                        reached, f->data_size);
     if (f->pair_count)
         qsort(block_data(&f->pairs), (size_t)f->pair_count, sizeof(pair), compare_keys);
     for (int64_t i = 1; i < f->pair_count; i++)
@@ -427,15 +246,16 @@ static int parse(td_safetensors *f, char *bytes, size_t size)
         return td_error(TD_E_VALUE, "safetensors: %zu bytes are too few for a header", size);
     memcpy(&length, bytes, 8);
     if (length > size - 8)
-        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes doesn't fit into a file of %zu; was it cut short, "
-                        "or is it another kind of file?", length, size);
+        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes doesn't fit into a file of %zu; was it cut "
+                        "short, or is it another kind of file?", length, size);
     if (length > MOST_HEADER)
-        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes, more than the %d allowed", length, MOST_HEADER);
+        return td_error(TD_E_VALUE, "safetensors: a header of %" PRIu64 " bytes, more than the %d allowed", length,
+                        MOST_HEADER);
     f->data = bytes + 8 + length;
     f->data_size = size - 8 - length;
     char *text = block_more(&f->text, (size_t)length + 1);
-    scanner s = {.begin = bytes + 8, .p = bytes + 8, .end = bytes + 8 + length, .text = text, .out = f};
-    return text && header(&s) == 0 ? arrange(f) : -1;
+    td_json s = {.begin = bytes + 8, .p = bytes + 8, .end = bytes + 8 + length, .text = text};
+    return text && header(&s, f) == 0 ? arrange(f) : -1;
 }
 
 /* ---- opening */
@@ -530,7 +350,8 @@ const char *td_safetensors_metadata_value(const td_safetensors *f, int64_t i) { 
 const char *td_safetensors_metadata(const td_safetensors *f, const char *key)
 {
     pair wanted = {.key = key};
-    pair *found = f->pair_count ? bsearch(&wanted, pair_at(f, 0), (size_t)f->pair_count, sizeof wanted, compare_keys) : NULL;
+    size_t n = (size_t)f->pair_count;
+    pair *found = n ? bsearch(&wanted, pair_at(f, 0), n, sizeof wanted, compare_keys) : NULL;
     return found ? found->value : NULL;
 }
 
@@ -552,7 +373,8 @@ td_tensor *td_safetensors_at(td_safetensors *f, int64_t i)
         return td_fail(TD_E_INDEX, "safetensors: there is no tensor %" PRId64 " among %" PRId64, i, f->count);
     const row *r = row_at(f, i);
     if (r->dtype == TD_DTYPE_NONE)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "safetensors: '%.80s' has dtype %s, which is not there yet", r->name, r->code);
+        return td_fail(TD_E_NOT_IMPLEMENTED, "safetensors: '%.80s' has dtype %s, which is not there yet", r->name,
+                       r->code);
     const int64_t *sizes = td_safetensors_sizes(f, i);
     char *data = f->data + r->begin;
     size_t alignment = td_dtype_size(td_dtype_to_real(r->dtype));

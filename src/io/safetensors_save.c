@@ -25,12 +25,15 @@ typedef struct entry {
     int         rank;
 } entry;
 
-/* The order of dtypes in a file: by size, so that each tensor's place suits its alignment, and among equals as the format's own
- * implementation has it. */
+/* The order of dtypes in a file: by size, so that each tensor's place suits its alignment, and among equals as the
+ * format's own implementation has it. */
 static const td_dtype ranks[] = {TD_U64, TD_I64, TD_F64, TD_C64, TD_F32, TD_U32, TD_I32, TD_BF16, TD_F16, TD_U16, TD_I16,
                                  TD_I8, TD_U8, TD_BOOL};
 
-static int compare_names(const void *a, const void *b) { return strcmp(((const entry *)a)->name, ((const entry *)b)->name); }
+static int compare_names(const void *a, const void *b)
+{
+    return strcmp(((const entry *)a)->name, ((const entry *)b)->name);
+}
 static int compare_ranks(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -160,7 +163,8 @@ static int put_header(block *text, int64_t n, const entry *entries, int64_t n_me
             return -1;
     length = text->used - 8;
     if (length > 100000000)
-        return td_error(TD_E_VALUE, "safetensors: names, shapes and metadata take %" PRIu64 " bytes; at most 100000000 are allowed", length);
+        return td_error(TD_E_VALUE, "safetensors: names, shapes and metadata take %" PRIu64 " bytes, more than the 100000000 "
+                        "allowed", length);
     memcpy(block_data(text), &length, 8);
     return 0;
 }
@@ -259,8 +263,8 @@ static int write_file(const char *path, const block *text, int64_t n, const entr
     return status;
 }
 
-int td_safetensors_save(const char *path, int64_t n, const char *const *names, td_tensor *const *tensors, int64_t n_metadata,
-                        const char *const *keys, const char *const *values)
+int td_safetensors_save(const char *path, int64_t n, const char *const *names, td_tensor *const *tensors,
+                        int64_t n_metadata, const char *const *keys, const char *const *values)
 {
     block rows = {0}, text = {0};
     entry *entries = block_more(&rows, (size_t)n * sizeof *entries);

@@ -60,9 +60,9 @@ static int adam(td_optimizer *o, slot *s, td_tensor *grad, __typeof__(td__fused_
         return -1;
     float *count = td_tensor_data(s->state[STEP]);
     *count += 1;
-    int status = fused(1, &s->parameter, 1, &grad, 1, &s->state[MEAN], 1, &s->state[SQUARE], p->amsgrad, &s->state[LARGEST], 1,
-                       &s->state[STEP], p->lr, p->beta1, p->beta2, p->weight_decay, p->eps, p->amsgrad, p->maximize, TD_NONE,
-                       TD_NONE);
+    int status = fused(1, &s->parameter, 1, &grad, 1, &s->state[MEAN], 1, &s->state[SQUARE], p->amsgrad,
+                       &s->state[LARGEST], 1, &s->state[STEP], p->lr, p->beta1, p->beta2, p->weight_decay, p->eps,
+                       p->amsgrad, p->maximize, TD_NONE, TD_NONE);
     *count -= status != 0;
     return status;
 }
@@ -206,8 +206,9 @@ int td_optimizer_set_state(td_optimizer *o, int64_t i, const char *name, td_tens
     bool is_step = strcmp(name, "step") == 0;
     td_tensor *parameter = o->slots[i].parameter;
     if (td_tensor_numel(value) != (is_step ? 1 : td_tensor_numel(parameter)))
-        return td_error(TD_E_RUNTIME, "optimizer: the state '%s' of parameter %" PRId64 " has %" PRId64 " elements instead of %" PRId64,
-                        name, i, td_tensor_numel(value), is_step ? 1 : td_tensor_numel(parameter));
+        return td_error(TD_E_RUNTIME, "optimizer: the state '%s' of parameter %" PRId64 " has %" PRId64
+                        " elements instead of %" PRId64, name, i, td_tensor_numel(value),
+                        is_step ? 1 : td_tensor_numel(parameter));
     td_tensor *copy = is_step ? td_zeros(0, NULL, TD_F32, (td_device){TD_CPU, -1}) : td_zeros_like(parameter);
     td_tensor *shaped = copy ? td_reshape(value, td_tensor_ndim(copy), td_tensor_sizes(copy)) : NULL;
     bool before = td_set_grad_enabled(false);
