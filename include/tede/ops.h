@@ -105,6 +105,12 @@ TD_API int td_pow_tensor_scalar_(td_tensor *self, td_scalar exponent) TD_MUST_US
 TD_API int td_pow_tensor_scalar_out(td_tensor *self, td_scalar exponent, td_tensor *out) TD_MUST_USE;
 /* The derivative of pow with a number as exponent. */
 TD_API td_tensor *td_pow_backward(td_tensor *grad, td_tensor *self, td_scalar exponent);
+/* ``self ** exponent`` of a number. */
+TD_API td_tensor *td_pow_scalar(td_scalar self, td_tensor *exponent);
+TD_API int td_pow_scalar_out(td_scalar self, td_tensor *exponent, td_tensor *out) TD_MUST_USE;
+/* The derivative of a number's power. */
+TD_API td_tensor *td_pow_exponent_backward(td_tensor *grad, td_scalar self, td_tensor *exponent,
+        td_tensor *result);
 /* ``self ** exponent`` in float64 or complex128. */
 TD_API td_tensor *td_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent);
 TD_API int td_float_power_tensor_tensor_(td_tensor *self, td_tensor *exponent) TD_MUST_USE;
@@ -229,12 +235,21 @@ TD_API int td_convolution_backward(td_tensor **results, td_tensor *grad_output, 
         const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
         const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
         int64_t groups, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
-/* Gradients of convolution_backward. */
-TD_API int td_convolution_double_backward(td_tensor **results, td_tensor *grad_input, td_tensor *grad_weight,
-        td_tensor *grad_bias, td_tensor *grad_output, td_tensor *input, td_tensor *weight, int64_t n_stride,
-        const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+/* Gradients of convolution; differentiable where a graph is being made. */
+TD_API int td_convolution_grad(td_tensor **results, td_tensor *grad_output, td_tensor *input, td_tensor *weight,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
         const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
-        int64_t groups, int64_t n_given, const bool *given, int64_t n_wants, const bool *wants) TD_MUST_USE;
+        int64_t groups, int64_t n_wants, const bool *wants) TD_MUST_USE;
+/* The gradient of convolution's input, linear in the result's gradient and in the weight. */
+TD_API td_tensor *td_convolution_grad_input(td_tensor *grad_output, td_tensor *input, td_tensor *weight,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups);
+/* The gradient of convolution's weight, linear in the result's gradient and in the input. */
+TD_API td_tensor *td_convolution_grad_weight(td_tensor *grad_output, td_tensor *input, td_tensor *weight,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool transposed, int64_t n_output_padding, const int64_t *output_padding,
+        int64_t groups);
 /* Convolution over the last dimension of [batch, channels, length], or without a batch. */
 TD_API td_tensor *td_conv1d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
         const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
@@ -273,6 +288,25 @@ TD_API td_tensor *td_conv_transpose3d_input(td_tensor *input, td_tensor *weight,
         int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
         int64_t n_output_padding, const int64_t *output_padding, int64_t groups, int64_t n_dilation,
         const int64_t *dilation);
+/* The patches of images that a convolution would see, as columns (``unfold``). */
+TD_API td_tensor *td_im2col(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_dilation, const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+        const int64_t *stride);
+TD_API int td_im2col_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation,
+        const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+        const int64_t *stride, td_tensor *out) TD_MUST_USE;
+/* Columns added back to where im2col took them from. */
+TD_API td_tensor *td_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation, const int64_t *dilation,
+        int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride);
+/* Columns added up to images (``fold``). */
+TD_API td_tensor *td_col2im(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation, const int64_t *dilation,
+        int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride);
+TD_API int td_col2im_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation, const int64_t *dilation,
+        int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride,
+        td_tensor *out) TD_MUST_USE;
 
 /* ==== creation ============================================================================================ */
 
@@ -602,10 +636,13 @@ TD_API td_tensor *td_masked_fill_scalar(td_tensor *self, td_tensor *mask, td_sca
 TD_API int td_masked_fill_scalar_(td_tensor *self, td_tensor *mask, td_scalar value) TD_MUST_USE;
 TD_API int td_masked_fill_scalar_out(td_tensor *self, td_tensor *mask, td_scalar value,
         td_tensor *out) TD_MUST_USE;
+/* masked_fill with a tensor's elements. */
+TD_API td_tensor *td_masked_fill_with(td_tensor *self, td_tensor *mask, td_tensor *value);
+TD_API int td_masked_fill_with_(td_tensor *self, td_tensor *mask, td_tensor *value) TD_MUST_USE;
 /* self, with a 0-dim tensor's element where the mask holds. */
 TD_API td_tensor *td_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value);
-TD_API int td_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value) TD_MUST_USE;
 TD_API int td_masked_fill_out(td_tensor *self, td_tensor *mask, td_tensor *value, td_tensor *out) TD_MUST_USE;
+TD_API int td_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value) TD_MUST_USE;
 /* The elements where a mask holds. */
 TD_API td_tensor *td_masked_select(td_tensor *self, td_tensor *mask);
 TD_API int td_masked_select_out(td_tensor *self, td_tensor *mask, td_tensor *out) TD_MUST_USE;
@@ -917,9 +954,13 @@ TD_API td_tensor *td_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_ten
 /* The negative of each sample's log probability at its target class, weighted; of one or two dimensions. */
 TD_API td_tensor *td_nll_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
         int64_t ignore_index);
+TD_API int td_nll_loss_out(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index, td_tensor *out) TD_MUST_USE;
 /* nll_loss of images. */
 TD_API td_tensor *td_nll_loss2d(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
         int64_t ignore_index);
+TD_API int td_nll_loss2d_out(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        int64_t ignore_index, td_tensor *out) TD_MUST_USE;
 /* nll_loss of any rank; classes are dimension 1, or the only one. */
 TD_API td_tensor *td_nll_loss_nd(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
         int64_t ignore_index);
@@ -931,15 +972,22 @@ TD_API td_tensor *td_nll_loss_backward(td_tensor *grad_output, td_tensor *self, 
         td_tensor *weight, int64_t reduction, int64_t ignore_index, td_tensor *total_weight);
 /* The squared difference. */
 TD_API td_tensor *td_mse_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+TD_API int td_mse_loss_out(td_tensor *self, td_tensor *target, int64_t reduction, td_tensor *out) TD_MUST_USE;
 /* The absolute difference. */
 TD_API td_tensor *td_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction);
 /* Half the squared difference over beta where the difference is below beta, else the absolute one less beta / 2. */
 TD_API td_tensor *td_smooth_l1_loss(td_tensor *self, td_tensor *target, int64_t reduction, double beta);
+TD_API int td_smooth_l1_loss_out(td_tensor *self, td_tensor *target, int64_t reduction, double beta,
+        td_tensor *out) TD_MUST_USE;
 /* Half the squared difference where it is at most delta, else delta times the absolute one less delta / 2. */
 TD_API td_tensor *td_huber_loss(td_tensor *self, td_tensor *target, int64_t reduction, double delta);
+TD_API int td_huber_loss_out(td_tensor *self, td_tensor *target, int64_t reduction, double delta,
+        td_tensor *out) TD_MUST_USE;
 /* The cross entropy of probabilities of one event; logarithms are cut off at -100. */
 TD_API td_tensor *td_binary_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight,
         int64_t reduction);
+TD_API int td_binary_cross_entropy_out(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+        td_tensor *out) TD_MUST_USE;
 /* The cross entropy of one event's logits, computed so that nothing overflows. */
 TD_API td_tensor *td_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight,
         td_tensor *pos_weight, int64_t reduction);
@@ -947,6 +995,8 @@ TD_API td_tensor *td_binary_cross_entropy_with_logits(td_tensor *self, td_tensor
 TD_API td_tensor *td_kl_div(td_tensor *self, td_tensor *target, int64_t reduction, bool log_target);
 /* ``log(1 + exp(-target * self))``. */
 TD_API td_tensor *td_soft_margin_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+TD_API int td_soft_margin_loss_out(td_tensor *self, td_tensor *target, int64_t reduction,
+        td_tensor *out) TD_MUST_USE;
 /* self where target is 1, ``max(0, margin - self)`` where it is -1. */
 TD_API td_tensor *td_hinge_embedding_loss(td_tensor *self, td_tensor *target, double margin, int64_t reduction);
 /* ``max(0, -target * (input1 - input2) + margin)``. */
@@ -1213,6 +1263,8 @@ TD_API int td_attention_backward(td_tensor **results, td_tensor *grad, td_tensor
 TD_API int td_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key,
         td_tensor *value, td_tensor *mask, td_tensor *result, td_tensor *lse, bool is_causal, double scale,
         int64_t n_wants, const bool *wants) TD_MUST_USE;
+TD_API int td_embedding_renorm_(td_tensor *self, td_tensor *indices, double max_norm,
+        double norm_type) TD_MUST_USE;
 
 /* ==== optimizer =========================================================================================== */
 
@@ -1255,6 +1307,8 @@ TD_API int td__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_
 
 /* self with ``value`` around it: pad lists what goes before and behind, the last dimension first; less than 0 cuts off. */
 TD_API td_tensor *td_constant_pad_nd(td_tensor *self, int64_t n_pad, const int64_t *pad, td_scalar value);
+TD_API int td_constant_pad_nd_out(td_tensor *self, int64_t n_pad, const int64_t *pad, td_scalar value,
+        td_tensor *out) TD_MUST_USE;
 /* The gradient of constant_pad_nd: padding with the opposite sign. */
 TD_API td_tensor *td_pad_taken_back(td_tensor *self, int64_t n_pad, const int64_t *pad);
 /* Padding by mode: constant, reflect, replicate or circular. */
@@ -1284,6 +1338,7 @@ TD_API td_tensor *td_pixel_unshuffle(td_tensor *self, int64_t downscale_factor);
 TD_API td_tensor *td_channel_shuffle(td_tensor *self, int64_t groups);
 /* The first half along a dimension times the sigmoid of the second. */
 TD_API td_tensor *td_glu(td_tensor *self, int64_t dim);
+TD_API int td_glu_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
 
 /* ==== pointwise =========================================================================================== */
 
@@ -1316,6 +1371,8 @@ TD_API int td_floor_divide_out(td_tensor *self, td_tensor *other, td_tensor *out
 TD_API td_tensor *td_trunc_divide(td_tensor *self, td_tensor *other);
 TD_API int td_trunc_divide_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_trunc_divide_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
+/* Division rounded down, with a gradient of 0. */
+TD_API td_tensor *td_floor_divide_mode(td_tensor *self, td_tensor *other);
 /* The remainder with the sign of the divisor, as Python's ``%``. */
 TD_API td_tensor *td_remainder_tensor(td_tensor *self, td_tensor *other);
 TD_API int td_remainder_tensor_(td_tensor *self, td_tensor *other) TD_MUST_USE;
@@ -1470,6 +1527,101 @@ TD_API int td_lcm_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST
 TD_API td_tensor *td_heaviside(td_tensor *self, td_tensor *values);
 TD_API int td_heaviside_(td_tensor *self, td_tensor *values) TD_MUST_USE;
 TD_API int td_heaviside_out(td_tensor *self, td_tensor *values, td_tensor *out) TD_MUST_USE;
+
+/* ==== pool ================================================================================================ */
+
+/* The largest element of each window over the last dimension. */
+TD_API td_tensor *td_max_pool1d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool ceil_mode);
+/* max_pool1d, and where the elements were. */
+TD_API int td_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode) TD_MUST_USE;
+/* The largest element of each window over the last two dimensions. */
+TD_API td_tensor *td_max_pool2d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool ceil_mode);
+/* max_pool2d, and where the elements were within the image. */
+TD_API int td_max_pool2d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode) TD_MUST_USE;
+TD_API int td_max_pool2d_with_indices_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1) TD_MUST_USE;
+/* The largest element of each window over the last three dimensions. */
+TD_API td_tensor *td_max_pool3d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool ceil_mode);
+/* max_pool3d, and where the elements were within the volume. */
+TD_API int td_max_pool3d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode) TD_MUST_USE;
+TD_API int td_max_pool3d_with_indices_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+        const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1) TD_MUST_USE;
+/* Gradients put where the largest elements were. */
+TD_API td_tensor *td_max_pool_backward(td_tensor *grad_output, td_tensor *self, td_tensor *indices,
+        int64_t dims);
+/* The elements where the largest ones were: the gradient of max_pool_backward. */
+TD_API td_tensor *td_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims);
+/* The largest elements of as many windows as the result has elements, and where they were. */
+TD_API int td_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size) TD_MUST_USE;
+/* The same over two dimensions. */
+TD_API int td_adaptive_max_pool2d(td_tensor **results, td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size) TD_MUST_USE;
+TD_API int td_adaptive_max_pool2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *out0, td_tensor *out1) TD_MUST_USE;
+/* The same over three dimensions. */
+TD_API int td_adaptive_max_pool3d(td_tensor **results, td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size) TD_MUST_USE;
+TD_API int td_adaptive_max_pool3d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *out0, td_tensor *out1) TD_MUST_USE;
+/* The mean of each window over the last dimension. */
+TD_API td_tensor *td_avg_pool1d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad);
+/* The mean of each window over the last two dimensions. */
+TD_API td_tensor *td_avg_pool2d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad, const int64_t *divisor_override);
+TD_API int td_avg_pool2d_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad, const int64_t *divisor_override, td_tensor *out) TD_MUST_USE;
+/* The mean of each window over the last three dimensions. */
+TD_API td_tensor *td_avg_pool3d(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad, const int64_t *divisor_override);
+TD_API int td_avg_pool3d_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad, const int64_t *divisor_override, td_tensor *out) TD_MUST_USE;
+/* The kernel of avg_pool. */
+TD_API td_tensor *td_avg_pool_windows(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+        bool count_include_pad, const int64_t *divisor_override);
+/* Gradients spread over the windows that were averaged. */
+TD_API td_tensor *td_avg_pool_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, bool ceil_mode, bool count_include_pad,
+        const int64_t *divisor_override);
+/* Means of as many windows as the result has elements. */
+TD_API td_tensor *td_adaptive_avg_pool1d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
+/* The same over two dimensions. */
+TD_API td_tensor *td_adaptive_avg_pool2d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
+TD_API int td_adaptive_avg_pool2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *out) TD_MUST_USE;
+/* The same as adaptive_avg_pool2d. */
+TD_API td_tensor *td__adaptive_avg_pool2d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
+/* The same over three dimensions. */
+TD_API td_tensor *td_adaptive_avg_pool3d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
+TD_API int td_adaptive_avg_pool3d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *out) TD_MUST_USE;
+/* The kernel of adaptive_avg_pool. */
+TD_API td_tensor *td_adaptive_avg_windows(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
+/* Gradients spread over the windows that were averaged. */
+TD_API td_tensor *td_adaptive_avg_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
+        int64_t n_output_size, const int64_t *output_size);
 
 /* ==== random ============================================================================================== */
 
@@ -1987,6 +2139,48 @@ TD_API td_tensor *td_isclose(td_tensor *self, td_tensor *other, double rtol, dou
 /* Whether all elements differ by at most ``atol + rtol * |other|``. */
 TD_API int td_allclose(bool *results, td_tensor *self, td_tensor *other, double rtol, double atol,
         bool equal_nan) TD_MUST_USE;
+
+/* ==== rnn ================================================================================================= */
+
+/* Long short-term memory over a sequence: the last layer's outputs, and the last hidden and cell states of all layers. */
+TD_API int td_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx,
+        int64_t n_params, td_tensor *const *params, bool has_biases, int64_t num_layers, double dropout,
+        bool train, bool bidirectional, bool batch_first) TD_MUST_USE;
+/* Gated recurrent units over a sequence. */
+TD_API int td_gru_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params,
+        td_tensor *const *params, bool has_biases, int64_t num_layers, double dropout, bool train,
+        bool bidirectional, bool batch_first) TD_MUST_USE;
+/* A recurrent layer with tanh over a sequence. */
+TD_API int td_rnn_tanh_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params,
+        td_tensor *const *params, bool has_biases, int64_t num_layers, double dropout, bool train,
+        bool bidirectional, bool batch_first) TD_MUST_USE;
+/* A recurrent layer with relu over a sequence. */
+TD_API int td_rnn_relu_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params,
+        td_tensor *const *params, bool has_biases, int64_t num_layers, double dropout, bool train,
+        bool bidirectional, bool batch_first) TD_MUST_USE;
+/* One step of long short-term memory. */
+TD_API int td_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx,
+        td_tensor *w_ih, td_tensor *w_hh, td_tensor *b_ih, td_tensor *b_hh) TD_MUST_USE;
+/* One step of gated recurrent units. */
+TD_API td_tensor *td_gru_cell(td_tensor *input, td_tensor *hx, td_tensor *w_ih, td_tensor *w_hh, td_tensor *b_ih,
+        td_tensor *b_hh);
+/* One step of a recurrent layer with tanh. */
+TD_API td_tensor *td_rnn_tanh_cell(td_tensor *input, td_tensor *hx, td_tensor *w_ih, td_tensor *w_hh,
+        td_tensor *b_ih, td_tensor *b_hh);
+/* One step of a recurrent layer with relu. */
+TD_API td_tensor *td_rnn_relu_cell(td_tensor *input, td_tensor *hx, td_tensor *w_ih, td_tensor *w_hh,
+        td_tensor *b_ih, td_tensor *b_hh);
+/* One layer in one direction, from the products of the inputs with their weights: hidden states, cell states, and what the */
+TD_API int td_rnn_layer(td_tensor **results, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
+        td_tensor *b_hh, int64_t mode, bool reverse) TD_MUST_USE;
+/* Gradients of rnn_layer. */
+TD_API int td_rnn_layer_backward(td_tensor **results, td_tensor *grad, td_tensor *grad_cells, td_tensor *hx,
+        td_tensor *cx, td_tensor *w_hh, td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode,
+        bool reverse, int64_t n_mask, const bool *mask) TD_MUST_USE;
+/* Gradients of rnn_layer; differentiable where a graph is being made. */
+TD_API int td_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_cells, td_tensor *gates,
+        td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, td_tensor *result, td_tensor *cells,
+        td_tensor *saved, int64_t mode, bool reverse, int64_t n_wants, const bool *wants) TD_MUST_USE;
 
 /* ==== scan ================================================================================================ */
 
@@ -2557,6 +2751,97 @@ TD_API td_tensor *td_square(td_tensor *self);
 TD_API int td_square_(td_tensor *self) TD_MUST_USE;
 TD_API int td_square_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 
+/* ==== upsample ============================================================================================ */
+
+/* Interpolation to a given size: nearest. */
+TD_API td_tensor *td_upsample_nearest1d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales);
+TD_API int td_upsample_nearest1d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_nearest1d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: nearest. */
+TD_API td_tensor *td_upsample_nearest2d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_h, const double *scales_w);
+TD_API int td_upsample_nearest2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_nearest2d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: nearest. */
+TD_API td_tensor *td_upsample_nearest3d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_d, const double *scales_h, const double *scales_w);
+TD_API int td_upsample_nearest3d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_d, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_nearest3d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: nearest, from the middle of each. */
+TD_API td_tensor *td__upsample_nearest_exact1d(td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size, const double *scales);
+TD_API int td__upsample_nearest_exact1d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_nearest_exact1d_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: nearest, from the middle of each. */
+TD_API td_tensor *td__upsample_nearest_exact2d(td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size, const double *scales_h, const double *scales_w);
+TD_API int td__upsample_nearest_exact2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_nearest_exact2d_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: nearest, from the middle of each. */
+TD_API td_tensor *td__upsample_nearest_exact3d(td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size, const double *scales_d, const double *scales_h, const double *scales_w);
+TD_API int td__upsample_nearest_exact3d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        const double *scales_d, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_nearest_exact3d_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: linear. */
+TD_API td_tensor *td_upsample_linear1d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales);
+TD_API int td_upsample_linear1d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_linear1d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: bilinear. */
+TD_API td_tensor *td_upsample_bilinear2d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w);
+TD_API int td_upsample_bilinear2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_bilinear2d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: trilinear. */
+TD_API td_tensor *td_upsample_trilinear3d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_d, const double *scales_h, const double *scales_w);
+TD_API int td_upsample_trilinear3d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_d, const double *scales_h, const double *scales_w,
+        td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_trilinear3d_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation to a given size: bicubic. */
+TD_API td_tensor *td_upsample_bicubic2d(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w);
+TD_API int td_upsample_bicubic2d_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td_upsample_bicubic2d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* The kernel of interpolation. Modes: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic. A scale of 0 follows from the sizes. */
+TD_API td_tensor *td_resample(td_tensor *self, int64_t n_output_size, const int64_t *output_size, int64_t mode,
+        bool align_corners, double scale_d, double scale_h, double scale_w);
+/* Gradients spread over what was interpolated. */
+TD_API td_tensor *td_resample_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
+        int64_t n_output_size, const int64_t *output_size, int64_t mode, bool align_corners, double scale_d,
+        double scale_h, double scale_w);
+
 /* ==== alias =============================================================================================== */
 
 /* Alias of logit. */
@@ -2690,9 +2975,6 @@ TD_API int td_remainder_scalar_tensor_out(td_scalar self, td_tensor *other, td_t
 TD_API td_tensor *td_fmod_scalar(td_tensor *self, td_scalar other);
 TD_API int td_fmod_scalar_(td_tensor *self, td_scalar other) TD_MUST_USE;
 TD_API int td_fmod_scalar_out(td_tensor *self, td_scalar other, td_tensor *out) TD_MUST_USE;
-/* ``self ** exponent``, elementwise. */
-TD_API td_tensor *td_pow_scalar(td_scalar self, td_tensor *exponent);
-TD_API int td_pow_scalar_out(td_scalar self, td_tensor *exponent, td_tensor *out) TD_MUST_USE;
 /* Alias of atan2. */
 TD_API td_tensor *td_arctan2(td_tensor *self, td_tensor *other);
 TD_API int td_arctan2_(td_tensor *self, td_tensor *other) TD_MUST_USE;

@@ -159,6 +159,29 @@ td_tensor *td_op_pow_backward(td_tensor *grad, td_tensor *self, td_scalar expone
     return td_ref(product);
 }
 
+td_tensor *td_op_pow_scalar(td_scalar self, td_tensor *exponent)
+{
+    TD_AUTO td_tensor *number = td_wrapped_number(self);
+    if (self.kind != TD_SCALAR_COMPLEX && td_scalar_double(self) == 1)
+        return td_full_like(exponent, td_int(1), td_result_type(2, (td_tensor *[]){number, exponent}), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
+    return td_pow(number, exponent);
+}
+/* The logarithm is that of the number itself, not of its rounding to the default dtype. */
+td_tensor *td_op_pow_exponent_backward(td_tensor *grad, td_scalar self, td_tensor *exponent, td_tensor *result)
+{
+    TD_AUTO td_tensor *number = td_full(0, NULL, self, td_is_complex(result) ? TD_C128 : TD_F64, result->device);
+    TD_AUTO td_tensor *log = td_log(number);
+    TD_AUTO td_tensor *slope = td_mul(result, log);
+    TD_AUTO td_tensor *conjugate = td_conj(slope);
+    TD_AUTO td_tensor *product = td_mul(grad, conjugate);
+    if (td_scalar_bool(self))
+        return td_ref(product);
+    TD_AUTO td_tensor *zero = td_wrapped_number(td_int(0));
+    TD_AUTO td_tensor *real = td_real(exponent);
+    TD_AUTO td_tensor *flat = td_ge(real, zero);
+    return td_where(flat, zero, product);
+}
+
 td_tensor *td_op_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent)
 {
     bool complex = td_is_complex(self) || td_is_complex(exponent);
