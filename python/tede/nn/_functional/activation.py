@@ -132,10 +132,10 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
-    noise = -T.empty_like(logits, memory_format=T.legacy_contiguous_format).exponential_().log()
+    noise = -T.empty_like(logits, memory_format=T.contiguous_format).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    one_hot = T.zeros_like(logits, memory_format=T.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    one_hot = T.zeros_like(logits, memory_format=T.contiguous_format).scatter_(dim, index, 1.0)
     return one_hot - soft.detach() + soft

@@ -13,12 +13,24 @@ def _native(name):
 
 
 def _choose(name, plain):
-    """A function that calls the native one, or `plain` if there is none."""
+    """A function that calls the native one; `plain` where there is none, or none for packed sequences or projections."""
     def call(*args):
         native = _native(name)
-        return plain(*args) if native is None else native(*args)
+        if native is not None:
+            try:
+                return native(*args)
+            except NotImplementedError:
+                pass
+            except TypeError:
+                if not _is_packed(args):
+                    raise
+        return plain(*args)
     call.__name__ = name
     return call
+
+
+def _is_packed(args):
+    return isinstance(args[3], (list, tuple))   # the weights, which stand one place further on
 
 
 # One step: `part` is W_ih x + b_ih, computed before; gives the new state.
@@ -65,7 +77,7 @@ def _scan(step, parts, state, weights, reverse):
 
 def _plain(kind):
     def run(*args):
-        packed = isinstance(args[3], (list, tuple))      # the weights: one place further on
+        packed = _is_packed(args)
         if packed:
             data, batch_sizes, hx, weights, bias, layers, dropout, training, bidirectional = args
             sizes = batch_sizes.tolist()
