@@ -145,7 +145,8 @@ TD_TEST(a_place_that_does_not_suit_the_dtype_is_copied)
 TD_TEST(what_json_allows_is_read)
 {
     AUTO_FILE td_safetensors *file = TRY(parse(
-        "{ \"__metadata__\" : { \"k\\u00e9\\ud83d\\udd25\\u20ac\\/\" : \"\\b\\f\\n\\r\\t\\\\\" } ,\n\t\"x\" :\r{ \"shape\" : [ 2 , 0 ] , "
+        "{ \"__metadata__\" : { \"k\\u00e9\\ud83d\\udd25\\u20ac\\/\" : \"\\b\\f\\n\\r\\t\\\\\" } ,\n\t\"x\" :\r"
+        "{ \"shape\" : [ 2 , 0 ] , "
         "\"later\" : [ { \"a\" : [ ] , \"b\" : { } , \"c\" : [ 1.5e+3 , null , true ] } , \"]\" , -1 ] , "
         "\"data_offsets\" : [ 0 , 0 ] , \"dtype\" : \"F\\u00332\" } } \n ", 0));
     CHECK_STR(td_safetensors_metadata(file, "k\xc3\xa9\xf0\x9f\x94\xa5\xe2\x82\xac/"), "\b\f\n\r\t\\");
@@ -259,7 +260,8 @@ TD_TEST(depth_does_not_matter)
 /* Every prefix of a good file, and every byte of its header replaced: refused or read, never worse. */
 TD_TEST(damage_anywhere_is_survived)
 {
-    static const char header[] = "{\"__metadata__\":{\"k\":\"\\u00e9\"},\"a\":" ROW("F32", "[2,1]", "[0,8]") ",\"b\":" ROW("U8", "[]", "[8,9]") "}";
+    static const char header[] = "{\"__metadata__\":{\"k\":\"\\u00e9\"},\"a\":" ROW("F32", "[2,1]", "[0,8]")
+                                 ",\"b\":" ROW("U8", "[]", "[8,9]") "}";
     size_t size = make(header, sizeof header - 1, 9);
     char *copy = malloc(size);
     memcpy(copy, contents, size);
