@@ -3,7 +3,7 @@ import json
 import pathlib
 import sys
 
-FLOOR = {'forward': 0.97, 'backward': 0.95}    # of the checks of operators that are present
+FLOOR = {'forward': 0.99, 'backward': 0.985}    # of the checks of operators that are present
 
 
 def main():

@@ -1,0 +1,88 @@
+"""Threads change how long a result takes, never the result; and a process forked after threaded work computes."""
+import multiprocessing
+import os
+import time
+import timeit
+
+import pytest
+
+import tede
+
+
+def results():
+    """Something of every kind that is cut into ranges: loops, sums, products, softmax, sorting, random numbers."""
+    tede.manual_seed(7)
+    x = tede.randn(300, 1000)
+    yield tede.exp(x)
+    yield x.sum()
+    yield x.sum(0)
+    yield x.var(1)
+    yield x @ x.t()
+    yield tede.softmax(x, 1)
+    yield x.t().contiguous()
+    yield tede.nn.functional.layer_norm(x, (1000,))
+    q = x[:256, :512].reshape(4, 8, 64, 64)
+    yield tede.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)
+    image = x[:64, :784].reshape(4, 16, 28, 28)
+    yield tede.nn.functional.conv2d(image, x[:32, :144].reshape(32, 16, 3, 3), padding=1)
+    yield tede.cumsum(x, 1)
+    yield tede.sort(x, 1)[0]
+    w = tede.randn(1000, 50, requires_grad=True)
+    tede.tanh(x @ w).square().mean().backward()
+    yield w.grad
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    before = tede.get_num_threads()
+    yield
+    tede.set_num_threads(before)
+
+
+def test_results_are_the_same_bits_with_one_and_two_threads():
+    tede.set_num_threads(1)
+    one = [x.detach().numpy().tobytes() for x in results()]
+    tede.set_num_threads(2)
+    two = [x.detach().numpy().tobytes() for x in results()]
+    assert [a == b for a, b in zip(one, two)] == [True] * len(one)
+
+
+def test_a_child_forked_after_threaded_work_computes():
+    tede.set_num_threads(2)
+    x = tede.ones(500, 500)
+    expected = (x @ x).sum().item()
+    child = os.fork()
+    if child == 0:
+        fine = tede.get_num_threads() == 2 and (x @ x).sum().item() == expected and (x.exp() > 2.7).all().item()
+        os._exit(0 if fine else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def spin(_=None):
+    began, count = time.perf_counter(), 0
+    while time.perf_counter() - began < 0.2:
+        count += 1
+    return count
+
+
+def machine_gives_two_cores():
+    """Whether two processes that only count get nearly twice as far as one, right now."""
+    with multiprocessing.get_context('spawn').Pool(2) as pool:
+        alone = max(pool.apply(spin) for _ in range(3))
+        return max(sum(pool.map(spin, range(2))) for _ in range(3)) > 1.8 * alone
+
+
+@pytest.mark.parametrize('name', ['product', 'exp'])
+def test_two_threads_are_at_least_1_6_times_one(name):
+    x = tede.randn(1024, 1024) if name == 'product' else tede.randn(10_000_000)
+    work = (lambda: x @ x) if name == 'product' else (lambda: tede.exp(x))
+    best = {1: float('inf'), 2: float('inf')}
+    for _ in range(12):
+        for threads in best:
+            tede.set_num_threads(threads)
+            best[threads] = min(best[threads], *timeit.repeat(work, number=1, repeat=4))
+        if best[1] >= 1.6 * best[2]:
+            return
+    if not machine_gives_two_cores():
+        pytest.skip('the machine has no second core to give at the moment')
+    pytest.fail(f'{name}: {best[1] * 1e3:.2f} ms with one thread, {best[2] * 1e3:.2f} ms with two')
