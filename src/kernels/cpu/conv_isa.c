@@ -29,6 +29,7 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
         T start = job->bias ? ((const T *)job->bias)[channel] : 0;
         for (int64_t line = 0; line < out[0] * out[1]; line++) {
             T *y = (T *)job->y + t * out_total + line * out[2];
+#pragma omp simd
             for (int64_t o = 0; o < out[2]; o++)
                 y[o] = start;
             for (int64_t i = 0; i < k; i++) {
@@ -42,9 +43,11 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
                 to = to > out[2] ? out[2] : to;
                 const T *row = x + (id * in[1] + ih) * in[2] + offset, f = w[i];
                 if (s == 1)
+#pragma omp simd
                     for (int64_t o = from; o < to; o++)
                         y[o] += f * row[o];
                 else
+#pragma omp simd
                     for (int64_t o = from; o < to; o++)
                         y[o] += f * row[o * s];
             }

@@ -113,16 +113,6 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
     }
 }
 
-#define ADD_BIAS(name, T)                                                               \
-    static void name(int64_t m, int64_t n, const T *bias, T *c, int64_t ldc)            \
-    {                                                                                   \
-        for (int64_t i = 0; i < m; i++)                                                 \
-            for (int64_t j = 0; j < n; j++)                                             \
-                c[i * ldc + j] += bias[j];                                              \
-    }
-ADD_BIAS(add_bias_f32, float)
-ADD_BIAS(add_bias_f64, double)
-
 static void tiles(void *context, int64_t from, int64_t to)
 {
     const product *p = context;
@@ -136,9 +126,9 @@ static void tiles(void *context, int64_t from, int64_t to)
         char *c = p->c + (which * p->step_c + i * p->ldc + j) * p->size;
         compute(p, m, n, a, b, c);
         if (p->bias && p->dtype == TD_F32)
-            add_bias_f32(m, n, (const float *)p->bias + j, (float *)c, p->ldc);
+            kernels()->bias_f32(m, n, (const float *)p->bias + j, (float *)c, p->ldc);
         else if (p->bias)
-            add_bias_f64(m, n, (const double *)p->bias + j, (double *)c, p->ldc);
+            kernels()->bias_f64(m, n, (const double *)p->bias + j, (double *)c, p->ldc);
     }
 }
 
@@ -166,7 +156,7 @@ static void run(product *p)
             p->tile_n = clamp(long_side, 1, p->tile_n);
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
-        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : TILE_M;
+        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M, 4 * TILE_M);
         p->tile_m = even(p->m, most_m, 24);
         p->tile_n = even(p->n, TILE_N, 64);
         if (p->count > 8 && p->m * p->n <= TILE_M * TILE_N)

@@ -42,6 +42,9 @@ typedef struct td_gemm_table {
                      int64_t step_y);
     void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta, double *y,
                      int64_t step_y);
+    /* bias added to every row of c */
+    void (*bias_f32)(int64_t m, int64_t n, const float *bias, float *c, int64_t ldc);
+    void (*bias_f64)(int64_t m, int64_t n, const double *bias, double *c, int64_t ldc);
     /* wrapping integers of 1, 2, 4 and 8 bytes */
     void (*integers[4])(int64_t m, int64_t n, int64_t k, int64_t alpha, td_matrix a, td_matrix b, int64_t beta, void *c,
                         int64_t ldc);

@@ -164,7 +164,7 @@ COMPLEX(rows_c128, double)
 
 extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
-    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64,
+    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64, .bias_f32 = bias_f32, .bias_f64 = bias_f64,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,
 };
 
@@ -306,6 +306,16 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
         }
         p += depth;
     } while (p < k);
+}
+
+static void N(bias)(int64_t m, int64_t n, const T *bias, T *c, int64_t ldc)
+{
+    for (int64_t i = 0; i < m; i++) {
+        T *row = c + i * ldc;
+#pragma omp simd
+        for (int64_t j = 0; j < n; j++)
+            row[j] += bias[j];
+    }
 }
 
 static T N(dot)(int64_t n, const T *x, const T *y)

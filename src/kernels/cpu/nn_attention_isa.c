@@ -42,10 +42,12 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
             T *row = s + r * TD_KEY_TILE;
             if (job->truths) {
                 const uint8_t *m = (const uint8_t *)job->mask + at;
+#pragma omp simd
                 for (int c = 0; c < columns; c++)
                     row[c] = m[c * step] ? row[c] : none;
             } else {
                 const T *m = (const T *)job->mask + at;
+#pragma omp simd
                 for (int c = 0; c < columns; c++)
                     row[c] += m[c * step];
             }
@@ -53,6 +55,7 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
     }
     if (job->causal && k0 + columns - 1 > q0)
         for (int r = 0; r < rows; r++)
+#pragma omp simd
             for (int64_t c = q0 + r - k0 + 1 > 0 ? q0 + r - k0 + 1 : 0; c < columns; c++)
                 s[r * TD_KEY_TILE + c] = none;
 }
@@ -90,6 +93,7 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
             }
             if (m != top[r] && k0) {
                 T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
+#pragma omp simd
                 for (int64_t c = 0; c < width; c++)
                     o[c] *= factor;
                 sum[r] *= factor;
@@ -103,6 +107,7 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
     for (int r = 0; r < rows; r++) {
         T scale = sum[r] == 0 ? 0 : 1 / sum[r], *o = out + r * job->out.row;
         lse[r] = sum[r] == 0 ? (T)__builtin_inf() : top[r] + N(td_log)(sum[r]);
+#pragma omp simd
         for (int64_t c = 0; c < width; c++)
             o[c] *= scale;
     }
@@ -134,15 +139,23 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
     td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1, TD_KEY_TILE};
     N(scores)(job, b, h, q0, rows, k0, columns, p);
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
+        T *row = p + r * TD_KEY_TILE;
+        const T shift = lse[r];
+#pragma omp simd
         for (int c = 0; c < columns; c++)
-            p[r * TD_KEY_TILE + c] = N(td_exp)(p[r * TD_KEY_TILE + c] - lse[r]);
+            row[c] = N(td_exp)(row[c] - shift);
+    }
     N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
     N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp, TD_KEY_TILE);
     const T scale = (T)job->scale;
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
+        T *row = p + r * TD_KEY_TILE;
+        const T *slope = dp + r * TD_KEY_TILE, centre = delta[r];
+#pragma omp simd
         for (int c = 0; c < columns; c++)
-            p[r * TD_KEY_TILE + c] *= (dp[r * TD_KEY_TILE + c] - delta[r]) * scale;
+            row[c] *= (slope[c] - centre) * scale;
+    }
     N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b, h, q0),
                job->dq.row);
     N(td_gemm)(columns, job->width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk, b, kv, k0),

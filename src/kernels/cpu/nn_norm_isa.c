@@ -55,15 +55,19 @@ static void N(moments)(const T *x, int64_t n, double *mean, double *m2)
 static void N(affine)(const T *x, T *y, int64_t n, T scale, T shift, const T *w, const T *b)
 {
     if (w && b)
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] * scale + shift) * w[i] + b[i];
     else if (w)
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = (x[i] * scale + shift) * w[i];
     else if (b)
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * scale + shift + b[i];
     else
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] * scale + shift;
 }
@@ -107,6 +111,7 @@ static void N(rows_backward)(void *context, int64_t from, int64_t to)
             const T *x = (const T *)job->x + r * n, *g = (const T *)job->grad + r * n;
             const T rstd = ((const T *)job->rstd)[r], mean = job->rms ? 0 : ((const T *)job->mean)[r];
             if (sum_g)
+#pragma omp simd
                 for (int64_t i = 0; i < n; i++) {
                     sum_gx[i] += (double)(g[i] * ((x[i] - mean) * rstd));
                     sum_g[i] += (double)g[i];
@@ -130,9 +135,11 @@ static void N(rows_backward)(void *context, int64_t from, int64_t to)
             T *dx = (T *)job->y + r * n;
             const T slope = -b * rstd * rstd * rstd / (T)n, shift = job->rms ? 0 : -a * rstd / (T)n;
             if (w)
+#pragma omp simd
                 for (int64_t i = 0; i < n; i++)
                     dx[i] = rstd * g[i] * w[i] + slope * (x[i] - mean) + shift;
             else
+#pragma omp simd
                 for (int64_t i = 0; i < n; i++)
                     dx[i] = rstd * g[i] + slope * (x[i] - mean) + shift;
         }
@@ -174,18 +181,23 @@ static void N(batch_stats)(void *context, int64_t from, int64_t to)
     const T *x = job->x;
     double count = (double)(job->outer * job->inner);
     if (job->inner == 1) {
+#pragma omp simd
         for (int64_t c = from; c < to; c++)
             job->mean[c] = job->rstd[c] = 0;
         for (int64_t o = 0; o < job->outer; o++)
+#pragma omp simd
             for (int64_t c = from; c < to; c++)
                 job->mean[c] += (double)x[o * step + c];
+#pragma omp simd
         for (int64_t c = from; c < to; c++)
             job->mean[c] /= count;
         for (int64_t o = 0; o < job->outer; o++)
+#pragma omp simd
             for (int64_t c = from; c < to; c++) {
                 double d = (double)x[o * step + c] - job->mean[c];
                 job->rstd[c] += d * d;
             }
+#pragma omp simd
         for (int64_t c = from; c < to; c++)
             job->rstd[c] /= count;
         return;
@@ -210,6 +222,7 @@ static void N(batch_apply)(void *context, int64_t from, int64_t to)
         const T *x = (const T *)job->x + i * job->channels * inner;
         T *y = (T *)job->y + i * job->channels * inner;
         if (inner == 1) {
+#pragma omp simd
             for (int64_t c = 0; c < job->channels; c++) {
                 T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
                 y[c] = x[c] * scale + shift;
@@ -218,6 +231,7 @@ static void N(batch_apply)(void *context, int64_t from, int64_t to)
         }
         for (int64_t c = 0; c < job->channels; c++) {
             T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
+#pragma omp simd
             for (int64_t k = 0; k < inner; k++)
                 y[c * inner + k] = x[c * inner + k] * scale + shift;
         }
@@ -230,9 +244,11 @@ static void N(batch_sums)(void *context, int64_t from, int64_t to)
     int64_t step = job->channels * job->inner;
     const T *x = job->x, *g = job->grad;
     if (job->inner == 1) {
+#pragma omp simd
         for (int64_t c = from; c < to; c++)
             job->sum_g[c] = job->sum_gx[c] = 0;
         for (int64_t o = 0; o < job->outer; o++)
+#pragma omp simd
             for (int64_t c = from; c < to; c++) {
                 job->sum_g[c] += (double)g[o * step + c];
                 job->sum_gx[c] += (double)g[o * step + c] * ((double)x[o * step + c] - job->mean[c]);
@@ -263,12 +279,14 @@ static void N(batch_backward)(void *context, int64_t from, int64_t to)
             T *dx = (T *)job->y + at;
             double rstd = job->rstd[c], scale = rstd * (w ? (double)w[c] : 1);
             if (!job->training) {
+#pragma omp simd
                 for (int64_t k = 0; k < inner; k++)
                     dx[k] = g[k] * (T)scale;
                 continue;
             }
             T slope = (T)(-job->sum_gx[c] / count * rstd * rstd * scale), a = (T)scale, mean = (T)job->mean[c];
             T shift = (T)(-job->sum_g[c] / count * scale);
+#pragma omp simd
             for (int64_t k = 0; k < inner; k++)
                 dx[k] = a * g[k] + slope * (x[k] - mean) + shift;
         }
@@ -290,6 +308,7 @@ static void N(group)(void *context, int64_t from, int64_t to)
         for (int64_t d = 0; d < job->group; d++) {
             int64_t c = i % groups * job->group + d;
             T scale = (T)rstd * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)mean * scale;
+#pragma omp simd
             for (int64_t k = 0; k < job->inner; k++)
                 y[d * job->inner + k] = x[d * job->inner + k] * scale + shift;
         }
@@ -324,6 +343,7 @@ static void N(group_backward)(void *context, int64_t from, int64_t to)
             int64_t at = i * run + d * job->inner;
             const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;
             T *dx = (T *)job->y + at, s = (T)(rstd * (w ? (double)w[i % groups * job->group + d] : 1));
+#pragma omp simd
             for (int64_t k = 0; k < job->inner; k++)
                 dx[k] = s * g[k] + (T)slope * x[k] + (T)shift;
         }

@@ -50,6 +50,7 @@ static void N(row)(const T *x, T *y, int64_t n, bool log)
     T top = N(row_max)(x, n);
     if (log) {
         T shift = N(td_log)(N(sum_exp)(x, n, top));
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - top - shift;
         return;
@@ -62,6 +63,7 @@ static void N(row)(const T *x, T *y, int64_t n, bool log)
         sum += e;
     }
     T scale = 1 / sum;
+#pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
 }
@@ -69,9 +71,11 @@ static void N(row)(const T *x, T *y, int64_t n, bool log)
 static void N(columns)(const T *x, T *y, int64_t n, int64_t step, int width, bool log)
 {
     T top[COLUMNS], sum[COLUMNS];
+#pragma omp simd
     for (int j = 0; j < width; j++)
         top[j] = -(T)__builtin_inf(), sum[j] = 0;
     for (int64_t i = 0; i < n; i++)
+#pragma omp simd
         for (int j = 0; j < width; j++)
             top[j] = x[i * step + j] > top[j] ? x[i * step + j] : top[j];
     for (int64_t i = 0; i < n; i++)
@@ -81,9 +85,11 @@ static void N(columns)(const T *x, T *y, int64_t n, int64_t step, int width, boo
                 y[i * step + j] = e;
             sum[j] += e;
         }
+#pragma omp simd
     for (int j = 0; j < width; j++)
         sum[j] = log ? N(td_log)(sum[j]) : 1 / sum[j];
     for (int64_t i = 0; i < n; i++)
+#pragma omp simd
         for (int j = 0; j < width; j++)
             y[i * step + j] = log ? x[i * step + j] - top[j] - sum[j] : y[i * step + j] * sum[j];
 }
@@ -112,6 +118,7 @@ static void N(row_backward)(const T *y, const T *g, T *dx, int64_t n, bool log)
 #pragma omp simd reduction(+ : sum)
         for (int64_t i = 0; i < n; i++)
             sum += g[i];
+#pragma omp simd
         for (int64_t i = 0; i < n; i++)
             dx[i] = g[i] - N(td_exp)(y[i]) * sum;
         return;
@@ -119,6 +126,7 @@ static void N(row_backward)(const T *y, const T *g, T *dx, int64_t n, bool log)
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < n; i++)
         sum += g[i] * y[i];
+#pragma omp simd
     for (int64_t i = 0; i < n; i++)
         dx[i] = y[i] * (g[i] - sum);
 }
@@ -138,9 +146,11 @@ static void N(backward)(void *context, int64_t from, int64_t to)
             int width = (int)(step - at < COLUMNS ? step - at : COLUMNS);
             T sum[COLUMNS] = {0};
             for (int64_t i = 0; i < n; i++)
+#pragma omp simd
                 for (int j = 0; j < width; j++)
                     sum[j] += job->log ? g[i * step + at + j] : g[i * step + at + j] * y[i * step + at + j];
             for (int64_t i = 0; i < n; i++)
+#pragma omp simd
                 for (int j = 0; j < width; j++) {
                     int64_t k = i * step + at + j;
                     dx[k] = job->log ? g[k] - N(td_exp)(y[k]) * sum[j] : y[k] * (g[k] - sum[j]);
