@@ -250,9 +250,15 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
     if native is not None:
         return native(input, target, p, margin, weight, number)
     if input.dim() not in (1, 2):
-        raise RuntimeError("multi_margin_loss: Expected non-empty vector or matrix with optional 0-dim batch size, but "
-                           f"got: {list(input.shape)}")
-    classes = input.size(-1)
+        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
+                           f"{list(input.shape)}")
+    classes, batch = input.size(-1), 1 if input.dim() == 1 else input.size(0)
+    if target.numel() != batch or target.dim() > 1 or input.dim() == 2 and target.dim() != 1:
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
+                           f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. Input has shape "
+                           f"{list(input.shape)}.")
+    if weight is not None and weight.numel() != classes:
+        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
     x, y = input.reshape(-1, classes), target.reshape(-1, 1)
     loss = (margin - x.gather(1, y) + x).clamp(min=0)
     loss = loss * loss if p == 2 else loss
