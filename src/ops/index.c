@@ -357,7 +357,8 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
 {
     bool one = alpha.kind != TD_SCALAR_COMPLEX && td_scalar_double(alpha) == 1;
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
-    TD_AUTO td_tensor *scaled = one || source->dtype == TD_BOOL ? td_tensor_retain(source) : td_mul(source, factor);
+    TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
+                              : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);
     return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false) : -1;
 }
 td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)

@@ -24,6 +24,8 @@ static int64_t count_true(const td_tensor *mask)
 
 static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
 {
+    if (self->device.type == TD_META)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "nonzero: a mask on the meta device has no elements that decide the result's shape");
     TD_AUTO td_tensor *mask = td_as_contiguous(self, TD_BOOL);
     if (!mask)
         return NULL;

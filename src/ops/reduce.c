@@ -67,8 +67,8 @@ int td_meta_mean_dims(td_spec *specs, td_tensor *self, int64_t n_dim, const int6
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     if (!td_dtype_is_floating(kind) && !td_dtype_is_complex(kind))
-        return td_error(TD_E_RUNTIME, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex dtype. "
-                        "Got: %s", dtype == TD_DTYPE_NONE ? "Input" : "Optional", td_dtype_title(kind));
+        return td_error(TD_E_RUNTIME, "mean(): could not infer output dtype. %s dtype must be either a floating point or complex "
+                        "dtype. Got: %s", dtype == TD_DTYPE_NONE ? "Input" : "Optional", td_dtype_title(kind));
     bool mask[TD_MAX_DIMS];
     return td_reduce_mask(self, n_dim, dim, true, mask) || td_reduce_spec(specs, self, mask, keepdim, kind) ? -1 : 0;
 }
@@ -119,7 +119,8 @@ static int check_real(const char *op, const td_tensor *x)
     return 0;
 }
 
-static int meta_extreme(const char *op, td_spec *spec, td_tensor *x, int64_t n, const int64_t *dim, bool keepdim, td_dtype dtype)
+static int meta_extreme(const char *op, td_spec *spec, td_tensor *x, int64_t n, const int64_t *dim, bool keepdim,
+                        td_dtype dtype)
 {
     bool mask[TD_MAX_DIMS];
     if (check_real(op, x) || td_reduce_mask(x, n, dim, true, mask) || check_not_empty(op, x, mask, n <= 0))
@@ -146,7 +147,8 @@ int td_meta_min_all(td_spec *specs, td_tensor *self)
 int td_meta_aminmax(td_spec *specs, td_tensor *self, const int64_t *dim, bool keepdim)
 {
     if (self->numel == 0 && !dim)
-        return td_error(TD_E_RUNTIME, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+        return td_error(TD_E_RUNTIME, "aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                        "identity.");
     if (meta_extreme("aminmax", &specs[0], self, dim ? 1 : -1, dim, keepdim, (td_dtype)self->dtype))
         return -1;
     specs[1] = specs[0];

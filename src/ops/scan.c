@@ -92,12 +92,13 @@ td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *r
         TD_AUTO td_tensor *below = td_conj(x);
         out = td_div(sums, below);
     } else {
-        TD_AUTO td_tensor *next = td_shift_along(x, dim, true);
+        TD_AUTO td_tensor *y = td_conj(x);
+        TD_AUTO td_tensor *next = td_shift_along(y, dim, true);
         TD_AUTO td_tensor *later = td_linear_scan(grad, next, dim, true);
         int d = td_wrap_dim(dim, self->ndim);
-        TD_AUTO td_tensor *first = td_narrow(x, d, 0, 1);
+        TD_AUTO td_tensor *first = td_narrow(y, d, 0, 1);
         TD_AUTO td_tensor *one = td_ones_like(first);
-        TD_AUTO td_tensor *front = td_narrow(x, d, 0, x->sizes[d] - 1);
+        TD_AUTO td_tensor *front = td_narrow(y, d, 0, x->sizes[d] - 1);
         TD_AUTO td_tensor *products = td_cumprod(front, d, TD_DTYPE_NONE);
         TD_AUTO td_tensor *before = one && products ? td_cat(2, (td_tensor *[]){one, products}, d) : NULL;
         out = td_mul(before, later);

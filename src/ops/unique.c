@@ -10,7 +10,10 @@
 #include "ops/reduce.h"
 
 static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
-static td_tensor *new_i64(int ndim, const int64_t *sizes, td_device device) { return td_tensor_new(ndim, sizes, TD_I64, device); }
+static td_tensor *new_i64(int ndim, const int64_t *sizes, td_device device)
+{
+    return td_tensor_new(ndim, sizes, TD_I64, device);
+}
 
 /* ---- unique elements: equal neighbours after sorting, or as they stand */
 
@@ -40,8 +43,8 @@ static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64
     sizes[0] = groups;
     int64_t zero = 0, item = td_itemsize(items) * block;
     results[0] = td_tensor_new(ndim, sizes, (td_dtype)items->dtype, items->device);
-    results[1] = inverse ? new_i64(inverse_like ? inverse_like->ndim : 1, inverse_like ? inverse_like->sizes : &n, items->device)
-                         : new_i64(1, &zero, items->device);
+    results[1] = !inverse ? new_i64(1, &zero, items->device)
+               : inverse_like ? new_i64(inverse_like->ndim, inverse_like->sizes, items->device) : new_i64(1, &n, items->device);
     results[2] = new_i64(1, counts ? &groups : &zero, items->device);
     if (!results[0] || !results[1] || !results[2]) {
         for (int k = 0; k < 3; k++)
@@ -222,6 +225,8 @@ SEARCH(int64_t)
 static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, bool out_int32)
 {
     td_dtype kind = search_dtype((td_dtype)sequence->dtype);
+    if (values->device.type == TD_META)
+        return td_tensor_new(values->ndim, values->sizes, out_int32 ? TD_I32 : TD_I64, values->device);
     TD_AUTO td_tensor *s = td_as_contiguous(sequence, kind);
     TD_AUTO td_tensor *v = td_as_contiguous(values, kind);
     TD_AUTO td_tensor *order = sorter == TD_NONE ? td_tensor_retain(TD_NONE) : td_as_contiguous(sorter, TD_I64);
@@ -310,6 +315,8 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
     if (td_dtype_is_complex(common))
         return td_fail(TD_E_RUNTIME, "isin: complex numbers aren't supported");
     td_dtype kind = search_dtype(common);
+    if (elements->device.type == TD_META)
+        return td_tensor_new(elements->ndim, elements->sizes, TD_BOOL, elements->device);
     TD_AUTO td_tensor *x = td_as_contiguous(elements, kind), *known = NULL;
     TD_AUTO td_tensor *flat = td_reshape(test_elements, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *test = flat ? td_as_contiguous(flat, kind) : NULL;
@@ -358,6 +365,8 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
     if (is_complex(self) || self->dtype == TD_BOOL)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"histogram_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     double low = td_scalar_double(min), high = td_scalar_double(max);
+    if (self->device.type == TD_META)
+        return td_tensor_new(1, &bins, (td_dtype)self->dtype, self->device);
     if (low > high)
         return td_fail(TD_E_RUNTIME, "torch.histc(): max must be larger than min");
     TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
