@@ -110,7 +110,10 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:
         raise RuntimeError("cdist only supports non-negative p values")
-    return _operator("linalg_vector_norm")(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, [-1])
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    if p == 0:                           # a count: its gradient is zero, not absent
+        return (difference != 0).to(difference.dtype).sum(-1) + 0 * difference.sum(-1)
+    return _operator("linalg_vector_norm")(difference, p, [-1])
 
 
 def nonzero(input, *, out=None, as_tuple=False):
