@@ -84,6 +84,11 @@ static td_tensor *repeat_heads(td_tensor *x, int64_t times)
     return td_reshape(wide, n, joined);
 }
 
+static td_tensor *converted(td_tensor *x, td_dtype dtype)
+{
+    return !x ? NULL : x->dtype == dtype ? td_ref(x) : td_to_dtype(x, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+}
+
 static td_tensor *dropped(td_tensor *p, double dropout)
 {
     if (!p || dropout == 0)
@@ -110,6 +115,25 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     (void)n_wants, (void)wants;
     if (!TD_RECORDS(grad, query, key, value))
         return td_attention_backward(results, grad, query, key, value, mask, result, lse, causal, scale);
+    td_dtype type = (td_dtype)query->dtype;
+    if (type == TD_F16 || type == TD_BF16) {    /* in float32 throughout */
+        TD_AUTO td_tensor *g = converted(grad, TD_F32), *q = converted(query, TD_F32), *wide_k = converted(key, TD_F32);
+        TD_AUTO td_tensor *wide_v = converted(value, TD_F32), *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_ref(mask)
+            : converted(mask, TD_F32);
+        td_tensor *wide[3];
+        if (!g || !q || !wide_k || !wide_v || !m ||
+            td_op_attention_grad(wide, g, q, wide_k, wide_v, m, result, lse, causal, scale, n_wants, wants))
+            return -1;
+        bool fine = true;
+        for (int i = 0; i < 3; i++) {
+            results[i] = converted(wide[i], type);
+            td_tensor_release(wide[i]);
+            fine &= results[i] != NULL;
+        }
+        for (int i = 0; i < 3 && !fine; i++)
+            td_tensor_release(results[i]);
+        return fine ? 0 : -1;
+    }
     int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
     TD_AUTO td_tensor *k = repeat_heads(key, times), *v = repeat_heads(value, times);
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
@@ -134,11 +158,6 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     for (int i = 0; i < 3; i++)
         td_tensor_release(results[i]);
     return -1;
-}
-
-static td_tensor *converted(td_tensor *x, td_dtype dtype)
-{
-    return !x ? NULL : x->dtype == dtype ? td_ref(x) : td_to_dtype(x, dtype, false, false, TD_MEMORY_FORMAT_NONE);
 }
 
 static int check(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal)

@@ -16,8 +16,40 @@ typedef struct view4 {
     int n_axes;
 } view4;
 
+static td_tensor *converted(td_tensor *x, td_dtype dtype)
+{
+    return !x || x == TD_NONE || x->dtype == dtype ? (x ? td_ref(x) : NULL) : td_to_dtype(x, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+}
+
+static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+                       const bool *mask, bool has_bias);
+
+/* Half types are computed in float32 throughout. */
 static int pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
                   const bool *mask, bool has_bias)
+{
+    td_dtype type = (td_dtype)input->dtype, param = weight == TD_NONE ? type : (td_dtype)weight->dtype;
+    if (type != TD_F16 && type != TD_BF16)
+        return wide_pieces(results, v, grad, input, weight, eps, rms, mask, has_bias);
+    TD_AUTO td_tensor *g = converted(grad, TD_F32), *x = converted(input, TD_F32), *w = converted(weight, TD_F32);
+    td_tensor *wide[3];
+    if (!g || !x || !w || wide_pieces(wide, v, g, x, w, eps, rms, mask, has_bias))
+        return -1;
+    bool fine = true;
+    for (int i = 0; i < 2 + has_bias; i++) {
+        results[i] = converted(wide[i], i == 0 ? type : param);
+        td_tensor_release(wide[i]);
+        fine &= results[i] != NULL;
+    }
+    if (fine)
+        return 0;
+    for (int i = 0; i < 2 + has_bias; i++)
+        td_tensor_release(results[i]);
+    return -1;
+}
+
+static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+                       const bool *mask, bool has_bias)
 {
     double count = 1;
     for (int i = 0; i < v->n_axes; i++)

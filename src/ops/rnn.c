@@ -27,7 +27,7 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
 {
     if (!gx || !gh || !h)
         return NULL;
-    int64_t n = h->sizes[1];
+    int64_t n = mode == LSTM ? c->sizes[1] : h->sizes[1];
     if (mode == GRU) {
         TD_AUTO td_tensor *xr = gate(gx, 0, n), *xz = gate(gx, 1, n), *xn = gate(gx, 2, n);
         TD_AUTO td_tensor *hr = gate(gh, 0, n), *hz = gate(gh, 1, n), *hn = gate(gh, 2, n);
@@ -216,9 +216,39 @@ typedef struct stack {
     const char *name;
     int mode, directions;
     int64_t layers;
-    bool biases;
+    bool biases, projected;
     double dropout;
 } stack;
+
+/* LSTM whose hidden state is a product of the cell's output: step by step. */
+static int projected_direction(td_tensor *gates, td_tensor *h0, td_tensor *c0, td_tensor *w_hh, td_tensor *b_hh, td_tensor *w_hr, bool reverse,
+                               td_tensor **y, td_tensor **h_last, td_tensor **c_last)
+{
+    int64_t steps = gates->sizes[0];
+    TD_AUTO_LIST td_tensor_list hs = {0};
+    TD_AUTO td_tensor *h = td_ref(h0), *c = td_ref(c0);
+    if (td_tensor_list_new(&hs, steps))
+        return -1;
+    for (int64_t i = 0; i < steps; i++) {
+        int64_t t = reverse ? steps - 1 - i : i;
+        TD_AUTO td_tensor *gx = td_select_int(gates, 0, t), *gh = td_linear(h, w_hh, b_hh);
+        td_tensor *now = NULL;
+        TD_AUTO td_tensor *full = step(LSTM, gx, gh, h, c, &now);
+        td_tensor_release(c);
+        c = now;
+        td_tensor *next = td_linear(full, w_hr, TD_NONE);
+        if (!next || !c) {
+            td_tensor_release(next);
+            return -1;
+        }
+        td_tensor_release(h);
+        h = next;
+        hs.items[t] = td_ref(h);
+    }
+    *y = td_stack(steps, hs.items, 0);
+    *h_last = td_ref(h), *c_last = td_ref(c);
+    return *y ? 0 : -1;
+}
 
 /* One direction of layer `index`: fills y and the last states. */
 static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params, td_tensor *h0, td_tensor *c0, int64_t index, bool reverse,
@@ -228,6 +258,8 @@ static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params,
     TD_AUTO td_tensor *h = td_select_int(h0, 0, index), *c = s->mode == LSTM ? td_select_int(c0, 0, index) : td_ref(TD_NONE);
     TD_AUTO td_tensor *gates = td_linear(x, w_ih, b_ih);
     td_tensor *results[3];
+    if (s->projected && h && c && gates)
+        return projected_direction(gates, h, c, w_hh, b_hh, params[s->biases ? 4 : 2], reverse, y, h_last, c_last);
     if (!h || !c || !gates || td_rnn_layer(results, gates, h, c, w_hh, b_hh, s->mode, reverse))
         return -1;
     int64_t end = reverse ? 0 : x->sizes[0] - 1;
@@ -243,7 +275,7 @@ static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor
                       td_tensor_list *hs, td_tensor_list *cs)
 {
     TD_AUTO td_tensor *x = td_ref(input);
-    int per = s->biases ? 4 : 2;
+    int per = (s->biases ? 4 : 2) + s->projected;
     for (int64_t l = 0; l < s->layers; l++) {
         td_tensor *y[2] = {NULL, NULL};
         int status = 0;
@@ -270,9 +302,7 @@ static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor
 
 static int check_stack(const stack *s, td_tensor *input, td_tensor *h0, int64_t n_params, td_tensor *const *params)
 {
-    int64_t expected = s->layers * s->directions * (s->biases ? 4 : 2);
-    if (n_params != expected && n_params == s->layers * s->directions * (s->biases ? 5 : 3))
-        return td_error(TD_E_NOT_IMPLEMENTED, "%s: projections are not implemented", s->name);
+    int64_t expected = s->layers * s->directions * ((s->biases ? 4 : 2) + s->projected);
     if (n_params != expected)
         return td_error(TD_E_RUNTIME, "%s: expected %" PRId64 " parameters, got %" PRId64, s->name, expected, n_params);
     if (input->ndim != 3 || h0->ndim != 3)
@@ -314,7 +344,8 @@ int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_ten
 {
     if (n_hx != 2)
         return td_error(TD_E_RUNTIME, "lstm expects two hidden states");
-    stack s = {"lstm", LSTM, 1 + bidirectional, layers, biases, train ? dropout : 0};
+    bool projected = n_params > 0 && n_params == layers * (1 + bidirectional) * (biases ? 5 : 3);
+    stack s = {"lstm", LSTM, 1 + bidirectional, layers, biases, projected, train ? dropout : 0};
     return sequence(results, &s, input, hx[0], hx[1], n_params, params, batch_first);
 }
 
@@ -322,7 +353,7 @@ int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_ten
     int td_op_##name##_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params, td_tensor *const *params,     \
                              bool biases, int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first)        \
     {                                                                                                                              \
-        stack s = {#name, mode, 1 + bidirectional, layers, biases, train ? dropout : 0};                                           \
+        stack s = {#name, mode, 1 + bidirectional, layers, biases, false, train ? dropout : 0};                                              \
         return sequence(results, &s, input, hx, TD_NONE, n_params, params, batch_first);                                           \
     }
 SEQUENCE(gru, GRU)
