@@ -142,7 +142,8 @@ def test_checkpoints_hold_every_dtype(lib, tmp_path):
 def test_pictures_are_well_formed(tmp_path):
     import xml.etree.ElementTree as ElementTree
     pictures = load("pictures")
-    pictures.loss_plot(tmp_path / "a.svg", "<losses>", [(1, 5.0), (2, float("nan")), (3, 2.5)], [(3, 3.0)], ("level", 4.0))
+    pictures.loss_plot(tmp_path / "a.svg", "<losses>", [(1, 5.0), (2, float("nan")), (3, 2.5)],
+                       [(3, 3.0)], ("level", 4.0))
     pictures.loss_plot(tmp_path / "b.svg", "nothing", [], [])
     pictures.confusion_matrix(tmp_path / "c.svg", "digits", [[3, 1], [0, 0]])
     for name in "abc":

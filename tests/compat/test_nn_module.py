@@ -170,7 +170,8 @@ ERRORS = {
     "unpack": lambda lib, m: lib.nn.utils.rnn.pack_padded_sequence(lib.ones(3, 2, 1), [1, 3]),
     "lengths": lambda lib, m: lib.nn.utils.rnn.pack_padded_sequence(lib.ones(3, 2, 1), [3]),
     "zero length": lambda lib, m: lib.nn.utils.rnn.pack_padded_sequence(lib.ones(3, 2, 1), [3, 0]),
-    "non-finite": lambda lib, m: lib.nn.utils.clip_grad_norm_(_with_grad(lib, float("inf")), 1.0, error_if_nonfinite=True),
+    "non-finite": lambda lib, m: lib.nn.utils.clip_grad_norm_(_with_grad(lib, float("inf")), 1.0,
+                                                             error_if_nonfinite=True),
 }
 
 

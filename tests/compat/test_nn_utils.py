@@ -65,7 +65,8 @@ def test_packing_and_back(lib, batch_first):
     assert [row.tolist() for row in rnn.unpack_sequence(packed)] == [row.tolist() for row in rows]
 
 
-@pytest.mark.parametrize("kind,options", [("RNN", {}), ("LSTM", {"bidirectional": True, "num_layers": 2}), ("GRU", {"bidirectional": True}),
+@pytest.mark.parametrize("kind,options", [("RNN", {}), ("LSTM", {"bidirectional": True, "num_layers": 2}),
+                                          ("GRU", {"bidirectional": True}),
                                           ("LSTM", {"proj_size": 2})])
 def test_packed_sequences_go_through_recurrent_layers(both, kind, options):
     results = []
@@ -78,7 +79,8 @@ def test_packed_sequences_go_through_recurrent_layers(both, kind, options):
         padded, _ = lib.nn.utils.rnn.pad_packed_sequence(output)
         states = state if isinstance(state, tuple) else (state,)
         sum((value * value).sum() for value in (padded, *states)).backward()
-        results.append([array(v) for v in (padded, *states, *(row.grad for row in rows), *(p.grad for p in layer.parameters()))])
+        results.append([array(v) for v in (padded, *states, *(row.grad for row in rows),
+                        *(p.grad for p in layer.parameters()))])
     for a, b in zip(*results):
         numpy.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
@@ -86,7 +88,8 @@ def test_packed_sequences_go_through_recurrent_layers(both, kind, options):
 def test_packed_layers_without_a_kernel(both, monkeypatch):
     import importlib
     monkeypatch.setattr(importlib.import_module("tede.nn._functional.recurrent"), "_native", lambda name: None)
-    for kind, options in (("RNN", {}), ("LSTM", {"bidirectional": True, "num_layers": 2}), ("GRU", {"bidirectional": True})):
+    for kind, options in (("RNN", {}), ("LSTM", {"bidirectional": True, "num_layers": 2}),
+                          ("GRU", {"bidirectional": True})):
         test_packed_sequences_go_through_recurrent_layers(both, kind, options)
 
 
@@ -106,7 +109,8 @@ def attend(lib, **options):
 @pytest.mark.parametrize("options", [
     {"attn_mask": "attn_mask"}, {"attn_mask": "float"}, {"attn_mask": "heads"}, {"key_padding_mask": "padding"},
     {"key_padding_mask": "padding", "attn_mask": "attn_mask", "need_weights": False},
-    {"attn_mask": "attn_mask", "is_causal": True, "need_weights": False}, {"average_attn_weights": False}, {"need_weights": False},
+    {"attn_mask": "attn_mask", "is_causal": True, "need_weights": False},
+    {"average_attn_weights": False}, {"need_weights": False},
 ], ids=str)
 def test_attention_masks(both, options):
     for a, b in zip(*[attend(lib, **options) for lib in both]):
@@ -134,22 +138,28 @@ def test_an_encoder_with_padding(both, training):
 
 FUNCTIONS = {
     "normalize": lambda lib, F, x: F.normalize(x, dim=-1), "gumbel": lambda lib, F, x: F.gumbel_softmax(x, hard=True),
-    "one_hot": lambda lib, F, x: F.one_hot(lib.tensor([0, 2, 1]), 4), "pad": lambda lib, F, x: F.pad(x, (1, 2), value=3.0),
+    "one_hot": lambda lib, F, x: F.one_hot(lib.tensor([0, 2, 1]), 4),
+    "pad": lambda lib, F, x: F.pad(x, (1, 2), value=3.0),
     "affine": lambda lib, F, x: F.affine_grid(x[:, :6].reshape(-1, 2, 3), [4, 1, 3, 3], align_corners=False),
     "grid": lambda lib, F, x: F.grid_sample(x.reshape(1, 1, 4, 6), lib.zeros(1, 2, 2, 2), align_corners=True),
-    "weighted": lambda lib, F, x: F.mse_loss(x, x * 0, weight=lib.ones(4, 6) * 2), "old": lambda lib, F, x: F.mse_loss(x, x * 0, size_average=False),
-    "bag": lambda lib, F, x: F.embedding_bag(lib.tensor([0, 1, 2, 3]), x, lib.tensor([0, 2]), mode="sum", per_sample_weights=lib.ones(4)),
+    "weighted": lambda lib, F, x: F.mse_loss(x, x * 0, weight=lib.ones(4, 6) * 2),
+    "old": lambda lib, F, x: F.mse_loss(x, x * 0, size_average=False),
+    "bag": lambda lib, F, x: F.embedding_bag(lib.tensor([0, 1, 2, 3]), x, lib.tensor([0, 2]),
+                                                mode="sum", per_sample_weights=lib.ones(4)),
     "unpool": lambda lib, F, x: F.max_unpool1d(*F.max_pool1d(x.unsqueeze(0), 2, return_indices=True), 2),
     "pool2d indices": lambda lib, F, x: F.max_pool2d(x.unsqueeze(0), 2, return_indices=True)[1],
-    "softmax dim": lambda lib, F, x: F.softmax(x), "softmax dtype": lambda lib, F, x: F.log_softmax(x, 0, dtype=lib.float64),
+    "softmax dim": lambda lib, F, x: F.softmax(x),
+    "softmax dtype": lambda lib, F, x: F.log_softmax(x, 0, dtype=lib.float64),
     "logsigmoid": lambda lib, F, x: F.logsigmoid(x), "pdist": lambda lib, F, x: F.pdist(x),
     "attention": lambda lib, F, x: F.scaled_dot_product_attention(x, x, x, is_causal=True),
-    "inplace": lambda lib, F, x: F.leaky_relu(F.elu(F.relu(x.clone() - 0.2, inplace=True) - 0.5, inplace=True), inplace=True),
+    "inplace": lambda lib, F, x: F.leaky_relu(F.elu(F.relu(x.clone() - 0.2, inplace=True) - 0.5, inplace=True),
+                                                inplace=True),
     "area": lambda lib, F, x: F.interpolate(x.reshape(1, 1, 4, 6), scale_factor=0.5, mode="area"),
     "nearest-exact": lambda lib, F, x: F.interpolate(x.reshape(1, 1, 4, 6), (5, 3), mode="nearest-exact"),
     "antialias": lambda lib, F, x: F.interpolate(x.reshape(1, 1, 4, 6), (2, 3), mode="bilinear", antialias=True),
     "fractional": lambda lib, F, x: F.fractional_max_pool2d(x.reshape(1, 4, 6), 2, output_ratio=(0.5, 0.5)),
-    "rrelu": lambda lib, F, x: F.rrelu(x, training=True), "feature dropout": lambda lib, F, x: F.dropout2d(x.reshape(1, 4, 2, 3)),
+    "rrelu": lambda lib, F, x: F.rrelu(x, training=True),
+    "feature dropout": lambda lib, F, x: F.dropout2d(x.reshape(1, 4, 2, 3)),
 }
 
 
@@ -175,7 +185,8 @@ def test_no_function_is_left_out(both):
 
 @pytest.mark.parametrize("align", [False, True])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode,shape", [("bilinear", (4, 5)), ("nearest", (4, 5)), ("bicubic", (4, 5)), ("bilinear", (3, 4, 5)),
+@pytest.mark.parametrize("mode,shape", [("bilinear", (4, 5)), ("nearest", (4, 5)), ("bicubic", (4, 5)),
+                                        ("bilinear", (3, 4, 5)),
                                         ("nearest", (3, 4, 5)), ("bilinear", (1, 5))])
 def test_reading_between_pixels(both, monkeypatch, mode, shape, padding, align):
     from tede.nn._native import N

@@ -11,11 +11,14 @@ OPTIMIZERS = [
     ("SGD", {"lr": 0.02}), ("SGD", {"lr": 0.02, "momentum": 0.9}),
     ("SGD", {"lr": 0.02, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
     ("SGD", {"lr": 1e-3, "momentum": 0.9, "dampening": 0.5, "maximize": True}),
-    ("Adam", {}), ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}), ("Adam", {"maximize": True, "betas": (0.5, 0.9)}),
-    ("AdamW", {"lr": 0.1}), ("AdamW", {"weight_decay": 0.5, "amsgrad": True}), ("Adam", {"decoupled_weight_decay": True, "weight_decay": 0.1}),
+    ("Adam", {}), ("Adam", {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
+    ("Adam", {"maximize": True, "betas": (0.5, 0.9)}),
+    ("AdamW", {"lr": 0.1}), ("AdamW", {"weight_decay": 0.5, "amsgrad": True}),
+    ("Adam", {"decoupled_weight_decay": True, "weight_decay": 0.1}),
     ("Adagrad", {"lr": 0.1}), ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "initial_accumulator_value": 0.5}),
     ("RMSprop", {}), ("RMSprop", {"momentum": 0.9, "centered": True, "weight_decay": 0.1}),
-    ("Adadelta", {}), ("Adadelta", {"weight_decay": 0.1, "maximize": True}), ("Adamax", {}), ("Adamax", {"weight_decay": 0.1}),
+    ("Adadelta", {}), ("Adadelta", {"weight_decay": 0.1, "maximize": True}), ("Adamax", {}),
+    ("Adamax", {"weight_decay": 0.1}),
     ("NAdam", {}), ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
     ("RAdam", {"lr": 0.1, "weight_decay": 0.1}), ("ASGD", {}), ("ASGD", {"t0": 2, "weight_decay": 0.1}), ("Rprop", {}),
     ("Rprop", {"etas": (0.3, 1.5), "step_sizes": (1e-3, 0.1)}),
@@ -196,9 +199,11 @@ ERRORS = {
     "empty": lambda lib, p: lib.optim.SGD([]), "tensor": lambda lib, p: lib.optim.SGD(p),
     "rate": lambda lib, p: lib.optim.SGD([p], lr=-1.0), "momentum": lambda lib, p: lib.optim.SGD([p], momentum=-1.0),
     "nesterov": lambda lib, p: lib.optim.SGD([p], nesterov=True), "eps": lambda lib, p: lib.optim.Adam([p], eps=-1.0),
-    "beta": lambda lib, p: lib.optim.Adam([p], betas=(0.9, 1.0)), "decay": lambda lib, p: lib.optim.AdamW([p], weight_decay=-1),
+    "beta": lambda lib, p: lib.optim.Adam([p], betas=(0.9, 1.0)),
+    "decay": lambda lib, p: lib.optim.AdamW([p], weight_decay=-1),
     "kind": lambda lib, p: lib.optim.SGD([3]), "leaf": lambda lib, p: lib.optim.SGD([p * 2]),
-    "set": lambda lib, p: lib.optim.SGD([{"params": {p}}]), "group": lambda lib, p: lib.optim.SGD([p]).add_param_group(3),
+    "set": lambda lib, p: lib.optim.SGD([{"params": {p}}]),
+    "group": lambda lib, p: lib.optim.SGD([p]).add_param_group(3),
     "twice": lambda lib, p: lib.optim.SGD([{"params": p}, {"params": p}]),
     "names": lambda lib, p: lib.optim.SGD([("a", p), lib.nn.Parameter(lib.ones(1))]),
     "groups": lambda lib, p: lib.optim.SGD([p]).load_state_dict({"state": {}, "param_groups": []}),
@@ -288,7 +293,8 @@ def test_rates_are_pytorchs_to_the_last_bit(both, name, optimizer):
     assert mine[1] == mine[0][17 // 2:]
 
 
-@pytest.mark.parametrize("options", [{}, {"mode": "max", "threshold_mode": "abs"}, {"patience": 0, "cooldown": 2, "min_lr": 0.02}])
+@pytest.mark.parametrize("options", [{}, {"mode": "max", "threshold_mode": "abs"},
+                                     {"patience": 0, "cooldown": 2, "min_lr": 0.02}])
 def test_a_plateau_lowers_the_rate(both, options):
     def go(lib):
         optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.1)
