@@ -5,6 +5,7 @@
 #include "bodies.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <tede/kernel.h>
 #include "ops/index.h"
@@ -30,6 +31,28 @@ int td_index_check(const td_tensor *index, int64_t size, td_code code, const cha
         return td_error(code, "%s", what);
     return td_error(code, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64, low < 0 ? low : high, dim,
                     size);
+}
+
+static bool share_elements(const td_tensor *a, const td_tensor *b)
+{
+    int64_t low, high, other_low, other_high;
+    if (!a->storage || a->storage != b->storage || a->numel == 0 || b->numel == 0 ||
+        !td_bounds(a->ndim, a->sizes, a->strides, &low, &high) ||
+        !td_bounds(b->ndim, b->sizes, b->strides, &other_low, &other_high))
+        return false;
+    const char *from = a->data + low * td_itemsize(a), *to = a->data + (high + 1) * td_itemsize(a);
+    const char *other_from = b->data + other_low * td_itemsize(b), *other_to = b->data + (other_high + 1) * td_itemsize(b);
+    return from < other_to && other_from < to;
+}
+
+int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, const char *message)
+{
+    if (td_check_overlap("out", out, 0, NULL))
+        return -1;
+    if (share_elements(out, self) || share_elements(out, index))
+        return td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                        "to a single memory location. Please clone() the tensor before performing the operation.");
+    return out->dtype == self->dtype ? 0 : td_error(TD_E_RUNTIME, "%s", message);
 }
 
 static td_tensor *finish_functional(td_tensor *copy, int status)
@@ -549,4 +572,34 @@ td_tensor *td_op_scatter_src_backward(td_tensor *grad, int64_t dim, td_tensor *i
     td_tensor *shaped = td_reshape(part, n_shape, shape);
     td_tensor_release(part);
     return shaped;
+}
+
+/* ---- written to given tensors */
+
+/* PyTorch calls dtypes by C++'s names here. */
+static const char *name_in_c(const td_tensor *x)
+{
+    return x->dtype == TD_F32 ? "float" : x->dtype == TD_F64 ? "double" : x->dtype == TD_I64 ? "long"
+         : x->dtype == TD_I32 ? "int" : td_dtype_name((td_dtype)x->dtype);
+}
+
+int td_op_gather_out(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad, td_tensor *out)
+{
+    char message[96];
+    snprintf(message, sizeof message, "Expected out tensor to have dtype %s, but got %s instead", name_in_c(self),
+             name_in_c(out));
+    return td_index_out(out, self, index, message) ? -1
+         : td_finish_out("gather", out, td_op_gather(self, dim, index, sparse_grad));
+}
+int td_op_index_select_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *out)
+{
+    return td_index_out(out, self, index, "index_select(): self and result must have the same scalar type") ? -1
+         : td_finish_out("index_select", out, td_op_index_select(self, dim, index));
+}
+int td_op_take_out(td_tensor *self, td_tensor *index, td_tensor *out)
+{
+    char message[128];
+    snprintf(message, sizeof message, "take(): self and out expected to have the same dtype, but got self.dtype = %s and "
+             "out.dtype = %s", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)out->dtype));
+    return td_index_out(out, self, index, message) ? -1 : td_finish_out("take", out, td_op_take(self, index));
 }

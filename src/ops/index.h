@@ -24,6 +24,8 @@ static inline td_tensor *td_apart(td_tensor *x, const td_tensor *target)
     return x->storage && x->storage == target->storage ? td_clone_detached(x) : td_tensor_retain(x);
 }
 
+/* For out= forms: that `out` has self's dtype (`message` tells otherwise) and shares no memory with the inputs. */
+int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, const char *message);
 /* An integer index as a contiguous int64 tensor. */
 td_tensor *td_index_of(const char *op, td_tensor *index);
 /* Whether all are in 0 ... size - 1; `what` is printed with the index and the size, in this order. */

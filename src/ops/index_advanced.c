@@ -347,6 +347,12 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
     return out;
 }
 
+int td_op_masked_select_out(td_tensor *self, td_tensor *mask, td_tensor *out)
+{
+    return td_index_out(out, self, mask, "masked_select(): self and result must have the same scalar type") ? -1
+         : td_finish_out("masked_select", out, td_op_masked_select(self, mask));
+}
+
 int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
 {
     if (source->dtype != self->dtype)
