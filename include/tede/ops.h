@@ -217,6 +217,17 @@ TD_API int td_special_modified_bessel_i0_out(td_tensor *self, td_tensor *out) TD
 /* Modified Bessel function of order 1. */
 TD_API td_tensor *td_special_modified_bessel_i1(td_tensor *self);
 TD_API int td_special_modified_bessel_i1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The covariance matrix of variables in rows. */
+TD_API td_tensor *td_cov(td_tensor *self, int64_t correction, td_tensor *fweights, td_tensor *aweights);
+/* The correlation coefficients of variables in rows. */
+TD_API td_tensor *td_corrcoef(td_tensor *self);
+/* Slices along a dimension scaled down to a largest norm. */
+TD_API td_tensor *td_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm);
+TD_API int td_renorm_(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm) TD_MUST_USE;
+TD_API int td_renorm_out(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm,
+        td_tensor *out) TD_MUST_USE;
+/* Powers of a vector's elements in columns, falling unless told. */
+TD_API td_tensor *td_vander(td_tensor *x, const int64_t *N, bool increasing);
 
 /* ==== conv ================================================================================================ */
 
@@ -2344,6 +2355,8 @@ TD_API td_tensor *td_slice_backward(td_tensor *grad_output, int64_t n_input_size
         int64_t dim, const int64_t *start, const int64_t *end, int64_t step);
 /* A range along a dimension, by its length. */
 TD_API td_tensor *td_narrow(td_tensor *self, int64_t dim, int64_t start, int64_t length);
+/* A range along a dimension, whose start is a 0-dim tensor. */
+TD_API td_tensor *td_narrow_tensor(td_tensor *self, int64_t dim, td_tensor *start, int64_t length);
 /* A new dimension of size 1. */
 TD_API td_tensor *td_unsqueeze(td_tensor *self, int64_t dim);
 /* Without the dimensions of size 1. */

@@ -355,11 +355,11 @@ td_tensor *td_op_fill_tensor(td_tensor *self, td_tensor *value)
 
 td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
 {
+    if ((real->dtype != TD_F32 && real->dtype != TD_F64) || (imag->dtype != TD_F32 && imag->dtype != TD_F64))
+        return td_fail(TD_E_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
+                       td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
     if (real->dtype != imag->dtype)
         return td_fail(TD_E_RUNTIME, "Expected object of scalar type %s but got scalar type %s for second argument",
-                       td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
-    if (real->dtype != TD_F32 && real->dtype != TD_F64)
-        return td_fail(TD_E_RUNTIME, "Expected both inputs to be Half, Float or Double tensors but got %s and %s",
                        td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
     int64_t sizes[TD_MAX_DIMS];
     td_tensor *both[] = {real, imag};

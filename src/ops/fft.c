@@ -122,15 +122,17 @@ static int norm_mode(const char *norm, bool forward)
 static int check_length(int64_t n) { return n >= 1 ? 0 : td_error(TD_E_RUNTIME, "Invalid number of data points (%" PRId64 ") specified", n); }
 static int64_t size_at(const td_tensor *x, int64_t dim)
 {
+    if (!x->ndim)
+        return td_error(TD_E_INDEX, "Dimension specified as %" PRId64 " but tensor has no dimensions", dim);
     int d = td_wrap_dim(dim, x->ndim);
-    return d < 0 ? -1 : x->ndim ? x->sizes[d] : 1;
+    return d < 0 ? -1 : x->sizes[d];
 }
 
 static td_tensor *c2c(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, bool forward)
 {
     int mode = norm_mode(norm, forward);
-    int64_t size = mode < 0 ? -1 : n ? *n : size_at(self, dim);
-    if (mode < 0 || (!n && size < 0) || check_length(size))
+    int64_t have = mode < 0 ? -1 : size_at(self, dim), size = n ? *n : have;
+    if (have < 0 || check_length(size))
         return NULL;
     LET(x) = raised(self, true);
     LET(fit) = x ? resized(x, dim, size) : NULL;
@@ -141,8 +143,8 @@ static td_tensor *r2c(const char *op, td_tensor *self, const int64_t *n, int64_t
     if (td_is_complex(self))
         return td_fail(TD_E_RUNTIME, "%s expects a real input tensor, but got %s", op, td_dtype_title((td_dtype)self->dtype));
     int mode = norm_mode(norm, forward);
-    int64_t size = mode < 0 ? -1 : n ? *n : size_at(self, dim);
-    if (mode < 0 || (!n && size < 0) || check_length(size))
+    int64_t have = mode < 0 ? -1 : size_at(self, dim), size = n ? *n : have;
+    if (have < 0 || check_length(size))
         return NULL;
     LET(x) = raised(self, false);
     LET(fit) = x ? resized(x, dim, size) : NULL;
@@ -174,6 +176,8 @@ typedef struct plan { int64_t n, dims[TD_MAX_DIMS], sizes[TD_MAX_DIMS]; } plan;
 static int make_plan(plan *p, const td_tensor *x, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim)
 {
     bool seen[TD_MAX_DIMS] = {false};
+    if (!x->ndim && n_dim > 0)
+        return td_error(TD_E_INDEX, "Dimension specified as %" PRId64 " but tensor has no dimensions", dim[0]);
     if (n_dim >= 0) {
         p->n = n_dim;
         if (n_s >= 0 && n_s != n_dim)

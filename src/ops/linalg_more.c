@@ -208,6 +208,8 @@ td_tensor *td_op_linalg_matrix_norm(td_tensor *self, td_scalar ord, int64_t n_di
     LET(sums) = td_linalg_vector_norm(x, td_int(1), 1, &over, keepdim, TD_DTYPE_NONE);
     if (!keepdim && rest > over)
         rest--;
+    if (sums && p > 0 && !sums->sizes[rest])        /* the largest of no sums that are 0 at least */
+        return td_sum_over(sums, 1, &rest, keepdim);
     return p > 0 ? td_amax(sums, 1, &rest, keepdim) : td_amin(sums, 1, &rest, keepdim);
 }
 

@@ -198,6 +198,8 @@ int td_meta_roll(td_spec *specs, td_tensor *self, int64_t n_shifts, const int64_
         return td_error(TD_E_RUNTIME, "`shifts` required");
     if (n_shifts != n_dims && !(n_dims == 0 && n_shifts == 1))
         return td_error(TD_E_RUNTIME, "shifts and dimensions must align. shifts: %" PRId64 ", dims:%" PRId64, n_shifts, n_dims);
+    if (!self->ndim && n_dims)
+        return td_error(TD_E_INDEX, "Dimension specified as %" PRId64 " but tensor has no dimensions", dims[0]);
     for (int i = 0; i < n_dims && self->numel; i++)
         if (td_wrap_dim(dims[i], self->ndim) < 0)
             return -1;

@@ -266,6 +266,14 @@ td_tensor *td_op_narrow(td_tensor *self, int64_t dim, int64_t start, int64_t len
     return td_slice_tensor(self, d, &from, &to, 1);
 }
 
+td_tensor *td_op_narrow_tensor(td_tensor *self, int64_t dim, td_tensor *start, int64_t length)
+{
+    td_scalar from;
+    if (start->ndim || !td_dtype_is_integral((td_dtype)start->dtype))
+        return td_fail(TD_E_RUNTIME, "start must be an 0-dim integral Tensor.");
+    return td_tensor_item(start, &from) ? NULL : td_narrow(self, dim, td_scalar_int(from), length);
+}
+
 td_tensor *td_op_unsqueeze(td_tensor *self, int64_t dim)
 {
     int d = td_wrap_dim(dim, self->ndim + 1);
@@ -504,7 +512,7 @@ int td_op_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim)
 {
     int d = td_wrap_dim(dim, self->ndim);
     if (!self->ndim)
-        return td_error(TD_E_RUNTIME, "Dimension specified as 0 but tensor has no dimensions");
+        return td_error(TD_E_INDEX, "Dimension specified as 0 but tensor has no dimensions");
     if (d < 0 || td_tensor_list_new(results, self->sizes[d]))
         return -1;
     geometry g = geometry_of(self);

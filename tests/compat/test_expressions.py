@@ -71,6 +71,7 @@ FAMILIES = {
         t.round(x, decimals=2); t.round(x * 100, decimals=-1); t.rad2deg(x); t.deg2rad(x); t.fix(x); t.sgn(z); t.nan_to_num(x / 0)
         t.nan_to_num(t.tensor([1.0, float('nan'), float('inf'), -float('inf')]), 1.0, 2.0, 3.0); t.true_divide(i, n)
         i & 3; i | n; i ^ n; i << 1; i >> 1; ~i; 6 & n; t.bitwise_and(6, n); t.bitwise_left_shift(1, n); t.gcd(i, n); t.lcm(i, n); o & True
+        t.cov(m); t.cov(v); t.cov(z); t.cov(m, correction=0, fweights=t.tensor([1, 2, 1, 3, 1])); t.corrcoef(m); t.renorm(m, 2, 0, 0.5); t.vander(v, 3)
         t.heaviside(x, s.abs()); t.fmax(x, y); t.fmin(x, y); t.maximum(x, y); t.logaddexp(x, y); t.logaddexp2(x, y); t.xlogy(p, 2); t.xlogy(2, p)
         t.clamp(x, -0.5, 0.5); t.clamp(x, max=0.3); t.clamp(x, min=0.1); t.clip(x, -0.1, 0.4); t.clamp(x, y - 0.5, y + 0.5); t.clamp(x, max=y)
         t.clamp(i, -2, 2.5); t.clamp(i, 0, 3); t.clamp_min(x, 0.2); t.clamp_max(i, 2); t.clamp_min(i, 1.5); t.clamp(m, min=v)
