@@ -41,53 +41,60 @@ static void product(conv *c, int64_t m, int64_t n, int64_t k, td_matrix a, td_ma
         __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
 }
 
-/* Output positions ow in [*from, *to) whose input column lies inside. */
-static void inside(const conv *c, int64_t offset, int64_t begin, int64_t end, int64_t *from, int64_t *to)
+/* The output positions [*low, *high) of a row whose input column, shifted by `offset`, lies inside. */
+static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
 {
-    int64_t s = c->stride[2], low = offset >= 0 ? 0 : td_ceil_div(-offset, s);
-    int64_t high = offset >= c->in[2] ? 0 : (c->in[2] - 1 - offset) / s + 1;
-    *from = low < begin ? begin : low > end ? end : low;
-    *to = high > end ? end : high < *from ? *from : high;
+    int64_t s = c->stride[2], last = c->in[2] - 1 - offset;
+    *low = offset >= 0 ? 0 : s == 1 ? -offset : td_ceil_div(-offset, s);
+    *high = last < 0 ? 0 : s == 1 ? last + 1 : last / s + 1;
 }
 
 /* Walk over the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body sees
- * the run's place in the columns (at, n), and its input place and how much of it is inside. */
-#define WALK(BODY)                                                                                                                   \
+ * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
+#define WALK(...)                                                                                                                    \
+    const int64_t ow0 = p0 % c->out[2], oh0 = p0 / c->out[2] % c->out[1], od0 = p0 / c->out[2] / c->out[1];                          \
+    const int64_t step = c->stride[2];                                                                                               \
     int64_t row = 0;                                                                                                                 \
     for (int64_t ch = 0; ch < c->cin; ch++)                                                                                          \
         for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                                                \
             for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                                            \
-                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++)                                                                 \
+                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++) {                                                               \
+                    const int64_t offset = kw * c->dilation[2] - c->pad[2];                                                          \
+                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                                                 \
+                    inside(c, offset, &low, &high);                                                                                  \
                     for (int64_t p = p0; p < p1;) {                                                                                  \
-                        int64_t ow = p % c->out[2], line = p / c->out[2], n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p;     \
-                        int64_t id = line / c->out[1] * c->stride[0] - c->pad[0] + kd * c->dilation[0];                              \
-                        int64_t ih = line % c->out[1] * c->stride[1] - c->pad[1] + kh * c->dilation[1];                              \
-                        int64_t offset = kw * c->dilation[2] - c->pad[2], from = ow + n, to = ow + n;                                \
-                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1])                                                    \
-                            inside(c, offset, ow, ow + n, &from, &to);                                                               \
+                        const int64_t n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p, end = ow + n;                           \
+                        const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];                                      \
+                        const int64_t ih = oh * c->stride[1] - c->pad[1] + kh * c->dilation[1];                                      \
+                        int64_t from = end, to = end;                                                                                \
+                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1]) {                                                  \
+                            from = low < ow ? ow : low > end ? end : low;                                                            \
+                            to = high > end ? end : high < from ? from : high;                                                       \
+                        }                                                                                                            \
                         const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;                             \
-                        const int64_t at = row * (p1 - p0) + p - p0 - ow, step = c->stride[2];                                       \
-                        BODY                                                                                                         \
-                        p += n;                                                                                                      \
-                    }
+                        const int64_t at = row * (p1 - p0) + p - p0 - ow;                                                            \
+                        __VA_ARGS__                                                                                                  \
+                        p += n, ow = 0;                                                                                              \
+                        if (++oh == c->out[1])                                                                                       \
+                            oh = 0, od++;                                                                                            \
+                    }                                                                                                                \
+                }
 
 typedef struct { uint64_t a, b; } wide;
 
 #define GATHER(name, T)                                                                                                              \
     static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns)                                                  \
     {                                                                                                                                \
-        const T zero = {0};                                                                                                          \
         WALK(                                                                                                                        \
-            for (int64_t o = ow; o < from; o++)                                                                                      \
-                columns[at + o] = zero;                                                                                              \
-            if (step == 1)                                                                                                           \
-                for (int64_t o = from; o < to; o++)                                                                                  \
-                    columns[at + o] = x[base + o];                                                                                   \
+            if (from > ow)                                                                                                           \
+                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                                                       \
+            if (step == 1 && to > from)                                                                                              \
+                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T));                                       \
             else                                                                                                                     \
                 for (int64_t o = from; o < to; o++)                                                                                  \
                     columns[at + o] = x[base + o * step];                                                                            \
-            for (int64_t o = to; o < ow + n; o++)                                                                                    \
-                columns[at + o] = zero;)                                                                                             \
+            if (end > to)                                                                                                            \
+                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                                                       \
     }
 GATHER(gather_4, uint32_t)
 GATHER(gather_8, uint64_t)
@@ -97,12 +104,16 @@ GATHER(gather_16, wide)
     static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns)                                                  \
     {                                                                                                                                \
         WALK(                                                                                                                        \
-            if (step == 1)                                                                                                           \
+            T *to_x = x + base;                                                                                                      \
+            const T *from_c = columns + at;                                                                                          \
+            if (step == 1) {                                                                                                         \
+                _Pragma("omp simd")                                                                                                  \
                 for (int64_t o = from; o < to; o++)                                                                                  \
-                    x[base + o] += columns[at + o];                                                                                  \
-            else                                                                                                                     \
+                    to_x[o] += from_c[o];                                                                                            \
+            } else {                                                                                                                 \
                 for (int64_t o = from; o < to; o++)                                                                                  \
-                    x[base + o * step] += columns[at + o];)                                                                          \
+                    to_x[o * step] += from_c[o];                                                                                     \
+            })                                                                                                                       \
     }
 SCATTER(scatter_f32, float)
 SCATTER(scatter_f64, double)

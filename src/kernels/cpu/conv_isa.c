@@ -32,24 +32,30 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
 #pragma omp simd
             for (int64_t o = 0; o < out[2]; o++)
                 y[o] = start;
-            for (int64_t i = 0; i < k; i++) {
-                int64_t kw = i % kernel[2], kh = i / kernel[2] % kernel[1], kd = i / (kernel[2] * kernel[1]);
-                int64_t id = line / out[1] * stride[0] - job->pad[0] + kd * job->dilation[0];
-                int64_t ih = line % out[1] * stride[1] - job->pad[1] + kh * job->dilation[1];
-                if (id < 0 || id >= in[0] || ih < 0 || ih >= in[1])
-                    continue;
-                int64_t offset = kw * job->dilation[2] - job->pad[2], s = stride[2];
-                int64_t from = offset >= 0 ? 0 : (-offset + s - 1) / s, to = offset >= in[2] ? 0 : (in[2] - 1 - offset) / s + 1;
-                to = to > out[2] ? out[2] : to;
-                const T *row = x + (id * in[1] + ih) * in[2] + offset, f = w[i];
-                if (s == 1)
+        }
+        for (int64_t i = 0; i < k; i++) {
+            int64_t kw = i % kernel[2], kh = i / kernel[2] % kernel[1], kd = i / (kernel[2] * kernel[1]);
+            int64_t offset = kw * job->dilation[2] - job->pad[2], s = stride[2];
+            int64_t from = offset >= 0 ? 0 : (-offset + s - 1) / s, to = offset >= in[2] ? 0 : (in[2] - 1 - offset) / s + 1;
+            to = to > out[2] ? out[2] : to;
+            const T f = w[i];
+            for (int64_t od = 0; od < out[0]; od++) {
+                int64_t id = od * stride[0] - job->pad[0] + kd * job->dilation[0];
+                for (int64_t oh = 0; oh < out[1] && id >= 0 && id < in[0]; oh++) {
+                    int64_t ih = oh * stride[1] - job->pad[1] + kh * job->dilation[1];
+                    if (ih < 0 || ih >= in[1])
+                        continue;
+                    const T *row = x + (id * in[1] + ih) * in[2] + offset;
+                    T *y = (T *)job->y + t * out_total + (od * out[1] + oh) * out[2];
+                    if (s == 1) {
 #pragma omp simd
-                    for (int64_t o = from; o < to; o++)
-                        y[o] += f * row[o];
-                else
-#pragma omp simd
-                    for (int64_t o = from; o < to; o++)
-                        y[o] += f * row[o * s];
+                        for (int64_t o = from; o < to; o++)
+                            y[o] += f * row[o];
+                    } else {
+                        for (int64_t o = from; o < to; o++)
+                            y[o] += f * row[o * s];
+                    }
+                }
             }
         }
     }
