@@ -19,17 +19,20 @@ static int check_numbers(const geometry *g, bool transposed)
         if (g->stride[i] <= 0)
             return td_error(TD_E_RUNTIME, "non-positive stride is not supported");
         if (g->dilation[i] <= 0)
-            return td_error(TD_E_RUNTIME, "dilation should be greater than zero, but got %s", td_shape_str(g->dims, g->dilation, text));
+            return td_error(TD_E_RUNTIME, "dilation should be greater than zero, but got %s", td_shape_str(g->dims,
+                g->dilation, text));
         if (g->output_padding[i] < 0)
             return td_error(TD_E_RUNTIME, "negative output_padding is not supported");
         if (transposed && g->output_padding[i] >= g->stride[i] && g->output_padding[i] >= g->dilation[i])
             return td_error(TD_E_RUNTIME, "output padding must be smaller than either stride or dilation, but got output_padding %" PRId64
-                            ", stride %" PRId64 ", dilation %" PRId64, g->output_padding[i], g->stride[i], g->dilation[i]);
+                            ", stride %" PRId64 ", dilation %" PRId64, g->output_padding[i], g->stride[i],
+                            g->dilation[i]);
     }
     return 0;
 }
 
-static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, const geometry *g, bool transposed, int64_t groups)
+static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, const geometry *g, bool transposed,
+                        int64_t groups)
 {
     td_shape_text a, b;
     if (groups <= 0)
@@ -53,12 +56,14 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
                         " channels instead", wt, in, weight->sizes[0], input->sizes[1]);
     if (bias != TD_NONE && (bias->ndim != 1 || bias->sizes[0] != channels))
         return td_error(TD_E_RUNTIME, "Given %sweight of size %s, expected bias to be 1-dimensional with %" PRId64 " elements, but got bias of "
-                        "size %s instead", transposed ? "transposed=1, " : "", wt, channels, td_shape_str(bias->ndim, bias->sizes, b));
+                        "size %s instead", transposed ? "transposed=1, " : "", wt, channels, td_shape_str(bias->ndim,
+                            bias->sizes, b));
     if (input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
                         td_dtype_title((td_dtype)weight->dtype));
     if (bias != TD_NONE && bias->dtype != input->dtype)
-        return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input), td_cpp_name(bias));
+        return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input),
+                        td_cpp_name(bias));
     if (input->dtype == TD_BOOL)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
     if (transposed)
@@ -72,26 +77,32 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
         snprintf(kernel + k, sizeof kernel - k, i ? " x %" PRId64 : "%" PRId64, need);
         larger |= size < need;
     }
-    return larger ? td_error(TD_E_RUNTIME, "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
+    return larger ? td_error(TD_E_RUNTIME,
+                             "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
                              "than actual input size", padded, kernel) : 0;
 }
 
 static int check_count(const char *what, int64_t n, const int64_t *values, int dims)
 {
     td_shape_text text;
-    return n == dims ? 0 : td_error(TD_E_RUNTIME, "expected %s to be a single integer value or a list of %d values to match the convolution "
+    return n == dims ? 0 : td_error(TD_E_RUNTIME,
+                                    "expected %s to be a single integer value or a list of %d values to match the convolution "
                                     "dimensions, but got %s=%s", what, dims, what, td_shape_str((int)n, values, text));
 }
 
-int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,
-                        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
+int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
+                        const int64_t *stride,
+                        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
+                        bool transposed,
                         int64_t n_output, const int64_t *output_padding, int64_t groups)
 {
     int dims = weight->ndim - 2;
     if (dims < 1 || dims > 3)
-        return td_error(TD_E_RUNTIME, "weight should have at least three dimensions and at most five, but got %d", weight->ndim);
+        return td_error(TD_E_RUNTIME, "weight should have at least three dimensions and at most five, but got %d",
+                        weight->ndim);
     if (check_count("stride", n_stride, stride, dims) || check_count("padding", n_padding, padding, dims) ||
-        check_count("dilation", n_dilation, dilation, dims) || check_count("output_padding", n_output, output_padding, dims))
+        check_count("dilation", n_dilation, dilation, dims) || check_count("output_padding", n_output, output_padding,
+                                                                           dims))
         return -1;
     geometry g = {dims, stride, padding, dilation, output_padding};
     if (check_numbers(&g, transposed) || check_shapes(input, weight, bias, &g, transposed, groups))
@@ -102,19 +113,22 @@ int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_
         sizes[i + 2] = transposed ? (in - 1) * stride[i] - 2 * padding[i] + span + output_padding[i] + 1
             : (in + 2 * padding[i] - span - 1) / stride[i] + 1;
         if (sizes[i + 2] < 0)
-            return td_error(TD_E_RUNTIME, "convolution: the result would have size %" PRId64 " in dimension %d", sizes[i + 2], i + 2);
+            return td_error(TD_E_RUNTIME, "convolution: the result would have size %" PRId64 " in dimension %d",
+                            sizes[i + 2], i + 2);
     }
     return td_spec_set(specs, dims + 2, sizes, (td_dtype)input->dtype, input->device);
 }
 
 int td_meta_convolution_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias,
                                  const int64_t *bias_sizes, int64_t n_stride, const int64_t *stride, int64_t n_padding,
-                                 const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed, int64_t n_output,
+                                 const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
+                                 int64_t n_output,
                                  const int64_t *output_padding, int64_t groups, int64_t n_mask, const bool *mask)
 {
     (void)n_bias, (void)bias_sizes, (void)n_mask;
     td_spec result;
-    if (td_meta_convolution(&result, input, weight, TD_NONE, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed,
+    if (td_meta_convolution(&result, input, weight, TD_NONE, n_stride, stride, n_padding, padding, n_dilation,
+                            dilation, transposed,
                             n_output, output_padding, groups))
         return -1;
     for (int i = 0; i < result.ndim; i++)
@@ -125,47 +139,62 @@ int td_meta_convolution_backward(td_spec *specs, td_tensor *grad, td_tensor *inp
                         td_dtype_title((td_dtype)input->dtype));
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
     mask[1] ? td_spec_like(&specs[1], weight) : td_spec_none(&specs[1]);
-    return mask[2] ? td_spec_set(&specs[2], 1, &grad->sizes[1], (td_dtype)weight->dtype, weight->device) : td_spec_none(&specs[2]);
+    return mask[2] ? td_spec_set(&specs[2], 1, &grad->sizes[1], (td_dtype)weight->dtype,
+                                 weight->device) : td_spec_none(&specs[2]);
 }
 
-int td_meta_convolution_grad_input(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
+int td_meta_convolution_grad_input(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                                   int64_t n_stride,
                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                                   const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding,
+                                   const int64_t *dilation, bool transposed, int64_t n_output,
+                                   const int64_t *output_padding,
                                    int64_t groups)
 {
     td_spec three[3];
-    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
-                                     transposed, n_output, output_padding, groups, 3, (const bool[]){true, false, false}))
+    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
+                                     n_dilation, dilation,
+                                     transposed, n_output, output_padding, groups, 3, (const bool[]){true, false,
+                                         false}))
         return -1;
     return td_spec_like(specs, input);
 }
 
-int td_meta_convolution_grad_weight(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
-                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                                    const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding,
+int td_meta_convolution_grad_weight(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                                    int64_t n_stride,
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                                    int64_t n_dilation,
+                                    const int64_t *dilation, bool transposed, int64_t n_output,
+                                    const int64_t *output_padding,
                                     int64_t groups)
 {
     td_spec three[3];
-    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
-                                     transposed, n_output, output_padding, groups, 3, (const bool[]){false, true, false}))
+    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
+                                     n_dilation, dilation,
+                                     transposed, n_output, output_padding, groups, 3, (const bool[]){false, true,
+                                         false}))
         return -1;
     return td_spec_like(specs, weight);
 }
 
 int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
-                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
-                           bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups, int64_t n_wants,
+                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                           const int64_t *dilation,
+                           bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,
+                           int64_t n_wants,
                            const bool *wants)
 {
     if (!TD_RECORDS(grad, input, weight))
-        return td_convolution_backward(results, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, dilation,
+        return td_convolution_backward(results, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
+                                       n_dilation, dilation,
                                        transposed, n_output, output_padding, groups, n_wants, wants);
     results[0] = results[1] = results[2] = NULL;
     results[0] = !wants[0] ? td_ref(TD_NONE)
-        : td_convolution_grad_input(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output,
+        : td_convolution_grad_input(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation,
+                                    transposed, n_output,
                                     output_padding, groups);
     results[1] = !wants[1] ? td_ref(TD_NONE)
-        : td_convolution_grad_weight(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output,
+        : td_convolution_grad_weight(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation,
+                                     transposed, n_output,
                                      output_padding, groups);
     int64_t dims[TD_MAX_DIMS] = {0};
     for (int i = 2; i < grad->ndim; i++)
@@ -190,8 +219,10 @@ static int fill(const char *what, int64_t n, const int64_t *values, int dims, in
     return 0;
 }
 
-static td_tensor *convolve(const char *name, int dims, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
-                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
+static td_tensor *convolve(const char *name, int dims, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                           int64_t n_stride,
+                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                           const int64_t *dilation,
                            bool transposed, int64_t n_output, const int64_t *output, int64_t groups)
 {
     int64_t s[3], p[3], d[3], o[3];
@@ -215,13 +246,16 @@ static td_tensor *convolve(const char *name, int dims, td_tensor *input, td_tens
     return batched ? (y ? td_ref(y) : NULL) : td_squeeze_dim(y, 0);
 }
 
-static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
-                                   const int64_t *stride, const char *padding, int64_t n_dilation, const int64_t *dilation, int64_t groups)
+static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                                   int64_t n_stride,
+                                   const int64_t *stride, const char *padding, int64_t n_dilation,
+                                   const int64_t *dilation, int64_t groups)
 {
     int64_t d[3], before[3], pad[6], zero = 0;
     bool uneven = false;
     if (!strcmp(padding, "valid"))
-        return convolve(name, dims, input, weight, bias, n_stride, stride, 1, &zero, n_dilation, dilation, false, 1, &zero, groups);
+        return convolve(name, dims, input, weight, bias, n_stride, stride, 1, &zero, n_dilation, dilation, false, 1,
+                        &zero, groups);
     if (strcmp(padding, "same"))
         return td_fail(TD_E_RUNTIME, "Invalid padding string: '%s'", padding);
     for (int64_t i = 0; i < n_stride; i++)
@@ -237,34 +271,35 @@ static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input,
         uneven |= total & 1;
     }
     TD_AUTO td_tensor *x = uneven ? td_constant_pad_nd(input, 2 * dims, pad, td_int(0)) : td_ref(input);
-    return x ? convolve(name, dims, x, weight, bias, n_stride, stride, dims, before, dims, d, false, 1, &zero, groups) : NULL;
+    return x ? convolve(name, dims, x, weight, bias, n_stride, stride, dims, before, dims, d, false, 1, &zero,
+                        groups) : NULL;
 }
 
-#define CONV(n)                                                                                                                       \
-    td_tensor *td_op_conv##n##d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,        \
-                                int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,               \
-                                int64_t groups)                                                                                       \
-    {                                                                                                                                 \
-        int64_t zero = 0;                                                                                                             \
-        return convolve("conv" #n "d", n, input, weight, bias, n_stride, stride, n_padding, padding, n_dilation, dilation, false, 1,  \
-                        &zero, groups);                                                                                               \
-    }                                                                                                                                 \
+#define CONV(n)                                                                                                        \
+    td_tensor *td_op_conv##n##d(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride, \
+                                int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, \
+                                int64_t groups)                                                                        \
+    {                                                                                                                  \
+        int64_t zero = 0;                                                                                              \
+        return convolve("conv" #n "d", n, input, weight, bias, n_stride, stride, n_padding, padding, n_dilation, dilation, false, 1, \
+                        &zero, groups);                                                                                \
+    }                                                                                                                  \
     td_tensor *td_op_conv##n##d_padding(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride, \
-                                        const char *padding, int64_t n_dilation, const int64_t *dilation, int64_t groups)             \
-    {                                                                                                                                 \
-        return convolve_padding("conv" #n "d", n, input, weight, bias, n_stride, stride, padding, n_dilation, dilation, groups);      \
+                                        const char *padding, int64_t n_dilation, const int64_t *dilation, int64_t groups) \
+    {                                                                                                                  \
+        return convolve_padding("conv" #n "d", n, input, weight, bias, n_stride, stride, padding, n_dilation, dilation, groups); \
     }
 CONV(1)
 CONV(2)
 CONV(3)
 
-#define TRANSPOSED(name, n)                                                                                                           \
-    td_tensor *td_op_##name(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,            \
-                            int64_t n_padding, const int64_t *padding, int64_t n_output, const int64_t *output, int64_t groups,       \
-                            int64_t n_dilation, const int64_t *dilation)                                                              \
-    {                                                                                                                                 \
-        return convolve("conv_transpose" #n "d", n, input, weight, bias, n_stride, stride, n_padding, padding, n_dilation, dilation,  \
-                        true, n_output, output, groups);                                                                              \
+#define TRANSPOSED(name, n)                                                                                            \
+    td_tensor *td_op_##name(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride, \
+                            int64_t n_padding, const int64_t *padding, int64_t n_output, const int64_t *output, int64_t groups, \
+                            int64_t n_dilation, const int64_t *dilation)                                               \
+    {                                                                                                                  \
+        return convolve("conv_transpose" #n "d", n, input, weight, bias, n_stride, stride, n_padding, padding, n_dilation, dilation, \
+                        true, n_output, output, groups);                                                               \
     }
 TRANSPOSED(conv_transpose1d, 1)
 TRANSPOSED(conv_transpose2d_input, 2)

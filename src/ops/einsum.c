@@ -35,7 +35,8 @@ static const char *parse(const char *start, const char *at, subscripts *s)
             return td_fail(TD_E_RUNTIME, "einsum(): more than %d subscripts for one operand", TD_MAX_DIMS);
         if (*at == '.') {
             if (dots || at[1] != '.' || at[2] != '.')
-                return td_fail(TD_E_RUNTIME, dots ? "einsum(): found '.' at index %d in the equation that is not part of any "
+                return td_fail(TD_E_RUNTIME,
+                               dots ? "einsum(): found '.' at index %d in the equation that is not part of any "
                                "ellipsis" : "einsum(): found '.' at index %d in the equation that is not part of any ellipsis",
                                (int)(at - start));
             dots = true, at += 2;
@@ -79,7 +80,8 @@ static td_tensor *arrange(td_tensor *x, const subscripts *s, const plan *p, int 
             /* A repeated letter: the diagonal of its two dimensions, moved to where the first of them was. */
             int d = first[label];
             if (y->sizes[d] != y->sizes[dim])
-                return td_fail(TD_E_RUNTIME, "einsum(): subscript %c is repeated for operand %d but the sizes don't match, %" PRId64
+                return td_fail(TD_E_RUNTIME,
+                               "einsum(): subscript %c is repeated for operand %d but the sizes don't match, %" PRId64
                                " != %" PRId64, letter(label), operand, y->sizes[dim], y->sizes[d]);
             td_tensor *diagonal = td_diagonal(y, 0, d, dim);
             int64_t back[MOST];
@@ -151,7 +153,8 @@ static td_tensor *contract(td_tensor *left, td_tensor *right, const bool *sum)
 }
 
 /* Contract everything; `operands` (owned) shrinks to one. */
-static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int out, int64_t n_path, const int64_t *path)
+static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int out, int64_t n_path,
+                               const int64_t *path)
 {
     int step = 0;
     while (count > 1) {
@@ -205,9 +208,11 @@ static int check_sizes(int count, td_tensor *const *operands, const plan *p)
             if (size != 1) {
                 for (int l = 0; l < LETTERS; l++)
                     if (p->place[l] == d)
-                        return td_error(TD_E_RUNTIME, "einsum(): subscript %c has size %" PRId64 " for operand %d which does not "
+                        return td_error(TD_E_RUNTIME,
+                                        "einsum(): subscript %c has size %" PRId64 " for operand %d which does not "
                                         "broadcast with previously seen size %" PRId64, letter(l), own, o, size);
-                return td_error(TD_E_RUNTIME, "einsum(): dimension of the ellipsis has size %" PRId64 " for operand %d which does "
+                return td_error(TD_E_RUNTIME,
+                                "einsum(): dimension of the ellipsis has size %" PRId64 " for operand %d which does "
                                 "not broadcast with previously seen size %" PRId64, own, o, size);
             }
             size = own;
@@ -234,9 +239,11 @@ static int make_plan(plan *p, int count, const subscripts *subs, const subscript
                 continue;
             }
             if (p->place[label] >= 0)
-                return td_error(TD_E_RUNTIME, "einsum(): output subscript %c appears more than once in the output", letter(label));
+                return td_error(TD_E_RUNTIME, "einsum(): output subscript %c appears more than once in the output",
+                                letter(label));
             if (!seen[label])
-                return td_error(TD_E_RUNTIME, "einsum(): output subscript %c does not appear in the equation for any input operand",
+                return td_error(TD_E_RUNTIME,
+                                "einsum(): output subscript %c does not appear in the equation for any input operand",
                                 letter(label));
             p->place[label] = p->n++;
         }
@@ -255,7 +262,8 @@ static int make_plan(plan *p, int count, const subscripts *subs, const subscript
     return p->n <= MOST ? 0 : td_error(TD_E_RUNTIME, "einsum(): more than %d dimensions", MOST);
 }
 
-td_tensor *td_op_einsum(const char *equation, int64_t n_tensors, td_tensor *const *tensors, int64_t n_path, const int64_t *path)
+td_tensor *td_op_einsum(const char *equation, int64_t n_tensors, td_tensor *const *tensors, int64_t n_path,
+                        const int64_t *path)
 {
     enum { OPERANDS = 64 };
     if (n_tensors < 1)

@@ -6,7 +6,8 @@
 
 static int same_dtype(const td_tensor *a, const td_tensor *b)
 {
-    return a->dtype == b->dtype ? 0 : td_error(TD_E_RUNTIME, "expected m1 and m2 to have the same dtype, but got: %s != %s",
+    return a->dtype == b->dtype ? 0 : td_error(TD_E_RUNTIME,
+                                               "expected m1 and m2 to have the same dtype, but got: %s != %s",
                                                td_cpp_name(a), td_cpp_name(b));
 }
 
@@ -27,7 +28,8 @@ static int check_expands(const td_tensor *self, int ndim, const int64_t *sizes)
         if (self->sizes[i] != 1 && self->sizes[i] != sizes[at])
             return td_error(TD_E_RUNTIME, "The expanded size of the tensor (%" PRId64 ") must match the existing size (%" PRId64
                             ") at non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s", sizes[at],
-                            self->sizes[i], at, td_shape_str(ndim, sizes, to), td_shape_str(self->ndim, self->sizes, from));
+                            self->sizes[i], at, td_shape_str(ndim, sizes, to), td_shape_str(self->ndim, self->sizes,
+                                from));
     }
     return 0;
 }
@@ -90,7 +92,8 @@ int td_meta_dot(td_spec *specs, td_tensor *self, td_tensor *other)
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)other->dtype));
     if (self->numel != other->numel)
         return td_error(TD_E_RUNTIME, "inconsistent tensor size, expected tensor [%" PRId64 "] and src [%" PRId64 "] to have the "
-                        "same number of elements, but got %" PRId64 " and %" PRId64 " elements respectively", self->numel,
+                        "same number of elements, but got %" PRId64 " and %" PRId64 " elements respectively",
+                        self->numel,
                         other->numel, self->numel, other->numel);
     if (no_bool("dot", self))
         return -1;
@@ -119,7 +122,8 @@ int td_matmul_batch(const td_tensor *a, const td_tensor *b, int64_t *sizes)
 int td_meta_matmul(td_spec *specs, td_tensor *self, td_tensor *other)
 {
     if (self->ndim == 0 || other->ndim == 0)
-        return td_error(TD_E_RUNTIME, "both arguments to matmul need to be at least 1D, but they are %dD and %dD", self->ndim,
+        return td_error(TD_E_RUNTIME, "both arguments to matmul need to be at least 1D, but they are %dD and %dD",
+                        self->ndim,
                         other->ndim);
     if (self->ndim == 1 && other->ndim == 1)
         return td_meta_dot(specs, self, other);
@@ -127,8 +131,10 @@ int td_meta_matmul(td_spec *specs, td_tensor *self, td_tensor *other)
         return td_meta_mv(specs, self, other);
     if (same_dtype(self, other) || no_bool("addmm_impl_cpu_", self))
         return -1;
-    int64_t sizes[TD_MAX_DIMS + 2], m = self->ndim > 1 ? self->sizes[self->ndim - 2] : 1, k = self->sizes[self->ndim - 1];
-    int64_t n = other->ndim > 1 ? other->sizes[other->ndim - 1] : 1, k2 = other->sizes[other->ndim > 1 ? other->ndim - 2 : 0];
+    int64_t sizes[TD_MAX_DIMS + 2], m = self->ndim > 1 ? self->sizes[self->ndim - 2] : 1,
+    k = self->sizes[self->ndim - 1];
+    int64_t n = other->ndim > 1 ? other->sizes[other->ndim - 1] : 1,
+    k2 = other->sizes[other->ndim > 1 ? other->ndim - 2 : 0];
     if (k != k2) {
         if (self->ndim > 2 && other->ndim > 2)
             return td_error(TD_E_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%" PRId64 ", %" PRId64
@@ -212,7 +218,8 @@ int td_meta_addmv(td_spec *specs, td_tensor *self, td_tensor *mat, td_tensor *ve
 {
     (void)beta, (void)alpha;
     if (mat->ndim != 2 || vec->ndim != 1 || self->ndim > 1)
-        return td_error(TD_E_RUNTIME, "vector + matrix @ vector expected, got %d, %d, %d", self->ndim, mat->ndim, vec->ndim);
+        return td_error(TD_E_RUNTIME, "vector + matrix @ vector expected, got %d, %d, %d", self->ndim, mat->ndim,
+                        vec->ndim);
     if (mat->sizes[1] != vec->sizes[0] || (self->numel != mat->sizes[0] && self->numel != 1))
         return td_error(TD_E_RUNTIME, "size mismatch, got input (%" PRId64 "), mat (%" PRId64 "x%" PRId64 "), vec (%" PRId64 ")",
                         self->numel, mat->sizes[0], mat->sizes[1], vec->sizes[0]);
@@ -223,13 +230,15 @@ int td_meta_addmv(td_spec *specs, td_tensor *self, td_tensor *mat, td_tensor *ve
     return td_meta_mv(specs, mat, vec);
 }
 
-int td_meta_baddbmm(td_spec *specs, td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha)
+int td_meta_baddbmm(td_spec *specs, td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+                    td_scalar alpha)
 {
     (void)beta, (void)alpha;
     if (td_meta_bmm(specs, batch1, batch2))
         return -1;
     if (self->dtype != batch1->dtype)
-        return td_error(TD_E_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s", td_cpp_name(self),
+        return td_error(TD_E_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
+                        td_cpp_name(self),
                         td_cpp_name(batch1), td_cpp_name(batch2));
     return check_expands(self, 3, specs->sizes);
 }
@@ -360,7 +369,8 @@ td_tensor *td_op_linalg_multi_dot(int64_t n, td_tensor *const *tensors)
         bool end = i == 0 || i == n - 1;
         if (tensors[i]->ndim != 2 && !(end && tensors[i]->ndim == 1))
             return td_fail(TD_E_RUNTIME, end ? "multi_dot(): the %s tensor must be 1D or 2D but got %dD" :
-                           "multi_dot(): tensor %s must be 2D but got %dD", i == 0 ? "first" : end ? "last" : "in between",
+                           "multi_dot(): tensor %s must be 2D but got %dD",
+                           i == 0 ? "first" : end ? "last" : "in between",
                            tensors[i]->ndim);
         if (tensors[i]->dtype != tensors[0]->dtype)
             return td_fail(TD_E_RUNTIME, "multi_dot(): all tensors must have be the same dtype but tensor 0 is %s and tensor "
@@ -388,7 +398,8 @@ td_tensor *td_op_linalg_multi_dot(int64_t n, td_tensor *const *tensors)
 int td_meta_linear(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias)
 {
     if (input->ndim == 0 || weight->ndim == 0)
-        return td_error(TD_E_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD", input->ndim,
+        return td_error(TD_E_RUNTIME, "both arguments to linear need to be at least 1D, but they are %dD and %dD",
+                        input->ndim,
                         weight->ndim);
     if (weight->ndim > 2)
         return td_error(TD_E_RUNTIME, "linear: weight must have one or two dimensions, got %dD", weight->ndim);
@@ -445,7 +456,8 @@ int td_op_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad,
         results[1] = td_ref(TD_NONE);
     }
     if (mask[2])
-        results[2] = weight->ndim == 2 ? td_sum_over(g, 1, (int64_t[]){0}, false) : td_sum_over(g, 2, (int64_t[]){0, 1}, false);
+        results[2] = weight->ndim == 2 ? td_sum_over(g, 1, (int64_t[]){0}, false) : td_sum_over(g, 2, (int64_t[]){0,
+            1}, false);
     else
         results[2] = td_ref(TD_NONE);
     if (results[0] && results[1] && results[2])
@@ -458,7 +470,8 @@ int td_op_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad,
 td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weight, td_tensor *bias)
 {
     if (input1->ndim != input2->ndim)
-        return td_fail(TD_E_RUNTIME, "bilinear(): input dimensions do not match: got %d and %d", input1->ndim, input2->ndim);
+        return td_fail(TD_E_RUNTIME, "bilinear(): input dimensions do not match: got %d and %d", input1->ndim,
+                       input2->ndim);
     for (int i = 0; i < input1->ndim - 1; i++)
         if (input1->sizes[i] != input2->sizes[i])
             return td_fail(TD_E_RUNTIME, "bilinear(): input batch dimensions do not match at dim %d: got %" PRId64 " and %" PRId64,
@@ -552,7 +565,8 @@ td_tensor *td_op_tensordot(td_tensor *self, td_tensor *other, int64_t n_a, const
     if (ndim > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "tensordot: the result would have %d dimensions", ndim);
     TD_AUTO td_tensor *turned_a = td_permute(a, np, p), *turned_b = td_permute(b, nq, q);
-    TD_AUTO td_tensor *left = td_reshape(turned_a, 2, (int64_t[]){m, k}), *right = td_reshape(turned_b, 2, (int64_t[]){k, n});
+    TD_AUTO td_tensor *left = td_reshape(turned_a, 2, (int64_t[]){m, k}), *right = td_reshape(turned_b, 2,
+        (int64_t[]){k, n});
     TD_AUTO td_tensor *product = td_mm(left, right);
     return td_reshape(product, ndim, sizes);
 }

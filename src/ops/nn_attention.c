@@ -16,14 +16,16 @@ static void heads_spec(td_spec *spec, td_tensor *like, int64_t width)
     spec->strides[0] = l * h * width, spec->strides[1] = width, spec->strides[2] = h * width, spec->strides[3] = 1;
 }
 
-int td_meta_attention(td_spec *specs, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale)
+int td_meta_attention(td_spec *specs, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal,
+                      double scale)
 {
     (void)key, (void)mask, (void)causal, (void)scale;
     heads_spec(&specs[0], query, value->sizes[3]);
     return td_spec_set(&specs[1], 3, query->sizes, query->dtype == TD_F64 ? TD_F64 : TD_F32, query->device);
 }
 
-int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value,
+                               td_tensor *mask,
                                td_tensor *result, td_tensor *lse, bool causal, double scale)
 {
     (void)grad, (void)mask, (void)result, (void)lse, (void)causal, (void)scale;
@@ -36,7 +38,8 @@ int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query
 /* True below and on the diagonal: [queries, keys]. */
 static td_tensor *causal_mask(int64_t queries, int64_t keys, td_device device)
 {
-    TD_AUTO td_tensor *rows = td_arange(td_int(queries), TD_I64, device), *columns = td_arange(td_int(keys), TD_I64, device);
+    TD_AUTO td_tensor *rows = td_arange(td_int(queries), TD_I64, device), *columns = td_arange(td_int(keys), TD_I64,
+        device);
     TD_AUTO td_tensor *column = td_unsqueeze(rows, 1);
     return td_le_tensor(columns, column);
 }
@@ -50,7 +53,8 @@ static td_tensor *probabilities(td_tensor *query, td_tensor *key, td_tensor *mas
     if (!scores || (mask == TD_NONE && !causal))
         return td_softmax_int(scores, -1, TD_DTYPE_NONE);
     TD_AUTO td_tensor *none = td_wrapped_number(td_float(-(double)INFINITY)), *zero = td_wrapped_number(td_float(0));
-    TD_AUTO td_tensor *triangle = causal ? causal_mask(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2], query->device)
+    TD_AUTO td_tensor *triangle = causal ? causal_mask(query->sizes[query->ndim - 2], key->sizes[key->ndim - 2],
+                                                       query->device)
         : td_ref(TD_NONE);
     TD_AUTO td_tensor *below = causal ? td_where_self(triangle, scores, none) : td_ref(scores);
     TD_AUTO td_tensor *masked = mask == TD_NONE ? td_ref(below) : !mask ? NULL : mask->dtype == TD_BOOL ? td_where_self(mask, below, none)
@@ -101,7 +105,8 @@ static td_tensor *dropped(td_tensor *p, double dropout)
     return td_op_call(op, arguments, &result) ? NULL : result.tensor;
 }
 
-static td_tensor *by_products(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout, bool causal,
+static td_tensor *by_products(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout,
+                              bool causal,
                               double scale)
 {
     TD_AUTO td_tensor *p = probabilities(query, key, mask, causal, scale);
@@ -109,8 +114,10 @@ static td_tensor *by_products(td_tensor *query, td_tensor *key, td_tensor *value
     return td_matmul(kept, value);
 }
 
-int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
-                         td_tensor *result, td_tensor *lse, bool causal, double scale, int64_t n_wants, const bool *wants)
+int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value,
+                         td_tensor *mask,
+                         td_tensor *result, td_tensor *lse, bool causal, double scale, int64_t n_wants,
+                         const bool *wants)
 {
     (void)n_wants, (void)wants;
     if (!TD_RECORDS(grad, query, key, value))
@@ -118,7 +125,8 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     td_dtype type = (td_dtype)query->dtype;
     if (type == TD_F16 || type == TD_BF16) {    /* in float32 throughout */
         TD_AUTO td_tensor *g = converted(grad, TD_F32), *q = converted(query, TD_F32), *wide_k = converted(key, TD_F32);
-        TD_AUTO td_tensor *wide_v = converted(value, TD_F32), *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_ref(mask)
+        TD_AUTO td_tensor *wide_v = converted(value, TD_F32),
+        *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_ref(mask)
             : converted(mask, TD_F32);
         td_tensor *wide[3];
         if (!g || !q || !wide_k || !wide_v || !m ||
@@ -151,7 +159,8 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     for (int i = 0; i < 2; i++) {
         const int64_t *s = like[i]->sizes;
         TD_AUTO td_tensor *grouped = td_reshape(wide[i], 5, (int64_t[]){s[0], s[1], times, s[2], s[3]});
-        results[1 + i] = times == 1 ? (wide[i] ? td_ref(wide[i]) : NULL) : td_sum_over(grouped, 1, (int64_t[]){2}, false);
+        results[1 + i] = times == 1 ? (wide[i] ? td_ref(wide[i]) : NULL) : td_sum_over(grouped, 1, (int64_t[]){2},
+            false);
     }
     if (results[0] && results[1] && results[2])
         return 0;
@@ -217,7 +226,8 @@ static td_tensor *as_four(td_tensor *x)
     return td_reshape(x, 4, sizes);
 }
 
-td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout,
+td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+                                              double dropout,
                                               bool causal, const double *scale, bool gqa)
 {
     if (check(query, key, value, mask, causal))

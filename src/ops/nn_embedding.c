@@ -11,7 +11,8 @@ static int check_indices(const char *op, td_tensor *indices)
                     "%s instead (while checking arguments for %s)", td_dtype_title((td_dtype)indices->dtype), op);
 }
 
-int td_meta_embedding(td_spec *specs, td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq, bool sparse)
+int td_meta_embedding(td_spec *specs, td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq,
+                      bool sparse)
 {
     (void)padding_idx, (void)by_freq, (void)sparse;
     if (weight->ndim != 2)
@@ -25,14 +26,16 @@ int td_meta_embedding(td_spec *specs, td_tensor *weight, td_tensor *indices, int
     return 0;
 }
 
-td_tensor *td_op_embedding_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq, bool sparse)
+td_tensor *td_op_embedding_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx,
+                                    bool by_freq, bool sparse)
 {
     if (sparse)
         return td_fail(TD_E_NOT_IMPLEMENTED, "embedding: sparse gradients are not implemented");
     return td_embedding_dense_backward(grad, indices, rows, padding_idx, by_freq);
 }
 
-int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq)
+int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor *indices, int64_t rows,
+                                     int64_t padding_idx, bool by_freq)
 {
     (void)padding_idx, (void)by_freq;
     if (check_indices("embedding_dense_backward", indices))
@@ -54,7 +57,8 @@ td_tensor *td_op_embedding_grad_grad(td_tensor *grad, td_tensor *indices, int64_
     return td_where_self(mask, zero, picked);
 }
 
-int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode,
+int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq,
+                           int64_t mode,
                            bool sparse, td_tensor *per_sample, bool last_offset, int64_t padding_idx)
 {
     (void)by_freq, (void)sparse, (void)padding_idx;
@@ -75,7 +79,8 @@ int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices
     if (last_offset && offsets->numel < 1)
         return td_error(TD_E_RUNTIME, "include_last_offset: number of offset should be at least 1");
     if (!td_is_floating(weight))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"embedding_bag\" not implemented for '%s'", td_dtype_title((td_dtype)weight->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"embedding_bag\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)weight->dtype));
     int64_t bags = offsets->numel - last_offset, width = weight->sizes[1];
     td_spec_set(&specs[1], 1, indices->sizes, TD_I64, weight->device);
     td_spec_set(&specs[2], 1, &bags, TD_I64, weight->device);
@@ -83,8 +88,10 @@ int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices
     return td_spec_set(&specs[0], 2, (int64_t[]){bags, width}, (td_dtype)weight->dtype, weight->device);
 }
 
-int td_op_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq,
-                                    int64_t mode, bool sparse, td_tensor *per_sample, bool last_offset, const int64_t *padding_idx)
+int td_op_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets,
+                                    bool by_freq,
+                                    int64_t mode, bool sparse, td_tensor *per_sample, bool last_offset,
+                                    const int64_t *padding_idx)
 {
     if (sparse)
         return td_error(TD_E_NOT_IMPLEMENTED, "embedding_bag: sparse gradients are not implemented");
@@ -95,18 +102,23 @@ int td_op_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_t
                             PRId64, rows, rows - 1, *padding_idx);
         padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
     }
-    return td__embedding_bag(results, weight, indices, offsets, by_freq, mode, sparse, per_sample, last_offset, padding);
+    return td__embedding_bag(results, weight, indices, offsets, by_freq, mode, sparse, per_sample, last_offset,
+                             padding);
 }
 
-int td_op_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode,
+int td_op_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq,
+                        int64_t mode,
                         bool sparse, td_tensor *per_sample, bool last_offset)
 {
-    return td_op_embedding_bag_padding_idx(results, weight, indices, offsets, by_freq, mode, sparse, per_sample, last_offset, NULL);
+    return td_op_embedding_bag_padding_idx(results, weight, indices, offsets, by_freq, mode, sparse, per_sample,
+                                           last_offset, NULL);
 }
 
 /* Each index's share of its bag's gradient, then added up by index. */
-int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices, td_tensor *offset2bag,
-                             td_tensor *bag_size, td_tensor *max_indices, int64_t mode, bool by_freq, td_tensor *per_sample,
+int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices,
+                             td_tensor *offset2bag,
+                             td_tensor *bag_size, td_tensor *max_indices, int64_t mode, bool by_freq,
+                             td_tensor *per_sample,
                              int64_t padding_idx, int64_t n_mask, const bool *mask)
 {
     (void)n_mask;
@@ -138,7 +150,8 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
         TD_AUTO td_tensor *spread = td_embedding(share, offset2bag, -1, false, false);
         TD_AUTO td_tensor *factors = per_sample == TD_NONE ? td_ref(TD_NONE) : td_unsqueeze(per_sample, 1);
         TD_AUTO td_tensor *weighted = per_sample == TD_NONE ? td_ref(spread) : td_mul_tensor(spread, factors);
-        results[0] = mask[0] ? td_embedding_dense_backward(weighted, indices, rows, padding_idx, by_freq) : td_ref(TD_NONE);
+        results[0] = mask[0] ? td_embedding_dense_backward(weighted, indices, rows, padding_idx,
+                                                           by_freq) : td_ref(TD_NONE);
         if (mask[1]) {
             TD_AUTO td_tensor *picked = td_embedding(weight, indices, -1, false, false);
             TD_AUTO td_tensor *products = td_mul_tensor(picked, spread);

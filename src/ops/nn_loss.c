@@ -81,7 +81,8 @@ td_tensor *td_op_binary_cross_entropy(td_tensor *self, td_tensor *target, td_ten
     return reduce(weighted, reduction);
 }
 
-td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *pos_weight,
+td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight,
+                                                  td_tensor *pos_weight,
                                                   int64_t reduction)
 {
     TD_AUTO td_tensor *entropy = pos_weight == TD_NONE ? td_logit_entropy(self, target)
@@ -128,7 +129,8 @@ td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double
     return reduce(error, reduction);
 }
 
-td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin, int64_t reduction)
+td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin,
+                                     int64_t reduction)
 {
     TD_AUTO td_tensor *difference = td_minus(input2, input1);
     TD_AUTO td_tensor *product = td_mul_tensor(target, difference);
@@ -143,7 +145,8 @@ static td_tensor *dot_last(td_tensor *a, td_tensor *b, int64_t dim)
     return td_sum_over(product, 1, &dim, false);
 }
 
-td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin, int64_t reduction)
+td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin,
+                                       int64_t reduction)
 {
     const double eps = 1e-12;
     if (target->ndim > 1)
@@ -169,12 +172,14 @@ td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_
     return reduce(error, reduction);
 }
 
-td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_tensor *negative, double margin, double p, double eps,
+td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_tensor *negative, double margin,
+                                     double p, double eps,
                                      bool swap, int64_t reduction)
 {
     if (anchor->ndim != positive->ndim || positive->ndim != negative->ndim)
         return td_fail(TD_E_RUNTIME, "The anchor, positive, and negative tensors are expected to have the same number of dimensions, "
-                       "but got: anchor %dD, positive %dD, and negative %dD inputs", anchor->ndim, positive->ndim, negative->ndim);
+                       "but got: anchor %dD, positive %dD, and negative %dD inputs", anchor->ndim, positive->ndim,
+                       negative->ndim);
     TD_AUTO td_tensor *near = td_pairwise_distance(anchor, positive, p, eps, false);
     TD_AUTO td_tensor *far = td_pairwise_distance(anchor, negative, p, eps, false);
     TD_AUTO td_tensor *other = swap ? td_pairwise_distance(positive, negative, p, eps, false) : td_ref(far);
@@ -185,7 +190,8 @@ td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_
     return reduce(error, reduction);
 }
 
-td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_input, bool full, double eps, int64_t reduction)
+td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_input, bool full, double eps,
+                                  int64_t reduction)
 {
     TD_AUTO td_tensor *rate = log_input ? td_exp(input) : td_ref(input);
     TD_AUTO td_tensor *safe = log_input ? td_ref(TD_NONE) : td_plus(input, td_float(eps));
@@ -199,7 +205,8 @@ td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_
     TD_AUTO td_tensor *t_log_t = td_mul_tensor(target, log_t), *scaled = td_times(target, td_float(6.283185307179586));
     TD_AUTO td_tensor *log_scaled = td_log(scaled);
     TD_AUTO td_tensor *half = td_times(log_scaled, td_float(0.5)), *first = td_minus(t_log_t, target);
-    TD_AUTO td_tensor *stirling = td_add_tensor(first, half, td_int(1)), *zero = stirling ? td_zeros_like(stirling) : NULL;
+    TD_AUTO td_tensor *stirling = td_add_tensor(first, half, td_int(1)),
+    *zero = stirling ? td_zeros_like(stirling) : NULL;
     TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
     TD_AUTO td_tensor *small = td_le_tensor(target, one);
     TD_AUTO td_tensor *term = td_where_self(small, zero, stirling);
@@ -224,7 +231,8 @@ td_tensor *td_op_cosine_similarity(td_tensor *x1, td_tensor *x2, int64_t dim, do
     if (type == TD_DTYPE_NONE)
         return NULL;
     if (!td_dtype_is_floating(type))
-        return td_fail(TD_E_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s", td_dtype_title(type));
+        return td_fail(TD_E_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s",
+                       td_dtype_title(type));
     TD_AUTO td_tensor *a = td_to_dtype(x1, type, false, false, TD_MEMORY_FORMAT_NONE);
     TD_AUTO td_tensor *b = td_to_dtype(x2, type, false, false, TD_MEMORY_FORMAT_NONE);
     int64_t sizes[TD_MAX_DIMS];
@@ -283,7 +291,8 @@ int td_check_classes(td_tensor *self, td_tensor *target, td_tensor *weight)
         return td_error(TD_E_RUNTIME, "Expected target size %s to match input %s without its classes",
                         td_shape_str(target->ndim, target->sizes, a), td_shape_str(self->ndim, self->sizes, b));
     if (target->dtype != TD_I64 && target->dtype != TD_U8)
-        return td_error(TD_E_RUNTIME, "expected target dtype to be Long or Byte, but got %s", td_dtype_title((td_dtype)target->dtype));
+        return td_error(TD_E_RUNTIME, "expected target dtype to be Long or Byte, but got %s",
+                        td_dtype_title((td_dtype)target->dtype));
     if (weight != TD_NONE && (weight->ndim != 1 || weight->numel != self->sizes[class_dim]))
         return td_error(TD_E_RUNTIME, "weight tensor should be defined either for all %" PRId64 " classes or no classes but got weight "
                         "tensor of shape: %s", self->sizes[class_dim], td_shape_str(weight->ndim, weight->sizes, a));
@@ -291,11 +300,13 @@ int td_check_classes(td_tensor *self, td_tensor *target, td_tensor *weight)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)self->dtype),
                         td_dtype_title((td_dtype)weight->dtype));
     if (!td_is_floating(self))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"nll_loss_out_frame\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"nll_loss_out_frame\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)self->dtype));
     return 0;
 }
 
-int td_meta_nll_loss_forward(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore)
+int td_meta_nll_loss_forward(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+                             int64_t ignore)
 {
     (void)ignore;
     if (td_check_classes(self, target, weight))
@@ -322,7 +333,8 @@ td_tensor *td_op_nll_loss_nd(td_tensor *self, td_tensor *target, td_tensor *weig
     return results[0];
 }
 
-int td_meta_cross_entropy_rows(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
+int td_meta_cross_entropy_rows(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight,
+                               int64_t reduction, int64_t ignore,
                                double smoothing)
 {
     (void)ignore, (void)smoothing;
@@ -334,20 +346,24 @@ int td_meta_cross_entropy_rows(td_spec *specs, td_tensor *self, td_tensor *targe
     return td_spec_set(&specs[0], reduction == NONE, self->sizes, (td_dtype)self->dtype, self->device);
 }
 
-int td_meta_cross_entropy_rows_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,
-                                        td_tensor *lse, td_tensor *total, int64_t reduction, int64_t ignore, double smoothing)
+int td_meta_cross_entropy_rows_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *target,
+                                        td_tensor *weight,
+                                        td_tensor *lse, td_tensor *total, int64_t reduction, int64_t ignore,
+                                        double smoothing)
 {
     (void)grad, (void)target, (void)weight, (void)lse, (void)total, (void)reduction, (void)ignore, (void)smoothing;
     return td_spec_like(specs, self);
 }
 
-int td_meta_cross_entropy_targets(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t ignore, double smoothing)
+int td_meta_cross_entropy_targets(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight,
+                                  int64_t ignore, double smoothing)
 {
     (void)target, (void)weight, (void)ignore, (void)smoothing;
     return td_spec_like(specs, self);
 }
 
-td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *lse,
+td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,
+                                    td_tensor *lse,
                                     td_tensor *total, int64_t reduction, int64_t ignore, double smoothing)
 {
     if (!TD_RECORDS(grad, self))
@@ -363,7 +379,8 @@ td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor 
     return reduction == MEAN ? td_div_tensor(dx, total) : td_ref(dx);
 }
 
-static td_tensor *entropy_of_probabilities(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, double smoothing)
+static td_tensor *entropy_of_probabilities(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+                                           double smoothing)
 {
     int64_t dim = self->ndim == 1 ? 0 : 1, n = self->sizes[dim], shape[TD_MAX_DIMS];
     if (weight != TD_NONE && (weight->ndim != 1 || weight->numel != n))
@@ -376,7 +393,8 @@ static td_tensor *entropy_of_probabilities(td_tensor *self, td_tensor *target, t
         shape[i] = i == dim ? n : 1;
     TD_AUTO td_tensor *w = weight == TD_NONE ? td_ref(TD_NONE) : td_reshape(weight, self->ndim, shape);
     TD_AUTO td_tensor *weighted = w == TD_NONE ? td_ref(product) : td_mul_tensor(product, w);
-    TD_AUTO td_tensor *sum = reduction == NONE ? td_sum_over(weighted, 1, &dim, false) : td_sum_all(weighted, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *sum = reduction == NONE ? td_sum_over(weighted, 1, &dim, false) : td_sum_all(weighted,
+        TD_DTYPE_NONE);
     TD_AUTO td_tensor *loss = td_neg(sum);
     if (reduction != MEAN)
         return td_ref(loss);
@@ -384,7 +402,8 @@ static td_tensor *entropy_of_probabilities(td_tensor *self, td_tensor *target, t
     return td_div_tensor(loss, count);
 }
 
-td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
+td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+                                    int64_t ignore,
                                     double smoothing)
 {
     if (self->ndim < 1)

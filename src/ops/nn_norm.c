@@ -18,14 +18,17 @@ typedef struct view4 {
 
 static td_tensor *converted(td_tensor *x, td_dtype dtype)
 {
-    return !x || x == TD_NONE || x->dtype == dtype ? (x ? td_ref(x) : NULL) : td_to_dtype(x, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+    return !x || x == TD_NONE || x->dtype == dtype ? (x ? td_ref(x) : NULL) : td_to_dtype(x, dtype, false, false,
+        TD_MEMORY_FORMAT_NONE);
 }
 
-static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                       double eps, bool rms,
                        const bool *mask, bool has_bias);
 
 /* Half types are computed in float32 throughout. */
-static int pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+static int pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                  double eps, bool rms,
                   const bool *mask, bool has_bias)
 {
     td_dtype type = (td_dtype)input->dtype, param = weight == TD_NONE ? type : (td_dtype)weight->dtype;
@@ -48,7 +51,8 @@ static int pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tenso
     return -1;
 }
 
-static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight, double eps, bool rms,
+static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                       double eps, bool rms,
                        const bool *mask, bool has_bias)
 {
     double count = 1;
@@ -72,7 +76,8 @@ static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_
     if (mask[0]) {
         TD_AUTO td_tensor *gw = w == TD_NONE ? td_ref(g) : td_mul_tensor(g, w);
         TD_AUTO td_tensor *gwx = td_mul_tensor(gw, xhat);
-        TD_AUTO td_tensor *a_sum = td_sum_over(gw, v->n_axes, v->axes, true), *b_sum = td_sum_over(gwx, v->n_axes, v->axes, true);
+        TD_AUTO td_tensor *a_sum = td_sum_over(gw, v->n_axes, v->axes, true), *b_sum = td_sum_over(gwx, v->n_axes,
+            v->axes, true);
         TD_AUTO td_tensor *a = td_times(a_sum, td_float(1 / count)), *b = td_times(b_sum, td_float(1 / count));
         TD_AUTO td_tensor *along = td_mul_tensor(xhat, b);
         TD_AUTO td_tensor *first = rms ? td_ref(gw) : td_minus(gw, a);
@@ -123,7 +128,8 @@ static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tens
                         rms ? "" : ", ", inner, td_shape_str(input->ndim, input->sizes, b));
     }
     if (!td_is_floating(input))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", rms ? "rms_norm" : "LayerNormKernelImpl",
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'",
+                        rms ? "rms_norm" : "LayerNormKernelImpl",
                         td_dtype_title((td_dtype)input->dtype));
     for (int i = 0; i < 2; i++)
         if (params[i] != TD_NONE && params[i]->dtype != input->dtype &&
@@ -140,7 +146,8 @@ static void stats_spec(td_spec *spec, td_tensor *input, int64_t n, td_dtype dtyp
         spec->sizes[d] = 1;
 }
 
-int td_meta_native_layer_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias,
+int td_meta_native_layer_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight,
+                              td_tensor *bias,
                               double eps)
 {
     (void)eps;
@@ -152,7 +159,8 @@ int td_meta_native_layer_norm(td_spec *specs, td_tensor *input, int64_t n, const
     return td_spec_like(&specs[0], input);
 }
 
-td_tensor *td_op_layer_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, double eps,
+td_tensor *td_op_layer_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias,
+                            double eps,
                             bool cudnn_enable)
 {
     (void)cudnn_enable;
@@ -164,8 +172,10 @@ td_tensor *td_op_layer_norm(td_tensor *input, int64_t n, const int64_t *shape, t
     return results[0];
 }
 
-int td_meta_native_layer_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
-                                       td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_tensor *bias, int64_t n_mask,
+int td_meta_native_layer_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n,
+                                       const int64_t *shape,
+                                       td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_tensor *bias,
+                                       int64_t n_mask,
                                        const bool *mask)
 {
     (void)grad, (void)mean, (void)rstd, (void)n_mask;
@@ -187,7 +197,8 @@ static view4 rows_view(const td_tensor *input, int64_t n, const int64_t *shape)
     return (view4){.sizes = {rows, width, 1, 1}, .weight = {1, width, 1, 1}, .axes = {1}, .n_axes = 1};
 }
 
-int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *mean,
+int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
+                          td_tensor *mean,
                           td_tensor *rstd, td_tensor *weight, double eps, int64_t n_mask, const bool *mask)
 {
     if (!TD_RECORDS(grad, input, weight))
@@ -196,7 +207,8 @@ int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input
     return pieces(results, &v, grad, input, weight, eps, false, mask, true);
 }
 
-int td_meta__fused_rms_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, const double *eps)
+int td_meta__fused_rms_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight,
+                            const double *eps)
 {
     (void)eps;
     if (check_rows(input, n, shape, weight, TD_NONE, true))
@@ -215,7 +227,8 @@ int td_meta__fused_rms_norm_backward(td_spec *specs, td_tensor *grad, td_tensor 
     return mask[1] ? td_spec_like(&specs[1], weight) : td_spec_none(&specs[1]);
 }
 
-int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *rstd,
+int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
+                        td_tensor *rstd,
                         td_tensor *weight, const double *eps, int64_t n_mask, const bool *mask)
 {
     if (!TD_RECORDS(grad, input, weight))
@@ -243,7 +256,8 @@ static int check_channels(const char *name, td_tensor *x, int64_t channels)
     return td_error(TD_E_RUNTIME, "%s should contain %" PRId64 " elements not %" PRId64, name, channels, x->numel);
 }
 
-int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                              td_tensor *running_mean,
                               td_tensor *running_var, bool training, double momentum, double eps)
 {
     (void)momentum, (void)eps;
@@ -252,12 +266,15 @@ int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
                         input->ndim ? input->ndim : 1, input->ndim ? input->ndim - 1 : 0);
     int64_t channels = input->sizes[1];
     if (!training && (running_mean == TD_NONE || running_var == TD_NONE))
-        return td_error(TD_E_RUNTIME, "%s must be defined in evaluation mode", running_mean == TD_NONE ? "running_mean" : "running_var");
-    if (check_channels("running_mean", running_mean, channels) || check_channels("running_var", running_var, channels) ||
+        return td_error(TD_E_RUNTIME, "%s must be defined in evaluation mode",
+                        running_mean == TD_NONE ? "running_mean" : "running_var");
+    if (check_channels("running_mean", running_mean, channels) || check_channels("running_var", running_var,
+        channels) ||
         check_channels("weight", weight, channels) || check_channels("bias", bias, channels))
         return -1;
     if (!td_is_floating(input))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"batch_norm\" not implemented for '%s'", td_dtype_title((td_dtype)input->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"batch_norm\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)input->dtype));
     td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : running_mean != TD_NONE ? (td_dtype)running_mean->dtype
         : (td_dtype)input->dtype;
     int64_t length[] = {training ? channels : 0};
@@ -266,7 +283,8 @@ int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     return td_spec_like(&specs[0], input);
 }
 
-td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var,
+td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+                            td_tensor *running_var,
                             bool training, double momentum, double eps, bool cudnn_enabled)
 {
     (void)cudnn_enabled;
@@ -282,7 +300,8 @@ int td_meta_native_batch_norm_backward(td_spec *specs, td_tensor *grad, td_tenso
                                        td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean,
                                        td_tensor *save_invstd, bool train, double eps, int64_t n_mask, const bool *mask)
 {
-    (void)grad, (void)running_mean, (void)running_var, (void)save_mean, (void)save_invstd, (void)train, (void)eps, (void)n_mask;
+    (void)grad, (void)running_mean, (void)running_var, (void)save_mean, (void)save_invstd, (void)train, (void)eps,
+    (void)n_mask;
     td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
     int64_t length[] = {input->sizes[1]};
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
@@ -315,17 +334,21 @@ static int evaluation_pieces(td_tensor **results, const view4 *v, td_tensor *gra
     return -1;
 }
 
-int td_op_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, td_tensor *running_mean,
-                          td_tensor *running_var, td_tensor *save_mean, td_tensor *save_invstd, bool training, double eps,
+int td_op_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                          td_tensor *running_mean,
+                          td_tensor *running_var, td_tensor *save_mean, td_tensor *save_invstd, bool training,
+                          double eps,
                           int64_t n_mask, const bool *mask)
 {
     if (!TD_RECORDS(grad, input, weight))
-        return td_native_batch_norm_backward(results, grad, input, weight, running_mean, running_var, save_mean, save_invstd,
+        return td_native_batch_norm_backward(results, grad, input, weight, running_mean, running_var, save_mean,
+                                             save_invstd,
                                              training, eps, n_mask, mask);
     int64_t channels = input->sizes[1], inner = 1;
     for (int i = 2; i < input->ndim; i++)
         inner *= input->sizes[i];
-    view4 v = {.sizes = {input->sizes[0], channels, inner, 1}, .weight = {1, channels, 1, 1}, .axes = {0, 2}, .n_axes = 2};
+    view4 v = {.sizes = {input->sizes[0], channels, inner, 1}, .weight = {1, channels, 1, 1}, .axes = {0, 2},
+               .n_axes = 2};
     if (!training)
         return evaluation_pieces(results, &v, grad, input, weight, running_mean, running_var, eps, mask);
     return pieces(results, &v, grad, input, weight, eps, false, mask, true);
@@ -353,7 +376,8 @@ static int average_back(td_tensor *running, td_tensor *used, int64_t times)
     return average ? td_copy_(running, average) : -1;
 }
 
-td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var,
+td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
+                               td_tensor *running_var,
                                bool use_input_stats, double momentum, double eps, bool cudnn_enabled)
 {
     if (!use_input_stats && (running_mean == TD_NONE || running_var == TD_NONE))
@@ -392,11 +416,13 @@ static int check_groups(td_tensor *input, int64_t groups, td_tensor *weight, td_
         if (params[i] != TD_NONE && (params[i]->ndim != 1 || params[i]->numel != channels))
             return td_error(TD_E_RUNTIME, "Expected %s to be a vector of size equal to the number of channels in input, but got %s of "
                             "shape %s and input of shape %s", i ? "bias" : "weight", i ? "bias" : "weight",
-                            td_shape_str(params[i]->ndim, params[i]->sizes, a), td_shape_str(input->ndim, input->sizes, b));
+                            td_shape_str(params[i]->ndim, params[i]->sizes, a), td_shape_str(input->ndim, input->sizes,
+                                b));
     return 0;
 }
 
-td_tensor *td_op_group_norm(td_tensor *input, int64_t groups, td_tensor *weight, td_tensor *bias, double eps, bool cudnn_enabled)
+td_tensor *td_op_group_norm(td_tensor *input, int64_t groups, td_tensor *weight, td_tensor *bias, double eps,
+                            bool cudnn_enabled)
 {
     (void)cudnn_enabled;
     if (check_groups(input, groups, weight, bias))
@@ -412,7 +438,8 @@ td_tensor *td_op_group_norm(td_tensor *input, int64_t groups, td_tensor *weight,
     return results[0];
 }
 
-int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N, int64_t C, int64_t HxW,
+int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N,
+                              int64_t C, int64_t HxW,
                               int64_t group, double eps)
 {
     (void)eps;
@@ -422,15 +449,18 @@ int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
         return td_error(TD_E_RUNTIME, "native_group_norm: N * C * HxW is %" PRId64 ", but input has %" PRId64 " elements", N * C * HxW,
                         input->numel);
     if (!td_is_floating(input))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"GroupNormKernelImpl\" not implemented for '%s'", td_dtype_title((td_dtype)input->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"GroupNormKernelImpl\" not implemented for '%s'",
+                        td_dtype_title((td_dtype)input->dtype));
     td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : (td_dtype)input->dtype;
     td_spec_set(&specs[1], 2, (int64_t[]){N, group}, stats, input->device);
     td_spec_set(&specs[2], 2, (int64_t[]){N, group}, stats, input->device);
     return td_spec_like(&specs[0], input);
 }
 
-int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
-                                       td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group, int64_t n_mask,
+int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *mean,
+                                       td_tensor *rstd,
+                                       td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
+                                       int64_t n_mask,
                                        const bool *mask)
 {
     (void)grad, (void)mean, (void)rstd, (void)N, (void)HxW, (void)group, (void)n_mask;
@@ -440,8 +470,10 @@ int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tenso
     return mask[2] ? td_spec_set(&specs[2], 1, &C, type, input->device) : td_spec_none(&specs[2]);
 }
 
-int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight,
-                          int64_t N, int64_t C, int64_t HxW, int64_t group, double eps, int64_t n_mask, const bool *mask)
+int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
+                          td_tensor *weight,
+                          int64_t N, int64_t C, int64_t HxW, int64_t group, double eps, int64_t n_mask,
+                          const bool *mask)
 {
     if (!TD_RECORDS(grad, input, weight))
         return td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask);

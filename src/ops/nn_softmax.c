@@ -8,7 +8,8 @@ static int meta(td_spec *spec, const char *op, td_tensor *self, int64_t dim, boo
         return -1;
     if (!td_is_floating(self)) {
         bool last = self->ndim == 0 || dim == -1 || dim == self->ndim - 1;
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s_%skernel_impl\" not implemented for '%s'", op, last ? "lastdim_" : "",
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s_%skernel_impl\" not implemented for '%s'", op,
+                        last ? "lastdim_" : "",
                         td_dtype_title((td_dtype)self->dtype));
     }
     if (half_to_float)
@@ -34,17 +35,20 @@ static int meta_backward(td_spec *spec, const char *op, td_tensor *grad, td_tens
     if (!same)
         return td_error(TD_E_RUNTIME, "%s: the gradient's shape must be the output's", op);
     if (!td_is_floating(output))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)output->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+                        td_dtype_title((td_dtype)output->dtype));
     return td_wrap_dim(dim, output->ndim ? output->ndim : 1) < 0 ? -1 : td_spec_like(spec, output);
 }
 
-int td_meta__softmax_backward_data(td_spec *specs, td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype)
+int td_meta__softmax_backward_data(td_spec *specs, td_tensor *grad, td_tensor *output, int64_t dim,
+                                   td_dtype input_dtype)
 {
     (void)input_dtype;
     return meta_backward(specs, "softmax_backward", grad, output, dim);
 }
 
-int td_meta__log_softmax_backward_data(td_spec *specs, td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype)
+int td_meta__log_softmax_backward_data(td_spec *specs, td_tensor *grad, td_tensor *output, int64_t dim,
+                                       td_dtype input_dtype)
 {
     (void)input_dtype;
     return meta_backward(specs, "log_softmax_backward", grad, output, dim);

@@ -16,11 +16,13 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
     for (int d = 0; d < self->ndim; d++) {
         int64_t at = 2 * (self->ndim - 1 - d);
         int64_t before = at < n_pad ? sign * pad[at] : 0, behind = at < n_pad ? sign * pad[at + 1] : 0;
-        if (__builtin_add_overflow(self->sizes[d], before, &sizes[d]) || __builtin_add_overflow(sizes[d], behind, &sizes[d]))
+        if (__builtin_add_overflow(self->sizes[d], before, &sizes[d]) || __builtin_add_overflow(sizes[d], behind,
+            &sizes[d]))
             return td_fail(TD_E_RUNTIME, "constant_pad_nd: the size of dimension %d overflows", d);
         if (sizes[d] < 0)
             return td_fail(TD_E_RUNTIME, "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64 " resulted in a negative "
-                           "output size, which is invalid. Check dimension %d of your input.", self->sizes[d], before, behind, d);
+                           "output size, which is invalid. Check dimension %d of your input.", self->sizes[d], before,
+                           behind, d);
         int64_t start = before < 0 ? -before : 0, stop = self->sizes[d] + (behind < 0 ? behind : 0);
         if (start || stop != self->sizes[d]) {
             td_tensor *cut = td_narrow(from, d, start < stop ? start : 0, start < stop ? stop - start : 0);
@@ -73,7 +75,8 @@ static td_tensor *pad_dimension(td_tensor *x, int mode, int d, int64_t before, i
     if (mode == CIRCULAR && (before > n || behind > n))
         return td_fail(TD_E_RUNTIME, "Padding value causes wrapping around more than once.");
     if (size < 0 || (size && n == 0) || (mode != CIRCULAR && size < 1))
-        return td_fail(TD_E_RUNTIME, "input (%s: %" PRId64 ") is too small. Calculated output %s: %" PRId64, "size", n, "size", size);
+        return td_fail(TD_E_RUNTIME, "input (%s: %" PRId64 ") is too small. Calculated output %s: %" PRId64, "size", n,
+                       "size", size);
     TD_AUTO td_tensor *index = td_tensor_new(1, &size, TD_I64, (td_device){TD_CPU, -1});
     if (!index)
         return NULL;
@@ -114,23 +117,25 @@ td_tensor *td_op_pad_mode(td_tensor *self, int64_t n_pad, const int64_t *pad, co
         return td_constant_pad_nd(self, n_pad, pad, td_float(value ? *value : 0));
     if (value && *value != 0)
         return td_fail(TD_E_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
-    int kind = !strcmp(mode, "reflect") ? REFLECT : !strcmp(mode, "replicate") ? REPLICATE : !strcmp(mode, "circular") ? CIRCULAR : -1;
+    int kind = !strcmp(mode, "reflect") ? REFLECT : !strcmp(mode, "replicate") ? REPLICATE : !strcmp(mode,
+        "circular") ? CIRCULAR : -1;
     if (kind < 0)
         return td_fail(TD_E_NOT_IMPLEMENTED, "Unrecognised padding mode %s", mode);
     int64_t dims = n_pad / 2;
     if (!(dims <= 3 && (self->ndim == dims + 1 || self->ndim == dims + 2)))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+        return td_fail(TD_E_NOT_IMPLEMENTED,
+                       "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
     return pad_by(kind, self, n_pad, pad);
 }
 
-#define PADS(n)                                                                                             \
-    td_tensor *td_op_reflection_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)               \
-    {                                                                                                       \
-        return pad_by(REFLECT, self, n_pad, pad);                                                           \
-    }                                                                                                       \
-    td_tensor *td_op_replication_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)              \
-    {                                                                                                       \
-        return pad_by(REPLICATE, self, n_pad, pad);                                                         \
+#define PADS(n)                                                                                \
+    td_tensor *td_op_reflection_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)  \
+    {                                                                                          \
+        return pad_by(REFLECT, self, n_pad, pad);                                              \
+    }                                                                                          \
+    td_tensor *td_op_replication_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad) \
+    {                                                                                          \
+        return pad_by(REPLICATE, self, n_pad, pad);                                            \
     }
 PADS(1)
 PADS(2)
@@ -241,7 +246,8 @@ td_tensor *td_op_glu(td_tensor *self, int64_t dim)
     if (size % 2)
         return td_fail(TD_E_RUNTIME, "Halving dimension must be even, but dimension %d is size %" PRId64, d, size);
     if (!td_is_floating(self))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "\"glu_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"glu_cpu\" not implemented for '%s'",
+                       td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *first = td_narrow(self, d, 0, size / 2), *second = td_narrow(self, d, size / 2, size / 2);
     TD_AUTO td_tensor *gate = td_sigmoid(second);
     return td_mul_tensor(first, gate);

@@ -38,7 +38,8 @@ static int64_t positions(const window *w, const int64_t *image, int64_t *each)
     return each[0] * each[1];
 }
 
-int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation, const int64_t *dilation,
+int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
+                   const int64_t *dilation,
                    int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride)
 {
     window w = {kernel, dilation, padding, stride};
@@ -56,23 +57,30 @@ int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int6
     if (positions(&w, image, each) < 1)
         return td_error(TD_E_RUNTIME, "Given input with spatial size (%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64
                         "), dilation=(%" PRId64 ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), calculated shape of the array of sliding "
-                        "blocks as (%" PRId64 ", %" PRId64 "), but its components must be at least one.", image[0], image[1], kernel[0],
+                        "blocks as (%" PRId64 ", %" PRId64 "), but its components must be at least one.", image[0],
+                        image[1], kernel[0],
                         kernel[1], dilation[0], dilation[1], padding[0], padding[1], each[0], each[1]);
-    int64_t rows = self->sizes[self->ndim - 3] * kernel[0] * kernel[1], sizes[3] = {self->sizes[0], rows, each[0] * each[1]};
+    int64_t rows = self->sizes[self->ndim - 3] * kernel[0] * kernel[1], sizes[3] = {self->sizes[0], rows,
+        each[0] * each[1]};
     int skip = self->ndim == 3;
     return td_spec_set(specs, 3 - skip, sizes + skip, (td_dtype)self->dtype, self->device);
 }
 
-int td_meta_columns_to_image(td_spec *specs, td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel, const int64_t *kernel,
-                             int64_t n_dilation, const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+int td_meta_columns_to_image(td_spec *specs, td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel,
+                             const int64_t *kernel,
+                             int64_t n_dilation, const int64_t *dilation, int64_t n_padding, const int64_t *padding,
+                             int64_t n_stride,
                              const int64_t *stride)
 {
-    (void)n_kernel, (void)kernel, (void)n_dilation, (void)dilation, (void)n_padding, (void)padding, (void)n_stride, (void)stride;
+    (void)n_kernel, (void)kernel, (void)n_dilation, (void)dilation, (void)n_padding, (void)padding, (void)n_stride,
+    (void)stride;
     return td_spec_set(specs, (int)n_size, size, (td_dtype)self->dtype, self->device);
 }
 
-td_tensor *td_op_col2im(td_tensor *self, int64_t n_output, const int64_t *output, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
-                        const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride)
+td_tensor *td_op_col2im(td_tensor *self, int64_t n_output, const int64_t *output, int64_t n_kernel,
+                        const int64_t *kernel, int64_t n_dilation,
+                        const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+                        const int64_t *stride)
 {
     window w = {kernel, dilation, padding, stride};
     td_shape_text text;
@@ -93,7 +101,8 @@ td_tensor *td_op_col2im(td_tensor *self, int64_t n_output, const int64_t *output
         return td_fail(TD_E_RUNTIME, "Given output_size=(%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64 "), dilation=(%" PRId64
                        ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), stride=(%" PRId64 ", %" PRId64 "), expected size of input's dimension "
                        "2 to match the calculated number of sliding blocks %" PRId64 " * %" PRId64 " = %" PRId64 ", but got input.size(2)=%" PRId64
-                       ".", output[0], output[1], kernel[0], kernel[1], dilation[0], dilation[1], padding[0], padding[1], stride[0], stride[1],
+                       ".", output[0], output[1], kernel[0], kernel[1], dilation[0], dilation[1], padding[0],
+                       padding[1], stride[0], stride[1],
                        each[0], each[1], expected, length);
     int64_t sizes[4] = {self->sizes[0], rows / block, output[0], output[1]};
     int skip = self->ndim == 2;

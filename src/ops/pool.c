@@ -6,33 +6,41 @@
 #include "ops/compose.h"
 #include "ops/pool.h"
 
-static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise, int64_t *to)
+static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise,
+                int64_t *to)
 {
     static const char *const tuples[] = {"", "one int", "a tuple of two ints", "a tuple of three ints"};
     if (n != 1 && n != dims && !(n == 0 && otherwise))
-        return td_error(TD_E_RUNTIME, "%s: %s must either be %sa single int, or %s", op, what, otherwise ? "omitted, " : "", tuples[dims]);
+        return td_error(TD_E_RUNTIME, "%s: %s must either be %sa single int, or %s", op, what,
+                        otherwise ? "omitted, " : "", tuples[dims]);
     for (int i = 0; i < 3; i++)
         to[i] = i < 3 - dims ? 1 : n == 0 ? otherwise[i] : values[n == 1 ? 0 : i - (3 - dims)];
     return 0;
 }
 
-int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel, const int64_t *kernel,
-                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
+                    const int64_t *kernel,
+                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                    int64_t n_dilation,
                     const int64_t *dilation, bool ceil_mode)
 {
     static const int64_t zeros[3] = {0}, ones[3] = {1, 1, 1};
     *w = (td_windows){.include_pad = true};
-    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) || fill(op, "stride", dims, n_stride, stride, w->kernel, w->stride) ||
-        fill(op, "padding", dims, n_padding, padding, zeros, w->pad) || fill(op, "dilation", dims, n_dilation, dilation, ones, w->dilation))
+    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) || fill(op, "stride", dims, n_stride, stride,
+        w->kernel, w->stride) ||
+        fill(op, "padding", dims, n_padding, padding, zeros, w->pad) || fill(op, "dilation", dims, n_dilation,
+                                                                             dilation, ones, w->dilation))
         return -1;
     for (int i = 0; i < 3 - dims; i++)
         w->pad[i] = 0, w->in[i] = w->out[i] = 1;
     for (int i = 3 - dims; i < 3; i++) {
-        int64_t in = w->in[i] = sizes[ndim - 3 + i], k = w->kernel[i], s = w->stride[i], p = w->pad[i], d = w->dilation[i];
+        int64_t in = w->in[i] = sizes[ndim - 3 + i], k = w->kernel[i], s = w->stride[i], p = w->pad[i],
+        d = w->dilation[i];
         if (s == 0)
             return td_error(TD_E_RUNTIME, "stride should not be zero");
         if (k <= 0 || s < 0)
-            return td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %" PRId64, k <= 0 ? "kernel size" : "stride", k <= 0 ? k : s);
+            return td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %" PRId64,
+                            k <= 0 ? "kernel size" : "stride", k <= 0 ? k : s);
         if (d <= 0)
             return td_error(TD_E_RUNTIME, "dilation should be greater than zero, but got %" PRId64, d);
         if (p < 0)
@@ -48,7 +56,8 @@ int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int
     for (int i = 0; i < 3; i++)
         if (w->out[i] < 1)
             return td_error(TD_E_RUNTIME, "Given input size: (%" PRId64 "x%" PRId64 "x%" PRId64 "). Calculated output size: (%" PRId64 "x%" PRId64
-                            "x%" PRId64 "). Output size is too small", w->in[0], w->in[1], w->in[2], w->out[0], w->out[1], w->out[2]);
+                            "x%" PRId64 "). Output size is too small", w->in[0], w->in[1], w->in[2], w->out[0],
+                            w->out[1], w->out[2]);
     return 0;
 }
 
@@ -72,7 +81,8 @@ static int check_input(const char *op, td_tensor *self, int dims)
         return td_error(TD_E_RUNTIME, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s", op,
                         dims + 1, dims + 2, td_shape_str(self->ndim, self->sizes, text));
     if (self->dtype == TD_BOOL || td_is_complex(self))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)self->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+                        td_dtype_title((td_dtype)self->dtype));
     return 0;
 }
 
@@ -84,44 +94,47 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     return 0;
 }
 
-#define MAX_POOL(n)                                                                                                                   \
-    int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,                 \
-                                            int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,       \
-                                            int64_t n_dilation, const int64_t *dilation, bool ceil_mode)                              \
-    {                                                                                                                                 \
-        td_windows w;                                                                                                                 \
-        if (check_input("max_pool" #n "d", self, n) ||                                                                                \
-            td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding,         \
-                            padding, n_dilation, dilation, ceil_mode))                                                                \
-            return -1;                                                                                                                \
-        spec_of(&specs[1], self, n, &w, TD_I64);                                                                                      \
-        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                                \
-    }                                                                                                                                 \
-    td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,                       \
-                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,             \
-                                    const int64_t *dilation, bool ceil_mode)                                                          \
-    {                                                                                                                                 \
-        td_tensor *results[2];                                                                                                        \
-        if (td_max_pool##n##d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation,         \
-                                           dilation, ceil_mode))                                                                      \
-            return NULL;                                                                                                              \
-        td_tensor_release(results[1]);                                                                                                \
-        return results[0];                                                                                                            \
+#define MAX_POOL(n)                                                                                                    \
+    int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,  \
+                                            int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, \
+                                            int64_t n_dilation, const int64_t *dilation, bool ceil_mode)               \
+    {                                                                                                                  \
+        td_windows w;                                                                                                  \
+        if (check_input("max_pool" #n "d", self, n) ||                                                                 \
+            td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+                            padding, n_dilation, dilation, ceil_mode))                                                 \
+            return -1;                                                                                                 \
+        spec_of(&specs[1], self, n, &w, TD_I64);                                                                       \
+        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                 \
+    }                                                                                                                  \
+    td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,        \
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
+                                    const int64_t *dilation, bool ceil_mode)                                           \
+    {                                                                                                                  \
+        td_tensor *results[2];                                                                                         \
+        if (td_max_pool##n##d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, \
+                                           dilation, ceil_mode))                                                       \
+            return NULL;                                                                                               \
+        td_tensor_release(results[1]);                                                                                 \
+        return results[0];                                                                                             \
     }
 MAX_POOL(2)
 MAX_POOL(3)
 
 /* One dimension is two, the first of size 1. */
-int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride,
                                   const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
                                   const int64_t *dilation, bool ceil_mode)
 {
     td_windows w;
     td_shape_text text;
     if (self->ndim != 2 && self->ndim != 3)
-        return td_error(TD_E_RUNTIME, "max_pool1d() Expected 2D or 3D input tensor, but got %s", td_shape_str(self->ndim, self->sizes, text));
+        return td_error(TD_E_RUNTIME, "max_pool1d() Expected 2D or 3D input tensor, but got %s",
+                        td_shape_str(self->ndim, self->sizes, text));
     if (check_input("max_pool1d", self, 1) ||
-        td_pool_windows(&w, "max_pool1d", 1, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation,
+        td_pool_windows(&w, "max_pool1d", 1, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding,
+                        padding, n_dilation,
                         dilation, ceil_mode))
         return -1;
     TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
@@ -140,11 +153,14 @@ int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t 
     return -1;
 }
 
-td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride,
+                            int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
+                            bool ceil_mode)
 {
     td_tensor *results[2];
-    if (td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode))
+    if (td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding,
+                                      n_dilation, dilation, ceil_mode))
         return NULL;
     td_tensor_release(results[1]);
     return results[0];
@@ -178,19 +194,20 @@ static int check_adaptive(const char *op, td_tensor *self, int dims, int64_t n_o
         if (output[i] < 0)
             return td_error(TD_E_RUNTIME, "%s: elements of output_size must be greater than or equal to 0 but received %" PRId64, op, output[i]);
     if (self->dtype == TD_BOOL || td_is_complex(self))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)self->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+                        td_dtype_title((td_dtype)self->dtype));
     return 0;
 }
 
-#define ADAPTIVE_MAX(n)                                                                                                    \
-    int td_meta_adaptive_max_pool##n##d(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)          \
-    {                                                                                                                      \
-        td_windows w;                                                                                                      \
-        if (check_adaptive("adaptive_max_pool" #n "d", self, n, n_output, output))                                         \
-            return -1;                                                                                                     \
-        td_adaptive_windows(&w, n, self->ndim, self->sizes, output);                                                       \
-        spec_of(&specs[1], self, n, &w, TD_I64);                                                                           \
-        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                     \
+#define ADAPTIVE_MAX(n)                                                                                           \
+    int td_meta_adaptive_max_pool##n##d(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output) \
+    {                                                                                                             \
+        td_windows w;                                                                                             \
+        if (check_adaptive("adaptive_max_pool" #n "d", self, n, n_output, output))                                \
+            return -1;                                                                                            \
+        td_adaptive_windows(&w, n, self->ndim, self->sizes, output);                                              \
+        spec_of(&specs[1], self, n, &w, TD_I64);                                                                  \
+        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                            \
     }
 ADAPTIVE_MAX(2)
 ADAPTIVE_MAX(3)
@@ -214,28 +231,36 @@ int td_op_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_ou
     return -1;
 }
 
-int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
-                             int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)
+int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                             int64_t n_stride, const int64_t *stride,
+                             int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
+                             const int64_t *divisor)
 {
     (void)include_pad, (void)divisor;
     td_windows w;
-    if (td_pool_windows(&w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL,
+    if (td_pool_windows(&w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
+                        n_padding, padding, 0, NULL,
                         ceil_mode))
         return -1;
     return spec_of(specs, self, (int)n_kernel, &w, (td_dtype)self->dtype);
 }
 
-int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel, const int64_t *kernel,
-                              int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel,
+                              const int64_t *kernel,
+                              int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                              bool ceil_mode,
                               bool include_pad, const int64_t *divisor)
 {
-    (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)ceil_mode, (void)include_pad;
+    (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)ceil_mode,
+    (void)include_pad;
     (void)divisor;
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 
-static td_tensor *average(const char *op, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                          const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
+static td_tensor *average(const char *op, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                          int64_t n_stride,
+                          const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                          bool include_pad,
                           const int64_t *divisor)
 {
     td_windows w;
@@ -245,28 +270,38 @@ static td_tensor *average(const char *op, int dims, td_tensor *self, int64_t n_k
     if (divisor && *divisor == 0)
         return td_fail(TD_E_RUNTIME, "divisor must be not zero");
     if (check_input(op, self, dims) ||
-        td_pool_windows(&w, op, dims, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL, ceil_mode))
+        td_pool_windows(&w, op, dims, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding,
+                        0, NULL, ceil_mode))
         return NULL;
     int at = 3 - dims;
-    return td_avg_pool_windows(self, dims, w.kernel + at, dims, w.stride + at, dims, w.pad + at, ceil_mode, include_pad, divisor);
+    return td_avg_pool_windows(self, dims, w.kernel + at, dims, w.stride + at, dims, w.pad + at, ceil_mode,
+                               include_pad, divisor);
 }
 
-td_tensor *td_op_avg_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
+td_tensor *td_op_avg_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride,
                             int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad)
 {
-    return average("avg_pool1d", 1, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, NULL);
+    return average("avg_pool1d", 1, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
+                   include_pad, NULL);
 }
 
-td_tensor *td_op_avg_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)
+td_tensor *td_op_avg_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride,
+                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
+                            const int64_t *divisor)
 {
-    return average("avg_pool2d", 2, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor);
+    return average("avg_pool2d", 2, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
+                   include_pad, divisor);
 }
 
-td_tensor *td_op_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)
+td_tensor *td_op_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride,
+                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
+                            const int64_t *divisor)
 {
-    return average("avg_pool3d", 3, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor);
+    return average("avg_pool3d", 3, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
+                   include_pad, divisor);
 }
 
 int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)
@@ -276,19 +311,20 @@ int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_outp
     return spec_of(specs, self, (int)n_output, &w, (td_dtype)self->dtype);
 }
 
-int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
+int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input,
+                                  int64_t n_output,
                                   const int64_t *output)
 {
     (void)n_output, (void)output;
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 
-#define ADAPTIVE_AVG(n)                                                                                         \
-    td_tensor *td_op_adaptive_avg_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output)          \
-    {                                                                                                           \
-        if (check_adaptive("adaptive_avg_pool" #n "d", self, n, n_output, output))                              \
-            return NULL;                                                                                        \
-        return td_adaptive_avg_windows(self, n_output, output);                                                 \
+#define ADAPTIVE_AVG(n)                                                                                \
+    td_tensor *td_op_adaptive_avg_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output) \
+    {                                                                                                  \
+        if (check_adaptive("adaptive_avg_pool" #n "d", self, n, n_output, output))                     \
+            return NULL;                                                                               \
+        return td_adaptive_avg_windows(self, n_output, output);                                        \
     }
 ADAPTIVE_AVG(1)
 ADAPTIVE_AVG(2)

@@ -11,8 +11,10 @@ typedef struct td_windows {
 } td_windows;
 
 /* 0, or -1 with PyTorch's error.  Empty lists stand for the default; one number for all dimensions. */
-int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel, const int64_t *kernel,
-                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
+                    const int64_t *kernel,
+                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                    int64_t n_dilation,
                     const int64_t *dilation, bool ceil_mode);
 void td_adaptive_windows(td_windows *w, int dims, int ndim, const int64_t *sizes, const int64_t *output);
 

@@ -43,7 +43,8 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
     TD_AUTO td_tensor *gates = td_add_tensor(gx, gh, td_int(1));
     if (mode != LSTM)
         return mode == TANH ? td_tanh(gates) : td_relu(gates);
-    TD_AUTO td_tensor *si = gate(gates, 0, n), *sf = gate(gates, 1, n), *sg = gate(gates, 2, n), *so = gate(gates, 3, n);
+    TD_AUTO td_tensor *si = gate(gates, 0, n), *sf = gate(gates, 1, n), *sg = gate(gates, 2, n), *so = gate(gates, 3,
+        n);
     TD_AUTO td_tensor *i = td_sigmoid(si), *f = td_sigmoid(sf), *g = td_tanh(sg), *o = td_sigmoid(so);
     TD_AUTO td_tensor *old = td_mul_tensor(f, c), *fresh = td_mul_tensor(i, g);
     td_tensor *now = td_add_tensor(old, fresh, td_int(1));
@@ -59,15 +60,19 @@ static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor 
         return td_error(TD_E_RUNTIME, "%s: input, hidden state and weights must be matrices, got %dD, %dD, %dD and %dD", op, input->ndim,
                         h->ndim, w_ih->ndim, w_hh->ndim);
     if (input->sizes[1] != w_ih->sizes[1])
-        return td_error(TD_E_RUNTIME, "input has inconsistent input_size: got %" PRId64 " expected %" PRId64, input->sizes[1], w_ih->sizes[1]);
+        return td_error(TD_E_RUNTIME, "input has inconsistent input_size: got %" PRId64 " expected %" PRId64,
+                        input->sizes[1], w_ih->sizes[1]);
     if (input->sizes[0] != h->sizes[0])
-        return td_error(TD_E_RUNTIME, "Input batch size %" PRId64 " doesn't match hidden0 batch size %" PRId64, input->sizes[0], h->sizes[0]);
+        return td_error(TD_E_RUNTIME, "Input batch size %" PRId64 " doesn't match hidden0 batch size %" PRId64,
+                        input->sizes[0], h->sizes[0]);
     if (h->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != gates * h->sizes[1] || w_ih->sizes[0] != w_hh->sizes[0])
-        return td_error(TD_E_RUNTIME, "hidden0 has inconsistent hidden_size: got %" PRId64 ", expected %" PRId64, h->sizes[1], w_hh->sizes[1]);
+        return td_error(TD_E_RUNTIME, "hidden0 has inconsistent hidden_size: got %" PRId64 ", expected %" PRId64,
+                        h->sizes[1], w_hh->sizes[1]);
     return 0;
 }
 
-static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h, td_tensor *c, td_tensor *w_ih, td_tensor *w_hh,
+static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h, td_tensor *c, td_tensor *w_ih,
+                       td_tensor *w_hh,
                        td_tensor *b_ih, td_tensor *b_hh, td_tensor **c_out)
 {
     if (check_cell(op, input, h, w_ih, w_hh, mode == LSTM ? 4 : mode == GRU ? 3 : 1))
@@ -87,7 +92,8 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
     return out;
 }
 
-int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, td_tensor *w_ih, td_tensor *w_hh,
+int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, td_tensor *w_ih,
+                    td_tensor *w_hh,
                     td_tensor *b_ih, td_tensor *b_hh)
 {
     if (n_hx != 2)
@@ -97,10 +103,10 @@ int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tens
     return results[0] && results[1] ? 0 : drop(2, results);
 }
 
-#define CELL(name, mode)                                                                                                        \
+#define CELL(name, mode)                                                                                               \
     td_tensor *td_op_##name(td_tensor *input, td_tensor *hx, td_tensor *w_ih, td_tensor *w_hh, td_tensor *b_ih, td_tensor *b_hh) \
-    {                                                                                                                           \
-        return cell(#name, mode, input, hx, TD_NONE, w_ih, w_hh, b_ih, b_hh, NULL);                                             \
+    {                                                                                                                  \
+        return cell(#name, mode, input, hx, TD_NONE, w_ih, w_hh, b_ih, b_hh, NULL);                                    \
     }
 CELL(gru_cell, GRU)
 CELL(rnn_tanh_cell, TANH)
@@ -108,7 +114,8 @@ CELL(rnn_relu_cell, RELU)
 
 /* ---- one layer in one direction --------------------------------------------------------------------------------------- */
 
-int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, int64_t mode,
+int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh,
+                      int64_t mode,
                       bool reverse)
 {
     (void)cx, (void)b_hh, (void)reverse;
@@ -126,20 +133,25 @@ int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor
     return td_spec_set(&specs[0], 3, (int64_t[]){t, b, n}, type, gates->device);
 }
 
-int td_meta_rnn_layer_backward(td_spec *specs, td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
-                               td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse, int64_t n_mask,
+int td_meta_rnn_layer_backward(td_spec *specs, td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx,
+                               td_tensor *w_hh,
+                               td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse,
+                               int64_t n_mask,
                                const bool *mask)
 {
     (void)grad_cells, (void)cells, (void)saved, (void)reverse, (void)n_mask;
-    td_spec_set(&specs[0], 3, (int64_t[]){result->sizes[0], result->sizes[1], w_hh->sizes[0]}, (td_dtype)grad->dtype, grad->device);
+    td_spec_set(&specs[0], 3, (int64_t[]){result->sizes[0], result->sizes[1], w_hh->sizes[0]}, (td_dtype)grad->dtype,
+                grad->device);
     td_spec_like(&specs[1], hx);
     mode == LSTM ? td_spec_like(&specs[2], cx) : td_spec_none(&specs[2]);
     mask[3] ? td_spec_like(&specs[3], w_hh) : td_spec_none(&specs[3]);
-    return mask[4] ? td_spec_set(&specs[4], 1, w_hh->sizes, (td_dtype)w_hh->dtype, grad->device) : td_spec_none(&specs[4]);
+    return mask[4] ? td_spec_set(&specs[4], 1, w_hh->sizes, (td_dtype)w_hh->dtype,
+                                 grad->device) : td_spec_none(&specs[4]);
 }
 
 /* The layer again in small operators: its outputs, and its cell states. */
-static int unrolled(td_tensor **results, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, int mode,
+static int unrolled(td_tensor **results, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
+                    td_tensor *b_hh, int mode,
                     bool reverse)
 {
     int64_t steps = gates->sizes[0];
@@ -168,14 +180,17 @@ static int unrolled(td_tensor **results, td_tensor *gates, td_tensor *hx, td_ten
     return results[0] && results[1] ? 0 : drop(2, results);
 }
 
-int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_cells, td_tensor *gates, td_tensor *hx, td_tensor *cx,
-                         td_tensor *w_hh, td_tensor *b_hh, td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse,
+int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_cells, td_tensor *gates, td_tensor *hx,
+                         td_tensor *cx,
+                         td_tensor *w_hh, td_tensor *b_hh, td_tensor *result, td_tensor *cells, td_tensor *saved,
+                         int64_t mode, bool reverse,
                          int64_t n_wants, const bool *wants)
 {
     for (int i = 0; i < 5; i++)
         results[i] = NULL;
     if (!TD_RECORDS(grad, grad_cells, gates, hx, cx, w_hh, b_hh)) {
-        if (td_rnn_layer_backward(results, grad, grad_cells, hx, cx, w_hh, result, cells, saved, mode, reverse, n_wants, wants))
+        if (td_rnn_layer_backward(results, grad, grad_cells, hx, cx, w_hh, result, cells, saved, mode, reverse,
+                                  n_wants, wants))
             return -1;
         return 0;
     }
@@ -221,7 +236,8 @@ typedef struct stack {
 } stack;
 
 /* LSTM whose hidden state is a product of the cell's output: step by step. */
-static int projected_direction(td_tensor *gates, td_tensor *h0, td_tensor *c0, td_tensor *w_hh, td_tensor *b_hh, td_tensor *w_hr, bool reverse,
+static int projected_direction(td_tensor *gates, td_tensor *h0, td_tensor *c0, td_tensor *w_hh, td_tensor *b_hh,
+                               td_tensor *w_hr, bool reverse,
                                td_tensor **y, td_tensor **h_last, td_tensor **c_last)
 {
     int64_t steps = gates->sizes[0];
@@ -251,11 +267,14 @@ static int projected_direction(td_tensor *gates, td_tensor *h0, td_tensor *c0, t
 }
 
 /* One direction of layer `index`: fills y and the last states. */
-static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params, td_tensor *h0, td_tensor *c0, int64_t index, bool reverse,
+static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params, td_tensor *h0, td_tensor *c0,
+                         int64_t index, bool reverse,
                          td_tensor **y, td_tensor **h_last, td_tensor **c_last)
 {
-    td_tensor *w_ih = params[0], *w_hh = params[1], *b_ih = s->biases ? params[2] : TD_NONE, *b_hh = s->biases ? params[3] : TD_NONE;
-    TD_AUTO td_tensor *h = td_select_int(h0, 0, index), *c = s->mode == LSTM ? td_select_int(c0, 0, index) : td_ref(TD_NONE);
+    td_tensor *w_ih = params[0], *w_hh = params[1], *b_ih = s->biases ? params[2] : TD_NONE,
+    *b_hh = s->biases ? params[3] : TD_NONE;
+    TD_AUTO td_tensor *h = td_select_int(h0, 0, index), *c = s->mode == LSTM ? td_select_int(c0, 0,
+        index) : td_ref(TD_NONE);
     TD_AUTO td_tensor *gates = td_linear(x, w_ih, b_ih);
     td_tensor *results[3];
     if (s->projected && h && c && gates)
@@ -271,7 +290,8 @@ static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params,
     return *h_last && *c_last ? 0 : -1;
 }
 
-static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor *c0, td_tensor *const *params, td_tensor **out,
+static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor *c0, td_tensor *const *params,
+                      td_tensor **out,
                       td_tensor_list *hs, td_tensor_list *cs)
 {
     TD_AUTO td_tensor *x = td_ref(input);
@@ -306,7 +326,8 @@ static int check_stack(const stack *s, td_tensor *input, td_tensor *h0, int64_t 
     if (n_params != expected)
         return td_error(TD_E_RUNTIME, "%s: expected %" PRId64 " parameters, got %" PRId64, s->name, expected, n_params);
     if (input->ndim != 3 || h0->ndim != 3)
-        return td_error(TD_E_RUNTIME, "%s: input and hidden state must have three dimensions, got %d and %d", s->name, input->ndim, h0->ndim);
+        return td_error(TD_E_RUNTIME, "%s: input and hidden state must have three dimensions, got %d and %d", s->name,
+                        input->ndim, h0->ndim);
     if (input->sizes[0] == 0)
         return td_error(TD_E_RUNTIME, "Expected sequence length to be larger than 0 in RNN");
     if (h0->sizes[0] != s->layers * s->directions || h0->sizes[1] != input->sizes[1])
@@ -319,7 +340,8 @@ static int check_stack(const stack *s, td_tensor *input, td_tensor *h0, int64_t 
 }
 
 /* Results: output, last hidden states, and for LSTM last cell states. */
-static int sequence(td_tensor **results, const stack *s, td_tensor *input, td_tensor *h0, td_tensor *c0, int64_t n_params,
+static int sequence(td_tensor **results, const stack *s, td_tensor *input, td_tensor *h0, td_tensor *c0,
+                    int64_t n_params,
                     td_tensor *const *params, bool batch_first)
 {
     TD_AUTO td_tensor *x = batch_first && input->ndim == 3 ? td_transpose_int(input, 0, 1) : td_ref(input);
@@ -339,7 +361,8 @@ static int sequence(td_tensor **results, const stack *s, td_tensor *input, td_te
     return results[0] && results[1] && (outs == 2 || results[2]) ? 0 : drop(outs, results);
 }
 
-int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, int64_t n_params, td_tensor *const *params,
+int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_tensor *const *hx, int64_t n_params,
+                     td_tensor *const *params,
                      bool biases, int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first)
 {
     if (n_hx != 2)
@@ -349,12 +372,12 @@ int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_ten
     return sequence(results, &s, input, hx[0], hx[1], n_params, params, batch_first);
 }
 
-#define SEQUENCE(name, mode)                                                                                                       \
-    int td_op_##name##_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params, td_tensor *const *params,     \
-                             bool biases, int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first)        \
-    {                                                                                                                              \
-        stack s = {#name, mode, 1 + bidirectional, layers, biases, false, train ? dropout : 0};                                              \
-        return sequence(results, &s, input, hx, TD_NONE, n_params, params, batch_first);                                           \
+#define SEQUENCE(name, mode)                                                                                           \
+    int td_op_##name##_input(td_tensor **results, td_tensor *input, td_tensor *hx, int64_t n_params, td_tensor *const *params, \
+                             bool biases, int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) \
+    {                                                                                                                  \
+        stack s = {#name, mode, 1 + bidirectional, layers, biases, false, train ? dropout : 0};                        \
+        return sequence(results, &s, input, hx, TD_NONE, n_params, params, batch_first);                               \
     }
 SEQUENCE(gru, GRU)
 SEQUENCE(rnn_tanh, TANH)

@@ -6,7 +6,8 @@
 
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };
 
-int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode, bool align, double scale_d,
+int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode,
+                     bool align, double scale_d,
                      double scale_h, double scale_w)
 {
     (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
@@ -16,14 +17,16 @@ int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const in
     return 0;
 }
 
-int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output, const int64_t *output,
+int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
+                              const int64_t *output,
                               int64_t mode, bool align, double scale_d, double scale_h, double scale_w)
 {
     (void)n_output, (void)output, (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 
-static td_tensor *resample(const char *op, int dims, int mode, td_tensor *self, int64_t n_output, const int64_t *output, bool align,
+static td_tensor *resample(const char *op, int dims, int mode, td_tensor *self, int64_t n_output,
+                           const int64_t *output, bool align,
                            const double *const *scales)
 {
     td_shape_text in, out;
@@ -41,12 +44,14 @@ static td_tensor *resample(const char *op, int dims, int mode, td_tensor *self, 
         return td_fail(TD_E_RUNTIME, "Input and output sizes should be greater than 0, but got input %s output %s",
                        td_shape_str(dims, self->sizes + 2, in), td_shape_str(dims, output, out));
     if (!td_is_floating(self) && !(self->dtype == TD_U8 && mode != CUBIC && mode != LINEAR))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)self->dtype));
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+                       td_dtype_title((td_dtype)self->dtype));
     return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
 }
 
 /* Sizes from factors; exactly one of the two is given. */
-static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *input, int64_t n_output, const int64_t *output, bool align,
+static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *input, int64_t n_output,
+                             const int64_t *output, bool align,
                              int64_t n_factors, const double *factors)
 {
     int64_t sizes[3];
@@ -56,12 +61,14 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
     if (n_output >= 0)
         return resample(op, dims, mode, input, n_output, output, align, scales);
     if (n_factors != dims || input->ndim != dims + 2)
-        return td_fail(TD_E_RUNTIME, "%s: expected %d factors for an input of %d dimensions, got %" PRId64 " for %d", op, dims, dims + 2,
+        return td_fail(TD_E_RUNTIME, "%s: expected %d factors for an input of %d dimensions, got %" PRId64 " for %d",
+                       op, dims, dims + 2,
                        n_factors, input->ndim);
     for (int i = 0; i < dims; i++) {
         double size = floor((double)input->sizes[i + 2] * factors[i]);
         if (!(size >= 0 && size < 9e15))
-            return td_fail(TD_E_RUNTIME, "%s: a factor of %g for size %" PRId64 " is out of range", op, factors[i], input->sizes[i + 2]);
+            return td_fail(TD_E_RUNTIME, "%s: a factor of %g for size %" PRId64 " is out of range", op, factors[i],
+                           input->sizes[i + 2]);
         sizes[i] = (int64_t)size;
         scales[i] = &factors[i];
     }
@@ -75,15 +82,15 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
 #define LIST_2   scales_h, scales_w
 #define LIST_3   scales_d, scales_h, scales_w
 
-#define NEAREST_OF(name, dims, mode)                                                                                              \
-    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, SCALES_##dims)                              \
-    {                                                                                                                             \
-        return resample(#name, dims, mode, self, n_output, output, false, (const double *const[]){LIST_##dims});                  \
-    }                                                                                                                             \
-    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, int64_t n_factors,                   \
-                                  const double *factors)                                                                          \
-    {                                                                                                                             \
-        return by_factors(#name, dims, mode, input, n_output, output, false, n_factors, factors);                                 \
+#define NEAREST_OF(name, dims, mode)                                                                             \
+    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, SCALES_##dims)             \
+    {                                                                                                            \
+        return resample(#name, dims, mode, self, n_output, output, false, (const double *const[]){LIST_##dims}); \
+    }                                                                                                            \
+    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, int64_t n_factors,  \
+                                  const double *factors)                                                         \
+    {                                                                                                            \
+        return by_factors(#name, dims, mode, input, n_output, output, false, n_factors, factors);                \
     }
 NEAREST_OF(upsample_nearest1d, 1, NEAREST)
 NEAREST_OF(upsample_nearest2d, 2, NEAREST)
@@ -92,15 +99,15 @@ NEAREST_OF(_upsample_nearest_exact1d, 1, NEAREST_EXACT)
 NEAREST_OF(_upsample_nearest_exact2d, 2, NEAREST_EXACT)
 NEAREST_OF(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
 
-#define SMOOTH(name, dims, mode)                                                                                                  \
-    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, bool align, SCALES_##dims)                  \
-    {                                                                                                                             \
-        return resample(#name, dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});                  \
-    }                                                                                                                             \
-    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, bool align, int64_t n_factors,       \
-                                  const double *factors)                                                                          \
-    {                                                                                                                             \
-        return by_factors(#name, dims, mode, input, n_output, output, align, n_factors, factors);                                 \
+#define SMOOTH(name, dims, mode)                                                                                       \
+    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, bool align, SCALES_##dims)       \
+    {                                                                                                                  \
+        return resample(#name, dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});       \
+    }                                                                                                                  \
+    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, bool align, int64_t n_factors, \
+                                  const double *factors)                                                               \
+    {                                                                                                                  \
+        return by_factors(#name, dims, mode, input, n_output, output, align, n_factors, factors);                      \
     }
 SMOOTH(upsample_linear1d, 1, LINEAR)
 SMOOTH(upsample_bilinear2d, 2, LINEAR)

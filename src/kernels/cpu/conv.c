@@ -51,69 +51,69 @@ static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
 
 /* Walk over the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body sees
  * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
-#define WALK(...)                                                                                                                    \
-    const int64_t ow0 = p0 % c->out[2], oh0 = p0 / c->out[2] % c->out[1], od0 = p0 / c->out[2] / c->out[1];                          \
-    const int64_t step = c->stride[2];                                                                                               \
-    int64_t row = 0;                                                                                                                 \
-    for (int64_t ch = 0; ch < c->cin; ch++)                                                                                          \
-        for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                                                \
-            for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                                            \
-                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++) {                                                               \
-                    const int64_t offset = kw * c->dilation[2] - c->pad[2];                                                          \
-                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                                                 \
-                    inside(c, offset, &low, &high);                                                                                  \
-                    for (int64_t p = p0; p < p1;) {                                                                                  \
-                        const int64_t n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p, end = ow + n;                           \
-                        const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];                                      \
-                        const int64_t ih = oh * c->stride[1] - c->pad[1] + kh * c->dilation[1];                                      \
-                        int64_t from = end, to = end;                                                                                \
-                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1]) {                                                  \
-                            from = low < ow ? ow : low > end ? end : low;                                                            \
-                            to = high > end ? end : high < from ? from : high;                                                       \
-                        }                                                                                                            \
-                        const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;                             \
-                        const int64_t at = row * (p1 - p0) + p - p0 - ow;                                                            \
-                        __VA_ARGS__                                                                                                  \
-                        p += n, ow = 0;                                                                                              \
-                        if (++oh == c->out[1])                                                                                       \
-                            oh = 0, od++;                                                                                            \
-                    }                                                                                                                \
+#define WALK(...)                                                                                           \
+    const int64_t ow0 = p0 % c->out[2], oh0 = p0 / c->out[2] % c->out[1], od0 = p0 / c->out[2] / c->out[1]; \
+    const int64_t step = c->stride[2];                                                                      \
+    int64_t row = 0;                                                                                        \
+    for (int64_t ch = 0; ch < c->cin; ch++)                                                                 \
+        for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                       \
+            for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                   \
+                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++) {                                      \
+                    const int64_t offset = kw * c->dilation[2] - c->pad[2];                                 \
+                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                        \
+                    inside(c, offset, &low, &high);                                                         \
+                    for (int64_t p = p0; p < p1;) {                                                         \
+                        const int64_t n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p, end = ow + n;  \
+                        const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];             \
+                        const int64_t ih = oh * c->stride[1] - c->pad[1] + kh * c->dilation[1];             \
+                        int64_t from = end, to = end;                                                       \
+                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1]) {                         \
+                            from = low < ow ? ow : low > end ? end : low;                                   \
+                            to = high > end ? end : high < from ? from : high;                              \
+                        }                                                                                   \
+                        const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;    \
+                        const int64_t at = row * (p1 - p0) + p - p0 - ow;                                   \
+                        __VA_ARGS__                                                                         \
+                        p += n, ow = 0;                                                                     \
+                        if (++oh == c->out[1])                                                              \
+                            oh = 0, od++;                                                                   \
+                    }                                                                                       \
                 }
 
 typedef struct { uint64_t a, b; } wide;
 
-#define GATHER(name, T)                                                                                                              \
-    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns)                                                  \
-    {                                                                                                                                \
-        WALK(                                                                                                                        \
-            if (from > ow)                                                                                                           \
-                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                                                       \
-            if (step == 1 && to > from)                                                                                              \
-                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T));                                       \
-            else                                                                                                                     \
-                for (int64_t o = from; o < to; o++)                                                                                  \
-                    columns[at + o] = x[base + o * step];                                                                            \
-            if (end > to)                                                                                                            \
-                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                                                       \
+#define GATHER(name, T)                                                                        \
+    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns)            \
+    {                                                                                          \
+        WALK(                                                                                  \
+            if (from > ow)                                                                     \
+                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                 \
+            if (step == 1 && to > from)                                                        \
+                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T)); \
+            else                                                                               \
+                for (int64_t o = from; o < to; o++)                                            \
+                    columns[at + o] = x[base + o * step];                                      \
+            if (end > to)                                                                      \
+                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                 \
     }
 GATHER(gather_4, uint32_t)
 GATHER(gather_8, uint64_t)
 GATHER(gather_16, wide)
 
-#define SCATTER(name, T)                                                                                                             \
-    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns)                                                  \
-    {                                                                                                                                \
-        WALK(                                                                                                                        \
-            T *to_x = x + base;                                                                                                      \
-            const T *from_c = columns + at;                                                                                          \
-            if (step == 1) {                                                                                                         \
-                _Pragma("omp simd")                                                                                                  \
-                for (int64_t o = from; o < to; o++)                                                                                  \
-                    to_x[o] += from_c[o];                                                                                            \
-            } else {                                                                                                                 \
-                for (int64_t o = from; o < to; o++)                                                                                  \
-                    to_x[o * step] += from_c[o];                                                                                     \
-            })                                                                                                                       \
+#define SCATTER(name, T)                                                            \
+    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns) \
+    {                                                                               \
+        WALK(                                                                       \
+            T *to_x = x + base;                                                     \
+            const T *from_c = columns + at;                                         \
+            if (step == 1) {                                                        \
+                _Pragma("omp simd")                                                 \
+                for (int64_t o = from; o < to; o++)                                 \
+                    to_x[o] += from_c[o];                                           \
+            } else {                                                                \
+                for (int64_t o = from; o < to; o++)                                 \
+                    to_x[o * step] += from_c[o];                                    \
+            })                                                                      \
     }
 SCATTER(scatter_f32, float)
 SCATTER(scatter_f64, double)
@@ -150,12 +150,14 @@ static void *scratch(conv *c, size_t bytes)
     return block;
 }
 
-static char *x_of(const conv *c, int64_t n, int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
-static char *y_of(const conv *c, int64_t n, int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
+static char *x_of(const conv *c, int64_t n,
+                  int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
+static char *y_of(const conv *c, int64_t n,
+                  int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
 static char *w_of(const conv *c, int64_t g) { return c->w + g * c->cout * c->k * c->size; }
 
-#define ADD_ROW(T)                                              \
-    for (int64_t i = 0; i < n; i++)                             \
+#define ADD_ROW(T)                                          \
+    for (int64_t i = 0; i < n; i++)                         \
         ((T *)y)[i] += *(const T *)value
 static void add_bias(const conv *c, char *y, const char *value, int64_t n)
 {
@@ -251,13 +253,13 @@ static void weigh(void *context, int64_t first, int64_t last)
     td_mem_free(columns, bytes);
 }
 
-#define SUM(T)                                                                           \
-    for (int64_t g = 0; g < c->groups; g++)                                              \
-        for (int64_t i = 0; i < c->chunks; i++) {                                        \
-            const T *from = (const T *)c->partial + (g * c->chunks + i) * n;             \
-            T *to = (T *)c->w + g * n;                                                   \
-            for (int64_t j = 0; j < n; j++)                                              \
-                to[j] = i ? to[j] + from[j] : from[j];                                   \
+#define SUM(T)                                                               \
+    for (int64_t g = 0; g < c->groups; g++)                                  \
+        for (int64_t i = 0; i < c->chunks; i++) {                            \
+            const T *from = (const T *)c->partial + (g * c->chunks + i) * n; \
+            T *to = (T *)c->w + g * n;                                       \
+            for (int64_t j = 0; j < n; j++)                                  \
+                to[j] = i ? to[j] + from[j] : from[j];                       \
         }
 static void sum_partials(const conv *c)
 {
@@ -277,7 +279,8 @@ static td_dtype compute_dtype(const td_tensor *x)
 }
 
 /* The geometry of y = correlate(x, w): of the input and result themselves, or exchanged if transposed. */
-static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride, const int64_t *padding,
+static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride,
+                     const int64_t *padding,
                      const int64_t *dilation, int64_t groups)
 {
     int dims = w->ndim - 2, lead = 3 - dims;
@@ -314,9 +317,11 @@ static int run_correlate(conv *c)
     if (c->batch * c->groups * c->cout * c->out_total == 0)
         return 0;
     if (depthwise(c)) {
-        td_depthwise_job job = {.groups = c->groups, .x = c->x, .w = c->w, .y = c->y, .bias = c->bias, .in = c->in, .out = c->out,
+        td_depthwise_job job = {.groups = c->groups, .x = c->x, .w = c->w, .y = c->y, .bias = c->bias, .in = c->in,
+                                .out = c->out,
                                 .kernel = c->kernel, .stride = c->stride, .pad = c->pad, .dilation = c->dilation};
-        td_parallel_for(0, c->batch * c->groups, td_grain(c->out_total * c->k), TD_ISA_PICK(td_conv_table)->depthwise[c->dtype == TD_F64],
+        td_parallel_for(0, c->batch * c->groups, td_grain(c->out_total * c->k),
+                        TD_ISA_PICK(td_conv_table)->depthwise[c->dtype == TD_F64],
                         &job);
         return 0;
     }
@@ -348,13 +353,16 @@ static int run_weigh(conv *c)
     return c->failed ? td_error(TD_E_MEMORY, "convolution_backward: no memory for a tile of columns") : 0;
 }
 
-int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride, int64_t n_padding,
-                       const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed, int64_t n_output,
+int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,
+                       int64_t n_padding,
+                       const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
+                       int64_t n_output,
                        const int64_t *output_padding, int64_t groups, td_tensor *out)
 {
     (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
     td_dtype type = compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type), *y = td_target(out, type);
+    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type),
+    *y = td_target(out, type);
     if (!x || !w || !b || !y)
         return -1;
     conv c = {.w = w->data, .bias = td_data_or_null(b)};
@@ -371,15 +379,15 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
 }
 
 /* The gradient of the bias: sums over images and positions. */
-#define BIAS(T, A)                                                                          \
-    for (int64_t ch = 0; ch < channels; ch++) {                                             \
-        A sum = 0;                                                                          \
-        for (int64_t n = 0; n < g->sizes[0]; n++) {                                         \
-            const T *row = (const T *)g->data + (n * channels + ch) * total;                \
-            for (int64_t i = 0; i < total; i++)                                             \
-                sum += row[i];                                                              \
-        }                                                                                   \
-        ((T *)y->data)[ch] = (T)sum;                                                        \
+#define BIAS(T, A)                                                           \
+    for (int64_t ch = 0; ch < channels; ch++) {                              \
+        A sum = 0;                                                           \
+        for (int64_t n = 0; n < g->sizes[0]; n++) {                          \
+            const T *row = (const T *)g->data + (n * channels + ch) * total; \
+            for (int64_t i = 0; i < total; i++)                              \
+                sum += row[i];                                               \
+        }                                                                    \
+        ((T *)y->data)[ch] = (T)sum;                                         \
     }
 static int bias_gradient(const td_tensor *g, td_tensor *out)
 {
@@ -400,15 +408,20 @@ static int bias_gradient(const td_tensor *g, td_tensor *out)
     return td_finish(out, y);
 }
 
-int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias, const int64_t *bias_sizes,
-                                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                                const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,
+int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias,
+                                const int64_t *bias_sizes,
+                                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                                int64_t n_dilation,
+                                const int64_t *dilation, bool transposed, int64_t n_output,
+                                const int64_t *output_padding, int64_t groups,
                                 int64_t n_mask, const bool *mask, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
+    (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output,
+    (void)output_padding;
     (void)n_mask, (void)mask;
     td_dtype type = compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type), *dw = td_target(out1, type);
+    TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
+    *dw = td_target(out1, type);
     /* Complex gradients go through the conjugate of the other factor. */
     TD_AUTO td_tensor *wc = td_dtype_is_complex(type) ? td_conj_physical(weight) : td_tensor_retain(weight);
     TD_AUTO td_tensor *xc = td_dtype_is_complex(type) ? td_conj_physical(x) : td_tensor_retain(x);
@@ -437,25 +450,28 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     return bias_gradient(g, out2);
 }
 
-#define ONE(name, OUT0, OUT1)                                                                                                        \
+#define ONE(name, OUT0, OUT1)                                                                                          \
     int td_cpu_convolution_grad_##name(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride, const int64_t *stride, \
-                                       int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,       \
-                                       bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,             \
-                                       td_tensor *out)                                                                               \
-    {                                                                                                                                \
-        return td_cpu_convolution_backward(grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation,          \
-                                           dilation, transposed, n_output, output_padding, groups, 3, NULL, OUT0, OUT1, TD_NONE);    \
+                                       int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, \
+                                       bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups, \
+                                       td_tensor *out)                                                                 \
+    {                                                                                                                  \
+        return td_cpu_convolution_backward(grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, \
+                                           dilation, transposed, n_output, output_padding, groups, 3, NULL, OUT0, OUT1, TD_NONE); \
     }
 ONE(input, out, TD_NONE)
 ONE(weight, TD_NONE, out)
 
 /* ---- patches as columns, for their own sake ---------------------------------------------------------------------------- */
 
-static conv patches(td_dtype type, int ndim, const int64_t *sizes, const int64_t *kernel, const int64_t *dilation, const int64_t *padding,
+static conv patches(td_dtype type, int ndim, const int64_t *sizes, const int64_t *kernel, const int64_t *dilation,
+                    const int64_t *padding,
                     const int64_t *stride)
 {
-    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .batch = ndim == 4 ? sizes[0] : 1, .groups = 1, .cin = sizes[ndim - 3],
-              .in = {1, sizes[ndim - 2], sizes[ndim - 1]}, .kernel = {1, kernel[0], kernel[1]}, .stride = {1, stride[0], stride[1]},
+    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .batch = ndim == 4 ? sizes[0] : 1, .groups = 1,
+              .cin = sizes[ndim - 3],
+              .in = {1, sizes[ndim - 2], sizes[ndim - 1]}, .kernel = {1, kernel[0], kernel[1]}, .stride = {1,
+                  stride[0], stride[1]},
               .pad = {0, padding[0], padding[1]}, .dilation = {1, dilation[0], dilation[1]}};
     for (int i = 0; i < 3; i++)
         c.out[i] = (c.in[i] + 2 * c.pad[i] - c.dilation[i] * (c.kernel[i] - 1) - 1) / c.stride[i] + 1;
@@ -479,7 +495,8 @@ static void scatter_images(void *context, int64_t first, int64_t last)
     }
 }
 
-int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation, const int64_t *dilation, int64_t n_padding,
+int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
+                  const int64_t *dilation, int64_t n_padding,
                   const int64_t *padding, int64_t n_stride, const int64_t *stride, td_tensor *out)
 {
     (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
@@ -493,8 +510,10 @@ int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int6
     return td_finish(out, y);
 }
 
-int td_cpu_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
-                            const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride,
+int td_cpu_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel,
+                            const int64_t *kernel, int64_t n_dilation,
+                            const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
+                            const int64_t *stride,
                             td_tensor *out)
 {
     (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;

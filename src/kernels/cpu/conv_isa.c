@@ -22,7 +22,8 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
 {
     const td_depthwise_job *job = context;
     const int64_t *in = job->in, *out = job->out, *kernel = job->kernel, *stride = job->stride;
-    int64_t in_total = in[0] * in[1] * in[2], out_total = out[0] * out[1] * out[2], k = kernel[0] * kernel[1] * kernel[2];
+    int64_t in_total = in[0] * in[1] * in[2], out_total = out[0] * out[1] * out[2],
+    k = kernel[0] * kernel[1] * kernel[2];
     for (int64_t t = first; t < last; t++) {
         int64_t channel = t % job->groups;
         const T *x = (const T *)job->x + t * in_total, *w = (const T *)job->w + channel * k;
@@ -36,7 +37,8 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
         for (int64_t i = 0; i < k; i++) {
             int64_t kw = i % kernel[2], kh = i / kernel[2] % kernel[1], kd = i / (kernel[2] * kernel[1]);
             int64_t offset = kw * job->dilation[2] - job->pad[2], s = stride[2];
-            int64_t from = offset >= 0 ? 0 : (-offset + s - 1) / s, to = offset >= in[2] ? 0 : (in[2] - 1 - offset) / s + 1;
+            int64_t from = offset >= 0 ? 0 : (-offset + s - 1) / s,
+            to = offset >= in[2] ? 0 : (in[2] - 1 - offset) / s + 1;
             to = to > out[2] ? out[2] : to;
             const T f = w[i];
             for (int64_t od = 0; od < out[0]; od++) {

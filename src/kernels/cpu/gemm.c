@@ -63,10 +63,12 @@ static double _Complex complex_of(td_scalar s)
     return s.kind == TD_SCALAR_COMPLEX ? CMPLX(s.d, s.imag) : CMPLX(td_scalar_double(s), 0);
 }
 
-static void vector(const product *p, int64_t m, int64_t k, td_matrix a, const void *x, int64_t step_x, void *y, int64_t step_y)
+static void vector(const product *p, int64_t m, int64_t k, td_matrix a, const void *x, int64_t step_x, void *y,
+                   int64_t step_y)
 {
     if (p->dtype == TD_F32)
-        kernels()->gemv_f32(m, k, (float)td_scalar_double(p->alpha), a, x, step_x, (float)td_scalar_double(p->beta), y, step_y);
+        kernels()->gemv_f32(m, k, (float)td_scalar_double(p->alpha), a, x, step_x, (float)td_scalar_double(p->beta), y,
+                            step_y);
     else
         kernels()->gemv_f64(m, k, td_scalar_double(p->alpha), a, x, step_x, td_scalar_double(p->beta), y, step_y);
 }
@@ -82,28 +84,32 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
     } else if (p->dtype == TD_F32) {
         float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
         if (blas)
-            blas->sgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data, p->ldb,
+            blas->sgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data,
+                        p->ldb,
                         beta, c, (int)p->ldc);
         else
             kernels()->f32(m, n, p->k, alpha, a, b, beta, c, p->ldc);
     } else if (p->dtype == TD_F64) {
         double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
         if (blas)
-            blas->dgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data, p->ldb,
+            blas->dgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, alpha, a.data, p->lda, b.data,
+                        p->ldb,
                         beta, c, (int)p->ldc);
         else
             kernels()->f64(m, n, p->k, alpha, a, b, beta, c, p->ldc);
     } else if (p->dtype == TD_C64) {
         float _Complex alpha = (float _Complex)complex_of(p->alpha), beta = (float _Complex)complex_of(p->beta);
         if (blas)
-            blas->cgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data, p->ldb,
+            blas->cgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data,
+                        p->ldb,
                         &beta, c, (int)p->ldc);
         else
             kernels()->c64(m, n, p->k, alpha, a, b, beta, c, p->ldc);
     } else if (p->dtype == TD_C128) {
         double _Complex alpha = complex_of(p->alpha), beta = complex_of(p->beta);
         if (blas)
-            blas->zgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data, p->ldb,
+            blas->zgemm(TD_CBLAS_ROW_MAJOR, p->ta, p->tb, (int)m, (int)n, (int)p->k, &alpha, a.data, p->lda, b.data,
+                        p->ldb,
                         &beta, c, (int)p->ldc);
         else
             kernels()->c128(m, n, p->k, alpha, a, b, beta, c, p->ldc);
@@ -156,7 +162,8 @@ static void run(product *p)
             p->tile_n = clamp(long_side, 1, p->tile_n);
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
-        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M, 4 * TILE_M);
+        int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M,
+            4 * TILE_M);
         p->tile_m = even(p->m, most_m, 24);
         p->tile_n = even(p->n, TILE_N, 64);
         if (p->count > 8 && p->m * p->n <= TILE_M * TILE_N)
@@ -186,7 +193,8 @@ static void copy_rows(void *context, int64_t first, int64_t last)
     const copying *c = context;
     int64_t in = (int64_t)td_dtype_size(c->from), out = (int64_t)td_dtype_size(c->to);
     for (int64_t i = first; i < last; i++)
-        td_convert(c->to, c->out + i * c->columns * out, out, c->from, at(c->in, in, i, 0), c->in.column * in, c->columns);
+        td_convert(c->to, c->out + i * c->columns * out, out, c->from, at(c->in, in, i, 0), c->in.column * in,
+                   c->columns);
 }
 
 /* *x becomes a matrix in a new block, or in none if there is no memory. */
@@ -226,7 +234,8 @@ static int halves(product *p)
                 copying job = {half, TD_F32, old, (char *)c, p->m, p->n};
                 copy_rows(&job, 0, p->m);
             }
-            product inner = {.dtype = TD_F32, .m = p->m, .n = p->n, .k = p->k, .ldc = p->n, .alpha = p->alpha, .beta = p->beta,
+            product inner = {.dtype = TD_F32, .m = p->m, .n = p->n, .k = p->k, .ldc = p->n, .alpha = p->alpha,
+                             .beta = p->beta,
                              .a = a, .b = b, .c = (char *)c, .count = 1, .bias = p->bias};
             status = multiply(&inner);
             for (int64_t i = 0; !status && i < p->m; i++)
@@ -281,7 +290,8 @@ int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t
 {
     if (m == 0 || n == 0 || count == 0)
         return 0;
-    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = alpha, .beta = beta, .a = a, .b = b, .c = c,
+    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = alpha, .beta = beta, .a = a, .b = b,
+                 .c = c,
                  .count = count, .step_a = step_a, .step_b = step_b, .step_c = step_c};
     return multiply(&p);
 }
@@ -297,7 +307,8 @@ int td_gemm_bias(td_dtype dtype, int64_t m, int64_t n, int64_t k, td_matrix a, t
 {
     if (m == 0 || n == 0)
         return 0;
-    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = td_int(1), .beta = td_int(0), .a = a, .b = b,
+    product p = {.dtype = dtype, .m = m, .n = n, .k = k, .ldc = ldc, .alpha = td_int(1), .beta = td_int(0), .a = a,
+                 .b = b,
                  .c = c, .count = 1, .bias = bias};
     return multiply(&p);
 }

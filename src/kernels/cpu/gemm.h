@@ -29,18 +29,23 @@ int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t
 
 /* On the calling thread only, for kernels that have tiles of their own: c = alpha * a b + beta * c in float32 or float64.
  * Cannot fail. */
-void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c, int64_t ldc);
+void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
+                 int64_t ldc);
 void td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c,
                  int64_t ldc);
 
 /* ---- what gemm_isa.c exports per instruction-set level */
 typedef struct td_gemm_table {
-    void (*f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c, int64_t ldc);
-    void (*f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c, int64_t ldc);
+    void (*f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
+                int64_t ldc);
+    void (*f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c,
+                int64_t ldc);
     /* y[i] = alpha * sum_p a[i][p] x[p] + beta * y[i], with steps for x and y */
-    void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta, float *y,
+    void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta,
+                     float *y,
                      int64_t step_y);
-    void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta, double *y,
+    void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta,
+                     double *y,
                      int64_t step_y);
     /* bias added to every row of c */
     void (*bias_f32)(int64_t m, int64_t n, const float *bias, float *c, int64_t ldc);

@@ -109,25 +109,25 @@ enum { WHOLE, WIDE, NARROW };    /* 2 vectors of columns; one and a part; a part
 #undef GEMM_BODY
 
 /* Plain loops over rows: the compiler vectorises the innermost one where b's columns lie side by side. */
-#define ROWS(name, T, S)                                                                                             \
+#define ROWS(name, T, S)                                                                                               \
     static void name(int64_t m, int64_t n, int64_t k, S alpha, td_matrix ma, td_matrix mb, S beta, void *mc, int64_t ldc) \
-    {                                                                                                                \
-        const T *a = ma.data, *b = mb.data;                                                                          \
-        for (int64_t i = 0; i < m; i++) {                                                                            \
-            T *c = (T *)mc + i * ldc;                                                                                \
-            for (int64_t j = 0; j < n; j++)                                                                          \
-                c[j] = beta == 0 ? 0 : (T)((T)beta * c[j]);                                                          \
-            for (int64_t p = 0; p < k; p++) {                                                                        \
-                T x = (T)((T)alpha * a[i * ma.row + p * ma.column]);                                                 \
-                const T *row = b + p * mb.row;                                                                       \
-                if (mb.column == 1)                                                                                  \
-                    for (int64_t j = 0; j < n; j++)                                                                  \
-                        c[j] = (T)(c[j] + x * row[j]);                                                               \
-                else                                                                                                 \
-                    for (int64_t j = 0; j < n; j++)                                                                  \
-                        c[j] = (T)(c[j] + x * row[j * mb.column]);                                                   \
-            }                                                                                                        \
-        }                                                                                                            \
+    {                                                                                                                  \
+        const T *a = ma.data, *b = mb.data;                                                                            \
+        for (int64_t i = 0; i < m; i++) {                                                                              \
+            T *c = (T *)mc + i * ldc;                                                                                  \
+            for (int64_t j = 0; j < n; j++)                                                                            \
+                c[j] = beta == 0 ? 0 : (T)((T)beta * c[j]);                                                            \
+            for (int64_t p = 0; p < k; p++) {                                                                          \
+                T x = (T)((T)alpha * a[i * ma.row + p * ma.column]);                                                   \
+                const T *row = b + p * mb.row;                                                                         \
+                if (mb.column == 1)                                                                                    \
+                    for (int64_t j = 0; j < n; j++)                                                                    \
+                        c[j] = (T)(c[j] + x * row[j]);                                                                 \
+                else                                                                                                   \
+                    for (int64_t j = 0; j < n; j++)                                                                    \
+                        c[j] = (T)(c[j] + x * row[j * mb.column]);                                                     \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 ROWS(integers_1, uint8_t, int64_t)
 ROWS(integers_2, uint16_t, int64_t)
@@ -164,7 +164,8 @@ COMPLEX(rows_c128, double)
 
 extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
-    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64, .bias_f32 = bias_f32, .bias_f64 = bias_f64,
+    .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64, .bias_f32 = bias_f32,
+    .bias_f64 = bias_f64,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,
 };
 
@@ -225,7 +226,7 @@ INLINE void N(micro)(const int rows, const int shape, int width, int64_t k, cons
     }
 }
 
-#define MICRO(r, shape) \
+#define MICRO(r, shape)                                     \
     case r: N(micro)(r, shape, width, k, a, row, column, b, step_b, alpha, beta, c, ldc); break;
 #if defined(__AVX512F__)
 #define EACH(shape) MICRO(1, shape) MICRO(2, shape) MICRO(3, shape) MICRO(4, shape) MICRO(5, shape) MICRO(6, shape) \
@@ -235,7 +236,8 @@ INLINE void N(micro)(const int rows, const int shape, int width, int64_t k, cons
 #else
 #define EACH(shape) MICRO(1, shape) MICRO(2, shape) MICRO(3, shape) MICRO(4, shape)
 #endif
-static void N(strip)(int rows, int width, int64_t k, const T *a, int64_t row, int64_t column, const T *b, int64_t step_b,
+static void N(strip)(int rows, int width, int64_t k, const T *a, int64_t row, int64_t column, const T *b,
+                     int64_t step_b,
                      T alpha, T beta, T *c, int64_t ldc)
 {
     if (width == NR)
@@ -336,7 +338,8 @@ static T N(dot)(int64_t n, const T *x, const T *y)
     return total;
 }
 
-static void N(gemv)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int64_t step_x, T beta, T *y, int64_t step_y)
+static void N(gemv)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int64_t step_x, T beta, T *y,
+                    int64_t step_y)
 {
     const T *a = ma.data;
     if (ma.row == 1 && step_y == 1 && m > 1) {     /* columns lie side by side: add them up, a block of y at a time */

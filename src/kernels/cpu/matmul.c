@@ -12,7 +12,8 @@ static td_matrix matrix(const td_tensor *x)
 
 int td_cpu_mm(td_tensor *self, td_tensor *mat2, td_tensor *out)
 {
-    return td_gemm_strided((td_dtype)self->dtype, self->sizes[0], mat2->sizes[1], self->sizes[1], td_int(1), matrix(self),
+    return td_gemm_strided((td_dtype)self->dtype, self->sizes[0], mat2->sizes[1], self->sizes[1], td_int(1),
+                           matrix(self),
                            matrix(mat2), td_int(0), out->data, mat2->sizes[1]);
 }
 
@@ -31,7 +32,8 @@ int td_cpu_mv(td_tensor *self, td_tensor *vec, td_tensor *out)
 
 int td_cpu_dot(td_tensor *self, td_tensor *other, td_tensor *out)
 {
-    return td_gemm_strided((td_dtype)self->dtype, 1, 1, self->numel, td_int(1), (td_matrix){self->data, 1, self->strides[0]},
+    return td_gemm_strided((td_dtype)self->dtype, 1, 1, self->numel, td_int(1), (td_matrix){self->data, 1,
+        self->strides[0]},
                            (td_matrix){other->data, other->strides[0], 1}, td_int(0), out->data, 1);
 }
 
@@ -58,7 +60,8 @@ int td_cpu_addmv(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta
                            (td_matrix){vec->data, vec->strides[0], 1}, beta, out->data, 1);
 }
 
-int td_cpu_baddbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha, td_tensor *out)
+int td_cpu_baddbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha,
+                   td_tensor *out)
 {
     if (begin(beta, self, out))
         return -1;
@@ -125,7 +128,8 @@ int td_cpu_matmul(td_tensor *self, td_tensor *other, td_tensor *out)
         }
         td_matrix x = {(const char *)a.data + at * itemsize, a.row, a.column};
         td_matrix y = {(const char *)b.data + bt * itemsize, b.row, b.column};
-        if (td_gemm_batched(dtype, inner, m, n, k, td_int(1), x, dims ? sa[dims - 1] : 0, y, dims ? sb[dims - 1] : 0, td_int(0),
+        if (td_gemm_batched(dtype, inner, m, n, k, td_int(1), x, dims ? sa[dims - 1] : 0, y, dims ? sb[dims - 1] : 0,
+                            td_int(0),
                             out->data + o * inner * m * n * itemsize, n, m * n))
             return -1;
     }

@@ -46,16 +46,20 @@ static int finish(td_attention_job *job)
 
 static td_attention_job describe(const td_tensor *q, const td_tensor *k, const td_tensor *v, bool causal, double scale)
 {
-    return (td_attention_job){.batch = q->sizes[0], .heads = q->sizes[1], .kv_heads = k->sizes[1], .queries = q->sizes[2],
-                              .keys = k->sizes[2], .width = q->sizes[3], .value_width = v->sizes[3], .scale = scale, .causal = causal};
+    return (td_attention_job){.batch = q->sizes[0], .heads = q->sizes[1], .kv_heads = k->sizes[1],
+                              .queries = q->sizes[2],
+                              .keys = k->sizes[2], .width = q->sizes[3], .value_width = v->sizes[3], .scale = scale,
+                              .causal = causal};
 }
 
-int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale, td_tensor *out0,
+int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale,
+                     td_tensor *out0,
                      td_tensor *out1)
 {
     td_dtype type = td_compute_dtype(query);
     TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type);
-    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask, type);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask,
+        type);
     TD_AUTO td_tensor *out = writable(out0, type);
     if (!q || !k || !v || !m || !out)
         return -1;
@@ -65,17 +69,22 @@ int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tens
     int64_t blocks = td_ceil_div(job.queries, TD_QUERY_TILE);
     int64_t cost = TD_QUERY_TILE * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
     if (job.kv_heads)
-        td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost), TD_ISA_PICK(td_attention_table)->forward[type == TD_F64],
+        td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost),
+                        TD_ISA_PICK(td_attention_table)->forward[type == TD_F64],
                         &job);
     return finish(&job) || write_back(out0, out) ? -1 : 0;
 }
 
-int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, td_tensor *result,
-                              td_tensor *lse, bool causal, double scale, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+                              td_tensor *result,
+                              td_tensor *lse, bool causal, double scale, td_tensor *out0, td_tensor *out1,
+                              td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(query);
-    TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type), *g = readable(grad, type);
-    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask, type);
+    TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type),
+    *g = readable(grad, type);
+    TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_tensor_retain(mask) : td_as_contiguous(mask,
+        type);
     TD_AUTO td_tensor *o = readable(result, type), *l = td_operand(lse, type);
     TD_AUTO td_tensor *dq = writable(out0, type), *dk = writable(out1, type), *dv = writable(out2, type);
     if (!q || !k || !v || !g || !m || !o || !l || !dq || !dk || !dv)

@@ -30,14 +30,16 @@ const td_attention_table TD_ISA_NAME(td_attention_table) = {
 #define AT(h, b, i, r) ((T *)(h).data + (b) * (h).batch + (i) * (h).head + (r) * (h).row)
 
 /* Scores of `rows` queries from q0 on against `columns` keys from k0 on, masked with -inf. */
-static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
+static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
+                      T *s)
 {
     int64_t kv = h / (job->heads / job->kv_heads);
     const T none = -(T)__builtin_inf();
     N(td_gemm)(rows, columns, job->width, (T)job->scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
                (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, 0, s, TD_KEY_TILE);
     if (job->mask) {
-        int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key, step = job->mask_key;
+        int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key,
+        step = job->mask_key;
         for (int r = 0; r < rows; r++, at += job->mask_row) {
             T *row = s + r * TD_KEY_TILE;
             if (job->truths) {
@@ -100,7 +102,8 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
             }
             top[r] = m, sum[r] += add;
         }
-        N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
+        N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0),
+            job->v.row, 1},
                    k0 ? 1 : 0, out, job->out.row);
     }
     T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
@@ -132,12 +135,14 @@ static void N(forward)(void *context, int64_t from, int64_t to)
 }
 
 /* One tile's part of all three gradients.  p and dp have room for a tile each. */
-static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
+static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0,
+                             int columns,
                              const T *delta, T *p, T *dp)
 {
     int64_t kv = h / (job->heads / job->kv_heads);
     const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
-    td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1, TD_KEY_TILE};
+    td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1,
+        TD_KEY_TILE};
     N(scores)(job, b, h, q0, rows, k0, columns, p);
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
@@ -147,7 +152,8 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
             row[c] = N(td_exp)(row[c] - shift);
     }
     N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
-    N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp, TD_KEY_TILE);
+    N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp,
+               TD_KEY_TILE);
     const T scale = (T)job->scale;
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
@@ -156,9 +162,11 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
         for (int c = 0; c < columns; c++)
             row[c] *= (slope[c] - centre) * scale;
     }
-    N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b, h, q0),
+    N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b,
+        h, q0),
                job->dq.row);
-    N(td_gemm)(columns, job->width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk, b, kv, k0),
+    N(td_gemm)(columns, job->width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk,
+        b, kv, k0),
                job->dk.row);
 }
 
@@ -197,7 +205,8 @@ static void N(backward)(void *context, int64_t from, int64_t to)
                 }
                 int64_t end = N(reach)(job, q0, rows);
                 for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE)
-                    N(tile_backward)(job, b, h, q0, rows, k0, (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE), delta, tiles,
+                    N(tile_backward)(job, b, h, q0, rows, k0, (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE),
+                                     delta, tiles,
                                      tiles + TD_QUERY_TILE * TD_KEY_TILE);
             }
         }

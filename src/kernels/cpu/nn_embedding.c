@@ -30,7 +30,8 @@ static void pick(void *context, int64_t from, int64_t to)
         memcpy(p->out + (size_t)i * p->bytes, p->rows + (size_t)p->at[i] * p->bytes, p->bytes);
 }
 
-int td_cpu_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq, bool sparse, td_tensor *out)
+int td_cpu_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq, bool sparse,
+                     td_tensor *out)
 {
     (void)padding_idx, (void)by_freq, (void)sparse;
     TD_AUTO td_tensor *w = td_make_contiguous(weight), *t = td_as_contiguous(indices, TD_I64);
@@ -71,7 +72,8 @@ static void add(void *context, int64_t from, int64_t to)
     }
 }
 
-int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq, td_tensor *out)
+int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx,
+                                    bool by_freq, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(grad);
     TD_AUTO td_tensor *g = td_operand(grad, type), *t = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
@@ -98,13 +100,16 @@ static double element(td_dtype type, const void *x, int64_t i)
     return type == TD_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
-int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode, bool sparse,
-                          td_tensor *per_sample, bool last_offset, int64_t padding_idx, td_tensor *out0, td_tensor *out1,
+int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode,
+                          bool sparse,
+                          td_tensor *per_sample, bool last_offset, int64_t padding_idx, td_tensor *out0,
+                          td_tensor *out1,
                           td_tensor *out2, td_tensor *out3)
 {
     (void)by_freq, (void)sparse, (void)last_offset;
     td_dtype type = td_compute_dtype(weight);
-    TD_AUTO td_tensor *w = td_operand(weight, type), *t = td_as_contiguous(indices, TD_I64), *o = td_as_contiguous(offsets, TD_I64);
+    TD_AUTO td_tensor *w = td_operand(weight, type), *t = td_as_contiguous(indices, TD_I64),
+    *o = td_as_contiguous(offsets, TD_I64);
     TD_AUTO td_tensor *s = td_operand(per_sample, type), *y = td_target(out0, type);
     if (!w || !t || !o || !s || !y || check_rows((const int64_t *)t->data, t->numel, weight->sizes[0]))
         return -1;
@@ -118,7 +123,8 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
             return td_error(TD_E_RUNTIME, "offsets[-1] can not be greater than input's length %" PRId64 " but got offsets[-1] of %" PRId64, n,
                             begin[b]);
         if (b && begin[b] < begin[b - 1])
-            return td_error(TD_E_RUNTIME, "embedding_bag: offsets must not decrease, got %" PRId64 " after %" PRId64, begin[b], begin[b - 1]);
+            return td_error(TD_E_RUNTIME, "embedding_bag: offsets must not decrease, got %" PRId64 " after %" PRId64,
+                            begin[b], begin[b - 1]);
     }
     int64_t *bag_of = (int64_t *)out1->data, *size = (int64_t *)out2->data, *from = (int64_t *)out3->data;
     double *sum = td_mem_alloc((size_t)width * sizeof *sum);

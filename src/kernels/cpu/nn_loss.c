@@ -41,7 +41,8 @@ static layout layout_of(const td_tensor *self)
     return l;
 }
 
-int td_cpu_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore, td_tensor *out0,
+int td_cpu_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
+                            td_tensor *out0,
                             td_tensor *out1)
 {
     td_dtype type = td_compute_dtype(self);
@@ -73,7 +74,8 @@ int td_cpu_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weigh
     return td_finish(out0, y) || td_finish(out1, total) ? -1 : 0;
 }
 
-int td_cpu_nll_loss_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
+int td_cpu_nll_loss_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
+                             int64_t ignore,
                              td_tensor *total, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
@@ -98,7 +100,8 @@ int td_cpu_nll_loss_backward(td_tensor *grad, td_tensor *self, td_tensor *target
     return td_finish(out, dx);
 }
 
-int td_cpu_cross_entropy_rows(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore, double smoothing,
+int td_cpu_cross_entropy_rows(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore,
+                              double smoothing,
                               td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(self);
@@ -110,7 +113,8 @@ int td_cpu_cross_entropy_rows(td_tensor *self, td_tensor *target, td_tensor *wei
     const int64_t *at = (const int64_t *)t->data;
     if (check_targets(at, rows, n, ignore))
         return -1;
-    td_entropy_job job = {.n = n, .ignore = ignore, .x = x->data, .weight = td_data_or_null(w), .target = at, .smoothing = smoothing,
+    td_entropy_job job = {.n = n, .ignore = ignore, .x = x->data, .weight = td_data_or_null(w), .target = at,
+                          .smoothing = smoothing,
                           .loss = losses->data, .lse = out1->data};
     td_parallel_for(0, rows, td_grain(10 * n), TD_ISA_PICK(td_softmax_table)->entropy[type == TD_F64], &job);
     double sum = 0, weights = 0;
@@ -128,8 +132,10 @@ int td_cpu_cross_entropy_rows(td_tensor *self, td_tensor *target, td_tensor *wei
     return td_finish(out0, y);
 }
 
-int td_cpu_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *lse,
-                                       td_tensor *total, int64_t reduction, int64_t ignore, double smoothing, td_tensor *out)
+int td_cpu_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,
+                                       td_tensor *lse,
+                                       td_tensor *total, int64_t reduction, int64_t ignore, double smoothing,
+                                       td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *x = td_operand(self, type), *t = td_as_contiguous(target, TD_I64), *w = td_operand(weight, type);
@@ -141,11 +147,13 @@ int td_cpu_cross_entropy_rows_backward(td_tensor *grad, td_tensor *self, td_tens
                           .target = (const int64_t *)t->data, .smoothing = smoothing, .grad = g->data, .lse = l->data,
                           .grad_rows = reduction == NONE, .dx = dx->data,
                           .grad_scale = reduction == MEAN ? 1 / get(type, all->data, 0) : 1};
-    td_parallel_for(0, self->sizes[0], td_grain(8 * job.n), TD_ISA_PICK(td_softmax_table)->entropy_backward[type == TD_F64], &job);
+    td_parallel_for(0, self->sizes[0], td_grain(8 * job.n),
+                    TD_ISA_PICK(td_softmax_table)->entropy_backward[type == TD_F64], &job);
     return td_finish(out, dx);
 }
 
-int td_cpu_cross_entropy_targets(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t ignore, double smoothing, td_tensor *out)
+int td_cpu_cross_entropy_targets(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t ignore,
+                                 double smoothing, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *t = td_as_contiguous(target, TD_I64), *w = td_operand(weight, type), *y = td_target(out, type);

@@ -20,7 +20,8 @@ static int64_t product(int64_t n, const int64_t *sizes)
     return p;
 }
 
-static int forward(td_tensor *input, int64_t n, td_tensor *weight, td_tensor *bias, double eps, bool rms, td_tensor *out,
+static int forward(td_tensor *input, int64_t n, td_tensor *weight, td_tensor *bias, double eps, bool rms,
+                   td_tensor *out,
                    td_tensor *mean, td_tensor *rstd)
 {
     td_dtype type = td_compute_dtype(input);
@@ -34,13 +35,15 @@ static int forward(td_tensor *input, int64_t n, td_tensor *weight, td_tensor *bi
     return td_finish(out, y) || td_finish(mean, m) || td_finish(rstd, r) ? -1 : 0;
 }
 
-int td_cpu_native_layer_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight, td_tensor *bias,
+int td_cpu_native_layer_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight,
+                             td_tensor *bias,
                              double eps, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     return forward(input, product(n_shape, shape), weight, bias, eps, false, out0, out1, out2);
 }
 
-int td_cpu__fused_rms_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight, const double *eps,
+int td_cpu__fused_rms_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight,
+                           const double *eps,
                            td_tensor *out0, td_tensor *out1)
 {
     double least = eps ? *eps : input->dtype == TD_F64 ? 0x1p-52 : 0x1p-23;
@@ -63,7 +66,8 @@ static int store_sums(td_tensor *out, const double *sums, int64_t chunks, int64_
     return td_finish(out, to);
 }
 
-static int rows_backward(td_tensor *grad, td_tensor *input, int64_t n, td_tensor *mean, td_tensor *rstd, td_tensor *weight,
+static int rows_backward(td_tensor *grad, td_tensor *input, int64_t n, td_tensor *mean, td_tensor *rstd,
+                         td_tensor *weight,
                          bool rms, td_tensor *dx, td_tensor *dw, td_tensor *db)
 {
     td_dtype type = td_compute_dtype(input);
@@ -76,7 +80,8 @@ static int rows_backward(td_tensor *grad, td_tensor *input, int64_t n, td_tensor
     int64_t chunks = td_ceil_div(rows, chunk);
     bool sums = dw != TD_NONE || db != TD_NONE;
     td_rows_job job = {.rows = rows, .n = n, .chunk = chunk, .rms = rms, .x = x->data, .grad = g->data,
-                       .weight = td_data_or_null(w), .mean = td_data_or_null(m), .rstd = r->data, .y = td_data_or_null(y)};
+                       .weight = td_data_or_null(w), .mean = td_data_or_null(m), .rstd = r->data,
+                       .y = td_data_or_null(y)};
     size_t bytes = sums ? (size_t)(chunks * 2 * n) * sizeof(double) : 0;
     if (sums && !(job.sums = td_mem_alloc(bytes)))
         return -1;
@@ -88,16 +93,20 @@ static int rows_backward(td_tensor *grad, td_tensor *input, int64_t n, td_tensor
     return status;
 }
 
-int td_cpu_native_layer_norm_backward(td_tensor *grad, td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *mean,
-                                      td_tensor *rstd, td_tensor *weight, td_tensor *bias, int64_t n_mask, const bool *mask,
+int td_cpu_native_layer_norm_backward(td_tensor *grad, td_tensor *input, int64_t n_shape, const int64_t *shape,
+                                      td_tensor *mean,
+                                      td_tensor *rstd, td_tensor *weight, td_tensor *bias, int64_t n_mask,
+                                      const bool *mask,
                                       td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     (void)bias, (void)n_mask, (void)mask;
     return rows_backward(grad, input, product(n_shape, shape), mean, rstd, weight, false, out0, out1, out2);
 }
 
-int td_cpu__fused_rms_norm_backward(td_tensor *grad, td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *rstd,
-                                    td_tensor *weight, int64_t n_mask, const bool *mask, td_tensor *out0, td_tensor *out1)
+int td_cpu__fused_rms_norm_backward(td_tensor *grad, td_tensor *input, int64_t n_shape, const int64_t *shape,
+                                    td_tensor *rstd,
+                                    td_tensor *weight, int64_t n_mask, const bool *mask, td_tensor *out0,
+                                    td_tensor *out1)
 {
     (void)n_mask, (void)mask;
     return rows_backward(grad, input, product(n_shape, shape), TD_NONE, rstd, weight, true, out0, out1, TD_NONE);
@@ -200,7 +209,8 @@ int td_cpu_native_batch_norm_backward(td_tensor *grad, td_tensor *input, td_tens
     if (!(job.mean = td_mem_alloc(bytes)))
         return -1;
     job.rstd = job.mean + n, job.sum_g = job.mean + 2 * n, job.sum_gx = job.mean + 3 * n;
-    job.x = x->data, job.y = td_data_or_null(y), job.grad = g->data, job.weight = td_data_or_null(w), job.training = train;
+    job.x = x->data, job.y = td_data_or_null(y), job.grad = g->data, job.weight = td_data_or_null(w),
+    job.training = train;
     int status = train ? read_doubles(save_mean, job.mean) || read_doubles(save_invstd, job.rstd)
                        : read_doubles(running_mean, job.mean) || read_doubles(running_var, job.rstd);
     for (int64_t i = 0; i < n && !train; i++)
@@ -227,7 +237,8 @@ int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     TD_AUTO td_tensor *y = td_target(out0, type), *m = td_target(out1, TD_F64), *r = td_target(out2, TD_F64);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
-    td_channels_job job = {.outer = N_, .channels = C, .inner = HxW, .group = C / group, .eps = eps, .x = x->data, .y = y->data,
+    td_channels_job job = {.outer = N_, .channels = C, .inner = HxW, .group = C / group, .eps = eps, .x = x->data,
+                           .y = y->data,
                            .weight = td_data_or_null(w), .bias = td_data_or_null(b), .mean = (double *)m->data,
                            .rstd = (double *)r->data};
     if (C)
@@ -235,8 +246,10 @@ int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     return td_finish(out0, y) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
 }
 
-int td_cpu_native_group_norm_backward(td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight,
-                                      int64_t N_, int64_t C, int64_t HxW, int64_t group, int64_t n_mask, const bool *mask,
+int td_cpu_native_group_norm_backward(td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
+                                      td_tensor *weight,
+                                      int64_t N_, int64_t C, int64_t HxW, int64_t group, int64_t n_mask,
+                                      const bool *mask,
                                       td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     (void)n_mask, (void)mask;

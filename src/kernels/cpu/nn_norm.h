@@ -10,7 +10,8 @@ typedef struct td_rows_job {
     double eps;
     const void *x, *grad, *weight, *bias;   /* weight and bias may be NULL */
     void *mean, *rstd, *y;                  /* forward: written; backward: read, y is the gradient of x (may be NULL) */
-    double *sums;                           /* backward: per chunk of rows, n sums of g * xhat and n of g; may be NULL */
+    double *sums;                           /* backward: per chunk of rows,
+    n sums of g * xhat and n of g; may be NULL */
 } td_rows_job;
 
 /* x[outer][channels][inner]: batch norm (statistics per channel), group norm (per outer and group of channels). */

@@ -20,7 +20,8 @@
 #define BOTH(name) .name = {name##_f32, name##_f64}
 extern const td_norm_table TD_ISA_NAME(td_norm_table);
 const td_norm_table TD_ISA_NAME(td_norm_table) = {
-    BOTH(rows), BOTH(rows_backward), BOTH(batch_stats), BOTH(batch_apply), BOTH(batch_sums), BOTH(batch_backward), BOTH(group),
+    BOTH(rows), BOTH(rows_backward), BOTH(batch_stats), BOTH(batch_apply), BOTH(batch_sums), BOTH(batch_backward),
+    BOTH(group),
     BOTH(group_sums), BOTH(group_backward),
 };
 
@@ -338,7 +339,8 @@ static void N(group_backward)(void *context, int64_t from, int64_t to)
             a += scale * job->sum_g[i * job->group + d];
             b += scale * job->sum_gx[i * job->group + d];
         }
-        double slope = -(b - mean * a) * rstd * rstd * rstd / (double)run, shift = -a * rstd / (double)run - slope * mean;
+        double slope = -(b - mean * a) * rstd * rstd * rstd / (double)run,
+        shift = -a * rstd / (double)run - slope * mean;
         for (int64_t d = 0; d < job->group; d++) {
             int64_t at = i * run + d * job->inner;
             const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;

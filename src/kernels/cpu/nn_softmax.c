@@ -45,7 +45,8 @@ int td_cpu__softmax_backward_data(td_tensor *grad, td_tensor *output, int64_t di
     return run(true, false, dim, output, grad, out);
 }
 
-int td_cpu__log_softmax_backward_data(td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype, td_tensor *out)
+int td_cpu__log_softmax_backward_data(td_tensor *grad, td_tensor *output, int64_t dim, td_dtype input_dtype,
+                                      td_tensor *out)
 {
     (void)input_dtype;
     return run(true, true, dim, output, grad, out);

@@ -35,7 +35,8 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
 {
     for (int i = 0; i < lists; i++)
         if (counts[i] != n)
-            return td_error(TD_E_RUNTIME, "%s: got %" PRId64 " parameters but a list of %" PRId64 " tensors with them", op, n, counts[i]);
+            return td_error(TD_E_RUNTIME, "%s: got %" PRId64 " parameters but a list of %" PRId64 " tensors with them",
+                            op, n, counts[i]);
     return 0;
 }
 
@@ -45,16 +46,19 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
     td_tensor *param = tensors[0];
     td_dtype type = td_compute_dtype(param);
     if (!td_dtype_is_floating((td_dtype)param->dtype))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)param->dtype));
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+                        td_dtype_title((td_dtype)param->dtype));
     td_tensor *used[MOST] = {0};
     int status = 0;
     for (int i = 0; i < MOST && !status; i++) {
         if (!tensors[i])
             continue;
         if (tensors[i]->numel != param->numel)
-            status = td_error(TD_E_RUNTIME, "%s: parameter, gradient and state must have the same number of elements, got %" PRId64
+            status = td_error(TD_E_RUNTIME,
+                              "%s: parameter, gradient and state must have the same number of elements, got %" PRId64
                               " and %" PRId64, op, param->numel, tensors[i]->numel);
-        else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i], type)))
+        else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i],
+            type)))
             status = -1;
         /* A momentum buffer that the first step fills may be uninitialised; else the old contents count. */
         if (!status && used[i] != tensors[i] && !(i == 1 && !job->scaled))
@@ -74,11 +78,14 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
     return status;
 }
 
-int td_op__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
-                      td_tensor *const *buffers, double weight_decay, double momentum, double lr, double dampening, bool nesterov,
+int td_op__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+                      int64_t n_buffers,
+                      td_tensor *const *buffers, double weight_decay, double momentum, double lr, double dampening,
+                      bool nesterov,
                       bool maximize, bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
 {
-    td_step_job job = {.lr = lr, .weight_decay = weight_decay, .momentum = momentum, .dampening = dampening, .nesterov = nesterov,
+    td_step_job job = {.lr = lr, .weight_decay = weight_decay, .momentum = momentum, .dampening = dampening,
+                       .nesterov = nesterov,
                        .maximize = maximize, .first_step = is_first_step};
     bool skip, state = n_buffers > 0;
     if (check_lists("_fused_sgd_", n_self, (int64_t[]){n_grads, state ? n_buffers : n_self}, 2) ||
@@ -92,11 +99,14 @@ int td_op__fused_sgd_(int64_t n_self, td_tensor *const *self, int64_t n_grads, t
 }
 
 static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor *const *self, td_tensor *const *grads,
-                td_tensor *const *averages, td_tensor *const *squares, td_tensor *const *largest, td_tensor *const *steps, double lr,
-                double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,
+                td_tensor *const *averages, td_tensor *const *squares, td_tensor *const *largest,
+                td_tensor *const *steps, double lr,
+                double beta1, double beta2, double weight_decay, double eps, bool amsgrad, bool maximize,
+                td_tensor *grad_scale,
                 td_tensor *found_inf)
 {
-    td_step_job job = {.lr = lr, .weight_decay = weight_decay, .beta1 = beta1, .beta2 = beta2, .eps = eps, .maximize = maximize,
+    td_step_job job = {.lr = lr, .weight_decay = weight_decay, .beta1 = beta1, .beta2 = beta2, .eps = eps,
+                       .maximize = maximize,
                        .decoupled = decoupled};
     bool skip;
     if (check_lists(op, counts[0], counts + 1, 4) || (amsgrad && check_lists(op, counts[0], counts + 5, 1)) ||
@@ -115,54 +125,62 @@ static int adam(const char *op, bool decoupled, const int64_t *counts, td_tensor
     return 0;
 }
 
-#define ADAM(name, decoupled)                                                                                                    \
-    int td_op_##name##_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages,    \
-                        td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest,             \
-                        td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps, double lr, double beta1,            \
-                        double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale,       \
-                        td_tensor *found_inf)                                                                                    \
-    {                                                                                                                            \
-        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                                         \
-        return adam(#name "_", decoupled, counts, self, grads, averages, squares, largest, steps, lr, beta1, beta2,              \
-                    weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);                                                \
-    }                                                                                                                            \
-    int td_op_##name##_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,              \
-                                  int64_t n_averages, td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares,  \
-                                  int64_t n_largest, td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps,        \
-                                  td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad,      \
-                                  bool maximize, td_tensor *grad_scale, td_tensor *found_inf)                                    \
-    {                                                                                                                            \
-        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                                         \
-        double rate;                                                                                                             \
+#define ADAM(name, decoupled)                                                                                          \
+    int td_op_##name##_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_averages, \
+                        td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, int64_t n_largest,   \
+                        td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps, double lr, double beta1,  \
+                        double beta2, double weight_decay, double eps, bool amsgrad, bool maximize, td_tensor *grad_scale, \
+                        td_tensor *found_inf)                                                                          \
+    {                                                                                                                  \
+        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                               \
+        return adam(#name "_", decoupled, counts, self, grads, averages, squares, largest, steps, lr, beta1, beta2,    \
+                    weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);                                      \
+    }                                                                                                                  \
+    int td_op_##name##_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,    \
+                                  int64_t n_averages, td_tensor *const *averages, int64_t n_squares, td_tensor *const *squares, \
+                                  int64_t n_largest, td_tensor *const *largest, int64_t n_steps, td_tensor *const *steps, \
+                                  td_tensor *lr, double beta1, double beta2, double weight_decay, double eps, bool amsgrad, \
+                                  bool maximize, td_tensor *grad_scale, td_tensor *found_inf)                          \
+    {                                                                                                                  \
+        int64_t counts[] = {n_self, n_grads, n_averages, n_squares, n_steps, n_largest};                               \
+        double rate;                                                                                                   \
         return number(lr, &rate) ? -1 : adam(#name "_", decoupled, counts, self, grads, averages, squares, largest, steps, rate, \
-                                             beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf);         \
+                                             beta1, beta2, weight_decay, eps, amsgrad, maximize, grad_scale, found_inf); \
     }
 ADAM(_fused_adam, false)
 ADAM(_fused_adamw, true)
 
-int td_op__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_buffers,
-                                td_tensor *const *buffers, double weight_decay, double momentum, td_tensor *lr, double dampening,
-                                bool nesterov, bool maximize, bool is_first_step, td_tensor *grad_scale, td_tensor *found_inf)
+int td_op__fused_sgd_tensor_lr_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+                                int64_t n_buffers,
+                                td_tensor *const *buffers, double weight_decay, double momentum, td_tensor *lr,
+                                double dampening,
+                                bool nesterov, bool maximize, bool is_first_step, td_tensor *grad_scale,
+                                td_tensor *found_inf)
 {
     double rate;
-    return number(lr, &rate) ? -1 : td_op__fused_sgd_(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay, momentum, rate,
-                                                      dampening, nesterov, maximize, is_first_step, grad_scale, found_inf);
+    return number(lr, &rate) ? -1 : td_op__fused_sgd_(n_self, self, n_grads, grads, n_buffers, buffers, weight_decay,
+                                                      momentum, rate,
+                                                      dampening, nesterov, maximize, is_first_step, grad_scale,
+                                                      found_inf);
 }
 
-int td_op__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads, int64_t n_sums,
+int td_op__fused_adagrad_(int64_t n_self, td_tensor *const *self, int64_t n_grads, td_tensor *const *grads,
+                          int64_t n_sums,
                           td_tensor *const *sums, int64_t n_steps, td_tensor *const *steps, double lr, double lr_decay,
                           double weight_decay, double eps, bool maximize, td_tensor *grad_scale, td_tensor *found_inf)
 {
     td_step_job job = {.weight_decay = weight_decay, .eps = eps, .maximize = maximize};
     bool skip;
-    if (check_lists("_fused_adagrad_", n_self, (int64_t[]){n_grads, n_sums, n_steps}, 3) || scaling(&job, grad_scale, found_inf, &skip))
+    if (check_lists("_fused_adagrad_", n_self, (int64_t[]){n_grads, n_sums, n_steps}, 3) || scaling(&job, grad_scale,
+        found_inf, &skip))
         return -1;
     for (int64_t i = 0; i < n_self && !skip; i++) {
         double t;
         if (number(steps[i], &t))
             return -1;
         job.step_size = lr / (1 + (t - 1) * lr_decay);
-        if (step("_fused_adagrad_", &job, TD_ISA_PICK(td_step_table)->adagrad, (td_tensor *[MOST]){self[i], grads[i], NULL, sums[i]}))
+        if (step("_fused_adagrad_", &job, TD_ISA_PICK(td_step_table)->adagrad, (td_tensor *[MOST]){self[i], grads[i],
+            NULL, sums[i]}))
             return -1;
     }
     return 0;

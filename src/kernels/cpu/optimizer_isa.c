@@ -69,7 +69,8 @@ INLINE void N(adam_loop)(const td_step_job *job, int64_t from, int64_t to, const
 {
     T *param = job->param, *grad = job->grad, *average = job->first, *square = job->second, *largest = job->largest;
     const T decay = (T)job->weight_decay, keep = (T)(1 - job->lr * job->weight_decay), scale = (T)job->scale;
-    const T b1 = (T)job->beta1, w = (T)(1 - job->beta1), b2 = (T)job->beta2, w2 = (T)(1 - job->beta2), eps = (T)job->eps;
+    const T b1 = (T)job->beta1, w = (T)(1 - job->beta1), b2 = (T)job->beta2, w2 = (T)(1 - job->beta2),
+    eps = (T)job->eps;
     const T size = (T)job->step_size, root = (T)job->root_correction;
     const bool decoupled = job->decoupled, small = 1 - job->beta1 < 0.5;
 #pragma omp simd

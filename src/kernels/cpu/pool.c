@@ -18,43 +18,43 @@ static td_dtype compute_dtype(const td_tensor *x)
 }
 
 /* For every output of a plane: its window as from[3], to[3]. */
-#define EACH_WINDOW(...)                                                                        \
-    for (int64_t od = 0, o = 0; od < w->out[0]; od++)                                           \
-        for (int64_t oh = 0; oh < w->out[1]; oh++)                                              \
-            for (int64_t ow = 0; ow < w->out[2]; ow++, o++) {                                   \
-                int64_t from[3], to[3];                                                         \
-                td_window(w, 0, od, &from[0], &to[0]);                                          \
-                td_window(w, 1, oh, &from[1], &to[1]);                                          \
-                td_window(w, 2, ow, &from[2], &to[2]);                                          \
-                __VA_ARGS__                                                                            \
+#define EACH_WINDOW(...)                                      \
+    for (int64_t od = 0, o = 0; od < w->out[0]; od++)         \
+        for (int64_t oh = 0; oh < w->out[1]; oh++)            \
+            for (int64_t ow = 0; ow < w->out[2]; ow++, o++) { \
+                int64_t from[3], to[3];                       \
+                td_window(w, 0, od, &from[0], &to[0]);        \
+                td_window(w, 1, oh, &from[1], &to[1]);        \
+                td_window(w, 2, ow, &from[2], &to[2]);        \
+                __VA_ARGS__                                   \
             }
-#define EACH_ELEMENT(...)                                                                       \
-    for (int64_t d = from[0]; d < to[0]; d += w->dilation[0])                                   \
-        for (int64_t h = from[1]; h < to[1]; h += w->dilation[1])                               \
-            for (int64_t i = from[2]; i < to[2]; i += w->dilation[2]) {                         \
-                const int64_t place = (d * w->in[1] + h) * w->in[2] + i;                        \
-                __VA_ARGS__                                                                            \
+#define EACH_ELEMENT(...)                                                \
+    for (int64_t d = from[0]; d < to[0]; d += w->dilation[0])            \
+        for (int64_t h = from[1]; h < to[1]; h += w->dilation[1])        \
+            for (int64_t i = from[2]; i < to[2]; i += w->dilation[2]) {  \
+                const int64_t place = (d * w->in[1] + h) * w->in[2] + i; \
+                __VA_ARGS__                                              \
             }
 
 /* NaN wins over everything. */
-#define MAXIMUM(name, T, LEAST, IS_NAN)                                                         \
-    static void name(void *context, int64_t first, int64_t last)                                \
-    {                                                                                           \
-        const pooling *p = context;                                                             \
-        const td_windows *w = &p->w;                                                            \
-        for (int64_t plane = first; plane < last; plane++) {                                    \
-            const T *x = (const T *)p->x + plane * p->in_total;                                 \
-            T *y = (T *)p->y + plane * p->out_total;                                            \
-            int64_t *at = p->at + plane * p->out_total;                                         \
-            EACH_WINDOW(                                                                        \
-                T best = LEAST;                                                                 \
-                int64_t where = (from[0] * w->in[1] + from[1]) * w->in[2] + from[2];            \
-                EACH_ELEMENT(                                                                   \
-                    T value = x[place];                                                         \
-                    if (value > best || IS_NAN(value))                                          \
-                        best = value, where = place;)                                           \
-                y[o] = best, at[o] = where;)                                                    \
-        }                                                                                       \
+#define MAXIMUM(name, T, LEAST, IS_NAN)                                              \
+    static void name(void *context, int64_t first, int64_t last)                     \
+    {                                                                                \
+        const pooling *p = context;                                                  \
+        const td_windows *w = &p->w;                                                 \
+        for (int64_t plane = first; plane < last; plane++) {                         \
+            const T *x = (const T *)p->x + plane * p->in_total;                      \
+            T *y = (T *)p->y + plane * p->out_total;                                 \
+            int64_t *at = p->at + plane * p->out_total;                              \
+            EACH_WINDOW(                                                             \
+                T best = LEAST;                                                      \
+                int64_t where = (from[0] * w->in[1] + from[1]) * w->in[2] + from[2]; \
+                EACH_ELEMENT(                                                        \
+                    T value = x[place];                                              \
+                    if (value > best || IS_NAN(value))                               \
+                        best = value, where = place;)                                \
+                y[o] = best, at[o] = where;)                                         \
+        }                                                                            \
     }
 #define NOT_NAN(x) 0
 MAXIMUM(maximum_f32, float, -INFINITY, isnan)
@@ -80,23 +80,23 @@ static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indic
     return td_finish(out, y);
 }
 
-#define MAX_POOL(n)                                                                                                                   \
-    int td_cpu_max_pool##n##d_with_indices(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,                \
-                                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,      \
-                                           const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1)                 \
-    {                                                                                                                                 \
-        pooling p;                                                                                                                    \
-        if (td_pool_windows(&p.w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding,       \
-                            padding, n_dilation, dilation, ceil_mode))                                                                \
-            return -1;                                                                                                                \
-        return maximum(&p, self, out0, out1);                                                                                         \
-    }                                                                                                                                 \
-    int td_cpu_adaptive_max_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out0, td_tensor *out1)    \
-    {                                                                                                                                 \
-        (void)n_output;                                                                                                               \
-        pooling p;                                                                                                                    \
-        td_adaptive_windows(&p.w, n, self->ndim, self->sizes, output);                                                                \
-        return maximum(&p, self, out0, out1);                                                                                         \
+#define MAX_POOL(n)                                                                                                    \
+    int td_cpu_max_pool##n##d_with_indices(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, \
+                                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
+                                           const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1)  \
+    {                                                                                                                  \
+        pooling p;                                                                                                     \
+        if (td_pool_windows(&p.w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+                            padding, n_dilation, dilation, ceil_mode))                                                 \
+            return -1;                                                                                                 \
+        return maximum(&p, self, out0, out1);                                                                          \
+    }                                                                                                                  \
+    int td_cpu_adaptive_max_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out0, td_tensor *out1) \
+    {                                                                                                                  \
+        (void)n_output;                                                                                                \
+        pooling p;                                                                                                     \
+        td_adaptive_windows(&p.w, n, self->ndim, self->sizes, output);                                                 \
+        return maximum(&p, self, out0, out1);                                                                          \
     }
 MAX_POOL(2)
 MAX_POOL(3)
@@ -145,7 +145,8 @@ int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_t
 }
 
 /* What a window's sum is divided by. */
-static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from, const int64_t *to)
+static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from,
+                          const int64_t *to)
 {
     if (w->divisor)
         return w->divisor;
@@ -163,32 +164,32 @@ static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t o
 }
 
 /* Sums are divided in float; of integers they are cut off. */
-#define AVERAGE(name, T)                                                                        \
-    static void name(void *context, int64_t first, int64_t last)                                \
-    {                                                                                           \
-        const pooling *p = context;                                                             \
-        const td_windows *w = &p->w;                                                            \
-        for (int64_t plane = first; plane < last; plane++) {                                    \
-            const T *x = (const T *)p->x + plane * p->in_total;                                 \
-            T *y = (T *)p->y + plane * p->out_total;                                            \
-            EACH_WINDOW(                                                                        \
-                T sum = 0;                                                                      \
-                EACH_ELEMENT(sum += x[place];)                                                  \
-                y[o] = sum / (T)divisor_of(w, od, oh, ow, from, to);)                           \
-        }                                                                                       \
-    }                                                                                           \
-    static void name##_back(void *context, int64_t first, int64_t last)                         \
-    {                                                                                           \
-        const pooling *p = context;                                                             \
-        const td_windows *w = &p->w;                                                            \
-        for (int64_t plane = first; plane < last; plane++) {                                    \
-            const T *g = (const T *)p->x + plane * p->out_total;                                \
-            T *y = (T *)p->y + plane * p->in_total;                                             \
-            memset(y, 0, (size_t)p->in_total * sizeof(T));                                      \
-            EACH_WINDOW(                                                                        \
-                T share = g[o] / (T)divisor_of(w, od, oh, ow, from, to);                        \
-                EACH_ELEMENT(y[place] += share;))                                               \
-        }                                                                                       \
+#define AVERAGE(name, T)                                                 \
+    static void name(void *context, int64_t first, int64_t last)         \
+    {                                                                    \
+        const pooling *p = context;                                      \
+        const td_windows *w = &p->w;                                     \
+        for (int64_t plane = first; plane < last; plane++) {             \
+            const T *x = (const T *)p->x + plane * p->in_total;          \
+            T *y = (T *)p->y + plane * p->out_total;                     \
+            EACH_WINDOW(                                                 \
+                T sum = 0;                                               \
+                EACH_ELEMENT(sum += x[place];)                           \
+                y[o] = sum / (T)divisor_of(w, od, oh, ow, from, to);)    \
+        }                                                                \
+    }                                                                    \
+    static void name##_back(void *context, int64_t first, int64_t last)  \
+    {                                                                    \
+        const pooling *p = context;                                      \
+        const td_windows *w = &p->w;                                     \
+        for (int64_t plane = first; plane < last; plane++) {             \
+            const T *g = (const T *)p->x + plane * p->out_total;         \
+            T *y = (T *)p->y + plane * p->in_total;                      \
+            memset(y, 0, (size_t)p->in_total * sizeof(T));               \
+            EACH_WINDOW(                                                 \
+                T share = g[o] / (T)divisor_of(w, od, oh, ow, from, to); \
+                EACH_ELEMENT(y[place] += share;))                        \
+        }                                                                \
     }
 AVERAGE(average_f32, float)
 AVERAGE(average_f64, double)
@@ -211,24 +212,30 @@ static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
     return td_finish(out, y);
 }
 
-int td_cpu_avg_pool_windows(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor,
+int td_cpu_avg_pool_windows(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride,
+                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
+                            const int64_t *divisor,
                             td_tensor *out)
 {
     pooling p;
-    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, 0,
+    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
+                        n_padding, padding, 0,
                         NULL, ceil_mode))
         return -1;
     p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
     return average(&p, self, out, false);
 }
 
-int td_cpu_avg_pool_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel, const int64_t *kernel,
-                             int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+int td_cpu_avg_pool_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel,
+                             const int64_t *kernel,
+                             int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                             bool ceil_mode,
                              bool include_pad, const int64_t *divisor, td_tensor *out)
 {
     pooling p;
-    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, (int)n_input, input, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL,
+    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, (int)n_input, input, n_kernel, kernel, n_stride, stride,
+                        n_padding, padding, 0, NULL,
                         ceil_mode))
         return -1;
     p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
@@ -242,7 +249,8 @@ int td_cpu_adaptive_avg_windows(td_tensor *self, int64_t n_output, const int64_t
     return average(&p, self, out, false);
 }
 
-int td_cpu_adaptive_avg_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output, const int64_t *output,
+int td_cpu_adaptive_avg_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
+                                 const int64_t *output,
                                  td_tensor *out)
 {
     pooling p;

@@ -15,7 +15,8 @@
 #undef S
 
 extern const td_rnn_table TD_ISA_NAME(td_rnn_table);
-const td_rnn_table TD_ISA_NAME(td_rnn_table) = {.forward = {forward_f32, forward_f64}, .backward = {backward_f32, backward_f64}};
+const td_rnn_table TD_ISA_NAME(td_rnn_table) = {.forward = {forward_f32, forward_f64}, .backward = {backward_f32,
+    backward_f64}};
 
 #else
 
@@ -43,7 +44,8 @@ static void N(forward)(void *context, int64_t first, int64_t last)
         } else if (job->mode == TD_RNN_GRU) {
 #pragma omp simd
             for (int64_t i = 0; i < n; i++) {
-                T reset = N(td_sigmoid)(x[i] + g[i]), update = N(td_sigmoid)(x[n + i] + g[n + i]), hidden = g[2 * n + i];
+                T reset = N(td_sigmoid)(x[i] + g[i]), update = N(td_sigmoid)(x[n + i] + g[n + i]),
+                hidden = g[2 * n + i];
                 T fresh = N(td_tanh)(x[2 * n + i] + reset * hidden);
                 s[i] = reset, s[n + i] = update, s[2 * n + i] = fresh, s[3 * n + i] = hidden;
                 h[i] = (hp[i] - fresh) * update + fresh;
@@ -68,11 +70,13 @@ static void N(backward)(void *context, int64_t first, int64_t last)
     int64_t n = job->n;
     for (int64_t r = first; r < last; r++) {
         int64_t width = job->mode == TD_RNN_LSTM ? 4 * n : job->mode == TD_RNN_GRU ? 3 * n : n;
-        const T *grad = (const T *)job->grad_h + r * n, *h = (const T *)job->h + r * n, *hp = (const T *)job->h_prev + r * n;
+        const T *grad = (const T *)job->grad_h + r * n, *h = (const T *)job->h + r * n,
+        *hp = (const T *)job->h_prev + r * n;
         const T *s = (const T *)job->saved + r * 4 * n;
         T *dh = (T *)job->dh + r * n, *dx = (T *)job->dgx + r * width, *dg = (T *)job->dgh + r * width;
         if (job->mode == TD_RNN_LSTM) {
-            const T *cp = (const T *)job->c_prev + r * n, *c = (const T *)job->c + r * n, *grad_c = (const T *)job->grad_c + r * n;
+            const T *cp = (const T *)job->c_prev + r * n, *c = (const T *)job->c + r * n,
+            *grad_c = (const T *)job->grad_c + r * n;
             T *dc = (T *)job->dc + r * n;
 #pragma omp simd
             for (int64_t i = 0; i < n; i++) {

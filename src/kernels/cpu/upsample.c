@@ -25,89 +25,90 @@ typedef struct resampling {
 static double cubic_inner(double x) { return ((-0.75 + 2) * x - (-0.75 + 3)) * x * x + 1; }
 static double cubic_outer(double x) { return ((-0.75 * x - 5 * -0.75) * x + 8 * -0.75) * x - 4 * -0.75; }
 
-#define FILL(name, T, FLOOR)                                                                                            \
-    static void name(axis *a, int mode, bool align, double given)                                                       \
-    {                                                                                                                   \
-        T scale = align && mode >= LINEAR ? (a->out > 1 ? (T)(a->in - 1) / (T)(a->out - 1) : 0)                         \
-            : given > 0 ? (T)(1.0 / given) : (T)a->in / (T)a->out;                                                      \
-        for (int64_t o = 0; o < a->out; o++) {                                                                          \
-            int64_t *at = a->at + o * a->taps;                                                                          \
-            double *weight = a->weight + o * a->taps;                                                                   \
-            if (mode <= NEAREST_EXACT) {                                                                                \
-                int64_t i = (int64_t)FLOOR(mode == NEAREST ? (T)o * scale : ((T)o + (T)0.5) * scale);                   \
-                at[0] = i < a->in - 1 ? i : a->in - 1, weight[0] = 1;                                                   \
-                continue;                                                                                               \
-            }                                                                                                           \
-            T from = align ? scale * (T)o : scale * ((T)o + (T)0.5) - (T)0.5;                                           \
-            if (mode == LINEAR) {                                                                                       \
-                from = from < 0 ? 0 : from;                                                                             \
-                int64_t i = (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                                      \
-                T part = from - (T)i;                                                                                   \
-                part = part < 0 ? 0 : part > 1 ? 1 : part;                                                              \
-                at[0] = i, at[1] = i < a->in - 1 ? i + 1 : i;                                                           \
-                weight[0] = (double)(1 - part), weight[1] = (double)part;                                               \
-                continue;                                                                                               \
-            }                                                                                                           \
-            T base = FLOOR(from), part = from - base;                                                                   \
-            for (int k = 0; k < 4; k++) {                                                                               \
-                int64_t i = (int64_t)base - 1 + k;                                                                      \
-                at[k] = i < 0 ? 0 : i > a->in - 1 ? a->in - 1 : i;                                                      \
-            }                                                                                                           \
-            weight[0] = cubic_outer((double)part + 1), weight[1] = cubic_inner((double)part);                           \
-            weight[2] = cubic_inner(1 - (double)part), weight[3] = cubic_outer(2 - (double)part);                       \
-        }                                                                                                               \
+#define FILL(name, T, FLOOR)                                                                          \
+    static void name(axis *a, int mode, bool align, double given)                                     \
+    {                                                                                                 \
+        T scale = align && mode >= LINEAR ? (a->out > 1 ? (T)(a->in - 1) / (T)(a->out - 1) : 0)       \
+            : given > 0 ? (T)(1.0 / given) : (T)a->in / (T)a->out;                                    \
+        for (int64_t o = 0; o < a->out; o++) {                                                        \
+            int64_t *at = a->at + o * a->taps;                                                        \
+            double *weight = a->weight + o * a->taps;                                                 \
+            if (mode <= NEAREST_EXACT) {                                                              \
+                int64_t i = (int64_t)FLOOR(mode == NEAREST ? (T)o * scale : ((T)o + (T)0.5) * scale); \
+                at[0] = i < a->in - 1 ? i : a->in - 1, weight[0] = 1;                                 \
+                continue;                                                                             \
+            }                                                                                         \
+            T from = align ? scale * (T)o : scale * ((T)o + (T)0.5) - (T)0.5;                         \
+            if (mode == LINEAR) {                                                                     \
+                from = from < 0 ? 0 : from;                                                           \
+                int64_t i = (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                    \
+                T part = from - (T)i;                                                                 \
+                part = part < 0 ? 0 : part > 1 ? 1 : part;                                            \
+                at[0] = i, at[1] = i < a->in - 1 ? i + 1 : i;                                         \
+                weight[0] = (double)(1 - part), weight[1] = (double)part;                             \
+                continue;                                                                             \
+            }                                                                                         \
+            T base = FLOOR(from), part = from - base;                                                 \
+            for (int k = 0; k < 4; k++) {                                                             \
+                int64_t i = (int64_t)base - 1 + k;                                                    \
+                at[k] = i < 0 ? 0 : i > a->in - 1 ? a->in - 1 : i;                                    \
+            }                                                                                         \
+            weight[0] = cubic_outer((double)part + 1), weight[1] = cubic_inner((double)part);         \
+            weight[2] = cubic_inner(1 - (double)part), weight[3] = cubic_outer(2 - (double)part);     \
+        }                                                                                             \
     }
 FILL(fill_f32, float, floorf)
 FILL(fill_f64, double, floor)
 
-#define LOOPS(S, T)                                                                                                             \
-    static void forward_##S(void *context, int64_t first, int64_t last)                                                         \
-    {                                                                                                                           \
-        const resampling *r = context;                                                                                          \
-        const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                                        \
-        for (int64_t p = first; p < last; p++) {                                                                                \
-            const T *x = (const T *)r->x + p * d->in * h->in * w->in;                                                           \
-            T *y = (T *)r->y + p * d->out * h->out * w->out;                                                                    \
-            for (int64_t od = 0; od < d->out; od++)                                                                             \
-                for (int64_t oh = 0; oh < h->out; oh++, y += w->out)                                                            \
-                    for (int kd = 0; kd < d->taps; kd++)                                                                        \
-                        for (int kh = 0; kh < h->taps; kh++) {                                                                  \
-                            const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);                   \
-                            const T *row = x + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in;           \
-                            for (int64_t ow = 0; ow < w->out; ow++) {                                                           \
-                                T sum = 0;                                                                                      \
-                                for (int kw = 0; kw < w->taps; kw++)                                                            \
-                                    sum += (T)w->weight[ow * w->taps + kw] * row[w->at[ow * w->taps + kw]];                     \
-                                y[ow] = kd + kh ? y[ow] + outer * sum : outer * sum;                                            \
-                            }                                                                                                   \
-                        }                                                                                                       \
-        }                                                                                                                       \
-    }                                                                                                                           \
-    static void backward_##S(void *context, int64_t first, int64_t last)                                                        \
-    {                                                                                                                           \
-        const resampling *r = context;                                                                                          \
-        const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                                        \
-        for (int64_t p = first; p < last; p++) {                                                                                \
-            const T *g = (const T *)r->x + p * d->out * h->out * w->out;                                                        \
-            T *y = (T *)r->y + p * d->in * h->in * w->in;                                                                       \
-            memset(y, 0, (size_t)(d->in * h->in * w->in) * sizeof(T));                                                          \
-            for (int64_t od = 0; od < d->out; od++)                                                                             \
-                for (int64_t oh = 0; oh < h->out; oh++, g += w->out)                                                            \
-                    for (int kd = 0; kd < d->taps; kd++)                                                                        \
-                        for (int kh = 0; kh < h->taps; kh++) {                                                                  \
-                            const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);                   \
-                            T *row = y + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in;                 \
-                            for (int64_t ow = 0; ow < w->out; ow++)                                                             \
-                                for (int kw = 0; kw < w->taps; kw++)                                                            \
-                                    row[w->at[ow * w->taps + kw]] += outer * (T)w->weight[ow * w->taps + kw] * g[ow];           \
-                        }                                                                                                       \
-        }                                                                                                                       \
+#define LOOPS(S, T)                                                                                                   \
+    static void forward_##S(void *context, int64_t first, int64_t last)                                               \
+    {                                                                                                                 \
+        const resampling *r = context;                                                                                \
+        const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                              \
+        for (int64_t p = first; p < last; p++) {                                                                      \
+            const T *x = (const T *)r->x + p * d->in * h->in * w->in;                                                 \
+            T *y = (T *)r->y + p * d->out * h->out * w->out;                                                          \
+            for (int64_t od = 0; od < d->out; od++)                                                                   \
+                for (int64_t oh = 0; oh < h->out; oh++, y += w->out)                                                  \
+                    for (int kd = 0; kd < d->taps; kd++)                                                              \
+                        for (int kh = 0; kh < h->taps; kh++) {                                                        \
+                            const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);         \
+                            const T *row = x + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in; \
+                            for (int64_t ow = 0; ow < w->out; ow++) {                                                 \
+                                T sum = 0;                                                                            \
+                                for (int kw = 0; kw < w->taps; kw++)                                                  \
+                                    sum += (T)w->weight[ow * w->taps + kw] * row[w->at[ow * w->taps + kw]];           \
+                                y[ow] = kd + kh ? y[ow] + outer * sum : outer * sum;                                  \
+                            }                                                                                         \
+                        }                                                                                             \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void backward_##S(void *context, int64_t first, int64_t last)                                              \
+    {                                                                                                                 \
+        const resampling *r = context;                                                                                \
+        const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                              \
+        for (int64_t p = first; p < last; p++) {                                                                      \
+            const T *g = (const T *)r->x + p * d->out * h->out * w->out;                                              \
+            T *y = (T *)r->y + p * d->in * h->in * w->in;                                                             \
+            memset(y, 0, (size_t)(d->in * h->in * w->in) * sizeof(T));                                                \
+            for (int64_t od = 0; od < d->out; od++)                                                                   \
+                for (int64_t oh = 0; oh < h->out; oh++, g += w->out)                                                  \
+                    for (int kd = 0; kd < d->taps; kd++)                                                              \
+                        for (int kh = 0; kh < h->taps; kh++) {                                                        \
+                            const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);         \
+                            T *row = y + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in;       \
+                            for (int64_t ow = 0; ow < w->out; ow++)                                                   \
+                                for (int kw = 0; kw < w->taps; kw++)                                                  \
+                                    row[w->at[ow * w->taps + kw]] += outer * (T)w->weight[ow * w->taps + kw] * g[ow]; \
+                        }                                                                                             \
+        }                                                                                                             \
     }
 LOOPS(f32, float)
 LOOPS(f64, double)
 
 /* Nearest elements of bytes are copied as float32: every uint8 is exact there. */
-static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode, bool align,
+static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode,
+               bool align,
                const double *scales, bool back)
 {
     td_dtype type = td_compute_dtype(from);
@@ -146,14 +147,18 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
     return td_finish(to, y);
 }
 
-int td_cpu_resample(td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode, bool align, double scale_d, double scale_h,
+int td_cpu_resample(td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode, bool align, double scale_d,
+                    double scale_h,
                     double scale_w, td_tensor *out)
 {
-    return run(self, out, self->ndim, self->sizes, output, n_output, (int)mode, align, (double[]){scale_d, scale_h, scale_w}, false);
+    return run(self, out, self->ndim, self->sizes, output, n_output, (int)mode, align, (double[]){scale_d, scale_h,
+        scale_w}, false);
 }
 
-int td_cpu_resample_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output, const int64_t *output, int64_t mode,
+int td_cpu_resample_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
+                             const int64_t *output, int64_t mode,
                              bool align, double scale_d, double scale_h, double scale_w, td_tensor *out)
 {
-    return run(grad, out, (int)n_input, input, output, n_output, (int)mode, align, (double[]){scale_d, scale_h, scale_w}, true);
+    return run(grad, out, (int)n_input, input, output, n_output, (int)mode, align, (double[]){scale_d, scale_h,
+        scale_w}, true);
 }
