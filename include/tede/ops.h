@@ -813,6 +813,8 @@ TD_API td_tensor *td_svd_backward(td_tensor *gU, td_tensor *gS, td_tensor *gVh, 
 TD_API int td_linalg_svd(td_tensor **results, td_tensor *A, bool full_matrices, const char *driver) TD_MUST_USE;
 TD_API int td_linalg_svd_out(td_tensor *A, bool full_matrices, const char *driver, td_tensor *U, td_tensor *S,
         td_tensor *Vh) TD_MUST_USE;
+/* ``left @ diag(values) @ right``. */
+TD_API td_tensor *td_times_vectors(td_tensor *values, td_tensor *left, td_tensor *right);
 /* Singular values, the largest first. */
 TD_API td_tensor *td_linalg_svdvals(td_tensor *A, const char *driver);
 TD_API int td_linalg_svdvals_out(td_tensor *A, const char *driver, td_tensor *out) TD_MUST_USE;

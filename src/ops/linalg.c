@@ -480,6 +480,12 @@ int td_op_linalg_svd(td_tensor **results, td_tensor *A, bool full_matrices, cons
 {
     return td__linalg_svd(results, A, full_matrices, true, driver);
 }
+td_tensor *td_op_times_vectors(td_tensor *values, td_tensor *left, td_tensor *right)
+{
+    TD_AUTO td_tensor *row = td_unsqueeze(values, -2);
+    TD_AUTO td_tensor *scaled = td_mul(left, row);
+    return td_matmul(scaled, right);
+}
 td_tensor *td_op_linalg_svdvals(td_tensor *A, const char *driver)
 {
     td_tensor *all[3];

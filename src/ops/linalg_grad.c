@@ -331,6 +331,16 @@ static td_tensor *gaps(td_tensor *a, td_tensor *b)
     return td_where(unit, one, difference);
 }
 
+/* Whether nobody asked for this gradient: it is all zeros, and no second derivative goes through it. */
+static bool is_unused(td_tensor *grad)
+{
+    if (!grad || td_requires_grad(grad) || grad->device.type != TD_CPU)
+        return false;
+    LET(any) = td_any_all(grad);
+    td_scalar yes;
+    return any && !td_tensor_item(any, &yes) && !td_scalar_bool(yes);
+}
+
 td_tensor *td_op_svd_backward(td_tensor *gU_in, td_tensor *gS, td_tensor *gVh_in, td_tensor *U_in, td_tensor *S, td_tensor *Vh_in)
 {
     if (U_in->ndim < 2)
@@ -341,6 +351,8 @@ td_tensor *td_op_svd_backward(td_tensor *gU_in, td_tensor *gS, td_tensor *gVh_in
     LET(gU) = td_narrow(gU_in, -1, 0, k);
     LET(Vh) = td_narrow(Vh_in, -2, 0, k);
     LET(gVh) = td_narrow(gVh_in, -2, 0, k);
+    if (is_unused(gU_in) && is_unused(gVh_in))      /* values alone: nothing is divided by gaps between them */
+        return td_times_vectors(gS, U, Vh);
     LET(square) = td_mul(S, S);
     LET(E) = gaps(square, square);
     LET(UgU_all) = adjoint_mm(U, gU);
@@ -396,6 +408,10 @@ td_tensor *td_op_eigh_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_te
 {
     if (V->ndim < 2)
         return td_fail(TD_E_RUNTIME, "eigh_backward: the derivative needs the eigenvectors, which were not computed");
+    if (is_unused(gV)) {
+        LET(turned) = td_adjoint_of(V);
+        return td_times_vectors(gL, V, turned);
+    }
     LET(E) = gaps(L, L);
     LET(product) = adjoint_mm(V, gV);
     LET(twice) = skew(product);         /* so that the gradient is symmetric, as the matrix is */

@@ -58,7 +58,7 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
     LET(turned) = td_adjoint_of(centred);
     LET(outer) = td_matmul(left, turned);
     LET(result) = td_div(outer, enough);
-    return self->ndim < 2 ? td_reshape(result, 0, NULL) : td_ref(result);
+    return rows->sizes[0] == 1 ? td_reshape(result, 0, NULL) : td_ref(result);
 }
 
 td_tensor *td_op_corrcoef(td_tensor *self)
