@@ -93,7 +93,7 @@ int td_op_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_t
                                     int64_t mode, bool sparse, td_tensor *per_sample, bool last_offset,
                                     const int64_t *padding_idx)
 {
-    if (sparse)
+    if (sparse && td_grad_enabled() && td_requires_grad(weight))
         return td_error(TD_E_NOT_IMPLEMENTED, "embedding_bag: sparse gradients are not implemented");
     int64_t padding = -1, rows = weight->ndim ? weight->sizes[0] : 0;
     if (padding_idx) {

@@ -77,6 +77,9 @@ static int check_input(const char *op, td_tensor *self, int dims)
     bool fits = self->ndim == dims + 1 || self->ndim == dims + 2;
     for (int i = self->ndim - dims - 1; fits && i < self->ndim; i++)
         fits = self->sizes[i] > 0;
+    if (self->ndim != dims + 1 && self->ndim != dims + 2)
+        return td_error(TD_E_RUNTIME, "%s: non-empty %dD or %dD (batch mode) tensor expected for input, but got: %s", op, dims + 1,
+                        dims + 2, td_shape_str(self->ndim, self->sizes, text));
     if (!fits)
         return td_error(TD_E_RUNTIME, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s", op,
                         dims + 1, dims + 2, td_shape_str(self->ndim, self->sizes, text));
