@@ -13,9 +13,10 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import emit_public  # noqa: E402
+from codegen import emit_calls, emit_public  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import load  # noqa: E402
+from tools import sources  # noqa: E402
 
 FORMULAS_PER_CHUNK, OPERATORS_PER_CHUNK = 8, 24
 
@@ -43,27 +44,6 @@ def chunks(families, lookup):
             operators += len(group)
         if part:
             yield Chunk(f'{family}_{number}', part, lookup)
-
-
-def bodies_header(families):
-    """Prototypes of the functions that are written by hand, so that a wrong signature doesn't compile."""
-    lines = []
-    for groups in families.values():
-        for group in groups:
-            op = group[0]
-            body = op.entry.get('body', op.c)
-            if op.target:
-                continue
-            if op.kind in ('native', 'composite', 'view'):
-                lines.append(op.declaration('td_op_' + body) + ';')
-            elif op.kind == 'kernel':
-                params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
-                outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
-                lines.append(f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
-                lines.append(f'int td_cpu_{body}({", ".join([*params, *outs])});')
-    lines = list(dict.fromkeys(lines))
-    return ('/* Generated: the functions that entries of ops/ expect, to be written by hand. */\n#ifndef TD_BODIES_H\n'
-            '#define TD_BODIES_H\n#include <tede/ops.h>\n#include "ops/spec.h"\n\n' + '\n'.join(lines) + '\n\n#endif\n')
 
 
 def main():
@@ -94,7 +74,8 @@ def main():
     if options.public:
         for path, text in public.items():
             write(path, text)
-    texts = [('header', 'bodies.h', bodies_header(families))]
+    prototypes = emit_calls.Prototypes(families)
+    texts = [('header', *header) for header in emit_calls.headers(ROOT, sources.hand_written(), prototypes)]
     names = []
     for chunk in chunks(families, lookup):
         names.append(chunk.name)
@@ -103,7 +84,7 @@ def main():
             if any(formulas(group) for group in chunk.groups):
                 texts.append(('loops', f'{chunk.name}_loops.c', ''))
             continue
-        texts.append(('main', f'{chunk.name}.c', chunk.emit()))
+        texts.append(('main', f'{chunk.name}.c', chunk.emit(prototypes)))
         loops = chunk.emit_loops()
         if loops:
             texts.append(('loops', f'{chunk.name}_loops.c', loops))

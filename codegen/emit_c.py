@@ -837,7 +837,7 @@ class Chunk:
         self.rows.append(op.c)
 
     # --------------------------------------------------------------------------------------------------- texts
-    def emit(self):
+    def emit(self, prototypes):
         for group in self.groups:
             try:
                 self.entry(group)
@@ -849,7 +849,8 @@ class Chunk:
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <tede/ops.h>
+#include <tede/dispatch.h>
+#include <tede/list.h>
 #include "dispatch/glue.h"
 
 '''
@@ -860,7 +861,8 @@ class Chunk:
 }};
 const int td_row_count_{self.name} = {len(self.rows)};
 '''
-        return head + extern + '\n'.join(self.code) + '\n' + tail
+        code = '\n'.join(self.code)
+        return head + '\n'.join(prototypes.of(code)) + '\n\n' + extern + code + '\n' + tail
 
     def emit_loops(self):
         if not self.loop_rows:

@@ -12,17 +12,36 @@ def names(pattern):
     return sorted(str(path.relative_to(ROOT)) for path in ROOT.glob(pattern))
 
 
-if '--tests' in sys.argv:
-    for name in names('tests/c/test_*.c'):
-        white = 'kernels/cpu/' in (ROOT / name).read_text()
-        print('white' if white else 'plain', name)
-    for name in names('tests/c/white/test_*.c'):
-        print('white', name)
-    sys.exit()
-for folder in CORE:
-    for name in names(f'src/{folder}/*.c'):
-        print('isa' if name.endswith(ONCE_PER_ISA) and 'kernels/cpu' in name else 'core', name)
-for name in names('python/csrc/*.c'):
-    print('binding', name)
-for name in names('ops/*.yaml') + names('codegen/*.py') + ['tools/sources.py']:
-    print('input', name)
+def kind(name):
+    return 'isa' if name.endswith(ONCE_PER_ISA) and 'kernels/cpu' in name else 'core'
+
+
+def core():
+    return [name for folder in CORE for name in names(f'src/{folder}/*.c')]
+
+
+def hand_written():
+    """The files that are compiled once and call operators."""
+    return [name for name in core() if kind(name) == 'core'] + names('python/csrc/*.c')
+
+
+def main():
+    if '--tests' in sys.argv:
+        for name in names('tests/c/test_*.c'):
+            white = 'kernels/cpu/' in (ROOT / name).read_text()
+            print('white' if white else 'plain', name)
+        for name in names('tests/c/white/test_*.c'):
+            print('white', name)
+        return
+    for name in core():
+        print(kind(name), name)
+    for name in names('python/csrc/*.c'):
+        print('binding', name)
+    for name in names('ops/*.yaml') + names('codegen/*.py') + ['tools/sources.py']:
+        print('input', name)
+    for name in [n for folder in CORE for n in names(f'src/{folder}/*.h')] + names('python/csrc/*.h'):
+        print('header', name)
+
+
+if __name__ == '__main__':
+    main()

@@ -781,6 +781,8 @@ TD_API int td_solve_triangular_backward(td_tensor **results, td_tensor *grad, td
 /* The older form of linalg.solve_triangular. */
 TD_API int td_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, bool upper, bool transpose,
         bool unitriangular) TD_MUST_USE;
+TD_API int td_triangular_solve_out(td_tensor *self, td_tensor *A, bool upper, bool transpose, bool unitriangular,
+        td_tensor *solution, td_tensor *cloned_coefficient) TD_MUST_USE;
 /* The determinant. */
 TD_API td_tensor *td_linalg_det(td_tensor *A);
 TD_API int td_linalg_det_out(td_tensor *A, td_tensor *out) TD_MUST_USE;
@@ -801,6 +803,7 @@ TD_API td_tensor *td_linalg_qr_backward(td_tensor *gQ, td_tensor *gR, td_tensor 
         const char *mode);
 /* The older form of linalg.qr. */
 TD_API int td_qr(td_tensor **results, td_tensor *self, bool some) TD_MUST_USE;
+TD_API int td_qr_out(td_tensor *self, bool some, td_tensor *Q, td_tensor *R) TD_MUST_USE;
 /* Singular values and vectors. */
 TD_API int td__linalg_svd(td_tensor **results, td_tensor *A, bool full_matrices, bool compute_uv,
         const char *driver) TD_MUST_USE;
@@ -820,6 +823,8 @@ TD_API td_tensor *td_linalg_svdvals(td_tensor *A, const char *driver);
 TD_API int td_linalg_svdvals_out(td_tensor *A, const char *driver, td_tensor *out) TD_MUST_USE;
 /* The older form of linalg.svd, which gives V, not its adjoint. */
 TD_API int td_svd(td_tensor **results, td_tensor *self, bool some, bool compute_uv) TD_MUST_USE;
+TD_API int td_svd_out(td_tensor *self, bool some, bool compute_uv, td_tensor *U, td_tensor *S,
+        td_tensor *V) TD_MUST_USE;
 /* Eigenvalues and eigenvectors of symmetric or Hermitian matrices. */
 TD_API int td__linalg_eigh(td_tensor **results, td_tensor *A, const char *UPLO, bool compute_v) TD_MUST_USE;
 TD_API int td__linalg_eigh_out(td_tensor *A, const char *UPLO, bool compute_v, td_tensor *eigenvalues,
@@ -2911,6 +2916,9 @@ TD_API int td_slogdet(td_tensor **results, td_tensor *A) TD_MUST_USE;
 TD_API int td_slogdet_out(td_tensor *A, td_tensor *sign, td_tensor *logabsdet) TD_MUST_USE;
 /* Alias of linalg_matrix_exp. */
 TD_API td_tensor *td_matrix_exp(td_tensor *self);
+/* Alias of linalg_householder_product. */
+TD_API td_tensor *td_orgqr(td_tensor *input, td_tensor *tau);
+TD_API int td_orgqr_out(td_tensor *input, td_tensor *tau, td_tensor *out) TD_MUST_USE;
 /* ``self + alpha * other``, elementwise with broadcasting. */
 TD_API td_tensor *td_add_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
 TD_API int td_add_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;

@@ -2,9 +2,9 @@
  *
  * A capsule is named "dltensor" or "dltensor_versioned" until somebody takes the tensor out, who renames it to
  * "used_..." and calls its deleter at the end. */
+#include "calls_csrc_dlpack.h"
 #include "binding.h"
 #include <tede/dlpack.h>
-#include <tede/ops.h>
 
 static void capsule_dropped(PyObject *capsule)
 {

@@ -4,8 +4,8 @@
  * tensors, lists).  Where no gradient has to flow, the walk only computes a geometry and one view is made at its end;
  * otherwise each item is an operator, so that each leaves its node.  What was collected then goes to index or
  * index_put_.  Negative steps are views too: strides are signed. */
+#include "calls_csrc_indexing.h"
 #include "binding.h"
-#include <tede/ops.h>
 
 typedef struct Walk {
     td_tensor *x;                        /* recording: the tensor so far (owned); else the one that is indexed */

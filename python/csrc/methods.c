@@ -1,8 +1,8 @@
 /* Methods of tensors that are no operators, where they are short and often called; the others are Python's
  * (tede/_tensor.py). */
+#include "calls_csrc_methods.h"
 #include "binding.h"
 #include <tede/autograd_nodes.h>
-#include <tede/ops.h>
 
 #define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)
 #define OVERRIDDEN(name)                                                                     \

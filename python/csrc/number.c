@@ -2,8 +2,8 @@
  *
  * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
  * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
+#include "calls_csrc_number.h"
 #include "binding.h"
-#include <tede/ops.h>
 
 typedef struct Binary {
     const char      *name;            /* the operator */

@@ -3,8 +3,8 @@
  * An argument whose class has a __torch_function__ is asked instead of the operator: it gets the function, the types
  * involved, and the arguments.  Plain Tensors and Parameters never get here; for them the protocol costs the compare
  * with their types that every call makes anyway. */
+#include "calls_csrc_override.h"
 #include "binding.h"
-#include <tede/ops.h>
 
 _Thread_local int td_py_overrides_off;
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */

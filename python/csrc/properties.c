@@ -1,7 +1,7 @@
 /* Attributes of tensors. */
+#include "calls_csrc_properties.h"
 #include "binding.h"
 #include <tede/autograd_nodes.h>
-#include <tede/ops.h>
 
 /* An attribute of a subclass with a __torch_function__ goes through that. */
 #define OVERRIDDEN(name)                                                                     \

@@ -1,9 +1,9 @@
 /* The few operators that autograd's machinery calls, by their names in <tede/ops.h>. */
+#include "calls_autograd_needs.h"
 #include "autograd/needs.h"
 #include "tensor/tensor.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
-#include <tede/ops.h>
 
 td_tensor *td_need_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
 int        td_need_add_(td_tensor *a, td_tensor *b) { return td_add_tensor_(a, b, td_int(1)); }

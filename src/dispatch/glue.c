@@ -1,8 +1,8 @@
 /* What generated operators lean on: see glue.h. */
+#include "calls_dispatch_glue.h"
 #include "dispatch/glue.h"
 
 #include <math.h>
-#include <tede/ops.h>
 
 int td_results_drop(int n, td_tensor **results)
 {

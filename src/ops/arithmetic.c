@@ -1,6 +1,6 @@
 /* Arithmetic that chooses between operators, and derivatives too long for a formula. */
-#include "bodies.h"
 
+#include "calls_ops_arithmetic.h"
 #include <math.h>
 #include <string.h>
 #include <tede/auto.h>

@@ -3,7 +3,8 @@
 #define TD_OPS_COMPOSE_H
 #include <tede/auto.h>
 #include <tede/autograd.h>
-#include <tede/ops.h>
+#include <tede/dispatch.h>
+#include <tede/list.h>
 #include "tensor/tensor.h"
 
 static inline bool td_is_some(const td_tensor *x) { return x && x != TD_NONE; }

@@ -1,8 +1,8 @@
 /* Convolution: checks, shapes, and the forms for one, two and three dimensions. */
+#include "calls_ops_conv.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 typedef struct geometry {

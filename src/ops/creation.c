@@ -1,6 +1,6 @@
 /* Tensors from nothing or after another; copies and conversions. */
-#include "bodies.h"
 
+#include "calls_ops_creation.h"
 #include <math.h>
 #include <stdlib.h>
 #include <tede/auto.h>

@@ -3,10 +3,10 @@
  *
  * Letters of a pair fall in four groups: in both and kept (the batch), in the left only, in the right only, and summed.
  * A letter is summed in the step that joins the last two operands which have it. */
+#include "calls_ops_einsum.h"
 #include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 enum { LETTERS = 52, ELLIPSIS = 52, MOST = TD_MAX_DIMS };

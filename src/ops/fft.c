@@ -1,8 +1,8 @@
 /* Fourier transforms as NumPy and PyTorch name them, over three kernels: complex to complex, real to half, half to real.
  *
  * Here lengths are made to fit, names of norms become scales, and dtypes are raised. */
-#include "bodies.h"
 
+#include "calls_ops_fft.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"

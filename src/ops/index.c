@@ -2,8 +2,8 @@
  *
  * The in-place form does the work; the functional one works on a copy.  Every index is checked before the first
  * element is written. */
-#include "bodies.h"
 
+#include "calls_ops_index.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

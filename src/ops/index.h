@@ -2,7 +2,8 @@
 #ifndef TD_OPS_INDEX_H
 #define TD_OPS_INDEX_H
 #include <tede/auto.h>
-#include <tede/ops.h>
+#include <tede/dispatch.h>
+#include <tede/list.h>
 #include "dispatch/glue.h"
 #include "ops/index_kernels.h"
 

@@ -2,8 +2,8 @@
  *
  * Index tensors are broadcast together and folded into one tensor of byte offsets; then reading is a gather and writing a
  * scatter over (dimensions in front, index points, dimensions behind), see ops/index_kernels.h. */
-#include "bodies.h"
 
+#include "calls_ops_index_advanced.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

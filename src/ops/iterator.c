@@ -15,6 +15,7 @@
  *
  * Large outputs are not written past the caches: that takes blocks between loop and memory, and measured with one
  * thread they cost what they save. */
+#include "calls_ops_iterator.h"
 #include "ops/iterator.h"
 
 enum {
@@ -301,7 +302,7 @@ static void copy_tile(const walk *w, int k, char *at, char *block, int64_t along
 {
     int64_t step = w->plan->strides[k][0], row = w->plan->strides[k][w->across], size = (int64_t)w->size[k];
     if (!out && row == size && step != size) {
-        td_transpose((size_t)size, block, along * size, at, step, along, across);
+        td_transpose_block((size_t)size, block, along * size, at, step, along, across);
         return;
     }
     for (int64_t i = 0; i < across; i++, block += along * size, at += row) {

@@ -27,7 +27,7 @@ td_convert_run *td_converter(td_dtype to, td_dtype from);
 void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 
 /* to[c][r] = from[r][c] for rows of `columns` contiguous elements that lie from_row bytes apart; to_row for `to`'s. */
-void td_transpose(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
+void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
 
 /* Copy past the caches, where the processor can; td_end_streaming before other threads may look. */
 void td_copy_streaming(char *to, const char *from, int64_t bytes);

@@ -1,6 +1,6 @@
 /* cat and stack: several tensors into one. */
-#include "bodies.h"
 
+#include "calls_ops_join.h"
 #include <inttypes.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>

@@ -1,6 +1,6 @@
 /* What factorisations and solvers check and return, and the operators that are made of them. */
-#include "bodies.h"
 
+#include "calls_ops_linalg.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <tede/kernel.h>

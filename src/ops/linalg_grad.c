@@ -3,8 +3,8 @@
  * The formulas for X = A^-1 B, Cholesky, QR, SVD and eigenvectors are those of Giles, "An extended collection of matrix
  * derivative results" (2008), of Seeger et al., "Auto-Differentiating Linear Algebra" (2017), and of Townsend,
  * "Differentiating the Singular Value Decomposition" (2016), with adjoints for transposes.  ^H is the adjoint. */
-#include "bodies.h"
 
+#include "calls_ops_linalg_grad.h"
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/linalg.h"

@@ -1,6 +1,6 @@
 /* Linear algebra made of other operators: powers, products of vectors, norms, ranks, pseudo-inverses. */
-#include "bodies.h"
 
+#include "calls_ops_linalg_more.h"
 #include <inttypes.h>
 #include <math.h>
 #include <tede/kernel.h>

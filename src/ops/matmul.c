@@ -1,6 +1,6 @@
 /* Products: what their results look like, and those that are made of others. */
+#include "calls_ops_matmul.h"
 #include <inttypes.h>
-#include "bodies.h"
 #include "ops/compose.h"
 #include "ops/matmul.h"
 

@@ -2,9 +2,9 @@
  *
  * The products are for what the kernel leaves out: dropout, masks that need a gradient, and backward passes that are
  * differentiated themselves. */
+#include "calls_ops_nn_attention.h"
 #include <inttypes.h>
 #include <math.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 /* Results are laid out [batch][length][heads][features], so that joining the heads is a view. */

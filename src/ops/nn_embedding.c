@@ -1,6 +1,6 @@
 /* Embeddings: shapes and gradients. */
+#include "calls_ops_nn_embedding.h"
 #include <inttypes.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 static int check_indices(const char *op, td_tensor *indices)

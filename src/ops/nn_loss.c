@@ -1,7 +1,7 @@
 /* Losses: an elementwise formula, then a reduction. */
+#include "calls_ops_nn_loss.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
-#include "bodies.h"
 #include "ops/compose.h"
 #include "ops/nn_loss.h"
 

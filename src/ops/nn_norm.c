@@ -4,9 +4,9 @@
  * All of these norms are x -> (x - mean) / deviation over some dimensions of a suitable view, scaled by a weight that is
  * broadcast.  When a graph of the backward pass is being made, it is composed of small operators on that view;
  * otherwise a kernel does it in two passes over memory. */
+#include "calls_ops_nn_norm.h"
 #include <inttypes.h>
 #include <math.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 /* ---- the common view: x as four dimensions, statistics over some of them */

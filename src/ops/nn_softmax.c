@@ -1,5 +1,5 @@
 /* softmax and log_softmax: checks and shapes, and the forms with an optional dtype. */
-#include "bodies.h"
+#include "calls_ops_nn_softmax.h"
 #include "ops/compose.h"
 
 static int meta(td_spec *spec, const char *op, td_tensor *self, int64_t dim, bool half_to_float)

@@ -1,7 +1,7 @@
 /* Padding, one-hot vectors, and shuffles of channels and pixels. */
+#include "calls_ops_pad.h"
 #include <inttypes.h>
 #include <string.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int sign, td_scalar value)

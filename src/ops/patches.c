@@ -1,6 +1,6 @@
 /* im2col and col2im: checks and shapes. */
+#include "calls_ops_patches.h"
 #include <inttypes.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 typedef struct window {

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include <tede/ops.h>
 #include "ops/spec.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */

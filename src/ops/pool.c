@@ -1,8 +1,8 @@
 /* Pooling: windows, shapes, and the forms for one, two and three dimensions. */
+#include "calls_ops_pool.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include "bodies.h"
 #include "ops/compose.h"
 #include "ops/pool.h"
 

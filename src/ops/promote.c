@@ -1,4 +1,5 @@
 /* What must agree before an elementwise operator runs: shapes, dtypes, memory. */
+#include "calls_ops_promote.h"
 #include "ops/iterator.h"
 #include <inttypes.h>
 

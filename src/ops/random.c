@@ -1,7 +1,7 @@
 /* Random tensors: which elements are filled in which order is here, the numbers come from ops/random_fill.h.
  * See Note [Order of random numbers in strided tensors] there. */
-#include "bodies.h"
 
+#include "calls_ops_random.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  *
  * Everything that can be is a view of a view.  What must be a copy is one td_copy_elements per part, from and to
  * views that say where the elements go: the copy routine knows all strides. */
-#include "bodies.h"
 
+#include "calls_ops_rearrange.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"

@@ -1,6 +1,6 @@
 /* Reductions: what their results look like, and those that are made of others. */
-#include "bodies.h"
 
+#include "calls_ops_reduce.h"
 #include <math.h>
 #include <string.h>
 #include "dispatch/glue.h"

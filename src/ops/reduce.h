@@ -2,7 +2,8 @@
 #ifndef TD_OPS_REDUCE_H
 #define TD_OPS_REDUCE_H
 #include <tede/auto.h>
-#include <tede/ops.h>
+#include <tede/dispatch.h>
+#include <tede/list.h>
 #include "ops/spec.h"
 
 /* Mark the dimensions of a list: all of them if it is absent (n < 0), or empty and `empty_is_all`. */

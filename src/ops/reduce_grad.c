@@ -1,6 +1,6 @@
 /* Gradients of reductions.  All are made of differentiable operators, so they have gradients themselves. */
-#include "bodies.h"
 
+#include "calls_ops_reduce_grad.h"
 #include <math.h>
 #include "dispatch/glue.h"
 #include "ops/reduce.h"

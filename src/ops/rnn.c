@@ -2,8 +2,8 @@
  *
  * A layer's products with the inputs are one linear call for all steps; rnn_layer does the rest.  When its backward pass is
  * itself recorded, the layer is run again step by step and differentiated by the engine. */
+#include "calls_ops_rnn.h"
 #include <inttypes.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 enum { RELU, TANH, LSTM, GRU };

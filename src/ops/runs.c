@@ -1,4 +1,5 @@
 /* Runs and tiles of elements moved about: what the iterator and copies are made of.  Only the size of an element counts. */
+#include "calls_ops_runs.h"
 #include "ops/iterator.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -94,7 +95,7 @@ static void transpose4(char *to, int64_t to_row, const char *from, int64_t from_
 }
 #endif
 
-void td_transpose(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
+void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
 {
     switch (size) {
     case 1: TRANSPOSE(uint8_t); break;

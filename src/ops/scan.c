@@ -1,6 +1,6 @@
 /* Running sums and the like: what their results look like, their gradients, differences and trapezoids. */
-#include "bodies.h"
 
+#include "calls_ops_scan.h"
 #include "dispatch/glue.h"
 #include "ops/reduce.h"
 

@@ -2,8 +2,8 @@
  *
  * Numbers are computed in double from their position, so nothing accumulates, and rounded once.  The second half of an
  * even spacing counts back from the end, so both ends are exact. */
-#include "bodies.h"
 
+#include "calls_ops_sequence.h"
 #include <math.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"

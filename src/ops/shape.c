@@ -2,8 +2,8 @@
  *
  * A view is td_view_strided with numbers worked out here; strides are signed, so a slice with a negative step is a
  * view like any other.  Gradients of views write into zeros of the viewed shape through the same view. */
-#include "bodies.h"
 
+#include "calls_ops_shape.h"
 #include <inttypes.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>

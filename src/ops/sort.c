@@ -1,6 +1,6 @@
 /* Orders: what results look like, and what is made of others. */
-#include "bodies.h"
 
+#include "calls_ops_sort.h"
 #include <math.h>
 #include <string.h>
 #include "dispatch/glue.h"

@@ -2,8 +2,8 @@
  *
  * The incomplete gamma functions take the power series where x < a + 1 and Legendre's continued fraction, by Lentz's
  * method, elsewhere (Numerical Recipes, 6.2); Bessel functions are the C library's. */
-#include "bodies.h"
 
+#include "calls_ops_special.h"
 #include <math.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"

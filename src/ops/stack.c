@@ -1,7 +1,7 @@
 /* Joining and splitting by NumPy's names, grids, and combinations of elements.  All are made of cat, views and
  * index_select. */
-#include "bodies.h"
 
+#include "calls_ops_stack.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
@@ -188,9 +188,7 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
 
 td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
 {
-    if (!x->ndim)
-        return td_fail(TD_E_RUNTIME, "linalg.vander: The input tensor must have at least one dimension.");
-    int64_t n = N ? *N : x->sizes[x->ndim - 1];
+    int64_t n = N ? *N : x->ndim ? x->sizes[x->ndim - 1] : 1;
     if (n < 2 && N)
         return td_fail(TD_E_RUNTIME, "N must be greater than 1.");
     int64_t sizes[TD_MAX_DIMS + 1];

@@ -1,6 +1,6 @@
 /* Covariance, correlation and other operators on rows that are made of others. */
-#include "bodies.h"
 
+#include "calls_ops_statistics.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"

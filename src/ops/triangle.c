@@ -1,6 +1,6 @@
 /* Triangles of matrices, and their indices. */
-#include "bodies.h"
 
+#include "calls_ops_triangle.h"
 #include <string.h>
 #include <tede/kernel.h>
 #include "ops/reduce.h"

@@ -1,6 +1,6 @@
 /* What occurs, where and how often: unique, searchsorted, isin, histc, bincount. */
-#include "bodies.h"
 
+#include "calls_ops_unique.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>

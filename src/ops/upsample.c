@@ -1,7 +1,7 @@
 /* Interpolation: sizes from factors, checks, and one entry point per mode and rank. */
+#include "calls_ops_upsample.h"
 #include <inttypes.h>
 #include <math.h>
-#include "bodies.h"
 #include "ops/compose.h"
 
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };

@@ -2,10 +2,10 @@
  *
  * One struct serves all kinds: a kind says which states a parameter has, under PyTorch's names, and how one
  * parameter is stepped.  States are made at a parameter's first gradient. */
+#include "calls_optim_optim.h"
 #include <inttypes.h>
 #include <math.h>
 #include <tede/autograd.h>
-#include <tede/ops.h>
 #include <tede/optim.h>
 #include "base/base.h"
 

@@ -9,9 +9,9 @@
  *
  * where k runs over channels and kernel positions and p over output positions.  1 x 1 kernels need no columns; kernels
  * of one channel per group (depthwise) are applied directly.  Tiles and partial sums depend on the shape only. */
+#include "calls_kernels_cpu_conv.h"
 #include <complex.h>
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn.h"

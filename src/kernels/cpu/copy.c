@@ -3,6 +3,7 @@
  * Contiguous to contiguous is a memcpy or one conversion loop, past the caches when the result is larger than they are.
  * Where target and source have different fastest dimensions (a transpose), tiles pass through a small
  * buffer, so that every cache line that is fetched is used whole.  The rest goes row by row. */
+#include "calls_kernels_cpu_copy.h"
 #include "kernels/cpu/convert.h"
 #include "ops/iterator.h"
 #include <inttypes.h>
@@ -157,7 +158,7 @@ static void copy_tile(const job *w, char *to, const char *from, int64_t along, i
     _Alignas(64) char tile[ACROSS * ALONG_BYTES];
     const td_plan *plan = &w->plan;
     int64_t rows = plan->strides[0][w->across], to_size = td_itemsizes[w->to], from_size = td_itemsizes[w->from];
-    td_transpose((size_t)from_size, tile, ALONG_BYTES, from, plan->strides[1][0], along, across);
+    td_transpose_block((size_t)from_size, tile, ALONG_BYTES, from, plan->strides[1][0], along, across);
     for (int64_t i = 0; i < across; i++) {
         const char *row = tile + i * ALONG_BYTES;
         if (w->convert)

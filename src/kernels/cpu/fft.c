@@ -1,6 +1,6 @@
 /* Fourier transforms of tensors: one dimension after the other.  Plans are shared through a small cache. */
-#include "bodies.h"
 
+#include "calls_kernels_cpu_fft.h"
 #include <math.h>
 #include <pthread.h>
 #include <tede/auto.h>

@@ -1,4 +1,5 @@
 /* The walk behind td_picking, see ops/index_kernels.h. */
+#include "calls_kernels_cpu_index.h"
 #include "kernels/cpu/index.h"
 
 #include <tede/kernel.h>

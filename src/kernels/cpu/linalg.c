@@ -3,8 +3,8 @@
  * LAPACK keeps matrices in columns, tensors in rows: to it a tensor's matrix is its transpose.  Where the algebra allows,
  * that is put to use (the inverse of the transpose is the transpose of the inverse, U and V change places, a lower
  * triangle is an upper one); elsewhere td_columns makes a copy in columns. */
-#include "bodies.h"
 
+#include "calls_kernels_cpu_linalg.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "libs/lapack.h"

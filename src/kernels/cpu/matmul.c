@@ -1,7 +1,7 @@
 /* Products of tensors, brought to the terms of gemm.h: matrices at steps of any sign, batches a fixed step apart. */
+#include "calls_kernels_cpu_matmul.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
-#include "bodies.h"
 #include "kernels/cpu/gemm.h"
 #include "ops/matmul.h"
 

@@ -1,5 +1,5 @@
 /* Attention's operands, made readable for the loops: float32 or float64, features side by side. */
-#include "bodies.h"
+#include "calls_kernels_cpu_nn_attention.h"
 #include "kernels/cpu/nn_attention.h"
 
 /* x itself if the loops can read it as it is. */

@@ -1,10 +1,10 @@
 /* Embeddings: rows copied by index, and gradients added up by index.
  *
  * In the backward pass threads share the columns, so every element is added up in the order of the indices by one thread. */
+#include "calls_kernels_cpu_nn_embedding.h"
 #include <inttypes.h>
 #include <math.h>
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/nn.h"
 
 static int check_rows(const int64_t *at, int64_t n, int64_t rows)

@@ -1,9 +1,9 @@
 /* Losses of class numbers: nll_loss picks one element per sample; cross entropy goes over each row of logits once.
  *
  * Targets are checked before anything is written.  The sum over samples is one loop in order, in double precision. */
+#include "calls_kernels_cpu_nn_loss.h"
 #include <inttypes.h>
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/nn_softmax.h"
 
 enum { NONE, MEAN, SUM };

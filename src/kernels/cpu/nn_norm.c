@@ -2,9 +2,9 @@
  *
  * Sums over rows (the gradients of weight and bias) are made per chunk of rows and added up in order; the chunks depend on
  * the shape only. */
+#include "calls_kernels_cpu_nn_norm.h"
 #include <math.h>
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/nn_norm.h"
 
 static const td_norm_table *kernels(void)

@@ -1,5 +1,5 @@
 /* softmax, log_softmax and their backward passes: operands made contiguous, slices shared out to threads. */
-#include "bodies.h"
+#include "calls_kernels_cpu_nn_softmax.h"
 #include "kernels/cpu/nn_softmax.h"
 
 static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *grad, td_tensor *out)

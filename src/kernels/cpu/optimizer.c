@@ -2,9 +2,9 @@
  *
  * Parameters that are contiguous float32 or float64 are updated where they lie; float16, bfloat16 and other strides go
  * through copies in the compute type. */
+#include "calls_kernels_cpu_optimizer.h"
 #include <inttypes.h>
 #include <math.h>
-#include "bodies.h"
 #include "kernels/cpu/optimizer.h"
 
 enum { MOST = 5 };      /* tensors per parameter: itself, gradient, up to three of state */

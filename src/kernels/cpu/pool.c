@@ -1,6 +1,6 @@
 /* Pooling on contiguous planes of up to three dimensions; threads share the planes. */
+#include "calls_kernels_cpu_pool.h"
 #include <math.h>
-#include "bodies.h"
 #include "kernels/cpu/nn.h"
 #include "ops/pool.h"
 

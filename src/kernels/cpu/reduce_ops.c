@@ -1,6 +1,6 @@
 /* Reductions on the CPU: each operator as a leaf of the engine and what becomes of its accumulators. */
-#include "bodies.h"
 
+#include "calls_kernels_cpu_reduce_ops.h"
 #include <math.h>
 #include <tede/kernel.h>
 #include "base/base.h"

@@ -2,8 +2,8 @@
  *
  * The products of the inputs come ready for all steps.  The backward pass goes the other way; the gradient of the hidden
  * weights is added up over the steps. */
+#include "calls_kernels_cpu_rnn.h"
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/rnn.h"
 

@@ -1,6 +1,6 @@
 /* Running folds: an operand is brought into the shape (outer, length, inner) and the type that is computed in. */
-#include "bodies.h"
 
+#include "calls_kernels_cpu_scan.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "base/base.h"

@@ -1,6 +1,6 @@
 /* Sorting and selecting along a dimension: each row through a td_sorter, rows on threads. */
-#include "bodies.h"
 
+#include "calls_kernels_cpu_sort_ops.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "base/base.h"

@@ -2,9 +2,9 @@
  *
  * Positions and weights are computed once per dimension, in float for float32 and half types: whether an element just
  * makes it to the next place must not depend on more precision than PyTorch uses. */
+#include "calls_kernels_cpu_upsample.h"
 #include <math.h>
 #include "base/base.h"
-#include "bodies.h"
 #include "kernels/cpu/nn.h"
 
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };

@@ -1,0 +1,87 @@
+"""For each C file a header of its own: the operators that it calls and the functions that entries expect of it.
+
+Were there one header with every operator, a new entry would compile the whole library again.  With these, whose bytes
+change only when what the file uses changes, it compiles what the entry itself gives."""
+import pathlib
+import re
+
+from . import emit_public
+
+WORD = re.compile(r'\btd_[A-Za-z0-9_]+')
+PASTED = re.compile(r'\btd_\w*(?:##\w+)+')
+LOCAL = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
+
+
+class Prototypes:
+    """What a C text needs declared, by the names in it."""
+
+    def __init__(self, families):
+        self.text, self.order = {}, {}
+        for groups in families.values():
+            for group in groups:
+                for op in group:
+                    self.add('td_' + op.c, f'TD_API {op.declaration("td_" + op.c)}'
+                             f'{" TD_MUST_USE" if op.returns == "int " else ""};')
+                for short in emit_public.short_forms(group[0]):
+                    self.add(re.search(r'(td_\w+)\(', short)[1], short)
+                self.bodies(group[0])
+
+    def add(self, name, text):
+        self.text.setdefault(name, text)
+        self.order.setdefault(name, len(self.order))
+
+    def bodies(self, op):
+        """The functions that are written by hand, so that a wrong signature doesn't compile."""
+        body = op.entry.get('body', op.c)
+        if op.target:
+            return
+        if op.kind in ('native', 'composite', 'view'):
+            self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
+        elif op.kind == 'kernel':
+            params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
+            outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
+            self.add(f'td_meta_{body}', f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
+            self.add(f'td_cpu_{body}', f'int td_cpu_{body}({", ".join([*params, *outs])});')
+
+    def of(self, text):
+        """Declarations of all that the text names, and of what the short forms among them call."""
+        found, waiting = set(), [text]
+        while waiting:
+            now = waiting.pop()
+            names = {n for n in WORD.findall(now) if n in self.text} - found
+            for pasted in PASTED.findall(now):      # a macro's td_max_pool##n##d: every name that it could be
+                fits = re.compile(re.sub(r'##(\w+?)(?=##|$)(##)?', r'\\w+', pasted))
+                names |= {n for n in self.text if fits.fullmatch(n)} - found
+            found |= names
+            waiting += [self.text[n] for n in names if self.text[n].startswith('static inline')]
+        # Inlines last: they call what stands above them.
+        return [self.text[n] for n in sorted(found, key=lambda n: (self.text[n].startswith('static'), self.order[n]))]
+
+
+def header_name(path):
+    """`src/ops/stack.c` has `calls_ops_stack.h`."""
+    parts = pathlib.PurePath(path).with_suffix('').parts
+    return 'calls_' + '_'.join(parts[1:]) + '.h'
+
+
+def whole_text(root, path, seen):
+    """A file's text with that of the project's headers that it includes."""
+    if path in seen or not path.exists():
+        return ''
+    seen.add(path)
+    text = path.read_text()
+    for name in LOCAL.findall(text):
+        for base in (root / 'src', path.parent):
+            text += whole_text(root, base / name, seen)
+    return text
+
+
+def headers(root, sources, prototypes):
+    """(name, text) of each source's header."""
+    for source in sources:
+        lines = prototypes.of(whole_text(root, root / source, set()))
+        name = header_name(source)
+        guard = name.upper().replace('.', '_')
+        spec = '#include "ops/spec.h"\n' if any(' td_meta_' in line or ' td_cpu_' in line for line in lines) else ''
+        yield name, (f'/* Generated: the operators that {source} calls, and those it defines. */\n#ifndef {guard}\n#define {guard}\n'
+                     f'#include <tede/dispatch.h>\n#include <tede/list.h>\n{spec}\n' + '\n'.join(lines) + '\n\n#endif\n')
