@@ -52,7 +52,8 @@ def test_the_binding_sees_only_public_headers():
     wrong = []
     for path in sources('python/csrc'):
         for kind, name in INCLUDE.findall(path.read_text()):
-            if kind == '"' and not (path.parent / name).exists():
+            own = name == f'calls_csrc_{path.stem}.h'        # generated: prototypes of public functions
+            if kind == '"' and not own and not (path.parent / name).exists():
                 wrong.append(f'{path.name} includes {name}')
     assert not wrong
 
