@@ -13,7 +13,7 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import emit_calls, emit_public  # noqa: E402
+from codegen import emit_calls, emit_public, emit_pyi  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import load  # noqa: E402
 from tools import sources  # noqa: E402
@@ -63,7 +63,7 @@ def main():
                     by_name.setdefault(op.schema.name, []).append(op.schema)
     lookup = lambda name: by_name.get(name, [])
     public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
-              ROOT / 'docs/operators.md': emit_public.operators_page(families)}
+              ROOT / 'docs/operators.md': emit_public.operators_page(families), **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))
         return

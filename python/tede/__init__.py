@@ -20,6 +20,11 @@ from math import e, inf, nan, pi          # noqa: E402,F401
 
 newaxis = None
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:       # what __getattr__ loads when it is first named
+    from tede import autograd, fft, linalg, nn, optim, overrides, random, safetensors, special, testing  # noqa: F401
+    from tede.functional import *  # noqa: F403
+
 _sys.modules["tede.return_types"] = _C.return_types
 
 _SUBMODULES = frozenset((

@@ -5,6 +5,9 @@ from tede._namespace import gather
 
 LinAlgError = _C.LinAlgError if hasattr(_C, "LinAlgError") else type("LinAlgError", (RuntimeError,), {})
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tede._C._linalg import *  # noqa: F403
 gather(globals(), _C._linalg, "linalg_", [("matmul", "matmul"), ("diagonal", "diagonal"), ("vander", "vander")])
 
 if "vector_norm" in globals() and "norm" not in globals():

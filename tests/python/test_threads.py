@@ -65,24 +65,30 @@ def spin(_=None):
     return count
 
 
-def machine_gives_two_cores():
+def gives_two_cores(pool):
     """Whether two processes that only count get nearly twice as far as one, right now."""
-    with multiprocessing.get_context('spawn').Pool(2) as pool:
-        alone = max(pool.apply(spin) for _ in range(3))
-        return max(sum(pool.map(spin, range(2))) for _ in range(3)) > 1.8 * alone
+    alone = pool.apply(spin)
+    return sum(pool.map(spin, range(2), chunksize=1)) > 1.85 * alone
 
 
 @pytest.mark.parametrize('name', ['product', 'exp'])
 def test_two_threads_are_at_least_1_6_times_one(name):
+    """Judged only by rounds before and after which the machine had two cores to give."""
     x = tede.randn(1024, 1024) if name == 'product' else tede.randn(10_000_000)
     work = (lambda: x @ x) if name == 'product' else (lambda: tede.exp(x))
-    best = {1: float('inf'), 2: float('inf')}
-    for _ in range(12):
-        for threads in best:
-            tede.set_num_threads(threads)
-            best[threads] = min(best[threads], *timeit.repeat(work, number=1, repeat=4))
-        if best[1] >= 1.6 * best[2]:
-            return
-    if not machine_gives_two_cores():
-        pytest.skip('the machine has no second core to give at the moment')
-    pytest.fail(f'{name}: {best[1] * 1e3:.2f} ms with one thread, {best[2] * 1e3:.2f} ms with two')
+    seen = []
+    with multiprocessing.get_context('spawn').Pool(2) as pool:
+        pool.map(spin, range(2), chunksize=1)
+        for _ in range(20):
+            fair = gives_two_cores(pool)
+            best = {}
+            for threads in (1, 2):
+                tede.set_num_threads(threads)
+                best[threads] = min(timeit.repeat(work, number=1, repeat=8))
+            if best[1] >= 1.6 * best[2]:
+                return
+            if fair and gives_two_cores(pool):
+                seen.append(best)
+            if len(seen) == 4:
+                pytest.fail(f'{name}, seconds by threads: {seen}')
+    pytest.skip('the machine has no second core to give at the moment')

@@ -7,6 +7,9 @@ import sys
 from . import modules
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tede.nn import functional, init, modules, parameter, utils  # noqa: F401
 _SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
 __all__ = [*modules.__all__, "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 

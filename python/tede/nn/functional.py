@@ -8,6 +8,16 @@ import sys
 
 from ._native import N
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:       # what __getattr__ gives, for those who read without running
+    from tede._C._nn import *                                                       # noqa: F403
+    from ._functional.activation import *                                           # noqa: F403
+    from ._functional.attention import *                                            # noqa: F403
+    from ._functional.loss import *                                                 # noqa: F403
+    from ._functional.norm import *                                                 # noqa: F403
+    from ._functional.pooling import *                                              # noqa: F403
+    from ._functional.vision import *                                               # noqa: F403
+
 _FAMILIES = {
     "activation":
         "celu elu glu gumbel_softmax hardsigmoid hardswish hardtanh leaky_relu log_softmax mish relu relu6 rrelu "

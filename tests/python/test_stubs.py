@@ -1,0 +1,65 @@
+"""The generated stubs name what is there, and a type checker reads a program by them."""
+import ast
+import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tede
+
+STUBS = pathlib.Path(tede.__file__).parent / '_C'
+
+PROGRAM = '''
+import tede
+import tede as torch
+x = tede.zeros(2, 3, requires_grad=True)
+reveal_type(x.sum(0, keepdim=True) + 1)
+reveal_type(x.max(dim=1).indices)
+reveal_type(tede.linalg.inv(x))
+reveal_type(x.shape)
+reveal_type(x.tolist)
+torch.optim.AdamW(torch.nn.Linear(2, 3).parameters(), lr=1e-3)
+x.sum(dmi=0)
+tede.zeros(2, dtype="float32")
+'''
+
+
+def definitions(path):
+    """{class name or '': names of its functions}"""
+    found = {'': set()}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            found[''].add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            found[node.name] = {n.name for n in node.body if isinstance(n, ast.FunctionDef)}
+    return found
+
+
+def test_the_stubs_name_what_is_there():
+    main = definitions(STUBS / '__init__.pyi')
+    assert not [n for n in main[''] - {'__getattr__'} if not hasattr(tede, n)]
+    assert not [n for n in main['Tensor'] if not hasattr(tede.Tensor, n)]
+    assert not [n for n in tede._C._functions if n not in main['']]
+    assert not [n for n in tede._C._methods if n not in main['Tensor']]
+
+
+@pytest.mark.parametrize('name', ['linalg', 'fft', 'special', 'nn'])
+def test_the_stubs_of_a_family_name_what_is_there(name):
+    there = {n for n in vars(getattr(tede._C, '_' + name)) if not n.startswith('__')}
+    prefix = '' if name == 'nn' else name + '_'
+    assert definitions(STUBS / f'_{name}.pyi')[''] == {n.removeprefix(prefix) for n in there}
+
+
+@pytest.mark.skipif(not importlib.util.find_spec('mypy'), reason='mypy is not installed')
+def test_a_type_checker_reads_a_program_by_them(tmp_path):
+    program = tmp_path / 'program.py'
+    program.write_text(PROGRAM)
+    run = subprocess.run([sys.executable, '-m', 'mypy', '--follow-imports=silent', '--cache-dir', str(tmp_path), str(program)],
+                         capture_output=True, text=True)
+    lines = [line.partition(': ')[2] for line in run.stdout.strip().split('\n')]
+    seen = [line.rpartition('type is ')[2].strip('"') for line in lines if 'Revealed' in line]
+    assert seen[:4] == ['tede._C.Tensor', 'tede._C.Tensor', 'tede._C.Tensor', 'tede._C.Size']
+    errors = [line for line in lines if line.startswith('error')]
+    assert len(errors) >= 2 and all('dmi' in e or 'overload' in e or 'zeros' in e for e in errors)
