@@ -410,7 +410,6 @@ PyMethodDef td_py_methods[] = {
     {"is_neg", is_neg, METH_NOARGS, NULL},
     {"is_inference", is_inference, METH_NOARGS, NULL},
     {"is_pinned", no, METH_NOARGS, NULL},
-    {"is_shared", no, METH_NOARGS, NULL},
     {"has_names", no, METH_NOARGS, NULL},
     {"get_device", get_device, METH_NOARGS, NULL},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},

@@ -1,34 +1,72 @@
-/* UntypedStorage: the bytes beneath tensors. */
+/* StorageBase: the bytes beneath tensors.  Python's tede.storage makes UntypedStorage of it.
+ *
+ * Note [One object per storage]
+ * Pickling and `is` want the same Python object for the same storage, so `live` maps a storage's address to the object
+ * that holds it, without a count; the object takes itself out when it goes. */
 #include "binding.h"
 
 typedef struct { PyObject_HEAD td_storage *s; } StorageObject;
 
 static td_storage *storage(PyObject *self) { return ((StorageObject *)self)->s; }
 
+static PyObject *live, *storage_class;
+
+/* The class that tensors' storages are instances of. */
+static PyTypeObject *python_class(void)
+{
+    if (!storage_class) {
+        PyObject *module = PyImport_ImportModule("tede.storage");
+        storage_class = module ? PyObject_GetAttrString(module, "UntypedStorage") : NULL;
+        Py_XDECREF(module);
+    }
+    return (PyTypeObject *)storage_class;
+}
 /* Takes over s. */
+static PyObject *wrap_as(PyTypeObject *type, td_storage *s)
+{
+    PyObject *key = s ? PyLong_FromVoidPtr(s) : td_py_raise();
+    StorageObject *self = key && type ? (StorageObject *)type->tp_alloc(type, 0) : NULL;
+    PyObject *address = self ? PyLong_FromVoidPtr(self) : NULL;
+    if (address && PyDict_SetItem(live, key, address) == 0) {
+        self->s = s;
+    } else {
+        td_storage_release(s);
+        Py_CLEAR(self);
+    }
+    Py_XDECREF(address);
+    Py_XDECREF(key);
+    return (PyObject *)self;
+}
 static PyObject *wrap(td_storage *s)
 {
-    StorageObject *self = s ? PyObject_New(StorageObject, &td_py_Storage) : td_py_raise();
-    if (self)
-        self->s = s;
-    else
-        td_storage_release(s);
-    return (PyObject *)self;
+    return wrap_as(python_class(), s);
+}
+/* A new reference to the object that holds s, or NULL without an error. */
+static PyObject *known(td_storage *s)
+{
+    PyObject *key = PyLong_FromVoidPtr(s), *address = key ? PyDict_GetItemWithError(live, key) : NULL;
+    PyObject *self = address ? PyLong_AsVoidPtr(address) : NULL;
+    Py_XDECREF(key);
+    PyErr_Clear();
+    return self && Py_REFCNT(self) > 0 ? Py_NewRef(self) : NULL;
 }
 PyObject *td_py_storage(td_tensor *x)
 {
     td_storage *s = td_tensor_storage(x);
     if (!s)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of this tensor: it has none");
-    return wrap(td_storage_retain(s));
+    PyObject *self = known(s);
+    return self ? self : wrap(td_storage_retain(s));
 }
 
 static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    (void)type;
     static char *names[] = {"size", "device", NULL};
     PyObject *what = NULL, *device = NULL;
+    td_device where = {TD_CPU, -1};
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:UntypedStorage", names, &what, &device))
+        return NULL;
+    if (device && device != Py_None && td_py_as_device(device, &where) < 0)
         return NULL;
     int64_t n = 0;
     Py_buffer bytes = {.buf = NULL};
@@ -41,17 +79,26 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     }
     if (n < 0)
         return PyErr_Format(PyExc_RuntimeError, "UntypedStorage: a size of %lld bytes is negative", (long long)n);
-    td_storage *s = td_storage_new((td_device){TD_CPU, -1}, (size_t)n);
-    if (s && bytes.buf)
+    td_storage *s = td_storage_new(where, (size_t)n);
+    if (s && bytes.buf && td_storage_data(s))
         memcpy(td_storage_data(s), bytes.buf, (size_t)n);
     if (bytes.buf)
         PyBuffer_Release(&bytes);
-    return wrap(s);
+    return wrap_as(type, s);
 }
 static void storage_dealloc(PyObject *self)
 {
+    PyObject *key = PyLong_FromVoidPtr(storage(self)), *address = key ? PyDict_GetItemWithError(live, key) : NULL;
+    if (address && PyLong_AsVoidPtr(address) == self && PyDict_DelItem(live, key) < 0)
+        PyErr_Clear();
+    Py_XDECREF(key);
     td_storage_release(storage(self));
-    PyObject_Free(self);
+    Py_TYPE(self)->tp_free(self);
+}
+static PyObject *use_count(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLongLong(td_storage_use_count(storage(self)));
 }
 static PyObject *nbytes(PyObject *self, PyObject *unused)
 {
@@ -83,26 +130,16 @@ static PyObject *clone_of(PyObject *self, PyObject *unused)
         memcpy(td_storage_data(copy), td_storage_data(s), td_storage_nbytes(s));
     return wrap(copy);
 }
-static PyObject *same(PyObject *self, PyObject *unused)
+static PyObject *same(PyObject *self, void *unused)
 {
     (void)unused;
     return PyLong_FromVoidPtr(storage(self));
 }
-static PyObject *no(PyObject *self, PyObject *unused)
-{
-    (void)self, (void)unused;
-    Py_RETURN_FALSE;
-}
-static PyObject *reduce(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    td_storage *s = storage(self);
-    return Py_BuildValue("(O(N))", &td_py_Storage,
-                         PyBytes_FromStringAndSize(td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s)));
-}
 static PyObject *tolist(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (td_storage_device(storage(self)).type != TD_CPU)
+        return PyErr_Format(PyExc_NotImplementedError, "Not available for 'meta' device type");
     PyObject *bytes = PyBytes_FromStringAndSize(td_storage_data(storage(self)), (Py_ssize_t)td_storage_nbytes(storage(self)));
     PyObject *list = bytes ? PySequence_List(bytes) : NULL;
     Py_XDECREF(bytes);
@@ -119,13 +156,15 @@ static Py_ssize_t length(PyObject *self)
 }
 static PyObject *item(PyObject *self, Py_ssize_t i)
 {
+    if (td_storage_device(storage(self)).type != TD_CPU)
+        return PyErr_Format(PyExc_NotImplementedError, "Not available for 'meta' device type");
     if (i < 0 || i >= length(self))
         return PyErr_Format(PyExc_IndexError, "storage index out of range");
     return PyLong_FromLong(((uint8_t *)td_storage_data(storage(self)))[i]);
 }
 static PyObject *compare(PyObject *a, PyObject *b, int how)
 {
-    if (!Py_IS_TYPE(b, &td_py_Storage) || (how != Py_EQ && how != Py_NE))
+    if (!PyObject_TypeCheck(b, &td_py_Storage) || (how != Py_EQ && how != Py_NE))
         Py_RETURN_NOTIMPLEMENTED;
     return PyBool_FromLong((storage(a) == storage(b)) == (how == Py_EQ));
 }
@@ -136,6 +175,8 @@ static Py_hash_t hash(PyObject *self)
 static int get_buffer(PyObject *self, Py_buffer *view, int flags)
 {
     td_storage *s = storage(self);
+    if (td_storage_device(s).type != TD_CPU)
+        return PyErr_Format(PyExc_BufferError, "only a storage on the CPU has a buffer"), -1;
     return PyBuffer_FillInfo(view, self, td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s), td_storage_is_readonly(s), flags);
 }
 /* A tensor over a storage: what unpickling and set_ need. */
@@ -164,17 +205,16 @@ static PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, NULL},   {"size", nbytes, METH_NOARGS, NULL},
     {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},
     {"clone", clone_of, METH_NOARGS, NULL},     {"tolist", tolist, METH_NOARGS, NULL},
-    {"is_shared", no, METH_NOARGS, NULL},    {"_cdata", same, METH_NOARGS, NULL},
-    {"__reduce__", reduce, METH_NOARGS, NULL}, {NULL},
+    {"_use_count", use_count, METH_NOARGS, NULL}, {NULL},
 };
-static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {NULL}};
+static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {"_cdata", same, NULL, NULL, NULL}, {NULL}};
 static PySequenceMethods sequence = {.sq_length = length, .sq_item = item};
 static PyBufferProcs buffer = {get_buffer, NULL};
 PyTypeObject td_py_Storage = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.UntypedStorage",
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.StorageBase",
     .tp_basicsize = sizeof(StorageObject),
-    .tp_doc = "UntypedStorage(size or bytes): a block of bytes that tensors look at.",
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "StorageBase(size or bytes): a block of bytes that tensors look at.",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_new = storage_new,
     .tp_dealloc = storage_dealloc,
     .tp_methods = methods,
@@ -205,7 +245,7 @@ static PyMethodDef functions[] = {
 };
 int td_py_storage_init(PyObject *module)
 {
-    if (PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0)
+    if (!(live = PyDict_New()) || PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0)
         return -1;
-    return PyModule_AddObjectRef(module, "UntypedStorage", (PyObject *)&td_py_Storage);
+    return PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&td_py_Storage);
 }

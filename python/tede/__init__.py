@@ -38,6 +38,10 @@ _WRITTEN = {name: "functional" for name in (
     "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
     "unravel_index", "nonzero",
 )}
+_WRITTEN.update({name: "storage" for name in (
+    "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
+    "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
+    "ComplexFloatStorage")})
 _WRITTEN.update(save="serialization", load="serialization", fork_rng="random")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
@@ -91,7 +95,7 @@ def is_tensor(obj):
 
 def is_storage(obj):
     """Whether `obj` is a storage."""
-    return isinstance(obj, _C.UntypedStorage)
+    return isinstance(obj, _C.StorageBase) or hasattr(obj, "_untyped_storage")
 
 
 def is_floating_point(input):

@@ -86,6 +86,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     def __repr__(self):
         return "Parameter containing:\n" + super().__repr__()
 
+    def __reduce_ex__(self, protocol):
+        from tede import _utils
+        return _utils.reduce_parameter(self, protocol)
+
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
@@ -153,15 +157,10 @@ def legacy_type(name):
 
 # ---- copies and pickles --------------------------------------------------------------------------------------------
 
-def _rebuild_tensor(storage, dtype, offset, size, stride, requires_grad, attributes=None, cls=Tensor):
-    x = _C._tensor_over(storage, offset, tuple(size), tuple(stride), dtype)
-    if cls is not Tensor:
-        x = Tensor._make_subclass(cls, x)
-    if requires_grad:
-        x.requires_grad_()
-    if attributes:
-        x.__dict__.update(attributes)
-    return x
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor of another class, or with attributes: checkpoints name this function."""
+    from tede import _utils
+    return _utils._rebuild_from_type_v2(func, new_type, args, state)
 
 
 def _rebuild_generator(state):
@@ -172,12 +171,22 @@ def _rebuild_generator(state):
 
 @method
 def __reduce_ex__(self, protocol):
-    if self.is_meta:
-        raise NotImplementedError("a tensor without data can't be pickled")
-    x = self.detach() if not (self.is_conj() or self.is_neg()) else self.detach().clone()
-    attributes = dict(self.__dict__) or None
-    return _rebuild_tensor, (x.untyped_storage(), self.dtype, x.storage_offset(), tuple(x.shape), x.stride(),
-                             self.requires_grad, attributes, type(self))
+    from tede import _utils
+    return _utils.reduce_ex(self, protocol)
+
+
+@method
+def __setstate__(self, state):
+    """Old pickles keep a tensor's parts as its state."""
+    if not self.is_leaf:
+        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+    if len(state) == 4:
+        self.set_(*state)
+    elif len(state) == 5:
+        self.data = state[0]
+        self.requires_grad = state[3]
+    else:
+        self.requires_grad = state[0]
 
 
 @method
@@ -192,11 +201,8 @@ def __deepcopy__(self, memo):
         if self.is_meta:
             copy = self.detach().clone()
         else:
-            storage = self.untyped_storage()
-            key = "storage", storage._cdata()
-            if key not in memo:
-                memo[key] = storage.clone(), storage       # the original stays alive, so its address stays its own
-            copy = _C._tensor_over(memo[key][0], self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
+            storage = self.untyped_storage().__deepcopy__(memo)
+            copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
         if type(self) is not Tensor:
             copy = Tensor._make_subclass(type(self), copy)
         if self.requires_grad:
@@ -277,12 +283,45 @@ def cuda(self, device=None, non_blocking=False, memory_format=None):
 
 @method
 def share_memory_(self):
-    raise NotImplementedError("Tensor.share_memory_ isn't there yet")
+    """Move the tensor to memory that other processes may map."""
+    from tede.multiprocessing import reductions
+    return reductions.share(self)
+
+
+@method
+def is_shared(self):
+    return self.untyped_storage().is_shared()
+
+
+@method
+def module_load(self, other, assign=False):
+    """What load_state_dict does with a parameter and what was loaded for it."""
+    if assign:
+        return other
+    return self.copy_(other)
+
+
+@method
+def storage_type(self):
+    """The class of the tensor's typed storage."""
+    from tede import storage
+    return getattr(storage, _NAMES[_short(self.dtype)] + "Storage")
+
+
+def _typed_storage(self):
+    from tede.storage import TypedStorage
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
+
+
+method(_typed_storage)
 
 
 @method
 def storage(self):
-    return self.untyped_storage()
+    """The older, typed kind of storage."""
+    from tede.storage import _warn
+    _warn()
+    return self._typed_storage()
 
 
 @method
@@ -303,7 +342,7 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
             for k in reversed(tuple(size)):
                 stride.insert(0, n)
                 n *= max(k, 1)
-        source = _C._tensor_over(source, storage_offset, tuple(size), tuple(stride), self.dtype)
+        source = _C._tensor_over(source.untyped(), storage_offset, tuple(size), tuple(stride), self.dtype)
     elif size is not None:
         source = source.as_strided(size, stride, storage_offset)
     _C._replace(self, source)

@@ -1,0 +1,147 @@
+"""How pickles put tensors together again. Checkpoints name these functions, so their names and arguments are fixed."""
+from collections import OrderedDict
+
+from tede import _C
+from tede._C import Tensor
+
+
+def _element_size(dtype):
+    """The bytes of one element."""
+    if not isinstance(dtype, _C.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
+def _over(storage, dtype, offset, size, stride):
+    untyped = storage.untyped()
+    if untyped.device.type == "meta":
+        return _C._functions["empty_strided"](tuple(size), tuple(stride), dtype=dtype, device="meta")
+    return _C._tensor_over(untyped, offset, tuple(size), tuple(stride), dtype)
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    return _over(storage, storage.dtype, storage_offset, size, stride)
+
+
+def _finish(x, requires_grad, metadata):
+    if requires_grad:
+        x.requires_grad_()
+    if metadata:
+        if metadata.get("conj"):
+            x = x.conj()
+        if metadata.get("neg"):
+            x = x._neg_view() if hasattr(x, "_neg_view") else -x
+    return x
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    return _finish(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    return _finish(_over(storage, dtype, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    return _C._functions["empty_strided"](tuple(size), tuple(stride), dtype=dtype, device="meta",
+                                          requires_grad=requires_grad)
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    from tede._tensor import Parameter
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    parameter = _rebuild_parameter(data, requires_grad, backward_hooks)
+    return _set_obj_state(parameter, state)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    return _C.from_numpy(data).to(dtype=dtype, device=device).requires_grad_(requires_grad)
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    return data.to(dtype=dtype, device=device).requires_grad_(requires_grad)
+
+
+def _rebuild_sparse_tensor(layout, data):
+    import tede
+    name = str(layout).rpartition(".")[2]
+    if name == "sparse_coo":
+        indices, values, size, coalesced = data if len(data) == 4 else (*data, None)
+        return tede.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
+    return tede.sparse_compressed_tensor(*data, layout=layout)
+
+
+def _get_obj_state(obj):
+    """What an object's pickle holds beside what it is: its dict, and its slots."""
+    import copyreg
+    state = getattr(obj, "__dict__", None)
+    slots = copyreg._slotnames(type(obj))
+    found = {name: getattr(obj, name) for name in slots if hasattr(obj, name)} if slots else None
+    return (state, found) if found else state
+
+
+def _set_obj_state(obj, state):
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+        for name, value in (slots or {}).items():
+            setattr(obj, name, value)
+    if state:
+        obj.__dict__.update(state)
+    return obj
+
+
+def _reduce_tensor(x):
+    """(function, arguments) that make the tensor again; the storage inside them is shared between tensors that share."""
+    if x.layout is not _C.strided:
+        if str(x.layout).endswith("sparse_coo"):
+            return _rebuild_sparse_tensor, (x.layout, (x._indices(), x._values(), x.size(), x.is_coalesced()))
+        rows = "crow_indices" if hasattr(x, "crow_indices") and str(x.layout).rpartition(".")[2] in (
+            "sparse_csr", "sparse_bsr") else "ccol_indices"
+        columns = "col_indices" if rows == "crow_indices" else "row_indices"
+        return _rebuild_sparse_tensor, (x.layout, (getattr(x, rows)(), getattr(x, columns)(), x.values(), x.size()))
+    if x.is_meta:
+        return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
+    from tede.storage import _TITLES, TypedStorage
+    plain = x.detach()
+    if plain.is_conj() or plain.is_neg():
+        plain = plain.clone()
+    if any(step < 0 for step in plain.stride()):
+        plain = plain.contiguous()          # PyTorch's files can't say it
+    storage, place = plain.untyped_storage(), (plain.storage_offset(), tuple(plain.size()), plain.stride())
+    if str(x.dtype).rpartition(".")[2] in _TITLES:
+        typed = TypedStorage(wrap_storage=storage, dtype=x.dtype, _internal=True)
+        return _rebuild_tensor_v2, (typed, *place, x.requires_grad, OrderedDict())
+    return _rebuild_tensor_v3, (storage, *place, x.requires_grad, OrderedDict(), x.dtype)
+
+
+def _rebuild_from_type_v2(func, new_type, args, state):
+    x = func(*args)
+    if type(x) is not new_type:
+        x = x.as_subclass(new_type)
+    if getattr(type(x), "__setstate__", Tensor.__setstate__) is not Tensor.__setstate__:
+        x.__setstate__(state)
+    else:
+        x = _set_obj_state(x, state)
+    return x
+
+
+def reduce_ex(x, protocol):
+    """Tensor.__reduce_ex__: PyTorch's reduction, so that each reads what the other wrote."""
+    state = _get_obj_state(x)
+    with _C.DisableTorchFunctionSubclass():
+        func, args = _reduce_tensor(x)
+    if type(x) is Tensor and not state:
+        return func, args
+    return _rebuild_from_type_v2, (func, type(x), args, state)
+
+
+def reduce_parameter(x, protocol):
+    state = _get_obj_state(x)
+    if not state:
+        return _rebuild_parameter, (x.data, x.requires_grad, OrderedDict())
+    return _rebuild_parameter_with_state, (x.data, x.requires_grad, OrderedDict(), state)

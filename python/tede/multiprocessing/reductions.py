@@ -1,0 +1,96 @@
+"""How tensors travel between processes: their storages move to shared memory, and a descriptor is what is sent.
+
+A tensor can be moved only as long as nobody else looks at its memory (tensors hold addresses); where somebody does, the
+receiver gets shared memory with a copy, and the sender keeps what it has.
+"""
+from multiprocessing import reduction
+from multiprocessing.reduction import ForkingPickler
+
+from tede import _C
+from tede._C import Tensor
+from tede.storage import UntypedStorage, _shared
+
+
+def share(x):
+    """Tensor.share_memory_"""
+    if x.device.type != "cpu":
+        return x
+    storage = x.untyped_storage()
+    if storage.is_shared() or not storage.nbytes():
+        return x
+    if x._base is not None or storage._use_count() > 2:
+        raise NotImplementedError("share_memory_: other tensors look at this tensor's memory, and it can't be moved away under "
+                                  "them; call share_memory_() before making views")
+    _move(x, storage)
+    return x
+
+
+def _move(x, storage):
+    target = _shared(storage.nbytes())
+    target.copy_(storage)
+    with _C.DisableTorchFunctionSubclass():
+        place = x.storage_offset(), tuple(x.shape), x.stride()
+        x.data = _C._tensor_over(target, *place, x.dtype)
+
+
+def _of_descriptor(descriptor, nbytes):
+    return _shared(nbytes, descriptor.detach())
+
+
+def _empty():
+    return UntypedStorage(0)
+
+
+def reduce_storage(storage):
+    if not storage.nbytes():
+        return _empty, ()
+    region = storage._region()
+    if region is None or region.fd is None:
+        target = _shared(storage.nbytes())
+        target.copy_(storage)
+        region = target._region()
+    return _of_descriptor, (reduction.DupFd(region.fd), storage.nbytes())
+
+
+def _rebuild(cls, storage, dtype, offset, size, stride, requires_grad, state):
+    x = _C._tensor_over(storage, offset, size, stride, dtype)
+    if cls is not Tensor:
+        x = Tensor._make_subclass(cls, x)
+    if requires_grad:
+        x.requires_grad_()
+    if state:
+        x.__dict__.update(state)
+    return x
+
+
+def reduce_tensor(x):
+    if x.requires_grad and not x.is_leaf:
+        raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
+                           "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor "
+                           "before serializing (e.g., putting it on the queue).")
+    if x.layout is not _C.strided or x.is_meta:
+        return x.__reduce_ex__(2)
+    storage = x.untyped_storage()
+    if not storage.is_shared() and storage.nbytes() and x._base is None and storage._use_count() <= 2:
+        _move(x, storage)
+        storage = x.untyped_storage()
+    return _rebuild, (type(x), storage, x.dtype, x.storage_offset(), tuple(x.shape), x.stride(), x.requires_grad,
+                      dict(x.__dict__))
+
+
+def _reduce_typed(storage):
+    return _typed, (storage._untyped_storage, storage.dtype)
+
+
+def _typed(storage, dtype):
+    from tede.storage import TypedStorage
+    return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
+
+def init_reductions():
+    from tede._tensor import Parameter
+    from tede.storage import TypedStorage
+    for cls in (Tensor, Parameter):
+        ForkingPickler.register(cls, reduce_tensor)
+    ForkingPickler.register(UntypedStorage, reduce_storage)
+    ForkingPickler.register(TypedStorage, _reduce_typed)

@@ -1,0 +1,613 @@
+"""save and load: PyTorch's checkpoints, each library reading what the other wrote.
+
+A checkpoint is a zip archive of a pickle and one record of raw bytes per storage. The pickle names PyTorch's classes:
+`_Pickler` writes "torch" where a class's module says "tede", and reading turns it round. With weights_only, which is
+the default, the pickle is read by _weights_only_unpickler, which can't call anything; else by pickle itself.
+A file that is named is replaced only once the new one is complete on the disk.
+"""
+import enum
+import io
+import os
+import pickle
+import stat
+import struct
+import sys
+import tempfile
+import warnings
+
+from tede import _C, _weights_only_unpickler
+from tede._weights_only_unpickler import _get_layout, _safe_globals as safe_globals  # noqa: F401
+from tede._weights_only_unpickler import _Storage as StorageType
+
+DEFAULT_PROTOCOL = 2
+MAGIC_NUMBER = 0x1950a86a20f9469cfc6c
+PROTOCOL_VERSION = 1001
+STORAGE_KEY_SEPARATOR = ","
+_UNSAFE = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
+           "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary "
+           "code execution. Do it only if you got the file from a trusted source.")
+_DOCS = ("\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
+         "https://pytorch.org/docs/stable/generated/torch.load.html.")
+
+
+class SourceChangeWarning(Warning):
+    """The source of a class differs from the one that was saved."""
+
+
+class LoadEndianness(enum.Enum):
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+_endianness = _mmap_flags = None
+_crc32 = True
+
+
+def get_default_load_endianness():
+    """The byte order of files that don't say theirs; None: little."""
+    return _endianness
+
+
+def set_default_load_endianness(endianness):
+    global _endianness
+    if not isinstance(endianness, LoadEndianness) and endianness is not None:
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _endianness = endianness
+
+
+def get_crc32_options():
+    return _crc32
+
+
+def set_crc32_options(compute_crc32):
+    """Accepted for compatibility: check sums are always computed."""
+    global _crc32
+    _crc32 = compute_crc32
+
+
+def get_default_mmap_options():
+    """mmap.MAP_PRIVATE or mmap.MAP_SHARED: how load(mmap=True) maps."""
+    import mmap
+    return mmap.MAP_PRIVATE if _mmap_flags is None else _mmap_flags
+
+
+class set_default_mmap_options:
+    """Set how load(mmap=True) maps files; within a `with`, for its duration."""
+
+    def __init__(self, flags):
+        global _mmap_flags
+        import mmap
+        if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
+            raise ValueError("Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
+                             f"mmap.MAP_SHARED, but got {flags}")
+        self._before, _mmap_flags = get_default_mmap_options(), flags
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        global _mmap_flags
+        _mmap_flags = self._before
+
+
+def add_safe_globals(safe_globals):
+    """Classes and functions, or (it, name) tuples, that weights_only loading may use."""
+    _weights_only_unpickler._add_safe_globals(safe_globals)
+
+
+def get_safe_globals():
+    return _weights_only_unpickler._get_safe_globals()
+
+
+def clear_safe_globals():
+    _weights_only_unpickler._clear_safe_globals()
+
+
+def get_unsafe_globals_in_checkpoint(f):
+    """The names in a checkpoint that weights_only loading would refuse."""
+    from tede._zip import Reader
+    with _opened(f, "rb") as file:
+        if not _is_zipfile(file):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save")
+        reader = Reader(file)
+        if reader.has("constants.pkl"):
+            raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
+        names = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
+    return sorted(names - set(_weights_only_unpickler._allowed()) - set(_weights_only_unpickler._user_globals()))
+
+
+class skip_data:
+    """Within it, save() writes zeros instead of data, and load() leaves storages uninitialised."""
+    active = False
+
+    def __init__(self, materialize_fake_tensors=False):
+        pass
+
+    def __enter__(self):
+        self._before, skip_data.active = skip_data.active, True
+
+    def __exit__(self, *exception):
+        skip_data.active = self._before
+
+
+# ---- places --------------------------------------------------------------------------------------------------------
+
+_package = []           # (priority, tagger, deserializer)
+
+
+def register_package(priority, tagger, deserializer):
+    """tagger(storage) gives a location's name or None; deserializer(storage, location) a storage there or None."""
+    _package.append((priority, tagger, deserializer))
+    _package.sort(key=lambda entry: entry[0])
+
+
+def _restored(storage, location):
+    device = location.partition(":")[0]
+    if device == "cpu":
+        return storage
+    if device == "meta":
+        return type(storage)(storage.nbytes(), device="meta")
+    if device == "cuda":
+        raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you "
+                           "are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
+                           "map your storages to the CPU.")
+    if device in ("mps", "xpu", "hpu"):
+        raise RuntimeError(f"Attempting to deserialize object on a {device.upper()} device but torch.{device}.is_available() "
+                           "is False. If you are running on a CPU-only machine, please use torch.load with "
+                           "map_location=torch.device('cpu') to map your storages to the CPU.")
+    return None
+
+
+register_package(10, lambda storage: "cpu" if storage.device.type == "cpu" else None,
+                 lambda storage, location: _restored(storage, location))
+register_package(30, lambda storage: "meta" if storage.device.type == "meta" else None, lambda storage, location: None)
+
+
+def location_tag(storage):
+    for _, tagger, _ in _package:
+        location = tagger(storage)
+        if location:
+            return location
+    raise RuntimeError(f"don't know how to determine data location of {_typename(storage)}")
+
+
+def default_restore_location(storage, location):
+    """The storage, moved to where its location says."""
+    if isinstance(location, bytes):
+        location = location.decode("ascii")
+    for _, _, deserializer in _package:
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    raise RuntimeError(f"don't know how to restore data location of {_typename(storage)} (tagged with {location})")
+
+
+def _typename(storage):
+    return f"{type(storage).__module__}.{type(storage).__name__}".replace("tede", "torch")
+
+
+def _restorer(map_location):
+    if map_location is None:
+        return default_restore_location
+    if isinstance(map_location, dict):
+        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
+    if isinstance(map_location, (str, bytes)):
+        return lambda storage, location: default_restore_location(storage, map_location)
+    if isinstance(map_location, _C.device):
+        return lambda storage, location: default_restore_location(storage, str(map_location))
+
+    def restore(storage, location):
+        result = map_location(storage, location)
+        return default_restore_location(storage, location) if result is None else result
+    return restore
+
+
+def normalize_storage_type(storage_type):
+    return storage_type
+
+
+# ---- files ---------------------------------------------------------------------------------------------------------
+
+def _is_path(f):
+    return isinstance(f, (str, os.PathLike))
+
+
+class _opened:
+    """A path, opened, or a file object as it is."""
+
+    def __init__(self, f, mode):
+        self._close = _is_path(f)
+        if not self._close and not hasattr(f, "read" if "r" in mode else "write"):
+            if "r" in mode:
+                _check_readable(f)
+            raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+        self.file = open(f, mode) if self._close else f
+        if not self._close and "r" in mode:
+            _check_readable(f)
+
+    def __enter__(self):
+        return self.file
+
+    def __exit__(self, *exception):
+        if self._close:
+            self.file.close()
+
+
+def _check_readable(f):
+    try:
+        f.seek(f.tell())
+        f.read
+    except (io.UnsupportedOperation, AttributeError) as error:
+        raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a "
+                          "buffer like io.BytesIO and try to load from it instead.") from None
+
+
+class _replaced:
+    """A file that takes its name's place at the end of a `with` that had no error."""
+
+    def __init__(self, path):
+        self._path = os.path.realpath(os.fspath(path))
+        folder = os.path.dirname(self._path)
+        if not os.path.isdir(folder):
+            raise RuntimeError(f"Parent directory {os.path.dirname(os.fspath(path)) or folder} does not exist.")
+        try:
+            mode = os.stat(self._path).st_mode
+        except FileNotFoundError:
+            mode = None
+        if os.path.isdir(self._path):
+            raise IsADirectoryError(21, "Is a directory", os.fspath(path))
+        self._temporary = None
+        if mode is not None and not stat.S_ISREG(mode):
+            self.file = open(self._path, "wb")
+            return
+        if mode is not None and not os.access(self._path, os.W_OK):
+            raise PermissionError(13, "Permission denied", os.fspath(path))
+        fd, self._temporary = tempfile.mkstemp(prefix=".tede-", dir=folder)
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        os.fchmod(fd, stat.S_IMODE(mode))
+        self.file = os.fdopen(fd, "wb")
+
+    def __enter__(self):
+        return self.file
+
+    def __exit__(self, kind, error, trace):
+        try:
+            if kind is None and self._temporary:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+            self.file.close()
+            if kind is None and self._temporary:
+                os.replace(self._temporary, self._path)
+                self._temporary = None
+        finally:
+            if self._temporary:
+                os.unlink(self._temporary)
+
+
+def _is_zipfile(f):
+    start = f.tell()
+    magic = f.read(4)
+    f.seek(start)
+    return magic == b"PK\x03\x04"
+
+
+# ---- saving --------------------------------------------------------------------------------------------------------
+
+def _foreign(module, name):
+    """Where PyTorch has what one of our modules has."""
+    from tede._aliases import CLASSES
+    if (module, name) in CLASSES:
+        return CLASSES[module, name]
+    if module == "tede._C" or module == "tede":
+        return "torch"
+    return "torch" + module[4:] if module.startswith("tede.") else module
+
+
+def _pickler(pickle_module, persistent_id):
+    """A pickler class: pickle's, with PyTorch's names, or another module's."""
+    if pickle_module is not pickle:
+        class Other(pickle_module.Pickler):
+            def persistent_id(self, obj):
+                return persistent_id(obj)
+        return Other
+
+    class Pickler(pickle._Pickler):
+        def persistent_id(self, obj):
+            return persistent_id(obj)
+
+        def save_global(self, obj, name=None):
+            if isinstance(obj, (_C.dtype, _C.memory_format)):
+                module, name = "torch", str(obj).rpartition(".")[2]
+            elif isinstance(obj, StorageType):
+                module, name = "torch", obj.name
+            else:
+                module = getattr(obj, "__module__", None) or ""
+                if not (module == "tede" or module.startswith("tede.") or module.startswith("torch")):
+                    return super().save_global(obj, name)
+                name = name or obj.__qualname__
+                module = _foreign(module, name)
+            if self.proto >= 4:
+                self.save(module)
+                self.save(name)
+                self.write(pickle.STACK_GLOBAL)
+            else:
+                self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())
+            self.memoize(obj)
+
+        dispatch = pickle._Pickler.dispatch.copy()
+        dispatch[type(_pickler)] = dispatch[_C.dtype] = dispatch[StorageType] = save_global
+        dispatch[_C.layout] = lambda self, obj: self.save_reduce(_get_layout, (str(obj),), obj=obj)
+    return Pickler
+
+
+_get_layout.__module__ = "torch.serialization"
+
+
+def _storage_type(storage):
+    """(untyped storage, dtype, what names its type)"""
+    if hasattr(storage, "_untyped_storage"):
+        named = StorageType(storage._pickle_storage_type())
+        named.name = storage._pickle_storage_type()
+        return storage._untyped_storage, storage.dtype, named
+    return storage, _C.uint8, type(storage)
+
+
+class _Storages:
+    """The storages that a pickler meets, under keys in the order of their coming."""
+
+    def __init__(self, legacy):
+        self.keys, self.found, self._dtypes, self._legacy = {}, {}, {}, legacy
+
+    def persistent_id(self, obj):
+        if not (isinstance(obj, _C.StorageBase) or hasattr(type(obj), "_pickle_storage_type")):
+            return None
+        storage, dtype, named = _storage_type(obj)
+        if storage.device.type != "meta" and storage.data_ptr() != 0:
+            if self._dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
+                raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
+        key = self.keys.setdefault(storage._cdata, str(len(self.keys)))
+        self.found[key] = storage, dtype
+        described = "storage", named, key, location_tag(storage), storage.nbytes() // dtype.itemsize
+        return (*described, None) if self._legacy else described
+
+
+def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
+         _disable_byteorder_record=False):
+    """Write an object, its tensors as raw bytes beside the pickle, to a path or a file object."""
+    from tede._zip import Writer
+    if _is_path(f):
+        with _replaced(f) as file:
+            if _use_new_zipfile_serialization:
+                name = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
+                _save(obj, Writer(file, name), pickle_module, pickle_protocol, _disable_byteorder_record)
+            else:
+                _legacy_save(obj, file, pickle_module, pickle_protocol)
+        return
+    if not hasattr(f, "write"):
+        raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
+    if _use_new_zipfile_serialization:
+        _save(obj, Writer(f, "archive"), pickle_module, pickle_protocol, _disable_byteorder_record)
+    elif skip_data.active:
+        raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
+    else:
+        _legacy_save(obj, f, pickle_module, pickle_protocol)
+
+
+def _save(obj, archive, pickle_module, protocol, no_byteorder):
+    storages, pickled = _Storages(legacy=False), io.BytesIO()
+    _pickler(pickle_module, storages.persistent_id)(pickled, protocol=protocol).dump(obj)
+    archive.record("data.pkl", pickled.getbuffer())
+    if not no_byteorder:
+        archive.record("byteorder", sys.byteorder.encode())
+    for key, (storage, _) in storages.found.items():
+        if storage.device.type == "meta" or skip_data.active:
+            archive.record(f"data/{key}", bytes(storage.nbytes()))
+        else:
+            archive.record(f"data/{key}", storage.cpu())
+    archive.record("version", b"3\n")
+    archive.close()
+
+
+def _legacy_save(obj, f, pickle_module, protocol):
+    storages = _Storages(legacy=True)
+    for value in (MAGIC_NUMBER, PROTOCOL_VERSION, {"protocol_version": PROTOCOL_VERSION,
+                                                   "little_endian": sys.byteorder == "little",
+                                                   "type_sizes": {"short": 2, "int": 4, "long": 4}}):
+        pickle_module.dump(value, f, protocol=protocol)
+    _pickler(pickle_module, storages.persistent_id)(f, protocol=protocol).dump(obj)
+    pickle_module.dump(sorted(storages.found), f, protocol=protocol)
+    if hasattr(f, "flush"):
+        f.flush()
+    for key in sorted(storages.found):
+        storage, dtype = storages.found[key]
+        f.write(struct.pack("<q", storage.nbytes() // dtype.itemsize))
+        f.write(memoryview(storage))
+
+
+# ---- loading -------------------------------------------------------------------------------------------------------
+
+def _refused(error):
+    """PyTorch's explanation around what the weights_only reader said."""
+    message = str(error)
+    if "was not an allowed global by default." in message:
+        text = ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps "
+                f"only if you trust the source of the checkpoint\033[0m. \n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with "
+                "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler "
+                f"error: {message}")
+    else:
+        text = f"Weights only load failed. {_UNSAFE}\n"
+        if not ("whose module " in message and message.endswith("is blocked.")):
+            text += ("Please file an issue with the following so that we can make `weights_only=True` compatible with your use "
+                     "case: WeightsUnpickler error: ")
+        text += "\n\n" + message
+    return pickle.UnpicklingError(text + _DOCS)
+
+
+def _decide(weights_only, pickle_module):
+    """Whether only data may be read, after the environment's word."""
+    given = weights_only is not None
+    if not given:
+        weights_only = pickle_module is None
+    force, forbid = (os.environ.get(name, "0").lower() in ("1", "y", "yes", "true")
+                     for name in ("TORCH_FORCE_WEIGHTS_ONLY_LOAD", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD"))
+    if force and forbid:
+        raise RuntimeError("Only one of `TORCH_FORCE_WEIGHTS_ONLY_LOAD` or `TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD` should be set, "
+                           "but both were set.")
+    if force:
+        return True
+    if forbid and not given:
+        warnings.warn("Environment variable TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD detected, since the`weights_only` argument was not "
+                      "explicitly passed to `torch.load`, forcing weights_only=False.", UserWarning, stacklevel=3)
+        return False
+    return weights_only
+
+
+def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
+    """Read what save() or PyTorch's save() wrote. Only data is read, unless weights_only=False trusts the file."""
+    from tede._zip import Reader
+    weights_only = _decide(weights_only, pickle_module)
+    if weights_only:
+        if pickle_module is not None:
+            raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+        if pickle_load_args:
+            warnings.warn("pickle_load_args only works if `weights_only=False`.")
+    pickle_load_args.setdefault("encoding", "utf-8")
+    if _is_path(f) and os.fspath(f).endswith(".safetensors"):
+        if isinstance(map_location, dict) or callable(map_location):
+            kind = "dict" if isinstance(map_location, dict) else "callable"
+            raise RuntimeError(f"Loading safetensors file with {kind} map_location is not supported. Use a device string or "
+                               "torch.device instead.")
+        from tede import safetensors
+        return safetensors.load_file(os.fspath(f), device=str(map_location or "cpu"))
+    module = _weights_only_unpickler if weights_only else pickle_module or pickle
+    with _opened(f, "rb") as file:
+        try:
+            if _is_zipfile(file):
+                return _load(Reader(file), f, map_location, module, mmap, pickle_load_args)
+            if mmap:
+                name = f"{f}, " if isinstance(f, str) else ""
+                raise RuntimeError(f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_"
+                                   "serialization=True), please torch.save your checkpoint with this option in order to use "
+                                   "mmap.")
+            return _legacy_load(file, map_location, module, pickle_load_args)
+        except pickle.UnpicklingError as error:
+            if not weights_only:
+                raise
+            raise _refused(error) from None
+
+
+def _unpickler(module, persistent_load, file, options):
+    """An unpickler of a module, to which PyTorch's names mean ours."""
+    if module is _weights_only_unpickler:
+        unpickler = module.Unpickler(file, **options)
+        unpickler.persistent_load = persistent_load
+        return unpickler
+
+    class Unpickler(module.Unpickler):
+        def find_class(self, mod_name, name):
+            if type(name) is str and "Storage" in name:
+                try:
+                    return StorageType(name)
+                except KeyError:
+                    pass
+            if mod_name == "torch" or mod_name.startswith("torch."):
+                from tede import _aliases
+                found = _aliases.find({"torch.tensor": "torch._tensor"}.get(mod_name, mod_name), name)
+                if found is not None:
+                    return found
+            return super().find_class(mod_name, name)
+
+        def persistent_load(self, saved):
+            return persistent_load(saved)
+    return Unpickler(file, **options)
+
+
+def _text(value):
+    return value.decode("ascii") if isinstance(value, bytes) else value
+
+
+def _dtype_of(storage_type):
+    from tede.storage import UntypedStorage
+    return _C.uint8 if storage_type is UntypedStorage else storage_type.dtype
+
+
+def _checked(numel, dtype):
+    if type(numel) is not int or numel < 0:
+        raise pickle.UnpicklingError(f"a storage of {numel!r} elements")
+    return numel * dtype.itemsize
+
+
+def _load(archive, f, map_location, module, mmap, options):
+    from tede.storage import TypedStorage, UntypedStorage
+    if archive.has("constants.pkl"):
+        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _UNSAFE
+                           if module is _weights_only_unpickler else
+                           "torch.jit.load isn't there: TorchScript archives can't be read")
+    whole = None
+    if mmap:
+        if not _is_path(f):
+            raise ValueError("f must be a file path in order to use the mmap argument")
+        import mmap as _mmap
+        whole = UntypedStorage.from_file(os.fspath(f), get_default_mmap_options() == _mmap.MAP_SHARED, archive.size)
+    order = sys.byteorder
+    if archive.has("byteorder"):
+        order = archive.read("byteorder").decode("ascii", "replace")
+        if order not in ("little", "big"):
+            raise ValueError("Unknown endianness type: " + order)
+    elif _endianness in (None, LoadEndianness.LITTLE):
+        order = "little"
+    elif _endianness is LoadEndianness.BIG:
+        order = "big"
+    meta = isinstance(map_location, (str, _C.device)) and str(map_location).partition(":")[0] == "meta"
+    restore, loaded = _restorer(map_location), {}
+
+    def storage_of(dtype, nbytes, key, location):
+        record = f"data/{key}"
+        if meta:
+            return UntypedStorage(nbytes, device="meta")
+        if location == "meta" or skip_data.active:
+            return restore(UntypedStorage(nbytes), location)
+        if archive.length(record) < nbytes:
+            raise RuntimeError(f"storage {key} needs {nbytes} bytes, but its record has {archive.length(record)}")
+        if whole is not None:
+            at = archive.offset(record)
+            storage = whole[at:at + nbytes]
+        else:
+            storage = UntypedStorage(nbytes)
+            if nbytes:
+                archive.read_into(record, storage)
+        if order != sys.byteorder:
+            storage.byteswap(dtype)
+        return restore(storage, location)
+
+    def persistent_load(saved):
+        if not isinstance(saved, tuple):
+            raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
+        kind = _text(saved[0])
+        if kind != "storage":
+            raise AssertionError(f"Unknown typename for persistent_load, expected 'storage' but got '{kind}'")
+        storage_type, key, location, numel = saved[1:5]
+        dtype = _dtype_of(storage_type)
+        if key not in loaded:
+            storage = storage_of(dtype, _checked(numel, dtype), _text(key), _text(location))
+            loaded[key] = storage if isinstance(storage, TypedStorage) else TypedStorage(
+                wrap_storage=storage, dtype=dtype, _internal=True)
+        return loaded[key]
+
+    return _unpickler(module, persistent_load, io.BytesIO(archive.read("data.pkl")), options).load()
+
+
+def _legacy_load(f, map_location, module, options):
+    from tede._legacy_checkpoint import load_stream, load_tar
+    restore = _restorer(map_location)
+    if f.tell() == 0 and hasattr(f, "fileno"):
+        import tarfile
+        try:
+            return load_tar(f, restore, module, options)
+        except tarfile.TarError:
+            f.seek(0)
+    return load_stream(f, restore, module, options)

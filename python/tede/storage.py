@@ -1,0 +1,547 @@
+"""Storages: the bytes beneath tensors, and the older typed ones that checkpoints name.
+
+An UntypedStorage is a block of bytes; the extension makes it, this class gives it the rest of its methods. Memory that
+processes share, or that a file backs, belongs to a `_Region`: a mapping that knows where it came from, found again by
+its address, so that nothing has to be remembered in the storage itself.
+"""
+import mmap
+import os
+import weakref
+
+from tede import _C
+
+_regions = weakref.WeakValueDictionary()        # address of a mapping's first byte -> the mapping
+
+
+class _Region(mmap.mmap):
+    """A mapping of a file or of shared memory."""
+    fd = None               # shared memory: a descriptor of our own
+    filename = None         # a file's mapping: its name
+
+    def __del__(self):
+        if self.fd is not None:
+            try:
+                os.close(self.fd)
+            except OSError:
+                pass
+
+
+def _storage_of(region):
+    """A storage over all bytes of a mapping."""
+    writable = memoryview(region)
+    storage = _C.frombuffer(writable, dtype=_C.uint8).untyped_storage()
+    _regions[storage.data_ptr()] = region
+    return storage
+
+
+def _shared(nbytes, fd=None):
+    """A new storage in shared memory, or the one that a descriptor names (which is taken over)."""
+    if nbytes == 0:
+        return UntypedStorage(0)
+    if fd is None:
+        fd = os.memfd_create("tede", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(fd, 0, nbytes)
+        except OSError as error:
+            os.close(fd)
+            raise RuntimeError(f"unable to allocate shared memory of {nbytes} bytes: {error.strerror}") from None
+    try:
+        region = _Region(fd, nbytes)
+    except (OSError, ValueError) as error:
+        os.close(fd)
+        raise RuntimeError(f"unable to map shared memory of {nbytes} bytes: {error}") from None
+    region.fd = fd
+    return _storage_of(region)
+
+
+def _of_file(filename, shared, nbytes, offset=0):
+    """A storage over a file's bytes: writes reach the file if it is shared, else they stay with the storage."""
+    if nbytes == 0:
+        return UntypedStorage(0)
+    flags = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    try:
+        fd = os.open(filename, flags, 0o666)
+    except OSError as error:
+        raise RuntimeError(f"unable to open file <{os.fspath(filename)}> in "
+                           f"{'read-write' if shared else 'read-only'} mode: {error.strerror} ({error.errno})") from None
+    try:
+        size = os.fstat(fd).st_size
+        if size < nbytes:
+            if not shared:
+                raise RuntimeError(f"file <{os.fspath(filename)}> size <{size}> is smaller than the required mapping size "
+                                   f"<{nbytes}>")
+            os.ftruncate(fd, nbytes)
+        region = _Region(fd, nbytes, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE)
+    finally:
+        os.close(fd)
+    region.filename = os.fspath(filename)
+    return _storage_of(region)
+
+
+_CASTS = {"double": "float64", "float": "float32", "half": "float16", "long": "int64", "int": "int32", "short": "int16",
+          "char": "int8", "byte": "uint8", "bool": "bool", "bfloat16": "bfloat16", "complex_double": "complex128",
+          "complex_float": "complex64"}
+
+
+class UntypedStorage(_C.StorageBase):
+    """UntypedStorage(size), UntypedStorage(sequence of bytes): a block of bytes that tensors look at."""
+    __module__ = "tede.storage"
+    is_sparse = is_sparse_csr = is_cuda = is_hpu = False
+
+    def __new__(cls, *args, device=None, **kwargs):
+        if len(args) == 1 and not kwargs and isinstance(args[0], (list, tuple)):
+            args = (bytes(args[0]),)
+        return super().__new__(cls, *args, device=device, **kwargs)
+
+    def _bytes(self):
+        return memoryview(self)
+
+    def _region(self):
+        return _regions.get(self.data_ptr()) if self.device.type == "cpu" else None
+
+    def __getitem__(self, i):
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        if isinstance(i, slice):
+            start, stop, step = i.indices(self.nbytes())
+            if step != 1:
+                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+            if stop <= start:
+                return UntypedStorage(0)
+            return _C.frombuffer(memoryview(self)[start:stop], dtype=_C.uint8).untyped_storage()
+        if i < 0:
+            i += len(self)
+        return super().__getitem__(i)
+
+    def __setitem__(self, i, value):
+        if isinstance(i, slice):
+            start, stop, step = i.indices(self.nbytes())
+            if step != 1:
+                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+            memoryview(self)[start:stop] = bytes([value & 255]) * max(stop - start, 0)
+        else:
+            if not -len(self) <= i < len(self):
+                raise IndexError(f"index {i} out of range for storage of size {len(self)}")
+            memoryview(self)[i] = value & 255
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __repr__(self):
+        end = f"[{type(self).__module__.replace('tede', 'torch')}.{type(self).__name__}(device={self.device}) of size " \
+              f"{len(self)}]"
+        if self.device.type == "meta":
+            return "...\n" + end
+        return " " + "\n ".join(map(str, self.tolist())) + "\n" + end
+
+    __str__ = __repr__
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        key = "storage", self._cdata
+        if key not in memo:
+            memo[key] = self.clone(), self      # the original stays alive, so its address stays its own
+        return memo[key][0]
+
+    def __reduce__(self):
+        return _load_from_bytes, (_to_bytes(self),)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def copy_(self, source, non_blocking=None):
+        source = source.untyped()
+        if source.nbytes() != self.nbytes():
+            raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+        if self.device.type == source.device.type == "cpu":
+            memoryview(self)[:] = memoryview(source)
+        return self
+
+    def fill_(self, value):
+        self[:] = int(value)
+        return self
+
+    def element_size(self):
+        return 1
+
+    def new(self):
+        return UntypedStorage(device=self.device)
+
+    def type(self, dtype=None, non_blocking=False):
+        if dtype is None:
+            return f"{type(self).__module__}.{type(self).__name__}".replace("tede", "torch")
+        return self if dtype is UntypedStorage else self._to(dtype)
+
+    def to(self, *, device, non_blocking=False):
+        device = _C.device(device)
+        if device.type == "cpu" and self.device.type == "cpu":
+            return self
+        if device.type == "meta":
+            return UntypedStorage(self.nbytes(), device="meta")
+        return _C._functions["empty"](self.nbytes(), dtype=_C.uint8, device=device).untyped_storage()
+
+    def cpu(self):
+        return self.to(device="cpu") if self.device.type != "cpu" else self
+
+    def cuda(self, device=None, non_blocking=False):
+        return self.to(device="cuda" if device is None else device)
+
+    def get_device(self):
+        return self.device.index if self.device.index is not None else -1
+
+    def resizable(self):
+        return self._region() is None
+
+    def untyped(self):
+        return self
+
+    def is_shared(self):
+        region = self._region()
+        return region is not None and region.fd is not None
+
+    def is_pinned(self, device=None):
+        return False
+
+    def pin_memory(self, device=None):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+    @property
+    def filename(self):
+        region = self._region()
+        return None if region is None else region.filename
+
+    def share_memory_(self):
+        """Move the bytes to memory that other processes may map. Tensors hold the address of their memory, so this is
+        possible before any looks at the storage; Tensor.share_memory_ moves a tensor with it."""
+        if self.is_shared() or not self.nbytes():
+            return self
+        raise NotImplementedError("UntypedStorage.share_memory_: tensors may look at this memory, which can't be moved away "
+                                  "under them; call share_memory_() of the tensor")
+
+    @classmethod
+    def _new_shared(cls, size, *, device="cpu"):
+        return _shared(size)
+
+    @classmethod
+    def from_buffer(cls, *args, dtype=None, **kwargs):
+        return TypedStorage.from_buffer(*args, dtype=dtype, **kwargs)._untyped_storage
+
+    @classmethod
+    def from_file(cls, filename, shared=False, nbytes=0):
+        """The bytes of a file, mapped."""
+        return _of_file(filename, shared, nbytes or os.path.getsize(filename))
+
+    def _to(self, dtype):
+        if not isinstance(dtype, _C.dtype):
+            raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        x = _C._functions["tensor"] if "tensor" in _C._functions else _C.tensor
+        return TypedStorage(wrap_storage=x(self.tolist(), dtype=_C.uint8).to(dtype).untyped_storage(), dtype=dtype,
+                            _internal=True)
+
+    def byteswap(self, dtype):
+        """Turn the order of the bytes of each element round."""
+        size = dtype.itemsize // (2 if dtype.is_complex else 1)
+        if size > 1:
+            view = memoryview(self)
+            turned = bytearray(len(view))
+            for k in range(size):
+                turned[k::size] = view[size - 1 - k::size]
+            view[:] = turned
+
+    def _typed_storage(self):
+        return TypedStorage(wrap_storage=self, dtype=_C.uint8, _internal=True)
+
+
+def _cast(name, dtype):
+    def cast(self):
+        return self._to(getattr(_C, dtype))
+    cast.__name__ = name
+    cast.__doc__ = f"The elements as {dtype}."
+    return cast
+
+
+# ---- typed storages -------------------------------------------------------------------------------------------------
+
+_TITLES = {"float64": "Double", "float32": "Float", "float16": "Half", "int64": "Long", "int32": "Int", "int16": "Short",
+           "int8": "Char", "uint8": "Byte", "bool": "Bool", "bfloat16": "BFloat16", "complex128": "ComplexDouble",
+           "complex64": "ComplexFloat"}
+_DTYPES = {title + "Storage": dtype for dtype, title in _TITLES.items()}
+
+
+def _warn():
+    import warnings
+    warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+                  "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+                  "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=3)
+
+
+class TypedStorage:
+    """An UntypedStorage and a dtype: what tensors were made of, and what checkpoints still name."""
+    is_sparse = is_cuda = is_hpu = False
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        if not _internal:
+            _warn()
+        cls = type(self)
+        text = (f"{cls}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)"
+                "\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)") if cls is not TypedStorage else (
+            "TypedStorage.__init__ received an invalid combination of arguments. Expected one of:\n"
+            " * (*, torch.device device, torch.dtype dtype)\n * (int size, *, torch.device device, torch.dtype dtype)\n"
+            " * (Sequence data, *, torch.device device, torch.dtype dtype)\n"
+            " * (*, UntypedStorage wrap_storage, torch.dtype dtype)")
+        if cls is not TypedStorage:
+            if device is not None:
+                raise RuntimeError(text + "\nKeyword argument 'device' cannot be specified")
+            if dtype is not None:
+                raise RuntimeError(text + "\nKeyword argument 'dtype' cannot be specified")
+            dtype = cls.dtype
+        if wrap_storage is not None:
+            if args:
+                raise RuntimeError(text + "\n\nNo positional arguments should be given when using 'wrap_storage'")
+            if dtype is None:
+                raise RuntimeError(text + "\nArgument 'dtype' must be specified")
+            if not isinstance(dtype, _C.dtype):
+                raise TypeError(text + f"\nArgument 'dtype' must be torch.dtype, not {type(dtype)}")
+            if device is not None:
+                raise RuntimeError(text + "\nArgument 'device' should not be specified when 'wrap_storage' is given")
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(text + f"\nArgument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+            self._untyped_storage = wrap_storage
+        elif len(args) > 1:
+            raise RuntimeError(text + "\nToo many positional arguments")
+        elif not args:
+            self._untyped_storage = UntypedStorage(device=device)
+        elif isinstance(args[0], int) and not isinstance(args[0], bool):
+            self._untyped_storage = UntypedStorage(args[0] * (dtype or _C.get_default_dtype()).itemsize, device=device)
+        elif hasattr(args[0], "__getitem__"):
+            self._untyped_storage = _C.tensor(list(args[0]), dtype=dtype, device=device).untyped_storage()
+        else:
+            raise TypeError(text + f"\nArgument type not recognized: {type(args[0])}")
+        self.dtype = dtype if dtype is not None else _C.get_default_dtype()
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def filename(self):
+        return self._untyped_storage.filename
+
+    @property
+    def _cdata(self):
+        return self._untyped_storage._cdata
+
+    def _tensor(self):
+        n = self._size()
+        return _C._tensor_over(self._untyped_storage, 0, (n,), (1,), self.dtype)
+
+    def _wrap(self, storage):
+        return TypedStorage(wrap_storage=storage, dtype=self.dtype, _internal=True)
+
+    def untyped(self):
+        return self._untyped_storage
+
+    def nbytes(self):
+        return self._untyped_storage.nbytes()
+
+    _nbytes = nbytes
+
+    def size(self):
+        return self._untyped_storage.nbytes() // self.dtype.itemsize
+
+    _size = __len__ = size
+
+    def element_size(self):
+        return self.dtype.itemsize
+
+    _element_size = element_size
+
+    def data_ptr(self):
+        return self._untyped_storage.data_ptr()
+
+    _data_ptr = data_ptr
+
+    def get_device(self):
+        return self._untyped_storage.get_device()
+
+    def _index(self, i):
+        if isinstance(i, slice):
+            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
+        if not isinstance(i, int):
+            raise RuntimeError(f"can't index a {type(self)} with {type(i)}")
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"index {i} out of range for storage of size {len(self)}")
+        return i % len(self)
+
+    def __getitem__(self, i):
+        if self.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
+        return self._tensor()[self._index(i)].item()
+
+    def __setitem__(self, i, value):
+        if not isinstance(i, (int, slice)):
+            raise RuntimeError(f"can't index a {type(self)} with {type(i)}")
+        self._tensor()[i if isinstance(i, slice) else self._index(i)] = value
+
+    def __iter__(self):
+        return iter(self.tolist())
+
+    def __eq__(self, other):
+        if isinstance(other, TypedStorage):
+            return self.dtype == other.dtype and self._untyped_storage == other._untyped_storage
+        return NotImplemented
+
+    __hash__ = None
+
+    def __repr__(self):
+        end = (f"[torch.storage.{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]")
+        return ("..." if self.device.type == "meta" else " " + "\n ".join(map(str, self.tolist()))) + "\n" + end
+
+    def __copy__(self):
+        return self.clone()
+
+    def __deepcopy__(self, memo):
+        return self._wrap(self._untyped_storage.__deepcopy__(memo))
+
+    def __reduce__(self):
+        return _load_from_bytes, (_to_bytes(self),)
+
+    def __sizeof__(self):
+        return object.__sizeof__(self) + self.nbytes()
+
+    def clone(self):
+        return self._wrap(self._untyped_storage.clone())
+
+    def tolist(self):
+        return self._tensor().tolist()
+
+    def copy_(self, source, non_blocking=None):
+        if isinstance(source, TypedStorage):
+            if len(source) != len(self):
+                raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+            self._tensor().copy_(source._tensor())
+        else:
+            self._untyped_storage.copy_(source)
+        return self
+
+    def fill_(self, value):
+        self._tensor().fill_(value)
+        return self
+
+    def resizable(self):
+        return self._untyped_storage.resizable()
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.dtype.itemsize)
+
+    _resize_ = resize_
+
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    _is_shared = is_shared
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
+    def is_pinned(self, device=None):
+        return False
+
+    def pin_memory(self, device=None):
+        return self._wrap(self._untyped_storage.pin_memory(device))
+
+    def cpu(self):
+        return self._wrap(self._untyped_storage.cpu())
+
+    def cuda(self, device=None, non_blocking=False):
+        return self._wrap(self._untyped_storage.cuda(device))
+
+    def to(self, *, device, non_blocking=False):
+        return self._wrap(self._untyped_storage.to(device=device))
+
+    def type(self, dtype=None, non_blocking=False):
+        if dtype is None:
+            return f"torch.{self._pickle_storage_type()}"
+        return self._to(dtype if isinstance(dtype, _C.dtype) else dtype.dtype)
+
+    def _to(self, dtype):
+        if not isinstance(dtype, _C.dtype):
+            raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
+        return TypedStorage(wrap_storage=self._tensor().to(dtype).untyped_storage(), dtype=dtype, _internal=True)
+
+    def pickle_storage_type(self):
+        try:
+            return _TITLES[str(self.dtype).rpartition(".")[2]] + "Storage"
+        except KeyError:
+            raise KeyError(f"dtype {self.dtype} is not recognized") from None
+
+    _pickle_storage_type = pickle_storage_type
+
+    @classmethod
+    def from_buffer(cls, *args, dtype=None, device=None, **kwargs):
+        """from_buffer(buffer, byte_order=None, count=-1, offset=0): the elements of a buffer, copied."""
+        dtype = getattr(cls, "dtype", None) or dtype or _C.uint8
+        names = dict(zip(("buffer", "byte_order", "count", "offset"), args)) | kwargs
+        if cls is not TypedStorage and len(args) + len(kwargs) < 2 and dtype.itemsize > 1:
+            raise TypeError("function missing required argument 'byte_order' (pos 2)")
+        x = _C.frombuffer(bytearray(names["buffer"]), dtype=dtype, count=names.get("count", -1), offset=names.get("offset", 0))
+        storage = x.clone().untyped_storage()
+        if names.get("byte_order") == "big":
+            storage.byteswap(dtype)
+        return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
+
+    @classmethod
+    def from_file(cls, filename, shared=False, size=0):
+        """The elements of a file, mapped."""
+        if cls is TypedStorage:
+            raise RuntimeError("from_file can only be called on derived classes")
+        nbytes = size * cls.dtype.itemsize
+        return cls(wrap_storage=UntypedStorage.from_file(filename, shared, nbytes))
+
+
+for _name, _dtype in _CASTS.items():
+    setattr(UntypedStorage, _name, _cast(_name, _dtype))
+    setattr(TypedStorage, _name, _cast(_name, _dtype))
+
+
+class _LegacyMeta(type):
+    def __instancecheck__(cls, x):
+        if cls is _LegacyStorage:
+            return isinstance(x, TypedStorage)
+        return isinstance(x, TypedStorage) and x.dtype == cls.dtype
+
+
+class _LegacyStorage(TypedStorage, metaclass=_LegacyMeta):
+    @classmethod
+    def _new_shared(cls, size):
+        return TypedStorage(wrap_storage=_shared(size * cls.dtype.itemsize), dtype=cls.dtype, _internal=True)
+
+
+def _legacy(name):
+    return _LegacyMeta(name, (_LegacyStorage,), {"dtype": getattr(_C, _DTYPES[name]), "__module__": "torch"})
+
+
+_classes = {}
+
+
+def __getattr__(name):
+    if name in _DTYPES:
+        return _classes.setdefault(name, _classes.get(name) or _legacy(name))
+    raise AttributeError(f"module 'tede.storage' has no attribute '{name}'")
+
+
+def _to_bytes(storage):
+    import io
+    from tede import serialization
+    buffer = io.BytesIO()
+    serialization.save(storage, buffer, _use_new_zipfile_serialization=False)
+    return buffer.getvalue()
+
+
+def _load_from_bytes(data):
+    import io
+    from tede import serialization
+    return serialization.load(io.BytesIO(data), weights_only=False)
