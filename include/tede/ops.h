@@ -42,6 +42,9 @@ TD_API int td_elu_out(td_tensor *self, td_scalar alpha, td_scalar scale, td_scal
 TD_API td_tensor *td_leaky_relu(td_tensor *self, td_scalar negative_slope);
 TD_API int td_leaky_relu_(td_tensor *self, td_scalar negative_slope) TD_MUST_USE;
 TD_API int td_leaky_relu_out(td_tensor *self, td_scalar negative_slope, td_tensor *out) TD_MUST_USE;
+/* The derivative of leaky_relu, which is flat on both sides. */
+TD_API td_tensor *td_leaky_relu_backward(td_tensor *grad_output, td_tensor *self, td_scalar negative_slope,
+        bool self_is_result);
 /* x where positive, else ``weight * x``. */
 TD_API td_tensor *td__prelu_kernel(td_tensor *self, td_tensor *weight);
 /* ``log(1 + exp(beta x)) / beta``; x itself above the threshold. */
@@ -55,6 +58,9 @@ TD_API int td_mish_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 TD_API td_tensor *td_hardtanh(td_tensor *self, td_scalar min_val, td_scalar max_val);
 TD_API int td_hardtanh_(td_tensor *self, td_scalar min_val, td_scalar max_val) TD_MUST_USE;
 TD_API int td_hardtanh_out(td_tensor *self, td_scalar min_val, td_scalar max_val, td_tensor *out) TD_MUST_USE;
+/* The derivative of hardtanh. */
+TD_API td_tensor *td_hardtanh_backward(td_tensor *grad_output, td_tensor *self, td_scalar min_val,
+        td_scalar max_val);
 /* ``x * relu6(x + 3) / 6``. */
 TD_API td_tensor *td_hardswish(td_tensor *self);
 TD_API int td_hardswish_(td_tensor *self) TD_MUST_USE;
@@ -63,16 +69,24 @@ TD_API int td_hardswish_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 TD_API td_tensor *td_hardsigmoid(td_tensor *self);
 TD_API int td_hardsigmoid_(td_tensor *self) TD_MUST_USE;
 TD_API int td_hardsigmoid_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The derivative of hardsigmoid. */
+TD_API td_tensor *td_hardsigmoid_backward(td_tensor *grad_output, td_tensor *self);
 /* 0 within lambd of zero, else x. */
 TD_API td_tensor *td_hardshrink(td_tensor *self, td_scalar lambd);
 TD_API int td_hardshrink_out(td_tensor *self, td_scalar lambd, td_tensor *out) TD_MUST_USE;
+/* The derivative of hardshrink and of softshrink. */
+TD_API td_tensor *td_hardshrink_backward(td_tensor *grad_out, td_tensor *self, td_scalar lambd);
 /* x moved towards zero by lambd. */
 TD_API td_tensor *td_softshrink(td_tensor *self, td_scalar lambd);
 TD_API int td_softshrink_out(td_tensor *self, td_scalar lambd, td_tensor *out) TD_MUST_USE;
+/* The kernel of softshrink. */
+TD_API td_tensor *td_softshrink_impl(td_tensor *self, td_scalar lambd);
 /* x above the threshold, else the value. */
 TD_API td_tensor *td_threshold(td_tensor *self, td_scalar threshold, td_scalar value);
 TD_API int td_threshold_(td_tensor *self, td_scalar threshold, td_scalar value) TD_MUST_USE;
 TD_API int td_threshold_out(td_tensor *self, td_scalar threshold, td_scalar value, td_tensor *out) TD_MUST_USE;
+/* The derivative of threshold and of relu. */
+TD_API td_tensor *td_threshold_backward(td_tensor *grad_output, td_tensor *self, td_scalar threshold);
 /* ``log(sigmoid(x))`` without overflow. */
 TD_API td_tensor *td_log_sigmoid(td_tensor *self);
 TD_API int td_log_sigmoid_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
@@ -96,6 +110,17 @@ TD_API int td_logit_(td_tensor *self, const double *eps) TD_MUST_USE;
 TD_API int td_logit_out(td_tensor *self, const double *eps, td_tensor *out) TD_MUST_USE;
 /* Replaces NaN and infinities. */
 TD_API td_tensor *td_nan_to_num_impl(td_tensor *self, double nan, double posinf, double neginf);
+/* leaky_relu with slopes drawn from [lower, upper) in training, else with their mean. */
+TD_API td_tensor *td_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool training,
+        td_generator *generator);
+TD_API int td_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool training,
+        td_generator *generator) TD_MUST_USE;
+/* The factors of rrelu: one number is drawn for each element that is not positive. */
+TD_API td_tensor *td_rrelu_slopes(td_tensor *self, double lower, double upper, td_generator *generator);
+/* x times rrelu's factors, which are constants that depend on x. */
+TD_API td_tensor *td_rrelu_scaled(td_tensor *self, td_tensor *noise);
+/* The derivative of rrelu_scaled. */
+TD_API td_tensor *td_rrelu_scaled_backward(td_tensor *grad_output, td_tensor *self, td_tensor *noise);
 
 /* ==== arithmetic ========================================================================================== */
 
@@ -1619,10 +1644,9 @@ TD_API td_tensor *td_avg_pool_windows(td_tensor *self, int64_t n_kernel_size, co
         int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
         bool count_include_pad, const int64_t *divisor_override);
 /* Gradients spread over the windows that were averaged. */
-TD_API td_tensor *td_avg_pool_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
-        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
-        int64_t n_padding, const int64_t *padding, bool ceil_mode, bool count_include_pad,
-        const int64_t *divisor_override);
+TD_API td_tensor *td_avg_pool_backward(td_tensor *grad, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor_override);
 /* Means of as many windows as the result has elements. */
 TD_API td_tensor *td_adaptive_avg_pool1d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
 /* The same over two dimensions. */
@@ -1638,8 +1662,34 @@ TD_API int td_adaptive_avg_pool3d_out(td_tensor *self, int64_t n_output_size, co
 /* The kernel of adaptive_avg_pool. */
 TD_API td_tensor *td_adaptive_avg_windows(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
 /* Gradients spread over the windows that were averaged. */
-TD_API td_tensor *td_adaptive_avg_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
-        int64_t n_output_size, const int64_t *output_size);
+TD_API td_tensor *td_adaptive_avg_backward(td_tensor *grad, td_tensor *self, int64_t n_output_size,
+        const int64_t *output_size);
+/* Elements put where the indices of max_pool2d say, zeros elsewhere. */
+TD_API td_tensor *td_max_unpool2d(td_tensor *self, td_tensor *indices, int64_t n_output_size,
+        const int64_t *output_size);
+TD_API int td_max_unpool2d_out(td_tensor *self, td_tensor *indices, int64_t n_output_size,
+        const int64_t *output_size, td_tensor *out) TD_MUST_USE;
+/* Elements put where the indices of max_pool3d say, zeros elsewhere. */
+TD_API td_tensor *td_max_unpool3d(td_tensor *self, td_tensor *indices, int64_t n_output_size,
+        const int64_t *output_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding);
+TD_API int td_max_unpool3d_out(td_tensor *self, td_tensor *indices, int64_t n_output_size,
+        const int64_t *output_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, td_tensor *out) TD_MUST_USE;
+/* The largest elements of windows at places that random_samples choose for each channel, and where they were. */
+TD_API int td_fractional_max_pool2d(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *random_samples) TD_MUST_USE;
+TD_API int td_fractional_max_pool2d_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_output_size, const int64_t *output_size, td_tensor *random_samples, td_tensor *out0,
+        td_tensor *out1) TD_MUST_USE;
+/* The same over three dimensions. */
+TD_API int td_fractional_max_pool3d(td_tensor **results, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_output_size, const int64_t *output_size,
+        td_tensor *random_samples) TD_MUST_USE;
+TD_API int td_fractional_max_pool3d_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
+        int64_t n_output_size, const int64_t *output_size, td_tensor *random_samples, td_tensor *out0,
+        td_tensor *out1) TD_MUST_USE;
 
 /* ==== random ============================================================================================== */
 

@@ -1,4 +1,7 @@
-/* Pooling: windows, shapes, and the forms for one, two and three dimensions. */
+/* Pooling over windows of a fixed size: checks, shapes, and the forms for one, two and three dimensions.
+ *
+ * One dimension is two, the first of size 1, as in PyTorch.  The checks come in PyTorch's order and words, which differ
+ * between max_pool and avg_pool and between two and three dimensions. */
 #include "calls_ops_pool.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -6,87 +9,116 @@
 #include "ops/compose.h"
 #include "ops/pool.h"
 
+/* One number per dimension from one for all, from one each, or from none at all. */
 static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise,
                 int64_t *to)
 {
-    static const char *const tuples[] = {"", "one int", "a tuple of two ints", "a tuple of three ints"};
-    if (n != 1 && n != dims && !(n == 0 && otherwise))
-        return td_error(TD_E_RUNTIME, "%s: %s must either be %sa single int, or %s", op, what,
-                        otherwise ? "omitted, " : "", tuples[dims]);
+    if (n != 1 && n != dims && !(n == 0 && otherwise)) {
+        const char *many = dims == 2 ? "two" : "three";
+        if (!strcmp(what, "dilation"))
+            return td_error(TD_E_RUNTIME, "%s: dilation must be either a single int, or a tuple of %s ints", op, many);
+        return td_error(TD_E_RUNTIME, "%s: %s must %sbe %sa single int, or a tuple of %s ints", op, what,
+                        strcmp(op, "avg_pool3d") ? "either " : "", otherwise ? "omitted, " : "", many);
+    }
     for (int i = 0; i < 3; i++)
         to[i] = i < 3 - dims ? 1 : n == 0 ? otherwise[i] : values[n == 1 ? 0 : i - (3 - dims)];
     return 0;
 }
 
-int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
-                    const int64_t *kernel,
-                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                    int64_t n_dilation,
-                    const int64_t *dilation, bool ceil_mode)
+static int check_positive(const char *what, const char *prefix, int dims, const int64_t *x)
 {
-    static const int64_t zeros[3] = {0}, ones[3] = {1, 1, 1};
+    static const char axes[3] = {'T', 'H', 'W'};
+    char text[100];
+    int at = 0, bad = 0;
+    for (int i = 3 - dims; i < 3; i++) {
+        bad |= x[i] <= 0;
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s%c: %" PRId64, at ? " " : "", prefix, axes[i], x[i]);
+    }
+    return bad ? td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %s", what, text) : 0;
+}
+
+static int check_extents(const char *op, int dims, int ndim, const int64_t *sizes)
+{
+    td_shape_text text;
+    int first = ndim - dims - 1;
+    for (int i = first; i < ndim; i++)
+        if (sizes[i] <= 0)
+            return dims == 3 ? td_error(TD_E_RUNTIME, "%s: Expected input's non-batch dimensions to have positive length, "
+                                        "but input has a shape of %s and non-batch dimension %" PRId64 " has length zero!",
+                                        *op == 'm' ? "max_pool3d_with_indices_out_cpu_template()" : "avg_pool3d()",
+                                        td_shape_str(ndim, sizes, text), sizes[i])
+                : td_error(TD_E_RUNTIME, "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
+                           "but got:%s", td_shape_str(ndim, sizes, text));
+    return 0;
+}
+
+static int too_small(int dims, int64_t channels, const int64_t *in, const int64_t *out)
+{
+    char from[100], to[100];
+    int a = snprintf(from, sizeof from, "%" PRId64, channels), b = snprintf(to, sizeof to, "%" PRId64, channels);
+    for (int i = 3 - dims; i < 3; i++) {
+        a += snprintf(from + a, sizeof from - (size_t)a, "x%" PRId64, in[i]);
+        b += snprintf(to + b, sizeof to - (size_t)b, "x%" PRId64, out[i]);
+    }
+    return td_error(TD_E_RUNTIME, "Given input size: (%s). Calculated output size: (%s). Output size is too small", from, to);
+}
+
+/* How many windows fit: rounded down, or up as long as a window begins inside. */
+static int64_t windows_of(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode)
+{
+    int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
+    int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
+    return ceil_mode && (n - 1) * stride >= in + pad ? n - 1 : n;
+}
+
+int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
+                    const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                    const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+{
+    static const int64_t ones[3] = {1, 1, 1};
     *w = (td_windows){.include_pad = true};
-    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) || fill(op, "stride", dims, n_stride, stride,
-        w->kernel, w->stride) ||
-        fill(op, "padding", dims, n_padding, padding, zeros, w->pad) || fill(op, "dilation", dims, n_dilation,
-                                                                             dilation, ones, w->dilation))
+    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) ||
+        fill(op, "stride", dims, n_stride, stride, w->kernel, w->stride) ||
+        fill(op, "padding", dims, n_padding, padding, NULL, w->pad) ||
+        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w->dilation))
         return -1;
+    if (ndim < 3 && !strcmp(op, "avg_pool2d"))
+        return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -3)", -ndim,
+                        ndim - 1);
+    if (ndim != dims + 1 && ndim != dims + 2)
+        return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
     for (int i = 0; i < 3 - dims; i++)
         w->pad[i] = 0, w->in[i] = w->out[i] = 1;
     for (int i = 3 - dims; i < 3; i++) {
-        int64_t in = w->in[i] = sizes[ndim - 3 + i], k = w->kernel[i], s = w->stride[i], p = w->pad[i],
-        d = w->dilation[i];
-        if (s == 0)
+        int64_t k = w->kernel[i], p = w->pad[i], d = w->dilation[i];
+        w->in[i] = sizes[ndim - 3 + i];
+        if (w->stride[i] == 0)
             return td_error(TD_E_RUNTIME, "stride should not be zero");
-        if (k <= 0 || s < 0)
-            return td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %" PRId64,
-                            k <= 0 ? "kernel size" : "stride", k <= 0 ? k : s);
-        if (d <= 0)
-            return td_error(TD_E_RUNTIME, "dilation should be greater than zero, but got %" PRId64, d);
         if (p < 0)
             return td_error(TD_E_RUNTIME, "pad must be non-negative, but got pad: %" PRId64, p);
-        if (p > ((k - 1) * d + 1) / 2)
-            return td_error(TD_E_RUNTIME, "pad should be at most half of effective kernel size, but got pad=%" PRId64 ", kernel_size=%" PRId64
-                            " and dilation=%" PRId64, p, k, d);
-        int64_t room = in + 2 * p - d * (k - 1) - 1 + (ceil_mode ? s - 1 : 0);
-        w->out[i] = room < 0 ? 0 : room / s + 1;
-        if (ceil_mode && (w->out[i] - 1) * s >= in + p)
-            w->out[i]--;
+        if (k > 0 && p > ((k - 1) * d + 1) / 2)
+            return td_error(TD_E_RUNTIME, "pad should be at most half of effective kernel size, but got pad=%" PRId64
+                            ", kernel_size=%" PRId64 " and dilation=%" PRId64, p, k, d);
     }
-    for (int i = 0; i < 3; i++)
-        if (w->out[i] < 1)
-            return td_error(TD_E_RUNTIME, "Given input size: (%" PRId64 "x%" PRId64 "x%" PRId64 "). Calculated output size: (%" PRId64 "x%" PRId64
-                            "x%" PRId64 "). Output size is too small", w->in[0], w->in[1], w->in[2], w->out[0],
-                            w->out[1], w->out[2]);
-    return 0;
+    if (check_positive("kernel size", "k", dims, w->kernel) || check_positive("stride", "d", dims, w->stride) ||
+        check_positive("dilation", "dilation", dims, w->dilation) || check_extents(op, dims, ndim, sizes))
+        return -1;
+    bool fits = true, any = true;
+    for (int i = 3 - dims; i < 3; i++) {
+        fits &= w->in[i] >= w->kernel[i];
+        w->out[i] = windows_of(w->in[i], w->kernel[i], w->stride[i], w->pad[i], w->dilation[i], ceil_mode);
+        any &= w->out[i] >= 1;
+    }
+    if (!fits && !strcmp(op, "avg_pool3d"))
+        return td_error(TD_E_RUNTIME, "input image (T: %" PRId64 " H: %" PRId64 " W: %" PRId64 ") smaller than kernel size "
+                        "(kT: %" PRId64 " kH: %" PRId64 " kW: %" PRId64 ")", w->in[0], w->in[1], w->in[2], w->kernel[0],
+                        w->kernel[1], w->kernel[2]);
+    return any ? 0 : too_small(dims, sizes[ndim - dims - 1], w->in, w->out);
 }
 
-void td_adaptive_windows(td_windows *w, int dims, int ndim, const int64_t *sizes, const int64_t *output)
+static int no_kernel(const char *op, const td_tensor *x)
 {
-    *w = (td_windows){.adaptive = true};
-    for (int i = 0; i < 3; i++) {
-        bool there = i >= 3 - dims;
-        w->in[i] = there ? sizes[ndim - 3 + i] : 1, w->out[i] = there ? output[i - (3 - dims)] : 1;
-        w->dilation[i] = 1;
-    }
-}
-
-static int check_input(const char *op, td_tensor *self, int dims)
-{
-    td_shape_text text;
-    bool fits = self->ndim == dims + 1 || self->ndim == dims + 2;
-    for (int i = self->ndim - dims - 1; fits && i < self->ndim; i++)
-        fits = self->sizes[i] > 0;
-    if (self->ndim != dims + 1 && self->ndim != dims + 2)
-        return td_error(TD_E_RUNTIME, "%s: non-empty %dD or %dD (batch mode) tensor expected for input, but got: %s", op, dims + 1,
-                        dims + 2, td_shape_str(self->ndim, self->sizes, text));
-    if (!fits)
-        return td_error(TD_E_RUNTIME, "%s: Expected %dD or %dD (batch mode) tensor with optional 0 dim batch size for input, but got:%s", op,
-                        dims + 1, dims + 2, td_shape_str(self->ndim, self->sizes, text));
-    if (self->dtype == TD_BOOL || td_is_complex(self))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
-                        td_dtype_title((td_dtype)self->dtype));
-    return 0;
+    return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)x->dtype));
 }
 
 static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w, td_dtype dtype)
@@ -97,16 +129,19 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     return 0;
 }
 
+/* ---- the largest elements */
+
 #define MAX_POOL(n)                                                                                                    \
     int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,  \
                                             int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, \
                                             int64_t n_dilation, const int64_t *dilation, bool ceil_mode)               \
     {                                                                                                                  \
         td_windows w;                                                                                                  \
-        if (check_input("max_pool" #n "d", self, n) ||                                                                 \
-            td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+        if (td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
                             padding, n_dilation, dilation, ceil_mode))                                                 \
             return -1;                                                                                                 \
+        if (self->dtype == TD_BOOL || td_is_complex(self))                                                             \
+            return no_kernel("max_pool" #n "d", self);                                                                 \
         spec_of(&specs[1], self, n, &w, TD_I64);                                                                       \
         return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                 \
     }                                                                                                                  \
@@ -124,51 +159,6 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
 MAX_POOL(2)
 MAX_POOL(3)
 
-/* One dimension is two, the first of size 1. */
-int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
-                                  int64_t n_stride,
-                                  const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                                  const int64_t *dilation, bool ceil_mode)
-{
-    td_windows w;
-    td_shape_text text;
-    if (self->ndim != 2 && self->ndim != 3)
-        return td_error(TD_E_RUNTIME, "max_pool1d() Expected 2D or 3D input tensor, but got %s",
-                        td_shape_str(self->ndim, self->sizes, text));
-    if (check_input("max_pool1d", self, 1) ||
-        td_pool_windows(&w, "max_pool1d", 1, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding,
-                        padding, n_dilation,
-                        dilation, ceil_mode))
-        return -1;
-    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
-    td_tensor *wide[2];
-    if (!x || td_max_pool2d_with_indices(wide, x, 2, (int64_t[]){1, w.kernel[2]}, 2, (int64_t[]){1, w.stride[2]}, 2,
-                                         (int64_t[]){0, w.pad[2]}, 2, (int64_t[]){1, w.dilation[2]}, ceil_mode))
-        return -1;
-    for (int i = 0; i < 2; i++) {
-        results[i] = td_squeeze_dim(wide[i], -2);
-        td_tensor_release(wide[i]);
-    }
-    if (results[0] && results[1])
-        return 0;
-    td_tensor_release(results[0]);
-    td_tensor_release(results[1]);
-    return -1;
-}
-
-td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                            const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
-                            bool ceil_mode)
-{
-    td_tensor *results[2];
-    if (td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding,
-                                      n_dilation, dilation, ceil_mode))
-        return NULL;
-    td_tensor_release(results[1]);
-    return results[0];
-}
-
 int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {
     (void)grad, (void)indices, (void)dims;
@@ -181,50 +171,35 @@ int td_meta_max_pool_pick(td_spec *specs, td_tensor *self, td_tensor *indices, i
     return td_spec_set(specs, indices->ndim, indices->sizes, (td_dtype)self->dtype, self->device);
 }
 
-static int check_adaptive(const char *op, td_tensor *self, int dims, int64_t n_output, const int64_t *output)
+/* ---- one dimension */
+
+static int one_int(const char *op, const char *what, int64_t n, bool may_be_omitted)
 {
-    td_shape_text text;
-    if (n_output != dims)
-        return td_error(TD_E_RUNTIME, "%s: output_size must be %d", op, dims);
-    if (self->ndim != dims + 1 && self->ndim != dims + 2)
-        return td_error(TD_E_RUNTIME, "%s(): Expected %dD or %dD tensor, but got %s", op, dims + 1, dims + 2,
-                        td_shape_str(self->ndim, self->sizes, text));
-    for (int i = 1; i < self->ndim; i++)
-        if (self->sizes[i] == 0 && i >= self->ndim - dims)
-            return td_error(TD_E_RUNTIME, "%s(): Expected input to have non-zero size for non-batch dimensions, but input has sizes %s with "
-                            "dimension %d being empty", op, td_shape_str(self->ndim, self->sizes, text), i);
-    for (int i = 0; i < dims; i++)
-        if (output[i] < 0)
-            return td_error(TD_E_RUNTIME, "%s: elements of output_size must be greater than or equal to 0 but received %" PRId64, op, output[i]);
-    if (self->dtype == TD_BOOL || td_is_complex(self))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
-                        td_dtype_title((td_dtype)self->dtype));
-    return 0;
+    return n == 1 || (n == 0 && may_be_omitted) ? 0
+        : td_error(TD_E_RUNTIME, "%s() argument '%s' should contain one int (got %" PRId64 ")", op, what, n);
 }
 
-#define ADAPTIVE_MAX(n)                                                                                           \
-    int td_meta_adaptive_max_pool##n##d(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output) \
-    {                                                                                                             \
-        td_windows w;                                                                                             \
-        if (check_adaptive("adaptive_max_pool" #n "d", self, n, n_output, output))                                \
-            return -1;                                                                                            \
-        td_adaptive_windows(&w, n, self->ndim, self->sizes, output);                                              \
-        spec_of(&specs[1], self, n, &w, TD_I64);                                                                  \
-        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                            \
-    }
-ADAPTIVE_MAX(2)
-ADAPTIVE_MAX(3)
-
-int td_op_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_output, const int64_t *output)
+int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                                  int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
 {
-    if (check_adaptive("adaptive_max_pool1d", self, 1, n_output, output))
+    if (td_check_rank("max_pool1d", self, 2, 3) || one_int("max_pool1d", "kernel_size", n_kernel, false) ||
+        one_int("max_pool1d", "stride", n_stride, true) || one_int("max_pool1d", "padding", n_padding, false) ||
+        one_int("max_pool1d", "dilation", n_dilation, false))
         return -1;
     TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
     td_tensor *wide[2];
-    if (!x || td_adaptive_max_pool2d(wide, x, 2, (int64_t[]){1, output[0]}))
+    if (!x || td_max_pool2d_with_indices(wide, x, 2, (int64_t[]){1, *kernel}, 2,
+                                         (int64_t[]){1, n_stride ? *stride : *kernel}, 2, (int64_t[]){0, *padding}, 2,
+                                         (int64_t[]){1, *dilation}, ceil_mode))
         return -1;
+    return td_squeeze_pair(results, wide, -2);
+}
+
+int td_squeeze_pair(td_tensor **results, td_tensor **wide, int64_t dim)
+{
     for (int i = 0; i < 2; i++) {
-        results[i] = td_squeeze_dim(wide[i], -2);
+        results[i] = td_squeeze_dim(wide[i], dim);
         td_tensor_release(wide[i]);
     }
     if (results[0] && results[1])
@@ -234,101 +209,112 @@ int td_op_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_ou
     return -1;
 }
 
-int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
-                             int64_t n_stride, const int64_t *stride,
-                             int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
-                             const int64_t *divisor)
+int td_check_rank(const char *op, const td_tensor *x, int from, int to)
+{
+    return x->ndim >= from && x->ndim <= to ? 0
+        : td_error(TD_E_RUNTIME, "Expected %d to %d dimensions, but got %d-dimensional tensor for argument #1 'self' (while "
+                   "checking arguments for %s)", from, to, x->ndim, op);
+}
+
+/* Without indices PyTorch has checks in words of their own. */
+static int check_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                            const int64_t *dilation, bool ceil_mode)
+{
+    td_shape_text text;
+    int n = self->ndim;
+    if ((n != 2 && n != 3) || self->sizes[n - 2] == 0 || self->sizes[n - 1] == 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                        "input, but got:%s", td_shape_str(n, self->sizes, text));
+    const struct { const char *name, *kinds; int64_t n; bool omitted; } lists[] = {
+        {"kernel_size", "an int, list of ints or tuple", n_kernel, false},
+        {"stride", "None, an int, list of ints, or tuple", n_stride, true},
+        {"padding", "an int, list of ints, or tuple", n_padding, false},
+        {"dilation", "an int, list of ints or tuple", n_dilation, false}};
+    for (int i = 0; i < 4; i++)
+        if (lists[i].n != 1 && !(lists[i].n == 0 && lists[i].omitted))
+            return td_error(TD_E_RUNTIME, "max_pool1d() %s must be %s of ints of size 1 but got size %" PRId64,
+                            lists[i].name, lists[i].kinds, lists[i].n);
+    int64_t k = *kernel, s = n_stride ? *stride : k, p = *padding, d = *dilation;
+    if (k <= 0 || s <= 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() %s must be greater than zero, but got %" PRId64,
+                        k <= 0 ? "kernel_size" : "stride", k <= 0 ? k : s);
+    if (p < 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() padding must be non-negative, but got %" PRId64, p);
+    if (p > k / 2)
+        return td_error(TD_E_RUNTIME, "max_pool1d() padding should be at most half of kernel size, but got padding=%" PRId64
+                        " and kernel_size=%" PRId64, p, k);
+    if (d <= 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() dilation must be greater than zero, but got %" PRId64, d);
+    int64_t out = windows_of(self->sizes[n - 1], k, s, p, d, ceil_mode);
+    if (out < 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() Invalid computed output size: %" PRId64, out);
+    return !td_is_floating(self) ? no_kernel("max_pool1d_impl", self) : 0;
+}
+
+td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                            const int64_t *dilation, bool ceil_mode)
+{
+    td_tensor *results[2];
+    if (check_max_pool1d(self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) ||
+        td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation,
+                                      dilation, ceil_mode))
+        return NULL;
+    td_tensor_release(results[1]);
+    return results[0];
+}
+
+/* ---- means */
+
+int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                             const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                             bool include_pad, const int64_t *divisor)
 {
     (void)include_pad, (void)divisor;
     td_windows w;
     if (td_pool_windows(&w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
-                        n_padding, padding, 0, NULL,
-                        ceil_mode))
+                        n_padding, padding, 0, NULL, ceil_mode))
         return -1;
     return spec_of(specs, self, (int)n_kernel, &w, (td_dtype)self->dtype);
 }
 
-int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel,
-                              const int64_t *kernel,
+int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                               int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                              bool ceil_mode,
-                              bool include_pad, const int64_t *divisor)
+                              bool ceil_mode, bool include_pad, const int64_t *divisor)
 {
-    (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)ceil_mode,
-    (void)include_pad;
-    (void)divisor;
-    return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
+    (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)ceil_mode;
+    (void)include_pad, (void)grad, (void)divisor;
+    return td_spec_like(specs, self);
 }
 
-static td_tensor *average(const char *op, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
-                          int64_t n_stride,
-                          const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
-                          bool include_pad,
-                          const int64_t *divisor)
-{
-    td_windows w;
-    if (dims == 1 && self->ndim != 2 && self->ndim != 3)
-        return td_fail(TD_E_RUNTIME, "Expected 2 to 3 dimensions, but got %d-dimensional tensor for argument #1 'self' (while checking arguments "
-                       "for avg_pool1d)", self->ndim);
-    if (divisor && *divisor == 0)
-        return td_fail(TD_E_RUNTIME, "divisor must be not zero");
-    if (check_input(op, self, dims) ||
-        td_pool_windows(&w, op, dims, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding,
-                        0, NULL, ceil_mode))
-        return NULL;
-    int at = 3 - dims;
-    return td_avg_pool_windows(self, dims, w.kernel + at, dims, w.stride + at, dims, w.pad + at, ceil_mode,
-                               include_pad, divisor);
-}
+#define AVG_POOL(n, KERNEL)                                                                                             \
+    td_tensor *td_op_avg_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,         \
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,   \
+                                    bool include_pad, const int64_t *divisor)                                           \
+    {                                                                                                                   \
+        td_windows w;                                                                                                   \
+        if (divisor && *divisor == 0)                                                                                   \
+            return td_fail(TD_E_RUNTIME, "divisor must be not zero");                                                   \
+        if (td_pool_windows(&w, "avg_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+                            padding, 0, NULL, ceil_mode) ||                                                             \
+            (!td_is_floating(self) && self->dtype != TD_I64 && no_kernel(KERNEL, self)))                                \
+            return NULL;                                                                                                \
+        const int at = 3 - n;                                                                                           \
+        return td_avg_pool_windows(self, n, w.kernel + at, n, w.stride + at, n, w.pad + at, ceil_mode, include_pad, divisor); \
+    }
+AVG_POOL(2, "avg_pool2d")
+AVG_POOL(3, "avg_pool3d_out_frame")
 
 td_tensor *td_op_avg_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                            const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad)
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                            bool include_pad)
 {
-    return average("avg_pool1d", 1, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
-                   include_pad, NULL);
+    if (td_check_rank("avg_pool1d", self, 2, 3) || one_int("avg_pool1d", "kernel_size", n_kernel, false) ||
+        one_int("avg_pool1d", "stride", n_stride, true) || one_int("avg_pool1d", "padding", n_padding, false))
+        return NULL;
+    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
+    TD_AUTO td_tensor *y = td_avg_pool2d(x, 2, (int64_t[]){1, *kernel}, 2, (int64_t[]){1, n_stride ? *stride : *kernel}, 2,
+                                         (int64_t[]){0, *padding}, ceil_mode, include_pad, NULL);
+    return td_squeeze_dim(y, -2);
 }
-
-td_tensor *td_op_avg_pool2d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                            const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
-                            const int64_t *divisor)
-{
-    return average("avg_pool2d", 2, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
-                   include_pad, divisor);
-}
-
-td_tensor *td_op_avg_pool3d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                            const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
-                            const int64_t *divisor)
-{
-    return average("avg_pool3d", 3, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode,
-                   include_pad, divisor);
-}
-
-int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)
-{
-    td_windows w;
-    td_adaptive_windows(&w, (int)n_output, self->ndim, self->sizes, output);
-    return spec_of(specs, self, (int)n_output, &w, (td_dtype)self->dtype);
-}
-
-int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input,
-                                  int64_t n_output,
-                                  const int64_t *output)
-{
-    (void)n_output, (void)output;
-    return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
-}
-
-#define ADAPTIVE_AVG(n)                                                                                \
-    td_tensor *td_op_adaptive_avg_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output) \
-    {                                                                                                  \
-        if (check_adaptive("adaptive_avg_pool" #n "d", self, n, n_output, output))                     \
-            return NULL;                                                                               \
-        return td_adaptive_avg_windows(self, n_output, output);                                        \
-    }
-ADAPTIVE_AVG(1)
-ADAPTIVE_AVG(2)
-ADAPTIVE_AVG(3)

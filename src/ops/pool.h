@@ -12,11 +12,14 @@ typedef struct td_windows {
 
 /* 0, or -1 with PyTorch's error.  Empty lists stand for the default; one number for all dimensions. */
 int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
-                    const int64_t *kernel,
-                    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                    int64_t n_dilation,
-                    const int64_t *dilation, bool ceil_mode);
+                    const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                    const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode);
 void td_adaptive_windows(td_windows *w, int dims, int ndim, const int64_t *sizes, const int64_t *output);
+
+/* 0, or -1 with the words of PyTorch's checkDimRange. */
+int td_check_rank(const char *op, const td_tensor *x, int from, int to);
+/* Two results without a dimension of size 1; takes over the references of `wide`. */
+int td_squeeze_pair(td_tensor **results, td_tensor **wide, int64_t dim);
 
 /* The elements of dimension d that output o covers: [from, to) in steps; from and to are inside. */
 static inline void td_window(const td_windows *w, int d, int64_t o, int64_t *from, int64_t *to)

@@ -59,6 +59,9 @@ TD_MUST_USE int td_sample_poisson(td_generator *g, td_dtype dtype, void *out, in
 TD_MUST_USE int td_sample_gamma(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *alpha);
 TD_MUST_USE int td_sample_binomial(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *count,
                                    const void *probability);
+/* A slope from [lower, upper) for each element of x that is not positive, 1 for the others. */
+TD_MUST_USE int td_sample_rrelu(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *x, double lower,
+                                double upper);
 /* `rows` samples from the simplex of `k` corners. */
 TD_MUST_USE int td_sample_dirichlet(td_generator *g, td_dtype dtype, void *out, int64_t rows, int64_t k,
                                     const void *alpha);

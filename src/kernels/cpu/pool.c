@@ -227,16 +227,13 @@ int td_cpu_avg_pool_windows(td_tensor *self, int64_t n_kernel, const int64_t *ke
     return average(&p, self, out, false);
 }
 
-int td_cpu_avg_pool_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_kernel,
-                             const int64_t *kernel,
+int td_cpu_avg_pool_backward(td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                              int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                             bool ceil_mode,
-                             bool include_pad, const int64_t *divisor, td_tensor *out)
+                             bool ceil_mode, bool include_pad, const int64_t *divisor, td_tensor *out)
 {
     pooling p;
-    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, (int)n_input, input, n_kernel, kernel, n_stride, stride,
-                        n_padding, padding, 0, NULL,
-                        ceil_mode))
+    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
+                        n_padding, padding, 0, NULL, ceil_mode))
         return -1;
     p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
     return average(&p, grad, out, true);
@@ -249,11 +246,10 @@ int td_cpu_adaptive_avg_windows(td_tensor *self, int64_t n_output, const int64_t
     return average(&p, self, out, false);
 }
 
-int td_cpu_adaptive_avg_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
-                                 const int64_t *output,
+int td_cpu_adaptive_avg_backward(td_tensor *grad, td_tensor *self, int64_t n_output, const int64_t *output,
                                  td_tensor *out)
 {
     pooling p;
-    td_adaptive_windows(&p.w, (int)n_output, (int)n_input, input, output);
+    td_adaptive_windows(&p.w, (int)n_output, self->ndim, self->sizes, output);
     return average(&p, grad, out, true);
 }

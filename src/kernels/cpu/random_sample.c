@@ -80,6 +80,19 @@ int td_sample_poisson(td_generator *g, td_dtype dtype, void *out, int64_t n, con
     return 0;
 }
 
+/* ---- slopes of rrelu */
+
+int td_sample_rrelu(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *x, double lower, double upper)
+{
+    if (dtype != TD_F32 && dtype != TD_F64 && dtype != TD_BF16)
+        return td_random_no_kernel("rrelu_with_noise_out_cpu", dtype);
+    g = td_random_lock(g);
+    for (int64_t i = 0; i < n; i++)
+        store(dtype, out, i, load(dtype, x, i) <= 0 ? uniform(g) * (upper - lower) + lower : 1);
+    td_random_unlock(g);
+    return 0;
+}
+
 /* ---- gamma: Marsaglia and Tsang (2000) */
 
 static double gamma_sample(td_generator *g, td_dtype dtype, double alpha)

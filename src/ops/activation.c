@@ -1,0 +1,67 @@
+/* Activations that need more than a formula: checks of their parameters, or random numbers. */
+#include "calls_ops_activation.h"
+#include <float.h>
+#include <math.h>
+#include <tede/kernel.h>
+#include "ops/compose.h"
+#include "ops/random_fill.h"
+
+static double largest(td_dtype dtype)
+{
+    return dtype == TD_F64 ? DBL_MAX : dtype == TD_F16 ? 65504 : dtype == TD_BF16 ? 0x1.fep127 : (double)FLT_MAX;
+}
+
+td_tensor *td_op_softshrink(td_tensor *self, td_scalar lambd)
+{
+    if (!td_is_floating(self))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"softshrink_check\" not implemented for '%s'",
+                       td_dtype_title((td_dtype)self->dtype));
+    double by = td_scalar_double(lambd), most = largest((td_dtype)self->dtype);
+    if (!(by >= 0 && by <= most))
+        return td_fail(TD_E_RUNTIME, "lambda must be in range [0, %g] for input dtype %s, but found %g", most,
+                       td_dtype_title((td_dtype)self->dtype), by);
+    return td_softshrink_impl(self, lambd);
+}
+
+/* ---- rrelu */
+
+static int check_slopes(double lower, double upper)
+{
+    if (!isfinite(lower) || !isfinite(upper))
+        return td_error(TD_E_RUNTIME, "rrelu: %s bound must be finite, got %g", isfinite(lower) ? "upper" : "lower",
+                        isfinite(lower) ? upper : lower);
+    return lower <= upper ? 0
+        : td_error(TD_E_RUNTIME, "Lower bound should be less than or equal to the upper bound");
+}
+
+td_tensor *td_op_rrelu_slopes(td_tensor *self, double lower, double upper, td_generator *generator)
+{
+    TD_AUTO td_tensor *x = td_make_contiguous(self);
+    TD_AUTO td_tensor *noise = x ? td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device) : NULL;
+    if (!noise || (noise->device.type != TD_META &&
+                   td_sample_rrelu(generator, (td_dtype)x->dtype, noise->data, noise->numel, x->data, lower, upper)))
+        return NULL;
+    return td_ref(noise);
+}
+
+td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
+{
+    double from = td_scalar_double(lower), to = td_scalar_double(upper);
+    if (check_slopes(from, to))
+        return NULL;
+    if (!training)
+        return td_leaky_relu(self, td_float((from + to) / 2));
+    TD_AUTO td_tensor *noise = td_rrelu_slopes(self, from, to, generator);
+    return td_rrelu_scaled(self, noise);
+}
+
+int td_op_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
+{
+    double from = td_scalar_double(lower), to = td_scalar_double(upper);
+    if (check_slopes(from, to))
+        return -1;
+    if (!training)
+        return td_leaky_relu_(self, td_float((from + to) / 2));
+    TD_AUTO td_tensor *noise = td_rrelu_slopes(self, from, to, generator);
+    return td_mul_tensor_(self, noise);
+}
