@@ -4,6 +4,7 @@ A chunk is a part of a family's entries.  It gives two texts: one with everythin
 with the loops, compiled once per instruction set.  Both stand alone, so that a new entry recompiles little."""
 import ast
 import json
+from dataclasses import replace
 
 from . import grad as gradients
 from .grad import Emitter, GradError, Uses
@@ -263,8 +264,14 @@ class Chunk:
         body = base.entry.get('body', base.c)
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
         lead = {'tuple': ['results'], 'list': ['results'], 'plain': ['results']}.get(base.result, [])
+        if 'each' in base.entry:
+            self.body_of_each(op, base)
+            return None, None, f'comp_{op.c}'
         if op is base:
-            self.code.append(f'{op.declaration("td_op_" + body)};\n')
+            if 'copy_of' in base.entry:
+                self.body_of_copy(op, base.entry['copy_of'])
+            else:
+                self.code.append(f'{op.declaration("td_op_" + body)};\n')
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
     (void)keys;
@@ -285,7 +292,13 @@ class Chunk:
 ''')
         else:
             n = len(base.schema.results)
-            if n == 1:
+            if base.result == 'list':
+                out = op.mutable[0].c
+                call = f'''    td_tensor_list results;
+    if (td_op_{body}({", ".join(["&results", *args])}))
+        return -1;
+    int status = td_finish_out_list("{op.schema.name}", n_{out}, {out}, &results);'''
+            elif n == 1:
                 call = f'    int status = td_finish_out("{op.schema.name}", {op.mutable[0].c}, td_op_{body}({", ".join(args)}));'
             else:
                 outs = ', '.join(a.c for a in op.mutable)
@@ -295,7 +308,8 @@ class Chunk:
     int status = td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
-            bump = ''.join(f'        td_bump_version({a.c});\n' for a in op.mutable)
+            bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_bump_version({a.c}[i]);\n' if a.list else
+                           f'        td_bump_version({a.c});\n' for a in op.mutable)
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
     if (!td_is_backend(keys) && ({tests}))
@@ -307,6 +321,53 @@ class Chunk:
 }}
 ''')
         return None, None, f'comp_{op.c}'
+
+    def body_of_copy(self, op, view):
+        """A view's elements in memory of their own."""
+        call = f'td_{view.c}({", ".join(op.names())})'
+        if op.result == 'list':
+            body = f'    return {call} ? -1 : td_copy_list(results);'
+        else:
+            body = f'    TD_AUTO td_tensor *view = {call};\n    return td_clone_format(view, TD_CONTIGUOUS_FORMAT);'
+        self.code.append(f'static {op.declaration("td_op_" + op.c)}\n{{\n{body}\n}}\n')
+
+    def body_of_each(self, op, base):
+        """The operator of the entry's `each`, on one tensor of every list after the other."""
+        names, lists, numbers, single = {}, [], [], []
+        for a in base.schema.arguments:
+            if not a.in_c:
+                continue
+            kind = gradients.ARGUMENT_KIND['Scalar'] if a.type == 'Scalar' else gradients.kind_of(replace(a, list=False))
+            names[a.name] = kind, f'{a.c}[i]' if a.list else a.c
+            (lists if a.is_tensor and a.list else numbers if a.list else single if a.is_tensor else []).append(a.c)
+        emitter = Emitter(names, self.lookup, f'{op.family}: {op.schema.full_name}')
+        result = emitter.formula(base.entry['each'])[1]
+        checks = [f'td_check_lists({len(lists)}, (const int64_t[]){{{", ".join("n_" + c for c in lists)}}})']
+        checks += [f'td_check_numbers(n_{lists[0]}, n_{c})' for c in numbers] + [f'td_check_number({c})' for c in single]
+        if op.variant == 'inplace':      # the last line calls the operator itself
+            call = emitter.lines.pop().partition(' = ')[2].rstrip(';')
+            name, _, rest = call.partition('(')
+            step, made = f'        if ({name}_({rest})\n            return -1;', ''
+        else:
+            made = f'    if (td_tensor_list_new(results, n_{lists[0]}))\n        return -1;\n'
+            step = (f'        if (!(results->items[i] = td_tensor_retain({result}))) {{\n            td_tensor_list_release(results);\n'
+                    f'            return -1;\n        }}')
+        self.code.append(f'''static {op.declaration("td_op_" + op.c)}
+{{
+    if ({" || ".join(checks)})
+        return -1;
+{made}    for (int64_t i = 0; i < n_{lists[0]}; i++) {{
+{chr(10).join([*emitter.lines, step])}
+    }}
+    return 0;
+}}
+
+static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+    return td_op_{op.c}({", ".join(op.names())});
+}}
+''')
 
     def with_target(self, op):
         """An operator that calls another one, with numbers as tensors."""

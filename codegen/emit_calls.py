@@ -33,7 +33,7 @@ class Prototypes:
     def bodies(self, op):
         """The functions that are written by hand, so that a wrong signature doesn't compile."""
         body = op.entry.get('body', op.c)
-        if op.target:
+        if op.target or 'each' in op.entry or 'copy_of' in op.entry:
             return
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')

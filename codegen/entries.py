@@ -11,7 +11,7 @@ from . import schema as schemas
 KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'requires', 'c_name',
-          'deprecated', 'error_name', 'choices_error', 'body', 'numbers'}
+          'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -164,13 +164,32 @@ def forward(group, family, text, variants, place, out_overload, wrapped, doc):
     return result
 
 
+def copy_of(group, family):
+    """``copy: true`` at a view: an operator of the name with _copy, which gives new memory."""
+    view = group[0]
+    text = f'{view.schema.name}_copy{view.schema.text[len(view.schema.name):]}'
+    return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view,
+                   'doc': f'What {view.schema.name} gives, in memory of its own.'}, family)
+
+
+def each_name(entry):
+    """``for: [sin, cos]``: an entry per name, which stands for {op} in its texts; of ``for: {maximum: clamp_min}`` the
+    second word for {by}."""
+    names = entry.get('for', [None])
+    for name in names:
+        def fill(text):
+            return text.replace('{op}', name).replace('{by}', names[name] if isinstance(names, dict) else name)
+        yield {k: fill(v) if name and isinstance(v, str) else v for k, v in entry.items() if k != 'for'}
+
+
 def load(folder):
     """{family: [[operators of an entry], ...]} in file order."""
     families = {}
     for path in sorted(pathlib.Path(folder).glob('*.yaml')):
         loader = getattr(yaml, 'CSafeLoader', yaml.SafeLoader)
         entries = yaml.load(path.read_text(), loader) or []
-        families[path.stem] = [expand(entry, path.stem) for entry in entries]
+        families[path.stem] = [expand(one, path.stem) for entry in entries for one in each_name(entry)]
+    families['copy'] = [copy_of(group, 'copy') for groups in list(families.values()) for group in groups if group[0].entry.get('copy')]
     families['alias'] = [more for groups in list(families.values()) for group in groups for more in forwards(group, 'alias')]
     seen = {}
     for groups in families.values():

@@ -252,7 +252,9 @@ def inplace_of(schema):
     """add.Tensor -> add_.Tensor"""
     arguments = [replace(a) for a in schema.arguments]
     arguments[0].mutable = True
-    text = schema.text.replace(schema.name, schema.name + '_', 1).replace('(Tensor ', '(Tensor(a!) ', 1)
+    text = schema.text.replace(schema.name, schema.name + '_', 1).replace('(Tensor', '(Tensor(a!)', 1)
+    if arguments[0].list:
+        return Schema(schema.name + '_', schema.overload, arguments, [], text.rpartition('->')[0] + '-> ()')
     return Schema(schema.name + '_', schema.overload, arguments, [Argument('Tensor', '', mutable=True)],
                   text.rpartition('->')[0] + '-> Tensor(a!)')
 
@@ -262,12 +264,16 @@ def out_of(schema, overload=None):
     overload = overload or ('out' if schema.overload in ('', 'Tensor') else schema.overload + '_out')
     count = len(schema.results)
     names = ['out'] if count == 1 else [r.name or f'out{i}' for i, r in enumerate(schema.results)]
-    outs = [Argument('Tensor', name, mutable=True, keyword_only=True, out=True) for name in names]
+    many = count == 1 and schema.results[0].list
+    outs = [Argument('Tensor', name, list=many, mutable=True, keyword_only=True, out=True) for name in names]
     arguments = [replace(a) for a in schema.arguments] + outs
     body = schema.text[schema.text.index('(') + 1:schema.text.rindex('->')].strip()[:-1]
     star = '' if '*,' in body or '*, ' in body else '*, '
     letters = 'abcdefg'
-    more = ', '.join(f'Tensor({letters[i]}!) {n}' for i, n in enumerate(names))
+    more = ', '.join(f'Tensor({letters[i]}!){"[]" * many} {n}' for i, n in enumerate(names))
     returns = ', '.join(f'Tensor({letters[i]}!)' + (f' {r.name}' if r.name else '') for i, r in enumerate(schema.results))
-    text = f'{schema.name}.{overload}({body}{", " if body else ""}{star}{more}) -> ' + (returns if count == 1 else f'({returns})')
+    text = f'{schema.name}.{overload}({body}{", " if body else ""}{star}{more}) -> ' + (
+        '()' if many else returns if count == 1 else f'({returns})')
+    if many:
+        return Schema(schema.name, overload, arguments, [], text)
     return Schema(schema.name, overload, arguments, [Argument('Tensor', r.name, mutable=True) for r in schema.results], text)

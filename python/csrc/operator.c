@@ -140,6 +140,12 @@ static bool asks_out(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
     return false;
 }
 
+/* In-place operators on lists give their list back. */
+static bool writes_list(const td_op_info *info)
+{
+    return info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSORS && info->arguments[0].is_mutable;
+}
+
 static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     OperatorObject *op = (OperatorObject *)self;
@@ -164,7 +170,10 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
                 td_py_scratch_drop(&s);
                 return td_py_override(self, args, nargs, kwnames);
             }
-            return invoke(op, o, &s);
+            PyObject *result = invoke(op, o, &s);
+            if (TD_UNLIKELY(result == Py_None) && o->info->n_results == 0 && nargs && writes_list(o->info))
+                return Py_NewRef(args[0]);
+            return result;
         }
         if (found < 0)
             return NULL;

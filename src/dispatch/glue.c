@@ -2,6 +2,7 @@
 #include "calls_dispatch_glue.h"
 #include "dispatch/glue.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 int td_results_drop(int n, td_tensor **results)
@@ -67,6 +68,50 @@ int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **re
             td_tensor_release(results[i]);
     }
     return status;
+}
+
+int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_tensor_list *results)
+{
+    int status = results->count == n ? 0 : td_error(TD_E_RUNTIME, "%s_out() expected an out= argument of size %" PRId64 ", got size %" PRId64,
+                                                     op, results->count, n);
+    for (int64_t i = 0; i < n && status == 0; i++)
+        status = td_finish_out(op, outs[i], td_tensor_retain(results->items[i]));
+    td_tensor_list_release(results);
+    return status;
+}
+
+/* ---- lists */
+
+int td_copy_list(td_tensor_list *list)
+{
+    for (int64_t i = 0; i < list->count; i++) {
+        td_tensor *copy = td_clone_format(list->items[i], TD_CONTIGUOUS_FORMAT);
+        td_tensor_release(list->items[i]);
+        if (!(list->items[i] = copy)) {
+            td_tensor_list_release(list);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int td_check_lists(int count, const int64_t *lengths)
+{
+    if (lengths[0] == 0)
+        return td_error(TD_E_RUNTIME, "Tensor list must have at least one tensor.");
+    for (int k = 1; k < count; k++)
+        if (lengths[k] != lengths[0])
+            return td_error(TD_E_RUNTIME, "Tensor lists must have the same number of tensors, got %" PRId64 " and %" PRId64, lengths[0], lengths[k]);
+    return 0;
+}
+int td_check_numbers(int64_t tensors, int64_t numbers)
+{
+    return tensors == numbers ? 0 : td_error(TD_E_RUNTIME, "Tensor list must have same number of elements as scalar list.");
+}
+int td_check_number(const td_tensor *number)
+{
+    return number->ndim == 0 && number->numel == 1 ? 0 :
+           td_error(TD_E_RUNTIME, "scalar tensor expected to be 0 dim but it has %d dimensions and %" PRId64 " elements.", number->ndim, number->numel);
 }
 
 int td_fail_out_grad(const char *op)

@@ -24,6 +24,8 @@ int td_record_inplace(const char *op, td_tensor *self, td_tensor *result);
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
 /* Same for several. */
 int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results);
+/* Same for a list, whose number of tensors must be that of `outs`. */
+int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_tensor_list *results);
 int td_results_drop(int n, td_tensor **results);
 /* "functions with out=... arguments don't support automatic differentiation" */
 int td_fail_out_grad(const char *op);
@@ -53,6 +55,13 @@ int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *li
 int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list);
 /* A copy with the history that x has now: what an in-place operator overwrites but its gradient needs. */
 td_tensor *td_clone_detached(td_tensor *x);
+
+/* Put contiguous copies in the place of a list's tensors; released on failure. */
+int td_copy_list(td_tensor_list *list);
+/* What the operators on lists ask: lists that aren't empty and equally long, as many numbers, a number in a tensor. */
+int td_check_lists(int count, const int64_t *lengths);
+int td_check_numbers(int64_t tensors, int64_t numbers);
+int td_check_number(const td_tensor *number);
 
 td_scalar td_scalar_conj(td_scalar a);
 td_scalar td_scalar_neg(td_scalar a);
