@@ -166,7 +166,7 @@ class Formula:
         out_type = {'bool': 'uint8_t', 'real': COMPUTE[real][0]}.get(out, ctype)
         if out == 'bool' and k != 'b':
             code = f'{code} != 0'
-        body = [f'static void TD_ISA_NAME({name})(int64_t n, char *const *runs, const void *params)', '{',
+        body = [f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
                 f'    {out_type} *out = ({out_type} *)runs[0];']
         for i, operand in enumerate(self.operands):
             if operand in used:
@@ -177,7 +177,7 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        body += ['#pragma omp simd', '    for (int64_t i = 0; i < n; i++) {']
+        body += ['#pragma omp simd', '    for (int64_t i = 0; i < count; i++) {']
         for operand in self.operands:
             if operand in used:
                 t = 'int' if operand in self.truths else ctype

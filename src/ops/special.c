@@ -1,7 +1,7 @@
 /* Special functions that no model evaluates in its inner loop: computed in double, one element after the other.
  *
  * The incomplete gamma functions take the power series where x < a + 1 and Legendre's continued fraction, by Lentz's
- * method, elsewhere (Numerical Recipes, 6.2); Bessel functions are the C library's. */
+ * method, elsewhere (Numerical Recipes, 6.2). */
 
 #include "calls_ops_special.h"
 #include <math.h>
@@ -9,37 +9,6 @@
 #include "dispatch/glue.h"
 #include "ops/compose.h"
 
-/* ---- one operand */
-
-typedef double function(double x);
-static void loop_one(int64_t n, char *const *runs, const void *params)
-{
-    function *f = *(function *const *)params;
-    for (int64_t i = 0; i < n; i++)
-        ((double *)runs[0])[i] = f(((const double *)runs[1])[i]);
-}
-static td_tensor *apply(td_tensor *self, function *f)
-{
-    td_dtype dtype = td_is_floating(self) ? (td_dtype)self->dtype : td_default_dtype();
-    if (td_is_complex(self))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "\"bessel\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
-    td_tensor *out = td_tensor_new(self->ndim, self->sizes, dtype, self->device);
-    if (out && out->device.type == TD_CPU &&
-        td_iterate(1, 1, (td_tensor *[]){out, self}, (const td_dtype[]){TD_F64, TD_F64}, loop_one, &f, 60)) {
-        td_tensor_release(out);
-        return NULL;
-    }
-    return out;
-}
-static double spherical_j0(double x)
-{
-    return isinf(x) ? 0 : fabs(x) < 1e-4 ? 1 - x * x / 6 : sin(x) / x;
-}
-td_tensor *td_op_special_bessel_j0(td_tensor *self) { return apply(self, j0); }
-td_tensor *td_op_special_bessel_j1(td_tensor *self) { return apply(self, j1); }
-td_tensor *td_op_special_bessel_y0(td_tensor *self) { return apply(self, y0); }
-td_tensor *td_op_special_bessel_y1(td_tensor *self) { return apply(self, y1); }
-td_tensor *td_op_special_spherical_bessel_j0(td_tensor *x) { return apply(x, spherical_j0); }
 td_tensor *td_op_special_modified_bessel_i0(td_tensor *self) { return td_i0(self); }
 td_tensor *td_op_special_modified_bessel_i1(td_tensor *self) { return td_special_i1(self); }
 

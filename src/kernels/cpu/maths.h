@@ -11,6 +11,7 @@
 #include "kernels/cpu/maths_f64.h"
 #include "kernels/cpu/maths_complex.h"
 #include "kernels/cpu/maths_int.h"
+#include "kernels/cpu/special.h"
 
 enum { TD_RUN_BLOCK = 256 };
 
