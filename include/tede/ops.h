@@ -221,21 +221,6 @@ TD_API int td_igamma_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_M
 TD_API td_tensor *td_igammac(td_tensor *self, td_tensor *other);
 TD_API int td_igammac_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_igammac_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
-/* Bessel function of the first kind of order 0. */
-TD_API td_tensor *td_special_bessel_j0(td_tensor *self);
-TD_API int td_special_bessel_j0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* Bessel function of the first kind of order 1. */
-TD_API td_tensor *td_special_bessel_j1(td_tensor *self);
-TD_API int td_special_bessel_j1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* Bessel function of the second kind of order 0. */
-TD_API td_tensor *td_special_bessel_y0(td_tensor *self);
-TD_API int td_special_bessel_y0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* Bessel function of the second kind of order 1. */
-TD_API td_tensor *td_special_bessel_y1(td_tensor *self);
-TD_API int td_special_bessel_y1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
-/* ``sin(x) / x``. */
-TD_API td_tensor *td_special_spherical_bessel_j0(td_tensor *x);
-TD_API int td_special_spherical_bessel_j0_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
 /* Modified Bessel function of order 0. */
 TD_API td_tensor *td_special_modified_bessel_i0(td_tensor *self);
 TD_API int td_special_modified_bessel_i0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
@@ -552,6 +537,314 @@ TD_API int td_fft_rfftfreq_out(int64_t n, double d, td_dtype dtype, td_device de
 TD_API td_tensor *td_fft_fftshift(td_tensor *self, int64_t n_dim, const int64_t *dim);
 /* Frequency zero moved back to the start. */
 TD_API td_tensor *td_fft_ifftshift(td_tensor *self, int64_t n_dim, const int64_t *dim);
+
+/* ==== foreach ============================================================================================= */
+
+/* ``abs`` of each tensor. */
+TD_API int td__foreach_abs(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_abs_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``acos`` of each tensor. */
+TD_API int td__foreach_acos(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_acos_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``asin`` of each tensor. */
+TD_API int td__foreach_asin(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_asin_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``atan`` of each tensor. */
+TD_API int td__foreach_atan(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_atan_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``ceil`` of each tensor. */
+TD_API int td__foreach_ceil(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_ceil_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``cos`` of each tensor. */
+TD_API int td__foreach_cos(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_cos_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``cosh`` of each tensor. */
+TD_API int td__foreach_cosh(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_cosh_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``erf`` of each tensor. */
+TD_API int td__foreach_erf(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_erf_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``erfc`` of each tensor. */
+TD_API int td__foreach_erfc(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_erfc_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``exp`` of each tensor. */
+TD_API int td__foreach_exp(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_exp_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``expm1`` of each tensor. */
+TD_API int td__foreach_expm1(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_expm1_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``floor`` of each tensor. */
+TD_API int td__foreach_floor(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_floor_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``frac`` of each tensor. */
+TD_API int td__foreach_frac(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_frac_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``lgamma`` of each tensor. */
+TD_API int td__foreach_lgamma(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_lgamma_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``log`` of each tensor. */
+TD_API int td__foreach_log(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_log_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``log10`` of each tensor. */
+TD_API int td__foreach_log10(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_log10_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``log1p`` of each tensor. */
+TD_API int td__foreach_log1p(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_log1p_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``log2`` of each tensor. */
+TD_API int td__foreach_log2(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_log2_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``neg`` of each tensor. */
+TD_API int td__foreach_neg(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_neg_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``reciprocal`` of each tensor. */
+TD_API int td__foreach_reciprocal(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_reciprocal_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``round`` of each tensor. */
+TD_API int td__foreach_round(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_round_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``rsqrt`` of each tensor. */
+TD_API int td__foreach_rsqrt(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_rsqrt_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``sigmoid`` of each tensor. */
+TD_API int td__foreach_sigmoid(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_sigmoid_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``sign`` of each tensor. */
+TD_API int td__foreach_sign(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_sign_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``sin`` of each tensor. */
+TD_API int td__foreach_sin(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_sin_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``sinh`` of each tensor. */
+TD_API int td__foreach_sinh(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_sinh_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``sqrt`` of each tensor. */
+TD_API int td__foreach_sqrt(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_sqrt_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``tan`` of each tensor. */
+TD_API int td__foreach_tan(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_tan_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``tanh`` of each tensor. */
+TD_API int td__foreach_tanh(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_tanh_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``trunc`` of each tensor. */
+TD_API int td__foreach_trunc(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+TD_API int td__foreach_trunc_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* ``mul`` of each tensor and a number. */
+TD_API int td__foreach_mul_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_mul_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``div`` of each tensor and a number. */
+TD_API int td__foreach_div_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_div_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``sub`` of each tensor and a number. */
+TD_API int td__foreach_sub_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_sub_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``add`` of each tensor and a number. */
+TD_API int td__foreach_add_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_add_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``clamp_min`` of each tensor and a number. */
+TD_API int td__foreach_clamp_min_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_clamp_min_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``clamp_max`` of each tensor and a number. */
+TD_API int td__foreach_clamp_max_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_clamp_max_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* ``mul`` of each tensor and a number of its own. */
+TD_API int td__foreach_mul_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_mul_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``div`` of each tensor and a number of its own. */
+TD_API int td__foreach_div_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_div_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``sub`` of each tensor and a number of its own. */
+TD_API int td__foreach_sub_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_sub_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``add`` of each tensor and a number of its own. */
+TD_API int td__foreach_add_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_add_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``clamp_min`` of each tensor and a number of its own. */
+TD_API int td__foreach_clamp_min_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_clamp_min_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``clamp_max`` of each tensor and a number of its own. */
+TD_API int td__foreach_clamp_max_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_clamp_max_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``mul`` of the pairs of two lists. */
+TD_API int td__foreach_mul_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_mul_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* ``div`` of the pairs of two lists. */
+TD_API int td__foreach_div_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_div_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* ``clamp_min`` of the pairs of two lists. */
+TD_API int td__foreach_clamp_min_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_other, td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_clamp_min_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* ``clamp_max`` of the pairs of two lists. */
+TD_API int td__foreach_clamp_max_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_other, td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_clamp_max_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* ``add`` of the pairs of two lists. */
+TD_API int td__foreach_add_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other, td_scalar alpha) TD_MUST_USE;
+TD_API int td__foreach_add_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other, td_scalar alpha) TD_MUST_USE;
+/* ``sub`` of the pairs of two lists. */
+TD_API int td__foreach_sub_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other, td_scalar alpha) TD_MUST_USE;
+TD_API int td__foreach_sub_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other, td_scalar alpha) TD_MUST_USE;
+/* A number, in a tensor, added to each tensor. */
+TD_API int td__foreach_add_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_tensor *other, td_scalar alpha) TD_MUST_USE;
+TD_API int td__foreach_add_tensor_(int64_t n_self, td_tensor *const *self, td_tensor *other,
+        td_scalar alpha) TD_MUST_USE;
+/* ``mul`` of each tensor and a number that is in a tensor. */
+TD_API int td__foreach_mul_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_tensor *other) TD_MUST_USE;
+TD_API int td__foreach_mul_tensor_(int64_t n_self, td_tensor *const *self, td_tensor *other) TD_MUST_USE;
+/* ``div`` of each tensor and a number that is in a tensor. */
+TD_API int td__foreach_div_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_tensor *other) TD_MUST_USE;
+TD_API int td__foreach_div_tensor_(int64_t n_self, td_tensor *const *self, td_tensor *other) TD_MUST_USE;
+/* The maximum of each tensor and a number. */
+TD_API int td__foreach_maximum_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_maximum_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* The minimum of each tensor and a number. */
+TD_API int td__foreach_minimum_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar scalar) TD_MUST_USE;
+TD_API int td__foreach_minimum_scalar_(int64_t n_self, td_tensor *const *self, td_scalar scalar) TD_MUST_USE;
+/* The maximum of each tensor and a number of its own. */
+TD_API int td__foreach_maximum_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_maximum_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* The minimum of each tensor and a number of its own. */
+TD_API int td__foreach_minimum_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_minimum_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* The maximum of the pairs of two lists. */
+TD_API int td__foreach_maximum_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_other, td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_maximum_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* The minimum of the pairs of two lists. */
+TD_API int td__foreach_minimum_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_other, td_tensor *const *other) TD_MUST_USE;
+TD_API int td__foreach_minimum_list_(int64_t n_self, td_tensor *const *self, int64_t n_other,
+        td_tensor *const *other) TD_MUST_USE;
+/* The powers of the pairs of two lists. */
+TD_API int td__foreach_pow_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_exponent, td_tensor *const *exponent) TD_MUST_USE;
+TD_API int td__foreach_pow_list_(int64_t n_self, td_tensor *const *self, int64_t n_exponent,
+        td_tensor *const *exponent) TD_MUST_USE;
+/* A power of each tensor. */
+TD_API int td__foreach_pow_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar exponent) TD_MUST_USE;
+TD_API int td__foreach_pow_scalar_(int64_t n_self, td_tensor *const *self, td_scalar exponent) TD_MUST_USE;
+/* A power of each tensor, with an exponent of its own. */
+TD_API int td__foreach_pow_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_exponent, const td_scalar *exponent) TD_MUST_USE;
+TD_API int td__foreach_pow_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_exponent,
+        const td_scalar *exponent) TD_MUST_USE;
+/* A number to the power of each tensor. */
+TD_API int td__foreach_pow_scalarandtensor(td_tensor_list *results, td_scalar self, int64_t n_exponent,
+        td_tensor *const *exponent) TD_MUST_USE;
+/* ``addcdiv`` of the triples of three lists. */
+TD_API int td__foreach_addcdiv_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_scalar value) TD_MUST_USE;
+TD_API int td__foreach_addcdiv_scalar_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, td_scalar value) TD_MUST_USE;
+/* ``addcmul`` of the triples of three lists. */
+TD_API int td__foreach_addcmul_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_scalar value) TD_MUST_USE;
+TD_API int td__foreach_addcmul_scalar_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, td_scalar value) TD_MUST_USE;
+/* ``addcdiv`` of the triples of three lists, each with a number of its own. */
+TD_API int td__foreach_addcdiv_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_addcdiv_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``addcmul`` of the triples of three lists, each with a number of its own. */
+TD_API int td__foreach_addcmul_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        int64_t n_scalars, const td_scalar *scalars) TD_MUST_USE;
+TD_API int td__foreach_addcmul_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2, int64_t n_scalars,
+        const td_scalar *scalars) TD_MUST_USE;
+/* ``addcdiv`` of the triples of three lists, each with a number of its own, which are in a vector. */
+TD_API int td__foreach_addcdiv_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_tensor *scalars) TD_MUST_USE;
+/* ``addcmul`` of the triples of three lists, each with a number of its own, which are in a vector. */
+TD_API int td__foreach_addcmul_tensor(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensor1, td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_tensor *scalars) TD_MUST_USE;
+TD_API int td__foreach_addcdiv_tensor_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_tensor *scalars) TD_MUST_USE;
+TD_API int td__foreach_addcmul_tensor_(int64_t n_self, td_tensor *const *self, int64_t n_tensor1,
+        td_tensor *const *tensor1, int64_t n_tensor2, td_tensor *const *tensor2,
+        td_tensor *scalars) TD_MUST_USE;
+/* From each tensor towards another one, by weights. */
+TD_API int td__foreach_lerp_list(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensors1, td_tensor *const *tensors1, int64_t n_weights,
+        td_tensor *const *weights) TD_MUST_USE;
+TD_API int td__foreach_lerp_list_(int64_t n_self, td_tensor *const *self, int64_t n_tensors1,
+        td_tensor *const *tensors1, int64_t n_weights, td_tensor *const *weights) TD_MUST_USE;
+/* From each tensor towards another one, by one weight. */
+TD_API int td__foreach_lerp_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensors1, td_tensor *const *tensors1, td_scalar weight) TD_MUST_USE;
+TD_API int td__foreach_lerp_scalar_(int64_t n_self, td_tensor *const *self, int64_t n_tensors1,
+        td_tensor *const *tensors1, td_scalar weight) TD_MUST_USE;
+/* From each tensor towards another one, by a weight of its own. */
+TD_API int td__foreach_lerp_scalarlist(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        int64_t n_tensors1, td_tensor *const *tensors1, int64_t n_weight, const td_scalar *weight) TD_MUST_USE;
+TD_API int td__foreach_lerp_scalarlist_(int64_t n_self, td_tensor *const *self, int64_t n_tensors1,
+        td_tensor *const *tensors1, int64_t n_weight, const td_scalar *weight) TD_MUST_USE;
+/* The largest element of each tensor. */
+TD_API int td__foreach_max(td_tensor_list *results, int64_t n_self, td_tensor *const *self) TD_MUST_USE;
+/* The norm of each tensor. */
+TD_API int td__foreach_norm_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar ord, td_dtype dtype) TD_MUST_USE;
+/* The sum of each tensor's absolute values to a power. */
+TD_API int td__foreach_powsum_scalar(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_scalar ord, td_dtype dtype) TD_MUST_USE;
+/* The products of the pairs of two lists of matrices. */
+TD_API int td__foreach_mm(td_tensor_list *results, int64_t n_self, td_tensor *const *self, int64_t n_mat2,
+        td_tensor *const *mat2) TD_MUST_USE;
+/* A copy of each tensor. */
+TD_API int td__foreach_clone(td_tensor_list *results, int64_t n_self, td_tensor *const *self,
+        td_memory_format memory_format) TD_MUST_USE;
+TD_API int td__foreach_copy_(int64_t n_self, td_tensor *const *self, int64_t n_src, td_tensor *const *src,
+        bool non_blocking) TD_MUST_USE;
+TD_API int td__foreach_zero_(int64_t n_self, td_tensor *const *self) TD_MUST_USE;
 
 /* ==== index =============================================================================================== */
 
@@ -2607,6 +2900,79 @@ TD_API int td_histc_out(td_tensor *self, int64_t bins, td_scalar min, td_scalar 
 /* How often each number occurs, or the sum of its weights. */
 TD_API td_tensor *td_bincount(td_tensor *self, td_tensor *weights, int64_t minlength);
 
+/* ==== special ============================================================================================= */
+
+/* Bessel function of the first kind of order 0. */
+TD_API td_tensor *td_special_bessel_j0(td_tensor *self);
+TD_API int td_special_bessel_j0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the first kind of order 1. */
+TD_API td_tensor *td_special_bessel_j1(td_tensor *self);
+TD_API int td_special_bessel_j1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the second kind of order 0. */
+TD_API td_tensor *td_special_bessel_y0(td_tensor *self);
+TD_API int td_special_bessel_y0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Bessel function of the second kind of order 1. */
+TD_API td_tensor *td_special_bessel_y1(td_tensor *self);
+TD_API int td_special_bessel_y1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Modified Bessel function of the second kind of order 0. */
+TD_API td_tensor *td_special_modified_bessel_k0(td_tensor *self);
+TD_API int td_special_modified_bessel_k0_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* Modified Bessel function of the second kind of order 1. */
+TD_API td_tensor *td_special_modified_bessel_k1(td_tensor *self);
+TD_API int td_special_modified_bessel_k1_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* ``sin(x) / x``. */
+TD_API td_tensor *td_special_spherical_bessel_j0(td_tensor *x);
+TD_API int td_special_spherical_bessel_j0_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
+/* The Airy function Ai. */
+TD_API td_tensor *td_special_airy_ai(td_tensor *x);
+TD_API int td_special_airy_ai_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
+/* ``exp(x)`` times the modified Bessel function of the second kind of order 0. */
+TD_API td_tensor *td_special_scaled_modified_bessel_k0(td_tensor *x);
+TD_API int td_special_scaled_modified_bessel_k0_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
+/* ``exp(x)`` times the modified Bessel function of the second kind of order 1. */
+TD_API td_tensor *td_special_scaled_modified_bessel_k1(td_tensor *x);
+TD_API int td_special_scaled_modified_bessel_k1_out(td_tensor *x, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_t(td_tensor *x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_t_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_u(td_tensor *x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_u_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_v(td_tensor *x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_v_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_w(td_tensor *x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_w_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_h(td_tensor *x, td_tensor *n);
+TD_API int td_special_hermite_polynomial_h_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_he(td_tensor *x, td_tensor *n);
+TD_API int td_special_hermite_polynomial_he_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_laguerre_polynomial_l(td_tensor *x, td_tensor *n);
+TD_API int td_special_laguerre_polynomial_l_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_legendre_polynomial_p(td_tensor *x, td_tensor *n);
+TD_API int td_special_legendre_polynomial_p_out(td_tensor *x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_t(td_tensor *x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_t_out(td_tensor *x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_u(td_tensor *x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_u_out(td_tensor *x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_v(td_tensor *x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_v_out(td_tensor *x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_w(td_tensor *x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_w_out(td_tensor *x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+
 /* ==== unary =============================================================================================== */
 
 /* ``e ** self``, elementwise. */
@@ -2912,6 +3278,89 @@ TD_API td_tensor *td_resample_backward(td_tensor *grad, int64_t n_input_size, co
         int64_t n_output_size, const int64_t *output_size, int64_t mode, bool align_corners, double scale_d,
         double scale_h, double scale_w);
 
+/* ==== copy ================================================================================================ */
+
+/* What view gives, in memory of its own. */
+TD_API td_tensor *td_view_copy(td_tensor *self, int64_t n_size, const int64_t *size);
+TD_API int td_view_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, td_tensor *out) TD_MUST_USE;
+/* What expand gives, in memory of its own. */
+TD_API td_tensor *td_expand_copy(td_tensor *self, int64_t n_size, const int64_t *size, bool implicit);
+TD_API int td_expand_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, bool implicit,
+        td_tensor *out) TD_MUST_USE;
+/* What transpose gives, in memory of its own. */
+TD_API td_tensor *td_transpose_copy_int(td_tensor *self, int64_t dim0, int64_t dim1);
+TD_API int td_transpose_copy_int_out(td_tensor *self, int64_t dim0, int64_t dim1, td_tensor *out) TD_MUST_USE;
+/* What t gives, in memory of its own. */
+TD_API td_tensor *td_t_copy(td_tensor *self);
+TD_API int td_t_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What permute gives, in memory of its own. */
+TD_API td_tensor *td_permute_copy(td_tensor *self, int64_t n_dims, const int64_t *dims);
+TD_API int td_permute_copy_out(td_tensor *self, int64_t n_dims, const int64_t *dims,
+        td_tensor *out) TD_MUST_USE;
+/* What select gives, in memory of its own. */
+TD_API td_tensor *td_select_copy_int(td_tensor *self, int64_t dim, int64_t index);
+TD_API int td_select_copy_int_out(td_tensor *self, int64_t dim, int64_t index, td_tensor *out) TD_MUST_USE;
+/* What slice gives, in memory of its own. */
+TD_API td_tensor *td_slice_copy_tensor(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end,
+        int64_t step);
+TD_API int td_slice_copy_out(td_tensor *self, int64_t dim, const int64_t *start, const int64_t *end,
+        int64_t step, td_tensor *out) TD_MUST_USE;
+/* What unsqueeze gives, in memory of its own. */
+TD_API td_tensor *td_unsqueeze_copy(td_tensor *self, int64_t dim);
+TD_API int td_unsqueeze_copy_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* What squeeze gives, in memory of its own. */
+TD_API td_tensor *td_squeeze_copy(td_tensor *self);
+TD_API int td_squeeze_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What squeeze gives, in memory of its own. */
+TD_API td_tensor *td_squeeze_copy_dim(td_tensor *self, int64_t dim);
+TD_API int td_squeeze_copy_dim_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* What squeeze gives, in memory of its own. */
+TD_API td_tensor *td_squeeze_copy_dims(td_tensor *self, int64_t n_dim, const int64_t *dim);
+TD_API int td_squeeze_copy_dims_out(td_tensor *self, int64_t n_dim, const int64_t *dim,
+        td_tensor *out) TD_MUST_USE;
+/* What as_strided gives, in memory of its own. */
+TD_API td_tensor *td_as_strided_copy(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
+        const int64_t *stride, const int64_t *storage_offset);
+TD_API int td_as_strided_copy_out(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
+        const int64_t *stride, const int64_t *storage_offset, td_tensor *out) TD_MUST_USE;
+/* What detach gives, in memory of its own. */
+TD_API td_tensor *td_detach_copy(td_tensor *self);
+TD_API int td_detach_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What alias gives, in memory of its own. */
+TD_API td_tensor *td_alias_copy(td_tensor *self);
+TD_API int td_alias_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What diagonal gives, in memory of its own. */
+TD_API td_tensor *td_diagonal_copy(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
+TD_API int td_diagonal_copy_out(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2,
+        td_tensor *out) TD_MUST_USE;
+/* What unfold gives, in memory of its own. */
+TD_API td_tensor *td_unfold_copy(td_tensor *self, int64_t dimension, int64_t size, int64_t step);
+TD_API int td_unfold_copy_out(td_tensor *self, int64_t dimension, int64_t size, int64_t step,
+        td_tensor *out) TD_MUST_USE;
+/* What unbind gives, in memory of its own. */
+TD_API int td_unbind_copy_int(td_tensor_list *results, td_tensor *self, int64_t dim) TD_MUST_USE;
+TD_API int td_unbind_copy_int_out(td_tensor *self, int64_t dim, int64_t n_out,
+        td_tensor *const *out) TD_MUST_USE;
+/* What split_with_sizes gives, in memory of its own. */
+TD_API int td_split_with_sizes_copy(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
+        const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
+TD_API int td_split_with_sizes_copy_out(td_tensor *self, int64_t n_split_sizes, const int64_t *split_sizes,
+        int64_t dim, int64_t n_out, td_tensor *const *out) TD_MUST_USE;
+/* What split gives, in memory of its own. */
+TD_API int td_split_copy_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size,
+        int64_t dim) TD_MUST_USE;
+TD_API int td_split_copy_out(td_tensor *self, int64_t split_size, int64_t dim, int64_t n_out,
+        td_tensor *const *out) TD_MUST_USE;
+/* What view_as_real gives, in memory of its own. */
+TD_API td_tensor *td_view_as_real_copy(td_tensor *self);
+TD_API int td_view_as_real_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What view_as_complex gives, in memory of its own. */
+TD_API td_tensor *td_view_as_complex_copy(td_tensor *self);
+TD_API int td_view_as_complex_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What view gives, in memory of its own. */
+TD_API td_tensor *td_view_copy_dtype(td_tensor *self, td_dtype dtype);
+TD_API int td_view_copy_dtype_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+
 /* ==== alias =============================================================================================== */
 
 /* Alias of logit. */
@@ -3189,6 +3638,94 @@ TD_API int td_concat_out(int64_t n_tensors, td_tensor *const *tensors, int64_t d
 /* Alias of cat. */
 TD_API td_tensor *td_concatenate(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
 TD_API int td_concatenate_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_t_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_t_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_t_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_chebyshev_polynomial_t_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_u_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_u_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_u_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_chebyshev_polynomial_u_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_v_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_v_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_v_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_chebyshev_polynomial_v_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_w_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_chebyshev_polynomial_w_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_chebyshev_polynomial_w_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_chebyshev_polynomial_w_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_h_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_hermite_polynomial_h_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_h of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_h_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_hermite_polynomial_h_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_he_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_hermite_polynomial_he_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The hermite_polynomial_he of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_hermite_polynomial_he_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_hermite_polynomial_he_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
+/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_laguerre_polynomial_l_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_laguerre_polynomial_l_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The laguerre_polynomial_l of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_laguerre_polynomial_l_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_laguerre_polynomial_l_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
+/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_legendre_polynomial_p_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_legendre_polynomial_p_x_scalar_out(td_scalar x, td_tensor *n, td_tensor *out) TD_MUST_USE;
+/* The legendre_polynomial_p of degree n, cut to a whole number, at x; 0 for a negative degree. */
+TD_API td_tensor *td_special_legendre_polynomial_p_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_legendre_polynomial_p_n_scalar_out(td_tensor *x, td_scalar n, td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_t_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_t_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_t of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_t_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_shifted_chebyshev_polynomial_t_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_u_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_u_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_u of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_u_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_shifted_chebyshev_polynomial_u_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_v_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_v_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_v of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_v_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_shifted_chebyshev_polynomial_v_n_scalar_out(td_tensor *x, td_scalar n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_w_x_scalar(td_scalar x, td_tensor *n);
+TD_API int td_special_shifted_chebyshev_polynomial_w_x_scalar_out(td_scalar x, td_tensor *n,
+        td_tensor *out) TD_MUST_USE;
+/* The chebyshev_polynomial_w of degree n at ``2 * x - 1``. */
+TD_API td_tensor *td_special_shifted_chebyshev_polynomial_w_n_scalar(td_tensor *x, td_scalar n);
+TD_API int td_special_shifted_chebyshev_polynomial_w_n_scalar_out(td_tensor *x, td_scalar n,
         td_tensor *out) TD_MUST_USE;
 /* Alias of exp2. */
 TD_API td_tensor *td_special_exp2(td_tensor *self);
