@@ -13,6 +13,7 @@
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
  *   saved.c          hooks on saved tensors, anomaly mode               errors.c       errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
+ *   nnmodule.c       the base of nn.Module
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -100,6 +101,7 @@ PyObject *td_py_storage(td_tensor *x);
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
+int td_py_nnmodule_init(PyObject *module);                /* nnmodule.c */
 
 /* ---- interop.c: NumPy without its headers */
 bool td_py_is_numpy_array(PyObject *o);

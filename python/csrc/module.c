@@ -71,7 +71,7 @@ PyMODINIT_FUNC PyInit__C(void)
         td_py_storage_init(module) < 0 || td_py_override_init(module) < 0 || td_py_tensor_init(module) < 0 ||
         td_py_generator_init(module) < 0 || td_py_interop_init(module) < 0 || td_py_factory_init(module) < 0 ||
         td_py_grad_init(module) < 0 || td_py_results_init(module) < 0 || td_py_operator_init(module) < 0 ||
-        td_py_safetensors_init(module) < 0 || td_py_number_init() < 0) {
+        td_py_safetensors_init(module) < 0 || td_py_nnmodule_init(module) < 0 || td_py_number_init() < 0) {
         Py_DECREF(module);
         return NULL;
     }

@@ -43,12 +43,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input):
-        members = self._parameters
-        try:                                    # half the time of self.weight, which is found by __getattr__
-            weight, bias = members["weight"], members["bias"]
-        except KeyError:                        # somebody made an attribute of a parameter: a parametrization, say
-            weight, bias = self.weight, self.bias
-        return F.linear(input, weight, bias)
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self):
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -7,10 +7,9 @@ before and behind a call in `_hooks.py`.
 """
 import warnings
 from collections import OrderedDict
-from types import MappingProxyType
 
 from .. import parameter as _parameter
-from .._native import T, is_tensor, typename
+from .._native import C, T, is_tensor, typename
 from . import _hooks
 from ._hooks import (BackwardGates, WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
                      register_module_buffer_registration_hook, register_module_forward_hook,
@@ -22,6 +21,7 @@ from ._state import StateMixin
 Parameter = _parameter.Parameter
 _global_forward_pre, _global_forward = _hooks.global_forward_pre, _hooks.global_forward
 _global_backward_pre, _global_backward = _hooks.global_backward_pre, _hooks.global_backward
+C._set_module_hooks(_global_backward, _global_backward_pre, _global_forward, _global_forward_pre)
 
 # The attributes with which every module starts; a module from an old pickle gets those that it lacks.
 _DICTS = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
@@ -38,8 +38,21 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
-class Module(StateMixin):
-    """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`."""
+class _CallSignature:
+    """What inspect says of an instance: its call takes anything. Of the class it says what `__init__` takes."""
+
+    def __get__(self, module, owner):
+        if module is None:
+            raise AttributeError("__signature__")
+        import inspect
+        return inspect.signature(lambda *args, **kwargs: None)
+
+
+class Module(StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
+    """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`.
+
+    Reading attributes, assigning plain ones and calls without hooks are in the C base, python/csrc/nnmodule.c.
+    """
 
     dump_patches = False
     call_super_init = False
@@ -70,18 +83,12 @@ class Module(StateMixin):
 
     # Calling -----------------------------------------------------------------------------------------------------
 
-    def __call__(self, *args, **kwargs):
-        if not (self._backward_hooks or self._backward_pre_hooks or self._forward_hooks or self._forward_pre_hooks
-                or _global_forward or _global_forward_pre or _global_backward or _global_backward_pre):
-            return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
-
-    _call_impl = __call__
+    __signature__ = _CallSignature()
 
     def _call_with_hooks(self, args, kwargs):
         ran, result = set(), None
+        full, plain = self._get_backward_hooks()
         try:
-            full, plain = self._get_backward_hooks()
             before = [*_global_backward_pre.values(), *self._backward_pre_hooks.values()]
             args, kwargs = self._run_forward_pre_hooks(args, kwargs)
             gates = BackwardGates(self, full, before) if full or before else None
@@ -141,9 +148,9 @@ class Module(StateMixin):
                    number in self._forward_hooks_always_called)
 
     def _get_backward_hooks(self):
-        full, plain = [], []
+        full, plain, own = [], [], self._backward_hooks
         (full if _hooks.global_backward_is_full() else plain).extend(_global_backward.values())
-        (full if self._is_full_backward_hook else plain).extend(self._backward_hooks.values())
+        (full if self._is_full_backward_hook else plain).extend(own.values())
         return full, plain
 
     def _attach_plain_backward_hooks(self, hooks, result):
@@ -158,22 +165,8 @@ class Module(StateMixin):
 
     # Attributes --------------------------------------------------------------------------------------------------
 
-    # What a module before `__init__` has: nothing. So __getattr__ can read these three without asking whether they exist.
-    _parameters = _buffers = _modules = MappingProxyType({})
-
-    def __getattr__(self, name):
-        members = self._parameters
-        if name in members:
-            return members[name]
-        members = self._modules
-        if name in members:
-            return members[name]
-        members = self._buffers
-        if name in members:
-            return members[name]
-        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    def __setattr__(self, name, value):
+    def _assign(self, name, value):
+        """`__setattr__` of a parameter, module or tensor, or over one of these."""
         state = self.__dict__
         parameters = state.get("_parameters")
         if isinstance(value, Parameter):
