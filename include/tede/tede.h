@@ -11,4 +11,5 @@
 #include <tede/random.h>
 #include <tede/safetensors.h>
 #include <tede/tensor.h>
+#include <tede/trace.h>
 #endif

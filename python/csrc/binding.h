@@ -13,7 +13,7 @@
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
  *   saved.c          hooks on saved tensors, anomaly mode               errors.c       errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
- *   nnmodule.c       the base of nn.Module
+ *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -76,7 +76,7 @@ extern PyTypeObject    td_py_Iter;
 PyObject *td_py_iter(PyObject *self);
 int       td_py_contains(PyObject *self, PyObject *value);
 PyObject *td_py_richcompare(PyObject *a, PyObject *b, int how);
-int       td_py_number_init(void);
+int       td_py_number_init(PyObject *module);
 
 /* ---- types.c, size.c */
 typedef struct { PyObject_HEAD int code; } EnumObject;      /* dtype, layout, memory_format */
@@ -102,6 +102,7 @@ int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
 int td_py_nnmodule_init(PyObject *module);                /* nnmodule.c */
+int td_py_watch_init(PyObject *module);                   /* watch.c */
 
 /* ---- interop.c: NumPy without its headers */
 bool td_py_is_numpy_array(PyObject *o);

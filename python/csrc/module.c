@@ -62,18 +62,18 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT, .m_name = "tede._C", .m_doc = "The binding of libtede.", .m_size = -1, .m_methods = functions,
 };
 
+/* In this order: the later ones use the types of the earlier ones. */
+static int (*const parts[])(PyObject *module) = {
+    td_py_errors_init, td_py_types_init, td_py_size_init, td_py_storage_init, td_py_override_init, td_py_tensor_init,
+    td_py_generator_init, td_py_interop_init, td_py_factory_init, td_py_grad_init, td_py_results_init,
+    td_py_operator_init, td_py_safetensors_init, td_py_nnmodule_init, td_py_watch_init, td_py_number_init,
+};
+
 PyMODINIT_FUNC PyInit__C(void)
 {
     PyObject *module = PyModule_Create(&definition);
-    if (!module)
-        return NULL;
-    if (td_py_errors_init(module) < 0 || td_py_types_init(module) < 0 || td_py_size_init(module) < 0 ||
-        td_py_storage_init(module) < 0 || td_py_override_init(module) < 0 || td_py_tensor_init(module) < 0 ||
-        td_py_generator_init(module) < 0 || td_py_interop_init(module) < 0 || td_py_factory_init(module) < 0 ||
-        td_py_grad_init(module) < 0 || td_py_results_init(module) < 0 || td_py_operator_init(module) < 0 ||
-        td_py_safetensors_init(module) < 0 || td_py_nnmodule_init(module) < 0 || td_py_number_init() < 0) {
-        Py_DECREF(module);
-        return NULL;
-    }
+    for (size_t i = 0; module && i < sizeof parts / sizeof *parts; i++)
+        if (parts[i](module) < 0)
+            Py_CLEAR(module);
     return module;
 }

@@ -256,8 +256,9 @@ PyNumberMethods td_py_number = {
     .nb_bool = number_bool, .nb_int = number_int, .nb_float = number_float, .nb_index = number_index,
 };
 
-int td_py_number_init(void)
+int td_py_number_init(PyObject *module)
 {
+    (void)module;
     for (int i = 0; i < N_BINARY; i++) {
         Binary *b = &binaries[i];
         char name[48];

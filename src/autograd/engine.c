@@ -12,6 +12,7 @@
  * node is run only if another input lies behind it.  td_backward_inputs captures nothing: it runs the inputs'
  * accumulators, and inputs with a history keep their gradient (td_retain_grad). */
 #include "autograd/engine.h"
+#include "base/watch.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
 #include <pthread.h>
@@ -171,6 +172,7 @@ static int run_node(td_task *task, uint32_t index)
     int n = runs ? node->n_edges : 0, i = 0;
     for (int e = 0; e < n; e++)
         task->results[e] = NULL;
+    TD_TELL(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node);
     int status = runs ? apply(task, node, grads) : 0;
     for (int g = 0; g < node->n_inputs; g++) {
         td_tensor_release(grads[g]);
@@ -180,6 +182,8 @@ static int run_node(td_task *task, uint32_t index)
         drop_results(task, n);
         return -1;
     }
+    TD_TELL(.kind = TD_EVENT_NODE_END, .name = td_node_name(node), .pointer = node,
+            .numbers = {runs && !task->keep ? node->n_saved : 0});
     if (runs && !task->keep)
         td_node_release_saved(node);
     for (; i < n && status == 0; i++) {

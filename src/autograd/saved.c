@@ -1,5 +1,6 @@
 /* Saving variables for the backward pass, and getting them back: Note [Saved variables] in node.h. */
 #include "autograd/engine.h"
+#include "base/watch.h"
 #include "autograd/hooks.h"
 #include "autograd/saved.h"
 #include <stdio.h>
@@ -130,6 +131,7 @@ static int save(td_node *node, int i, td_tensor *x, int output)
                         "(it would be saved by %s)", td_node_name(node));
     slot->output = output;
     slot->version = td_tensor_version(x);
+    TD_TELL(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
     if (TD_UNLIKELY(hooks_top != NULL))
         return pack(slot, x);
     slot->tensor = output < 0 ? td_retain_fast(x) : td_alias_detached(x, false);

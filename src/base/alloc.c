@@ -14,6 +14,7 @@
  * lags behind by a list's length at most. */
 #include "base.h"
 #include "spans.h"
+#include "watch.h"
 
 #include <tede/memory.h>
 
@@ -55,6 +56,8 @@ struct cache {
 };
 
 static TD_TLS struct cache *mine;
+/* On a thread whose memory is watched the lists are hidden, so that all goes the long way, which tells. */
+static TD_TLS struct cache *hidden;
 
 /* Why the short way is closed: zero in the normal case.  No thread has lists before the allocator is ready or if it is
  * bypassed. */
@@ -403,8 +406,39 @@ static void listless_free(void *block, unsigned class)
     td_heap_unlock();
 }
 
+static void *long_alloc(size_t size, bool *zeroed);
+static void long_free(void *block, size_t size);
+
+static void *told_alloc(size_t size, bool *zeroed)
+{
+    mine = hidden, hidden = NULL;
+    void *block = long_alloc(size, zeroed);
+    hidden = mine, mine = NULL;
+    if (block)
+        TD_TELL(.kind = TD_EVENT_ALLOCATE, .pointer = block, .numbers = {(int64_t)size});
+    return block;
+}
+
+static void told_free(void *block, size_t size)
+{
+    TD_TELL(.kind = TD_EVENT_FREE, .pointer = block, .numbers = {(int64_t)size});
+    mine = hidden, hidden = NULL;
+    long_free(block, size);
+    hidden = mine, mine = NULL;
+}
+
+void td_watch_memory(bool on)
+{
+    if (on && !hidden && (mine || (mine = cache_of_thread())))
+        hidden = mine, mine = NULL;
+    else if (!on && hidden)
+        mine = hidden, hidden = NULL;
+}
+
 static void *long_alloc(size_t size, bool *zeroed)
 {
+    if (TD_UNLIKELY(hidden != NULL))
+        return told_alloc(size, zeroed);
     uint32_t why = __atomic_load_n(&detour, __ATOMIC_ACQUIRE);
     if (why & NOT_READY)
         make_ready();
@@ -425,6 +459,10 @@ static void *long_alloc(size_t size, bool *zeroed)
 
 static __attribute__((noinline)) void long_free(void *block, size_t size)
 {
+    if (TD_UNLIKELY(hidden != NULL)) {
+        told_free(block, size);
+        return;
+    }
     if (size > SMALL_MAX || bypassed()) {
         large_free(block, size);
         return;

@@ -17,6 +17,7 @@
  * thread they cost what they save. */
 #include "calls_ops_iterator.h"
 #include "ops/iterator.h"
+#include "base/watch.h"
 
 enum {
     SCRATCH = 24 * 1024,            /* bytes of blocks, together; the rest of the first cache is the operands' own */
@@ -572,8 +573,11 @@ static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor 
         return 0;
     td_plan plan;
     td_plan_make(&plan, ndim, sizes, count, operands);
-    if (plan.numel > 0)
+    if (plan.numel > 0) {
+        TD_TELL(.kind = TD_EVENT_ITERATE, .n = plan.ndim, .sizes = plan.sizes, .strides = plan.strides[0],
+                .numbers = {count, ndim});
         run_plan(&plan, n_out, operands, compute, loop, params, cost);
+    }
     return 0;
 }
 
@@ -616,6 +620,7 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
     }
     if (!plain || blocks * LONGEST > SCRATCH)
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+    TD_TELL(.kind = TD_EVENT_ITERATE, .n = 1, .sizes = &n, .numbers = {count, first->ndim});
     if (single)
         run_singles(count, operands, compute, single, loop, params, n, cost);
     else

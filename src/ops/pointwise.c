@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/watch.h"
 #include "ops/spec.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */
@@ -21,12 +22,21 @@ static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
 };
 
-static td_isa current_isa = TD_ISAS;
-static inline td_isa the_isa(void)
+/* The first time, or while somebody watches. */
+static td_loop *__attribute__((noinline)) ask_for_loop(const td_pointwise *op, int column)
 {
-    if (TD_UNLIKELY(current_isa == TD_ISAS))
-        current_isa = td_cpu_isa();
-    return current_isa;
+    td_isa isa = td_cpu_isa();
+    td_loop *loop = op->rows[isa]->loops[column];
+    if (!__atomic_load_n(&td_watched_threads, __ATOMIC_RELAXED))
+        td_isa_now = isa;
+    TD_TELL(.kind = TD_EVENT_LOOP, .name = op->name, .pointer = (const void *)(uintptr_t)loop, .numbers = {isa, column});
+    return loop;
+}
+
+static inline td_loop *loop_of(const td_pointwise *op, int column)
+{
+    int isa = td_isa_now;
+    return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_for_loop(op, column);
 }
 
 static td_dtype out_dtype(const td_pointwise *op, td_dtype common)
@@ -50,7 +60,7 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common)
 {
-    td_loop *loop = op->dtypes >> common & 1 ? op->rows[the_isa()]->loops[column_of[common]] : NULL;
+    td_loop *loop = op->dtypes >> common & 1 ? loop_of(op, column_of[common]) : NULL;
     if (!loop)
         td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
     return loop;
@@ -146,7 +156,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
             fast = x->sizes[d] == first->sizes[d];
     }
     if (TD_LIKELY(fast) && (op->dtypes >> dtype & 1)) {
-        td_loop *loop = op->rows[the_isa()]->loops[column_of[dtype]];
+        td_loop *loop = loop_of(op, column_of[dtype]);
         td_tensor *out = td_tensor_new(first->ndim, first->sizes, out_dtype(op, dtype), first->device);
         if (TD_UNLIKELY(!out))
             return NULL;

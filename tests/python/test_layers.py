@@ -14,6 +14,7 @@ BEFORE = {
     'libs': ['base'],
     'io': [],
     'optim': ['base'],
+    'trace': ['base', 'tensor', 'dispatch'],
     'kernels': ['base', 'tensor', 'libs', 'ops'],
 }
 # What stands between layers on purpose: file -> the headers that it may include besides.

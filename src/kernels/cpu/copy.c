@@ -4,6 +4,7 @@
  * Where target and source have different fastest dimensions (a transpose), tiles pass through a small
  * buffer, so that every cache line that is fetched is used whole.  The rest goes row by row. */
 #include "calls_kernels_cpu_copy.h"
+#include "base/watch.h"
 #include "kernels/cpu/convert.h"
 #include "ops/iterator.h"
 #include <inttypes.h>
@@ -315,6 +316,9 @@ td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
         td_tensor_release(result);
         return NULL;
     }
+    if (result)
+        TD_TELL(.kind = TD_EVENT_COPY, .tensor = x, .name = x->dtype == (int8_t)dtype ? "contiguous" : "dtype",
+                .numbers = {result->numel * td_itemsize(result)});
     return result;
 }
 

@@ -6,6 +6,7 @@
  *
  * The tiles depend on the shape only, and each is computed by one thread from the whole of k: so the result is the
  * same for any number of threads. */
+#include "base/watch.h"
 #include "kernels/cpu/gemm.h"
 #include "base/base.h"
 #include "libs/openblas.h"
@@ -262,6 +263,7 @@ static int multiply(product *p)
     if (!floating || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
         !(p->blas = td_openblas_get())) {
         p->blas = NULL;
+        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
         run(p);
         return 0;
     }
@@ -278,6 +280,8 @@ static int multiply(product *p)
     if (!status) {
         if (!blas_operand(p->a, p->m, p->k, &p->ta, &p->lda) || !blas_operand(p->b, p->k, p->n, &p->tb, &p->ldb))
             p->blas = NULL;
+        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = p->blas ? "OpenBLAS gemm" : "tede gemm",
+                .numbers = {p->m, p->n, p->k, p->count});
         run(p);
     }
     td_mem_free(copies[0], bytes[0]);

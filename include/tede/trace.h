@@ -1,0 +1,57 @@
+/* tede/trace.h: watching what a thread's calls do.
+ *
+ * A watcher is a function that hears of everything worth telling about the calls of one thread: operators, the loops that
+ * they choose, how the iterator walks, memory taken and given back, copies that nobody asked for, calls of libraries,
+ * nodes of a backward pass.  tede.explain() and the profiler are watchers.
+ *
+ * Without a watcher nothing of this costs anything: operators are watched through a dispatch key, memory by taking the
+ * thread's short way to the allocator away, loops by forgetting which instruction set was found; the rest is one test
+ * of a thread-local where a call is already slow. */
+#ifndef TEDE_TRACE_H
+#define TEDE_TRACE_H
+#include <tede/dispatch.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum td_event_kind {
+    TD_EVENT_CALL,        /* an operator begins: op, keys, n values (its arguments); pointer: the device's kernel, or NULL */
+    TD_EVENT_RETURN,      /* it ends: op, n values (its results; none after a failure) */
+    TD_EVENT_LOOP,        /* a pointwise loop was chosen: name, pointer (the function), numbers: instruction set, column */
+    TD_EVENT_ITERATE,     /* the iterator walks: n sizes that are left after merging (fastest first), strides in bytes by
+                             operand (numbers[0] operands); numbers[1]: dimensions before */
+    TD_EVENT_PARALLEL,    /* a loop was cut: numbers: length, grain, threads that may take part (1: not cut) */
+    TD_EVENT_ALLOCATE,    /* numbers[0] bytes */
+    TD_EVENT_FREE,        /* numbers[0] bytes */
+    TD_EVENT_COPY,        /* a kernel needed a contiguous operand or another dtype: tensor, name: why, numbers[0] bytes */
+    TD_EVENT_LIBRARY,     /* name of the foreign function, numbers: its sizes */
+    TD_EVENT_NODE,        /* backward: a node begins; name, pointer: the node */
+    TD_EVENT_NODE_END,    /* it ends; numbers[0]: saved tensors that it released */
+    TD_EVENT_SAVE,        /* a tensor is saved for backward: tensor, name: of the node */
+} td_event_kind;
+
+typedef struct td_event {
+    td_event_kind    kind;
+    int64_t          time;             /* nanoseconds of the monotonic clock */
+    const char      *name;
+    const td_op     *op;
+    td_keyset        keys;
+    const void      *pointer;
+    const td_tensor *tensor;
+    int              n;
+    const td_value  *values;
+    const int64_t   *sizes, *strides;  /* strides: numbers[0] rows of TD_TRACE_DIMS */
+    int64_t          numbers[4];
+} td_event;
+enum { TD_TRACE_DIMS = 64 };
+
+/* All that an event points to is borrowed and valid during the call.  A watcher hears nothing of what it does itself. */
+typedef void td_watcher(const td_event *event, void *context);
+
+/* Let `watcher` hear of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
+TD_API int td_watch(td_watcher *watcher, void *context) TD_MUST_USE;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

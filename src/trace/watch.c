@@ -1,0 +1,46 @@
+/* Operators under a watcher: a fallback on the Tracing key, which stands above autograd and below the transforms.
+ *
+ * The thread includes the key while it is watched, so calls that operators make of each other are heard of too, as
+ * what happens between an operator's beginning and its end. */
+#include <pthread.h>
+
+#include "base/watch.h"
+#include "dispatch/op.h"
+
+static int watched_call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    td_keyset below = keys & ~TD_KEYSET(TD_KEY_TRACING);
+    const int device = __builtin_ctzll((below & 0xffff) | 1 << 15);
+    td_kernel kernel = op->kernels[td_key_slot(TD_KEY_DENSE, device)];
+    TD_TELL(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
+            .pointer = (const void *)(uintptr_t)(kernel ? kernel : op->composite), .n = op->info.n_arguments, .values = arguments);
+    int status = td_op_call_keys(op, below, arguments, results);
+    TD_TELL(.kind = TD_EVENT_RETURN, .op = op, .name = op->info.name, .keys = below,
+            .n = status == 0 ? op->info.n_results : 0, .values = results);
+    return status;
+}
+
+static int registered = -1;
+static void register_fallback(void)
+{
+    registered = td_register_fallback(TD_KEY_TRACING, TD_CPU, watched_call, NULL);
+}
+
+int td_watch(td_watcher *watcher, void *context)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_fallback);
+    if (registered != 0)
+        return -1;
+    if (!watcher == !td_watch_now.watcher)
+        return watcher ? td_error(TD_E_RUNTIME, "this thread is watched already") : 0;
+    td_watch_now = (td_watch_state){watcher, context};
+    __atomic_add_fetch(&td_watched_threads, watcher ? 1 : -1, __ATOMIC_RELAXED);
+    if (watcher)
+        td_masks_now.include |= TD_KEYSET(TD_KEY_TRACING), __atomic_store_n(&td_isa_now, TD_ISAS, __ATOMIC_RELAXED);
+    else
+        td_masks_now.include &= ~TD_KEYSET(TD_KEY_TRACING);
+    td_watch_memory(watcher != NULL);
+    return 0;
+}
