@@ -130,6 +130,8 @@ TD_API td_masks td_thread_masks(void);
 TD_API void     td_set_thread_masks(td_masks masks);
 /* The keys of one tensor. */
 TD_API td_keyset td_tensor_keys(const td_tensor *x);
+/* Whether a call on x goes straight to a device's kernel: no gradient, transform, watcher or conjugation in between. */
+TD_API bool      td_is_plain(const td_tensor *x);
 
 #ifdef __cplusplus
 }

@@ -10,6 +10,7 @@
 #include "libs/openblas.h"
 #include "base/base.h"
 
+#include <limits.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -54,16 +55,17 @@ static void *open_any(void)
     if (named)
         return *named ? open_file(named) : NULL;
     Dl_info self;
-    if (dladdr((void *)&table, &self) && self.dli_fname) {
+    char own[PATH_MAX];
+    if (dladdr((void *)&table, &self) && self.dli_fname && realpath(self.dli_fname, own)) {
         /* The library lies in site-packages/tede, perhaps in a folder below it. */
-        size_t length = strlen(self.dli_fname);
+        size_t length = strlen(own);
         for (int up = 0; up < 3; up++) {
-            while (length > 0 && self.dli_fname[length - 1] != '/')
+            while (length > 0 && own[length - 1] != '/')
                 length--;
             if (length == 0 || length > sizeof path - 64)
                 break;
             char file[4200];
-            snprintf(file, sizeof file, "%.*sscipy_openblas32/lib/libscipy_openblas.so", (int)length, self.dli_fname);
+            snprintf(file, sizeof file, "%.*sscipy_openblas32/lib/libscipy_openblas.so", (int)length, own);
             length--;
             void *opened = open_file(file);
             if (opened)
