@@ -1,0 +1,203 @@
+"""From events, as the core tells them, to a tree of calls."""
+import collections
+import os
+import sys
+import time
+
+from tede import _C
+from tede._explain import symbols
+
+(CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
+_KEYS = {16: "Dense", 17: "Sparse", 18: "Mkldnn", 19: "Quantized", 20: "Nested", 24: "Negative", 25: "Conjugate",
+         26: "Autograd", 27: "ForwardAD", 28: "Profiler", 29: "Tracing", 30: "Autocast", 31: "Functionalize",
+         32: "Transforms", 33: "Python", 0: "CPU", 1: "Meta", 2: "CUDA", 3: "OpenCL"}
+# Who calls one of these gets what was asked for; who calls another and gets one of these inside may be surprised.
+_COPIES = {"clone", "_to_copy"}
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+Told = collections.namedtuple("Told", "data storage nbytes dtype shape strides offset device requires_grad node")
+Told.__doc__ = "A tensor as it was: addresses of its data and storage, and what describes it."
+
+
+def key_names(keys):
+    """The names of the bits of a key set, the one that is asked first in front."""
+    return [_KEYS.get(bit, str(bit)) for bit in reversed(range(40)) if keys >> bit & 1]
+
+
+class Step:
+    """A call of an operator, or a node of a backward pass.
+
+    name, schema, arguments, results: of a call; tensors in them are `Told`.
+    site: (file, line, text) of the Python line, for calls that come from Python.
+    keys: the names of the dispatch keys, the one that was taken first.
+    kernel: the device's kernel. loops: (function, instruction set) of pointwise loops.
+    walks: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
+    parallel: (length, grain, threads). libraries: (function, sizes). copies: (Told, why, bytes).
+    allocated, freed: bytes, those of steps inside included. saved: (node, Told).
+    began, ended: nanoseconds. steps: what was called inside.
+    """
+
+    def __init__(self, kind, name, began):
+        self.kind, self.name, self.began, self.ended = kind, name, began, began
+        self.schema, self.arguments, self.results, self.site = "", (), (), None
+        self.keys, self.kernel, self.failed = [], "", False
+        self.loops, self.walks, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
+        self.allocated = self.freed = self.allocations = self.released = 0
+        self.thread = 0
+
+    @property
+    def overload(self):
+        return self.schema.partition("(")[0] or self.name
+
+    @property
+    def duration(self):
+        """Nanoseconds, with what listening cost."""
+        return self.ended - self.began
+
+    def tensors(self):
+        """(name of the argument, Told) of the arguments that are tensors."""
+        names = [part.split("=")[0].split()[-1] for part in
+                 self.schema.partition("(")[2].rpartition(") ->")[0].split(", ") if part not in ("*", "")]
+        for name, value in zip(names, self.arguments):
+            for item in value if isinstance(value, list) else [value]:
+                if isinstance(item, Told):
+                    yield name, item
+
+    def viewed(self):
+        """For each result that is a tensor: the name of the argument whose storage it shares, or None."""
+        owners = {told.storage: name for name, told in self.tensors() if told.nbytes}
+        return [owners.get(told.storage) if told.nbytes else None for value in self.results
+                for told in (value if isinstance(value, list) else [value]) if isinstance(told, Told)]
+
+    def copied(self):
+        """Bytes that the call copied on the way to a result that might have been a view, or to an operand that fits."""
+        if self.kind != "call" or self.name in _COPIES:
+            return 0
+        return sum(step.results[0].nbytes for step in self.walk()
+                   if step.name in _COPIES and step.results and isinstance(step.results[0], Told)
+                   and step.viewed() == [None])
+
+    def walk(self):
+        """This step and all inside it."""
+        yield self
+        for step in self.steps:
+            yield from step.walk()
+
+
+def told(value):
+    if isinstance(value, tuple) and len(value) == 10:
+        return Told(*value)
+    return [told(item) for item in value] if isinstance(value, list) else value
+
+
+def _site():
+    """The line of Python that made the call: the innermost one outside of the package."""
+    frame = sys._getframe(2)
+    while frame and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    if not frame:
+        return None
+    import linecache
+    return frame.f_code.co_filename, frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
+
+
+class Recorder:
+    """Listens to this thread from start() to stop(). `steps` are the outermost calls, in order."""
+
+    def __init__(self):
+        self.steps, self._open = [], []
+        self.outside = Step("outside", "", 0)      # memory taken and given back between the calls
+        self.began = self.ended = 0
+
+    def start(self):
+        symbols.name_of(_C._anchor())        # reads the table now, not during the first call
+        self.began = time.monotonic_ns()
+        _C._watch(self._hear)
+
+    def stop(self):
+        _C._watch(None)
+        self.ended = time.monotonic_ns()
+        while self._open:
+            self._close(self.ended)
+
+    def walk(self):
+        for step in self.steps:
+            yield from step.walk()
+
+    def _open_step(self, kind, name, when):
+        import threading
+        step = Step(kind, name, when)
+        step.thread = threading.get_ident()
+        (self._open[-1].steps if self._open else self.steps).append(step)
+        self._open.append(step)
+        return step
+
+    def _close(self, when):
+        step = self._open.pop()
+        step.ended = when
+        if self._open:
+            for field in ("allocated", "freed", "allocations"):
+                setattr(self._open[-1], field, getattr(self._open[-1], field) + getattr(step, field))
+
+    def _hear(self, kind, when, name, keys, pointer, numbers, more):
+        if kind == CALL:
+            step = self._open_step("call", name, when)
+            step.schema, values = more
+            step.arguments = tuple(told(v) for v in values)
+            step.keys, step.kernel = key_names(keys), symbols.name_of(pointer)
+            if len(self._open) == 1 or self._open[-2].kind == "node":
+                step.site = _site()
+            return
+        if kind == NODE:
+            self._open_step("node", name, when)
+            return
+        step = self._open[-1] if self._open else self.outside
+        if kind == RETURN:
+            step.results = tuple(told(v) for v in more[1])
+            step.failed = not more[1]
+            self._close(when)
+        elif kind == NODE_END:
+            step.released = numbers[0]
+            self._close(when)
+        elif kind == LOOP:
+            step.loops.append((symbols.name_of(pointer), ("v2", "v3", "v4")[numbers[0]]))
+        elif kind == ITERATE:
+            step.walks.append((*more, numbers[0], numbers[1]))
+        elif kind == PARALLEL:
+            step.parallel.append(numbers[:3])
+        elif kind == ALLOCATE:
+            step.allocated += numbers[0]
+            step.allocations += 1
+        elif kind == FREE:
+            step.freed += numbers[0]
+        elif kind == COPY:
+            step.copies.append((told(more), name, numbers[0]))
+        elif kind == LIBRARY:
+            step.libraries.append((name, tuple(n for n in numbers if n)))
+        elif kind == SAVE:
+            step.saved.append((name, told(more)))
+
+
+def why_apart(sizes, strides):
+    """Why the iterator could not merge the dimensions that are left: the first pair and the operand that objects."""
+    for d in range(len(sizes) - 1):
+        for operand, row in enumerate(strides):
+            if row[d + 1] != row[d] * sizes[d]:
+                return (f"dimensions {d} and {d + 1} stay apart: operand {operand} steps {row[d + 1]} bytes from row to row, "
+                        f"not {sizes[d]} x {row[d]}")
+    return ""
+
+
+def why_overload(step):
+    """Which of an operator's overloads was taken, in words."""
+    operator = _C._operators.get(step.name)
+    schemas = [s for s in (operator.schemas if operator else []) if "Tensor(a!) out" not in s]
+    if len(schemas) < 2:
+        return ""
+    arguments = list(step.arguments)
+    while arguments and arguments[-1] is None:
+        arguments.pop()
+    given = ", ".join("Tensor" if isinstance(a, Told) else type(a).__name__ for a in arguments)
+    names = [s.partition("(")[0] for s in schemas]
+    at = names.index(step.overload) + 1 if step.overload in names else 0
+    return f"overload {at} of {len(names)}, the first that takes ({given})" if at else ""

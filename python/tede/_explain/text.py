@@ -1,0 +1,115 @@
+"""A tree of calls as lines of text."""
+import os
+
+from tede._explain.record import Told, why_apart, why_overload
+
+
+def size(nbytes):
+    """Bytes with a unit: 512 B, 1.5 KiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(nbytes) < 1024:
+            return f"{nbytes:.0f} {unit}" if unit == "B" or nbytes == int(nbytes) else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} GiB"
+
+
+def duration(nanoseconds):
+    for unit, scale in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
+        if nanoseconds < 1000 * scale:
+            return f"{nanoseconds / scale:.3g} {unit}"
+    return f"{nanoseconds / 1e9:.3g} s"
+
+
+def value(v):
+    """An argument or result: float32[2, 3], with its strides where they aren't the usual ones."""
+    if isinstance(v, Told):
+        text = f"{str(v.dtype).rpartition('.')[2]}{list(v.shape)}"
+        usual, step = [], 1
+        for n in reversed(v.shape):
+            usual.insert(0, step)
+            step *= max(n, 1)
+        if any(s != u and n > 1 for s, u, n in zip(v.strides, usual, v.shape)):
+            text += f" strides {list(v.strides)}"
+        return text
+    if isinstance(v, list):
+        return "[" + ", ".join(value(item) for item in v) + "]"
+    return repr(v)
+
+
+def notes(step):
+    """What there is to say of a step, as (kind, text) pairs; the kinds "copy" and "fail" are worth marking."""
+    if step.kind == "node":
+        if step.released:
+            yield "node", f"released {step.released} saved tensor{'s' * (step.released != 1)}"
+        if step.allocated:
+            yield "memory", f"{size(step.allocated)} allocated"
+        return
+    chosen = why_overload(step)
+    if chosen:
+        yield "overload", chosen
+    yield "keys", f"{' '.join(step.keys)}, taken: {step.keys[0] if step.keys else 'none'}"
+    node = next((v.node for v in step.results if isinstance(v, Told) and v.node), None)
+    if node and "Autograd" in step.keys:
+        yield "autograd", f"recorded as {node}"
+    for where, told in step.saved:
+        yield "saved", f"{where} keeps {value(told)}, {size(told.nbytes)}"
+    if step.kernel:
+        yield "kernel", step.kernel
+    for name, isa in step.loops:
+        yield "loop", f"{name or 'loop'} (x86-64-{isa})"
+    for sizes, strides, operands, before in step.walks:
+        text = f"{operands} operands over {' x '.join(map(str, reversed(sizes)))}"
+        if before != len(sizes):
+            text += f", {before} dimension{'s' * (before != 1)} merged into {len(sizes)}"
+        apart = why_apart(sizes, strides)
+        yield "walk", text + (f"; {apart}" if apart else "")
+    for length, grain, threads in step.parallel:
+        yield "threads", f"{length} in pieces of {grain} on {threads} thread{'s' * (threads != 1)}"
+    for name, sizes in step.libraries:
+        yield "library", f"{name}{' ' + ' x '.join(map(str, sizes)) if sizes else ''}"
+    for told, why, nbytes in step.copies:
+        reason = "a contiguous operand was needed" if why == "contiguous" else "another dtype was needed"
+        yield "copy", f"hidden copy of {value(told)}, {size(nbytes)}: {reason}"
+    for which, owner in enumerate(step.viewed()):
+        what = "the result" if len(step.viewed()) == 1 else f"result {which}"
+        if owner:
+            yield "view", f"{what} is a view of {owner}" if not step.name.endswith("_") else f"{owner} was written in place"
+    if step.copied():
+        yield "copy", f"hidden copy, {size(step.copied())}: the result can't be a view, or an operand needed another form"
+    if step.allocated:
+        yield "memory", f"{size(step.allocated)} allocated in {step.allocations} block{'s' * (step.allocations != 1)}" + \
+                        (f", {size(step.freed)} given back" if step.freed else "")
+    if step.failed:
+        yield "fail", "ended with an error, or has no result"
+
+
+def title(step):
+    if step.kind == "node":
+        return f"backward: {step.name}"
+    arguments = ", ".join(value(v) for v in step.arguments if v is not None)
+    results = ", ".join(value(v) for v in step.results)
+    return f"{step.overload}({arguments})" + (f" -> {results}" if results else "")
+
+
+def _lines(step, indent, inner, out, colours):
+    bold, dim, mark, end = ("\033[1m", "\033[2m", "\033[33m", "\033[0m") if colours else ("",) * 4
+    if step.site:
+        file, line, text = step.site
+        out.append(f"{indent}{dim}{os.path.basename(file)}:{line}{end}  {text}")
+    out.append(f"{indent}{bold}{title(step)}{end}  {dim}{duration(step.duration)}{end}")
+    for kind, text in notes(step):
+        warn = kind in ("copy", "fail")
+        out.append(f"{indent}  {mark if warn else dim}{kind:<9}{end}{mark if warn else ''}{'! ' * warn}{text}{end if warn else ''}")
+    if inner:
+        for child in step.steps:
+            _lines(child, indent + "    ", inner, out, colours)
+    elif step.steps:
+        out.append(f"{indent}  {dim}inside   {end}{sum(1 for _ in step.walk()) - 1} calls")
+
+
+def tree(steps, inner=True, colours=False):
+    """The steps as text; without `inner`, what they call is only counted."""
+    out = []
+    for step in steps:
+        _lines(step, "", inner, out, colours)
+    return "\n".join(out)

@@ -1,0 +1,115 @@
+"""tede.explain(): every call with the way it took.
+
+    with tede.explain():
+        y = x.t() + 1
+
+prints for each operator the line of Python, the overload and the dispatch keys, what autograd recorded, the kernel and the
+loop with its instruction set, how the iterator walked, threads, memory, views, and copies that nobody asked for.
+``with tede.explain(show=False) as e:`` keeps it: `e.steps` is the tree, `e.text()`, `e.html(path)` and
+`e.chrome(path)` write it. As a decorator it explains each call of a function. From a shell:
+
+    python -m tede.explain [--html FILE] [--chrome FILE] [--inner] script.py [arguments ...]
+"""
+import functools
+import os
+import sys
+import types
+
+
+class Explanation:
+    """A context manager that watches this thread's calls; see the module's docstring.
+
+    show: print the tree at the end, to `file` (the standard error). inner: with the calls that operators make of others.
+    """
+
+    def __init__(self, show=True, inner=False, file=None):
+        self.show, self.inner, self.file = show, inner, file
+        self._recorder = None
+
+    def __enter__(self):
+        from tede._explain.record import Recorder
+        self._recorder = Recorder()
+        self._recorder.start()
+        return self
+
+    def __exit__(self, *error):
+        self._recorder.stop()
+        if self.show:
+            out = self.file or sys.stderr
+            print(self.text(colours=out.isatty() and not os.environ.get("NO_COLOR")), file=out)
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def explained(*args, **kwargs):
+            with Explanation(self.show, self.inner, self.file):
+                return function(*args, **kwargs)
+        return explained
+
+    @property
+    def steps(self):
+        """The outermost calls, in order: `tede._explain.record.Step`s."""
+        return self._recorder.steps if self._recorder else []
+
+    def walk(self):
+        """All calls and backward nodes, from the outside in."""
+        for step in self.steps:
+            yield from step.walk()
+
+    def text(self, inner=None, colours=False):
+        from tede._explain.text import tree
+        return tree(self.steps, self.inner if inner is None else inner, colours)
+
+    def html(self, path=None, name=""):
+        """The tree as a page, a string; written to `path` if there is one."""
+        from tede._explain.page import page
+        return _written(page(self.steps, name), path)
+
+    def chrome(self, path=None):
+        """The tree as a Chrome trace, a string; written to `path` if there is one."""
+        from tede._explain.chrome import trace
+        return _written(trace(self.steps, self._recorder.began if self._recorder else 0), path)
+
+
+def _written(text, path):
+    if path is not None:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    return text
+
+
+class _Module(types.ModuleType):
+    """The module is the function too: ``tede.explain`` is both what one calls and what ``python -m`` runs."""
+
+    def __call__(self, function=None, *, show=True, inner=False, file=None):
+        explanation = Explanation(show, inner, file)
+        return explanation(function) if callable(function) else explanation
+
+
+sys.modules[__name__].__class__ = _Module
+
+
+def main(arguments=None):
+    import argparse
+    import runpy
+    parser = argparse.ArgumentParser(prog="python -m tede.explain", description="Run a program and explain its calls.")
+    parser.add_argument("--html", metavar="FILE", help="write a page")
+    parser.add_argument("--chrome", metavar="FILE", help="write a trace for Perfetto")
+    parser.add_argument("--inner", action="store_true", help="with the calls that operators make of others")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(arguments)
+    sys.argv = [options.script, *options.arguments]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(options.script)))
+    explanation = Explanation(show=not (options.html or options.chrome), inner=options.inner)
+    try:
+        with explanation:
+            runpy.run_path(options.script, run_name="__main__")
+    finally:
+        if options.html:
+            explanation.html(options.html, os.path.basename(options.script))
+        if options.chrome:
+            explanation.chrome(options.chrome)
+
+
+if __name__ == "__main__":
+    main()

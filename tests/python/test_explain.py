@@ -1,0 +1,129 @@
+"""tede.explain() tells what happened: bytes as the allocator counts them, copies where storage changes, kernels by name."""
+import json
+import random
+import subprocess
+import sys
+
+import pytest
+
+import tede
+from tede._explain import symbols
+from tede._explain.record import Told
+
+F = tede.nn.functional
+
+
+def calls(draw):
+    """Calls of every kind on operands of every layout, to be drawn from."""
+    shape = [draw.randint(1, 5), draw.randint(1, 5)]
+    x = tede.randn(shape)
+    layouts = [x, x.t().contiguous().t(), tede.randn(shape[0] * 2, shape[1])[::2], x[:, :1].expand(shape), x.double(),
+               tede.randn(shape, requires_grad=True)]
+    a, b = draw.choice(layouts), draw.choice(layouts)
+    return [lambda: a + b, lambda: a * 2, lambda: tede.exp(a), lambda: a.sum(0), lambda: a.t(), lambda: a.reshape(-1),
+            lambda: a.contiguous(), lambda: a.to(tede.float64), lambda: a.clone(), lambda: F.softmax(a, 1),
+            lambda: tede.cat([a, b.to(a.dtype)]), lambda: a[0], lambda: a[tede.tensor([0])], lambda: a > b, lambda: a.flatten(),
+            lambda: tede.matmul(a, a.t()), lambda: a.sort(1), lambda: a.max(), lambda: a.view(-1) if a.is_contiguous() else a.mean(),
+            lambda: F.layer_norm(a, (a.shape[1],)), lambda: tede.where(a > 0, a, b.to(a.dtype)), lambda: a.cumsum(1),
+            lambda: tede.linalg.inv(a @ a.t() + tede.eye(a.shape[0], dtype=a.dtype)), lambda: tede.zeros(3, 4)]
+
+
+def test_two_hundred_random_calls_are_told_as_they_were():
+    draw = random.Random(5)
+    for _ in range(200):
+        call = draw.choice(calls(draw))
+        call()
+        before = tede.memory_stats()
+        with tede.explain(show=False) as e:
+            result = call()
+        after = tede.memory_stats()
+        steps = [*e.steps, e._recorder.outside]
+        assert sum(s.allocations for s in steps) == after['allocations'] - before['allocations']
+        assert sum(s.allocated - s.freed for s in steps) == after['allocated'] - before['allocated']
+        assert e.steps and all(s.kernel for s in e.walk())
+        assert all(name and name.endswith('_' + isa) for s in e.walk() for name, isa in s.loops)
+        del result
+
+
+@pytest.mark.parametrize('name, call, copied', [
+    ('reshape', lambda x: x.reshape(-1), 24), ('reshape', lambda x: x.t().reshape(-1), 0), ('flatten', lambda x: x.flatten(), 24),
+    ('contiguous', lambda x: x.contiguous(), 24), ('contiguous', lambda x: x.t().contiguous(), 0)])
+def test_a_copy_is_told_where_storage_changes(name, call, copied):
+    x = tede.arange(6.).reshape(2, 3).t()
+    with tede.explain(show=False) as e:
+        y = call(x)
+    step = next(s for s in e.steps if s.name == name)
+    assert step.copied() == copied
+    assert (y.data_ptr() != x.data_ptr()) == bool(copied)
+
+
+def test_a_step_knows_its_line_keys_kernel_and_walk():
+    x = tede.randn(4, 7, requires_grad=True)
+    with tede.explain(show=False) as e:
+        x[:, ::2] + 1          # this line
+    step = e.steps[-1]
+    assert step.overload == 'add.Tensor' and step.site[2].endswith('# this line') and step.site[0] == __file__
+    assert step.keys == ['Autograd', 'Dense', 'CPU'] and step.kernel == 'cpu_add_tensor'
+    assert step.loops[0][0].startswith('add_tensor_f32')
+    sizes, strides, operands, before = step.walks[0]
+    assert sizes == (4, 4) and strides[:2] == [(4, 16), (8, 28)] and (operands, before) == (3, 2)
+    assert step.results[0].node == 'AddBackward0' and isinstance(step.arguments[0], Told)
+
+
+def test_backward_nodes_are_told_with_what_they_release():
+    x = tede.randn(3, requires_grad=True)
+    y = (x * x).sum()
+    with tede.explain(show=False) as e:
+        y.backward()
+    nodes = [s for s in e.walk() if s.kind == 'node']
+    assert [s.name for s in nodes] == ['SumBackward0', 'MulBackward0', 'AccumulateGrad']
+    assert nodes[0].steps and nodes[1].released == 2
+
+
+def test_only_the_thread_that_asked_is_watched_and_only_while_it_asks():
+    import threading
+    x = tede.ones(3)
+    with tede.explain(show=False) as e:
+        other = threading.Thread(target=lambda: x + 1)
+        other.start()
+        other.join()
+        x * 2
+    x - 1
+    assert [s.name for s in e.steps] == ['mul']
+    with tede.explain(show=False), pytest.raises(RuntimeError, match='watched already'), tede.explain(show=False):
+        pass
+
+
+def test_a_failing_call_is_told_and_the_watch_ends():
+    with pytest.raises(RuntimeError, match='size of tensor'), tede.explain(show=False) as e:
+        tede.ones(2) + tede.ones(3)
+    assert e.steps[-1].failed
+    with tede.explain(show=False):
+        tede.ones(2)
+
+
+def test_text_page_and_trace_tell_the_same_calls(tmp_path, capsys):
+    @tede.explain
+    def work(x):
+        return F.softmax(x.t().reshape(-1), 0)
+    work(tede.ones(3, 2))
+    text = capsys.readouterr().err
+    assert 'softmax.int(float32[6], 0) -> float32[6]' in text and '! hidden copy, 24 B' in text
+    with tede.explain(show=False) as e:
+        work.__wrapped__(tede.ones(3, 2))
+    page = e.html(tmp_path / 'page.html', 'work <1>')
+    assert 'hidden copy' in page and 'work &lt;1&gt;' in page and 'http' not in page
+    events = json.loads(e.chrome(tmp_path / 'trace.json'))['traceEvents']
+    complete = [event for event in events if event['ph'] == 'X']
+    assert len(complete) == len(list(e.walk())) and all(event['dur'] >= 0 for event in complete)
+
+
+def test_a_script_is_explained_from_the_shell(tmp_path):
+    script = tmp_path / 'script.py'
+    script.write_text('import sys, tede\ntede.ones(2) + float(sys.argv[1])\n')
+    run = subprocess.run([sys.executable, '-m', 'tede.explain', str(script), '3'], capture_output=True, text=True)
+    assert run.returncode == 0 and 'script.py:2' in run.stderr and 'add.Tensor' in run.stderr, run.stderr
+
+
+def test_the_symbol_table_is_read():
+    assert symbols.name_of(tede._C._anchor()) == 'td_watch' and symbols.name_of(0) == ''
