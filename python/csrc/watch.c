@@ -1,14 +1,16 @@
-/* _C._watch(function): what happens on this thread, told to a Python function, an event at a time, as a tuple
+/* _C._watch(function, kinds, details): what happens on this thread, told to a Python function, an event at a time, as a tuple
  *
  *     (kind, time, name, keys, pointer, numbers, details)
  *
- * where details are the values of a call, the sizes and strides of a walk, or the tensor of a copy.  Tensors are told as
+ * for the kinds of events whose bits are set; details, which are None if they aren't asked for, are the values of a call, the sizes and strides of a walk, or the tensor of a copy.  Tensors are told as
  * tuples, not as objects: an object would keep its tensor alive, and so change what is watched. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
 #include <tede/trace.h>
 
 static _Thread_local PyObject *listener;
+static _Thread_local unsigned long wanted;
+static _Thread_local int detailed;
 
 /* (data pointer, storage pointer, storage bytes, dtype, sizes, strides, offset, device, requires_grad, node name) */
 static PyObject *told_tensor(const td_tensor *x)
@@ -113,10 +115,12 @@ static PyObject *details(const td_event *e)
 static void hear(const td_event *e, void *context)
 {
     (void)context;
+    if (!(wanted >> e->kind & 1))
+        return;
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject *more = details(e);
+    PyObject *more = detailed ? details(e) : Py_NewRef(Py_None);
     PyObject *args = more ? Py_BuildValue("(iLsKK(LLLL)N)", e->kind, (long long)e->time, e->name ? e->name : "",
                                           (unsigned long long)e->keys, (unsigned long long)(uintptr_t)e->pointer,
                                           (long long)e->numbers[0], (long long)e->numbers[1], (long long)e->numbers[2],
@@ -130,13 +134,19 @@ static void hear(const td_event *e, void *context)
     PyGILState_Release(state);
 }
 
-static PyObject *watch(PyObject *m, PyObject *function)
+static PyObject *watch(PyObject *m, PyObject *args)
 {
     (void)m;
+    PyObject *function;
+    unsigned long kinds = ~0ul;
+    int more = 1;
+    if (!PyArg_ParseTuple(args, "O|kp", &function, &kinds, &more))
+        return NULL;
     if (function != Py_None && !PyCallable_Check(function))
         return PyErr_Format(PyExc_TypeError, "_watch: a function or None is needed, not %s", Py_TYPE(function)->tp_name);
     if (td_watch(function == Py_None ? NULL : hear, NULL) < 0)
         return td_py_raise();
+    wanted = kinds, detailed = more;
     Py_XSETREF(listener, function == Py_None ? NULL : Py_NewRef(function));
     Py_RETURN_NONE;
 }
@@ -149,7 +159,7 @@ static PyObject *anchor(PyObject *m, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"_watch", watch, METH_O, "Tell a function what happens on this thread; None ends that."},
+    {"_watch", watch, METH_VARARGS, "Tell a function what happens on this thread; None ends that."},
     {"_anchor", anchor, METH_NOARGS, NULL},
     {NULL},
 };

@@ -30,7 +30,7 @@ _sys.modules["tede.return_types"] = _C.return_types
 _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
     "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
-    "explain", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str", "storage",
+    "explain", "profiler", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str", "storage",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (

@@ -1,0 +1,43 @@
+"""The older entry to the profiler: ``with autograd.profiler.profile() as prof``."""
+from tede.profiler import EventList, FunctionEvent, record_function  # noqa: F401
+from tede.profiler import profile as _profile
+
+
+class profile(_profile):
+    """As `tede.profiler.profile`, with the older arguments; `enabled=False` records nothing."""
+
+    def __init__(self, enabled=True, *, use_cuda=False, use_device=None, record_shapes=False, with_flops=False,
+                 profile_memory=False, with_stack=False, with_modules=False, use_kineto=False, use_cpu=True, **more):
+        super().__init__(record_shapes=record_shapes, profile_memory=profile_memory, with_stack=with_stack)
+        self.enabled = enabled
+
+    def start(self):
+        if self.enabled:
+            super().start()
+
+    def table(self, *args, **kwargs):
+        return self.events().table(*args, **kwargs)
+
+    def total_average(self):
+        return self.events().total_average()
+
+    @property
+    def self_cpu_time_total(self):
+        return self.events().self_cpu_time_total
+
+    @property
+    def function_events(self):
+        return self.events()
+
+
+class emit_nvtx:
+    """Accepted for compatibility: there is no device whose tools would hear it."""
+
+    def __init__(self, enabled=True, record_shapes=False):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        pass
