@@ -1,0 +1,47 @@
+"""tede.memory tells what lives, who took it and where."""
+import pytest
+
+import tede
+
+
+def test_what_lives_is_told_by_operator_and_line():
+    x = tede.ones(1000)
+    x.exp()
+    with tede.memory.track() as t:
+        kept = x.exp()                 # kept here
+        x * 2
+    report = t.live()
+    block = report.blocks[0]
+    assert block.nbytes >= 4000 and block.operator == 'exp' and block.site[2].endswith('# kept here')
+    assert list(report.by('operator'))[0] == 'exp' and __file__ in list(report.by('site'))[0]
+    assert 'exp' in str(t)
+    del kept
+
+
+def test_the_peak_is_marked():
+    x = tede.ones(1000)
+    with tede.memory.track() as t:
+        y = x * 2
+        z = y.sin()
+        del y, z
+        x + 1
+    peak = t.at_peak()
+    assert peak.nbytes >= 8000 and {'mul', 'sin'} <= set(peak.by('operator')) and t.live().nbytes == 0
+
+
+def test_the_sum_is_the_allocators():
+    x = tede.randn(64, 64, requires_grad=True)
+    (x @ x).sum().backward()
+    before = tede.memory.stats()['allocated']
+    with tede.memory.track() as t:
+        y = (x @ x).exp()
+    assert t.live().nbytes == tede.memory.stats()['allocated'] - before
+    del y
+
+
+def test_a_leak_is_found():
+    kept = []
+    with pytest.raises(AssertionError, match='live on[\\s\\S]*add'), tede.memory.check_leaks():
+        kept.append(tede.ones(10) + 1)
+    with tede.memory.check_leaks():
+        (tede.ones(10) + 1).sum().item()
