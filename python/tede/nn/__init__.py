@@ -10,14 +10,18 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tede.nn import functional, init, modules, parameter, utils  # noqa: F401
-_SUBMODULES = ("functional", "init", "modules", "parameter", "utils")
-__all__ = [*modules.__all__, "Buffer", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
+_SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter",
+               "utils")
+__all__ = [*modules.__all__, "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
 def __getattr__(name):
     if name in modules._HOME:
         value = globals()[name] = getattr(modules, name)
         return value
+    if name == "DataParallel":
+        from .parallel import DataParallel
+        return DataParallel
     if name in _SUBMODULES:
         __import__(f"{__name__}.{name}")
         return sys.modules[f"{__name__}.{name}"]

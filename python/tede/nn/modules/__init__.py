@@ -14,8 +14,9 @@ _FAMILIES = {
     "attention":
         "MultiheadAttention",
     "batchnorm":
-        "BatchNorm1d BatchNorm2d BatchNorm3d InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyBatchNorm1d "
-        "LazyBatchNorm2d LazyBatchNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d SyncBatchNorm",
+        "BatchNorm1d BatchNorm2d BatchNorm3d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d SyncBatchNorm",
+    "channelshuffle":
+        "ChannelShuffle",
     "container":
         "Container ModuleDict ModuleList ParameterDict ParameterList Sequential",
     "conv":
@@ -25,8 +26,16 @@ _FAMILIES = {
         "CosineSimilarity PairwiseDistance",
     "dropout":
         "AlphaDropout Dropout Dropout1d Dropout2d Dropout3d FeatureAlphaDropout",
+    "flatten":
+        "Flatten Unflatten",
+    "fold":
+        "Fold Unfold",
+    "instancenorm":
+        "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
     "linear":
         "Bilinear Identity LazyLinear Linear",
+    "linear_cross_entropy_options":
+        "LinearCrossEntropyOptions",
     "loss":
         "BCELoss BCEWithLogitsLoss CosineEmbeddingLoss CrossEntropyLoss CTCLoss GaussianNLLLoss HingeEmbeddingLoss "
         "HuberLoss KLDivLoss L1Loss LinearCrossEntropyLoss MarginRankingLoss MSELoss MultiLabelMarginLoss "
@@ -40,19 +49,20 @@ _FAMILIES = {
         "CircularPad1d CircularPad2d CircularPad3d ConstantPad1d ConstantPad2d ConstantPad3d ReflectionPad1d "
         "ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d ZeroPad1d ZeroPad2d "
         "ZeroPad3d",
+    "pixelshuffle":
+        "PixelShuffle PixelUnshuffle",
     "pooling":
         "AdaptiveAvgPool1d AdaptiveAvgPool2d AdaptiveAvgPool3d AdaptiveMaxPool1d AdaptiveMaxPool2d "
         "AdaptiveMaxPool3d AvgPool1d AvgPool2d AvgPool3d FractionalMaxPool2d FractionalMaxPool3d LPPool1d LPPool2d "
         "LPPool3d MaxPool1d MaxPool2d MaxPool3d MaxUnpool1d MaxUnpool2d MaxUnpool3d",
     "rnn":
         "GRU LSTM RNN GRUCell LSTMCell RNNBase RNNCell RNNCellBase",
-    "shape":
-        "ChannelShuffle Flatten Fold PixelShuffle PixelUnshuffle Unflatten Unfold Upsample UpsamplingBilinear2d "
-        "UpsamplingNearest2d",
     "sparse":
         "Embedding EmbeddingBag",
     "transformer":
         "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer",
+    "upsampling":
+        "Upsample UpsamplingBilinear2d UpsamplingNearest2d",
 }
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
 __all__ = sorted(_HOME)

@@ -1,4 +1,4 @@
-"""Batch and instance normalisation."""
+"""Batch normalisation, and what instance normalisation shares with it."""
 import warnings
 
 from .. import functional as F
@@ -175,78 +175,3 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             converted.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return converted
-
-
-class _InstanceNorm(_NormBase):
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None,
-                 dtype=None, *, bias=True):
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
-    def _normalize(self, input):
-        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias,
-                               self.training or not self.track_running_stats,
-                               self.momentum if self.momentum is not None else 0.0, self.eps)
-
-    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                              error_msgs):
-        if local_metadata.get("version", None) is None and not self.track_running_stats:
-            keys = [prefix + name for name in ("running_mean", "running_var") if prefix + name in state_dict]
-            if keys:
-                names, kind = " and ".join(f'"{key}"' for key in keys), type(self).__name__
-                error_msgs.append(
-                    f"Unexpected running stats buffer(s) {names} for {kind} with track_running_stats=False. If state_dict "
-                    f"is a checkpoint saved before 0.4.0, this may be expected because {kind} does not track running stats "
-                    "by default since 0.4.0. Please remove these keys from state_dict. If the running stats are actually "
-                    f"needed, instead set track_running_stats=True in {kind} to enable them. See the documentation of "
-                    f"{kind} for details.")
-                for key in keys:
-                    state_dict.pop(key)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
-                                      error_msgs)
-
-    def forward(self, input):
-        self._check_input_dim(input)
-        unbatched = self._rank + 1
-        channel = input.dim() - unbatched
-        if input.size(channel) != self.num_features:
-            if self.affine:
-                raise ValueError(f"expected input's size at dim={channel} to match num_features ({self.num_features}), "
-                                 f"but got: {input.size(channel)}.")
-            warnings.warn(f"input's size at dim={channel} does not match num_features. You can silence this warning by "
-                          "not passing in num_features, which is not used because affine=False", stacklevel=2)
-        if input.dim() == unbatched:
-            return self._normalize(input.unsqueeze(0)).squeeze(0)
-        return self._normalize(input)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of (N, C, L) or (C, L)."""
-
-    _rank, _check_input_dim = 1, _check_ranks(2, 3)
-
-
-class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of (N, C, H, W) or (C, H, W)."""
-
-    _rank, _check_input_dim = 2, _check_ranks(3, 4)
-
-
-class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of (N, C, D, H, W) or (C, D, H, W)."""
-
-    _rank, _check_input_dim = 3, _check_ranks(4, 5)
-
-
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    cls_to_become = InstanceNorm1d
-    _rank, _check_input_dim = 1, _check_ranks(2, 3)
-
-
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    cls_to_become = InstanceNorm2d
-    _rank, _check_input_dim = 2, _check_ranks(3, 4)
-
-
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    cls_to_become = InstanceNorm3d
-    _rank, _check_input_dim = 3, _check_ranks(4, 5)

@@ -1,0 +1,49 @@
+"""Dimensions made one, or one made several."""
+from .module import Module
+
+
+class Flatten(Module):
+    """Dimensions `start_dim` to `end_dim` as one."""
+
+    __constants__ = ["start_dim", "end_dim"]
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input):
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self):
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Dimension `dim` as several."""
+
+    __constants__ = ["dim", "unflattened_size"]
+
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        if isinstance(dim, int):
+            self._require_tuple_int(unflattened_size)
+        elif isinstance(dim, str):
+            raise NotImplementedError("Unflatten: named dimensions are not there")
+        else:
+            raise TypeError("invalid argument type for dim parameter")
+        self.dim, self.unflattened_size = dim, unflattened_size
+
+    @staticmethod
+    def _require_tuple_int(size):
+        if not isinstance(size, (tuple, list)):
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {type(size).__name__}")
+        for idx, element in enumerate(size):
+            if not isinstance(element, int):
+                raise TypeError("unflattened_size must be tuple of ints, but found element of type "
+                                f"{type(element).__name__} at pos {idx}")
+
+    def forward(self, input):
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self):
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

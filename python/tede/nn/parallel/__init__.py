@@ -1,0 +1,26 @@
+"""Models over several devices. There is one device so far, so this is what PyTorch does where it finds no other."""
+from ..modules.module import Module
+
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+
+
+class DataParallel(Module):
+    """Calls `module`: there are no devices to spread the batch over. Its state dict has the prefix "module."."""
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+        super().__init__()
+        self.module, self.device_ids, self.dim = module, [], dim
+
+    def forward(self, *inputs, **kwargs):
+        return self.module(*inputs, **kwargs)
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """`DataParallel` as a function."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return module(*inputs, **(module_kwargs or {}))
+
+
+class DistributedDataParallel(Module):
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("DistributedDataParallel: there are no process groups yet")

@@ -1,0 +1,1 @@
+from . import DataParallel, data_parallel  # noqa: F401
