@@ -2,15 +2,26 @@
 import sys
 
 _FILES = {
-    "adam": "Adam AdamW",
-    "adaptive": "ASGD Adadelta Adagrad Adamax NAdam RAdam RMSprop Rprop",
+    "_adafactor": "Adafactor",
+    "_muon": "Muon",
+    "adadelta": "Adadelta",
+    "adagrad": "Adagrad",
+    "adam": "Adam",
+    "adamax": "Adamax",
+    "adamw": "AdamW",
+    "asgd": "ASGD",
     "lbfgs": "LBFGS",
-    "matrix": "Adafactor Muon",
+    "nadam": "NAdam",
     "optimizer": "Optimizer",
+    "radam": "RAdam",
+    "rmsprop": "RMSprop",
+    "rprop": "Rprop",
     "sgd": "SGD",
+    "sparse_adam": "SparseAdam",
 }
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
-__all__ = sorted([*_HOME, "lr_scheduler"])
+_MODULES = (*_FILES, "_functional", "lr_scheduler", "swa_utils")
+__all__ = sorted([*_HOME, "lr_scheduler", "swa_utils"])
 
 
 def _load(name):
@@ -22,10 +33,10 @@ def __getattr__(name):
     if name in _HOME:
         value = globals()[name] = getattr(_load(_HOME[name]), name)
         return value
-    if name in _FILES or name == "lr_scheduler":
+    if name in _MODULES:
         return _load(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__():
-    return [*__all__, *_FILES]
+    return sorted({*__all__, *_MODULES})

@@ -1,4 +1,4 @@
-"""Adam (Kingma & Ba, 2014) and AdamW (Loshchilov & Hutter, 2017): one native call per group and step."""
+"""Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
 from ..nn._native import N, T
 from .optimizer import Optimizer, check_common, check_fused, step_tensor, to_scalar, zero_dim
 
@@ -109,17 +109,3 @@ class Adam(Optimizer):
                 square = top.copy_(T.maximum(top, square))
             size = (square.sqrt() / (1 - beta2 ** step) ** 0.5).add_(eps)
             p.addcdiv_(mean.clone() if group["differentiable"] else mean, size, value=-lr / (1 - beta1 ** step))
-
-
-class AdamW(Adam):
-    """`Adam` whose weight decay shrinks parameters directly: ``p *= 1 - lr * weight_decay`` before each step."""
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *,
-                 maximize=False, foreach=None, capturable=False, differentiable=False, fused=None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
-                         capturable=capturable, differentiable=differentiable, fused=fused, decoupled_weight_decay=True)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group["decoupled_weight_decay"] = True

@@ -298,6 +298,16 @@ def step_tensor(value=0.0):
     return T.tensor(value, dtype=T.float64 if T.get_default_dtype() == T.float64 else T.float32)
 
 
+def zeros_for(p):
+    """The state that begins at zero, laid out as the parameter is."""
+    return T.zeros_like(p, memory_format=T.preserve_format)
+
+
+def decayed(grad, p, group):
+    """The gradient of the loss with the group's penalty on the squared weights."""
+    return grad.add(p, alpha=group["weight_decay"]) if group["weight_decay"] != 0 else grad
+
+
 class PerParameter(Optimizer):
     """An optimizer that looks at one parameter at a time, written in tensor operations.
 

@@ -1,0 +1,41 @@
+"""Adagrad (Duchi et al., 2011)."""
+from ..nn._native import T
+from .optimizer import PerParameter, check, check_common, check_fused, decayed, step_tensor, to_scalar
+
+
+class Adagrad(PerParameter):
+    """Steps divided by the root of the sum of all squared gradients (Duchi et al., 2011)."""
+
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10,
+                 foreach=None, *, maximize=False, differentiable=False, fused=None):
+        check_common(lr, eps, weight_decay)
+        check(0.0 <= lr_decay, f"Invalid lr_decay value: {lr_decay}")
+        check(0.0 <= initial_accumulator_value, f"Invalid initial_accumulator_value value: {initial_accumulator_value}")
+        super().__init__(params, {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "fused": fused})
+        check_fused(fused, foreach, differentiable)
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p].update(self._start(p, group))
+
+    _later_options = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+
+    def _start(self, p, group):
+        value = self.defaults["initial_accumulator_value"]
+        value = complex(value, value) if p.is_complex() else value
+        return {"step": step_tensor(), "sum": T.full_like(p, value, memory_format=T.preserve_format)}
+
+    def share_memory(self):
+        """Move the sums to memory that other processes can share."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["sum"].share_memory_()
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        grad = decayed(grad, p, group)
+        rate = to_scalar(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        state["sum"].addcmul_(grad, grad, value=1)
+        p.addcdiv_(grad, state["sum"].sqrt() + group["eps"], value=-rate)

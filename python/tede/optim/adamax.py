@@ -1,0 +1,25 @@
+"""Adamax (Kingma & Ba, 2014)."""
+from ..nn._native import T
+from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+
+
+class Adamax(PerParameter):
+    """`Adam` with the largest recent gradient in place of the root mean square (Kingma & Ba, 2014)."""
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False,
+                 differentiable=False, capturable=False):
+        check_common(lr, eps, weight_decay, betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+                                  "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+                                  "capturable": capturable})
+
+    def _start(self, p, group):
+        return {"step": step_tensor(), "exp_avg": zeros_for(p), "exp_inf": zeros_for(p)}
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        beta1, beta2 = group["betas"]
+        grad, top = decayed(grad, p, group), state["exp_inf"]
+        state["exp_avg"].lerp_(grad, 1 - beta1)
+        top.copy_(T.maximum(top.mul_(beta2), grad.abs().add_(group["eps"])))
+        p.addcdiv_(state["exp_avg"], top, value=-to_scalar(group["lr"]) / (1 - beta1 ** state["step"].item()))

@@ -1,0 +1,30 @@
+"""Averaged stochastic gradient descent (Polyak & Juditsky, 1992)."""
+from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+
+
+class ASGD(PerParameter):
+    """Gradient descent that also averages the parameters (Polyak & Juditsky, 1992); the average is `ax`."""
+
+    def __init__(self, params, lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0, foreach=None, maximize=False,
+                 differentiable=False, capturable=False):
+        check_common(lr, weight_decay=weight_decay)
+        super().__init__(params, {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay,
+                                  "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+                                  "capturable": capturable})
+
+    def _start(self, p, group):
+        return {"step": step_tensor(), "eta": step_tensor(float(to_scalar(group["lr"]))), "mu": step_tensor(1.0),
+                "ax": zeros_for(p)}
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        step, lr, eta = state["step"].item(), to_scalar(group["lr"]), state["eta"].item()
+        grad = decayed(grad, p, group)
+        p.mul_(1 - group["lambd"] * eta)
+        p.add_(grad, alpha=-eta)
+        if state["mu"].item() != 1:
+            state["ax"].add_(p.sub(state["ax"]).mul_(state["mu"]))
+        else:
+            state["ax"].copy_(p)
+        state["eta"].fill_(lr / (1 + group["lambd"] * lr * step) ** group["alpha"])
+        state["mu"].fill_(1 / max(1, step - group["t0"]))

@@ -1,0 +1,38 @@
+"""NAdam (Dozat, 2016)."""
+from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
+
+
+class NAdam(PerParameter):
+    """`Adam` with Nesterov momentum (Dozat, 2016)."""
+
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3,
+                 decoupled_weight_decay=False, *, foreach=None, maximize=False, capturable=False,
+                 differentiable=False):
+        check_common(lr, eps, weight_decay, betas)
+        check(0.0 <= momentum_decay, f"Invalid momentum_decay value: {momentum_decay}")
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+            "capturable": capturable, "differentiable": differentiable})
+
+    _later_options = {**PerParameter._later_options, "decoupled_weight_decay": False}
+
+    def _start(self, p, group):
+        return {"step": step_tensor(), "mu_product": step_tensor(1.0), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        step, lr, (beta1, beta2) = state["step"].item(), to_scalar(group["lr"]), group["betas"]
+        if group["weight_decay"] != 0 and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * group["weight_decay"])
+        else:
+            grad = decayed(grad, p, group)
+        mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
+        next_mu = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * group["momentum_decay"]))
+        state["mu_product"] *= mu
+        product = state["mu_product"].item()
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        size = square.div(1 - beta2 ** step).sqrt().add(group["eps"])
+        p.addcdiv_(grad, size, value=-lr * (1.0 - mu) / (1.0 - product))
+        p.addcdiv_(mean, size, value=-lr * next_mu / (1.0 - product * next_mu))

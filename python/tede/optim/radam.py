@@ -1,0 +1,38 @@
+"""RAdam (Liu et al., 2019)."""
+from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+
+
+class RAdam(PerParameter):
+    """`Adam` that waits until its second moment can be trusted (Liu et al., 2019)."""
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_common(lr, eps, weight_decay, betas)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "foreach": foreach, "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable})
+
+    _later_options = {**PerParameter._later_options, "decoupled_weight_decay": False}
+
+    def _start(self, p, group):
+        return {"step": step_tensor(), "exp_avg": zeros_for(p), "exp_avg_sq": zeros_for(p)}
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        step, lr, (beta1, beta2) = state["step"].item(), to_scalar(group["lr"]), group["betas"]
+        if group["weight_decay"] != 0 and group["decoupled_weight_decay"]:
+            p.mul_(1 - lr * group["weight_decay"])
+        else:
+            grad = decayed(grad, p, group)
+        mean = state["exp_avg"].lerp_(grad, 1 - beta1) / (1 - beta1 ** step)
+        square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        # The length of the averages' memory: the longest possible, and now.
+        long = 2 / (1 - beta2) - 1
+        now = long - 2 * step * beta2 ** step / (1 - beta2 ** step)
+        change = mean * lr
+        if now > 5.0:
+            scale = (1 - beta2 ** step) ** 0.5 / square.sqrt().add(group["eps"])
+            rectify = ((now - 4) * (now - 2) * long / ((long - 4) * (long - 2) * now)) ** 0.5
+            change = change * scale * rectify
+        p.add_(change, alpha=-1.0)

@@ -1,0 +1,43 @@
+"""RMSprop (Hinton's lecture 6e)."""
+from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
+
+
+class RMSprop(PerParameter):
+    """Steps divided by the root of a running mean of squared gradients (Hinton's lecture 6e)."""
+
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False,
+                 capturable=False, foreach=None, maximize=False, differentiable=False):
+        check_common(lr, eps)
+        check(0.0 <= momentum, f"Invalid momentum value: {momentum}")
+        check_common(lr, eps, weight_decay)
+        check(0.0 <= alpha, f"Invalid alpha value: {alpha}")
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered,
+            "weight_decay": weight_decay, "capturable": capturable, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable})
+
+    _later_options = {**PerParameter._later_options, "momentum": 0, "centered": False}
+
+    def _start(self, p, group):
+        state = {"step": step_tensor(), "square_avg": zeros_for(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = zeros_for(p)
+        if group["centered"]:
+            state["grad_avg"] = zeros_for(p)
+        return state
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        grad, alpha, square = decayed(grad, p, group), group["alpha"], state["square_avg"]
+        square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            size = square.addcmul(mean, mean, value=-1).sqrt_()
+        else:
+            size = square.sqrt()
+        size = size.add(group["eps"])
+        if group["momentum"] > 0:
+            buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, size)
+            p.add_(buffer, alpha=-to_scalar(group["lr"]))
+        else:
+            p.addcdiv_(grad, size, value=-to_scalar(group["lr"]))

@@ -1,0 +1,29 @@
+"""Rprop (Riedmiller & Braun, 1993)."""
+from ..nn._native import T
+from .optimizer import PerParameter, check, check_common, step_tensor, to_scalar, zeros_for
+
+
+class Rprop(PerParameter):
+    """Steps that grow while a gradient keeps its sign and shrink when it changes (Riedmiller & Braun, 1993)."""
+
+    def __init__(self, params, lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        check_common(lr)
+        check(0.0 < etas[0] < 1.0 < etas[1], f"Invalid eta values: {etas[0]}, {etas[1]}")
+        super().__init__(params, {"lr": lr, "etas": etas, "step_sizes": step_sizes, "foreach": foreach,
+                                  "maximize": maximize, "differentiable": differentiable, "capturable": capturable})
+
+    def _start(self, p, group):
+        lr = to_scalar(group["lr"])
+        lr = complex(lr, lr) if p.is_complex() else lr
+        return {"step": step_tensor(), "prev": zeros_for(p), "step_size": T.full_like(p.grad, lr)}
+
+    def _update(self, p, grad, state, group):
+        state["step"] += 1
+        shrink, grow = group["etas"]
+        sign = grad.mul(state["prev"]).sign()
+        factor = T.where(sign.gt(0), grow, T.where(sign.lt(0), shrink, 1.0)).to(grad.dtype)
+        state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
+        grad = T.where(sign.lt(0), T.zeros_like(grad), grad)
+        p.addcmul_(grad.sign(), state["step_size"], value=-1)
+        state["prev"].copy_(grad)
