@@ -314,3 +314,60 @@ def test_a_schedule_before_the_optimizer_is_warned_of(lib):
         schedule.step()
     with pytest.warns(UserWarning, match="get_last_lr"):
         schedule.get_lr()
+
+
+def test_averaged_models(lib):
+    from importlib import import_module
+    swa = import_module(lib.__name__ + ".optim.swa_utils")
+    model = lib.nn.Sequential(lib.nn.Linear(1, 1, bias=False), lib.nn.BatchNorm1d(1))
+    equal, ema = swa.AveragedModel(model), swa.AveragedModel(model, multi_avg_fn=swa.get_ema_multi_avg_fn(0.75))
+    for value in (1.0, 2.0, 6.0):
+        with lib.no_grad():
+            model[0].weight.fill_(value)
+            model[1].running_mean.fill_(value)
+        equal.update_parameters(model)
+        ema.update_parameters(model)
+    assert equal.module[0].weight.item() == pytest.approx(3.0) and equal.n_averaged == 3
+    assert ema.module[0].weight.item() == pytest.approx(0.75 * 1.25 + 0.25 * 6)
+    assert equal.module[1].running_mean.item() == 6
+    swa.update_bn([lib.tensor([[1.0], [3.0]]), [lib.tensor([[5.0], [7.0]]), None]], equal)
+    assert equal.module[1].running_mean.item() == pytest.approx(3 * 4.0) and equal.module[1].momentum == 0.1
+    with pytest.raises(AssertionError, match="Only one of avg_fn and multi_avg_fn"):
+        swa.AveragedModel(model, avg_fn=swa.get_swa_avg_fn(), multi_avg_fn=swa.get_swa_multi_avg_fn())
+
+
+def test_swa_rates(lib):
+    from importlib import import_module
+    swa = import_module(lib.__name__ + ".optim.swa_utils")
+    optimizer = lib.optim.SGD([lib.ones(1, requires_grad=True)], lr=1.0)
+    schedule, seen = swa.SWALR(optimizer, swa_lr=0.5, anneal_epochs=2, anneal_strategy="linear"), []
+    for _ in range(4):
+        optimizer.step()
+        schedule.step()
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == pytest.approx([0.75, 0.5, 0.5, 0.5])
+
+
+def test_sparse_adam_refuses_what_is_dense(lib):
+    p = lib.ones(2, requires_grad=True)
+    optimizer = lib.optim.SparseAdam([p])
+    p.sum().backward()
+    with pytest.raises(RuntimeError, match="SparseAdam does not support dense gradients, please consider Adam instead"):
+        optimizer.step()
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "RAdam"])
+def test_gradients_of_the_rate(lib, name):
+    def loss(rate, p):
+        optimizer = getattr(lib.optim, name)([p], lr=rate, differentiable=True)
+        for _ in range(2):
+            p.grad = lib.tensor([0.5, -1.0], dtype=lib.float64)
+            optimizer.step()
+        return (p * p).sum()
+
+    rate = lib.tensor(0.1, dtype=lib.float64, requires_grad=True)
+    start = lib.tensor([1.0, 2.0], dtype=lib.float64, requires_grad=True)
+    gradient, = lib.autograd.grad(loss(rate, start.clone()), [rate])
+    h = 1e-4
+    difference = (loss(0.1 + h, start.clone()) - loss(0.1 - h, start.clone())).item() / (2 * h)
+    assert gradient.item() == pytest.approx(difference, rel=1e-4)

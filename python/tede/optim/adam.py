@@ -1,6 +1,6 @@
 """Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
 from ..nn._native import N, T
-from .optimizer import Optimizer, check_common, check_fused, step_tensor, to_scalar, zero_dim
+from .optimizer import Optimizer, check_common, check_fused, or_learned, step_tensor, to_scalar, zero_dim
 
 
 class Adam(Optimizer):
@@ -88,8 +88,9 @@ class Adam(Optimizer):
 
     def _plain(self, group, params, grads, means, squares, largest, steps):
         """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
-        (beta1, beta2), lr, decay, eps = group["betas"], to_scalar(group["lr"]), group["weight_decay"], group["eps"]
-        beta1, beta2 = to_scalar(beta1), to_scalar(beta2)
+        lr, beta1, beta2 = (or_learned(value, group) for value in (group["lr"], *group["betas"]))
+        decay, eps = group["weight_decay"], group["eps"]
+        learned = any(isinstance(value, T.Tensor) for value in (lr, beta1, beta2))
         for i, (p, grad, mean, square, count) in enumerate(zip(params, grads, means, squares, steps)):
             top = largest[i] if group["amsgrad"] else None
             count += 1
@@ -97,15 +98,21 @@ class Adam(Optimizer):
             grad = -grad if group["maximize"] else grad
             if decay != 0:
                 if group["decoupled_weight_decay"]:
-                    p.mul_(1 - lr * decay)
+                    p.copy_(p.clone() * (1 - lr * decay)) if learned else p.mul_(1 - lr * decay)
                 else:
                     grad = grad.add(p, alpha=decay)
             if p.is_complex():
                 p, grad, mean, square = (T.view_as_real(t) for t in (p, grad, mean, square))
                 top = None if top is None else T.view_as_real(top)
             mean.lerp_(grad, 1 - beta1)
-            square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+            if learned:
+                square.lerp_(grad * grad, 1 - beta2)
+            else:
+                square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
             if top is not None:
                 square = top.copy_(T.maximum(top, square))
             size = (square.sqrt() / (1 - beta2 ** step) ** 0.5).add_(eps)
+            if learned:
+                p.sub_(mean.clone() / size * (lr / (1 - beta1 ** step)))
+                continue
             p.addcdiv_(mean.clone() if group["differentiable"] else mean, size, value=-lr / (1 - beta1 ** step))

@@ -35,4 +35,5 @@ class NAdam(PerParameter):
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         size = square.div(1 - beta2 ** step).sqrt().add(group["eps"])
         p.addcdiv_(grad, size, value=-lr * (1.0 - mu) / (1.0 - product))
+        mean = mean.clone() if group["differentiable"] else mean        # the next step changes it in place
         p.addcdiv_(mean, size, value=-lr * next_mu / (1.0 - product * next_mu))

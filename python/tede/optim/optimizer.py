@@ -265,6 +265,13 @@ def to_scalar(value):
     return value.item() if isinstance(value, T.Tensor) else value
 
 
+def or_learned(value, group):
+    """A number, unless the step is to be differentiated with respect to `value`: then the tensor."""
+    if group["differentiable"] and isinstance(value, T.Tensor) and value.requires_grad:
+        return value
+    return to_scalar(value)
+
+
 def zero_dim(value):
     """A number as it is; a one-element tensor without its dimensions."""
     return value.squeeze() if isinstance(value, T.Tensor) and value.dim() != 0 else value

@@ -1,5 +1,5 @@
 """RAdam (Liu et al., 2019)."""
-from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, check_common, decayed, or_learned, step_tensor, zeros_for
 
 
 class RAdam(PerParameter):
@@ -20,7 +20,7 @@ class RAdam(PerParameter):
 
     def _update(self, p, grad, state, group):
         state["step"] += 1
-        step, lr, (beta1, beta2) = state["step"].item(), to_scalar(group["lr"]), group["betas"]
+        step, lr, (beta1, beta2) = state["step"].item(), or_learned(group["lr"], group), group["betas"]
         if group["weight_decay"] != 0 and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * group["weight_decay"])
         else:

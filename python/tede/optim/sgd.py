@@ -1,6 +1,6 @@
 """Stochastic gradient descent, with momentum and Nesterov's variant."""
 from ..nn._native import N, T
-from .optimizer import Optimizer, check, check_common, check_fused, to_scalar
+from .optimizer import Optimizer, check, check_common, check_fused, or_learned, to_scalar
 
 
 class SGD(Optimizer):
@@ -67,7 +67,7 @@ class SGD(Optimizer):
 
     def _plain(self, group, params, grads):
         """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
-        momentum, decay, lr = group["momentum"], group["weight_decay"], to_scalar(group["lr"])
+        momentum, decay, lr = group["momentum"], group["weight_decay"], or_learned(group["lr"], group)
         for p, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
@@ -81,4 +81,7 @@ class SGD(Optimizer):
                 else:
                     buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
                 grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-            p.add_(grad, alpha=-lr)
+            if isinstance(lr, T.Tensor):
+                p.addcmul_(grad, lr, value=-1)
+            else:
+                p.add_(grad, alpha=-lr)
