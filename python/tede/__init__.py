@@ -42,7 +42,7 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
-_WRITTEN.update(save="serialization", load="serialization", fork_rng="random")
+_WRITTEN.update(graph="_graph", save="serialization", load="serialization", fork_rng="random")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
@@ -56,20 +56,20 @@ def __getattr__(name):
         try:
             value = getattr(_import("tede." + _WRITTEN[name]), name)
         except (ModuleNotFoundError, AttributeError):
-            raise AttributeError(f"module 'tede' has no attribute '{name}'") from None
+            raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__]) from None
     elif name in _SUBMODULES:
         try:
             value = _import("tede." + name)
         except ModuleNotFoundError as error:
             if error.name != "tede." + name:
                 raise
-            raise AttributeError(f"module 'tede' has no attribute '{name}'") from None
+            raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__]) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
     elif name == "ops":
         value = _import("tede._ops").ops
     else:
-        raise AttributeError(f"module 'tede' has no attribute '{name}'")
+        raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__])
     globals()[name] = value
     return value
 

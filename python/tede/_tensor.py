@@ -103,6 +103,13 @@ Parameter.__module__ = "tede.nn.parameter"
 _C._register_parameter(Parameter)
 
 
+@method
+def show(self):
+    """How the tensor lies in its storage: text in a terminal, a picture in a notebook, `.html(path)` to play with."""
+    from tede._show import View
+    return View(self)
+
+
 # ---- text --------------------------------------------------------------------------------------------------------
 
 @method

@@ -1,0 +1,69 @@
+"""x.show() and tede.graph() draw what is there."""
+import pathlib
+import shutil
+import subprocess
+import xml.etree.ElementTree as xml
+
+import pytest
+
+import tede
+
+
+def test_cells_are_where_strides_say():
+    base = tede.arange(12.)
+    x = base.view(3, 4)[::2, 1:].t()
+    view = x.show()
+    assert view.cells == {x.storage_offset() + i * x.stride(0) + j * x.stride(1): [(i, j)] for i in range(3) for j in range(2)}
+    text = str(view)
+    assert 'strides [1, 8], offset 1' in text and '12 elements' in text and 'a view' in text and '2,1' in text
+    assert view.users == 2
+
+
+@pytest.mark.parametrize('make', [
+    lambda: tede.tensor(3), lambda: tede.zeros(0, 4), lambda: tede.ones(3)[::-1], lambda: tede.ones(2, 1).expand(2, 3),
+    lambda: tede.arange(5).unfold(0, 3, 1), lambda: tede.tensor([True, False]), lambda: tede.ones(2, dtype=tede.complex64),
+    lambda: tede.empty(2, device='meta'), lambda: tede.ones(40, 50)])
+def test_every_layout_is_drawn(make, tmp_path):
+    view = make().show()
+    xml.fromstring(view.svg())
+    assert str(view) and '<script>' in view.html(tmp_path / 'page.html')
+
+
+def test_cells_with_several_elements_are_told():
+    assert tede.ones(1).expand(3).show().cells == {0: [(0,), (1,), (2,)]}
+    assert '0 +2' in str(tede.ones(1).expand(3).show())
+
+
+@pytest.mark.skipif(not any(map(shutil.which, ('chromium', 'google-chrome', 'chromium-browser'))), reason='no browser is installed')
+def test_the_page_runs_in_a_browser(tmp_path):
+    browser = next(filter(None, map(shutil.which, ('chromium', 'google-chrome', 'chromium-browser'))))
+    tede.arange(6.).view(2, 3).t().show().html(tmp_path / 'page.html')
+    run = subprocess.run([browser, '--headless', '--no-sandbox', '--disable-gpu', '--virtual-time-budget=2000', '--dump-dom',
+                          f'file://{tmp_path}/page.html'], capture_output=True, text=True, timeout=120)
+    cells = run.stdout.count('class="cell used')
+    assert cells == 6 and run.stdout.count('class="element used') == 6, run.stderr[-500:]
+
+
+def test_a_graph_has_nodes_edges_saved_tensors_and_names(tmp_path):
+    model = tede.nn.Linear(3, 2)
+    x = tede.ones(4, 3)
+    loss = (model(x).tanh() ** 2).mean()
+    g = tede.graph(loss, params=model.named_parameters())
+    names = [n.name() for n in g.nodes]
+    assert names[0] == 'MeanBackward0' and 'TanhBackward0' in names and any('AccumulateGrad' in n for n in names)
+    labels = [line for i in range(len(g.nodes)) for line in g.label(i)]
+    assert 'weight' in labels and 'bias' in labels and any(line.startswith('keeps float32[4, 2], 32 bytes') for line in labels)
+    assert {(a, b) for a, b, _ in g.edges} >= {(0, 1)}
+    xml.fromstring(g.svg(tmp_path / 'g.svg'))
+    assert (tmp_path / 'g.svg').exists() and g.dot().count('->') == len(g.edges)
+    assert 'saved tensors' in str(g)
+
+
+def test_a_graph_of_nothing_is_an_error():
+    with pytest.raises(RuntimeError, match='require a gradient'):
+        tede.graph(tede.ones(2))
+
+
+def test_pages_need_nothing_from_the_net(tmp_path):
+    page = tede.ones(2).show().html(tmp_path / 'p.html')
+    assert 'http' not in page and pathlib.Path(tmp_path / 'p.html').read_text() == page
