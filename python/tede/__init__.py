@@ -51,25 +51,37 @@ for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecuti
 del _name
 
 
+class _Missing(AttributeError):
+    """No such name; the nearest one is looked for only when somebody reads the message."""
+
+    def __str__(self):
+        from difflib import get_close_matches
+        near = get_close_matches(self.args[0], __dir__(), 1, 0.75)
+        return f"module 'tede' has no attribute '{self.args[0]}'" + (f". Did you mean: '{near[0]}'?" if near else "")
+
+
+_Missing.__module__, _Missing.__qualname__, _Missing.__name__ = "builtins", "AttributeError", "AttributeError"
+
+
 def __getattr__(name):
     if name in _WRITTEN:
         try:
             value = getattr(_import("tede." + _WRITTEN[name]), name)
         except (ModuleNotFoundError, AttributeError):
-            raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__]) from None
+            raise _Missing(name) from None
     elif name in _SUBMODULES:
         try:
             value = _import("tede." + name)
         except ModuleNotFoundError as error:
             if error.name != "tede." + name:
                 raise
-            raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__]) from None
+            raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
     elif name == "ops":
         value = _import("tede._ops").ops
     else:
-        raise AttributeError(f"module 'tede' has no attribute '{name}'", name=name, obj=_sys.modules[__name__])
+        raise _Missing(name)
     globals()[name] = value
     return value
 
