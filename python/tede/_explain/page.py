@@ -45,7 +45,7 @@ def page(steps, name=""):
     """The page as a string."""
     every = [s for step in steps for s in step.walk()]
     calls = sum(s.kind == "call" for s in every)
-    copies = sum(len(s.copies) for s in every)
+    copies = sum(len(s.copies) + bool(s.copied()) for s in every)
     allocated = sum(s.allocated for s in steps)
     out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>",
            f"<title>tede: {html.escape(name or 'what ran')}</title><style>{_STYLE}</style>",

@@ -1,7 +1,9 @@
 """From events, as the core tells them, to a tree of calls."""
 import collections
+import linecache
 import os
 import sys
+import threading
 import time
 
 from tede import _C
@@ -97,7 +99,6 @@ def _site():
         frame = frame.f_back
     if not frame:
         return None
-    import linecache
     return frame.f_code.co_filename, frame.f_lineno, linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip()
 
 
@@ -125,7 +126,6 @@ class Recorder:
             yield from step.walk()
 
     def _open_step(self, kind, name, when):
-        import threading
         step = Step(kind, name, when)
         step.thread = threading.get_ident()
         (self._open[-1].steps if self._open else self.steps).append(step)
