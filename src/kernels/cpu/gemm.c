@@ -1,11 +1,10 @@
 /* Choosing how a product is computed, and cutting it into tiles.
  *
- * Large products of floats go to OpenBLAS; what lies in a way that it can't read is copied first.  Small ones, vectors,
- * integers and everything on machines without OpenBLAS are ours (gemm_isa.c).  float16 and bfloat16 operands become
- * float32, and the result is rounded once.
- *
- * The tiles depend on the shape only, and each is computed by one thread from the whole of k: so the result is the
- * same for any number of threads. */
+ * Products of floats and doubles are ours (gemm_real.h) wherever the processor has fused multiply-add: no result depends
+ * on how c is cut into tiles, so they're cut for the threads at hand.  On other processors large ones go to OpenBLAS, as
+ * complex ones do everywhere, in tiles that depend on the shape only, each computed by one thread from the whole of k;
+ * what lies in a way that it can't read is copied first.  float16 and bfloat16 operands become float32, and the result
+ * is rounded once. */
 #include "base/watch.h"
 #include "kernels/cpu/gemm.h"
 #include "base/base.h"
@@ -74,13 +73,23 @@ static void vector(const product *p, int64_t m, int64_t k, td_matrix a, const vo
         kernels()->gemv_f64(m, k, td_scalar_double(p->alpha), a, x, step_x, td_scalar_double(p->beta), y, step_y);
 }
 
-static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matrix b, void *c)
+static void add_bias(const product *p, int64_t m, int64_t n, const void *bias, void *c)
+{
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < n; j++)
+            if (p->dtype == TD_F32)
+                ((float *)c)[i * p->ldc + j] += ((const float *)bias)[j];
+            else
+                ((double *)c)[i * p->ldc + j] += ((const double *)bias)[j];
+}
+
+static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matrix b, const void *bias, void *c)
 {
     const td_openblas *blas = p->blas;
     bool real = p->dtype == TD_F32 || p->dtype == TD_F64;
-    if (real && n == 1) {
+    if (real && p->n == 1) {
         vector(p, m, p->k, a, b.data, b.row, c, p->ldc);
-    } else if (real && m == 1) {
+    } else if (real && p->m == 1) {
         vector(p, n, p->k, (td_matrix){b.data, b.column, b.row}, a.data, a.column, c, 1);
     } else if (p->dtype == TD_F32) {
         float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
@@ -89,7 +98,7 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
                         p->ldb,
                         beta, c, (int)p->ldc);
         else
-            kernels()->f32(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+            kernels()->f32(m, n, p->k, alpha, a, b, beta, c, p->ldc, bias);
     } else if (p->dtype == TD_F64) {
         double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
         if (blas)
@@ -97,7 +106,7 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
                         p->ldb,
                         beta, c, (int)p->ldc);
         else
-            kernels()->f64(m, n, p->k, alpha, a, b, beta, c, p->ldc);
+            kernels()->f64(m, n, p->k, alpha, a, b, beta, c, p->ldc, bias);
     } else if (p->dtype == TD_C64) {
         float _Complex alpha = (float _Complex)complex_of(p->alpha), beta = (float _Complex)complex_of(p->beta);
         if (blas)
@@ -131,11 +140,10 @@ static void tiles(void *context, int64_t from, int64_t to)
         a.data = (const char *)at(p->a, p->size, i, 0) + which * p->step_a * p->size;
         b.data = (const char *)at(p->b, p->size, 0, j) + which * p->step_b * p->size;
         char *c = p->c + (which * p->step_c + i * p->ldc + j) * p->size;
-        compute(p, m, n, a, b, c);
-        if (p->bias && p->dtype == TD_F32)
-            kernels()->bias_f32(m, n, (const float *)p->bias + j, (float *)c, p->ldc);
-        else if (p->bias)
-            kernels()->bias_f64(m, n, (const double *)p->bias + j, (double *)c, p->ldc);
+        const char *bias = p->bias ? (const char *)p->bias + j * p->size : NULL;
+        compute(p, m, n, a, b, bias, c);
+        if (bias && (p->blas || p->m == 1 || p->n == 1))
+            add_bias(p, m, n, bias, c);
     }
 }
 
@@ -161,6 +169,11 @@ static void run(product *p)
             p->tile_m = clamp(long_side, 1, p->tile_m);
         else
             p->tile_n = clamp(long_side, 1, p->tile_n);
+    } else if (work > SPLIT && !p->blas && td_dtype_is_floating(p->dtype)) {
+        int64_t threads = td_num_threads();
+        p->tile_n = even(p->n, 4096 / p->size * 2, 64);
+        int64_t across = (p->n + p->tile_n - 1) / p->tile_n * p->count, wanted = threads > 1 ? 4 * threads : 1;
+        p->tile_m = even(p->m, clamp(p->m * across / wanted, 48, p->m > 48 ? p->m : 48), 12);
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
         int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M,
@@ -260,7 +273,8 @@ static int multiply(product *p)
         return td_error(TD_E_RUNTIME, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
     bool floating = td_dtype_is_floating(p->dtype) || td_dtype_is_complex(p->dtype);
     bool large = (double)p->m * (double)p->n * (double)p->k > SMALL && p->m > 1 && p->n > 1;
-    if (!floating || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
+    bool own = td_dtype_is_floating(p->dtype) && kernels()->fused;
+    if (!floating || own || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
         !(p->blas = td_openblas_get())) {
         p->blas = NULL;
         TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
@@ -329,12 +343,13 @@ int td_gemm(td_dtype dtype, bool transa, bool transb, int64_t m, int64_t n, int6
     {                                                                                                                 \
         const td_openblas *blas;                                                                                      \
         int ta, tb, lda, ldb;                                                                                         \
-        if ((double)m * (double)n * (double)k > SMALL && m > 1 && n > 1 && ldc < INT_MAX && k < INT_MAX &&            \
+        if (!kernels()->fused && (double)m * (double)n * (double)k > SMALL && m > 1 && n > 1 &&                    \
+            ldc < INT_MAX && k < INT_MAX &&                                                                              \
             blas_operand(a, m, k, &ta, &lda) && blas_operand(b, k, n, &tb, &ldb) && (blas = td_openblas_get()))       \
             blas->function(TD_CBLAS_ROW_MAJOR, ta, tb, (int)m, (int)n, (int)k, alpha, a.data, lda, b.data, ldb, beta, \
                            c, (int)ldc);                                                                              \
         else if (m > 0 && n > 0)                                                                                      \
-            kernels()->own(m, n, k, alpha, a, b, beta, c, ldc);                                                       \
+            kernels()->own(m, n, k, alpha, a, b, beta, c, ldc, NULL);                                                       \
     }
 SERIAL(td_gemm_f32, float, sgemm, f32)
 SERIAL(td_gemm_f64, double, dgemm, f64)

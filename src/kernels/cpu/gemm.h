@@ -34,22 +34,30 @@ void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_m
 void td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c,
                  int64_t ldc);
 
-/* ---- what gemm_isa.c exports per instruction-set level */
+/* ---- what gemm_isa.c exports per instruction-set level
+ *
+ * A b that serves many products is packed once: pack() writes td_gemm_packed_size(...) numbers, packed() reads them.
+ * They lie in panels of `panel` columns, pass over k after pass: [pass][panel][depth][columns]; passes are as long as
+ * td_gemm_depth says, except for the last, and the last panel is filled up with zeros. */
 typedef struct td_gemm_table {
+    /* bias: n numbers added to every row of c, or NULL */
     void (*f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
-                int64_t ldc);
+                int64_t ldc, const float *bias);
     void (*f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_matrix b, double beta, double *c,
-                int64_t ldc);
+                int64_t ldc, const double *bias);
+    void (*pack_f32)(int64_t n, int64_t k, td_matrix b, float *to);
+    void (*pack_f64)(int64_t n, int64_t k, td_matrix b, double *to);
+    void (*packed_f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, const float *b, float beta, float *c,
+                       int64_t ldc, const float *bias);
+    void (*packed_f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, const double *b, double beta,
+                       double *c, int64_t ldc, const double *bias);
+    int panel_f32, panel_f64;
+    bool fused;                     /* whether the level has fused multiply-add: else a library may be faster */
     /* y[i] = alpha * sum_p a[i][p] x[p] + beta * y[i], with steps for x and y */
     void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta,
-                     float *y,
-                     int64_t step_y);
+                     float *y, int64_t step_y);
     void (*gemv_f64)(int64_t m, int64_t k, double alpha, td_matrix a, const double *x, int64_t step_x, double beta,
-                     double *y,
-                     int64_t step_y);
-    /* bias added to every row of c */
-    void (*bias_f32)(int64_t m, int64_t n, const float *bias, float *c, int64_t ldc);
-    void (*bias_f64)(int64_t m, int64_t n, const double *bias, double *c, int64_t ldc);
+                     double *y, int64_t step_y);
     /* wrapping integers of 1, 2, 4 and 8 bytes */
     void (*integers[4])(int64_t m, int64_t n, int64_t k, int64_t alpha, td_matrix a, td_matrix b, int64_t beta, void *c,
                         int64_t ldc);
@@ -60,5 +68,19 @@ typedef struct td_gemm_table {
 } td_gemm_table;
 
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);
+
+enum { TD_GEMM_PASS = 1536 };       /* bytes of a row of a that one pass over k reads */
+
+/* Steps of one pass over k: as equal as can be. */
+static inline int64_t td_gemm_depth(int64_t k, int64_t size)
+{
+    int64_t most = TD_GEMM_PASS / size, passes = (k + most - 1) / most;
+    return passes > 1 ? ((k + passes - 1) / passes + 7) / 8 * 8 : k;
+}
+
+static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t panel)
+{
+    return (n + panel - 1) / panel * panel * k;
+}
 
 #endif
