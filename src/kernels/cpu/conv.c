@@ -18,18 +18,7 @@
 
 enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
 
-typedef struct conv {
-    td_dtype dtype;             /* of the computation: float32, float64, complex, int64 */
-    int64_t size;               /* bytes of an element */
-    int64_t batch, groups, cin, cout;       /* channels per group */
-    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-    int64_t in_total, out_total, k, tile;   /* k: rows of the columns */
-    bool pointwise;             /* 1 x 1: the input is its own columns */
-    char *x, *w, *y, *bias;
-    char *partial;              /* of weigh: [groups][chunks][cout][k] */
-    int64_t chunks, per_chunk;
-    int failed;
-} conv;
+typedef td_conv conv;
 
 static void product(conv *c, int64_t m, int64_t n, int64_t k, td_matrix a, td_matrix b, bool add, void *to, int64_t ld)
 {
@@ -225,11 +214,18 @@ static void spread(void *context, int64_t first, int64_t last)
     td_mem_free(columns, bytes);
 }
 
+/* Whether conv_panels.c takes it; a stride of more than 16 rows isn't worth its pictures. */
+static bool conv_floats(const conv *c)
+{
+    return (c->dtype == TD_F32 || c->dtype == TD_F64) && c->stride[1] <= 16;
+}
+
 /* Tasks: (group, chunk of images). */
 static void weigh(void *context, int64_t first, int64_t last)
 {
     conv *c = context;
-    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    const bool floats = conv_floats(c) && !c->pointwise;
+    size_t bytes = c->pointwise || floats ? 0 : (size_t)(c->k * c->tile * c->size);
     void *columns = bytes ? scratch(c, bytes) : NULL;
     if (bytes && !columns)
         return;
@@ -237,6 +233,10 @@ static void weigh(void *context, int64_t first, int64_t last)
         int64_t g = t / c->chunks, from = t % c->chunks * c->per_chunk;
         int64_t to = from + c->per_chunk < c->batch ? from + c->per_chunk : c->batch;
         char *sum = c->partial + t * c->cout * c->k * c->size;
+        if (floats && c->out_total) {
+            td_conv_weigh(c, from, to, g, sum);
+            continue;
+        }
         if (from >= to || c->out_total == 0)
             memset(sum, 0, (size_t)(c->cout * c->k * c->size));
         for (int64_t n = from; n < to; n++)
@@ -306,6 +306,39 @@ static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int6
     c->tile = tile < c->out_total ? tile : c->out_total > 0 ? c->out_total : 1;
 }
 
+static int run_correlate(conv *c);
+
+/* With steps of 1, columns need not be added back: x is a correlation of y with the kernel turned round. */
+#define TURN(T)                                                                                       \
+    for (int64_t g = 0; g < c->groups; g++)                                                           \
+        for (int64_t o = 0; o < c->cout; o++)                                                         \
+            for (int64_t i = 0; i < c->cin; i++)                                                      \
+                for (int64_t t = 0; t < taps; t++)                                                    \
+                    ((T *)w)[((g * c->cin + i) * c->cout + o) * taps + taps - 1 - t] =                \
+                        ((const T *)c->w)[((g * c->cout + o) * c->cin + i) * taps + t]
+static int spread_as_correlation(conv *c)
+{
+    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
+    size_t bytes = (size_t)(c->groups * c->cout * c->cin * taps * c->size);
+    void *w = td_mem_alloc(bytes);
+    if (!w)
+        return -1;
+    if (c->dtype == TD_F32)
+        TURN(float);
+    else
+        TURN(double);
+    conv turned = *c;
+    turned.x = c->y, turned.y = c->x, turned.w = w, turned.cin = c->cout, turned.cout = c->cin;
+    turned.in_total = c->out_total, turned.out_total = c->in_total, turned.k = c->cout * taps;
+    for (int i = 0; i < 3; i++) {
+        turned.in[i] = c->out[i], turned.out[i] = c->in[i];
+        turned.pad[i] = (c->kernel[i] - 1) * c->dilation[i] - c->pad[i];
+    }
+    int status = run_correlate(&turned);
+    td_mem_free(w, bytes);
+    return status;
+}
+
 /* One channel per group and stride 1 or more: no products, each kernel position is one pass over a row. */
 static bool depthwise(const conv *c)
 {
@@ -325,6 +358,10 @@ static int run_correlate(conv *c)
                         &job);
         return 0;
     }
+    if (conv_floats(c) && !c->pointwise) {
+        td_conv_correlate(c);
+        return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+    }
     int64_t tiles = td_ceil_div(c->out_total, c->tile);
     td_parallel_for(0, c->batch * c->groups * tiles, td_grain(c->cout * c->tile * c->k / 16), correlate, c);
     return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
@@ -334,6 +371,8 @@ static int run_spread(conv *c)
 {
     if (c->out_total == 0 || c->cout == 0)
         memset(c->x, 0, (size_t)(c->batch * c->groups * c->cin * c->in_total * c->size));
+    else if (conv_floats(c) && !c->pointwise && c->stride[0] * c->stride[1] * c->stride[2] == 1)
+        return spread_as_correlation(c);
     td_parallel_for(0, c->batch * c->groups, td_grain(c->cout * c->out_total * c->k / 16), spread, c);
     return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
 }

@@ -1,7 +1,25 @@
-/* Loops of convolution that gain from wider vectors. */
+/* Convolution: what its files share. */
 #ifndef TD_KERNELS_CPU_CONV_H
 #define TD_KERNELS_CPU_CONV_H
 #include "kernels/cpu/nn.h"
+
+/* One correlation y = w * x, or what is derived from it; dimensions that an image lacks have size 1. */
+typedef struct td_conv {
+    td_dtype dtype;             /* of the computation: float32, float64, complex, int64 */
+    int64_t size;               /* bytes of an element */
+    int64_t batch, groups, cin, cout;       /* channels per group */
+    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
+    int64_t in_total, out_total, k, tile;   /* k: rows of the columns */
+    bool pointwise;             /* 1 x 1: the input is its own columns */
+    char *x, *w, *y, *bias;
+    char *partial;              /* of weigh: [groups][chunks][cout][k] */
+    int64_t chunks, per_chunk;
+    int failed;
+} td_conv;
+
+/* Correlation and the weights' gradient in float32 or float64 (conv_panels.c).  Sets c->failed without memory. */
+void td_conv_correlate(td_conv *c);
+void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
 /* One kernel per channel; images of three dimensions. */
 typedef struct td_depthwise_job {
@@ -13,6 +31,10 @@ typedef struct td_depthwise_job {
 
 typedef struct td_conv_table {
     td_loop_body *depthwise[2];     /* over images x channels */
+    /* to = panels of the rows x + offsets[0], x + offsets[1], ... `depth` of them, as td_gemm_table's packed() reads
+     * them; x is read up to a panel further than `width` */
+    void (*panels_f32)(const float *x, const int64_t *offsets, int64_t depth, int64_t width, float *to);
+    void (*panels_f64)(const double *x, const int64_t *offsets, int64_t depth, int64_t width, double *to);
 } td_conv_table;
 
 TD_ISA_TABLES(td_conv_table, td_conv_table);

@@ -1,6 +1,13 @@
 /* Depthwise convolution: every kernel element is multiplied with a shifted row of the input and added to a row of the result. */
 #ifndef S
 #include "kernels/cpu/conv.h"
+#if defined(__AVX512F__)
+enum { PANEL = 128 };       /* bytes of a panel's row: as in gemm_isa.c */
+#elif defined(__AVX2__)
+enum { PANEL = 64 };
+#else
+enum { PANEL = 32 };
+#endif
 
 #define T float
 #define S f32
@@ -14,7 +21,9 @@
 #undef S
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
-const td_conv_table TD_ISA_NAME(td_conv_table) = {.depthwise = {depthwise_f32, depthwise_f64}};
+const td_conv_table TD_ISA_NAME(td_conv_table) = {
+    .depthwise = {depthwise_f32, depthwise_f64}, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
+};
 
 #else
 
@@ -61,5 +70,12 @@ static void N(depthwise)(void *context, int64_t first, int64_t last)
             }
         }
     }
+}
+
+static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t width, T *to)
+{
+    for (int64_t j = 0; j < width; j += PANEL / (int64_t)sizeof(T), x += PANEL / sizeof(T))
+        for (int64_t p = 0; p < depth; p++, to += PANEL / sizeof(T))
+            memcpy(to, x + offsets[p], PANEL);
 }
 #endif

@@ -1,0 +1,116 @@
+/* Convolution of floats as products whose operand is never laid out as a whole.
+ *
+ * For a band of output rows, each kernel column kw gets a picture of the input: the input's rows, shifted by kw, spread
+ * by the stride and padded, exactly as wide as the output.  In it, what a kernel element at (kd, kh, kw) meets for all
+ * positions of the band is one contiguous run: a whole number of rows down.  So
+ *
+ *     correlate   packs panels of positions by copying from these runs, a pass of k at a time, and multiplies
+ *     weigh       reads them as they are: per kernel element one product [channels][positions] * [positions][out],
+ *                 with the gradient packed once
+ *
+ * With a stride, rows of one remainder lie together.  Bands depend on the shape only. */
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/gemm.h"
+
+enum { BAND_BYTES = 384 << 10, COLUMNS = 320 };     /* of the pictures; positions per product */
+
+/* Where things are in the pictures of a band: [kw][channel][kd][phase][row][column]. */
+typedef struct bands {
+    int64_t rows, count;            /* output rows per band; bands per output plane */
+    int64_t phases, lines;          /* remainders of rows in use; rows of each */
+    int64_t phase[16];              /* what they are */
+    int64_t pitch, total;           /* elements per channel; of all */
+    int64_t *offsets;               /* of each row of the columns: [channel][kd][kh][kw] */
+} bands;
+
+static int64_t phase_of(const td_conv *c, int64_t kh)
+{
+    return kh * c->dilation[1] % c->stride[1];
+}
+
+static bool plan(const td_conv *c, bands *b)
+{
+    b->phases = 0;
+    for (int64_t kh = 0; kh < c->kernel[1]; kh++) {
+        int64_t p = phase_of(c, kh), i = 0;
+        while (i < b->phases && b->phase[i] != p)
+            i++;
+        if (i == b->phases && i < 16)
+            b->phase[b->phases++] = p;
+    }
+    int64_t shift = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1];
+    int64_t line = c->kernel[2] * c->cin * c->kernel[0] * b->phases * c->out[2] * c->size;
+    int64_t rows = BAND_BYTES / line - shift, least = td_ceil_div(128, c->out[2]);
+    rows = rows < least ? least : rows;
+    b->count = td_ceil_div(c->out[1], rows);
+    b->rows = td_ceil_div(c->out[1], b->count), b->lines = b->rows + shift;
+    b->pitch = c->kernel[0] * b->phases * b->lines * c->out[2];
+    b->total = c->kernel[2] * c->cin * b->pitch;
+    b->offsets = td_mem_alloc((size_t)c->k * sizeof(int64_t));
+    if (!b->offsets)
+        return false;
+    int64_t *o = b->offsets;
+    for (int64_t ch = 0; ch < c->cin; ch++)
+        for (int64_t kd = 0; kd < c->kernel[0]; kd++)
+            for (int64_t kh = 0; kh < c->kernel[1]; kh++)
+                for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
+                    int64_t i = 0, down = kh * c->dilation[1] / c->stride[1];
+                    while (b->phase[i] != phase_of(c, kh))
+                        i++;
+                    *o++ = (kw * c->cin + ch) * b->pitch +
+                           ((kd * b->phases + i) * b->lines + down) * c->out[2];
+                }
+    return true;
+}
+
+#define S f32
+#define T float
+#include "kernels/cpu/conv_panels.h"
+#undef S
+#undef T
+#define S f64
+#define T double
+#include "kernels/cpu/conv_panels.h"
+#undef S
+#undef T
+
+typedef struct job {
+    td_conv *c;
+    bands b;
+} job;
+
+static void correlate(void *context, int64_t first, int64_t last)
+{
+    job *j = context;
+    (j->c->dtype == TD_F32 ? correlate_f32 : correlate_f64)(j->c, &j->b, first, last);
+}
+
+static void fail(td_conv *c)
+{
+    __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+}
+
+void td_conv_correlate(td_conv *c)
+{
+    job j = {.c = c};
+    if (!plan(c, &j.b)) {
+        fail(c);
+        return;
+    }
+    int64_t cost = c->cout * j.b.rows * c->out[2] * c->k / 16;
+    td_parallel_for(0, c->batch * c->groups * c->out[0] * j.b.count, td_grain(cost), correlate, &j);
+    td_mem_free(j.b.offsets, (size_t)c->k * sizeof(int64_t));
+}
+
+void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum)
+{
+    bands b;
+    if (!plan(c, &b)) {
+        fail(c);
+        return;
+    }
+    bool done = c->dtype == TD_F32 ? weigh_f32(c, &b, from, to, group, sum) : weigh_f64(c, &b, from, to, group, sum);
+    if (!done)
+        fail(c);
+    td_mem_free(b.offsets, (size_t)c->k * sizeof(int64_t));
+}

@@ -1,0 +1,112 @@
+/* conv_panels.c for a T named S. */
+
+/* The pictures of output rows [row, row + b->rows) of plane od; x: the channels of one image and group. */
+static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, int64_t row, T *to)
+{
+    const int64_t width = c->out[2], step = c->stride[2];
+    for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
+        const int64_t offset = kw * c->dilation[2] - c->pad[2], end = c->in[2] - offset;
+        int64_t low = offset < 0 ? td_ceil_div(-offset, step) : 0, high = end > 0 ? td_ceil_div(end, step) : 0;
+        low = low < width ? low : width, high = high < low ? low : high < width ? high : width;
+        for (int64_t ch = 0; ch < c->cin; ch++)
+            for (int64_t kd = 0; kd < c->kernel[0]; kd++)
+                for (int64_t i = 0; i < b->phases; i++) {
+                    const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];
+                    for (int64_t r = 0; r < b->lines; r++, to += width) {
+                        const int64_t ih = (row + r) * c->stride[1] - c->pad[1] + b->phase[i];
+                        if (id < 0 || id >= c->in[0] || ih < 0 || ih >= c->in[1]) {
+                            memset(to, 0, (size_t)width * sizeof(T));
+                            continue;
+                        }
+                        const T *from = x + ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;
+                        for (int64_t o = 0; o < low; o++)
+                            to[o] = 0;
+                        if (step == 1)
+                            memcpy(to + low, from + low, (size_t)(high - low) * sizeof(T));
+                        else
+                            for (int64_t o = low; o < high; o++)
+                                to[o] = from[o * step];
+                        for (int64_t o = high; o < width; o++)
+                            to[o] = 0;
+                    }
+                }
+    }
+}
+
+/* Tasks: (image, group, plane, band). */
+static void N(correlate)(td_conv *c, const bands *b, int64_t first, int64_t last)
+{
+    const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
+    const int64_t panel = gemm->N(panel), step = td_gemm_depth(c->k, sizeof(T));
+    const int64_t area = c->out[1] * c->out[2];
+    const size_t bytes = (size_t)(b->total + panel + step * COLUMNS) * sizeof(T);
+    T *picture = td_mem_alloc(bytes), *columns = picture + b->total + panel;
+    if (!picture) {
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    memset(picture + b->total, 0, (size_t)panel * sizeof(T));   /* what the last panel reads too far */
+    for (int64_t t = first; t < last; t++) {
+        const int64_t row = t % b->count * b->rows, od = t / b->count % c->out[0], image = t / b->count / c->out[0];
+        const int64_t rows = c->out[1] - row < b->rows ? c->out[1] - row : b->rows, n = rows * c->out[2];
+        const T *w = (const T *)c->w + image % c->groups * c->cout * c->k;
+        const T *bias = c->bias ? (const T *)c->bias + image % c->groups * c->cout : NULL;
+        T *y = (T *)c->y + (image * c->cout * c->out[0] + od) * area + row * c->out[2];
+        if (rows <= 0)
+            continue;
+        N(draw)(c, b, (const T *)c->x + image * c->cin * c->in_total, od, row, picture);
+        for (int64_t q = 0; q < n; q += COLUMNS) {
+            const int64_t width = n - q < COLUMNS ? n - q : COLUMNS;
+            for (int64_t o = 0; bias && o < c->cout; o++)
+                for (int64_t i = 0; i < width; i++)
+                    y[o * c->out_total + q + i] = bias[o];
+            for (int64_t p = 0; p < c->k; p += step) {
+                const int64_t depth = c->k - p < step ? c->k - p : step;
+                TD_ISA_PICK(td_conv_table)->N(panels)(picture + q, b->offsets + p, depth, width, columns);
+                gemm->N(packed)(c->cout, width, depth, 1, (td_matrix){w + p, c->k, 1}, columns, p > 0 || bias, y + q,
+                                c->out_total, NULL);
+            }
+        }
+    }
+    td_mem_free(picture, bytes);
+}
+
+/* sum[o][k] over images [from, to).  Kernel elements come one by one, each for all channels; with few channels, each for
+ * a row of the kernel instead, so that products have rows. */
+static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64_t group, T *sum)
+{
+    const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
+    const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], size = b->rows * c->out[2];
+    const bool few = c->cin < c->kernel[2];
+    const int64_t packed_size = td_gemm_packed_size(c->cout, size, gemm->N(panel));
+    const size_t bytes = (size_t)(b->total + packed_size + c->k * c->cout) * sizeof(T);
+    T *picture = td_mem_alloc(bytes), *packed = picture + b->total, *turned = packed + packed_size;
+    if (!picture)
+        return false;
+    memset(turned, 0, (size_t)(c->k * c->cout) * sizeof(T));    /* [k][out] */
+    for (int64_t n = from; n < to; n++)
+        for (int64_t t = 0; t < c->out[0] * b->count; t++) {
+            const int64_t row = t % b->count * b->rows, od = t / b->count, image = n * c->groups + group;
+            const int64_t rows = c->out[1] - row < b->rows ? c->out[1] - row : b->rows, depth = rows * c->out[2];
+            const T *y = (const T *)c->y + (image * c->cout * c->out[0] + od) * c->out[1] * c->out[2] + row * c->out[2];
+            if (rows <= 0)
+                continue;
+            N(draw)(c, b, (const T *)c->x + image * c->cin * c->in_total, od, row, picture);
+            gemm->N(pack)(c->cout, depth, (td_matrix){y, 1, c->out_total}, packed);
+            if (few) {
+                for (int64_t i = 0; i < c->k; i += c->kernel[2])
+                    gemm->N(packed)(c->kernel[2], c->cout, depth, 1,
+                                    (td_matrix){picture + b->offsets[i], c->cin * b->pitch, 1}, packed, 1,
+                                    turned + i * c->cout, c->cout, NULL);
+            } else {
+                for (int64_t i = 0; i < taps; i++)
+                    gemm->N(packed)(c->cin, c->cout, depth, 1, (td_matrix){picture + b->offsets[i], b->pitch, 1},
+                                    packed, 1, turned + i * c->cout, taps * c->cout, NULL);
+            }
+        }
+    for (int64_t o = 0; o < c->cout; o++)
+        for (int64_t k = 0; k < c->k; k++)
+            sum[o * c->k + k] = turned[k * c->cout + o];
+    td_mem_free(picture, bytes);
+    return true;
+}
