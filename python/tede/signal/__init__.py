@@ -1,0 +1,4 @@
+"""Signal processing: the window functions."""
+from tede.signal import windows
+
+__all__ = ["windows"]
