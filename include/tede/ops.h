@@ -1196,6 +1196,26 @@ TD_API td_tensor *td_linalg_matrix_exp(td_tensor *self);
 /* The first columns of a product of Householder reflections. */
 TD_API td_tensor *td_linalg_householder_product(td_tensor *input, td_tensor *tau);
 TD_API int td_linalg_householder_product_out(td_tensor *input, td_tensor *tau, td_tensor *out) TD_MUST_USE;
+/* The QR factors as LAPACK leaves them, Householder vectors below the diagonal. */
+TD_API int td_geqrf(td_tensor **results, td_tensor *self) TD_MUST_USE;
+TD_API int td_geqrf_a(td_tensor *self, td_tensor *a_, td_tensor *tau) TD_MUST_USE;
+/* The product of the orthogonal matrix that geqrf's results stand for with another one. */
+TD_API td_tensor *td_ormqr(td_tensor *self, td_tensor *input2, td_tensor *input3, bool left, bool transpose);
+TD_API int td_ormqr_out(td_tensor *self, td_tensor *input2, td_tensor *input3, bool left, bool transpose,
+        td_tensor *out) TD_MUST_USE;
+/* The factors of a symmetric or Hermitian matrix, ``L D L^H``, in one matrix, and the rows exchanged. */
+TD_API int td_linalg_ldl_factor_ex(td_tensor **results, td_tensor *self, bool hermitian,
+        bool check_errors) TD_MUST_USE;
+TD_API int td_linalg_ldl_factor_ex_out(td_tensor *self, bool hermitian, bool check_errors, td_tensor *LD,
+        td_tensor *pivots, td_tensor *info) TD_MUST_USE;
+/* The factors of a symmetric or Hermitian matrix, ``L D L^H``, in one matrix, and the rows exchanged. */
+TD_API int td_linalg_ldl_factor(td_tensor **results, td_tensor *self, bool hermitian) TD_MUST_USE;
+TD_API int td_linalg_ldl_factor_out(td_tensor *self, bool hermitian, td_tensor *LD,
+        td_tensor *pivots) TD_MUST_USE;
+/* Solves a system whose LDL factors are given. */
+TD_API td_tensor *td_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool hermitian);
+TD_API int td_linalg_ldl_solve_out(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool hermitian,
+        td_tensor *out) TD_MUST_USE;
 /* A matrix norm by its number. */
 TD_API td_tensor *td_linalg_matrix_norm(td_tensor *self, td_scalar ord, int64_t n_dim, const int64_t *dim,
         bool keepdim, td_dtype dtype);
