@@ -2801,6 +2801,63 @@ TD_API td_tensor *td_expand_as(td_tensor *self, td_tensor *other);
 /* self expanded to a shape. */
 TD_API td_tensor *td_broadcast_to(td_tensor *self, int64_t n_size, const int64_t *size);
 
+/* ==== signal ============================================================================================== */
+
+/* Fourier transforms of windows that slide along a signal. */
+TD_API td_tensor *td_stft_center(td_tensor *self, int64_t n_fft, const int64_t *hop_length,
+        const int64_t *win_length, td_tensor *window, bool center, const char *pad_mode, bool normalized,
+        const bool *onesided, const bool *return_complex, const bool *align_to_window);
+/* The signal whose stft is given, as far as the windows cover it. */
+TD_API td_tensor *td_istft(td_tensor *self, int64_t n_fft, const int64_t *hop_length, const int64_t *win_length,
+        td_tensor *window, bool center, bool normalized, const bool *onesided, const int64_t *length,
+        bool return_complex);
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_scalarint(td_tensor_list *results, td_tensor *self, const td_scalar *spacing,
+        const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_scalararray(td_tensor_list *results, td_tensor *self, td_scalar spacing, int64_t n_dim,
+        const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_array(td_tensor_list *results, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_scalarrayint(td_tensor_list *results, td_tensor *self, int64_t n_spacing,
+        const td_scalar *spacing, const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_scalarrayarray(td_tensor_list *results, td_tensor *self, int64_t n_spacing,
+        const td_scalar *spacing, int64_t n_dim, const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_tensorarrayint(td_tensor_list *results, td_tensor *self, int64_t n_spacing,
+        td_tensor *const *spacing, const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* Derivatives along dimensions, from samples that are equally spaced or lie at given coordinates. */
+TD_API int td_gradient_tensorarray(td_tensor_list *results, td_tensor *self, int64_t n_spacing,
+        td_tensor *const *spacing, int64_t n_dim, const int64_t *dim, int64_t edge_order) TD_MUST_USE;
+/* How many elements lie between given edges, or their weight. */
+TD_API int td_histogram_bins_tensor(td_tensor **results, td_tensor *self, td_tensor *bins, td_tensor *weight,
+        bool density) TD_MUST_USE;
+TD_API int td_histogram_bins_tensor_out(td_tensor *self, td_tensor *bins, td_tensor *weight, bool density,
+        td_tensor *hist, td_tensor *bin_edges) TD_MUST_USE;
+/* How many elements lie in equally wide bins, or their weight. */
+TD_API int td_histogram_bin_ct(td_tensor **results, td_tensor *self, int64_t bins, int64_t n_range,
+        const double *range, td_tensor *weight, bool density) TD_MUST_USE;
+TD_API int td_histogram_bin_ct_out(td_tensor *self, int64_t bins, int64_t n_range, const double *range,
+        td_tensor *weight, bool density, td_tensor *hist, td_tensor *bin_edges) TD_MUST_USE;
+/* The edges of equally wide bins, for each coordinate of points. */
+TD_API int td__histogramdd_bin_edges(td_tensor_list *results, td_tensor *self, int64_t n_bins,
+        const int64_t *bins, int64_t n_range, const double *range, td_tensor *weight, bool density) TD_MUST_USE;
+/* How many points lie in the cells of an even grid, or their weight. */
+TD_API td_tensor *td__histogramdd_from_bin_cts(td_tensor *self, int64_t n_bins, const int64_t *bins,
+        int64_t n_range, const double *range, td_tensor *weight, bool density);
+/* How many points lie in the cells of a grid, or their weight. */
+TD_API td_tensor *td__histogramdd_from_bin_tensors(td_tensor *self, int64_t n_bins, td_tensor *const *bins,
+        td_tensor *weight, bool density);
+/* Consecutive stretches along a dimension reduced to a number each. */
+TD_API td_tensor *td_segment_reduce(td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *indices,
+        td_tensor *offsets, int64_t axis, bool unsafe, const td_scalar *initial);
+/* The derivative of segment_reduce. */
+TD_API td_tensor *td__segment_reduce_backward(td_tensor *grad, td_tensor *output, td_tensor *data,
+        const char *reduce, td_tensor *lengths, td_tensor *offsets, int64_t axis, const td_scalar *initial);
+
 /* ==== sort ================================================================================================ */
 
 /* Elements in order along a dimension, and where they were; NaN counts as the largest, equal ones keep their order. */
@@ -3659,6 +3716,9 @@ TD_API int td_concat_out(int64_t n_tensors, td_tensor *const *tensors, int64_t d
 TD_API td_tensor *td_concatenate(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
 TD_API int td_concatenate_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim,
         td_tensor *out) TD_MUST_USE;
+/* Alias of segment_reduce. */
+TD_API td_tensor *td__segment_reduce(td_tensor *data, const char *reduce, td_tensor *lengths, td_tensor *indices,
+        td_tensor *offsets, int64_t axis, bool unsafe, const td_scalar *initial);
 /* The chebyshev_polynomial_t of degree n, cut to a whole number, at x; 0 for a negative degree. */
 TD_API td_tensor *td_special_chebyshev_polynomial_t_x_scalar(td_scalar x, td_tensor *n);
 TD_API int td_special_chebyshev_polynomial_t_x_scalar_out(td_scalar x, td_tensor *n,

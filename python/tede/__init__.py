@@ -36,13 +36,14 @@ _SUBMODULES = frozenset((
 _WRITTEN = {name: "functional" for name in (
     "einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "tensordot", "cdist", "atleast_1d",
     "atleast_2d", "atleast_3d", "broadcast_tensors", "broadcast_shapes", "block_diag", "cartesian_prod", "chain_matmul",
-    "unravel_index", "nonzero",
+    "unravel_index", "nonzero", "histogramdd",
 )}
 _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
 _WRITTEN.update(graph="_graph", save="serialization", load="serialization", fork_rng="random")
+_WRITTEN.update(lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",

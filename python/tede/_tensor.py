@@ -413,7 +413,7 @@ def _functional(name):
     setattr(Tensor, name, call)
 
 
-for _name in ("norm", "unique", "unique_consecutive", "nonzero"):
+for _name in ("norm", "unique", "unique_consecutive", "nonzero", "lu"):
     _functional(_name)
 del _name
 

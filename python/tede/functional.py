@@ -311,3 +311,21 @@ def unique_consecutive(input, return_inverse=False, return_counts=False, dim=Non
 def _chosen(results, inverse, counts):
     chosen = (results[0], *results[1:2] * bool(inverse), *results[2:3] * bool(counts))
     return chosen if len(chosen) > 1 else chosen[0]
+
+
+# ---- histograms ----------------------------------------------------------------------------------------------------------
+
+def histogramdd(input, bins, *, range=None, weight=None, density=False, out=None):
+    """How many points, the rows of the input, lie in each cell of a grid: bins by their edges or their number."""
+    if (found := _overridden(histogramdd, (input,), input, bins, range=range, weight=weight, density=density)):
+        return found[0]
+    if isinstance(bins, int):
+        bins = [bins] * (input.shape[-1] if input.dim() else 0)
+    if bins and isinstance(bins[0], Tensor):
+        edges = tuple(bins)
+        hist = _O["_histogramdd_from_bin_tensors"](input, list(bins), weight=weight, density=density)
+    else:
+        edges = _O["_histogramdd_bin_edges"](input, list(bins), range=range, weight=weight, density=density)
+        hist = _O["_histogramdd_from_bin_cts"](input, list(bins), range=range, weight=weight, density=density)
+    from collections import namedtuple
+    return namedtuple("histogramdd", ("hist", "bin_edges"))(hist, edges)

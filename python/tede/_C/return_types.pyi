@@ -29,6 +29,12 @@ class cummin(NamedTuple):
 class frexp(NamedTuple):
     mantissa: Tensor
     exponent: Tensor
+class geqrf(NamedTuple):
+    a: Tensor
+    tau: Tensor
+class histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
 class kthvalue(NamedTuple):
     values: Tensor
     indices: Tensor
@@ -43,6 +49,13 @@ class linalg_eigh(NamedTuple):
     eigenvectors: Tensor
 class linalg_inv_ex(NamedTuple):
     inverse: Tensor
+    info: Tensor
+class linalg_ldl_factor(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
+class linalg_ldl_factor_ex(NamedTuple):
+    LD: Tensor
+    pivots: Tensor
     info: Tensor
 class linalg_lstsq(NamedTuple):
     solution: Tensor

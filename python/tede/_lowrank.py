@@ -1,0 +1,60 @@
+"""Factorisations written over operators: lu, and randomised approximations of low rank."""
+import tede
+from tede.functional import _overridden
+
+
+def lu(A, pivot=True, get_infos=False, out=None):
+    """The LU factors in one matrix and the rows exchanged; with `get_infos` also where factors are singular."""
+    if (found := _overridden(lu, (A,), A, pivot=pivot, get_infos=get_infos, out=out)):
+        return found[0]
+    results = tuple(tede.linalg.lu_factor_ex(A, pivot=pivot, check_errors=not get_infos))
+    if not get_infos:
+        results = results[:2]
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(results):
+        raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
+    for target, result in zip(out, results):
+        target.resize_as_(result).copy_(result)
+    return out
+
+
+def _basis(A, q, niter):
+    """Orthonormal columns that span nearly all of A's range: random combinations of its columns, then a few turns with A
+    and its transpose (Halko et al., 2009, algorithm 4.4)."""
+    dtype = A.dtype if A.is_floating_point() or A.is_complex() else tede.float32
+    Q = tede.linalg.qr(A @ tede.randn(A.shape[-1], q, dtype=dtype, device=A.device)).Q
+    for _ in range(niter):
+        Q = tede.linalg.qr(A.mH @ Q).Q
+        Q = tede.linalg.qr(A @ Q).Q
+    return Q
+
+
+def svd_lowrank(A, q=6, niter=2, M=None):
+    """The q largest singular values and their vectors, nearly, of A or of A - M."""
+    if (found := _overridden(svd_lowrank, (A, M), A, q=q, niter=niter, M=M)):
+        return found[0]
+    if M is not None:
+        A = A - M.broadcast_to(A.shape)
+    m, n = A.shape[-2:]
+    tall = A.mH if m < n else A
+    Q = _basis(tall, 6 if q is None else q, 2 if niter is None else niter)
+    U, S, Vh = tede.linalg.svd(Q.mH @ tall, full_matrices=False)
+    U, V = Q @ U, Vh.mH
+    return (V, S, U) if m < n else (U, S, V)
+
+
+def pca_lowrank(A, q=None, center=True, niter=2):
+    """Principal components, nearly: svd_lowrank of the columns less their means."""
+    if (found := _overridden(pca_lowrank, (A,), A, q=q, center=center, niter=niter)):
+        return found[0]
+    m, n = A.shape[-2:]
+    if q is None:
+        q = min(6, m, n)
+    elif not 0 <= q <= min(m, n):
+        raise ValueError(f"q(={q}) must be non-negative integer and not greater than min(m, n)={min(m, n)}")
+    if niter < 0:
+        raise ValueError(f"niter(={niter}) must be non-negative integer")
+    return svd_lowrank(A - A.mean(-2, keepdim=True) if center else A, q, niter)
