@@ -51,6 +51,10 @@ typedef void td_watcher(const td_event *event, void *context);
 /* Let `watcher` hear of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
 TD_API int td_watch(td_watcher *watcher, void *context) TD_MUST_USE;
 
+/* Strict views: while it is on, what would copy where a view was to be expected, or copy an operand on the way to a
+ * kernel, fails instead (TD_E_RUNTIME) and says what doesn't fit.  For this thread; returns what it was. */
+TD_API bool td_set_strict_views(bool on);
+
 #ifdef __cplusplus
 }
 #endif

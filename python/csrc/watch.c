@@ -158,7 +158,15 @@ static PyObject *anchor(PyObject *m, PyObject *unused)
     return PyLong_FromVoidPtr((void *)(uintptr_t)td_watch);
 }
 
+static PyObject *set_strict_views(PyObject *m, PyObject *on)
+{
+    (void)m;
+    int strict = PyObject_IsTrue(on);
+    return strict < 0 ? NULL : PyBool_FromLong(td_set_strict_views(strict));
+}
+
 static PyMethodDef functions[] = {
+    {"_set_strict_views", set_strict_views, METH_O, NULL},
     {"_watch", watch, METH_VARARGS, "Tell a function what happens on this thread; None ends that."},
     {"_anchor", anchor, METH_NOARGS, NULL},
     {NULL},

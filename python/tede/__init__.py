@@ -42,7 +42,7 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
-_WRITTEN.update(graph="_graph", save="serialization", load="serialization", fork_rng="random")
+_WRITTEN.update(strict_views="explain", graph="_graph", save="serialization", load="serialization", fork_rng="random")
 _WRITTEN.update(lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",

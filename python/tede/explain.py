@@ -70,6 +70,26 @@ class Explanation:
         return _written(trace(self.steps, self._recorder.began if self._recorder else 0), path)
 
 
+class strict_views:
+    """A context (and decorator) in which hidden copies are errors that say what doesn't fit: a reshape that can't be a view,
+    an operand that a kernel would have to copy. Explicit copies, .contiguous(), .clone(), .to(), are as always."""
+
+    def __enter__(self):
+        from tede import _C
+        self._before = _C._set_strict_views(True)
+
+    def __exit__(self, *error):
+        from tede import _C
+        _C._set_strict_views(self._before)
+
+    def __call__(self, function):
+        @functools.wraps(function)
+        def strict(*args, **kwargs):
+            with strict_views():
+                return function(*args, **kwargs)
+        return strict
+
+
 def _written(text, path):
     if path is not None:
         with open(path, "w", encoding="utf-8") as file:

@@ -4,8 +4,16 @@
 #include <time.h>
 
 TD_TLS td_watch_state td_watch_now;
+TD_TLS bool td_strict_views;
 int td_watched_threads;
 int td_isa_now = TD_ISAS;
+
+bool td_set_strict_views(bool on)
+{
+    bool before = td_strict_views;
+    td_strict_views = on;
+    return before;
+}
 
 void td_tell(td_event *event)
 {

@@ -25,6 +25,8 @@ void td_watch_memory(bool on);
 /* The instruction set that pointwise loops are looked up for, once td_cpu_isa has said; TD_ISAS: ask.  It is forgotten while
  * somebody watches. */
 extern int td_isa_now;
+/* Whether hidden copies are errors on this thread. */
+extern TD_TLS bool td_strict_views;
 /* How many threads are watched; loops that are looked up once for all are looked up each time while it isn't zero. */
 extern int td_watched_threads;
 

@@ -4,6 +4,7 @@
  * view like any other.  Gradients of views write into zeros of the viewed shape through the same view. */
 
 #include "calls_ops_shape.h"
+#include "base/watch.h"
 #include <inttypes.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
@@ -82,6 +83,13 @@ td_tensor *td_op_reshape(td_tensor *self, int64_t n_shape, const int64_t *shape)
         return NULL;
     if (td_view_strides(self, (int)n_shape, sizes, strides))
         return td_view(self, n_shape, sizes);
+    if (TD_UNLIKELY(td_strict_views)) {
+        td_shape_text from, steps, to;
+        return td_fail(TD_E_RUNTIME, "reshape: a tensor of shape %s and strides %s can't be viewed as %s without a copy of %" PRId64
+                       " bytes, which strict_views forbids; use .contiguous() or .clone() where the copy is meant",
+                       td_shape_str(self->ndim, self->sizes, from), td_shape_str(self->ndim, self->strides, steps),
+                       td_shape_str((int)n_shape, sizes, to), self->numel * td_itemsize(self));
+    }
     TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return td_view(copy, n_shape, sizes);
 }

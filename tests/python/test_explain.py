@@ -127,3 +127,15 @@ def test_a_script_is_explained_from_the_shell(tmp_path):
 
 def test_the_symbol_table_is_read():
     assert symbols.name_of(tede._C._anchor()) == 'td_watch' and symbols.name_of(0) == ''
+
+
+def test_strict_views_turns_hidden_copies_into_errors():
+    x = tede.arange(6.).reshape(2, 3)
+    with tede.strict_views():
+        assert x.reshape(3, 2).data_ptr() == x.data_ptr()
+        assert x.t().contiguous().reshape(-1).shape == (6,)
+        with pytest.raises(RuntimeError, match=r'shape \[3, 2\] and strides \[1, 3\] can.t be viewed as \[6\].*24 bytes'):
+            x.t().reshape(-1)
+        with pytest.raises(RuntimeError, match='a kernel would copy its operand'):
+            F.softmax(x.t(), 1)
+    assert x.t().reshape(-1).shape == (6,)

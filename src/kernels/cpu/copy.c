@@ -311,6 +311,13 @@ td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
         return NULL;
     if (x->flags & TD_FLAG_CONTIGUOUS && x->dtype == (int8_t)dtype)
         return td_tensor_retain(x);
+    if (TD_UNLIKELY(td_strict_views)) {
+        td_shape_text sizes, strides;
+        return td_fail(TD_E_RUNTIME, "a kernel would copy its operand of shape %s, strides %s and dtype %s to a contiguous one of %s, "
+                       "which strict_views forbids; use .contiguous() or .to() where the copy is meant",
+                       td_shape_str(x->ndim, x->sizes, sizes), td_shape_str(x->ndim, x->strides, strides),
+                       td_dtype_name((td_dtype)x->dtype), td_dtype_name(dtype));
+    }
     td_tensor *result = td_tensor_new(x->ndim, x->sizes, dtype, x->device);
     if (result && td_copy_elements(result, x) != 0) {
         td_tensor_release(result);
