@@ -4,7 +4,7 @@
 #include <math.h>
 #include "ops/compose.h"
 
-enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };
+enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, ANTIALIASED, LINEAR_AA = ANTIALIASED, CUBIC_AA, LANCZOS_AA };
 
 int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode,
                      bool align, double scale_d,
@@ -46,7 +46,12 @@ static td_tensor *resample(const char *op, int dims, int mode, td_tensor *self, 
     if (!td_is_floating(self) && !(self->dtype == TD_U8 && mode != CUBIC && mode != LINEAR))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
                        td_dtype_title((td_dtype)self->dtype));
-    return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
+    if (mode < ANTIALIASED)
+        return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
+    /* One dimension after the other: the filter may be wide. */
+    const int64_t wide[2] = {self->sizes[2], output[1]};
+    TD_AUTO td_tensor *rows = td_resample(self, 2, wide, mode, align, 0, 0, factors[2]);
+    return td_resample(rows, 2, output, mode, align, 0, factors[1], 0);
 }
 
 /* Sizes from factors; exactly one of the two is given. */
@@ -113,3 +118,6 @@ SMOOTH(upsample_linear1d, 1, LINEAR)
 SMOOTH(upsample_bilinear2d, 2, LINEAR)
 SMOOTH(upsample_trilinear3d, 3, LINEAR)
 SMOOTH(upsample_bicubic2d, 2, CUBIC)
+SMOOTH(_upsample_bilinear2d_aa, 2, LINEAR_AA)
+SMOOTH(_upsample_bicubic2d_aa, 2, CUBIC_AA)
+SMOOTH(_upsample_lanczos2d_aa, 2, LANCZOS_AA)

@@ -1,4 +1,5 @@
-/* Interpolation by separable weights: each output position looks at 1, 2 or 4 places along each dimension.
+/* Interpolation by separable weights: each output position looks at 1, 2 or 4 places along each dimension, or with
+ * antialiasing at as many as its filter covers.
  *
  * Positions and weights are computed once per dimension, in float for float32 and half types: whether an element just
  * makes it to the next place must not depend on more precision than PyTorch uses. */
@@ -7,7 +8,7 @@
 #include "base/base.h"
 #include "kernels/cpu/nn.h"
 
-enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC };
+enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, LANCZOS_AA };
 
 typedef struct axis {
     int64_t in, out;
@@ -24,6 +25,61 @@ typedef struct resampling {
 
 static double cubic_inner(double x) { return ((-0.75 + 2) * x - (-0.75 + 3)) * x * x + 1; }
 static double cubic_outer(double x) { return ((-0.75 * x - 5 * -0.75) * x + 8 * -0.75) * x - 4 * -0.75; }
+
+/* The filters of antialiasing, as in Pillow; the cubic one has another parameter than above. */
+static double filter(int mode, double x)
+{
+    x = fabs(x);
+    if (mode == LINEAR_AA)
+        return x < 1 ? 1 - x : 0;
+    if (mode == CUBIC_AA)
+        return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5 : 0;
+    const double pi = 3.14159265358979323846;
+    return x == 0 ? 1 : x < 3 ? sin(pi * x) / (pi * x) * (sin(pi * x / 3) / (pi * x / 3)) : 0;
+}
+
+/* How far the filter reaches before it is stretched. */
+static double reach(int mode) { return mode == LINEAR_AA ? 1 : mode == CUBIC_AA ? 2 : 3; }
+
+/* How many places of the input are one of the output. */
+static double scale_of(const axis *a, int mode, bool align, double given)
+{
+    return align && mode >= LINEAR ? (a->out > 1 ? (double)(a->in - 1) / (double)(a->out - 1) : 0)
+        : given > 0 ? 1.0 / given : (double)a->in / (double)a->out;
+}
+
+static int taps_of(const axis *a, int mode, bool align, double given)
+{
+    if (mode < LINEAR_AA)
+        return mode <= NEAREST_EXACT ? 1 : mode == LINEAR ? 2 : 4;
+    double scale = scale_of(a, mode, align, given), times = scale > 1 ? scale : 1;
+    return a->in == a->out && scale == 1 ? 1 : (int)ceil(reach(mode) * times) * 2 + 1;
+}
+
+/* All filters are 1 at 0 and 0 at the other whole numbers: an axis that keeps its size has one tap. */
+#define FILL_AA(name, T)                                                                                       \
+    static void name(axis *a, int mode, bool align, double given)                                              \
+    {                                                                                                          \
+        const T scale = (T)scale_of(a, mode, align, given), times = scale >= 1 ? scale : 1;                    \
+        const T support = (T)reach(mode) * times;                                                              \
+        for (int64_t o = 0; o < a->out; o++) {                                                                 \
+            int64_t *at = a->at + o * a->taps;                                                                 \
+            double *weight = a->weight + o * a->taps, total = 0;                                               \
+            const T center = scale * ((T)o + (T)0.5);                                                          \
+            int64_t from = (int64_t)(center - support + (T)0.5), to = (int64_t)(center + support + (T)0.5);    \
+            from = a->taps == 1 ? o : from > 0 ? from : 0, to = to < a->in ? to : a->in;                       \
+            for (int k = 0; k < a->taps; k++) {                                                                \
+                bool inside = from + k < to;                                                                   \
+                at[k] = inside ? from + k : a->in - 1;                                                         \
+                weight[k] = inside ? filter(mode, (double)(((T)(from + k) - center + (T)0.5) / times)) : 0;    \
+                total += weight[k];                                                                            \
+            }                                                                                                  \
+            for (int k = 0; k < a->taps && total != 0; k++)                                                    \
+                weight[k] /= total;                                                                            \
+        }                                                                                                      \
+    }
+FILL_AA(fill_aa_f32, float)
+FILL_AA(fill_aa_f64, double)
 
 #define FILL(name, T, FLOOR)                                                                          \
     static void name(axis *a, int mode, bool align, double given)                                     \
@@ -106,7 +162,16 @@ FILL(fill_f64, double, floor)
 LOOPS(f32, float)
 LOOPS(f64, double)
 
-/* Nearest elements of bytes are copied as float32: every uint8 is exact there. */
+/* Bytes are computed as float32, in which every one is exact, and rounded at the end. */
+static void round_bytes(td_tensor *y)
+{
+    float *x = (float *)y->data;
+    for (int64_t i = 0; i < y->numel; i++) {
+        float rounded = floorf(x[i] + 0.5f);
+        x[i] = rounded < 0 ? 0 : rounded > 255 ? 255 : rounded;
+    }
+}
+
 static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode,
                bool align,
                const double *scales, bool back)
@@ -121,7 +186,7 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
         int d = i - (3 - (int)dims);
         axis *a = &r.axes[i];
         a->in = d < 0 ? 1 : in[ndim - dims + d], a->out = d < 0 ? 1 : out[d];
-        a->taps = d < 0 || mode <= NEAREST_EXACT ? 1 : mode == LINEAR ? 2 : 4;
+        a->taps = d < 0 ? 1 : taps_of(a, mode, align, scales[i]);
         places += a->out * a->taps;
         total *= back ? a->in : a->out;
     }
@@ -139,11 +204,14 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
         if (i < 3 - dims)
             a->at[0] = 0, a->weight[0] = 1;
         else
-            (type == TD_F64 ? fill_f64 : fill_f32)(a, mode, align, scales[i]);
+            (mode >= LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(
+                a, mode, align, scales[i]);
     }
     td_loop_body *body = type == TD_F64 ? (back ? backward_f64 : forward_f64) : (back ? backward_f32 : forward_f32);
     td_parallel_for(0, planes, td_grain(8 * total), body, &r);
     td_mem_free(block, bytes);
+    if (to->dtype == TD_U8)
+        round_bytes(y);
     return td_finish(to, y);
 }
 

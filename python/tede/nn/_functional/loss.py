@@ -9,9 +9,6 @@ from .._native import N, T
 from ._common import legacy_reduction, reduce_loss, reduction_number
 
 
-_NAMES = ("none", "mean", "sum")
-
-
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                   label_smoothing=0.0):
     """Minus the logarithm of the probability that `softmax(input)` gives to the target class (or classes)."""
@@ -199,21 +196,7 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 def multilabel_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
     """Hinge loss of several target classes per sample, listed in front of the first -1 of `target`."""
     number = reduction_number(reduction, size_average, reduce)
-    native = N.find("multilabel_margin_loss")
-    if native is not None:
-        return native(input, target, number)
-    if input.dim() not in (1, 2) or input.shape != target.shape:
-        raise RuntimeError(f"multilabel_margin_loss: inconsistent target size: {list(target.shape)} for input of size: "
-                           f"{list(input.shape)}")
-    classes = input.size(-1)
-    x, y = input.reshape(-1, classes), target.reshape(-1, classes)
-    listed = (y >= 0).to(T.int64).cumprod(1)                                # up to the first negative label
-    y = y.clamp(min=0)
-    wanted = T.zeros_like(y).scatter_add(1, y, listed) > 0
-    margins = (1 - (x.gather(1, y).unsqueeze(2) - x.unsqueeze(1))).clamp(min=0)
-    counted = listed.unsqueeze(2) * (~wanted).to(T.int64).unsqueeze(1)
-    loss = (margins * counted.to(x.dtype)).sum((1, 2)) / classes
-    return reduce_loss(loss if input.dim() == 2 else loss.squeeze(0), _NAMES[number])
+    return N.multilabel_margin_loss(input, target, number)
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean"):
@@ -246,26 +229,7 @@ def multi_margin_loss(input, target, p=1, margin=1.0, weight=None, size_average=
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    native = N.find("multi_margin_loss")
-    if native is not None:
-        return native(input, target, p, margin, weight, number)
-    if input.dim() not in (1, 2):
-        raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
-                           f"{list(input.shape)}")
-    classes, batch = input.size(-1), 1 if input.dim() == 1 else input.size(0)
-    if target.numel() != batch or target.dim() > 1 or input.dim() == 2 and target.dim() != 1:
-        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
-                           f"(batch size). Expected target size [{batch}], but got {list(target.shape)}. Input has shape "
-                           f"{list(input.shape)}.")
-    if weight is not None and weight.numel() != classes:
-        raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight.shape)}")
-    x, y = input.reshape(-1, classes), target.reshape(-1, 1)
-    loss = (margin - x.gather(1, y) + x).clamp(min=0)
-    loss = loss * loss if p == 2 else loss
-    if weight is not None:
-        loss = loss * weight[y]
-    loss = (loss * (T.arange(classes) != y).to(x.dtype)).sum(1) / classes
-    return reduce_loss(loss if input.dim() == 2 else loss.squeeze(0), _NAMES[number])
+    return N.multi_margin_loss(input, target, p, margin, weight, number)
 
 
 def triplet_margin_loss(anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None,

@@ -1,0 +1,103 @@
+/* pdist: p-norms of the differences of all pairs of rows.  Threads share the first rows of the pairs forward, the rows
+ * that gradients belong to backward, so that each result is written by one thread. */
+#include "calls_kernels_cpu_distance.h"
+#include <math.h>
+#include "kernels/cpu/nn.h"
+
+typedef struct pairs {
+    int64_t n, width;
+    double p;
+    const void *x, *grad, *distance;
+    void *y;
+} pairs;
+
+/* The place of pair (i, j), i < j, in the result. */
+static int64_t place(const pairs *c, int64_t i, int64_t j) { return i * c->n - i * (i + 1) / 2 + j - i - 1; }
+
+#define LOOPS(S, T, FABS, POW, SQRT)                                                                                  \
+    static T distance_##S(const T *a, const T *b, int64_t n, double p)                                                \
+    {                                                                                                                 \
+        T sum = 0;                                                                                                    \
+        if (p == 0)                                                                                                   \
+            for (int64_t k = 0; k < n; k++)                                                                           \
+                sum += a[k] != b[k];                                                                                  \
+        else if (p == 1)                                                                                              \
+            for (int64_t k = 0; k < n; k++)                                                                           \
+                sum += FABS(a[k] - b[k]);                                                                             \
+        else if (p == 2) {                                                                                            \
+            for (int64_t k = 0; k < n; k++)                                                                           \
+                sum += (a[k] - b[k]) * (a[k] - b[k]);                                                                 \
+            sum = SQRT(sum);                                                                                          \
+        } else if (isinf(p)) {                                                                                        \
+            for (int64_t k = 0; k < n; k++)                                                                           \
+                sum = FABS(a[k] - b[k]) > sum || isnan(a[k] - b[k]) ? FABS(a[k] - b[k]) : sum;                        \
+        } else {                                                                                                      \
+            for (int64_t k = 0; k < n; k++)                                                                           \
+                sum += POW(FABS(a[k] - b[k]), (T)p);                                                                  \
+            sum = POW(sum, (T)(1 / p));                                                                               \
+        }                                                                                                             \
+        return sum;                                                                                                   \
+    }                                                                                                                 \
+    static void forward_##S(void *context, int64_t first, int64_t last)                                               \
+    {                                                                                                                 \
+        const pairs *c = context;                                                                                     \
+        const T *x = c->x;                                                                                            \
+        for (int64_t i = first; i < last; i++)                                                                        \
+            for (int64_t j = i + 1; j < c->n; j++)                                                                    \
+                ((T *)c->y)[place(c, i, j)] = distance_##S(x + i * c->width, x + j * c->width, c->width, c->p);       \
+    }                                                                                                                 \
+    /* The derivative of the distance `r` in one difference d, times grad. */                                         \
+    static inline T slope_##S(T d, T grad, T r, double p)                                                             \
+    {                                                                                                                 \
+        const T sign = (T)((d > 0) - (d < 0));                                                                        \
+        if (p == 1)                                                                                                   \
+            return grad * sign;                                                                                       \
+        if (isinf(p))                                                                                                 \
+            return FABS(d) == r ? grad * sign : 0;                                                                    \
+        if (r == 0 || (d == 0 && p < 2))                                                                              \
+            return 0;                                                                                                 \
+        return p == 2 ? grad * d / r : sign * POW(FABS(d), (T)(p - 1)) * grad / POW(r, (T)(p - 1));                   \
+    }                                                                                                                 \
+    static void backward_##S(void *context, int64_t first, int64_t last)                                              \
+    {                                                                                                                 \
+        const pairs *c = context;                                                                                     \
+        for (int64_t i = first; i < last; i++) {                                                                      \
+            const T *x = (const T *)c->x + i * c->width;                                                              \
+            T *y = (T *)c->y + i * c->width;                                                                          \
+            memset(y, 0, (size_t)c->width * sizeof(T));                                                               \
+            for (int64_t j = 0; c->p != 0 && j < c->n; j++) {                                                         \
+                if (i == j)                                                                                           \
+                    continue;                                                                                         \
+                const int64_t at = i < j ? place(c, i, j) : place(c, j, i);                                           \
+                const T grad = ((const T *)c->grad)[at], r = ((const T *)c->distance)[at];                            \
+                const T *other = (const T *)c->x + j * c->width;                                                      \
+                for (int64_t k = 0; k < c->width; k++)                                                                \
+                    y[k] += slope_##S(x[k] - other[k], grad, r, c->p);                                                \
+            }                                                                                                         \
+        }                                                                                                             \
+    }
+LOOPS(f32, float, fabsf, powf, sqrtf)
+LOOPS(f64, double, fabs, pow, sqrt)
+
+int td_cpu__pdist_forward(td_tensor *self, double p, td_tensor *out)
+{
+    TD_AUTO td_tensor *x = td_as_contiguous(self, (td_dtype)self->dtype);
+    if (!x)
+        return -1;
+    pairs c = {.n = x->sizes[0], .width = x->sizes[1], .p = p, .x = x->data, .y = out->data};
+    td_parallel_for(0, c.n, td_grain(c.n * c.width), x->dtype == TD_F64 ? forward_f64 : forward_f32, &c);
+    return 0;
+}
+
+int td_cpu__pdist_backward(td_tensor *grad, td_tensor *self, double p, td_tensor *pdist, td_tensor *out)
+{
+    td_dtype type = (td_dtype)self->dtype;
+    TD_AUTO td_tensor *x = td_as_contiguous(self, type), *g = td_as_contiguous(grad, type);
+    TD_AUTO td_tensor *r = td_as_contiguous(pdist, type);
+    if (!x || !g || !r)
+        return -1;
+    pairs c = {.n = x->sizes[0], .width = x->sizes[1], .p = p, .x = x->data, .grad = g->data, .distance = r->data,
+               .y = out->data};
+    td_parallel_for(0, c.n, td_grain(2 * c.n * c.width), type == TD_F64 ? backward_f64 : backward_f32, &c);
+    return 0;
+}
