@@ -2,6 +2,7 @@
 #include "calls_ops_upsample.h"
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include "ops/compose.h"
 
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, ANTIALIASED, LINEAR_AA = ANTIALIASED, CUBIC_AA, LANCZOS_AA };
@@ -25,30 +26,62 @@ int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, 
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 
-static td_tensor *resample(const char *op, int dims, int mode, td_tensor *self, int64_t n_output,
-                           const int64_t *output, bool align,
+/* "H: 3, W: 4" */
+static const char *named(int dims, const int64_t *sizes, char *text, size_t room)
+{
+    int at = 0;
+    for (int i = 0; i < dims; i++)
+        at += snprintf(text + at, room - (size_t)at, "%s%c: %" PRId64, i ? ", " : "", "DHW"[3 - dims + i], sizes[i]);
+    return text;
+}
+
+/* Which kernel PyTorch would name when it has none for a dtype. */
+static const char *kernel_name(int dims, int mode)
+{
+    if (mode >= ANTIALIASED)
+        return "compute_index_ranges_weights";
+    if (mode <= NEAREST_EXACT && dims == 2)
+        return "upsample_nearest2d_channels_last";
+    return mode <= NEAREST_EXACT ? "compute_indices_weights_nearest"
+        : mode == LINEAR && dims == 2 ? "upsample_bilinear2d_channels_last"
+        : mode == LINEAR ? "compute_indices_weights_linear" : "compute_indices_weights_cubic";
+}
+
+static bool has_kernel(const td_tensor *x, int dims, int mode)
+{
+    if (x->dtype == TD_U8)
+        return mode <= NEAREST_EXACT || dims == 2;
+    return x->dtype == TD_F32 || x->dtype == TD_F64 || (td_is_floating(x) && mode < ANTIALIASED);
+}
+
+static td_tensor *resample(int dims, int mode, td_tensor *self, int64_t n_output, const int64_t *output, bool align,
                            const double *const *scales)
 {
-    td_shape_text in, out;
+    td_shape_text text;
+    char in[100], out[100];
     double factors[3] = {0};
     if (n_output != dims)
         return td_fail(TD_E_RUNTIME, "It is expected output_size equals to %d, but got size %" PRId64, dims, n_output);
     if (self->ndim != dims + 2)
         return td_fail(TD_E_RUNTIME, "It is expected input_size equals to %d, but got size %d", dims + 2, self->ndim);
-    bool positive = self->sizes[1] > 0 || self->sizes[0] == 0;
+    bool positive = true;
     for (int i = 0; i < dims; i++) {
         positive &= output[i] > 0 && self->sizes[i + 2] > 0;
         factors[3 - dims + i] = scales[i] ? *scales[i] : 0;
     }
     if (!positive)
-        return td_fail(TD_E_RUNTIME, "Input and output sizes should be greater than 0, but got input %s output %s",
-                       td_shape_str(dims, self->sizes + 2, in), td_shape_str(dims, output, out));
-    if (!td_is_floating(self) && !(self->dtype == TD_U8 && mode != CUBIC && mode != LINEAR))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+        return td_fail(TD_E_RUNTIME, "Input and output sizes should be greater than 0, but got input (%s) %soutput (%s)",
+                       named(dims, self->sizes + 2, in, sizeof in), dims == 1 ? "and " : "",
+                       named(dims, output, out, sizeof out));
+    if (self->sizes[1] == 0)
+        return td_fail(TD_E_RUNTIME, "Non-empty %dD data tensor expected but got a tensor with sizes %s", dims + 2,
+                       td_shape_str(self->ndim, self->sizes, text));
+    if (!has_kernel(self, dims, mode))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", kernel_name(dims, mode),
                        td_dtype_title((td_dtype)self->dtype));
-    if (mode < ANTIALIASED)
+    if (mode < ANTIALIASED && (self->dtype != TD_U8 || mode <= NEAREST_EXACT))
         return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
-    /* One dimension after the other: the filter may be wide. */
+    /* One dimension after the other: the filter may be wide, and bytes are rounded in between as in PyTorch. */
     const int64_t wide[2] = {self->sizes[2], output[1]};
     TD_AUTO td_tensor *rows = td_resample(self, 2, wide, mode, align, 0, 0, factors[2]);
     return td_resample(rows, 2, output, mode, align, 0, factors[1], 0);
@@ -64,7 +97,7 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
     if ((n_output >= 0) == (n_factors >= 0))
         return td_fail(TD_E_RUNTIME, "Must specify exactly one of output_size and scale_factors");
     if (n_output >= 0)
-        return resample(op, dims, mode, input, n_output, output, align, scales);
+        return resample(dims, mode, input, n_output, output, align, scales);
     if (n_factors != dims || input->ndim != dims + 2)
         return td_fail(TD_E_RUNTIME, "%s: expected %d factors for an input of %d dimensions, got %" PRId64 " for %d",
                        op, dims, dims + 2,
@@ -77,7 +110,7 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
         sizes[i] = (int64_t)size;
         scales[i] = &factors[i];
     }
-    return resample(op, dims, mode, input, dims, sizes, align, scales);
+    return resample(dims, mode, input, dims, sizes, align, scales);
 }
 
 #define SCALES_1 const double *scales_w
@@ -90,7 +123,7 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
 #define NEAREST_OF(name, dims, mode)                                                                             \
     td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, SCALES_##dims)             \
     {                                                                                                            \
-        return resample(#name, dims, mode, self, n_output, output, false, (const double *const[]){LIST_##dims}); \
+        return resample(dims, mode, self, n_output, output, false, (const double *const[]){LIST_##dims}); \
     }                                                                                                            \
     td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, int64_t n_factors,  \
                                   const double *factors)                                                         \
@@ -107,7 +140,7 @@ NEAREST_OF(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
 #define SMOOTH(name, dims, mode)                                                                                       \
     td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, bool align, SCALES_##dims)       \
     {                                                                                                                  \
-        return resample(#name, dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});       \
+        return resample(dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});       \
     }                                                                                                                  \
     td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, bool align, int64_t n_factors, \
                                   const double *factors)                                                               \
