@@ -1,4 +1,4 @@
-/* Padding, one-hot vectors, and shuffles of channels and pixels. */
+/* Padding with a constant, one-hot vectors, and shuffles of channels and pixels. */
 #include "calls_ops_pad.h"
 #include <inttypes.h>
 #include <string.h>
@@ -53,93 +53,6 @@ td_tensor *td_op_pad_taken_back(td_tensor *self, int64_t n_pad, const int64_t *p
         back[i] = -pad[i];
     return td_constant_pad_nd(self, n_pad, back, td_int(0));
 }
-
-enum { REFLECT, REPLICATE, CIRCULAR };
-
-/* Where element i of the padded dimension comes from. */
-static int64_t source(int mode, int64_t i, int64_t n)
-{
-    if (mode == REPLICATE)
-        return i < 0 ? 0 : i >= n ? n - 1 : i;
-    if (mode == REFLECT)
-        return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
-    return i < 0 ? i + n : i >= n ? i - n : i;
-}
-
-static td_tensor *pad_dimension(td_tensor *x, int mode, int d, int64_t before, int64_t behind)
-{
-    int64_t n = x->sizes[d], size = n + before + behind;
-    if (mode == REFLECT && (before >= n || behind >= n))
-        return td_fail(TD_E_RUNTIME, "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (%" PRId64
-                       ", %" PRId64 ") at dimension %d of input %" PRId64, before, behind, d, n);
-    if (mode == CIRCULAR && (before > n || behind > n))
-        return td_fail(TD_E_RUNTIME, "Padding value causes wrapping around more than once.");
-    if (size < 0 || (size && n == 0) || (mode != CIRCULAR && size < 1))
-        return td_fail(TD_E_RUNTIME, "input (%s: %" PRId64 ") is too small. Calculated output %s: %" PRId64, "size", n,
-                       "size", size);
-    TD_AUTO td_tensor *index = td_tensor_new(1, &size, TD_I64, (td_device){TD_CPU, -1});
-    if (!index)
-        return NULL;
-    for (int64_t i = 0; i < size; i++)
-        ((int64_t *)index->data)[i] = source(mode, i - before, n);
-    return td_index_select(x, d, index);
-}
-
-static td_tensor *pad_by(int mode, td_tensor *self, int64_t n_pad, const int64_t *pad)
-{
-    if (n_pad % 2 || n_pad / 2 > self->ndim)
-        return td_fail(TD_E_RUNTIME, "Padding length must be divisible by 2 and at most twice the number of dimensions of the input, got %" PRId64
-                       " for %d", n_pad, self->ndim);
-    TD_AUTO td_tensor *x = td_ref(self);
-    for (int64_t i = 0; i < n_pad / 2 && x; i++) {
-        if (pad[2 * i] == 0 && pad[2 * i + 1] == 0)
-            continue;
-        td_tensor *next = pad_dimension(x, mode, (int)(self->ndim - 1 - i), pad[2 * i], pad[2 * i + 1]);
-        td_tensor_release(x);
-        x = next;
-    }
-    return x == self ? td_clone(self) : x ? td_ref(x) : NULL;
-}
-
-td_tensor *td_op__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pad)
-{
-    return pad_by(CIRCULAR, self, n_pad, pad);
-}
-
-td_tensor *td_op_pad_mode(td_tensor *self, int64_t n_pad, const int64_t *pad, const char *mode, const double *value)
-{
-    if (n_pad % 2)
-        return td_fail(TD_E_RUNTIME, "Padding length must be divisible by 2");
-    if (n_pad > 2 * self->ndim)
-        return td_fail(TD_E_RUNTIME, "Padding length should be less than or equal to two times the input dimension but got padding length %" PRId64
-                       " and input of dimension %d", n_pad, self->ndim);
-    if (!strcmp(mode, "constant"))
-        return td_constant_pad_nd(self, n_pad, pad, td_float(value ? *value : 0));
-    if (value && *value != 0)
-        return td_fail(TD_E_RUNTIME, "Padding mode \"%s\" doesn't take in value argument", mode);
-    int kind = !strcmp(mode, "reflect") ? REFLECT : !strcmp(mode, "replicate") ? REPLICATE : !strcmp(mode,
-        "circular") ? CIRCULAR : -1;
-    if (kind < 0)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "Unrecognised padding mode %s", mode);
-    int64_t dims = n_pad / 2;
-    if (!(dims <= 3 && (self->ndim == dims + 1 || self->ndim == dims + 2)))
-        return td_fail(TD_E_NOT_IMPLEMENTED,
-                       "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
-    return pad_by(kind, self, n_pad, pad);
-}
-
-#define PADS(n)                                                                                \
-    td_tensor *td_op_reflection_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)  \
-    {                                                                                          \
-        return pad_by(REFLECT, self, n_pad, pad);                                              \
-    }                                                                                          \
-    td_tensor *td_op_replication_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad) \
-    {                                                                                          \
-        return pad_by(REPLICATE, self, n_pad, pad);                                            \
-    }
-PADS(1)
-PADS(2)
-PADS(3)
 
 td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
 {
