@@ -567,14 +567,16 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             names[f'{name}.{part}'] = kind, f's->{part}_{name}'
 
     def apply(self, op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands):
-        grads_used = set()
+        grads_used, maybe = set(), set()      # maybe: those that a formula takes as they are, present or not
         for key, use in uses.items():
             for name in use.whole:
                 if name == 'grad':
                     grads_used.add(0)
-            for node in ast.walk(ast.parse(str(spec[key]).strip(), mode='eval')):
+            tree = ast.parse(str(spec[key]).strip(), mode='eval')
+            given = {id(node.args[0]) for node in ast.walk(tree) if gradients.is_given(node)}
+            for node in ast.walk(tree):
                 if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == 'grads':
-                    grads_used.add(node.slice.value)
+                    (maybe if id(node) in given else grads_used).add(node.slice.value)
             for name, part in use.parts:
                 if name == 'grad':
                     grads_used.add(0)
@@ -591,7 +593,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             out += ['    td_tensor *grad = grads[0];', '    if (!grad)', '        return 0;']
             local['grad'] = 'T', 'grad'
         else:
-            test = ' && '.join(f'!grads[{i}]' for i in sorted(grads_used)) or '0'
+            test = ' && '.join(f'!grads[{i}]' for i in sorted(grads_used | maybe)) or '0'
             out += [f'    if ({test})', '        return 0;']
             for i in sorted(grads_used):
                 out += [f'    TD_AUTO td_tensor *grad_{i} = grads[{i}] ? td_tensor_retain(grads[{i}]) : td_node_zeros(node, {i});']
@@ -740,7 +742,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             n = len(base.schema.results)
             lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
             lines += after
-            lines += [f'    for (int i = 0; i < {n}; i++)',
+            lines += [f'    for (int i = 0; i < {base.entry.get("differentiable", n)}; i++)',
                       '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
                       '            td_set_history(results[i], node, i))', '            goto fail_result;',
                       '    td_node_release(node);', '    return 0;',

@@ -31,6 +31,11 @@ class GradError(Exception):
     pass
 
 
+def is_given(node):
+    """given(grads[1]): a result's gradient, or None where it has none, for which zeros would be made otherwise."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == 'given'
+
+
 def kind_of(argument):
     if argument.is_tensor:
         return 'TL' if argument.list else 'T'
@@ -330,6 +335,9 @@ class Emitter:
 
     def visit_Call(self, node):
         keywords = {k.arg: self.visit(k.value) for k in node.keywords}
+        if is_given(node):
+            gradient = f'grads[{node.args[0].slice.value}]'
+            return 'T', f'({gradient} ? {gradient} : TD_NONE)'
         if isinstance(node.func, ast.Attribute):
             return self.call(node.func.attr, [self.visit(node.func.value), *map(self.visit, node.args)], keywords)
         arguments = [self.visit(a) for a in node.args]

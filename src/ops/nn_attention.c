@@ -267,3 +267,35 @@ td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, 
     TD_AUTO td_tensor *out = by_products(q, k, v, m, dropout, causal, factor);
     return converted(out, type);
 }
+
+/* ---- operators that PyTorch has for GPUs only ---------------------------------------------------------------------- */
+
+static int not_here(const char *name, const td_tensor *x)
+{
+    return td_error(TD_E_NOT_IMPLEMENTED, "Could not run 'aten::%s' with arguments from the '%s' backend.", name,
+                    x->device.type == TD_META ? "Meta" : "CPU");
+}
+
+int td_op__flash_attention_forward(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value,
+                                   td_tensor *cum_seq_q, td_tensor *cum_seq_k, int64_t max_q, int64_t max_k,
+                                   double dropout_p, bool is_causal, bool return_debug_mask, const double *scale,
+                                   const int64_t *window_left, const int64_t *window_right, td_tensor *seqused_k,
+                                   td_tensor *alibi_slopes)
+{
+    (void)results, (void)key, (void)value, (void)cum_seq_q, (void)cum_seq_k, (void)max_q, (void)max_k, (void)dropout_p;
+    (void)is_causal, (void)return_debug_mask, (void)scale, (void)window_left, (void)window_right, (void)seqused_k;
+    (void)alibi_slopes;
+    return not_here("_flash_attention_forward", query);
+}
+
+int td_op__efficient_attention_forward(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value,
+                                       td_tensor *bias, td_tensor *cu_seqlens_q, td_tensor *cu_seqlens_k,
+                                       const int64_t *max_seqlen_q, const int64_t *max_seqlen_k, double dropout_p,
+                                       int64_t custom_mask_type, bool compute_log_sumexp, const double *scale,
+                                       td_tensor *seqlen_k, const int64_t *window_size)
+{
+    (void)results, (void)key, (void)value, (void)bias, (void)cu_seqlens_q, (void)cu_seqlens_k, (void)max_seqlen_q;
+    (void)max_seqlen_k, (void)dropout_p, (void)custom_mask_type, (void)compute_log_sumexp, (void)scale, (void)seqlen_k;
+    (void)window_size;
+    return not_here("_efficient_attention_forward", query);
+}

@@ -123,7 +123,7 @@ td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double
 {
     TD_AUTO td_tensor *less = td_neg(self);
     TD_AUTO td_tensor *shifted = td_plus(less, td_float(margin));
-    TD_AUTO td_tensor *clamped = td_relu(shifted);
+    TD_AUTO td_tensor *clamped = td_clamp_min(shifted, td_int(0));
     TD_AUTO td_tensor *negative = unless_target(target, 1, clamped), *positive = unless_target(target, -1, self);
     TD_AUTO td_tensor *error = td_add_tensor(negative, positive, td_int(1));
     return reduce(error, reduction);
@@ -135,7 +135,7 @@ td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_te
     TD_AUTO td_tensor *difference = td_minus(input2, input1);
     TD_AUTO td_tensor *product = td_mul_tensor(target, difference);
     TD_AUTO td_tensor *shifted = td_plus(product, td_float(margin));
-    TD_AUTO td_tensor *error = td_relu(shifted);
+    TD_AUTO td_tensor *error = td_clamp_min(shifted, td_int(0));
     return reduce(error, reduction);
 }
 
@@ -166,7 +166,7 @@ td_tensor *td_op_cosine_embedding_loss(td_tensor *input1, td_tensor *input2, td_
     TD_AUTO td_tensor *cosine = td_mul_tensor(product, scale);
     TD_AUTO td_tensor *opposite = td_neg(cosine);
     TD_AUTO td_tensor *distance = td_plus(opposite, td_float(1)), *over = td_plus(cosine, td_float(-margin));
-    TD_AUTO td_tensor *clamped = td_relu(over);
+    TD_AUTO td_tensor *clamped = td_clamp_min(over, td_int(0));
     TD_AUTO td_tensor *positive = where_target(target, 1, distance), *negative = where_target(target, -1, clamped);
     TD_AUTO td_tensor *error = td_add_tensor(positive, negative, td_int(1));
     return reduce(error, reduction);
@@ -186,7 +186,7 @@ td_tensor *td_op_triplet_margin_loss(td_tensor *anchor, td_tensor *positive, td_
     TD_AUTO td_tensor *least = swap ? td_minimum(far, other) : td_ref(far);
     TD_AUTO td_tensor *difference = td_minus(near, least);
     TD_AUTO td_tensor *shifted = td_plus(difference, td_float(margin));
-    TD_AUTO td_tensor *error = td_relu(shifted);
+    TD_AUTO td_tensor *error = td_clamp_min(shifted, td_int(0));
     return reduce(error, reduction);
 }
 
@@ -252,23 +252,9 @@ td_tensor *td_op_pairwise_distance(td_tensor *x1, td_tensor *x2, double p, doubl
     /* eps keeps the gradient finite where the two are equal; it is added before the norm. */
     TD_AUTO td_tensor *difference = td_minus(x1, x2);
     TD_AUTO td_tensor *shifted = td_plus(difference, td_float(eps));
-    int64_t last = -1;
     if (!shifted || shifted->ndim == 0)
         return shifted ? td_abs(shifted) : NULL;
-    TD_AUTO td_tensor *size = td_abs(shifted);
-    if (p == (double)__builtin_inff())
-        return td_amax(size, 1, &last, keepdim);
-    if (p == 2) {
-        TD_AUTO td_tensor *squares = td_mul_tensor(shifted, shifted);
-        TD_AUTO td_tensor *sum = td_sum_over(squares, 1, &last, keepdim);
-        return td_sqrt(sum);
-    }
-    if (p == 1)
-        return td_sum_over(size, 1, &last, keepdim);
-    TD_AUTO td_tensor *exponent = td_wrapped_number(td_float(p)), *inverse = td_wrapped_number(td_float(1 / p));
-    TD_AUTO td_tensor *powers = td_pow_tensor_tensor(size, exponent);
-    TD_AUTO td_tensor *sum = td_sum_over(powers, 1, &last, keepdim);
-    return td_pow_tensor_tensor(sum, inverse);
+    return td_linalg_vector_norm(shifted, td_float(p), 1, (int64_t[]){-1}, keepdim, TD_DTYPE_NONE);
 }
 
 /* ---- losses of class numbers ------------------------------------------------------------------------------------- */

@@ -103,7 +103,7 @@ static int wide_pieces(td_tensor **results, const view4 *v, td_tensor *grad, td_
 
 /* ---- layer norm and rms norm ---------------------------------------------------------------------------------------- */
 
-static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, bool rms)
+static int check_shapes(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, bool rms)
 {
     td_shape_text a, b;
     if (n < 1)
@@ -127,6 +127,14 @@ static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tens
         return td_error(TD_E_RUNTIME, "Given normalized_shape=[%s, expected input with shape [*%s%s, but got input of size%s", inner,
                         rms ? "" : ", ", inner, td_shape_str(input->ndim, input->sizes, b));
     }
+    return 0;
+}
+
+static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, bool rms)
+{
+    td_tensor *params[] = {weight, bias};
+    if (check_shapes(input, n, shape, weight, bias, rms))
+        return -1;
     if (!td_is_floating(input))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'",
                         rms ? "rms_norm" : "LayerNormKernelImpl",
@@ -238,8 +246,24 @@ int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, 
     return pieces(results, &v, grad, input, weight, least, true, mask, false);
 }
 
+/* Complex rows are divided by the root of the mean of x^2, a complex number, as PyTorch does. */
+static td_tensor *complex_rms_norm(td_tensor *input, int64_t n, td_tensor *weight, const double *eps)
+{
+    int64_t last[TD_MAX_DIMS];
+    for (int64_t i = 0; i < n; i++)
+        last[i] = -1 - i;
+    TD_AUTO td_tensor *squares = td_mul_tensor(input, input);
+    TD_AUTO td_tensor *mean = td_mean_dims(squares, n, last, true, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *shifted = td_plus(mean, td_float(eps ? *eps : input->dtype == TD_C128 ? 0x1p-52 : 0x1p-23));
+    TD_AUTO td_tensor *scale = td_rsqrt(shifted);
+    TD_AUTO td_tensor *y = td_mul_tensor(input, scale);
+    return weight == TD_NONE ? (y ? td_ref(y) : NULL) : td_mul_tensor(y, weight);
+}
+
 td_tensor *td_op_rms_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, const double *eps)
 {
+    if (td_is_complex(input))
+        return check_shapes(input, n, shape, weight, TD_NONE, true) ? NULL : complex_rms_norm(input, n, weight, eps);
     td_tensor *results[2];
     if (td__fused_rms_norm(results, input, n, shape, weight, eps))
         return NULL;
@@ -283,12 +307,48 @@ int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     return td_spec_like(&specs[0], input);
 }
 
+/* Without elements there is nothing to normalize, but weight and bias take part in the graph. */
+static td_tensor *empty_batch(td_tensor *input, td_tensor *weight, td_tensor *bias)
+{
+    TD_AUTO td_tensor *x = td_clone(input);
+    TD_AUTO td_tensor *w = weight == TD_NONE ? td_ref(weight) : td_select_int(weight, 0, 0);
+    TD_AUTO td_tensor *b = bias == TD_NONE ? td_ref(bias) : td_select_int(bias, 0, 0);
+    TD_AUTO td_tensor *scaled = w == TD_NONE ? (x ? td_ref(x) : NULL) : td_mul_tensor(x, w);
+    return b == TD_NONE ? (scaled ? td_ref(scaled) : NULL) : td_add_tensor(scaled, b, td_int(1));
+}
+
+int td_op__native_batch_norm_legit(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                                   td_tensor *running_mean, td_tensor *running_var, bool training, double momentum,
+                                   double eps)
+{
+    return td_native_batch_norm(results, input, weight, bias, running_mean, running_var, training, momentum, eps);
+}
+
+int td_op__native_batch_norm_legit_no_stats(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                                            bool training, double momentum, double eps)
+{
+    return td_native_batch_norm(results, input, weight, bias, TD_NONE, TD_NONE, training, momentum, eps);
+}
+
+int td_op__batch_norm_with_update(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+                                  td_tensor *running_mean, td_tensor *running_var, double momentum, double eps)
+{
+    TD_AUTO td_tensor *reserve = td_tensor_new(1, (int64_t[]){0}, TD_U8, input->device);
+    if (!reserve ||
+        td_native_batch_norm(results, input, weight, bias, running_mean, running_var, true, momentum, eps))
+        return -1;
+    results[3] = td_ref(reserve);
+    return 0;
+}
+
 td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
                             td_tensor *running_var,
                             bool training, double momentum, double eps, bool cudnn_enabled)
 {
     (void)cudnn_enabled;
     td_tensor *results[3];
+    if (input->numel == 0)
+        return empty_batch(input, weight, bias);
     if (td_native_batch_norm(results, input, weight, bias, running_mean, running_var, training, momentum, eps))
         return NULL;
     td_tensor_release(results[1]);
@@ -470,13 +530,49 @@ int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tenso
     return mask[2] ? td_spec_set(&specs[2], 1, &C, type, input->device) : td_spec_none(&specs[2]);
 }
 
-int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
-                          td_tensor *weight,
-                          int64_t N, int64_t C, int64_t HxW, int64_t group, double eps, int64_t n_mask,
-                          const bool *mask)
+/* What the gradients of mean and rstd add to the input's: d mean / dx = 1 / m, d rstd / dx = -rstd^3 (x - mean) / m. */
+static td_tensor *from_statistics(const view4 *v, td_tensor *input, td_tensor *grad_mean, td_tensor *grad_rstd, double eps)
 {
-    if (!TD_RECORDS(grad, input, weight))
-        return td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask);
+    const int64_t rows[4] = {v->sizes[0], v->sizes[1], 1, 1};
+    double share = 1 / (double)(v->sizes[2] * v->sizes[3]);
+    TD_AUTO td_tensor *x = td_reshape(input, 4, v->sizes);
+    TD_AUTO td_tensor *gm = grad_mean == TD_NONE ? td_zeros(4, rows, (td_dtype)input->dtype, input->device)
+        : td_reshape(grad_mean, 4, rows);
+    TD_AUTO td_tensor *all = td_expand(gm, 4, v->sizes);
+    TD_AUTO td_tensor *even = td_times(all, td_float(share));
+    if (grad_rstd == TD_NONE)
+        return td_reshape(even, input->ndim, input->sizes);
+    TD_AUTO td_tensor *gr = td_reshape(grad_rstd, 4, rows);
+    TD_AUTO td_tensor *mean = td_mean_dims(x, v->n_axes, v->axes, true, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *centred = td_minus(x, mean);
+    TD_AUTO td_tensor *squares = td_mul_tensor(centred, centred);
+    TD_AUTO td_tensor *var = td_mean_dims(squares, v->n_axes, v->axes, true, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *shifted = td_plus(var, td_float(eps)), *power = td_wrapped_number(td_float(-1.5));
+    TD_AUTO td_tensor *cube = td_pow_tensor_tensor(shifted, power);
+    TD_AUTO td_tensor *slope = td_mul_tensor(gr, cube);
+    TD_AUTO td_tensor *along = td_mul_tensor(centred, slope);
+    TD_AUTO td_tensor *scaled = td_times(along, td_float(share));
+    TD_AUTO td_tensor *sum = td_minus(even, scaled);
+    return td_reshape(sum, input->ndim, input->sizes);
+}
+
+int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_mean, td_tensor *grad_rstd,
+                          td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C,
+                          int64_t HxW, int64_t group, double eps, int64_t n_mask, const bool *mask)
+{
     view4 v = {.sizes = {N, group, C / group, HxW}, .weight = {1, group, C / group, 1}, .axes = {2, 3}, .n_axes = 2};
-    return pieces(results, &v, grad, input, weight, eps, false, mask, true);
+    int status = !TD_RECORDS(grad, grad_mean, grad_rstd, input, weight)
+        ? td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask)
+        : pieces(results, &v, grad, input, weight, eps, false, mask, true);
+    if (status || !mask[0] || (grad_mean == TD_NONE && grad_rstd == TD_NONE))
+        return status;
+    TD_AUTO td_tensor *more = from_statistics(&v, input, grad_mean, grad_rstd, eps);
+    td_tensor *sum = td_add_tensor(results[0], more, td_int(1));
+    td_tensor_release(results[0]);
+    results[0] = sum;
+    if (sum)
+        return 0;
+    td_tensor_release(results[1]);
+    td_tensor_release(results[2]);
+    return -1;
 }

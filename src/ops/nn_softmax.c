@@ -70,3 +70,12 @@ td_tensor *td_op_log_softmax_int(td_tensor *self, int64_t dim, td_dtype dtype)
     TD_AUTO td_tensor *x = converted(self, dtype);
     return td__log_softmax(x, dim, false);
 }
+
+td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim, td_dtype dtype)
+{
+    TD_AUTO td_tensor *y = td_softmax_int(self, dim, dtype), *zero = td_wrapped_number(td_int(0));
+    TD_AUTO td_tensor *least = td_wrapped_number(td_float(-(double)__builtin_inff()));
+    TD_AUTO td_tensor *masked = td_eq_tensor(self, least);
+    TD_AUTO td_tensor *lost = td_all_dim(masked, dim, true);
+    return td_where_self(lost, zero, y);
+}
