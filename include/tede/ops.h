@@ -47,6 +47,10 @@ TD_API td_tensor *td_leaky_relu_backward(td_tensor *grad_output, td_tensor *self
         bool self_is_result);
 /* x where positive, else ``weight * x``. */
 TD_API td_tensor *td__prelu_kernel(td_tensor *self, td_tensor *weight);
+/* The derivative of prelu in x. */
+TD_API td_tensor *td_prelu_backward(td_tensor *grad_output, td_tensor *self, td_tensor *weight);
+/* The derivative of prelu in the weight. */
+TD_API td_tensor *td_prelu_weight_backward(td_tensor *grad_output, td_tensor *self);
 /* ``log(1 + exp(beta x)) / beta``; x itself above the threshold. */
 TD_API td_tensor *td_softplus(td_tensor *self, td_scalar beta, td_scalar threshold);
 TD_API int td_softplus_out(td_tensor *self, td_scalar beta, td_scalar threshold, td_tensor *out) TD_MUST_USE;
@@ -1287,6 +1291,12 @@ TD_API int td_linalg_tensorinv_out(td_tensor *self, int64_t ind, td_tensor *out)
 TD_API td_tensor *td_linalg_tensorsolve(td_tensor *self, td_tensor *other, int64_t n_dims, const int64_t *dims);
 TD_API int td_linalg_tensorsolve_out(td_tensor *self, td_tensor *other, int64_t n_dims, const int64_t *dims,
         td_tensor *out) TD_MUST_USE;
+/* Distances between all pairs of rows: the upper triangle of ``cdist(self, self, p)`` without its diagonal, as a vector. */
+TD_API td_tensor *td_pdist(td_tensor *self, double p);
+/* The kernel of pdist. */
+TD_API td_tensor *td__pdist_forward(td_tensor *self, double p);
+/* The gradient of pdist. */
+TD_API td_tensor *td__pdist_backward(td_tensor *grad, td_tensor *self, double p, td_tensor *pdist);
 
 /* ==== loss ================================================================================================ */
 
@@ -1389,6 +1399,45 @@ TD_API td_tensor *td_divergence(td_tensor *self, td_tensor *target);
 TD_API td_tensor *td_log_divergence(td_tensor *self, td_tensor *target);
 /* soft_margin_loss, elementwise. */
 TD_API td_tensor *td_margin_error(td_tensor *self, td_tensor *target);
+/* Where a derivative would be that PyTorch hasn't got either: an error that names the operator. */
+TD_API td_tensor *td_no_derivative(td_tensor *grad, const char *name);
+/* The mean over the other classes of ``max(0, margin - x[target] + x[class]) ** p``. */
+TD_API td_tensor *td_multi_margin_loss(td_tensor *self, td_tensor *target, td_scalar p, td_scalar margin,
+        td_tensor *weight, int64_t reduction);
+TD_API int td_multi_margin_loss_out(td_tensor *self, td_tensor *target, td_scalar p, td_scalar margin,
+        td_tensor *weight, int64_t reduction, td_tensor *out) TD_MUST_USE;
+/* The gradient of multi_margin_loss. */
+TD_API td_tensor *td_multi_margin_loss_backward(td_tensor *grad_output, td_tensor *self, td_tensor *target,
+        td_scalar p, td_scalar margin, td_tensor *weight, int64_t reduction);
+/* Hinge loss of several classes per sample, those in front of the first negative label. */
+TD_API td_tensor *td_multilabel_margin_loss(td_tensor *self, td_tensor *target, int64_t reduction);
+TD_API int td_multilabel_margin_loss_out(td_tensor *self, td_tensor *target, int64_t reduction,
+        td_tensor *out) TD_MUST_USE;
+/* multilabel_margin_loss, and which classes are targets. */
+TD_API int td_multilabel_margin_loss_forward(td_tensor **results, td_tensor *self, td_tensor *target,
+        int64_t reduction) TD_MUST_USE;
+/* The gradient of multilabel_margin_loss. */
+TD_API td_tensor *td_multilabel_margin_loss_backward(td_tensor *grad_output, td_tensor *self, td_tensor *target,
+        int64_t reduction, td_tensor *is_target);
+/* Connectionist temporal classification: minus the log likelihood of labels without known positions. */
+TD_API td_tensor *td_ctc_loss_intlist(td_tensor *log_probs, td_tensor *targets, int64_t n_input_lengths,
+        const int64_t *input_lengths, int64_t n_target_lengths, const int64_t *target_lengths, int64_t blank,
+        int64_t reduction, bool zero_infinity);
+/* The same with lengths in tensors. */
+TD_API td_tensor *td_ctc_loss_tensor(td_tensor *log_probs, td_tensor *targets, td_tensor *input_lengths,
+        td_tensor *target_lengths, int64_t blank, int64_t reduction, bool zero_infinity);
+/* Each sample's loss, and the log probabilities of all beginnings of alignments. */
+TD_API int td__ctc_loss(td_tensor **results, td_tensor *log_probs, td_tensor *targets, int64_t n_input_lengths,
+        const int64_t *input_lengths, int64_t n_target_lengths, const int64_t *target_lengths, int64_t blank,
+        bool zero_infinity) TD_MUST_USE;
+/* The same with lengths in tensors. */
+TD_API int td__ctc_loss_tensor(td_tensor **results, td_tensor *log_probs, td_tensor *targets,
+        td_tensor *input_lengths, td_tensor *target_lengths, int64_t blank, bool zero_infinity) TD_MUST_USE;
+/* The gradient of ctc_loss with respect to the logits that log_softmax made log_probs of. */
+TD_API td_tensor *td__ctc_loss_backward(td_tensor *grad, td_tensor *log_probs, td_tensor *targets,
+        int64_t n_input_lengths, const int64_t *input_lengths, int64_t n_target_lengths,
+        const int64_t *target_lengths, td_tensor *neg_log_likelihood, td_tensor *log_alpha, int64_t blank,
+        bool zero_infinity);
 
 /* ==== matmul ============================================================================================== */
 
@@ -1502,6 +1551,8 @@ TD_API int td__log_softmax_out(td_tensor *self, int64_t dim, bool half_to_float,
 /* The gradient of log_softmax from its result. */
 TD_API td_tensor *td__log_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim,
         td_dtype input_dtype);
+/* softmax with zeros, not NaN, where a whole line is minus infinity. */
+TD_API td_tensor *td__safe_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
 /* The same as ``softmax``. */
 TD_API td_tensor *td_special_softmax(td_tensor *self, int64_t dim, td_dtype dtype);
 /* The same as ``log_softmax``. */
@@ -1556,6 +1607,22 @@ TD_API int td_native_batch_norm_backward(td_tensor **results, td_tensor *grad_ou
 TD_API int td_batch_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight,
         td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean, td_tensor *save_invstd,
         bool training, double eps, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* native_batch_norm with running statistics. */
+TD_API int td__native_batch_norm_legit(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+        td_tensor *running_mean, td_tensor *running_var, bool training, double momentum,
+        double eps) TD_MUST_USE;
+TD_API int td__native_batch_norm_legit_out(td_tensor *input, td_tensor *weight, td_tensor *bias,
+        td_tensor *running_mean, td_tensor *running_var, bool training, double momentum, double eps,
+        td_tensor *out0, td_tensor *out1, td_tensor *out2) TD_MUST_USE;
+/* native_batch_norm without running statistics. */
+TD_API int td__native_batch_norm_legit_no_stats(td_tensor **results, td_tensor *input, td_tensor *weight,
+        td_tensor *bias, bool training, double momentum, double eps) TD_MUST_USE;
+TD_API int td__native_batch_norm_legit_no_stats_out(td_tensor *input, td_tensor *weight, td_tensor *bias,
+        bool training, double momentum, double eps, td_tensor *out0, td_tensor *out1,
+        td_tensor *out2) TD_MUST_USE;
+/* native_batch_norm in training, and an empty tensor where other backends keep what their backward pass needs. */
+TD_API int td__batch_norm_with_update(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
+        td_tensor *running_mean, td_tensor *running_var, double momentum, double eps) TD_MUST_USE;
 /* batch_norm with statistics of each sample's own channels. */
 TD_API td_tensor *td_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
         td_tensor *running_var, bool use_input_stats, double momentum, double eps, bool cudnn_enabled);
@@ -1572,9 +1639,9 @@ TD_API int td_native_group_norm_backward(td_tensor **results, td_tensor *grad_ou
         td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group,
         int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
 /* Gradients of group_norm; differentiable where a graph is being made. */
-TD_API int td_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *mean,
-        td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW, int64_t group, double eps,
-        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+TD_API int td_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_mean, td_tensor *grad_rstd,
+        td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C, int64_t HxW,
+        int64_t group, double eps, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
 /* The rows of weight that the indices name. The row ``padding_idx`` gets no gradient. */
 TD_API td_tensor *td_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx,
         bool scale_grad_by_freq, bool sparse);
@@ -1619,6 +1686,17 @@ TD_API int td_attention_backward(td_tensor **results, td_tensor *grad, td_tensor
 TD_API int td_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query, td_tensor *key,
         td_tensor *value, td_tensor *mask, td_tensor *result, td_tensor *lse, bool is_causal, double scale,
         int64_t n_wants, const bool *wants) TD_MUST_USE;
+/* Attention as GPUs have it; on the CPU an error, as in PyTorch. */
+TD_API int td__flash_attention_forward(td_tensor **results, td_tensor *query, td_tensor *key, td_tensor *value,
+        td_tensor *cum_seq_q, td_tensor *cum_seq_k, int64_t max_q, int64_t max_k, double dropout_p,
+        bool is_causal, bool return_debug_mask, const double *scale, const int64_t *window_size_left,
+        const int64_t *window_size_right, td_tensor *seqused_k, td_tensor *alibi_slopes) TD_MUST_USE;
+/* Attention as GPUs have it; on the CPU an error, as in PyTorch. */
+TD_API int td__efficient_attention_forward(td_tensor **results, td_tensor *query, td_tensor *key,
+        td_tensor *value, td_tensor *bias, td_tensor *cu_seqlens_q, td_tensor *cu_seqlens_k,
+        const int64_t *max_seqlen_q, const int64_t *max_seqlen_k, double dropout_p, int64_t custom_mask_type,
+        bool compute_log_sumexp, const double *scale, td_tensor *seqlen_k,
+        const int64_t *window_size) TD_MUST_USE;
 TD_API int td_embedding_renorm_(td_tensor *self, td_tensor *indices, double max_norm,
         double norm_type) TD_MUST_USE;
 
@@ -1672,18 +1750,35 @@ TD_API td_tensor *td_pad_mode(td_tensor *self, int64_t n_pad, const int64_t *pad
         const double *value);
 /* self repeated around itself. */
 TD_API td_tensor *td__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pad);
+/* The last dimensions widened by elements of self: 0 mirrored, 1 the outermost ones repeated, 2 self repeated. */
+TD_API td_tensor *td_pad_edges(td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode);
+/* Gradients added up where the elements came from. */
+TD_API td_tensor *td_pad_edges_backward(td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad,
+        int64_t mode);
 /* The last dimension mirrored at its ends, which aren't repeated. */
 TD_API td_tensor *td_reflection_pad1d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_reflection_pad1d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* The last two dimensions mirrored at their ends. */
 TD_API td_tensor *td_reflection_pad2d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_reflection_pad2d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* The last three dimensions mirrored at their ends. */
 TD_API td_tensor *td_reflection_pad3d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_reflection_pad3d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* The elements at the ends of the last dimension repeated outwards. */
 TD_API td_tensor *td_replication_pad1d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_replication_pad1d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* The elements at the edges of the last two dimensions repeated outwards. */
 TD_API td_tensor *td_replication_pad2d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_replication_pad2d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* The elements at the edges of the last three dimensions repeated outwards. */
 TD_API td_tensor *td_replication_pad3d(td_tensor *self, int64_t n_padding, const int64_t *padding);
+TD_API int td_replication_pad3d_out(td_tensor *self, int64_t n_padding, const int64_t *padding,
+        td_tensor *out) TD_MUST_USE;
 /* Rows of zeros with a one where each class number says; without a number of classes, as many as needed. */
 TD_API td_tensor *td_one_hot(td_tensor *self, int64_t num_classes);
 /* Channels spread over space: [.., c r r, h, w] becomes [.., c, h r, w r]. */
@@ -3347,7 +3442,31 @@ TD_API int td_upsample_bicubic2d_out(td_tensor *self, int64_t n_output_size, con
 /* The same by size or by factors. */
 TD_API td_tensor *td_upsample_bicubic2d_vec(td_tensor *input, int64_t n_output_size, const int64_t *output_size,
         bool align_corners, int64_t n_scale_factors, const double *scale_factors);
-/* The kernel of interpolation. Modes: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic. A scale of 0 follows from the sizes. */
+/* Interpolation by a linear filter that widens as images shrink, so that every element counts. */
+TD_API td_tensor *td__upsample_bilinear2d_aa(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w);
+TD_API int td__upsample_bilinear2d_aa_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_bilinear2d_aa_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation by a cubic filter that widens as images shrink, so that every element counts. */
+TD_API td_tensor *td__upsample_bicubic2d_aa(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w);
+TD_API int td__upsample_bicubic2d_aa_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_bicubic2d_aa_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* Interpolation by a Lanczos filter that widens as images shrink, so that every element counts. */
+TD_API td_tensor *td__upsample_lanczos2d_aa(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w);
+TD_API int td__upsample_lanczos2d_aa_out(td_tensor *self, int64_t n_output_size, const int64_t *output_size,
+        bool align_corners, const double *scales_h, const double *scales_w, td_tensor *out) TD_MUST_USE;
+/* The same by size or by factors. */
+TD_API td_tensor *td__upsample_lanczos2d_aa_vec(td_tensor *input, int64_t n_output_size,
+        const int64_t *output_size, bool align_corners, int64_t n_scale_factors, const double *scale_factors);
+/* The kernel of interpolation. Modes: 0 nearest, 1 nearest-exact, 2 linear, 3 cubic, 4 to 6 linear, cubic and Lanczos with antialiasing. A scale of 0 follows from the sizes. */
 TD_API td_tensor *td_resample(td_tensor *self, int64_t n_output_size, const int64_t *output_size, int64_t mode,
         bool align_corners, double scale_d, double scale_h, double scale_w);
 /* Gradients spread over what was interpolated. */
