@@ -170,7 +170,7 @@ static int fail_view(td_tensor *x, bool indirect)
                   "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         : "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
           "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
-          "behavior is forbidden. Clone the output of the custom Function.";
+          "behavior is forbidden. You can fix this by cloning the output of the custom Function.";
     return td_error(TD_E_RUNTIME, "%s %s", start, reason);
 }
 

@@ -31,8 +31,21 @@ class Buffer(metaclass=_BufferMeta):
 class UninitializedTensorMixin:
     """A tensor that knows its dtype and device, but not yet its shape."""
 
-    _allowed = ("is_leaf", "requires_grad", "requires_grad_", "dtype", "device", "grad", "data", "is_meta", "cls_to_become",
-                "materialize", "_lazy", "layout", "grad_fn", "_is_param", "_is_buffer", "persistent")
+    # What may be done before: moving and converting, as a module does with all that it holds.
+    _allowed_methods = frozenset((
+        "__hash__", "size", "copy_", "detach", "is_complex", "is_floating_point", "requires_grad_", "half", "float", "double",
+        "bfloat16", "char", "short", "int", "long", "cuda", "cpu", "to", "type", "get_device", "__repr__"))
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if type(func).__name__ != "method-wrapper" and getattr(func, "__name__", "") not in cls._allowed_methods:
+            raise ValueError(
+                f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a "
+                f"`LazyModule` or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using "
+                "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
+                "functions")
+        with T._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
 
     def materialize(self, shape, device=None, dtype=None):
         """Become a tensor of `shape` in place: whoever holds this parameter, an optimizer say, keeps it."""
@@ -55,6 +68,14 @@ class UninitializedTensorMixin:
 
     def __repr__(self):
         return f"<{type(self).__name__}>"
+
+    def __reduce_ex__(self, proto):
+        return type(self), (self.requires_grad, self.data.device, self.data.dtype)
+
+    def __deepcopy__(self, memo):
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return memo[id(self)]
 
 
 def is_lazy(tensor):

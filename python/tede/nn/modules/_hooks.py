@@ -215,7 +215,9 @@ class BackwardGates:
         grad_outputs = self.grad_outputs
         if self.inputs is None:
             warnings.warn("Full backward hook is firing when gradients are computed with respect to module outputs "
-                          "since no inputs require gradients.", stacklevel=5)
+                          "since no inputs require gradients. See "
+                          "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                          "#torch.nn.Module.register_full_backward_hook for more details.", stacklevel=5)
             nothing = (None,) * self.input_count
             for hook in self.hooks:
                 result = hook(self.module, nothing, grad_outputs)
@@ -251,7 +253,7 @@ def _gate():
     """The autograd function of a gate, made on first use: importing `nn` shouldn't load `autograd`."""
     global _Gate
     if _Gate is None:
-        class Gate(T.autograd.Function):
+        class BackwardHookFunction(T.autograd.Function):
             @staticmethod
             def forward(ctx, on_backward, *tensors):
                 ctx.on_backward = on_backward
@@ -263,5 +265,5 @@ def _gate():
             def backward(ctx, *grads):
                 grads = tuple(g if needed else None for g, needed in zip(grads, ctx.needed))
                 return (None, *ctx.on_backward(grads))
-        _Gate = Gate
+        _Gate = BackwardHookFunction
     return _Gate

@@ -69,8 +69,9 @@ class StateMixin:
         `keep_vars`: the parameters themselves, not detached from autograd.
         """
         if args:
-            warnings.warn("state_dict: positional arguments are deprecated, name them instead", FutureWarning,
-                          stacklevel=2)
+            warnings.warn("Positional args are being deprecated, use kwargs instead. Refer to "
+                          "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for "
+                          "details.", FutureWarning, stacklevel=2)
             destination = args[0] if destination is None else destination
             prefix = args[1] if len(args) > 1 and prefix == "" else prefix
             keep_vars = args[2] if len(args) > 2 and keep_vars is False else keep_vars

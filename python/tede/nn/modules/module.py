@@ -57,7 +57,6 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
     dump_patches = False
     call_super_init = False
     _version = 1
-    training = True
 
     def __init__(self, *args, **kwargs):
         if not self.call_super_init:
@@ -72,9 +71,10 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
         state["_parameters"] = {}
         state["_buffers"] = {}
         state["_non_persistent_buffers_set"] = set()
-        state["_is_full_backward_hook"] = None
         for name in _DICTS:
             state[name] = OrderedDict()
+            if name == "_backward_hooks":
+                state["_is_full_backward_hook"] = None
         state["_modules"] = {}
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -107,7 +107,7 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
                                   f"Tensors but received {type(result)}", stacklevel=2)
                 result = gates.leave(result)
             if plain:
-                self._attach_plain_backward_hooks(plain, result)
+                self._attach_plain_backward_hooks(plain, args, result)
             return result
         except Exception:
             for number, hook, with_kwargs, always in self._all_forward_hooks():
@@ -153,15 +153,23 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
         (full if self._is_full_backward_hook else plain).extend(own.values())
         return full, plain
 
-    def _attach_plain_backward_hooks(self, hooks, result):
+    def _attach_plain_backward_hooks(self, hooks, args, result):
         while not isinstance(result, T.Tensor):
             if isinstance(result, dict):
                 result = next(value for value in result.values() if isinstance(value, T.Tensor))
             else:
                 result = result[0]
-        if result.grad_fn is not None:
-            for hook in hooks:
-                result.grad_fn.register_hook(WrappedHook(hook, self))
+        node = result.grad_fn
+        if node is None:
+            return
+        for hook in hooks:
+            node.register_hook(WrappedHook(hook, self))
+        sources = {value.grad_fn for value in args if isinstance(value, T.Tensor)} - {None}
+        below = {edge[0] for edge in node.next_functions if edge[0] is not None and edge[0].name() != "AccumulateGrad"}
+        if below - sources:
+            warnings.warn("Using a non-full backward hook when the forward contains multiple autograd Nodes is deprecated "
+                          "and will be removed in future versions. This hook will be missing some grad_input. Please use "
+                          "register_full_backward_hook to get the documented behavior.", FutureWarning, stacklevel=3)
 
     # Attributes --------------------------------------------------------------------------------------------------
 
@@ -527,8 +535,15 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
         def convert(t):
             kind = dtype if t.is_floating_point() or t.is_complex() else None
             more = options if t.dim() in (4, 5) else {}
-            return t.to(device, kind, non_blocking, **more) if device is not None else \
-                t.to(kind, non_blocking, **more) if kind is not None else t.to(t.dtype, non_blocking, **more)
+            if device is None:
+                return t.to(t.dtype if kind is None else kind, non_blocking, **more)
+            try:
+                return t.to(device, kind, non_blocking, **more)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
+                                          "when moving module from meta to a different device.") from None
 
         return self._apply(convert)
 
@@ -597,7 +612,7 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
 
 def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, memory_format=None, tensor=None):
     """(device, dtype, non_blocking, memory_format) of a call of `to`, in any of its three forms."""
-    args = list(args)
+    given, args = args, list(args)
     if args and isinstance(args[0], T.Tensor):
         tensor = args.pop(0)
     elif args and isinstance(args[0], T.dtype):
@@ -613,6 +628,6 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, me
     if args:
         args.pop(0)                             # copy: modules always change in place
     if args or not isinstance(non_blocking, bool) or not (dtype is None or isinstance(dtype, T.dtype)):
-        raise TypeError("to() received an invalid combination of arguments; it takes (device, dtype, non_blocking), "
-                        "(dtype, non_blocking) or (tensor, non_blocking)")
+        T.empty(0).to(*given)                   # says what is wrong
+        raise TypeError("to() received an invalid combination of arguments")
     return None if device is None else T.device(device), dtype, non_blocking, memory_format
