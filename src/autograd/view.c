@@ -160,9 +160,15 @@ static int fail_view(td_tensor *x, bool indirect)
         else
             snprintf(start, sizeof start, "A view was created in no_grad mode and %s modified inplace with grad mode enabled.",
                      object);
-    } else
-        snprintf(start, sizeof start, "Output %d of %s is a view and %s modified inplace.", meta->output,
-                 td_node_name(made_by), object);
+    } else {
+        /* A custom function's node is called FooBackward; what made the view is Foo. */
+        const char *name = td_node_name(made_by);
+        size_t length = strlen(name), tail = strlen("Backward");
+        if (meta->custom_view && length > tail && !strcmp(name + length - tail, "Backward"))
+            length -= tail;
+        snprintf(start, sizeof start, "Output %d of %.*s is a view and %s modified inplace.", meta->output, (int)length, name,
+                 object);
+    }
     const char *reason =
         no_grad ? "Given that this use case is ambiguous and error-prone, it is forbidden. Put the view and the write either both "
                   "inside the no_grad block (the write isn't recorded) or both outside (it is)."

@@ -43,11 +43,15 @@ def _check_optimizer(optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
+EPOCH_DEPRECATION_WARNING = (
+    "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+    "`scheduler.step()` to step the scheduler. During the deprecation, if epoch is different from None, the closed form is "
+    "used instead of the new chainable form, where available. Please open an issue if you are unable to replicate your use "
+    "case: https://github.com/pytorch/pytorch/issues/new/choose.")
+
+
 def _warn_epoch():
-    warnings.warn("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "
-                  "Please use `scheduler.step()` to step the scheduler. During the deprecation, if epoch is different "
-                  "from None, the closed form is used instead of the new chainable form, where available.", UserWarning,
-                  stacklevel=4)
+    warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=4)
 
 
 class LRScheduler:

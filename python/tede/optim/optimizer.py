@@ -95,7 +95,7 @@ class Optimizer:
     def __repr__(self):
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
+            lines += [""] * (i > 0) + [f"Parameter Group {i}"]
             lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
         return "\n".join(lines) + "\n)"
 
@@ -235,7 +235,7 @@ class Optimizer:
         own = set(params)
         if len(own) != len(params):
             warnings.warn("optimizer contains a parameter group with duplicate parameters; in future, this will cause an "
-                          "error", stacklevel=3)
+                          "error; see github.com/pytorch/pytorch/issues/40967 for more information", stacklevel=3)
         for group in self.param_groups:
             if ("param_names" in param_group) != ("param_names" in group):
                 kind = "with names" if "param_names" in param_group else "without names"

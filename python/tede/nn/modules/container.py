@@ -7,7 +7,7 @@ from itertools import chain, islice
 
 from .._native import T, typename
 from ..parameter import Parameter
-from .module import Module, _indent
+from .module import Module, _addindent
 
 
 class Container(Module):
@@ -187,7 +187,7 @@ class ModuleList(Module):
                 runs.append([i, i, text])
         if not runs:
             return f"{self._get_name()}()"
-        lines = [_indent(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2)
+        lines = [_addindent(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2)
                  for first, last, text in runs]
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 

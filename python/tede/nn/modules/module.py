@@ -11,16 +11,25 @@ from collections import OrderedDict
 from .. import parameter as _parameter
 from .._native import C, T, is_tensor, typename
 from . import _hooks
-from ._hooks import (BackwardGates, WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
+from ._hooks import (BackwardGates, RemovableHandle, WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
                      register_module_buffer_registration_hook, register_module_forward_hook,
                      register_module_forward_pre_hook, register_module_full_backward_hook,
                      register_module_full_backward_pre_hook, register_module_module_registration_hook,
                      register_module_parameter_registration_hook)
-from ._state import StateMixin
+from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
+from ._state import StateMixin, _IncompatibleKeys  # noqa: F401
 
-Parameter = _parameter.Parameter
+Parameter, Buffer, Tensor = _parameter.Parameter, _parameter.Buffer, T.Tensor
 _global_forward_pre, _global_forward = _hooks.global_forward_pre, _hooks.global_forward
 _global_backward_pre, _global_backward = _hooks.global_backward_pre, _hooks.global_backward
+_global_forward_pre_hooks, _global_forward_hooks = _global_forward_pre, _global_forward         # PyTorch's names
+_global_backward_pre_hooks, _global_backward_hooks = _global_backward_pre, _global_backward
+_global_forward_hooks_always_called = _hooks.global_forward_always_called
+_global_forward_hooks_with_kwargs = _hooks.global_forward_with_kwargs
+_global_buffer_registration_hooks = _hooks.global_buffer_registration
+_global_module_registration_hooks = _hooks.global_module_registration
+_global_parameter_registration_hooks = _hooks.global_parameter_registration
+_WrappedHook = WrappedHook
 C._set_module_hooks(_global_backward, _global_backward_pre, _global_forward, _global_forward_pre)
 
 # The attributes with which every module starts; a module from an old pickle gets those that it lacks.
@@ -29,7 +38,7 @@ _DICTS = ("_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_
           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
 
 
-def _indent(text, spaces):
+def _addindent(text, spaces):
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line if line.strip() else "" for line in rest)])
 
@@ -604,7 +613,7 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
     def __repr__(self):
         extra = self.extra_repr()
         extra = extra.split("\n") if extra else []
-        children = [f"({name}): {_indent(repr(module), 2)}" for name, module in self._modules.items()]
+        children = [f"({name}): {_addindent(repr(module), 2)}" for name, module in self._modules.items()]
         if len(extra) <= 1 and not children:
             return f"{self._get_name()}({''.join(extra)})"
         return "\n  ".join([f"{self._get_name()}(", *extra, *children]) + "\n)"

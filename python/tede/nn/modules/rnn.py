@@ -304,6 +304,8 @@ class RNNCellBase(Module):
             hx = T.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
         elif not batched:
             hx = hx.unsqueeze(0)
+        elif hx.dim() == 1:
+            raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden0 batch size {hx.size(0)}")
         result = function(input, hx, *self._weights())
         return result if batched else result.squeeze(0)
 
@@ -331,8 +333,10 @@ class LSTMCell(RNNCellBase):
 
     def forward(self, input, hx=None):
         self._check_rank("input", input)
-        for i, state in enumerate(hx or ()):
+        for i, state in enumerate(() if hx is None else hx):
             self._check_rank(f"hx[{i}]", state)
+        if isinstance(hx, T.Tensor):
+            raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
         batched = input.dim() == 2
         if not batched:
             input = input.unsqueeze(0)

@@ -1,5 +1,5 @@
 """All parameters as one vector, and back."""
-from .._native import T
+from .._native import T, typename
 
 
 def _check_device(parameter, device):
@@ -21,7 +21,7 @@ def parameters_to_vector(parameters):
 def vector_to_parameters(vec, parameters):
     """Set each parameter's data to its part of `vec` (a view of it)."""
     if not isinstance(vec, T.Tensor):
-        raise TypeError(f"expected torch.Tensor, but got: {type(vec)}")
+        raise TypeError(f"expected torch.Tensor, but got: {typename(vec)}")
     device, start = None, 0
     for parameter in parameters:
         device = _check_device(parameter, device)

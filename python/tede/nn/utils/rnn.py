@@ -115,7 +115,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if len(sizes) != batch:
         raise RuntimeError("Expected `len(lengths)` to be equal to batch_size, but got "
                            f"{len(sizes)} (batch_size={batch})")
-    if min(sizes) <= 0:
+    if sizes[-1] <= 0:
         raise RuntimeError("Length of all samples has to be greater than 0, but found an element in 'lengths' that is <= 0")
     if any(a < b for a, b in zip(sizes, sizes[1:])):
         raise RuntimeError("`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
@@ -166,6 +166,13 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
         raise RuntimeError("received an empty list of sequences")
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
+    for i, s in enumerate(sequences):
+        if not isinstance(s, T.Tensor):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {type(s).__name__}")
+        for dim, (a, b) in enumerate(zip(s.shape[1:], sequences[0].shape[1:]), 1):
+            if a != b:
+                raise RuntimeError(f"The size of tensor a ({b}) must match the size of tensor b ({a}) at non-singleton "
+                                   f"dimension {dim}")
     longest = max(s.size(0) for s in sequences)
     rows = []
     for s in sequences:
