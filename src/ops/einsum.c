@@ -190,10 +190,11 @@ static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int 
         }
         operands[count] = NULL;
     }
-    int64_t rest[MOST], n = 0;
+    int64_t rest[MOST], n = 0, size = 1;
     for (int d = out; d < n_dims; d++)
-        rest[n++] = d;
-    return n ? td_sum_over(operands[0], n, rest, false) : td_ref(operands[0]);
+        size *= operands[0]->sizes[d], rest[n++] = d;
+    return n == 0 ? td_ref(operands[0]) : size == 1 ? td_squeeze_dims(operands[0], n, rest)
+        : td_sum_over(operands[0], n, rest, false);
 }
 
 /* Sizes of all letters must agree (1 is broadcast). */
