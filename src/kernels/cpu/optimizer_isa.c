@@ -1,5 +1,5 @@
 /* One pass over parameter, gradient and state per step.  The choices are the same for all elements, so each loop is
- * compiled for every combination that changes what is read or written. */
+ * compiled for every combination that changes what is read or written; maximizing is a gradient times -1. */
 #ifndef S
 #include <math.h>
 #include "kernels/cpu/optimizer.h"
@@ -27,26 +27,26 @@ const td_step_table TD_ISA_NAME(td_step_table) = {
 
 #else
 
-/* The gradient as the step sees it. */
-INLINE T N(slope)(const td_step_job *job, T *grad, int64_t i, T scale)
+/* Gradients that came scaled are brought back first, in a pass of their own: few steps have them. */
+static void N(unscale)(const td_step_job *job, int64_t from, int64_t to)
 {
-    T g = grad[i];
-    if (job->scaled) {
-        g /= scale;
-        grad[i] = g;
-    }
-    return job->maximize ? -g : g;
+    T *grad = job->grad;
+    const T scale = (T)job->scale;
+    if (job->scaled)
+#pragma omp simd
+        for (int64_t i = from; i < to; i++)
+            grad[i] /= scale;
 }
 
 INLINE void N(sgd_loop)(const td_step_job *job, int64_t from, int64_t to, const bool momentum)
 {
     T *param = job->param, *grad = job->grad, *buffer = job->first;
     const T lr = (T)job->lr, decay = (T)job->weight_decay, m = (T)job->momentum, fresh = (T)(1 - job->dampening);
-    const T scale = (T)job->scale;
+    const T sign = job->maximize ? -1 : 1;
     const bool first = job->first_step, nesterov = job->nesterov;
 #pragma omp simd
     for (int64_t i = from; i < to; i++) {
-        T p = param[i], g = N(slope)(job, grad, i, scale) + decay * p;
+        T p = param[i], g = sign * grad[i] + decay * p;
         if (momentum) {
             T b = first ? g : m * buffer[i] + fresh * g;
             buffer[i] = b;
@@ -59,6 +59,7 @@ INLINE void N(sgd_loop)(const td_step_job *job, int64_t from, int64_t to, const 
 static void N(sgd)(void *context, int64_t from, int64_t to)
 {
     const td_step_job *job = context;
+    N(unscale)(job, from, to);
     if (job->first)
         N(sgd_loop)(job, from, to, true);
     else
@@ -68,14 +69,14 @@ static void N(sgd)(void *context, int64_t from, int64_t to)
 INLINE void N(adam_loop)(const td_step_job *job, int64_t from, int64_t to, const bool amsgrad)
 {
     T *param = job->param, *grad = job->grad, *average = job->first, *square = job->second, *largest = job->largest;
-    const T decay = (T)job->weight_decay, keep = (T)(1 - job->lr * job->weight_decay), scale = (T)job->scale;
+    const T decay = (T)job->weight_decay, keep = (T)(1 - job->lr * job->weight_decay), sign = job->maximize ? -1 : 1;
     const T b1 = (T)job->beta1, w = (T)(1 - job->beta1), b2 = (T)job->beta2, w2 = (T)(1 - job->beta2),
     eps = (T)job->eps;
     const T size = (T)job->step_size, root = (T)job->root_correction;
     const bool decoupled = job->decoupled, small = 1 - job->beta1 < 0.5;
 #pragma omp simd
     for (int64_t i = from; i < to; i++) {
-        T p = param[i], g = N(slope)(job, grad, i, scale);
+        T p = param[i], g = sign * grad[i];
         p = decoupled ? p * keep : p;
         g = decoupled ? g : g + decay * p;
         T m = average[i], v = b2 * square[i] + w2 * g * g;
@@ -92,6 +93,7 @@ INLINE void N(adam_loop)(const td_step_job *job, int64_t from, int64_t to, const
 static void N(adam)(void *context, int64_t from, int64_t to)
 {
     const td_step_job *job = context;
+    N(unscale)(job, from, to);
     if (job->largest)
         N(adam_loop)(job, from, to, true);
     else
@@ -102,10 +104,11 @@ static void N(adagrad)(void *context, int64_t from, int64_t to)
 {
     const td_step_job *job = context;
     T *param = job->param, *grad = job->grad, *sum = job->second;
-    const T decay = (T)job->weight_decay, eps = (T)job->eps, size = (T)job->step_size, scale = (T)job->scale;
+    const T decay = (T)job->weight_decay, eps = (T)job->eps, size = (T)job->step_size, sign = job->maximize ? -1 : 1;
+    N(unscale)(job, from, to);
 #pragma omp simd
     for (int64_t i = from; i < to; i++) {
-        T p = param[i], g = N(slope)(job, grad, i, scale) + decay * p;
+        T p = param[i], g = sign * grad[i] + decay * p;
         T s = sum[i] + g * g;
         sum[i] = s;
         param[i] = p - size * g / (SQRT(s) + eps);
