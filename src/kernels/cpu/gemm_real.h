@@ -28,10 +28,10 @@ typedef struct N(tile) {
     int skip;                       /* rows at the top that aren't stored */
 } N(tile);
 
-/* rows x (vectors * LANES) sums of products, to block; c is where they will go, to have it come nearer meanwhile.
- * Whole vectors of b are read. */
+/* rows x (vectors * LANES) sums of products, with `add` added to each row; c is where they will go in the end, to have it
+ * come nearer meanwhile.  Whole vectors of b and `add` are read and whole vectors are written. */
 INLINE void N(micro)(const int rows, const int vectors, const bool packed, const N(tile) *t, const T *a, const T *b, int64_t step_b,
-                     const T *c, V *block)
+                     const T *c, const T *add, T *to, int64_t step_to)
 {
     V acc[MR][2];
 #pragma GCC unroll 16
@@ -64,23 +64,24 @@ INLINE void N(micro)(const int rows, const int vectors, const bool packed, const
         for (int i = 0; i < 4; i++)
             at[i] += packed && i ? 0 : column;
     }
+    const V s0 = *(const V *)add, s1 = *(const V *)(add + (vectors - 1) * LANES);
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++) {
-        block[2 * i] = acc[i][0];
+    for (int i = 0; i < rows; i++, to += step_to) {
+        *(V *)to = acc[i][0] + s0;
         if (vectors > 1)
-            block[2 * i + 1] = acc[i][1];
+            *(V *)(to + LANES) = acc[i][1] + s1;
     }
 }
 
 /* What the inner kernel has added up, to where it belongs. */
-static void N(finish)(int rows, int width, const N(tile) *t, const V *block, const T *bias, T *c)
+static void N(finish)(int rows, int width, const N(tile) *t, const T *block, const T *bias, T *c)
 {
     const V alpha = (V){0} + t->alpha, beta = (V){0} + t->beta;
     const bool old = t->beta != 0, plain = t->alpha == 1;
     const int first = width < LANES ? width : LANES, second = width - first;
     for (int i = t->skip; i < rows; i++) {
         T *to = c + i * t->ldc;
-        V x = block[2 * i];
+        V x = *(const V *)(block + i * NR);
         if (!plain)
             x = alpha * x;
         if (old)
@@ -89,7 +90,7 @@ static void N(finish)(int rows, int width, const N(tile) *t, const V *block, con
             x += N(load_part)(bias, first);
         N(store_part)(to, x, first);
         if (second > 0) {
-            V y = block[2 * i + 1];
+            V y = *(const V *)(block + i * NR + LANES);
             if (!plain)
                 y = alpha * y;
             if (old)
@@ -102,14 +103,15 @@ static void N(finish)(int rows, int width, const N(tile) *t, const V *block, con
 }
 
 /* Each a function of its own: together they would be too much for the compiler's allocation of registers. */
-#define MICRO(r)                                                                                                  \
-    static NOINLINE void N(micro_##r##_2)(const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, V *block) \
-    {                                                                                                             \
-        N(micro)(r, 2, false, t, a, b, step_b, c, block);                                                                \
-    }                                                                                                             \
-    static NOINLINE void N(micro_##r##_1)(const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, V *block) \
-    {                                                                                                             \
-        N(micro)(r, 1, false, t, a, b, step_b, c, block);                                                                \
+#define ARGUMENTS const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, const T *add, T *to, int64_t step_to
+#define MICRO(r)                                                        \
+    static NOINLINE void N(micro_##r##_2)(ARGUMENTS)                    \
+    {                                                                   \
+        N(micro)(r, 2, false, t, a, b, step_b, c, add, to, step_to);    \
+    }                                                                   \
+    static NOINLINE void N(micro_##r##_1)(ARGUMENTS)                    \
+    {                                                                   \
+        N(micro)(r, 1, false, t, a, b, step_b, c, add, to, step_to);    \
     }
 MICRO(1)
 MICRO(2)
@@ -122,23 +124,30 @@ MICRO(8)
 MICRO(12)
 #endif
 #undef MICRO
-static NOINLINE void N(micro_packed)(const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, V *block)
+static NOINLINE void N(micro_packed)(ARGUMENTS)
 {
-    N(micro)(MR, 2, true, t, a, b, step_b, c, block);
+    N(micro)(MR, 2, true, t, a, b, step_b, c, add, to, step_to);
 }
+#undef ARGUMENTS
 
-#define MICRO(r)                                          \
-    case r:                                               \
-        if (width > LANES)                                \
-            N(micro_##r##_2)(t, a, b, step_b, c, block);  \
-        else                                              \
-            N(micro_##r##_1)(t, a, b, step_b, c, block);  \
+#define MICRO(r)                                                 \
+    case r:                                                      \
+        if (width > LANES)                                       \
+            N(micro_##r##_2)(t, a, b, step_b, c, add, to, step); \
+        else                                                     \
+            N(micro_##r##_1)(t, a, b, step_b, c, add, to, step); \
         break;
 static void N(strip)(int rows, int width, const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *bias, T *c)
 {
-    V block[2 * MR];
+    static const T zeros[NR];
+    /* Without factors and parts of vectors, the sums are written where they belong; rows that were computed before get
+     * the same numbers again. */
+    const bool direct = width == NR && t->alpha == 1 && t->beta == 0;
+    const T *add = direct && bias ? bias : zeros;
+    T block[MR * NR], *to = direct ? c : block;
+    const int64_t step = direct ? t->ldc : NR;
     if (rows == MR && width > LANES && t->row == 1 && t->column == MR)
-        N(micro_packed)(t, a, b, step_b, c, block);
+        N(micro_packed)(t, a, b, step_b, c, add, to, step);
     else switch (rows) {
         MICRO(1)
         MICRO(2)
@@ -151,7 +160,8 @@ static void N(strip)(int rows, int width, const N(tile) *t, const T *a, const T 
         MICRO(12)
 #endif
     }
-    N(finish)(rows, width, t, block, bias, c);
+    if (!direct)
+        N(finish)(rows, width, t, block, bias, c);
 }
 #undef MICRO
 
