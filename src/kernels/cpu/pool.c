@@ -1,16 +1,9 @@
 /* Pooling on contiguous planes of up to three dimensions; threads share the planes. */
 #include "calls_kernels_cpu_pool.h"
 #include <math.h>
-#include "kernels/cpu/nn.h"
-#include "ops/pool.h"
+#include "kernels/cpu/pool.h"
 
-typedef struct pooling {
-    td_windows w;
-    int64_t in_total, out_total;
-    const void *x;
-    void *y;
-    int64_t *at;                /* of max pooling: positions within the plane */
-} pooling;
+typedef td_pooling pooling;
 
 static td_dtype compute_dtype(const td_tensor *x)
 {
@@ -66,6 +59,13 @@ static void set_totals(pooling *p)
     p->in_total = p->w.in[0] * p->w.in[1] * p->w.in[2], p->out_total = p->w.out[0] * p->w.out[1] * p->w.out[2];
 }
 
+/* The loops by rows, where they serve. */
+static const td_pool_table *by_rows(const pooling *p, td_dtype type)
+{
+    bool small = p->in_total < INT32_MAX / 2 && p->w.divisor < INT32_MAX && p->w.divisor > INT32_MIN;
+    return !p->w.adaptive && small && type != TD_I64 ? TD_ISA_PICK(td_pool_table) : NULL;
+}
+
 static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indices)
 {
     td_dtype type = compute_dtype(self);
@@ -74,7 +74,9 @@ static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indic
         return -1;
     set_totals(p);
     p->x = x->data, p->y = y->data, p->at = (int64_t *)indices->data;
-    td_loop_body *body = type == TD_F32 ? maximum_f32 : type == TD_F64 ? maximum_f64 : maximum_i64;
+    const td_pool_table *rows = by_rows(p, type);
+    td_loop_body *body = rows ? rows->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
+        : type == TD_F64 ? maximum_f64 : maximum_i64;
     if (p->in_total && p->out_total)
         td_parallel_for(0, self->numel / p->in_total, td_grain(4 * p->in_total), body, p);
     return td_finish(out, y);
@@ -205,6 +207,8 @@ static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
     p->x = x->data, p->y = y->data;
     td_loop_body *body = type == TD_F32 ? (back ? average_f32_back : average_f32) : type == TD_F64 ? (back ? average_f64_back : average_f64)
         : (back ? average_i64_back : average_i64);
+    const td_pool_table *rows = back ? NULL : by_rows(p, type);
+    body = rows ? rows->average[type == TD_F64] : body;
     if (p->out_total == 0 && back)
         memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
     else if (p->in_total && p->out_total)
