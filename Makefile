@@ -52,8 +52,16 @@ sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBeha
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(BUILD)-asan/tests/c
 
+debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \
+	    $(if $(wildcard $(BUILD)-debug/meson-info),--reconfigure)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-debug
+	rm -rf $(BUILD)-debug/package && mkdir -p $(BUILD)-debug/package && cp -r python/tede $(BUILD)-debug/package/
+	cp $(BUILD)-debug/_C*.so $(BUILD)-debug/libtede.so $(BUILD)-debug/package/tede/
+	PYTHONPATH=$(BUILD)-debug/package gdb $(if $(BATCH),-batch) -q -x tools/gdb/add.gdb --args $(BIN)/python tools/debug_add.py
+
 gen: $(VENV)/ready  ## rewrite the committed outputs of the generator: include/tede/ops.h, docs/operators.md
 	$(BIN)/python -m codegen --public
 
 clean:          ## remove what was built
-	rm -rf $(BUILD) $(BUILD)-asan runs
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-debug runs

@@ -1,0 +1,69 @@
+"""The documentation shows code that is there, and its examples run."""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import tede
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = sorted([*(ROOT / 'docs').glob('*.md'), ROOT / 'README.md', ROOT / 'CONTRIBUTING.md'])
+SHOWN = re.compile(r'<!-- (generated: )?([\w./]+) -->\n```\w*\n(.*?)```', re.S)
+LINK = re.compile(r'\]\(([^)#\s]+)(?:#[^)]*)?\)')
+NAMED = re.compile(r'`((?:src|docs|ops|python|include|codegen|tests|tools|examples)/[\w./]+\.\w+)`')
+
+
+@pytest.fixture(scope='session')
+def generated(tmp_path_factory):
+    out = tmp_path_factory.mktemp('generated')
+    subprocess.run([sys.executable, '-m', 'codegen', '--out', out], cwd=ROOT, check=True)
+    return out
+
+
+def squeezed(text):
+    return ' '.join(text.split())
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda p: p.name)
+def test_code_that_is_shown_is_there(page, generated):
+    for made, name, code in SHOWN.findall(page.read_text()):
+        source = (generated if made else ROOT) / name
+        assert squeezed(code) in squeezed(source.read_text()), f'{page.name} shows code that {name} no longer holds:\n{code}'
+
+
+@pytest.mark.parametrize('page', PAGES, ids=lambda p: p.name)
+def test_files_that_are_named_exist(page):
+    text = page.read_text()
+    missing = [name for name in LINK.findall(text) if '://' not in name and not (page.parent / name).exists()]
+    missing += [name for name in NAMED.findall(text) if not (ROOT / name).exists()]
+    assert not missing
+
+
+@pytest.mark.parametrize('page', [p for p in PAGES if '```python' in p.read_text()], ids=lambda p: p.name)
+def test_python_examples_run(page):
+    space = {}
+    for block in re.findall(r'```python\n(.*?)```', page.read_text(), re.S):
+        exec(compile(block, str(page), 'exec'), space)
+
+
+def c_programs():
+    for page in PAGES:
+        for number, block in enumerate(re.findall(r'```c\n(.*?)```', page.read_text(), re.S)):
+            if 'int main(' in block:
+                yield pytest.param(block, id=f'{page.name}-{number}')
+
+
+@pytest.mark.skipif(not shutil.which('cc'), reason='there is no C compiler')
+@pytest.mark.parametrize('program', list(c_programs()))
+def test_c_examples_compile_and_run(program, tmp_path, generated):
+    library = pathlib.Path(tede.__file__).resolve().parent
+    library = library if (library / 'libtede.so').exists() else pathlib.Path(tede._C.__file__).parent
+    source = tmp_path / 'program.c'
+    source.write_text(program)
+    subprocess.run(['cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include', source, '-o', tmp_path / 'program',
+                    str((library / 'libtede.so').resolve()), f'-Wl,-rpath,{(library / "libtede.so").resolve().parent}', '-lm'], check=True)
+    run = subprocess.run([tmp_path / 'program'], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0 and run.stdout, run.stderr
