@@ -383,3 +383,55 @@ td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
     }
     return out;
 }
+
+td_tensor *td_op_empty_permuted(int64_t n_size, const int64_t *size, int64_t n_layout, const int64_t *layout, td_dtype dtype, td_device device)
+{
+    int64_t strides[TD_MAX_DIMS] = {0}, step = 1;
+    if (n_size != n_layout)
+        return td_fail(TD_E_RUNTIME, "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = %lld is not "
+                       "equal to len(physical_layout) = %lld", (long long)n_size, (long long)n_layout);
+    if (td_check_sizes(n_size, size))
+        return NULL;
+    bool seen[TD_MAX_DIMS] = {false};
+    for (int64_t i = 0; i < n_size; i++) {
+        int64_t d = layout[i];
+        if (d < 0 || d >= n_size)
+            return td_fail(TD_E_RUNTIME, "Dimension out of range (expected to be between 0 and %lld, but got %lld at index %lld).  NB: negative dims not "
+                           "currently supported; file an issue if you want it.", (long long)n_size - 1, (long long)d, (long long)i);
+        if (seen[d])
+            return td_fail(TD_E_RUNTIME, "Duplicate dim not allowed");
+        seen[d] = true;
+    }
+    for (int64_t i = n_size - 1; i >= 0; i--) {
+        strides[layout[i]] = step;
+        step *= size[layout[i]] > 1 ? size[layout[i]] : 1;
+    }
+    return td_tensor_new_strided((int)n_size, size, strides, or_default(dtype), or_cpu(device));
+}
+
+int td_op_fill_diagonal_(td_tensor *self, td_scalar fill_value, bool wrap)
+{
+    if (self->ndim < 2)
+        return td_error(TD_E_RUNTIME, "dimensions must larger than 1");
+    int64_t least = self->sizes[0], step = 0;
+    for (int d = 0; d < self->ndim; d++) {
+        if (self->ndim > 2 && self->sizes[d] != self->sizes[0])
+            return td_error(TD_E_RUNTIME, "all dimensions of input must be of equal length");
+        least = self->sizes[d] < least ? self->sizes[d] : least;
+        step += self->strides[d];
+    }
+    int64_t offset = td_tensor_offset(self), rows = self->sizes[0], columns = self->sizes[1];
+    TD_AUTO td_tensor *diagonal = td_as_strided(self, 1, &least, 1, &step, &offset);
+    if (!diagonal || td_fill_scalar_(diagonal, fill_value))
+        return -1;
+    if (!wrap || self->ndim > 2 || rows <= columns + 1)
+        return 0;
+    /* The diagonals that begin again below: one row stays free between them. */
+    for (int64_t top = columns + 1; top < rows; top += columns + 1) {
+        int64_t count = rows - top < columns ? rows - top : columns, place = offset + top * self->strides[0];
+        TD_AUTO td_tensor *more = td_as_strided(self, 1, &count, 1, &step, &place);
+        if (!more || td_fill_scalar_(more, fill_value))
+            return -1;
+    }
+    return 0;
+}

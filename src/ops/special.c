@@ -9,6 +9,11 @@
 #include "dispatch/glue.h"
 #include "ops/compose.h"
 
+int td_op_polygamma_(td_tensor *self, int64_t n)
+{
+    TD_AUTO td_tensor *original = td_original(self);
+    return td_record_inplace("polygamma_", self, td_polygamma(n, original));
+}
 td_tensor *td_op_special_modified_bessel_i0(td_tensor *self) { return td_i0(self); }
 td_tensor *td_op_special_modified_bessel_i1(td_tensor *self) { return td_special_i1(self); }
 

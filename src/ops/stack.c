@@ -264,9 +264,9 @@ int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_te
 
 static int numpy_dim(const char *op, td_tensor *self, int least, int64_t sections)
 {
-    if (self->ndim < least)
-        return td_error(TD_E_RUNTIME, "torch.%s requires a tensor with at least %d dimension%s, but got a tensor with %d dimensions!", op, least,
-                        least == 1 ? "" : "s", self->ndim);
+    if (self->ndim < least)      /* "dimension": PyTorch's words */
+        return td_error(TD_E_RUNTIME, "torch.%s requires a tensor with at least %d dimension, but got a tensor with %d dimensions!", op, least,
+                        self->ndim);
     int dim = *op == 'h' ? (self->ndim == 1 ? 0 : 1) : *op == 'v' ? 0 : 2;
     if (sections >= 0 && (sections == 0 || self->sizes[dim] % sections))
         return td_error(TD_E_RUNTIME, "torch.%s attempted to split along dimension %d, but the size of the dimension %" PRId64

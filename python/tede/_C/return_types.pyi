@@ -17,6 +17,10 @@ class _linalg_svd(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
+class _lu_with_info(NamedTuple):
+    LU: Tensor
+    pivots: Tensor
+    info: Tensor
 class aminmax(NamedTuple):
     min: Tensor
     max: Tensor

@@ -1,0 +1,47 @@
+/* Norms and factors under the names that older programs use. */
+
+#include "calls_ops_linalg_old.h"
+#include <tede/kernel.h>
+#include "dispatch/glue.h"
+#include "ops/compose.h"
+
+td_tensor *td_op_frobenius_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
+{
+    return td_linalg_vector_norm(self, td_int(2), n_dim, dim, keepdim, TD_DTYPE_NONE);
+}
+td_tensor *td_op_nuclear_norm(td_tensor *self, bool keepdim)
+{
+    return td_linalg_matrix_norm_str_ord(self, "nuc", 2, (int64_t[]){-2, -1}, keepdim, TD_DTYPE_NONE);
+}
+td_tensor *td_op_nuclear_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
+{
+    return td_linalg_matrix_norm_str_ord(self, "nuc", n_dim, dim, keepdim, TD_DTYPE_NONE);
+}
+td_tensor *td_op_norm_except_dim(td_tensor *v, int64_t power, int64_t dim)
+{
+    if (dim == -1)
+        return td_linalg_vector_norm(v, td_int(power), -1, NULL, false, TD_DTYPE_NONE);
+    int d = td_wrap_dim(dim, v->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t others[TD_MAX_DIMS], n = 0;
+    for (int k = 0; k < v->ndim; k++)
+        if (k != d)
+            others[n++] = k;
+    if (!n)
+        return td_abs(v);
+    return td_linalg_vector_norm(v, td_int(power), n, others, true, TD_DTYPE_NONE);
+}
+int td_op__lu_with_info(td_tensor **results, td_tensor *self, bool pivot, bool check_errors)
+{
+    return td_linalg_lu_factor_ex(results, self, pivot, check_errors);
+}
+td_tensor *td_op__stack(int64_t n, td_tensor *const *tensors, int64_t dim) { return td_stack(n, tensors, dim); }
+td_tensor *td_op__shape_as_tensor(td_tensor *self)
+{
+    int64_t n = self->ndim;
+    td_tensor *out = td_tensor_new(1, &n, TD_I64, (td_device){TD_CPU, -1});
+    for (int d = 0; out && d < n; d++)
+        ((int64_t *)out->data)[d] = self->sizes[d];
+    return out;
+}
