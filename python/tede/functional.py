@@ -262,7 +262,7 @@ def unravel_index(indices, shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
-    result = []
+    indices, result = indices.to(_C.int64), []
     for n in reversed(shape):
         result.append(indices % n)
         indices = indices // n

@@ -89,7 +89,14 @@ td_tensor *td_op_cross(td_tensor *self, td_tensor *other, const int64_t *dim)
  * norm of at most 1. */
 td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
 {
-    if (td_check_square("linalg.matrix_exp", self) || td_check_linalg_dtype("linalg.matrix_exp", self))
+    if (td_check_square("linalg.matrix_exp", self))
+        return NULL;
+    if (self->dtype == TD_F16 || self->dtype == TD_BF16) {
+        LET(wide) = td_to(self, TD_F32);
+        LET(power) = td_linalg_matrix_exp(wide);
+        return td_to(power, (td_dtype)self->dtype);
+    }
+    if (td_check_linalg_dtype("linalg.matrix_exp", self))
         return NULL;
     int64_t n = self->sizes[self->ndim - 1];
     if (!self->numel)

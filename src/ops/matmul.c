@@ -286,7 +286,9 @@ td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scal
         return td_to_dtype(scaled, dtype, false, false, TD_MEMORY_FORMAT_NONE);
     }
     TD_AUTO td_tensor *base = td_scale(self, beta);
-    return td_add_tensor(base, scaled, td_int(1));
+    TD_AUTO td_tensor *sum = td_add_tensor(base, scaled, td_int(1));
+    bool truths = self->dtype == TD_BOOL && vec1->dtype == TD_BOOL && vec2->dtype == TD_BOOL;
+    return truths ? td_to(sum, TD_BOOL) : td_ref(sum);
 }
 
 td_tensor *td_op_outer(td_tensor *self, td_tensor *vec2)

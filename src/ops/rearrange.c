@@ -476,6 +476,13 @@ td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_s
 }
 td_tensor *td_op_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length)
 {
+    if (self->ndim && dim >= self->ndim)
+        return td_fail(TD_E_RUNTIME, "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.");
+    int d = self->ndim ? td_wrap_dim(dim, self->ndim) : 0;
+    if (d < 0)
+        return NULL;
+    if (self->ndim && length < 0)
+        return td_fail(TD_E_RUNTIME, "start (%" PRId64 ") + length (%" PRId64 ") exceeds dimension size (%" PRId64 ").", start, length, self->sizes[d]);
     TD_AUTO td_tensor *part = td_narrow(self, dim, start, length);
     return td_clone_format(part, TD_CONTIGUOUS_FORMAT);
 }

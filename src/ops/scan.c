@@ -41,7 +41,7 @@ int td_meta_cummax(td_spec *specs, td_tensor *self, int64_t dim)
 int td_meta_cummin(td_spec *specs, td_tensor *self, int64_t dim) { return td_meta_cummax(specs, self, dim); }
 int td_meta_logcumsumexp(td_spec *specs, td_tensor *self, int64_t dim)
 {
-    if (!td_dtype_is_floating((td_dtype)self->dtype))
+    if (!td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_complex((td_dtype)self->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"logcumsumexp_out_cpu\" not implemented for '%s'",
                         td_dtype_title((td_dtype)self->dtype));
     return like(specs, self, dim, (td_dtype)self->dtype);
@@ -127,6 +127,17 @@ td_tensor *td_op_logcumsumexp_backward(td_tensor *grad, td_tensor *self, td_tens
 {
     if (grad->numel == 0 || grad->ndim == 0)
         return td_tensor_retain(grad);
+    if (td_dtype_is_complex((td_dtype)grad->dtype)) {     /* a logarithm takes any sign */
+        TD_AUTO td_tensor *log = td_log(grad);
+        TD_AUTO td_tensor *end = td_conj(result);
+        TD_AUTO td_tensor *difference = td_sub(log, end);
+        TD_AUTO td_tensor *turned = td_flip(difference, 1, &dim);
+        TD_AUTO td_tensor *sums = td_logcumsumexp(turned, dim);
+        TD_AUTO td_tensor *back = td_flip(sums, 1, &dim);
+        TD_AUTO td_tensor *own = td_conj(self);
+        TD_AUTO td_tensor *exponent = td_add(back, own);
+        return td_exp(exponent);
+    }
     TD_AUTO td_tensor *size = td_abs(grad);
     TD_AUTO td_tensor *log = td_log(size);
     TD_AUTO td_tensor *zero = td_wrapped_number(td_float(0));
@@ -183,7 +194,7 @@ td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepen
     return x;
 }
 
-/* Means of neighbours. */
+/* Sums of neighbours, to be halved after they were multiplied: integers stay whole until then. */
 static td_tensor *middles(td_tensor *y, int64_t dim)
 {
     int d = td_wrap_dim(dim, y->ndim);
@@ -193,8 +204,7 @@ static td_tensor *middles(td_tensor *y, int64_t dim)
         return td_tensor_retain(y);
     TD_AUTO td_tensor *a = neighbours(y, d, true);
     TD_AUTO td_tensor *b = neighbours(y, d, false);
-    TD_AUTO td_tensor *sum = td_add(a, b);
-    return td_mul_number(sum, 0.5);
+    return td_add(a, b);
 }
 
 /* The widths of the trapezoids, broadcastable to y: x is one-dimensional along dim, or like y. */
@@ -222,23 +232,25 @@ static td_tensor *areas(td_tensor *y, td_tensor *x, int64_t dim)
 td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
 {
     TD_AUTO td_tensor *parts = areas(y, x, dim);
-    return td_sum_dim(parts, 1, &dim, false);
+    TD_AUTO td_tensor *sum = td_sum_dim(parts, 1, &dim, false);
+    return td_mul_number(sum, 0.5);
 }
 td_tensor *td_op_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
     TD_AUTO td_tensor *heights = middles(y, dim);
-    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx));
+    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);
     return td_sum_dim(parts, 1, &dim, false);
 }
 td_tensor *td_op_trapz_dx(td_tensor *y, double dx, int64_t dim) { return td_op_trapezoid_dx(y, td_float(dx), dim); }
 td_tensor *td_op_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
 {
     TD_AUTO td_tensor *parts = areas(y, x, dim);
-    return td_cumsum(parts, dim, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *sums = td_cumsum(parts, dim, TD_DTYPE_NONE);
+    return td_mul_number(sums, 0.5);
 }
 td_tensor *td_op_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
     TD_AUTO td_tensor *heights = middles(y, dim);
-    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx));
+    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);
     return td_cumsum(parts, dim, TD_DTYPE_NONE);
 }

@@ -192,7 +192,8 @@ td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
     if (n < 2 && N)
         return td_fail(TD_E_RUNTIME, "N must be greater than 1.");
     int64_t sizes[TD_MAX_DIMS + 1];
-    TD_AUTO td_tensor *base = x->dtype == TD_BOOL ? td_to(x, TD_I64) : td_ref(x);
+    TD_AUTO td_tensor *vectors = td_atleast_1d(x);
+    TD_AUTO td_tensor *base = x->dtype == TD_BOOL ? td_to(vectors, TD_I64) : vectors ? td_ref(vectors) : NULL;
     TD_AUTO td_tensor *column = td_unsqueeze(base, -1);
     if (!column)
         return NULL;

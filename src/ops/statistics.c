@@ -18,7 +18,13 @@ static int check_weights(const char *name, const td_tensor *w, int64_t n, bool w
     if (w->numel != n)
         return td_error(TD_E_RUNTIME, "cov(): expected %s to have the same numel as there are observations in the input but got %" PRId64 " != %"
                         PRId64, name, w->numel, n);
-    return 0;
+    if (w->device.type == TD_META || !w->numel)
+        return 0;
+    LET(least) = td_min_all((td_tensor *)w);
+    td_scalar value;
+    if (!least || td_item(&value, least))
+        return -1;
+    return td_scalar_double(value) < 0 ? td_error(TD_E_RUNTIME, "cov(): %s cannot be negative", name) : 0;
 }
 
 td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, td_tensor *aweights)

@@ -87,6 +87,20 @@ static void logcumsumexp_f64(void *context, int64_t from, int64_t to)
     WALK(double, double, acc[i] = -__builtin_inf(), out[i] = acc[i] = log_of_sum(acc[i], x[i]))
 }
 
+static inline double _Complex complex_log_of_sum(double _Complex a, c128 b_)
+{
+    double _Complex b = __builtin_complex(b_.re, b_.im);
+    int first = __real__ a > __real__ b;
+    double _Complex high = first ? a : b, low = first ? b : a;
+    return __builtin_isinf(__real__ low) && __real__ high == __real__ low && __real__ low < 0
+               ? high : high + td_log1p_c128(td_exp_c128(low - high));
+}
+static void logcumsumexp_c128(void *context, int64_t from, int64_t to)
+{
+    WALK(c128, double _Complex, acc[i] = __builtin_complex(-__builtin_inf(), 0.0), acc[i] = complex_log_of_sum(acc[i], x[i]);
+         out[i] = ((c128){__real__ acc[i], __imag__ acc[i]}))
+}
+
 static inline c128 times(c128 a, c128 b) { return (c128){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
 static inline c128 plus(c128 a, c128 b) { return (c128){a.re + b.re, a.im + b.im}; }
 static void cumsum_c128(void *context, int64_t from, int64_t to)
@@ -108,5 +122,5 @@ static void linear_c128(void *context, int64_t from, int64_t to)
 extern const td_scan_table TD_ISA_NAME(td_scan_table);
 const td_scan_table TD_ISA_NAME(td_scan_table) = {
     .cumsum = EACH_COMPLEX(cumsum), .cumprod = EACH_COMPLEX(cumprod), .linear = EACH_COMPLEX(linear),
-    .cummax = EACH(cummax), .cummin = EACH(cummin), .logcumsumexp = {logcumsumexp_f32, logcumsumexp_f64, NULL, NULL},
+    .cummax = EACH(cummax), .cummin = EACH(cummin), .logcumsumexp = {logcumsumexp_f32, logcumsumexp_f64, NULL, logcumsumexp_c128},
 };
