@@ -421,6 +421,12 @@ TD_API int td_zero_(td_tensor *self) TD_MUST_USE;
 /* A complex tensor from its parts. */
 TD_API td_tensor *td_complex_op(td_tensor *real, td_tensor *imag);
 TD_API int td_complex_op_out(td_tensor *real, td_tensor *imag, td_tensor *out) TD_MUST_USE;
+/* Memory without values, its dimensions in a given order from the outermost stride to the innermost. */
+TD_API td_tensor *td_empty_permuted(int64_t n_size, const int64_t *size, int64_t n_physical_layout,
+        const int64_t *physical_layout, td_dtype dtype, td_device device);
+TD_API int td_empty_permuted_out(int64_t n_size, const int64_t *size, int64_t n_physical_layout,
+        const int64_t *physical_layout, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
+TD_API int td_fill_diagonal_(td_tensor *self, td_scalar fill_value, bool wrap) TD_MUST_USE;
 
 /* ==== fft ================================================================================================= */
 
@@ -1014,6 +1020,17 @@ TD_API int td_triu_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUS
 TD_API td_tensor *td_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
 /* The coordinates of an upper triangle. */
 TD_API td_tensor *td_triu_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
+/* Elements by index tensors. */
+TD_API td_tensor *td__unsafe_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices);
+/* Values placed by index tensors. */
+TD_API td_tensor *td__unsafe_index_put(td_tensor *self, int64_t n_indices, td_tensor *const *indices,
+        td_tensor *values, bool accumulate);
+/* Elements by index tensors where a mask is true, a number elsewhere. */
+TD_API td_tensor *td__unsafe_masked_index(td_tensor *self, td_tensor *mask, int64_t n_indices,
+        td_tensor *const *indices, td_scalar fill);
+/* Values added at index tensors where a mask is true. */
+TD_API td_tensor *td__unsafe_masked_index_put_accumulate(td_tensor *self, td_tensor *mask, int64_t n_indices,
+        td_tensor *const *indices, td_tensor *values);
 
 /* ==== linalg ============================================================================================== */
 
@@ -1177,6 +1194,8 @@ TD_API int td_lstsq_backward(td_tensor **results, td_tensor *grad, td_tensor *A,
 /* The X for which ``A @ X - B`` is smallest. */
 TD_API int td_linalg_lstsq(td_tensor **results, td_tensor *self, td_tensor *b, const double *rcond,
         const char *driver) TD_MUST_USE;
+TD_API int td_linalg_lstsq_out(td_tensor *self, td_tensor *b, const double *rcond, const char *driver,
+        td_tensor *solution, td_tensor *residuals, td_tensor *rank, td_tensor *singular_values) TD_MUST_USE;
 /* A matrix multiplied with itself; negative powers are those of the inverse. */
 TD_API td_tensor *td_linalg_matrix_power(td_tensor *self, int64_t n);
 TD_API int td_linalg_matrix_power_out(td_tensor *self, int64_t n, td_tensor *out) TD_MUST_USE;
@@ -1297,6 +1316,26 @@ TD_API td_tensor *td_pdist(td_tensor *self, double p);
 TD_API td_tensor *td__pdist_forward(td_tensor *self, double p);
 /* The gradient of pdist. */
 TD_API td_tensor *td__pdist_backward(td_tensor *grad, td_tensor *self, double p, td_tensor *pdist);
+/* The older form of linalg.vector_norm of order 2. */
+TD_API td_tensor *td_frobenius_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_frobenius_norm_dim_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The sum of a matrix's singular values. */
+TD_API td_tensor *td_nuclear_norm(td_tensor *self, bool keepdim);
+TD_API int td_nuclear_norm_out(td_tensor *self, bool keepdim, td_tensor *out) TD_MUST_USE;
+/* The sum of singular values of the matrices in two dimensions. */
+TD_API td_tensor *td_nuclear_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim);
+TD_API int td_nuclear_norm_dim_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        td_tensor *out) TD_MUST_USE;
+/* The norm over all dimensions but one. */
+TD_API td_tensor *td_norm_except_dim(td_tensor *v, int64_t pow, int64_t dim);
+/* What linalg.lu_factor_ex gives. */
+TD_API int td__lu_with_info(td_tensor **results, td_tensor *self, bool pivot, bool check_errors) TD_MUST_USE;
+/* What stack gives. */
+TD_API td_tensor *td__stack(int64_t n_tensors, td_tensor *const *tensors, int64_t dim);
+TD_API int td__stack_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out) TD_MUST_USE;
+/* The sizes of a tensor, in a vector. */
+TD_API td_tensor *td__shape_as_tensor(td_tensor *self);
 
 /* ==== loss ================================================================================================ */
 
@@ -2390,17 +2429,29 @@ TD_API td_tensor *td_linalg_diagonal(td_tensor *A, int64_t offset, int64_t dim1,
 /* self, with a diagonal replaced. */
 TD_API td_tensor *td_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1,
         int64_t dim2);
+TD_API int td_diagonal_scatter_out(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1, int64_t dim2,
+        td_tensor *out) TD_MUST_USE;
 /* self, with one position of a dimension replaced. */
 TD_API td_tensor *td_select_scatter(td_tensor *self, td_tensor *src, int64_t dim, int64_t index);
+TD_API int td_select_scatter_out(td_tensor *self, td_tensor *src, int64_t dim, int64_t index,
+        td_tensor *out) TD_MUST_USE;
 /* self, with a range of a dimension replaced. */
 TD_API td_tensor *td_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, const int64_t *start,
         const int64_t *end, int64_t step);
+TD_API int td_slice_scatter_out(td_tensor *self, td_tensor *src, int64_t dim, const int64_t *start,
+        const int64_t *end, int64_t step, td_tensor *out) TD_MUST_USE;
 /* self, with the elements that as_strided would show replaced. */
 TD_API td_tensor *td_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size,
         int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
+TD_API int td_as_strided_scatter_out(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size,
+        int64_t n_stride, const int64_t *stride, const int64_t *storage_offset, td_tensor *out) TD_MUST_USE;
 /* A range along a dimension, copied. */
 TD_API td_tensor *td_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length);
 TD_API int td_narrow_copy_out(td_tensor *self, int64_t dim, int64_t start, int64_t length,
+        td_tensor *out) TD_MUST_USE;
+/* Chunks of several tensors, side by side. */
+TD_API td_tensor *td__chunk_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, int64_t num_chunks);
+TD_API int td__chunk_cat_out(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, int64_t num_chunks,
         td_tensor *out) TD_MUST_USE;
 
 /* ==== reduce ============================================================================================== */
@@ -2615,6 +2666,19 @@ TD_API td_tensor *td_isclose(td_tensor *self, td_tensor *other, double rtol, dou
 /* Whether all elements differ by at most ``atol + rtol * |other|``. */
 TD_API int td_allclose(bool *results, td_tensor *self, td_tensor *other, double rtol, double atol,
         bool equal_nan) TD_MUST_USE;
+/* The exclusive or of the elements' bits. */
+TD_API td_tensor *td_hash_tensor(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim,
+        int64_t mode);
+TD_API int td_hash_tensor_out(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, int64_t mode,
+        td_tensor *out) TD_MUST_USE;
+/* Whether all elements of a bool tensor are true. */
+TD_API td_tensor *td__is_all_true(td_tensor *self);
+/* Whether some element of a bool tensor is true. */
+TD_API td_tensor *td__is_any_true(td_tensor *self);
+/* The least and the largest element. */
+TD_API int td__aminmax(td_tensor **results, td_tensor *self) TD_MUST_USE;
+/* The least and the largest element along a dimension. */
+TD_API int td__aminmax_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) TD_MUST_USE;
 
 /* ==== rnn ================================================================================================= */
 
@@ -3354,6 +3418,7 @@ TD_API td_tensor *td_sgn_backward(td_tensor *self, td_tensor *grad, td_tensor *s
 /* The n-th derivative of digamma. */
 TD_API td_tensor *td_polygamma(int64_t n, td_tensor *self);
 TD_API int td_polygamma_out(int64_t n, td_tensor *self, td_tensor *out) TD_MUST_USE;
+TD_API int td_polygamma_(td_tensor *self, int64_t n) TD_MUST_USE;
 /* ``self ** 2``. */
 TD_API td_tensor *td_square(td_tensor *self);
 TD_API int td_square_(td_tensor *self) TD_MUST_USE;
