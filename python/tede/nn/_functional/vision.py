@@ -146,11 +146,7 @@ def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corner
     if align_corners is None:
         _warn_align_corners()
         align_corners = False
-    native = N.find("grid_sampler")
-    if native is None:
-        from . import sampling
-        return sampling.grid_sample(input, grid, mode, padding_mode, align_corners)
-    return native(input, grid, modes.index(mode), paddings.index(padding_mode), align_corners)
+    return N.grid_sampler(input, grid, modes.index(mode), paddings.index(padding_mode), align_corners)
 
 
 def affine_grid(theta, size, align_corners=None):
@@ -173,8 +169,4 @@ def affine_grid(theta, size, align_corners=None):
                       "affine_grid for details.", stacklevel=2)
     elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
-    native = N.find("affine_grid_generator")
-    if native is None:
-        from . import sampling
-        return sampling.affine_grid(theta, size, align_corners)
-    return native(theta, size, align_corners)
+    return N.affine_grid_generator(theta, size, align_corners)
