@@ -3538,6 +3538,26 @@ TD_API td_tensor *td_resample(td_tensor *self, int64_t n_output_size, const int6
 TD_API td_tensor *td_resample_backward(td_tensor *grad, int64_t n_input_size, const int64_t *input_size,
         int64_t n_output_size, const int64_t *output_size, int64_t mode, bool align_corners, double scale_d,
         double scale_h, double scale_w);
+/* input, of 4 or 5 dimensions, read at the places of grid, whose last dimension holds coordinates from -1 to 1, the last one first. Modes: 0 linear, 1 nearest, 2 cubic; outside: 0 zeros, 1 the border, 2 reflections. */
+TD_API td_tensor *td_grid_sampler(td_tensor *input, td_tensor *grid, int64_t interpolation_mode,
+        int64_t padding_mode, bool align_corners);
+/* grid_sampler of images. */
+TD_API td_tensor *td_grid_sampler_2d(td_tensor *input, td_tensor *grid, int64_t interpolation_mode,
+        int64_t padding_mode, bool align_corners);
+/* grid_sampler of volumes. */
+TD_API td_tensor *td_grid_sampler_3d(td_tensor *input, td_tensor *grid, int64_t interpolation_mode,
+        int64_t padding_mode, bool align_corners);
+/* Gradients of grid_sampler in one pass. */
+TD_API int td_grid_sampler_backward(td_tensor **results, td_tensor *grad_output, td_tensor *input,
+        td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners,
+        int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
+/* Gradients of grid_sampler; differentiable where a graph is being made. */
+TD_API int td_grid_sampler_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *grid,
+        int64_t interpolation_mode, int64_t padding_mode, bool align_corners, int64_t n_wants,
+        const bool *wants) TD_MUST_USE;
+/* The places that affine maps send a regular grid to: what grid_sampler takes. */
+TD_API td_tensor *td_affine_grid_generator(td_tensor *theta, int64_t n_size, const int64_t *size,
+        bool align_corners);
 
 /* ==== copy ================================================================================================ */
 
