@@ -14,6 +14,7 @@
  *   saved.c          hooks on saved tensors, anomaly mode               errors.c       errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
+ *   environment.c    default device, the package's name          autocast.c     casts before calls
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -121,6 +122,12 @@ PyObject *td_py_method_array(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *td_py_method_dlpack(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *td_py_method_dlpack_device(PyObject *self, PyObject *unused);
 
+/* ---- environment.c */
+extern const char *td_py_package;                       /* what reprs call the package: "tede" or "torch" */
+extern _Thread_local td_device td_py_default_device;    /* of new tensors; its type is -1 while there is none */
+PyObject *td_py_device_enter(PyObject *self, PyObject *unused);
+PyObject *td_py_device_exit(PyObject *self, PyObject *exception);
+int td_py_environment_init(PyObject *module);
 /* ---- scalar.c, factory.c, methods.c */
 /* x with another dtype or on another device (TD_DTYPE_NONE, TD_DEVICE_NONE: as it is), recorded by autograd. */
 td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format);
@@ -150,6 +157,7 @@ typedef struct OperatorObject {
     bool           numbers;            /* Python numbers are taken for tensors */
     bool           older_form;         /* errors speak of more signatures than there are */
     bool           heavy;              /* worth giving up the lock for smaller operands */
+    uint8_t        autocast;           /* what autocast does with its operands, once known */
 } OperatorObject;
 extern PyTypeObject td_py_Function, td_py_Method;
 /* Call an operator object with positional arguments. */
@@ -202,6 +210,11 @@ static inline void td_py_scratch_begin(Scratch *s)
 /* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
+
+/* ---- autocast.c */
+extern _Thread_local td_dtype td_py_autocast;           /* what products compute in; TD_DTYPE_NONE: autocast is off */
+int td_py_autocast_arguments(OperatorObject *op, const Overload *o, Scratch *s);   /* -1 with a Python error, scratch clean */
+int td_py_autocast_init(PyObject *module);
 
 /* ---- results.c */
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);

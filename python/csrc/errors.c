@@ -18,6 +18,7 @@ static PyObject *class_of(td_code code)
     case TD_E_OVERFLOW: return PyExc_OverflowError;
     case TD_E_IO: return PyExc_OSError;
     case TD_E_KEY: return PyExc_KeyError;
+    case TD_E_ASSERTION: return PyExc_AssertionError;
     default: return PyExc_RuntimeError;
     }
 }

@@ -325,6 +325,8 @@ static int options(const char *name, const char *first, PyObject *const *args, P
                          Py_TYPE(values[2])->tp_name);
         if (found <= 0)
             return -1;
+    } else if (td_py_default_device.type >= 0 && strcmp(name, "new_tensor") != 0) {
+        o->device = td_py_default_device;
     }
     for (int i = 3; i < 6; i++)
         if (values[i] && values[i] != Py_None && !PyBool_Check(values[i]))
@@ -370,7 +372,7 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
     (void)m;
     Options o;
     if (nargs == 1 && !kwnames)
-        o = (Options){args[0], TD_DTYPE_NONE, TD_DEVICE_NONE, 0, -1};
+        o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1};
     else if (options("tensor", "data", args, nargs, kwnames, 0, &o) < 0)
         return NULL;
     if (td_py_is_tensor(o.data)) {

@@ -164,8 +164,8 @@ static PyObject *bad_to(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
     Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     for (Py_ssize_t i = 0; i < n && types; i++) {
         const char *type = Py_TYPE(args[i])->tp_name;
-        if (strncmp(type, "tede.", 5) == 0)
-            type += 5;
+        if (strncmp(type, "tede.", 5) == 0 || strncmp(type, "torch.", 6) == 0)
+            type = strchr(type, '.') + 1;
         PyObject *longer = i < nargs ? PyUnicode_FromFormat("%U%s%s", types, i ? ", " : "", type)
                                      : PyUnicode_FromFormat("%U%s%U=%s", types, i ? ", " : "",
                                                             PyTuple_GET_ITEM(kwnames, i - nargs), type);

@@ -348,6 +348,22 @@ static int take_out(const Overload *o, PyObject *value, uint64_t *seen, Scratch 
     return 1;
 }
 
+/* The default device, for functions that make a tensor of none. */
+static void place(const td_op_info *info, Scratch *s)
+{
+    int at = -1;
+    for (int i = 0; i < info->n_arguments; i++) {
+        if (info->arguments[i].kind == TD_VALUE_TENSOR)
+            return;
+        if (info->arguments[i].kind == TD_VALUE_DEVICE)
+            at = i;
+    }
+    if (at >= 0 && (s->values[at].kind != TD_VALUE_DEVICE || s->values[at].device.type < 0)) {
+        s->values[at].kind = TD_VALUE_DEVICE;
+        s->values[at].device = td_py_default_device;
+    }
+}
+
 int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool with_out, Scratch *s)
 {
     const td_op_info *info = o->info;
@@ -411,6 +427,8 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
             goto failed;
         }
     }
+    if (TD_UNLIKELY(td_py_default_device.type >= 0) && o->factory)
+        place(info, s);
     return 1;
 failed:
     td_py_scratch_drop(s);

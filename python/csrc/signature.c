@@ -130,7 +130,7 @@ static bool has_out(const OperatorObject *op, const Overload *plain)
 static const char *type_name(PyObject *value)
 {
     const char *name = Py_TYPE(value)->tp_name;
-    return strncmp(name, "tede.", 5) == 0 ? strrchr(name, '.') + 1 : name;
+    return strncmp(name, "tede.", 5) == 0 || strncmp(name, "torch.", 6) == 0 ? strrchr(name, '.') + 1 : name;
 }
 
 static void add_type(PyObject **text, PyObject *value)

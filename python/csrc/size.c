@@ -52,7 +52,7 @@ static PyObject *size_repr(PyObject *self)
     PyObject *list = PySequence_List(self);
     PyObject *text = list ? PyObject_Repr(list) : NULL;
     Py_XDECREF(list);
-    PyObject *whole = text ? PyUnicode_FromFormat("tede.Size(%U)", text) : NULL;
+    PyObject *whole = text ? PyUnicode_FromFormat("%s.Size(%U)", td_py_package, text) : NULL;
     Py_XDECREF(text);
     return whole;
 }

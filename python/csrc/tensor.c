@@ -274,7 +274,7 @@ static PyObject *meta_module(PyObject *cls, void *unused)
 {
     (void)unused;
     if (cls == (PyObject *)&td_py_Tensor)
-        return PyUnicode_FromString("tede");
+        return PyUnicode_FromString(td_py_package);
     PyObject *name = PyDict_GetItemString(((PyTypeObject *)cls)->tp_dict, "__module__");
     return name ? Py_NewRef(name) : PyUnicode_FromString("tede");
 }
@@ -287,7 +287,7 @@ static int meta_set_module(PyObject *cls, PyObject *value, void *unused)
 }
 static PyObject *meta_repr(PyObject *cls)
 {
-    return cls == (PyObject *)&td_py_Tensor ? PyUnicode_FromString("<class 'tede.Tensor'>") : PyType_Type.tp_repr(cls);
+    return cls == (PyObject *)&td_py_Tensor ? PyUnicode_FromFormat("<class '%s.Tensor'>", td_py_package) : PyType_Type.tp_repr(cls);
 }
 static PyGetSetDef meta_getset[] = {{"__module__", meta_module, meta_set_module, NULL, NULL}, {NULL}};
 PyTypeObject td_py_TensorMeta = {

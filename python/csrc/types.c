@@ -31,7 +31,7 @@ static const char *enum_name(PyObject *self)
 }
 static PyObject *enum_repr(PyObject *self)
 {
-    return PyUnicode_FromFormat("tede.%s", enum_name(self));
+    return PyUnicode_FromFormat("%s.%s", td_py_package, enum_name(self));
 }
 /* Pickled as the name of a global of the module. */
 static PyObject *enum_reduce(PyObject *self, PyObject *unused)
@@ -242,6 +242,8 @@ static PyGetSetDef device_getset[] = {
     {NULL},
 };
 static PyMethodDef device_methods[] = {
+    {"__enter__", td_py_device_enter, METH_NOARGS, "Within it new tensors are made on this device."},
+    {"__exit__", td_py_device_exit, METH_VARARGS, NULL},
     {"__reduce__", device_reduce, METH_NOARGS, NULL},
     {"__copy__", enum_same, METH_NOARGS, NULL},
     {"__deepcopy__", enum_same, METH_O, NULL},

@@ -30,7 +30,9 @@ _sys.modules["tede.return_types"] = _C.return_types
 _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
     "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
-    "explain", "profiler", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str", "storage",
+    "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
+    "as_torch", "_utils", "profiler", "distributed",
+    "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -42,8 +44,12 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
-_WRITTEN.update(strict_views="explain", graph="_graph", save="serialization", load="serialization", fork_rng="random")
-_WRITTEN.update(lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank")
+_WRITTEN.update({name: "amp" for name in (
+    "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
+_WRITTEN.update(strict_views="explain", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
+                compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
+                fork_rng="random")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
@@ -187,16 +193,73 @@ def typename(obj):
     return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
-def get_default_device():
-    return _C.device("cpu")
+_deterministic = [False, False]
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Accepted for compatibility: results never depend on the number of threads."""
+    """Kept for compatibility: results never depend on the number of threads."""
+    _deterministic[:] = bool(mode), bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled():
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    return _deterministic[1]
+
+
+def get_deterministic_debug_mode():
+    """0, 1 or 2: off, warnings, errors."""
+    return 0 if not _deterministic[0] else 1 if _deterministic[1] else 2
+
+
+def set_deterministic_debug_mode(debug_mode):
+    level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
+    if level not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {level}")
+    use_deterministic_algorithms(level > 0, warn_only=level == 1)
+
+
+def set_warn_always(b):
+    """Kept for compatibility: Python's filters decide what is shown."""
+
+
+def is_warn_always_enabled():
+    return False
+
+
+def get_device_module(device=None):
+    """The module of a device's kind: tede.cpu, tede.cuda, ..."""
+    kind = _C.device(device).type if device is not None else "cpu"
+    try:
+        return __getattr__(kind)
+    except AttributeError:
+        raise RuntimeError(f"Invalid device module '{kind}'") from None
+
+
+def compiled_with_cxx11_abi():
     return True
+
+
+def is_vulkan_available():
+    return False
+
+
+def is_autocast_cpu_enabled():
+    return __getattr__("amp").is_autocast_enabled("cpu")
+
+
+def get_autocast_cpu_dtype():
+    return __getattr__("amp").get_autocast_dtype("cpu")
+
+
+def get_autocast_gpu_dtype():
+    return __getattr__("amp").get_autocast_dtype("cuda")
+
+
+def init_num_threads():
+    """Nothing to do: there are threads when they are needed."""
 
 
 def get_num_interop_threads():

@@ -145,3 +145,35 @@ def reduce_parameter(x, protocol):
     if not state:
         return _rebuild_parameter, (x.data, x.requires_grad, OrderedDict())
     return _rebuild_parameter_with_state, (x.data, x.requires_grad, OrderedDict(), state)
+
+
+# ---- errors from elsewhere -----------------------------------------------------------------------------------------
+
+class KeyErrorMessage(str):
+    """A string whose repr is itself: KeyError shows the repr of what it is given."""
+
+    def __repr__(self):
+        return self
+
+
+class ExceptionWrapper:
+    """An exception with its traceback as text, to be raised in another thread or process."""
+
+    def __init__(self, exc_info=None, where="in background"):
+        import sys
+        import traceback
+        exc_info = exc_info or sys.exc_info()
+        self.exc_type, self.where = exc_info[0], where
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+
+    def reraise(self):
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            message = KeyErrorMessage(message)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=message)
+        try:
+            error = self.exc_type(message)
+        except Exception:
+            raise RuntimeError(message) from None
+        raise error

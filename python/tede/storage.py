@@ -15,7 +15,8 @@ _regions = weakref.WeakValueDictionary()        # address of a mapping's first b
 
 class _Region(mmap.mmap):
     """A mapping of a file or of shared memory."""
-    fd = None               # shared memory: a descriptor of our own
+    shared = False          # whether other processes may look at it
+    fd = None               # shared memory: a descriptor of our own, by which it can be sent on
     filename = None         # a file's mapping: its name
 
     def __del__(self):
@@ -50,7 +51,7 @@ def _shared(nbytes, fd=None):
     except (OSError, ValueError) as error:
         os.close(fd)
         raise RuntimeError(f"unable to map shared memory of {nbytes} bytes: {error}") from None
-    region.fd = fd
+    region.fd, region.shared = fd, True
     return _storage_of(region)
 
 
@@ -199,7 +200,7 @@ class UntypedStorage(_C.StorageBase):
 
     def is_shared(self):
         region = self._region()
-        return region is not None and region.fd is not None
+        return region is not None and region.shared
 
     def is_pinned(self, device=None):
         return False

@@ -1,0 +1,88 @@
+/* What a program sets for all calls: the default device, and the name that the package goes by.
+ *
+ * A device is a context manager: entering it puts the default aside on a stack of the thread's, leaving takes it back. */
+#include "binding.h"
+
+const char *td_py_package = "tede";
+_Thread_local td_device td_py_default_device = {-1, -1};
+
+enum { MOST_NESTED = 256 };
+static _Thread_local td_device nested[MOST_NESTED];
+static _Thread_local int depth;
+
+PyObject *td_py_device_enter(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (depth == MOST_NESTED)
+        return PyErr_Format(PyExc_RuntimeError, "torch.device: more than %d nested contexts", MOST_NESTED);
+    nested[depth++] = td_py_default_device;
+    td_py_default_device = ((DeviceObject *)self)->device;
+    return Py_NewRef(self);
+}
+PyObject *td_py_device_exit(PyObject *self, PyObject *exception)
+{
+    (void)self, (void)exception;
+    if (depth)
+        td_py_default_device = nested[--depth];
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_default_device(PyObject *m, PyObject *o)
+{
+    (void)m;
+    td_device device = {-1, -1};
+    if (o != Py_None) {
+        PyObject *made = Py_IS_TYPE(o, &td_py_device_type) ? Py_NewRef(o) : PyObject_CallOneArg((PyObject *)&td_py_device_type, o);
+        if (!made)
+            return NULL;
+        device = ((DeviceObject *)made)->device;
+        Py_DECREF(made);
+    }
+    td_py_default_device = device;
+    Py_RETURN_NONE;
+}
+static PyObject *get_default_device(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return td_py_device(td_py_default_device.type >= 0 ? td_py_default_device : (td_device){TD_CPU, -1});
+}
+
+/* Static types know their module by the beginning of their name only. */
+static PyObject *set_package(PyObject *m, PyObject *o)
+{
+    const char *name = PyUnicode_AsUTF8(o);
+    if (!name)
+        return NULL;
+    bool torch = strcmp(name, "torch") == 0;
+    td_py_package = torch ? "torch" : "tede";
+    static const char *const types[][3] = {
+        {"dtype", "tede.dtype", "torch.dtype"}, {"device", "tede.device", "torch.device"},
+        {"layout", "tede.layout", "torch.layout"}, {"memory_format", "tede.memory_format", "torch.memory_format"},
+        {"Size", "tede.Size", "torch.Size"}, {"finfo", "tede.finfo", "torch.finfo"}, {"iinfo", "tede.iinfo", "torch.iinfo"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        PyObject *type = PyObject_GetAttrString(m, types[i][0]), *module = PyUnicode_FromString(td_py_package);
+        if (!type || !module || PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, "__module__", module) < 0) {
+            Py_XDECREF(type);
+            Py_XDECREF(module);
+            return NULL;
+        }
+        ((PyTypeObject *)type)->tp_name = types[i][torch ? 2 : 1];
+        PyType_Modified((PyTypeObject *)type);
+        Py_DECREF(type);
+        Py_DECREF(module);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"set_default_device", set_default_device, METH_O,
+     "set_default_device(device)\n\nWhere new tensors are made if nothing else is said."},
+    {"get_default_device", get_default_device, METH_NOARGS, "Where new tensors are made if nothing else is said."},
+    {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
+    {NULL},
+};
+int td_py_environment_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}

@@ -1,0 +1,109 @@
+"""Run a PyTorch program on tede:  python -m tede.as_torch script.py args...   (also -m module, -c code)
+
+Every `import torch...` of the program gives tede's module of that place: one finder on sys.meta_path does that. A folder
+with a package `torch` that installs the finder is put first on the path, and in PYTHONPATH, so that the interpreters that
+the program starts (spawned workers, subprocesses) do the same. Nothing is copied: torch.nn *is* tede.nn. What differs
+from `import tede as torch` is what a program sees: torch.__version__ and the names in reprs are PyTorch's.
+"""
+import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+VERSION = "2.13.0"          # the version of PyTorch whose behaviour tede follows
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_shim")
+
+
+class _Loader(importlib.abc.Loader):
+    def __init__(self, module):
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec            # the machinery has put its own there
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Finds torch.a.b as tede.a.b."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch" and not name.startswith("torch."):
+            return None
+        from tede import _aliases
+        rest = name[6:]
+        ours = "tede." + _aliases.MODULES.get(rest, rest) if rest else "tede"
+        try:
+            module = importlib.import_module(ours)
+        except ModuleNotFoundError as error:
+            if error.name is None or not (ours == error.name or ours.startswith(error.name + ".")):
+                raise
+            return None
+        return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
+
+
+def install():
+    """Let `import torch` give tede, here and in the interpreters that this one starts."""
+    import tede
+    if any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        return
+    sys.meta_path.insert(0, _Finder())
+    for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
+        del sys.modules[name]
+    sys.modules["torch"] = tede
+    tede._C._set_package("torch")
+    from tede.torch_version import TorchVersion
+    tede.__version__ = TorchVersion(VERSION)
+    if _FOLDER not in sys.path:
+        sys.path.insert(0, _FOLDER)
+    paths = os.environ.get("PYTHONPATH", "")
+    package = os.path.dirname(os.path.dirname(_FOLDER))
+    wanted = [p for p in (_FOLDER, package) if p not in paths.split(os.pathsep)]
+    os.environ["PYTHONPATH"] = os.pathsep.join(wanted + ([paths] if paths else []))
+
+
+def main(arguments):
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(__doc__.split("\n\n")[0])
+        return 0 if arguments else 2
+    import runpy
+    install()
+    if arguments[0] == "-m":
+        sys.argv = arguments[1:]
+        sys.path[0] = os.getcwd()
+        sys.path.insert(0, _FOLDER)
+        runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
+    elif arguments[0] == "-c":
+        sys.argv = ["-c"] + arguments[2:]
+        _run_main(compile(arguments[1], "<string>", "exec"))
+    else:
+        sys.argv = arguments
+        sys.path.remove(_FOLDER)
+        sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+        sys.path.insert(1, _FOLDER)
+        path = arguments[0]
+        if os.path.isdir(path) or path.endswith((".pyz", ".zip")):
+            runpy.run_path(path, run_name="__main__")
+        else:
+            with open(path, "rb") as file:
+                _run_main(compile(file.read(), path, "exec"), path)
+    return 0
+
+
+def _run_main(code, path=None):
+    """Run code as the module __main__, which was ours until now; it stays after the end, for threads and exit handlers."""
+    names = sys.modules["__main__"].__dict__
+    for name in [name for name in names if not name.startswith("__")]:
+        del names[name]
+    names.update(__name__="__main__", __doc__=None, __spec__=None, __package__=None, __loader__=None, __cached__=None)
+    names.pop("__file__", None)
+    if path is not None:
+        names["__file__"] = path
+    exec(code, names)
+
+
+if __name__ == "__main__":
+    from tede import as_torch           # the module of that name, not this copy called __main__
+    sys.exit(as_torch.main(sys.argv[1:]))

@@ -1,0 +1,151 @@
+"""TorchScript's names. Nothing is compiled: script and trace give back what they were given, and say so once.
+
+A program that scripts its model runs as it is. Saving a scripted module, and loading one, is not there.
+"""
+from tede._notice import once as _once
+
+
+def _identity(what):
+    _once("torch.jit", f"torch.jit.{what}: tede runs Python as it is; the function or module is returned unchanged.")
+
+
+def script(obj=None, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
+    """The object, unchanged."""
+    _identity("script")
+    return obj
+
+
+def trace(func, example_inputs=None, *args, **kwargs):
+    """The function or module, unchanged."""
+    _identity("trace")
+    return func
+
+
+def trace_module(mod, inputs, *args, **kwargs):
+    _identity("trace_module")
+    return mod
+
+
+def freeze(mod, *args, **kwargs):
+    return mod
+
+
+def optimize_for_inference(mod, *args, **kwargs):
+    return mod
+
+
+def script_if_tracing(fn):
+    return fn
+
+
+def export(fn):
+    return fn
+
+
+def ignore(drop=False, **kwargs):
+    """A decorator without an effect."""
+    return drop if callable(drop) else lambda fn: fn
+
+
+def unused(fn):
+    return fn
+
+
+def interface(obj):
+    return obj
+
+
+def is_scripting():
+    return False
+
+
+def is_tracing():
+    return False
+
+
+def isinstance(obj, target_type):
+    import builtins
+    return builtins.isinstance(obj, target_type)
+
+
+def annotate(the_type, the_value):
+    return the_value
+
+
+class Attribute:
+    def __new__(cls, value, type):
+        return value
+
+
+Final = __import__("typing").Final
+
+
+def _overload(func):
+    return func
+
+
+_overload_method = _script_if_tracing = script_if_tracing
+
+
+def fork(func, *args, **kwargs):
+    """The result of a call, at once, behind wait()."""
+    from tede.futures import Future
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future):
+    return future.wait()
+
+
+def save(m, f, _extra_files=None):
+    raise NotImplementedError("torch.jit.save: there is no TorchScript here; save the module's state_dict with torch.save")
+
+
+def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
+    raise NotImplementedError("torch.jit.load: there is no TorchScript here; TorchScript archives can't be run")
+
+
+class ScriptModule:
+    """No module is an instance."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("torch.jit.ScriptModule: there is no TorchScript here; derive from torch.nn.Module")
+
+
+class ScriptFunction:
+    """No function is an instance."""
+
+
+RecursiveScriptModule = TracedModule = TopLevelTracedModule = ScriptModule
+
+
+class Error(RuntimeError):
+    pass
+
+
+class _Nothing:
+    def __init__(self, *args, **kwargs):
+        pass
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+
+strict_fusion = fuser = optimized_execution = _Nothing
+
+
+def enable_onednn_fusion(enabled):
+    """Accepted for compatibility."""
+
+
+def onednn_fusion_enabled():
+    return False
+
+
+def set_fusion_strategy(strategy):
+    return []

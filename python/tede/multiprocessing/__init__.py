@@ -1,0 +1,41 @@
+"""Python's multiprocessing, whose queues and pipes send tensors by shared memory."""
+import multiprocessing
+import sys
+from multiprocessing import *  # noqa: F403
+
+from tede.multiprocessing.reductions import init_reductions
+from tede.multiprocessing.spawn import (  # noqa: F401
+    ProcessContext, ProcessExitedException, ProcessRaisedException, SpawnContext, spawn, start_processes)
+
+_sharing_strategy = "file_descriptor"
+
+
+def set_sharing_strategy(new_strategy):
+    """Accepted for compatibility: descriptors are what is sent."""
+    global _sharing_strategy
+    if new_strategy not in get_all_sharing_strategies():
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}")
+    _sharing_strategy = new_strategy
+
+
+def get_sharing_strategy():
+    return _sharing_strategy
+
+
+def get_all_sharing_strategies():
+    return {"file_descriptor", "file_system"}
+
+
+def _set_thread_name(name):
+    """Accepted for compatibility."""
+
+
+def __getattr__(name):
+    return getattr(multiprocessing, name)
+
+
+init_reductions()
+for _name in ("context", "pool", "queues", "connection", "managers", "process", "reduction", "synchronize"):
+    if "multiprocessing." + _name in sys.modules:
+        globals()[_name] = sys.modules["multiprocessing." + _name]
+del _name

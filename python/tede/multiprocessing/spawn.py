@@ -1,0 +1,120 @@
+"""spawn(fn, args, nprocs): run a function in several processes; the first failure ends them all."""
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import traceback
+import warnings
+from multiprocessing import connection
+
+
+class ProcessException(Exception):
+    def __init__(self, msg, error_index, error_pid):
+        super().__init__(msg)
+        self.msg, self.error_index, self.pid = msg, error_index, error_pid
+
+    def __reduce__(self):
+        return type(self), (self.msg, self.error_index, self.pid)
+
+
+class ProcessRaisedException(ProcessException):
+    """A process raised; the message has its traceback."""
+
+
+class ProcessExitedException(ProcessException):
+    """A process was killed or left with a code."""
+
+    def __init__(self, msg, error_index, error_pid, exit_code, signal_name=None):
+        super().__init__(msg, error_index, error_pid)
+        self.exit_code, self.signal_name = exit_code, signal_name
+
+    def __reduce__(self):
+        return type(self), (self.msg, self.error_index, self.pid, self.exit_code, self.signal_name)
+
+
+def _wrap(fn, i, args, error_file):
+    try:
+        fn(i, *args)
+    except KeyboardInterrupt:
+        pass
+    except Exception:
+        with open(error_file, "wb") as file:
+            pickle.dump(traceback.format_exc(), file)
+        sys.exit(1)
+
+
+class ProcessContext:
+    """The processes of a spawn()."""
+
+    def __init__(self, processes, error_files):
+        self.processes, self.error_files = processes, error_files
+        self.sentinels = {process.sentinel: i for i, process in enumerate(processes)}
+
+    def pids(self):
+        return [int(process.pid) for process in self.processes]
+
+    def join(self, timeout=None, grace_period=None):
+        """Wait for one process to end; True once all have. Raises if one failed, after ending the others."""
+        if not self.sentinels:
+            return True
+        failed = None
+        for sentinel in connection.wait(list(self.sentinels), timeout):
+            i = self.sentinels.pop(sentinel)
+            self.processes[i].join()
+            if self.processes[i].exitcode != 0:
+                failed = i
+                break
+        if failed is None:
+            return not self.sentinels
+        for process in self.processes:
+            if process.is_alive():
+                process.terminate()
+        for process in self.processes:
+            process.join()
+        process = self.processes[failed]
+        if os.path.exists(self.error_files[failed]) and os.path.getsize(self.error_files[failed]):
+            with open(self.error_files[failed], "rb") as file:
+                text = pickle.load(file)
+            raise ProcessRaisedException(f"\n\n-- Process {failed} terminated with the following error:\n{text}", failed,
+                                         process.pid)
+        if process.exitcode < 0:
+            try:
+                name = signal.Signals(-process.exitcode).name
+            except ValueError:
+                name = f"<Unknown signal {-process.exitcode}>"
+            raise ProcessExitedException(f"process {failed} terminated with signal {name}", failed, process.pid,
+                                         process.exitcode, name)
+        raise ProcessExitedException(f"process {failed} terminated with exit code {process.exitcode}", failed, process.pid,
+                                     process.exitcode)
+
+
+SpawnContext = ProcessContext
+
+
+def start_processes(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+    context = multiprocessing.get_context(start_method)
+    processes, files = [], []
+    for i in range(nprocs):
+        file = tempfile.NamedTemporaryFile(prefix="pytorch-errorfile-", suffix=".pickle", delete=False)
+        file.close()
+        process = context.Process(target=_wrap, args=(fn, i, args, file.name), daemon=daemon)
+        process.start()
+        processes.append(process)
+        files.append(file.name)
+    started = ProcessContext(processes, files)
+    if not join:
+        return started
+    while not started.join():
+        pass
+    for name in files:
+        os.unlink(name)
+
+
+def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
+    """Run fn(i, *args) in nprocs processes."""
+    if start_method != "spawn":
+        warnings.warn(f"This method only supports start_method=spawn (got: {start_method}).\nTo use a different start_method "
+                      "use:\n\t\t torch.multiprocessing.start_processes(...)", FutureWarning, stacklevel=2)
+    return start_processes(fn, args, nprocs, join, daemon, start_method="spawn")

@@ -1,0 +1,135 @@
+"""From a list of items to a batch: tensors are stacked, numbers become tensors, containers are entered."""
+import collections.abc
+import copy
+import sys
+
+from tede import _C
+from tede._C import Tensor
+
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+_stack = _C._functions["stack"]
+
+
+def _is_text(array):
+    return array.dtype.kind in "SUaO"
+
+
+def _numpy():
+    return sys.modules.get("numpy")
+
+
+def default_convert(data):
+    """Arrays, also within containers, as tensors."""
+    numpy = _numpy()
+    if isinstance(data, Tensor):
+        return data
+    if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
+        if isinstance(data, numpy.ndarray) and _is_text(data):
+            return data
+        return _C.as_tensor(data) if not (isinstance(data, numpy.generic) and data.dtype.kind in "SU") else data
+    if isinstance(data, collections.abc.Mapping):
+        return _mapping(data, {key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*(default_convert(item) for item in data))
+    if isinstance(data, tuple):
+        return [default_convert(item) for item in data]
+    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
+        return _sequence(data, [default_convert(item) for item in data])
+    return data
+
+
+def _mapping(original, items):
+    try:
+        if isinstance(original, collections.abc.MutableMapping):
+            clone = copy.copy(original)
+            clone.update(items)
+            return clone
+        return type(original)(items)
+    except TypeError:
+        return items
+
+
+def _sequence(original, items):
+    try:
+        if isinstance(original, collections.abc.MutableSequence):
+            clone = copy.copy(original)
+            for i, item in enumerate(items):
+                clone[i] = item
+            return clone
+        return type(original)(items)
+    except TypeError:
+        return items
+
+
+def collate(batch, *, collate_fn_map=None):
+    """Collate by the type of the first item: through the map, else as a container."""
+    first = batch[0]
+    kind = type(first)
+    if collate_fn_map is not None:
+        if kind in collate_fn_map:
+            return collate_fn_map[kind](batch, collate_fn_map=collate_fn_map)
+        for known in collate_fn_map:
+            if isinstance(first, known):
+                return collate_fn_map[known](batch, collate_fn_map=collate_fn_map)
+    if isinstance(first, collections.abc.Mapping):
+        return _mapping(first, {key: collate([item[key] for item in batch], collate_fn_map=collate_fn_map) for key in first})
+    if isinstance(first, tuple) and hasattr(first, "_fields"):
+        return kind(*(collate(items, collate_fn_map=collate_fn_map) for items in zip(*batch)))
+    if isinstance(first, collections.abc.Sequence):
+        if any(len(item) != len(first) for item in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = [collate(items, collate_fn_map=collate_fn_map) for items in zip(*batch)]
+        return columns if isinstance(first, tuple) else _sequence(first, columns)
+    raise TypeError(default_collate_err_msg_format.format(kind))
+
+
+def collate_tensor_fn(batch, *, collate_fn_map=None):
+    if batch[0].layout is not _C.strided:
+        raise RuntimeError("Batches of sparse tensors are not currently supported by the default collate_fn; please provide a "
+                           "custom collate_fn to handle them appropriately.")
+    return _stack(list(batch), 0)
+
+
+def collate_numpy_array_fn(batch, *, collate_fn_map=None):
+    if _is_text(batch[0]):
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
+    return collate([_C.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch, *, collate_fn_map=None):
+    return _C.as_tensor(batch)
+
+
+def collate_float_fn(batch, *, collate_fn_map=None):
+    return _C.tensor(batch, dtype=_C.float64)
+
+
+def collate_int_fn(batch, *, collate_fn_map=None):
+    return _C.tensor(batch)
+
+
+def collate_str_fn(batch, *, collate_fn_map=None):
+    return batch
+
+
+default_collate_fn_map = {Tensor: collate_tensor_fn}
+
+
+def _complete():
+    """NumPy's types come into the map once NumPy is there: it isn't imported for this."""
+    numpy = _numpy()
+    if numpy is not None and numpy.ndarray not in default_collate_fn_map:
+        default_collate_fn_map[numpy.ndarray] = collate_numpy_array_fn
+        default_collate_fn_map[(numpy.bool_, numpy.number, numpy.object_)] = collate_numpy_scalar_fn
+    if float not in default_collate_fn_map:
+        default_collate_fn_map.update({float: collate_float_fn, int: collate_int_fn, str: collate_str_fn,
+                                       bytes: collate_str_fn})
+
+
+def default_collate(batch):
+    """Stack tensors, arrays and numbers; enter dicts, tuples and lists; leave strings."""
+    _complete()
+    return collate(batch, collate_fn_map=default_collate_fn_map)
+
+
+_complete()

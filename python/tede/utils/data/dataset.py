@@ -1,0 +1,178 @@
+"""Datasets: what has items by number, what can only be walked through, and what is made of others."""
+import bisect
+import itertools
+import math
+import warnings
+from typing import Generic, TypeVar
+
+from tede import _C
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class Dataset(Generic[_T_co]):
+    """Items by key: subclasses have __getitem__, and __len__ where samplers need it."""
+
+    def __getitem__(self, index):
+        raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
+
+    def __add__(self, other):
+        return ConcatDataset([self, other])
+
+
+class IterableDataset(Dataset[_T_co]):
+    """Items in an order of their own: subclasses have __iter__."""
+
+    def __iter__(self):
+        raise NotImplementedError("Subclasses of IterableDataset should implement __iter__.")
+
+    def __add__(self, other):
+        return ChainDataset([self, other])
+
+
+class TensorDataset(Dataset):
+    """Item i is the tuple of each tensor's i-th row."""
+
+    def __init__(self, *tensors):
+        if any(tensors[0].size(0) != tensor.size(0) for tensor in tensors):
+            raise AssertionError("Size mismatch between tensors")
+        self.tensors = tensors
+
+    def __getitem__(self, index):
+        return tuple(tensor[index] for tensor in self.tensors)
+
+    def __len__(self):
+        return self.tensors[0].size(0)
+
+
+def _several(dataset, indices):
+    """Items by number, all at once where the dataset can."""
+    if callable(getattr(dataset, "__getitems__", None)):
+        items = dataset.__getitems__(indices)
+        if len(items) != len(indices):
+            raise ValueError(f"Nested dataset's output size mismatch. Expected {len(indices)}, got {len(items)}")
+        return items
+    return [dataset[i] for i in indices]
+
+
+class StackDataset(Dataset):
+    """Item i is the tuple, or the dict, of each dataset's i-th item."""
+
+    def __init__(self, *args, **kwargs):
+        if args and kwargs:
+            raise ValueError("Supported either ``tuple``- (via ``args``) or``dict``- (via ``kwargs``) like input/output, but "
+                             "both types are given.")
+        if not args and not kwargs:
+            raise ValueError("At least one dataset should be passed")
+        lengths = [len(dataset) for dataset in args or kwargs.values()]
+        if any(n != lengths[0] for n in lengths):
+            raise ValueError("Size mismatch between datasets")
+        self._length, self.datasets = lengths[0], args or kwargs
+
+    def __getitem__(self, index):
+        if isinstance(self.datasets, dict):
+            return {key: dataset[index] for key, dataset in self.datasets.items()}
+        return tuple(dataset[index] for dataset in self.datasets)
+
+    def __getitems__(self, indices):
+        if isinstance(self.datasets, dict):
+            columns = [_several(dataset, indices) for dataset in self.datasets.values()]
+            return [dict(zip(self.datasets, row)) for row in zip(*columns)]
+        return list(zip(*(_several(dataset, indices) for dataset in self.datasets)))
+
+    def __len__(self):
+        return self._length
+
+
+class ConcatDataset(Dataset[_T_co]):
+    """One dataset's items after the other's."""
+
+    @staticmethod
+    def cumsum(sequence):
+        return list(itertools.accumulate(len(dataset) for dataset in sequence))
+
+    def __init__(self, datasets):
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise AssertionError("datasets should not be an empty iterable")
+        if any(isinstance(dataset, IterableDataset) for dataset in self.datasets):
+            raise AssertionError("ConcatDataset does not support IterableDataset")
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    def __len__(self):
+        return self.cumulative_sizes[-1]
+
+    def __getitem__(self, idx):
+        if idx < 0:
+            if -idx > len(self):
+                raise ValueError("absolute value of index should not exceed dataset length")
+            idx += len(self)
+        which = bisect.bisect_right(self.cumulative_sizes, idx)
+        return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
+
+
+class ChainDataset(IterableDataset):
+    """One iterable dataset after the other."""
+
+    def __init__(self, datasets):
+        super().__init__()
+        self.datasets = datasets
+
+    def _checked(self):
+        for dataset in self.datasets:
+            if not isinstance(dataset, IterableDataset):
+                raise AssertionError("ChainDataset only supports IterableDataset")
+            yield dataset
+
+    def __iter__(self):
+        for dataset in self._checked():
+            yield from dataset
+
+    def __len__(self):
+        return sum(len(dataset) for dataset in self._checked())
+
+
+class Subset(Dataset[_T_co]):
+    """Some of a dataset's items."""
+
+    def __init__(self, dataset, indices):
+        self.dataset, self.indices = dataset, indices
+        cls = type(self)
+        if cls.__getitem__ is not Subset.__getitem__ and cls.__getitems__ is Subset.__getitems__:
+            raise NotImplementedError(
+                f"{cls.__name__} overrides __getitem__ but not __getitems__. When subclassing Subset and overriding "
+                "__getitem__, you must also override __getitems__ to ensure DataLoader works correctly with your custom logic. "
+                "A simple implementation:\n\ndef __getitems__(self, indices):\n    return [self.__getitem__(idx) for idx in "
+                "indices]")
+
+    def __getitem__(self, idx):
+        if isinstance(idx, list):
+            return self.dataset[[self.indices[i] for i in idx]]
+        return self.dataset[self.indices[idx]]
+
+    def __getitems__(self, indices):
+        wanted = [self.indices[i] for i in indices]
+        if callable(getattr(self.dataset, "__getitems__", None)):
+            return self.dataset.__getitems__(wanted)
+        return [self.dataset[i] for i in wanted]
+
+    def __len__(self):
+        return len(self.indices)
+
+
+def random_split(dataset, lengths, generator=_C.default_generator):
+    """Subsets of the given lengths, or fractions of the whole, with items drawn by chance."""
+    if math.isclose(sum(lengths), 1) and sum(lengths) <= 1:
+        for i, fraction in enumerate(lengths):
+            if fraction < 0 or fraction > 1:
+                raise ValueError(f"Fraction at index {i} is not between 0 and 1")
+        lengths = [math.floor(len(dataset) * fraction) for fraction in lengths]
+        for i in range(len(dataset) - sum(lengths)):
+            lengths[i % len(lengths)] += 1
+        for i, length in enumerate(lengths):
+            if length == 0:
+                warnings.warn(f"Length of split at index {i} is 0. This might result in an empty dataset.", stacklevel=2)
+    if sum(lengths) != len(dataset):
+        raise ValueError("Sum of input lengths does not equal the length of the input dataset!")
+    order = _C._functions["randperm"](sum(lengths), generator=generator).tolist()
+    return [Subset(dataset, order[end - n:end]) for end, n in zip(itertools.accumulate(lengths), lengths)]
