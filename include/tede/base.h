@@ -38,6 +38,7 @@ typedef enum td_code {
     TD_E_IO,              /* OSError */
     TD_E_KEY,             /* KeyError */
     TD_E_FOREIGN,         /* a foreign object (a Python exception) travels with the error */
+    TD_E_ASSERTION,       /* AssertionError: what PyTorch raises for devices that it isn't built for */
 } td_code;
 
 /* Record an error for this thread, replacing a pending one; printf-style.  td_fail returns NULL and
@@ -89,7 +90,8 @@ TD_API int         td_set_default_dtype(td_dtype dtype);
 
 /* ---- devices ------------------------------------------------------------------------------ */
 
-typedef enum td_device_type { TD_CPU = 0, TD_META = 1, TD_CUDA = 2, TD_OPENCL = 3, TD_DEVICE_TYPES = 16 } td_device_type;
+typedef enum td_device_type { TD_CPU = 0, TD_META = 1, TD_CUDA = 2, TD_OPENCL = 3, TD_XPU = 4, TD_MPS = 5,
+                              TD_HPU = 6, TD_DEVICE_TYPES = 16 } td_device_type;
 typedef struct td_device {
     int8_t type;     /* td_device_type, or a number that a loaded device was given; -1: none */
     int8_t index;    /* -1: the current one */

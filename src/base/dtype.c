@@ -133,7 +133,8 @@ int td_set_default_dtype(td_dtype dtype)
 /* ---- devices */
 
 static const char *const device_names[] = {
-    [TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl",
+    [TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl", [TD_XPU] = "xpu", [TD_MPS] = "mps",
+    [TD_HPU] = "hpu",
 };
 
 const char *td_device_str(td_device device, char *buffer)
@@ -185,7 +186,8 @@ int td_device_parse(td_device *device, const char *text)
             device->index = (int8_t)index;
             return 0;
         }
-    return td_error(TD_E_RUNTIME, "Expected one of cpu, cuda, meta, opencl device type at start of device string: %.*s",
+    return td_error(TD_E_RUNTIME, "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, "
+                    "lazy, vulkan, mps, meta, hpu, mtia, privateuseone device type at start of device string: %.*s",
                     (int)length, text);
 }
 

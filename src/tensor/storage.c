@@ -28,14 +28,25 @@ static td_storage *new_head(td_device device, size_t nbytes)
     return s;
 }
 
+/* A device whose library isn't loaded. Programs look for PyTorch's words. */
+static void *no_memory_of(td_device device)
+{
+    char name[32];
+    switch (device.type) {
+    case TD_CUDA: return td_fail(TD_E_ASSERTION, "Torch not compiled with CUDA enabled");
+    case TD_XPU: return td_fail(TD_E_ASSERTION, "Torch not compiled with XPU enabled");
+    case TD_MPS: return td_fail(TD_E_RUNTIME, "PyTorch is not linked with support for mps devices");
+    default: return td_fail(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));
+    }
+}
+
 static void *device_alloc(td_device device, size_t nbytes)
 {
     if (device.type == TD_CPU)
         return td_mem_alloc(nbytes);
     td_device_memory *memory = device.type >= 0 && device.type < TD_DEVICE_TYPES ? &td_device_memories[device.type] : NULL;
-    char name[32];
     if (!memory || !memory->alloc)
-        return td_fail(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));
+        return no_memory_of(device);
     return memory->alloc(device, nbytes);
 }
 
