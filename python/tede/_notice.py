@@ -7,4 +7,4 @@ def once(key, text, category=UserWarning):
     if key not in _said:
         import warnings
         _said.add(key)
-        warnings.warn(text, category, stacklevel=4)
+        warnings.warn(text, category, stacklevel=3)
