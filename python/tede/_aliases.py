@@ -10,6 +10,21 @@ _OPTIM = {"asgd": ("adaptive", "ASGD"), "adadelta": ("adaptive", "Adadelta"), "a
           "adamax": ("adaptive", "Adamax"), "nadam": ("adaptive", "NAdam"), "radam": ("adaptive", "RAdam"),
           "rmsprop": ("adaptive", "RMSprop"), "rprop": ("adaptive", "Rprop"), "adamw": ("adam", "AdamW"),
           "_adafactor": ("matrix", "Adafactor"), "_muon": ("matrix", "Muon")}
+_DISTRIBUTIONS = {
+    "bounded": "beta.Beta continuous_bernoulli.ContinuousBernoulli dirichlet.Dirichlet kumaraswamy.Kumaraswamy "
+               "logistic_normal.LogisticNormal uniform.Uniform",
+    "compound": "independent.Independent mixture_same_family.MixtureSameFamily "
+                "transformed_distribution.TransformedDistribution",
+    "continuous": "cauchy.Cauchy generalized_pareto.GeneralizedPareto gumbel.Gumbel laplace.Laplace normal.Normal "
+                  "studentT.StudentT von_mises.VonMises",
+    "discrete": "bernoulli.Bernoulli binomial.Binomial categorical.Categorical geometric.Geometric multinomial.Multinomial "
+                "negative_binomial.NegativeBinomial one_hot_categorical.OneHotCategorical poisson.Poisson",
+    "distribution": "exp_family.ExponentialFamily",
+    "multivariate": "lkj_cholesky.LKJCholesky lowrank_multivariate_normal.LowRankMultivariateNormal "
+                    "multivariate_normal.MultivariateNormal wishart.Wishart",
+    "positive": "chi2.Chi2 exponential.Exponential fishersnedecor.FisherSnedecor gamma.Gamma half_cauchy.HalfCauchy "
+                "half_normal.HalfNormal inverse_gamma.InverseGamma log_normal.LogNormal pareto.Pareto weibull.Weibull",
+    "relaxed": "relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.RelaxedOneHotCategorical"}
 
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
@@ -19,6 +34,11 @@ for _package, _table in (("nn.modules.", _NN), ("optim.", _OPTIM)):
         for _name in _names.split():
             CLASSES["tede." + _package + _ours, _name] = "torch." + _package + _theirs
 MODULES.pop("nn.modules.activation")
+for _ours, _names in _DISTRIBUTIONS.items():
+    for _name in _names.split():
+        _theirs, _, _name = _name.partition(".")
+        MODULES["distributions." + _theirs] = "distributions." + _ours
+        CLASSES["tede.distributions." + _ours, _name] = "torch.distributions." + _theirs
 
 
 def find(module, name):

@@ -1,0 +1,237 @@
+"""Distributions made of others: transformed, with batch dimensions turned into an event, mixed."""
+import tede
+from tede.distributions import constraints
+from tede.distributions.distribution import Distribution
+from tede.distributions.transforms import ComposeTransform, Transform
+from tede.distributions.utils import sum_rightmost
+
+
+class Independent(Distribution):
+    """Another distribution's last batch dimensions as part of its events."""
+    arg_constraints = {}
+
+    def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):
+        if reinterpreted_batch_ndims > len(base_distribution.batch_shape):
+            raise ValueError("Expected reinterpreted_batch_ndims <= len(base_distribution.batch_shape), actual "
+                             f"{reinterpreted_batch_ndims} vs {len(base_distribution.batch_shape)}")
+        shape = base_distribution.batch_shape + base_distribution.event_shape
+        cut = len(base_distribution.batch_shape) - reinterpreted_batch_ndims
+        self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
+        super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(Independent, _instance)
+        batch_shape = tede.Size(batch_shape)
+        new.base_dist = self.base_dist.expand(batch_shape + self.event_shape[:self.reinterpreted_batch_ndims])
+        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def has_rsample(self):
+        return self.base_dist.has_rsample
+
+    @property
+    def has_enumerate_support(self):
+        return not self.reinterpreted_batch_ndims and self.base_dist.has_enumerate_support
+
+    @constraints.dependent_property
+    def support(self):
+        n = self.reinterpreted_batch_ndims
+        return constraints.independent(self.base_dist.support, n) if n else self.base_dist.support
+
+    mean = property(lambda self: self.base_dist.mean)
+    mode = property(lambda self: self.base_dist.mode)
+    variance = property(lambda self: self.base_dist.variance)
+
+    def sample(self, sample_shape=tede.Size()):
+        return self.base_dist.sample(sample_shape)
+
+    def rsample(self, sample_shape=tede.Size()):
+        return self.base_dist.rsample(sample_shape)
+
+    def log_prob(self, value):
+        return sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
+
+    def entropy(self):
+        return sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+
+    def enumerate_support(self, expand=True):
+        if self.reinterpreted_batch_ndims > 0:
+            raise NotImplementedError("Enumeration over cartesian product is not implemented")
+        return self.base_dist.enumerate_support(expand=expand)
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.base_dist}, {self.reinterpreted_batch_ndims})"
+
+
+class TransformedDistribution(Distribution):
+    """transforms(X) for X of a base distribution."""
+    arg_constraints = {}
+
+    def __init__(self, base_distribution, transforms, validate_args=None):
+        if isinstance(transforms, Transform):
+            self.transforms = [transforms]
+        elif isinstance(transforms, list) and all(isinstance(t, Transform) for t in transforms):
+            self.transforms = transforms
+        elif isinstance(transforms, list):
+            raise ValueError("transforms must be a Transform or a list of Transforms")
+        else:
+            raise ValueError(f"transforms must be a Transform or list, but was {transforms}")
+        base_shape, event_dim = base_distribution.batch_shape + base_distribution.event_shape, len(base_distribution.event_shape)
+        whole = ComposeTransform(self.transforms)
+        if len(base_shape) < whole.domain.event_dim:
+            raise ValueError(f"base_distribution needs to have shape with size at least {whole.domain.event_dim}, but got "
+                             f"{base_shape}.")
+        forward = whole.forward_shape(base_shape)
+        wanted = whole.inverse_shape(forward)
+        if base_shape != wanted:
+            base_distribution = base_distribution.expand(wanted[:len(wanted) - event_dim])
+        n = whole.domain.event_dim - event_dim
+        if n > 0:
+            base_distribution = Independent(base_distribution, n)
+        self.base_dist = base_distribution
+        events = max(whole.codomain.event_dim, event_dim + whole.codomain.event_dim - whole.domain.event_dim)
+        cut = len(forward) - events
+        super().__init__(forward[:cut], forward[cut:], validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(self._declaring(), _instance)
+        batch_shape = tede.Size(batch_shape)
+        whole = ComposeTransform(self.transforms)
+        inner = whole.inverse_shape(batch_shape + self.event_shape)
+        self._expand_into(new, batch_shape)
+        new.transforms = self.transforms
+        new.base_dist = self.base_dist.expand(inner[:len(inner) - len(self.base_dist.event_shape)])
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @property
+    def has_rsample(self):
+        return self.base_dist.has_rsample
+
+    @constraints.dependent_property(is_discrete=False)
+    def support(self):
+        if not self.transforms:
+            return self.base_dist.support
+        support, events = self.transforms[-1].codomain, len(self.event_shape)
+        return constraints.independent(support, events - support.event_dim) if events > support.event_dim else support
+
+    def sample(self, sample_shape=tede.Size()):
+        with tede.no_grad():
+            return self._forward(self.base_dist.sample(sample_shape))
+
+    def rsample(self, sample_shape=tede.Size()):
+        return self._forward(self.base_dist.rsample(sample_shape))
+
+    def _forward(self, x):
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def log_prob(self, value):
+        self._checked(value)
+        total, y, event_dim = 0.0, value, len(self.event_shape)
+        for transform in reversed(self.transforms):
+            x = transform.inv(y)
+            event_dim += transform.domain.event_dim - transform.codomain.event_dim
+            total = total - sum_rightmost(transform.log_abs_det_jacobian(x, y), event_dim - transform.domain.event_dim)
+            y = x
+        return total + sum_rightmost(self.base_dist.log_prob(y), event_dim - len(self.base_dist.event_shape))
+
+    def _monotonize(self, value):
+        """value, or 1 - value where the transforms are decreasing."""
+        sign = 1
+        for transform in self.transforms:
+            sign = sign * transform.sign
+        return value if isinstance(sign, int) and sign == 1 else sign * (value - 0.5) + 0.5
+
+    def cdf(self, value):
+        for transform in reversed(self.transforms):
+            value = transform.inv(value)
+        if self._validate_args:
+            self.base_dist._validate_sample(value)
+        return self._monotonize(self.base_dist.cdf(value))
+
+    def icdf(self, value):
+        return self._forward(self.base_dist.icdf(self._monotonize(value)))
+
+
+class MixtureSameFamily(Distribution):
+    """One of several components, chosen by a Categorical; the components are the last batch dimension of one distribution."""
+    arg_constraints = {}
+
+    def __init__(self, mixture_distribution, component_distribution, validate_args=None):
+        from tede.distributions.discrete import Categorical
+        if not isinstance(mixture_distribution, Categorical):
+            raise ValueError(" The Mixture distribution needs to be an  instance of torch.distributions.Categorical")
+        if not isinstance(component_distribution, Distribution):
+            raise ValueError("The Component distribution needs to be an instance of torch.distributions.Distribution")
+        self._mixture_distribution, self._component_distribution = mixture_distribution, component_distribution
+        mixture, components = mixture_distribution.batch_shape, component_distribution.batch_shape[:-1]
+        if any(a != 1 and b != 1 and a != b for a, b in zip(reversed(mixture), reversed(components))):
+            raise ValueError(f"`mixture_distribution.batch_shape` ({mixture}) is not compatible with "
+                             f"`component_distribution.batch_shape`({components})")
+        km, kc = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
+        if km != kc:
+            raise ValueError(f"`mixture_distribution component` ({km}) does not equal "
+                             f"`component_distribution.batch_shape[-1]` ({kc})")
+        self._num_component, self._event_ndims = km, len(component_distribution.event_shape)
+        super().__init__(components, component_distribution.event_shape, validate_args=validate_args)
+
+    def expand(self, batch_shape, _instance=None):
+        new = self._get_checked_instance(MixtureSameFamily, _instance)
+        batch_shape = tede.Size(batch_shape)
+        new._component_distribution = self._component_distribution.expand(batch_shape + (self._num_component,))
+        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
+        new._num_component, new._event_ndims = self._num_component, self._event_ndims
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
+        new._validate_args = self._validate_args
+        return new
+
+    @constraints.dependent_property
+    def support(self):
+        return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
+
+    mixture_distribution = property(lambda self: self._mixture_distribution)
+    component_distribution = property(lambda self: self._component_distribution)
+
+    def _pad(self, x):
+        return x.unsqueeze(-1 - self._event_ndims)
+
+    def _weights(self):
+        probs = self.mixture_distribution.probs
+        mixture = len(self.mixture_distribution.batch_shape)
+        missing = 0 if mixture == 1 else len(self.batch_shape) - mixture
+        return probs.reshape(probs.shape[:-1] + (1,) * missing + probs.shape[-1:] + (1,) * self._event_ndims)
+
+    @property
+    def mean(self):
+        return (self._weights() * self.component_distribution.mean).sum(-1 - self._event_ndims)
+
+    @property
+    def variance(self):
+        weights, dim, components = self._weights(), -1 - self._event_ndims, self.component_distribution
+        within = (weights * components.variance).sum(dim)
+        return within + (weights * (components.mean - self._pad(self.mean)).pow(2.0)).sum(dim)
+
+    def cdf(self, x):
+        return (self.component_distribution.cdf(self._pad(x)) * self.mixture_distribution.probs).sum(-1)
+
+    def log_prob(self, x):
+        self._checked(x)
+        weights = tede.log_softmax(self.mixture_distribution.logits, dim=-1)
+        return tede.logsumexp(self.component_distribution.log_prob(self._pad(x)) + weights, dim=-1)
+
+    def sample(self, sample_shape=tede.Size()):
+        with tede.no_grad():
+            dim, events = len(sample_shape) + len(self.batch_shape), self.event_shape
+            chosen = self.mixture_distribution.sample(sample_shape)
+            samples = self.component_distribution.sample(sample_shape)
+            chosen = chosen.reshape(chosen.shape + (1,) * (len(events) + 1)).repeat((1,) * (chosen.dim() + 1) + tuple(events))
+            return samples.gather(dim, chosen).squeeze(dim)
+
+    def __repr__(self):
+        return f"MixtureSameFamily(\n  {self.mixture_distribution},\n  {self.component_distribution})"
