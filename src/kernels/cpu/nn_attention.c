@@ -66,8 +66,8 @@ int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tens
     td_attention_job job = describe(q, k, v, causal, scale);
     job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(out), job.lse = out1->data;
     set_mask(&job, m, job.batch, job.heads);
-    int64_t blocks = td_ceil_div(job.queries, TD_QUERY_TILE);
-    int64_t cost = TD_QUERY_TILE * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
+    int64_t tile = td_query_tile(&job), blocks = td_ceil_div(job.queries, tile);
+    int64_t cost = tile * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
     if (job.kv_heads)
         td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost),
                         TD_ISA_PICK(td_attention_table)->forward[type == TD_F64],

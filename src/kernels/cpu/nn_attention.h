@@ -3,7 +3,7 @@
 #define TD_KERNELS_CPU_NN_ATTENTION_H
 #include "kernels/cpu/nn.h"
 
-enum { TD_QUERY_TILE = 128, TD_KEY_TILE = 256 };   /* a tile of scores */
+enum { TD_QUERY_TILE = 128, TD_CAUSAL_TILE = 48, TD_KEY_TILE = 256 };   /* a tile of scores */
 
 typedef struct td_heads {
     void *data;
@@ -21,6 +21,9 @@ typedef struct td_attention_job {
     int64_t mask_batch, mask_head, mask_row, mask_key;
     int failed;                     /* a thread found no memory */
 } td_attention_job;
+
+/* Queries of a tile.  Under a causal mask a tile of few queries ends near the diagonal, and less is computed in vain. */
+static inline int64_t td_query_tile(const td_attention_job *job) { return job->causal ? TD_CAUSAL_TILE : TD_QUERY_TILE; }
 
 typedef struct td_attention_table {
     td_loop_body *forward[2];       /* over batch x heads x blocks of queries */

@@ -29,7 +29,7 @@ const td_attention_table TD_ISA_NAME(td_attention_table) = {
 
 #define AT(h, b, i, r) ((T *)(h).data + (b) * (h).batch + (i) * (h).head + (r) * (h).row)
 
-/* Scores of `rows` queries from q0 on against `columns` keys from k0 on, masked with -inf. */
+/* Scores of `rows` queries from q0 on against `columns` keys from k0 on, -inf where the mask says no. */
 static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
                       T *s)
 {
@@ -55,11 +55,19 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
             }
         }
     }
-    if (job->causal && k0 + columns - 1 > q0)
-        for (int r = 0; r < rows; r++)
-#pragma omp simd
-            for (int64_t c = q0 + r - k0 + 1 > 0 ? q0 + r - k0 + 1 : 0; c < columns; c++)
-                s[r * TD_KEY_TILE + c] = none;
+}
+
+/* How many of a row's numbers are worth computing: those of the columns that the query may look at, the first ones, and as many
+ * more as fill vectors.  Those get -inf, the rest of the row 0, which is what their exponentials are. */
+static int N(trim)(const td_attention_job *job, int64_t query, int64_t k0, int columns, T *row)
+{
+    int64_t before = query - k0 + 1;
+    int seen = !job->causal || before > columns ? columns : before < 0 ? 0 : (int)before, whole = (seen + 15) & ~15;
+    for (int c = seen; c < whole; c++)
+        row[c] = -(T)__builtin_inf();
+    if (whole < columns)
+        memset(row + whole, 0, (size_t)(columns - whole) * sizeof(T));
+    return whole;
 }
 
 /* Keys that a block of queries may look at. */
@@ -83,12 +91,13 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
         N(scores)(job, b, h, q0, rows, k0, columns, s);
         for (int r = 0; r < rows; r++) {
             T *row = s + r * TD_KEY_TILE, m = top[r], add = 0;
+            const int seen = N(trim)(job, q0 + r, k0, columns, row);
 #pragma omp simd reduction(max : m)
-            for (int c = 0; c < columns; c++)
+            for (int c = 0; c < seen; c++)
                 m = row[c] > m ? row[c] : m;
             T shift = m == none ? 0 : m;
 #pragma omp simd reduction(+ : add)
-            for (int c = 0; c < columns; c++) {
+            for (int c = 0; c < seen; c++) {
                 T e = N(td_exp)(row[c] - shift);
                 row[c] = e;
                 add += e;
@@ -125,10 +134,10 @@ static void N(forward)(void *context, int64_t from, int64_t to)
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    int64_t blocks = td_ceil_div(job->queries, TD_QUERY_TILE);
+    int64_t tile = td_query_tile(job), blocks = td_ceil_div(job->queries, tile);
     for (int64_t t = from; t < to; t++) {
-        int64_t bh = t / blocks, q0 = t % blocks * TD_QUERY_TILE;
-        int rows = (int)(job->queries - q0 < TD_QUERY_TILE ? job->queries - q0 : TD_QUERY_TILE);
+        int64_t bh = t / blocks, q0 = t % blocks * tile;
+        int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
         N(query_block)(job, bh / job->heads, bh % job->heads, q0, rows, s);
     }
     td_mem_free(s, bytes);
@@ -147,8 +156,9 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
         const T shift = lse[r];
+        const int seen = N(trim)(job, q0 + r, k0, columns, row);
 #pragma omp simd
-        for (int c = 0; c < columns; c++)
+        for (int c = 0; c < seen; c++)
             row[c] = N(td_exp)(row[c] - shift);
     }
     N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
@@ -158,8 +168,10 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
         const T *slope = dp + r * TD_KEY_TILE, centre = delta[r];
+        const int64_t before = job->causal ? q0 + r - k0 + 1 : columns;
+        const int seen = before > columns ? columns : before < 0 ? 0 : (int)before;
 #pragma omp simd
-        for (int c = 0; c < columns; c++)
+        for (int c = 0; c < seen; c++)
             row[c] *= (slope[c] - centre) * scale;
     }
     N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b,
@@ -185,15 +197,15 @@ static void N(backward)(void *context, int64_t from, int64_t to)
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    int64_t group = job->heads / job->kv_heads;
+    int64_t group = job->heads / job->kv_heads, tile = td_query_tile(job);
     for (int64_t t = from; t < to; t++) {
         int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
         N(clear)(job->dk, b, kv, job->keys, job->width);
         N(clear)(job->dv, b, kv, job->keys, job->value_width);
         for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
             N(clear)(job->dq, b, h, job->queries, job->width);
-            for (int64_t q0 = 0; q0 < job->queries; q0 += TD_QUERY_TILE) {
-                int rows = (int)(job->queries - q0 < TD_QUERY_TILE ? job->queries - q0 : TD_QUERY_TILE);
+            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
+                int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
                 /* The sum over keys of p dp is the product of the result with its gradient. */
                 for (int r = 0; r < rows; r++) {
                     const T *o = AT(job->out, b, h, q0 + r), *g = AT(job->grad, b, h, q0 + r);
