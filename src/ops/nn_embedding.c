@@ -8,7 +8,7 @@ static int check_indices(const char *op, td_tensor *indices)
     if (indices->dtype == TD_I64 || indices->dtype == TD_I32)
         return 0;
     return td_error(TD_E_RUNTIME, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                    "%s instead (while checking arguments for %s)", td_dtype_title((td_dtype)indices->dtype), op);
+                    "torch.%sTensor instead (while checking arguments for %s)", td_dtype_title((td_dtype)indices->dtype), op);
 }
 
 int td_meta_embedding(td_spec *specs, td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq,

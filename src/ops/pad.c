@@ -136,9 +136,11 @@ td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
     int n = self->ndim;
     if (n < 3)
         return td_fail(TD_E_RUNTIME, "channel_shuffle expects input with > 2 dims, but got input with sizes of %d dims", n);
-    if (groups <= 0 || self->sizes[1] % groups)
-        return td_fail(TD_E_RUNTIME, groups <= 0 ? "Number of groups to divide channels in must be positive. Value of groups:%" PRId64
-                       : "Number of channels must be divisible by groups. Got %" PRId64 " groups.", groups);
+    if (groups <= 0)
+        return td_fail(TD_E_RUNTIME, "Number of groups to divide channels in must be positive. Value of groups:%" PRId64, groups);
+    if (self->sizes[1] % groups)
+        return td_fail(TD_E_RUNTIME, "Number of channels must be divisible by groups. Got %" PRId64 " channels and %" PRId64
+                       " groups.", self->sizes[1], groups);
     int64_t inner = 1;
     for (int i = 2; i < n; i++)
         inner *= self->sizes[i];

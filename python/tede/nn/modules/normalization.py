@@ -26,6 +26,11 @@ class CrossMapLRN2d(LocalResponseNorm):
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__(size, alpha, beta, k)
 
+    def forward(self, input):
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        return super().forward(input)
+
 
 class _LayerBase(Module):
     """Weight, and bias where `_has_bias`, of the shape that is normalised over."""
