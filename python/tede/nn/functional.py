@@ -6,7 +6,7 @@ asked for, so a call costs no Python frame.
 """
 import sys
 
-from ._native import N
+from ._native import N, T
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:       # what __getattr__ gives, for those who read without running
@@ -43,6 +43,10 @@ _FAMILIES = {
         "affine_grid fold grid_sample interpolate pad unfold upsample upsample_bilinear upsample_nearest",
 }
 _HOME = {name: family for family, names in _FAMILIES.items() for name in names.split()}
+# Not for everybody, but programs that copy from PyTorch's layers import them.
+_INNER = {"_canonical_mask": "attention", "_get_softmax_dim": "activation", "_in_projection": "attention",
+          "_in_projection_packed": "attention", "_none_or_dtype": "attention", "_unpool_output_size": "pooling",
+          "_verify_batch_size": "norm"}
 _NATIVE = {
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "celu_", "channel_shuffle", "conv1d",
     "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity",
@@ -55,12 +59,19 @@ __all__ = sorted({*_HOME, *_NATIVE, "logsigmoid"})
 
 
 def __getattr__(name):
-    if name in _HOME:
-        module = f"{__package__}._functional.{_HOME[name]}"
+    if name in _HOME or name in _INNER:
+        module = f"{__package__}._functional.{_HOME.get(name) or _INNER[name]}"
         __import__(module)
         value = getattr(sys.modules[module], name)
     elif name in _NATIVE or name in _RENAMED:
         value = getattr(N, _RENAMED.get(name, name))
+    elif name in ("_single", "_pair", "_triple", "_list_with_default"):
+        from .modules import utils
+        value = getattr(utils, name)
+    elif name == "_Reduction":
+        from . import _reduction as value
+    elif name == "Tensor":
+        value = T.Tensor
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

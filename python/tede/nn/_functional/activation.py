@@ -98,7 +98,7 @@ def sigmoid(input):
     return input.sigmoid()
 
 
-def _implicit_dim(name, ndim, stacklevel):
+def _get_softmax_dim(name, ndim, stacklevel):
     warnings.warn(f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an "
                   "argument.", stacklevel=stacklevel + 1)
     return 0 if ndim in (0, 1, 3) else 1
@@ -107,21 +107,21 @@ def _implicit_dim(name, ndim, stacklevel):
 def softmax(input, dim=None, _stacklevel=3, dtype=None):
     """``exp(x) / sum(exp(x))`` along `dim`, computed in `dtype` where one is given."""
     if dim is None:
-        dim = _implicit_dim("softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmax", input.dim(), _stacklevel)
     return input.softmax(dim) if dtype is None else input.softmax(dim, dtype=dtype)
 
 
 def softmin(input, dim=None, _stacklevel=3, dtype=None):
     """`softmax` of ``-x``."""
     if dim is None:
-        dim = _implicit_dim("softmin", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("softmin", input.dim(), _stacklevel)
     return (-input).softmax(dim) if dtype is None else (-input).softmax(dim, dtype=dtype)
 
 
 def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
     """The logarithm of `softmax`, without its overflow."""
     if dim is None:
-        dim = _implicit_dim("log_softmax", input.dim(), _stacklevel)
+        dim = _get_softmax_dim("log_softmax", input.dim(), _stacklevel)
     return input.log_softmax(dim) if dtype is None else input.log_softmax(dim, dtype=dtype)
 
 

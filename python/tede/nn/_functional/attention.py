@@ -49,7 +49,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _project_packed(query, key, value, in_proj_weight, in_proj_bias)
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
         attn_mask = _check_mask(attn_mask, (length, key.shape[0]), batch * num_heads)
@@ -187,7 +187,7 @@ def _project(query, key, value, weights, biases):
     return tuple(N.linear(*row) for row in zip((query, key, value), weights, biases))
 
 
-def _project_packed(q, k, v, weight, bias):
+def _in_projection_packed(q, k, v, weight, bias=None):
     """Three projections whose weights lie in one matrix: in one product where the inputs are the same tensor."""
     width = q.size(-1)
 
@@ -203,3 +203,20 @@ def _project_packed(q, k, v, weight, bias):
         return (N.linear(q, w_q, b_q), *split(N.linear(k, w_kv, b_kv), 2))
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     return tuple(N.linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases))
+
+
+# Under the names that copies of PyTorch's attention import.
+
+def _in_projection(q, k, v, w_q, w_k, w_v, b_q=None, b_k=None, b_v=None):
+    return _project(q, k, v, (w_q, w_k, w_v), (b_q, b_k, b_v))
+
+
+def _none_or_dtype(input):
+    if input is not None and not isinstance(input, T.Tensor):
+        raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+    return None if input is None else input.dtype
+
+
+def _canonical_mask(mask, mask_name, other_type, other_name, target_type, check_other=True):
+    other = T.empty(0, dtype=other_type) if check_other and other_type is not None else None
+    return _additive_mask(mask, mask_name, target_type, other, other_name)

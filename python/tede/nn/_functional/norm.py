@@ -5,7 +5,7 @@ from .._native import N, T
 from .vision import pad
 
 
-def _check_values_per_channel(size):
+def _verify_batch_size(size):
     count = size[0]
     for n in size[2:]:
         count *= n
@@ -16,7 +16,7 @@ def _check_values_per_channel(size):
 def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
     """Normalise each channel by the batch's mean and variance (training) or by the running ones."""
     if training:
-        _check_values_per_channel(input.size())
+        _verify_batch_size(input.size())
         if eps <= 0.0:
             raise ValueError(f"batch_norm eps must be positive during training, but got {eps}")
     elif eps < 0.0:
@@ -50,7 +50,7 @@ def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     """Normalise over groups of channels, each sample by itself."""
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
-    _check_values_per_channel([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
+    _verify_batch_size([input.size(0) * input.size(1) // num_groups, num_groups, *input.size()[2:]])
     return N.group_norm(input, num_groups, weight, bias, eps)
 
 

@@ -43,7 +43,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     return function(input, kernel_size, _stride(stride), padding, dilation, ceil_mode)
 
 
-def _unpool_size(input, kernel_size, stride, padding, output_size):
+def _unpool_output_size(input, kernel_size, stride, padding, output_size):
     n = len(kernel_size)
     sizes = [(input.size(d - n) - 1) * stride[d] + kernel_size[d] - 2 * padding[d] for d in range(n)]
     if output_size is not None:
@@ -67,7 +67,7 @@ def _unpool_size(input, kernel_size, stride, padding, output_size):
 def _unpool_arguments(input, kernel_size, stride, padding, output_size, n):
     kernel_size, padding = ntuple(kernel_size, n), ntuple(padding, n)
     stride = kernel_size if stride is None else ntuple(stride, n)
-    return _unpool_size(input, kernel_size, stride, padding, output_size), stride, padding
+    return _unpool_output_size(input, kernel_size, stride, padding, output_size), stride, padding
 
 
 def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
