@@ -8,6 +8,7 @@ before and behind a call in `_hooks.py`.
 import warnings
 from collections import OrderedDict
 
+from ... import __future__ as _future
 from .. import parameter as _parameter
 from .._native import C, T, is_tensor, typename
 from . import _hooks
@@ -480,15 +481,18 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for parameter in self._parameters.values():
+        for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             grad = parameter.grad
             with T.no_grad():
-                parameter.data = fn(parameter)
+                changed = fn(parameter)
+                if _future.get_overwrite_module_params_on_conversion():
+                    parameter = self._parameters[name] = Parameter(changed, parameter.requires_grad)
+                else:
+                    parameter.data = changed
                 if grad is not None:
-                    changed = fn(grad).requires_grad_(grad.requires_grad)
-                    parameter.grad = changed
+                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
@@ -599,7 +603,8 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
                 grad.zero_()
 
     def compile(self, *args, **kwargs):
-        raise NotImplementedError("Module.compile: there is no compiler of modules yet")
+        """What `tede.compile` does, for this module: a notice that there is no compiler, and nothing else."""
+        T.compile(self, *args, **kwargs)
 
     # Printing ----------------------------------------------------------------------------------------------------
 
