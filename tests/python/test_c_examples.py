@@ -107,3 +107,27 @@ def test_another_programs_tensors_are_refused(program, tmp_path):
     save_file({"x": tede.zeros(2)}, tmp_path / "x", {name: "2" for name in ("context", "width", "layers", "heads")})
     done = subprocess.run([program("generate"), "--checkpoint", str(tmp_path / "x")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "no tensor 'model." in done.stderr
+
+
+CXX = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+HEADERS = sorted((ROOT / "include/tede").glob("*.h"))
+
+
+@pytest.mark.skipif(not CXX, reason="no C++ compiler")
+def test_a_cpp_program_gets_a_gradient_and_an_exception(tmp_path):
+    done = subprocess.run([CXX, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", str(ROOT / "examples/c/gradient.cpp"),
+                           "-o", str(tmp_path / "gradient"), *flags()], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    done = subprocess.run([tmp_path / "gradient"], capture_output=True, text=True)
+    assert done.returncode == 0 and "[1., 1., 1.]" in done.stdout and "must match the size" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_a_public_header_compiles_alone(header):
+    if not CC:
+        pytest.skip("no C compiler")
+    languages = [[CC, "-std=c11", "-xc"]] + ([[CXX, "-std=c++11", "-xc++"]] if CXX else [])
+    for compiler in languages:
+        done = subprocess.run([*compiler, "-fsyntax-only", "-Wall", "-Wextra", "-Wno-pragma-once-outside-header", "-Werror",
+                               f"-I{ROOT / 'include'}", str(header)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
