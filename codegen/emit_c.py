@@ -4,6 +4,7 @@ A chunk is a part of a family's entries.  It gives two texts: one with everythin
 with the loops, compiled once per instruction set.  Both stand alone, so that a new entry recompiles little."""
 import ast
 import json
+import re
 from dataclasses import replace
 
 from . import grad as gradients
@@ -120,8 +121,9 @@ class Chunk:
         self.stub(op, fail)
         backend = self.backend(op)
         autograd = self.autograd(op, fail)
+        forward = self.forward(op)
         self.boxes(op)
-        self.row(op, backend, autograd)
+        self.row(op, backend, autograd, forward)
 
     def key_expression(self, op):
         parts = []
@@ -754,6 +756,64 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             text = text.replace('fail:\n', '')
         self.code.append(text)
 
+    # ----------------------------------------------------------------------------------------- forward mode
+    def forward(self, op):
+        """Emit the kernel on the ForwardAD key: the result's tangent is the sum, over the operands with one, of their
+        formulas.  A pointwise gradient is linear in `grad` and elementwise, so that it is the tangent's formula too (up to
+        conjugation); `jvp:` has those that differ, with `t` for the tangent.  None: src/transforms/forward.c knows."""
+        base = op.parent or op
+        spec, own = base.entry.get('grad'), base.entry.get('jvp')
+        if op.variant != 'functional' or op.result != 'tensor' or op.target or not isinstance(spec, dict):
+            return None
+        if isinstance(own, dict):
+            formulas, conjugates = {k: re.sub(r'\bt\b', 'grad', str(v)) for k, v in own.items()}, False
+        elif own == 'reduce':      # every element belongs to one result: the gradient's factors, times the tangent, summed
+            (name, text), = spec.items()
+            dims = ', dim, keepdim' if op.schema.argument('dim') else ''
+            factor = re.sub(r'\bgrad\b', 'ones_like(result)', str(text).strip())
+            formulas, conjugates = {name: f'sum(conj({factor}) * grad{dims})'}, False
+        elif own is None and op.kind == 'pointwise':
+            formulas, conjugates = {k: str(v) for k, v in spec.items()}, 'complex' in op.entry.get('dtypes', [])
+        else:
+            return None
+        s, where = op.schema, f'{op.family}: {op.schema.full_name}'
+        names = {'grad': ('T', 'grad'), 'result': ('T', 'result')}
+        for a in s.arguments:
+            if not a.in_c:
+                continue
+            kind = gradients.kind_of(a)
+            if a.is_tensor:
+                names[a.name] = (kind, (f'n_{a.c}', a.c)) if a.list else (kind, a.c)
+            elif a.list:
+                names[a.name] = kind, (f'n_{a.c}', a.c)
+            else:
+                names[a.name] = (kind + '?' if a.optional and a.type in ('int', 'float', 'bool', 'Scalar') else kind), a.c
+        names['grad'], names['result'] = ('T', 'grad'), ('T', 'result')
+        c, parameters = op.c, op.parameters()
+        lines = [f'static int tangent_{c}({", ".join(["td_tensor *result", *parameters, "td_tensor **sum"])})', '{']
+        for name, text in formulas.items():
+            operand = s.argument(name).c
+            emitter = Emitter(names, self.lookup, where)
+            value = emitter.formula(text)
+            tensor = emitter.as_tensor(value)
+            lines += [f'    if (td_tangent({operand})) {{',
+                      f'        TD_AUTO td_tensor *grad = td_forward_operand({operand}, {str(bool(conjugates)).lower()});',
+                      '        if (!grad)', '            return -1;']
+            lines += emitter.lines
+            lines += [f'        if (td_forward_add(sum, {tensor}))', '            return -1;', '    }']
+        for n in ['result', *(n for a in s.arguments if a.in_c for n in a.names())]:
+            lines.append(f'    (void){n};')
+        lines += ['    return 0;', '}', '']
+        test = ' || '.join(f'td_tangent({s.argument(n).c})' for n in formulas)
+        call = ', '.join(['keys & ~TD_KEYSET(TD_KEY_FORWARD_AD)', *op.names()])
+        lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{',
+                  f'    td_tensor *result = invoke_{c}({call});', f'    if (!result || !({test}))', '        return result;',
+                  '    td_keyset before = td_forward_begin();', '    td_tensor *sum = NULL;',
+                  f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
+                  f'    return td_forward_end(before, status, result, sum, {str(bool(conjugates)).lower()});', '}', '']
+        self.code.append('\n'.join(lines))
+        return f'forward_{c}'
+
     # ----------------------------------------------------------------------------------------- boxes and rows
     def boxes(self, op):
         s = op.schema
@@ -850,10 +910,12 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
         flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent')]
+        flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
+        flags += ['TD_OP_LINEAR'] if is_linear(op) else []
         flags += ['TD_OP_DEPRECATED'] if e.get('deprecated') else []
         return ' | '.join(flags) or '0'
 
-    def row(self, op, backend, autograd):
+    def row(self, op, backend, autograd, forward):
         s = op.schema
 
         def table(kind, arguments):
@@ -883,6 +945,10 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){autograd}')
         elif composite and op.entry.get('grad') is None:
             kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){composite}')
+        if forward:
+            kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){forward}')
+        elif composite and op.entry.get('grad') is None and op.kind == 'composite':
+            kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
         if composite:
             kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
         self.code.append(f'''static td_op row_{op.c} = {{
@@ -940,6 +1006,20 @@ const int td_row_count_{self.name} = {len(self.rows)};
             rows.append(f'    {{{{{cells}}}}},\n')
         return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'
                 f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')
+
+
+def is_linear(op):
+    """Whether an operator's tangent is what it gives of the operands' tangents: its gradient needs no operand's or result's
+    values.  (Not so for formulas, which may add constants.)"""
+    spec, own = op.entry.get('grad'), op.entry.get('jvp')
+    if op.variant != 'functional' or op.kind == 'pointwise' or not isinstance(spec, dict) or op.target:
+        return False
+    if own is not None:
+        return own == 'linear'
+    values = {k.strip() for key in spec for k in key.split(',')} | {r.name or f'result{i}' for i, r in enumerate(op.schema.results)}
+    values = (values | {'result'}) - {'grad', 'grads'}
+    random = any(a.type == 'Generator' for a in op.schema.arguments)
+    return not random and not any(Uses(ast.parse(str(t).strip(), mode='eval').body).whole & values for t in spec.values())
 
 
 def formula_functions_known(tree):

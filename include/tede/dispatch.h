@@ -21,7 +21,8 @@ typedef uint64_t td_keyset;
 typedef enum td_key {
     /* 0..15: td_device_type */
     TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
-    TD_KEY_NEGATIVE = 24, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
+    TD_KEY_UNWRAP = 24,             /* the lower end of a grad or jvp level: <tede/transforms.h> */
+    TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
     TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS, TD_KEY_PYTHON,
     TD_KEYS = 40,
 } td_key;
@@ -32,7 +33,7 @@ typedef enum td_key {
 enum { TD_SLOTS = 16 + 5 * TD_DEVICE_TYPES };
 static inline int td_key_slot(int functionality, int device)
 {
-    return functionality >= TD_KEY_NEGATIVE ? functionality - TD_KEY_NEGATIVE
+    return functionality >= TD_KEY_UNWRAP ? functionality - TD_KEY_UNWRAP
                                             : 16 + (functionality - TD_KEY_DENSE) * TD_DEVICE_TYPES + device;
 }
 
@@ -93,6 +94,9 @@ enum {
     TD_OP_INTERNAL = 64,            /* helpers of gradient formulas: only through td_op_find and ops.aten */
     TD_OP_FACTORY = 128,            /* no tensor operand decides the device: takes dtype, device, requires_grad */
     TD_OP_INPLACE = 256, TD_OP_OUT = 512, TD_OP_VIEW = 1024, TD_OP_DATA_DEPENDENT = 2048, TD_OP_DEPRECATED = 4096,
+    TD_OP_POINTWISE = 8192,         /* elementwise, of operands that broadcast */
+    TD_OP_COMPOSITE = 16384,        /* made of other operators */
+    TD_OP_LINEAR = 32768,           /* its tangent is what it gives of the operands' tangents */
 };
 typedef struct td_op_info {
     const char   *name;             /* "add" */

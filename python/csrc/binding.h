@@ -245,6 +245,7 @@ int td_py_nodes_init(PyObject *module);
 int td_py_function_init(PyObject *module);
 int td_py_saved_init(PyObject *module);
 int td_py_grad_init(PyObject *module);
+int td_py_transforms_init(PyObject *module);
 PyObject *td_py_grad_fn(td_tensor *x);
 bool      td_py_retains_grad(td_tensor *x);
 PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw);

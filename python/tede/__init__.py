@@ -49,7 +49,7 @@ _WRITTEN.update({name: "amp" for name in (
     "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
 _WRITTEN.update(strict_views="explain", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
-                fork_rng="random")
+                fork_rng="random", vmap="func")
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",

@@ -15,8 +15,9 @@ static void drop_autograd(td_tensor *x)
     if (meta->grad_fn)
         td_node_release(meta->grad_fn);
     if (TD_UNLIKELY((intptr_t)meta->grad | (intptr_t)meta->accumulator | (intptr_t)meta->box | (intptr_t)meta->hooks |
-                    (intptr_t)meta->accumulated_hooks | (intptr_t)meta->name)) {
+                    (intptr_t)meta->accumulated_hooks | (intptr_t)meta->name | (intptr_t)meta->tangent)) {
         td_tensor_release(meta->grad);
+        td_tensor_release(meta->tangent);
         td_accumulator_forget(meta->accumulator);
         td_grad_box_release(meta->box);
         td_hooks_free(meta->hooks);

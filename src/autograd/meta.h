@@ -17,9 +17,11 @@ typedef struct td_grad_box {
 
 struct td_autograd_meta {
     td_tensor   *grad;
+    td_tensor   *tangent;           /* forward mode's: tangent.c */
     td_node     *grad_fn;           /* counted */
     td_node     *accumulator;       /* of a leaf: see Note [A leaf and its accumulator] */
     int32_t      output;            /* which result of grad_fn */
+    uint32_t     tangent_epoch;
     uint8_t      lock;
     bool         custom_view;       /* a view made inside a custom function: see td_check_inplace */
     td_grad_box *box;               /* td_retain_grad was called */

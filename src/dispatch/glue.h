@@ -39,6 +39,16 @@ int        td_fit_save(td_fit **fit, const td_tensor *operand, const td_tensor *
 td_tensor *td_fit_apply(td_tensor *grad, const td_fit *fit);
 void       td_fit_free(td_fit *fit);
 
+/* ---- tangents: forward mode's kernels, see src/transforms/forward.c */
+td_tensor *td_tangent(const td_tensor *x);
+/* The thread's ForwardAD key is excluded while formulas run. */
+td_keyset  td_forward_begin(void);
+/* The result with the tangent `sum` (taken over, may be NULL), or NULL after dropping both. */
+td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated);
+/* An operand's tangent, conjugated for formulas that are gradients of complex operands. */
+td_tensor *td_forward_operand(td_tensor *x, bool conjugated);
+int        td_forward_add(td_tensor **sum, td_tensor *term);
+
 /* ---- what nodes keep besides tensors */
 typedef struct td_ints { int64_t n; int64_t *items; } td_ints;
 int  td_ints_save(td_ints *ints, int64_t n, const int64_t *items);

@@ -24,10 +24,12 @@ struct td_op {
     td_kernel       from_boxed;          /* an unboxed kernel that boxes its arguments and goes to td_call_boxed */
     td_kernel       composite;           /* device-neutral body, or NULL */
     td_boxed_entry *boxed;               /* TD_SLOTS of them, or NULL */
+    const void     *batching;            /* the rule for batches, once it has been asked for: src/transforms/batch.c */
     td_kernel       kernels[TD_SLOTS];
 };
 
-enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_NEGATIVE, TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
+enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_UNWRAP, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_UNWRAP,
+       TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
 
 /* The chunks of generated rows. */
 typedef struct td_op_rows { td_op *const *rows; const int *count; } td_op_rows;
@@ -39,7 +41,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
 static inline int td_top_slot(td_keyset keys)
 {
     int top = 63 - __builtin_clzll(keys | 1);
-    return top >= TD_KEY_NEGATIVE ? top - TD_KEY_NEGATIVE
+    return top >= TD_KEY_UNWRAP ? top - TD_KEY_UNWRAP
          : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & 0xffff) | 1))
                                : TD_SLOT_CPU;
 }

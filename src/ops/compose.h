@@ -37,10 +37,10 @@ static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_comple
 /* Whether backward formulas must be differentiable themselves: then they are composed of operators that record. */
 static inline bool td_records(int n, td_tensor *const *tensors)
 {
-    if (!td_grad_enabled())
-        return false;
+    bool enabled = td_grad_enabled();
     for (int i = 0; i < n; i++)
-        if (td_is_some(tensors[i]) && td_requires_grad(tensors[i]))
+        if (td_is_some(tensors[i]) && ((enabled && td_requires_grad(tensors[i])) ||
+            tensors[i]->keys & (TD_KEYSET(TD_KEY_TRANSFORMS) | TD_KEYSET(TD_KEY_FORWARD_AD))))
             return true;
     return false;
 }

@@ -56,7 +56,14 @@ typedef struct td_replay {
 /* The table of a layout that is not strided: what `extra` points to begins with a pointer to one. */
 typedef struct td_extra_table {
     void (*destroy)(void *extra);
+    /* NULL for layouts without: what td_alias_detached and td_view_as_dtype give of such a tensor, and whether its
+     * memory may be read as it lies (0, or -1 with an error). */
+    struct td_tensor *(*alias)(struct td_tensor *x, bool own_version);
+    struct td_tensor *(*view)(struct td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes,
+                              const int64_t *strides, int64_t byte_offset);
+    int  (*readable)(const struct td_tensor *x);
 } td_extra_table;
+#define TD_EXTRA_TABLE(x) (*(const td_extra_table **)(x)->extra)
 
 struct td_tensor {
     int64_t     refcount;

@@ -166,6 +166,8 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
 {
     if (!self || td_check_sizes(ndim, sizes) != 0)
         return NULL;
+    if (TD_UNLIKELY(self->extra != NULL) && TD_EXTRA_TABLE(self)->view)
+        return TD_EXTRA_TABLE(self)->view(self, dtype, ndim, sizes, strides, byte_offset);
     if (TD_UNLIKELY(!self->storage))
         return td_fail(TD_E_RUNTIME, "views need a strided tensor: this one's layout has no storage");
     td_tensor *x = alias(self, dtype, ndim, sizes, strides, (char *)((intptr_t)self->data + byte_offset));
@@ -193,6 +195,8 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version)
 {
     if (!self)
         return NULL;
+    if (self->extra && TD_EXTRA_TABLE(self)->alias)
+        return TD_EXTRA_TABLE(self)->alias(self, own_version);
     if (!self->storage)
         return td_fail(TD_E_RUNTIME, "detach: a tensor without a storage can't be aliased here");
     uint32_t *version = NULL;

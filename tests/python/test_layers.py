@@ -15,6 +15,7 @@ BEFORE = {
     'io': [],
     'optim': ['base'],
     'trace': ['base', 'tensor', 'dispatch'],
+    'transforms': ['base', 'tensor', 'dispatch', 'autograd'],
     'kernels': ['base', 'tensor', 'libs', 'ops'],
 }
 # What stands between layers on purpose: file -> the headers that it may include besides.

@@ -1,0 +1,62 @@
+/* tede/transforms.h: levels, which turn a function of tensors into another one.
+ *
+ * A transform is entered, the function runs on wrapped tensors, and the transform is left.  Levels nest: a call is
+ * handled by the innermost level first, each passing on to the next what it makes of the call, and what comes out
+ * below the outermost one are calls on plain tensors.  At a vmap level a wrapper stands for a batch of tensors and
+ * hides one dimension; at a grad or jvp level it is a tensor with a history, or a tangent, of its own.  See docs/transforms.md. */
+#ifndef TEDE_TRANSFORMS_H
+#define TEDE_TRANSFORMS_H
+#include <tede/tensor.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum td_transform { TD_TRANSFORM_VMAP, TD_TRANSFORM_GRAD, TD_TRANSFORM_JVP } td_transform;
+/* What random operators do at a vmap level. */
+typedef enum td_randomness { TD_RANDOM_ERROR, TD_RANDOM_DIFFERENT, TD_RANDOM_SAME } td_randomness;
+
+/* Enter a level on this thread; its number (1, 2, ...), or -1.  `size` is the batch's at a vmap level. */
+TD_API int td_transform_enter(td_transform kind, int64_t size, td_randomness randomness);
+/* Leave the innermost level.  Wrappers that outlive it stand for what they wrap. */
+TD_API void td_transform_leave(void);
+/* The innermost level's number; 0 outside. */
+TD_API int td_transform_level(void);
+TD_API td_transform td_transform_kind(void);
+TD_API int64_t td_transform_size(void);
+/* Go on below the innermost level for a while, and come back: what a rule written outside needs. */
+typedef struct td_lowered { void *level; uint64_t include, exclude; bool grad_disabled; } td_lowered;
+TD_API td_lowered td_transform_lower(void);
+TD_API void       td_transform_raise(td_lowered before);
+
+/* x as a wrapper of the innermost level: `dim` (of x) becomes the batch at a vmap level, and is -1 elsewhere. */
+TD_API td_tensor *td_transform_wrap(td_tensor *x, int dim);
+/* What x wraps, if it is a wrapper of level number `level` (0: of the innermost, -1: of any): a new reference, with the
+ * batch's dimension in *dim, or -1.  Anything else comes back itself. */
+TD_API td_tensor *td_transform_unwrap(td_tensor *x, int level, int *dim);
+/* The level of a wrapper, 0 for another tensor; and whether it hides a batch dimension. */
+TD_API int  td_wrapper_level(const td_tensor *x);
+TD_API bool td_wrapper_is_batch(const td_tensor *x);
+
+/* Calls that ran once per member of a batch, since the process began. */
+TD_API int64_t td_vmap_fallback_count(void);
+/* Is called before an operator runs once per member for the first time; NULL: nobody is told. */
+TD_API void td_vmap_on_fallback(void (*warn)(const char *op));
+
+/* ---- forward mode: a tensor may have a tangent, its derivative along the one direction that is asked for. */
+/* A view of x with a tangent of x's shape and dtype. */
+TD_API td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent);
+/* Borrowed; NULL where there is none. */
+TD_API td_tensor *td_tangent(const td_tensor *x);
+/* Give x a tangent in place, or take it away (NULL). */
+TD_API int td_set_tangent(td_tensor *x, td_tensor *tangent) TD_MUST_USE;
+/* A view of x without its tangent. */
+TD_API td_tensor *td_primal(td_tensor *x);
+/* From here on, tangents of tensors that are no wrappers count no more. */
+TD_API void td_end_dual_level(void);
+TD_API bool td_forward_enabled(void);
+TD_API bool td_set_forward_enabled(bool on);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,78 @@
+"""Forward mode: dual numbers, whose tangents are carried along by the operators themselves."""
+from collections import namedtuple
+
+from tede import _C
+from tede._C import Tensor
+
+__all__ = ["UnpackedDualTensor", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "dual_level"]
+
+UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
+_current_level = -1
+
+
+def enter_dual_level():
+    """Open the level at which make_dual works; there is one at a time."""
+    global _current_level
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _current_level = 0
+    return 0
+
+
+def exit_dual_level(*, level=None):
+    """Close it; tensors lose their tangents."""
+    global _current_level
+    level = _current_level if level is None else level
+    if level != _current_level:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
+    _current_level = -1
+    _C._end_dual_level()
+
+
+def _maybe_level(level):
+    level = _current_level if level is None else level
+    return level
+
+
+def make_dual(tensor, tangent, *, level=None):
+    """A view of `tensor` that carries `tangent`."""
+    if _maybe_level(level) < 0:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    for x, name in ((tensor, "primal"), (tangent, "tangent")):
+        if not (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {getattr(x, 'dtype', type(x))}")
+    return _C._make_dual(tensor, tangent)
+
+
+def unpack_dual(tensor, *, level=None):
+    """(primal, tangent) of a dual number; the tangent is None where there is none."""
+    if _maybe_level(level) < 0:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*_C._unpack_dual(tensor))
+
+
+class dual_level:
+    """``with dual_level():`` a level that is left at the end."""
+
+    def __enter__(self):
+        return enter_dual_level()
+
+    def __exit__(self, *failure):
+        exit_dual_level()
+
+
+def _is_fwd_grad_enabled():
+    return _C._is_forward_enabled()
+
+
+class _set_fwd_grad_enabled:
+    """Whether tangents are carried along; also as a context."""
+
+    def __init__(self, mode):
+        self.before = _C._set_forward_enabled(mode)
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, *failure):
+        _C._set_forward_enabled(self.before)

@@ -1,0 +1,11 @@
+"""Looking into wrapped tensors."""
+from tede import _C
+
+
+def debug_unwrap(tensor, *, recurse=True):
+    """What a tensor inside a transformed function wraps; for debugging only."""
+    while _C._wrapper_level(tensor):
+        tensor = _C._transform_unwrap(tensor, -1)[0]
+        if not recurse:
+            break
+    return tensor

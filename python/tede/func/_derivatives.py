@@ -1,0 +1,347 @@
+"""grad, vjp and jvp, and what is made of them.
+
+Each opens a level (see docs/transforms.md), makes its inputs wrappers of that level, and computes on them with the engine or
+with tangents.  The graph is the level's own, so what happens at other levels isn't mixed with it."""
+import tede
+from tede import _C
+from tede._C import Tensor
+from tede.func._levels import GRAD, JVP, level, lift, lower, lower_all
+from tede.func._vmap import vmap, wraps
+from tede.utils import _pytree as tree
+
+
+# ---- which arguments ------------------------------------------------------------------------------------------------
+
+def _argnum(argnum, n):
+    if not isinstance(argnum, int):
+        raise RuntimeError(f"argnum must be int, got: {type(argnum)}")
+    if -n <= argnum < n:
+        return argnum % n
+    raise RuntimeError(f"Got argnum={argnum}, but only {n} positional inputs")
+
+
+def _argnums(argnums, n):
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if isinstance(argnums, int):
+        return _argnum(argnums, n)
+    argnums = tuple(_argnum(a, n) for a in argnums)
+    if not argnums:
+        raise RuntimeError("argnums must be non-empty")
+    if len(set(argnums)) != len(argnums):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return argnums
+
+
+def _chosen(args, argnums):
+    argnums = _argnums(argnums, len(args))
+    return args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
+
+
+def _replaced(args, argnums, new):
+    argnums = _argnums(argnums, len(args))
+    args = list(args)
+    for i, x in ((argnums, new),) if isinstance(argnums, int) else zip(argnums, new):
+        args[i] = x
+    return tuple(args)
+
+
+# ---- reverse mode ---------------------------------------------------------------------------------------------------
+
+def _leaf(x):
+    if not isinstance(x, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    x = _C._transform_wrap(x)
+    if not (x.is_floating_point() or x.is_complex()):
+        raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+    _C._require_grad(x)
+    return x
+
+
+def _engine(outputs, inputs, grad_outputs=None, retain_graph=True, create_graph=True):
+    """Gradients of outputs; zeros where there is no way from an output to an input."""
+    pairs = [(o, g) for o, g in zip(outputs, grad_outputs or (None,) * len(outputs)) if o.requires_grad]
+    if not pairs:
+        return tuple(tede.zeros_like(x) for x in inputs)
+    outputs, grads = zip(*pairs)
+    found = _C._grad(outputs, grads, tuple(inputs), retain_graph, create_graph, True)
+    return tuple(tede.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+
+
+def _check_outputs(outputs, api):
+    if len(outputs) == 1 and outputs[0] is None or not outputs:
+        raise RuntimeError(f"{api}: Expected f to be a function that has non-empty output (got output = {outputs})")
+    for x in outputs:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"{api}: expected f(*primals) to return only tensors, got unsupported type {type(x)}")
+
+
+def _with_aux(result, api):
+    if not (isinstance(result, tuple) and len(result) == 2):
+        raise RuntimeError(f"{api}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return result
+
+
+def grad_and_value(func, argnums=0, has_aux=False):
+    """`func` gives one number; this gives its gradient and, after it, the number."""
+    def gradient_and_value(*args, **kwargs):
+        api = "grad_and_value(f)(*args)"
+        with level(GRAD) as number:
+            args = tree.tree_map(lift, args)
+            leaves = tree.tree_map(lambda x: _leaf_of(x, number), _chosen(args, argnums))
+            output = func(*_replaced(args, argnums, leaves), **tree.tree_map(lift, kwargs))
+            aux = None
+            if has_aux:
+                output, aux = _with_aux(output, api)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(f"Expected f(*args) to return a Tensor, got {type(output)}" if not has_aux else
+                                   f"Expected f(*args) to return a Tensor, got {type(output)}")
+            if output.dim() != 0:
+                raise RuntimeError("Expected f(*args) to return a scalar tensor, got tensor with "
+                                   f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
+            flat, spec = tree.tree_flatten(leaves)
+            gradients = tree.tree_unflatten(_engine([output], flat), spec)
+            gradients, output, aux = lower_all((gradients, output, aux), number)
+        return (gradients, (output, aux)) if has_aux else (gradients, output)
+    return wraps(func, gradient_and_value)
+
+
+def _leaf_of(x, number):
+    if not isinstance(x, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    return _leaf(lower(x, number))
+
+
+def grad(func, argnums=0, has_aux=False):
+    """The gradient of `func`, which gives one number, with respect to arguments `argnums`."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    def gradient(*args, **kwargs):
+        found, value = both(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+    return wraps(func, gradient)
+
+
+def vjp(func, *primals, has_aux=False):
+    """func(*primals), and a function from gradients of that to gradients of the primals."""
+    return _vjp(func, primals, None, has_aux)
+
+
+def _vjp(func, args, argnums, has_aux):
+    api = "vjp(f, *primals)"
+    with level(GRAD) as number:
+        args = tree.tree_map(lift, args)
+        if argnums is None:
+            leaves = tree.tree_map(lambda x: _leaf_of(x, number), args)
+            output = func(*leaves)
+        else:
+            leaves = tree.tree_map(lambda x: _leaf_of(x, number), _chosen(args, argnums))
+            output = func(*_replaced(args, argnums, leaves))
+        aux = None
+        if has_aux:
+            output, aux = _with_aux(output, api)
+            aux = lower_all(aux, number)
+        flat_outputs, output_spec = tree.tree_flatten(output)
+        _check_outputs(flat_outputs, api)
+        for x in flat_outputs:
+            if not (x.is_floating_point() or x.is_complex()):
+                raise RuntimeError("vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor "
+                                   f"with dtype {x.dtype}")
+        flat_leaves, spec = tree.tree_flatten(leaves)
+        result = lower_all(output, number)
+
+    def pullback(cotangents, retain_graph=True, create_graph=None):
+        flat, cotangent_spec = tree.tree_flatten(cotangents)
+        if cotangent_spec != output_spec:
+            raise RuntimeError("Expected pytree structure of cotangents to be the same as pytree structure of outputs to the "
+                               f"function. cotangents: {tree.treespec_pprint(cotangent_spec)}, primal output: "
+                               f"{tree.treespec_pprint(output_spec)}")
+        gradients = _engine([lower(x, number) if not x.requires_grad else x for x in flat_outputs], flat_leaves, flat,
+                            retain_graph, tede.is_grad_enabled() if create_graph is None else create_graph)
+        return tree.tree_unflatten([_outside(g) for g in gradients], spec)
+    return (result, pullback, aux) if has_aux else (result, pullback)
+
+
+def _outside(x):
+    """A wrapper whose level has ended stands for what it wraps."""
+    while _C._wrapper_level(x) < 0:
+        x = _C._transform_unwrap(x, -1)[0]
+    return x
+
+
+# ---- forward mode ---------------------------------------------------------------------------------------------------
+
+def _check_primals(primals, tangents, api):
+    for values, name in ((primals, "primals"), (tangents, "tangents")):
+        if not isinstance(values, tuple):
+            raise RuntimeError(f"{api}: Expected {name} to be a tuple. E.g. it should be valid to call f(*primals).")
+    flat_primals, primal_spec = tree.tree_flatten(primals)
+    flat_tangents, tangent_spec = tree.tree_flatten(tangents)
+    if primal_spec != tangent_spec:
+        raise RuntimeError(f"{api}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple "
+                           "of 3 tensors, tangents also must be. Got primals with structure "
+                           f"{primal_spec} and tangents with structure {tangent_spec}")
+    for values, name in ((flat_primals, "primals"), (flat_tangents, "tangents")):
+        if not values:
+            raise RuntimeError(f"{api}: Expected {name} to contain at least one Tensor.")
+        for x in values:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"{api}: Expected {name} to only contain Tensors, got {type(x)}")
+    return flat_primals, flat_tangents, primal_spec
+
+
+def jvp(func, primals, tangents, *, strict=False, has_aux=False):
+    """func(*primals), and its derivative along `tangents`."""
+    return _jvp(func, primals, tangents, None, strict, has_aux)
+
+
+def _jvp(func, args, tangents, argnums, strict=False, has_aux=False):
+    """With argnums, tangents are those of the chosen arguments only."""
+    api = "jvp(f, primals, tangents)"
+    if not isinstance(args, tuple):
+        raise RuntimeError(f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    primals = args if argnums is None else _chosen(args, argnums)
+    if argnums is not None and isinstance(argnums, int):
+        primals = (primals,)
+    flat_primals, flat_tangents, spec = _check_primals(primals, tangents, api)
+    with level(JVP) as number:
+        duals = tree.tree_unflatten([_C._make_dual(lift(p), lift(t)) for p, t in zip(flat_primals, flat_tangents)], spec)
+        if argnums is None:
+            output = func(*duals)
+        else:
+            args = tree.tree_map(lift, args)
+            output = func(*_replaced(args, argnums, duals[0] if isinstance(argnums, int) else duals))
+        aux = None
+        if has_aux:
+            output, aux = _with_aux(output, api)
+            aux = lower_all(tree.tree_map(lambda x: _C._unpack_dual(x)[0] if isinstance(x, Tensor) else x, aux), number)
+        flat, output_spec = tree.tree_flatten(output)
+        _check_outputs(flat, api)
+        values, derivatives = [], []
+        for x in flat:
+            value, tangent = _C._unpack_dual(x)
+            if tangent is None and strict:
+                raise RuntimeError("jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is "
+                                   "not allowed with strict=True.")
+            value = lower(value, number)
+            values.append(value)
+            derivatives.append(tede.zeros_like(value) if tangent is None else lower(tangent, number))
+        derivatives = [lower(x, number) for x in derivatives]
+    result = tree.tree_unflatten(values, output_spec), tree.tree_unflatten(derivatives, output_spec)
+    return (*result, aux) if has_aux else result
+
+
+def linearize(func, *primals):
+    """func(*primals), and the function from tangents to its derivative along them.  The derivative's calls are made anew for
+    each tangent; what does not depend on it is not kept."""
+    flat, spec = tree.tree_flatten(primals)
+    output = func(*primals)
+    kept = tree.tree_unflatten([x.detach() for x in flat], spec)
+
+    def along(*tangents):
+        flat_tangents, tangent_spec = tree.tree_flatten(tangents)
+        if tangent_spec != spec:
+            raise RuntimeError(f"Expected the tangents {tangent_spec} to have the same argspec as the primals {spec}")
+        for i, (p, t) in enumerate(zip(flat, flat_tangents)):
+            if p.shape != t.shape:
+                raise RuntimeError(f"Expected tangent at index {i} in flattened pytree to have shape {p.shape}, but got {t.shape} instead")
+            if p.dtype != t.dtype:
+                raise RuntimeError(f"Expected tangent at index {i} in flattened pytree to have dtype {p.dtype}, but got {t.dtype} instead")
+        return jvp(func, kept, tangents)[1]
+    return output, along
+
+
+# ---- Jacobians ------------------------------------------------------------------------------------------------------
+
+def _refuse_complex(api, values, what):
+    for i, x in enumerate(tree.tree_leaves(values)):
+        if isinstance(x, Tensor) and x.is_complex():
+            raise RuntimeError(f"{api}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+
+
+def _basis(tensors, start, end):
+    """Rows start..end of the unit matrix over all elements of `tensors`, cut into their shapes."""
+    parts, at = [], 0
+    for x in tensors:
+        n = x.numel()
+        part = tede.zeros(end - start, n, dtype=x.dtype, device=x.device)
+        low, high = max(start, at), min(end, at + n)
+        if low < high:
+            rows = tede.arange(low, high, device=x.device)
+            part[rows - start, rows - at] = 1
+        parts.append(part.view(end - start, *x.shape))
+        at += n
+    return parts
+
+
+def _chunks(total, chunk_size):
+    step = total if chunk_size is None else max(1, min(chunk_size, total))
+    return [(i, min(i + step, total)) for i in range(0, total, step)] or [(0, 0)]
+
+
+def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
+    """The Jacobian of `func` in reverse mode, all rows (or chunk_size at a time) in one batch."""
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    def jacobian(*args):
+        _refuse_complex("jacrev", args, "inputs")
+        made = _vjp(func, args, argnums, has_aux)
+        output, pullback = made[:2]
+        flat, spec = tree.tree_flatten(output)
+        _refuse_complex("jacrev", output, "outputs")
+        sizes = [x.numel() for x in flat]
+        rows = []
+        for start, end in _chunks(sum(sizes), chunk_size):
+            units = tree.tree_unflatten(_basis(flat, start, end), spec)
+            if chunk_size == 1:
+                units = tree.tree_map(lambda t: t.squeeze(0), units)
+                rows.append(tree.tree_map(lambda t: t.unsqueeze(0), pullback(units)))
+            else:
+                rows.append(vmap(pullback)(units))
+        parts = [tree.tree_flatten(r)[0] for r in rows]
+        in_spec = tree.tree_flatten(rows[0])[1]
+        joined = [p[0] if len(p) == 1 else tede.cat(p) for p in zip(*parts)]       # per input: [all outputs, *input]
+        per_output = [tree.tree_unflatten([x.view(*y.shape, *x.shape[1:]) for x in pieces], in_spec)
+                      for y, pieces in zip(flat, zip(*(j.split(sizes) for j in joined)))]
+        result = tree.tree_unflatten(per_output, spec)
+        return (result, made[2]) if has_aux else result
+    return wraps(func, jacobian)
+
+
+def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
+    """The Jacobian of `func` in forward mode, all columns in one batch."""
+    def jacobian(*args):
+        _refuse_complex("jacfwd", args, "inputs")
+        primals = _chosen(args, argnums)
+        single = isinstance(argnums, int)
+        flat, spec = tree.tree_flatten((primals,) if single else primals)
+        for x in flat:
+            if not isinstance(x, Tensor):
+                raise RuntimeError(f"jacfwd: Expected inputs to only contain Tensors, got {type(x)}")
+        units = _basis(flat, 0, sum(x.numel() for x in flat))
+
+        def column(*tangents):
+            made = _jvp(func, args, tree.tree_unflatten(tangents, spec), argnums, has_aux=has_aux)
+            return made[1:] if has_aux else made[1]
+        results = vmap(column, randomness=randomness)(*units)
+        aux = None
+        if has_aux:
+            results, aux = results
+            aux = tree.tree_map(lambda x: x[0], aux)
+        _refuse_complex("jacfwd", results, "outputs")
+        flat_results, out_spec = tree.tree_flatten(results)
+        sizes = [x.numel() for x in flat]
+        made = []
+        for out in flat_results:            # [all inputs, *output] -> per input [*output, *input]
+            columns = [part.movedim(0, -1).reshape(*out.shape[1:], *x.shape) for part, x in zip(out.split(sizes), flat)]
+            columns = tree.tree_unflatten(columns, spec)
+            made.append(columns[0] if single else columns)
+        result = tree.tree_unflatten(made, out_spec)
+        return (result, aux) if has_aux else result
+    return wraps(func, jacobian)
+
+
+def hessian(func, argnums=0):
+    """The matrix of second derivatives: forward over reverse."""
+    return jacfwd(jacrev(func, argnums), argnums)

@@ -1,0 +1,33 @@
+"""A level of a transform as a context, and trees of tensors going in and out of it."""
+from tede import _C
+from tede._C import Tensor
+from tede.utils import _pytree as tree
+
+VMAP, GRAD, JVP = 0, 1, 2
+
+
+class level:
+    """``with level(GRAD) as number``: calls inside are handled by this level first."""
+    __slots__ = ("arguments", "number")
+
+    def __init__(self, *arguments):
+        self.arguments = arguments
+
+    def __enter__(self):
+        self.number = _C._transform_enter(*self.arguments)
+        return self.number
+
+    def __exit__(self, *failure):
+        _C._transform_leave()
+
+
+def lift(x):
+    return _C._transform_wrap(x) if isinstance(x, Tensor) else x
+
+
+def lower(x, number):
+    return _C._transform_unwrap(x, number)[0] if isinstance(x, Tensor) else x
+
+
+def lower_all(values, number):
+    return tree.tree_map(lambda x: lower(x, number), values)

@@ -1,0 +1,178 @@
+"""vmap: a function of tensors becomes one of batches of them."""
+import functools
+
+from tede import _C
+from tede._C import Tensor
+from tede.func._levels import VMAP, level
+from tede.utils import _pytree as tree
+
+RANDOMNESS = {"error": 0, "different": 1, "same": 2}
+_warned = set()
+
+
+def _warn(op):
+    """Once per operator: there is no rule for a whole batch."""
+    if op in _warned or not _C._get_vmap_fallback_warning_enabled():
+        return
+    _warned.add(op)
+    import warnings
+    warnings.warn(f"There is a performance drop because we have not yet implemented the batching rule for aten::{op}. Please "
+                  "file us an issue on GitHub so that we can prioritize its implementation.", UserWarning, stacklevel=4)
+
+
+_enabled = True
+
+
+def _set_enabled(on):
+    global _enabled
+    _enabled = bool(on)
+
+
+_C._get_vmap_fallback_warning_enabled = lambda: _enabled
+_C._set_vmap_fallback_warning_enabled = _set_enabled
+_C._vmap_fallback_hook(_warn)
+
+
+def name_of(func):
+    if hasattr(func, "__name__"):
+        return func.__name__
+    if isinstance(func, functools.partial):
+        return f"functools.partial({name_of(func.func)}, ...)"
+    return repr(func)
+
+
+def check_randomness(randomness):
+    if randomness not in RANDOMNESS:
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
+
+
+def check_chunk_size(chunk_size):
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
+
+
+def inputs_of(in_dims, args, func):
+    """The batch's size, and the flat arguments with a dimension (or None) for each."""
+    if not isinstance(in_dims, (int, tuple)):
+        raise ValueError(f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially "
+                         f"nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
+    if not args:
+        raise ValueError(f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
+                         "vmap over a function with no inputs. The latter is unsupported.")
+    flat, spec = tree.tree_flatten(args)
+    dims = tree._broadcast_to_and_flatten(in_dims, spec)
+    where = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): "
+    if dims is None:
+        raise ValueError(where + f"in_dims is not compatible with the structure of `inputs`. in_dims has structure "
+                         f"{tree.tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
+    dims = list(dims)
+    sizes = []
+    for i, (arg, dim) in enumerate(zip(flat, dims)):
+        if dim is None:
+            continue
+        if not isinstance(dim, int):
+            raise ValueError(where + f"Got in_dim={dim} for an input but in_dim must be either an integer dimension or None.")
+        if not isinstance(arg, Tensor):
+            raise ValueError(where + f"Got in_dim={dim} for an input but the input is of type {type(arg)}. We cannot vmap over "
+                             "non-Tensor arguments, please use None as the respective in_dim")
+        if not -arg.dim() <= dim < arg.dim():
+            raise ValueError(where + f"Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {arg.dim()} so "
+                             f"expected in_dim to satisfy -{arg.dim()} <= in_dim < {arg.dim()}.")
+        dims[i] = dim % arg.dim()
+        sizes.append(arg.size(dim))
+    if not sizes:
+        raise ValueError("vmap: Expected at least one Tensor to vmap over")
+    if any(size != sizes[0] for size in sizes):
+        raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+                         "mapped dimension")
+    return sizes[0], flat, dims, spec
+
+
+def place(outputs, unwrapped, out_dims, size, func):
+    """The results with their batches where out_dims wants them; `unwrapped` are their leaves as (value, dimension)."""
+    spec = tree.tree_flatten(outputs)[1]
+    incompatible = (f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+                    f"`outputs`. out_dims has structure {tree.tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
+    if isinstance(outputs, Tensor):     # PyTorch takes (0,) for one result, too
+        if isinstance(out_dims, int) or out_dims is None:
+            dims = [out_dims]
+        elif isinstance(out_dims, tuple) and len(out_dims) == 1:
+            dims = [out_dims[0]]
+        else:
+            raise ValueError(incompatible)
+    else:
+        dims = tree._broadcast_to_and_flatten(out_dims, spec)
+        if dims is None:
+            raise ValueError(incompatible)
+    return tree.tree_unflatten([_place(*pair, d, size, func) for pair, d in zip(unwrapped, dims)], spec)
+
+
+def _place(value, dim, out_dim, size, func):
+    name = name_of(func)
+    if out_dim is None:
+        if dim >= 0:
+            raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
+        return value
+    if not isinstance(value, Tensor):
+        raise ValueError(f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set out_dims= "
+                         "to None for output?")
+    if dim < 0:
+        value, dim = value.unsqueeze(0).expand(size, *value.shape), 0
+    ndim = value.dim()
+    if not -ndim <= out_dim < ndim:
+        raise IndexError(f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}], but got {out_dim})")
+    return value if dim == out_dim % ndim else value.movedim(dim, out_dim)
+
+
+def run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
+    check_out_dims(out_dims, func)
+    with level(VMAP, size, RANDOMNESS[randomness]) as number:
+        wrapped = [x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat, dims)]
+        outputs = func(*tree.tree_unflatten(wrapped, spec), **kwargs)
+        unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in tree.tree_leaves(outputs)]
+    return place(outputs, unwrapped, out_dims, size, func)
+
+
+def check_out_dims(out_dims, func):
+    if isinstance(out_dims, int):
+        return
+    if not all(d is None or isinstance(d, int) for d in tree.tree_flatten(out_dims)[0]):
+        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+                         "ints representing where in the outputs the vmapped dimension should appear.")
+
+
+def _joined(chunks, out_dims, func):
+    """Results of chunks, put together."""
+    import tede
+    flat, spec = zip(*(tree.tree_flatten(chunk) for chunk in chunks))
+    dims = tree._broadcast_to_and_flatten(out_dims, spec[0])
+    if dims is None:
+        dims = [out_dims[0]] * len(flat[0])
+    return tree.tree_unflatten([parts[0] if d is None else tede.cat(parts, d) for parts, d in zip(zip(*flat), dims)], spec[0])
+
+
+def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
+    """`func` of single members becomes a function of batches: of each argument, dimension ``in_dims`` is the batch (None: the
+    argument is the same for all), and each result has it at ``out_dims``."""
+    check_randomness(randomness)
+    check_chunk_size(chunk_size)
+
+    def of_batches(*args, **kwargs):
+        size, flat, dims, spec = inputs_of(in_dims, args, func)
+        if chunk_size is None or chunk_size >= size:
+            return run(func, size, flat, dims, spec, out_dims, randomness, kwargs)
+        chunks = []
+        for start in range(0, size, chunk_size):
+            length = min(chunk_size, size - start)
+            part = [x if d is None else x.narrow(d, start, length) for x, d in zip(flat, dims)]
+            chunks.append(run(func, length, part, dims, spec, out_dims, randomness, kwargs))
+        return _joined(chunks, out_dims, func)
+    return wraps(func, of_batches)
+
+
+def wraps(func, wrapper):
+    """functools.wraps where func has what that needs."""
+    try:
+        return functools.wraps(func)(wrapper)
+    except (AttributeError, TypeError):
+        return wrapper

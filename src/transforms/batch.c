@@ -1,0 +1,271 @@
+/* A call at a vmap level: which rule, and what rules have in common.  See Note [Batching rules]. */
+#include "calls_transforms_batch.h"
+#include "transforms/batch.h"
+#include <stdio.h>
+
+td_tensor *td_physical(const td_batch *b, td_tensor *x, int *dim)
+{
+    td_wrapped *w = x != TD_NONE ? td_wrapped_at(x, b->level) : NULL;
+    *dim = w ? w->dim : -1;
+    return w ? w->value : x;
+}
+
+td_tensor *td_front(const td_batch *b, td_tensor *x)
+{
+    int dim;
+    x = td_physical(b, x, &dim);
+    if (dim <= 0)
+        return td_tensor_retain(x);
+    int64_t order[TD_MAX_DIMS];
+    order[0] = dim;
+    for (int d = 0, k = 1; d < x->ndim; d++)
+        if (d != dim)
+            order[k++] = d;
+    return td_permute(x, x->ndim, order);
+}
+
+td_tensor *td_expanded(const td_batch *b, td_tensor *x)
+{
+    td_tensor *front = td_front(b, x);
+    if (!front || front == TD_NONE || td_is_batched(b, x))
+        return front;
+    int64_t sizes[TD_MAX_DIMS + 1];
+    sizes[0] = b->size;
+    memcpy(sizes + 1, front->sizes, sizeof *sizes * (size_t)front->ndim);
+    td_tensor *wide = td_expand(front, front->ndim + 1, sizes);
+    td_tensor_release(front);
+    return wide;
+}
+
+td_tensor *td_padded(td_tensor *x, int rank)
+{
+    if (!x || x->ndim - 1 >= rank)
+        return td_tensor_retain(x);
+    int64_t sizes[TD_MAX_DIMS + 1];
+    int more = rank - (x->ndim - 1);
+    sizes[0] = x->sizes[0];
+    for (int d = 0; d < more; d++)
+        sizes[1 + d] = 1;
+    for (int d = 1; d < x->ndim; d++)
+        sizes[d + more] = x->sizes[d];
+    return td_view(x, rank + 1, sizes);
+}
+
+td_tensor *td_folded(td_tensor *x)
+{
+    if (!x || x->ndim < 2)
+        return td_tensor_retain(x);
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, x->sizes + 1, sizeof *sizes * (size_t)(x->ndim - 1));
+    sizes[0] *= x->sizes[0];
+    return td_reshape(x, x->ndim - 1, sizes);
+}
+
+td_tensor *td_unfolded(td_tensor *x, int64_t size)
+{
+    if (!x)
+        return NULL;
+    int64_t sizes[TD_MAX_DIMS + 1];
+    memcpy(sizes + 1, x->sizes, sizeof *sizes * (size_t)x->ndim);
+    sizes[0] = size, sizes[1] = size ? x->sizes[0] / size : 0;
+    return td_reshape(x, x->ndim + 1, sizes);
+}
+
+int td_argument_index(const td_op *op, const char *name)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (!strcmp(op->info.arguments[i].name, name))
+            return i;
+    return -1;
+}
+
+int td_batch_set(td_batch *b, int argument, td_tensor *x)
+{
+    if (!x)
+        return -1;
+    if (x != TD_NONE && !(x = td_frame_keep(&b->frame, x)))
+        return -1;
+    b->frame.values[argument].kind = x == TD_NONE ? TD_VALUE_NONE : TD_VALUE_TENSOR;
+    b->frame.values[argument].tensor = x;
+    return 0;
+}
+
+int td_batch_set_ints(td_batch *b, int argument, int64_t n, const int64_t *items)
+{
+    /* Kept as the memory of a tensor that the frame drops. */
+    td_tensor *block = td_frame_keep(&b->frame, td_tensor_new(1, (int64_t[]){n ? n : 1}, TD_I64, (td_device){TD_CPU, -1}));
+    if (!block)
+        return -1;
+    memcpy(block->data, items, sizeof *items * (size_t)n);
+    b->frame.values[argument] = (td_value){.kind = TD_VALUE_INTS, .count = (int32_t)n, .ints = (const int64_t *)block->data};
+    return 0;
+}
+
+int td_batch_give(td_batch *b, int i, td_tensor *value, int dim)
+{
+    td_tensor *x = dim < 0 ? value : td_wrap(b->level, value, dim);
+    b->results[i] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = x};
+    return x ? 0 : -1;
+}
+
+int td_batch_call(td_batch *b, const td_op *op, int dim)
+{
+    if (td_op_call(op, b->frame.values, b->results) != 0)
+        return -1;
+    int status = 0, n = op->info.n_results, written = 0;
+    for (int i = 0; i < op->info.n_arguments; i++)      /* what was written comes back as it was passed */
+        if (op->info.arguments[i].is_mutable && b->arguments[i].kind == TD_VALUE_TENSOR && written < n) {
+            td_tensor_release(b->results[written].tensor);
+            b->results[written++].tensor = td_tensor_retain(b->arguments[i].tensor);
+            if (td_wrapped_of(b->arguments[i].tensor))
+                status |= td_wrapper_refresh(b->arguments[i].tensor);
+        }
+    for (int r = written; r < n && dim >= 0; r++) {
+        td_value *v = &b->results[r];
+        if (v->kind == TD_VALUE_TENSOR && !(v->tensor = td_wrap(b->level, v->tensor, dim)))
+            status = -1;
+        td_tensor **items = (td_tensor **)v->tensors;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (!(items[k] = td_wrap(b->level, items[k], dim)))
+                status = -1;
+    }
+    if (status != 0)
+        td_values_release(b->results, n);
+    return status;
+}
+
+bool td_any_batched(const td_batch *b)
+{
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        const td_value *v = &b->arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && td_is_batched(b, v->tensor))
+            return true;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (td_is_batched(b, v->tensors[k]))
+                return true;
+    }
+    return false;
+}
+
+/* ---- which rule */
+
+static const td_batch_row *const tables[] = {td_rules_view, td_rules_reduce, td_rules_product, td_rules_index, td_rules_nn,
+                                             td_rules_random};
+static const td_batch_row pointwise_row = {"", td_rule_pointwise, ""}, dims_row = {"", td_rule_dims, ""},
+                          loop_row = {"", td_rule_loop, ""}, parts_row = {"", NULL, "parts"},
+                          inplace_row = {"", td_rule_inplace, ""}, random_row = {"", td_rule_random, ""};
+
+static bool is_random(const td_op *op)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].kind == TD_VALUE_GENERATOR)
+            return !(op->info.flags & TD_OP_COMPOSITE);
+    return false;
+}
+
+/* A row by full name first ("sum.dim_IntList"), then by name. */
+static const td_batch_row *find_row(const td_op *op)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s%s%s", op->info.name, *op->info.overload ? "." : "", op->info.overload);
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t t = 0; t < TD_COUNT(tables); t++)
+            for (const td_batch_row *row = tables[t]; row->name; row++)
+                if (!strcmp(row->name, pass ? op->info.name : full))
+                    return row;
+    return NULL;
+}
+
+/* The functional operator of an in-place one. */
+static const td_op *functional_of(const td_op *op)
+{
+    char full[128];
+    size_t n = strlen(op->info.name);
+    if (!(op->info.flags & TD_OP_INPLACE) || n < 2 || op->info.name[n - 1] != '_' || op->info.name[n - 2] == '_')
+        return NULL;
+    snprintf(full, sizeof full, "%.*s%s%s", (int)n - 1, op->info.name, *op->info.overload ? "." : "", op->info.overload);
+    return td_op_find(full);
+}
+
+static const td_batch_row *choose(const td_op *op)
+{
+    const td_batch_row *row = find_row(op);
+    if (row)
+        return row;
+    if (is_random(op))
+        return &random_row;
+    if (op->info.flags & TD_OP_POINTWISE)
+        return &pointwise_row;
+    if (op->info.flags & TD_OP_COMPOSITE)
+        return &parts_row;
+    if (functional_of(op))
+        return &inplace_row;
+    return td_dims_from_schema(op) ? &dims_row : &loop_row;
+}
+
+/* The functional form below, then a copy into self. */
+int td_rule_inplace(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_op *functional = functional_of(b->op);
+    td_tensor *self = b->arguments[0].tensor;
+    td_value made;
+    if (td_op_call(functional, b->arguments, &made) != 0)
+        return -1;
+    TD_AUTO td_tensor *result = made.tensor;
+    if (result->ndim != self->ndim || memcmp(result->sizes, self->sizes, sizeof(int64_t) * self->ndim)) {
+        td_shape_text want, have;
+        return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", b->op->info.name,
+                        td_shape_str(self->ndim, self->sizes, have), td_shape_str(result->ndim, result->sizes, want));
+    }
+    if (td_copy_(self, result) != 0)
+        return -1;
+    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+    return 0;
+}
+
+static int fail_unbatched_write(const td_op *op, const char *other)
+{
+    return td_error(TD_E_RUNTIME, "vmap: aten::%s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
+                    "extra_args that has more elements than `self`. This happened due to `%s` being vmapped over but `self` not "
+                    "being vmapped over in a vmap. Please try to use out-of-place operators instead of aten::%s. If said operator "
+                    "is being called inside the PyTorch framework, please file a bug report instead.", op->info.name, other, other,
+                    op->info.name);
+}
+
+int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results)
+{
+    td_batch b = {.op = op, .level = level, .size = level->size, .arguments = arguments, .results = results};
+    td_op *row_of = (td_op *)op;
+    const td_batch_row *row = __atomic_load_n(&row_of->batching, __ATOMIC_ACQUIRE);
+    if (!row) {
+        row = choose(op);
+        __atomic_store_n(&row_of->batching, row, __ATOMIC_RELEASE);
+    }
+    bool any = td_any_batched(&b);
+    if (!any && row->rule != td_rule_random) {
+        td_lowered before = td_transform_lower();
+        int status = td_op_call(op, arguments, results);
+        td_transform_raise(before);
+        return status;
+    }
+    if (any && op->info.flags & TD_OP_OUT)
+        return td_error(TD_E_NOT_IMPLEMENTED, "vmap: aten::%s with out= is not there; use the result", op->info.name);
+    if (op->info.flags & TD_OP_INPLACE && any && !td_is_batched(&b, arguments[0].tensor)) {
+        for (int i = 1; i < op->info.n_arguments; i++)
+            if (arguments[i].kind == TD_VALUE_TENSOR && td_is_batched(&b, arguments[i].tensor))
+                return fail_unbatched_write(op, op->info.arguments[i].name);
+        return fail_unbatched_write(op, "other");
+    }
+    if (!row->rule)                    /* its parts come back here */
+        return op->unbox(op->composite, keys & ~TD_KEYSET(TD_KEY_TRANSFORMS), arguments, results);
+    if (row->rule == td_rule_inplace)
+        return row->rule(&b, row->how);
+    if (td_frame_begin(&b.frame, op, arguments) != 0)
+        return -1;
+    td_lowered before = td_transform_lower();
+    int status = row->rule(&b, row->how);
+    td_transform_raise(before);
+    td_frame_end(&b.frame);
+    return status;
+}

@@ -1,0 +1,61 @@
+/* Batching rules: how an operator runs on a whole batch at once.
+ *
+ * Note [Batching rules]
+ * At a vmap level a call has operands of which some hide a dimension.  A rule runs below the level, on what they wrap;
+ * it says how the operator's arguments change when there is one dimension more, and where that is in the results.
+ * Most operators need no rule of their own: those of a formula broadcast, and for those that have one tensor and name
+ * their dimensions, the schema says what to shift (generic.c).  Composites go through their parts.  What is left runs
+ * once per member, with a warning, and is counted (loop.c). */
+#ifndef TD_TRANSFORMS_BATCH_H
+#define TD_TRANSFORMS_BATCH_H
+#include <tede/auto.h>
+#include "transforms/level.h"
+
+typedef struct td_batch {
+    const td_op    *op;
+    td_level       *level;
+    int64_t         size;
+    const td_value *arguments;    /* as called: wrappers among them */
+    td_value       *results;
+    td_frame        frame;        /* a copy of the arguments for the rule to change */
+} td_batch;
+
+/* 0 or -1.  `how` is the table's. */
+typedef int td_batch_rule(td_batch *b, const char *how);
+typedef struct td_batch_row { const char *name; td_batch_rule *rule; const char *how; } td_batch_row;
+
+extern const td_batch_row td_rules_view[], td_rules_reduce[], td_rules_product[], td_rules_index[], td_rules_nn[],
+    td_rules_random[];
+
+/* Whether x hides a dimension at this level; its physical tensor (borrowed) and where it is (-1: nowhere). */
+static inline bool td_is_batched(const td_batch *b, const td_tensor *x)
+{
+    td_wrapped *w = x && x != TD_NONE ? td_wrapped_at(x, b->level) : NULL;
+    return w && w->dim >= 0;
+}
+td_tensor *td_physical(const td_batch *b, td_tensor *x, int *dim);
+/* New references: with the batch first, if it has one; and with one in any case, expanded. */
+td_tensor *td_front(const td_batch *b, td_tensor *x);
+td_tensor *td_expanded(const td_batch *b, td_tensor *x);
+/* [B, ...] -> [B, 1, ..., ...] with `rank` dimensions besides the batch. */
+td_tensor *td_padded(td_tensor *x, int rank);
+/* [B, N, ...] <-> [B * N, ...] */
+td_tensor *td_folded(td_tensor *x);
+td_tensor *td_unfolded(td_tensor *x, int64_t size);
+
+/* The argument's place by name, -1 if there is none. */
+int td_argument_index(const td_op *op, const char *name);
+/* Put `x` (owned by the frame from here on; NULL: -1) in the place of a tensor argument. */
+int td_batch_set(td_batch *b, int argument, td_tensor *x) TD_MUST_USE;
+int td_batch_set_ints(td_batch *b, int argument, int64_t n, const int64_t *items) TD_MUST_USE;
+/* Call with the changed arguments; tensors among the results (those made, not those written) are wrapped with the batch
+ * at `dim`. */
+int td_batch_call(td_batch *b, const td_op *op, int dim) TD_MUST_USE;
+/* Give `value` (taken over; NULL: -1) as result i. */
+int td_batch_give(td_batch *b, int i, td_tensor *value, int dim) TD_MUST_USE;
+bool td_any_batched(const td_batch *b);
+
+td_batch_rule td_rule_pointwise, td_rule_dims, td_rule_leading, td_rule_inplace, td_rule_loop, td_rule_random;
+bool td_dims_from_schema(const td_op *op);
+
+#endif

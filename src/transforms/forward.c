@@ -1,0 +1,341 @@
+/* Forward mode: tangents of results.
+ *
+ * Most operators' tangents come from formulas (generated kernels on the ForwardAD key) or, for linear ones, from the
+ * operator itself.  What has neither goes the long way: the gradient of the gradient.  With v a stand-in for the
+ * result's gradient, g(v) = J^T v is linear in v, and its gradient with respect to v along t is J t.  That is right for
+ * whatever can be differentiated twice, but makes a small graph and several calls; docs/transforms.md lists who needs it.
+ *
+ * In-place operators compute as their functional forms do, write, and take over the tangent.  A view's tangent is a view
+ * of its base's tangent, so a write to one is seen by the other. */
+#include "calls_transforms_forward.h"
+#include "dispatch/glue.h"
+#include "autograd/meta.h"
+#include "transforms/level.h"
+#include <stdio.h>
+
+td_keyset td_forward_begin(void)
+{
+    td_keyset before = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    return before;
+}
+
+td_tensor *td_forward_operand(td_tensor *x, bool conjugated)
+{
+    td_tensor *t = td_tangent(x);
+    return conjugated && td_dtype_is_complex((td_dtype)t->dtype) ? td_conj(t) : td_tensor_retain(t);
+}
+
+int td_forward_add(td_tensor **sum, td_tensor *term)
+{
+    if (!term)
+        return -1;
+    if (term == TD_NONE)
+        return 0;
+    td_tensor *old = *sum;
+    *sum = old ? td_add(old, term) : td_tensor_retain(term);
+    td_tensor_release(old);
+    return *sum ? 0 : -1;
+}
+
+/* A tangent of the result's shape and dtype. */
+static td_tensor *fitted(td_tensor *result, td_tensor *t)
+{
+    if (!t)
+        return NULL;
+    TD_AUTO td_tensor *cast = t->dtype == result->dtype ? td_tensor_retain(t)
+                            : td_dtype_is_complex((td_dtype)t->dtype) && !td_dtype_is_complex((td_dtype)result->dtype)
+                                  ? td_real(t) : td_to(t, (td_dtype)result->dtype);
+    if (cast && !td_same_sizes(result->ndim, result->sizes, cast->ndim, cast->sizes))
+        return td_expand(cast, result->ndim, result->sizes);
+    return td_tensor_retain(cast);
+}
+
+td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated)
+{
+    if (status == 0 && sum && td_is_differentiable(result->dtype)) {
+        TD_AUTO td_tensor *turned = conjugated && td_dtype_is_complex((td_dtype)sum->dtype) ? td_conj(sum) : td_tensor_retain(sum);
+        TD_AUTO td_tensor *t = fitted(result, turned);
+        status = t ? td_set_tangent(result, t) : -1;
+    }
+    td_masks_now.exclude = before;
+    td_tensor_release(sum);
+    if (status == 0)
+        return result;
+    td_tensor_release(result);
+    return NULL;
+}
+
+/* ---- boxed: operators without a generated kernel */
+
+static bool is_float(const td_tensor *x) { return x != TD_NONE && td_is_differentiable(x->dtype); }
+
+static int set_result(td_tensor *result, td_tensor *t)
+{
+    if (!t || result == TD_NONE || !td_is_differentiable(result->dtype))
+        return t ? 0 : -1;
+    TD_AUTO td_tensor *fit = fitted(result, t);
+    return fit ? td_set_tangent(result, fit) : -1;
+}
+
+/* The operator of the tangents, zeros where there are none. */
+static int linear(const td_op *op, const td_value *arguments, td_value *results)
+{
+    static const char *const with_value[] = {"fill", "scatter", "index_fill", "constant_pad_nd"};
+    td_frame f;
+    td_value made[8];
+    if (td_frame_begin(&f, op, arguments) != 0)
+        return -1;
+    int status = 0;
+    for (int i = 0; i < f.count && status == 0; i++) {
+        td_value *v = &f.values[i];
+        int n = v->kind == TD_VALUE_TENSORS ? v->count : v->kind == TD_VALUE_TENSOR;
+        td_tensor **place = v->kind == TD_VALUE_TENSORS ? f.lists[i] : &v->tensor;
+        for (int k = 0; k < n && status == 0; k++)
+            if (is_float(place[k])) {
+                td_tensor *t = td_tangent(place[k]);
+                place[k] = td_frame_keep(&f, t ? td_tensor_retain(t) : td_zeros_like(place[k]));
+                status = place[k] ? 0 : -1;
+            }
+        if (v->kind == TD_VALUE_SCALAR && !strcmp(op->info.arguments[i].name, "value"))
+            for (size_t k = 0; k < TD_COUNT(with_value); k++)
+                if (!strcmp(op->info.name, with_value[k]))
+                    v->scalar = td_int(0);
+    }
+    if (status == 0 && (status = td_op_call(op, f.values, made)) == 0) {
+        for (int r = 0; r < op->info.n_results; r++) {
+            if (results[r].kind == TD_VALUE_TENSOR)
+                status |= set_result(results[r].tensor, made[r].tensor);
+            for (int k = 0; results[r].kind == TD_VALUE_TENSORS && k < results[r].count; k++)
+                status |= set_result(results[r].tensors[k], made[r].tensors[k]);
+        }
+        td_values_release(made, op->info.n_results);
+    }
+    td_frame_end(&f);
+    return status;
+}
+
+/* (values, indices) along a dimension: the tangent is picked as the values were. */
+static bool is_pick(const td_op *op)
+{
+    static const char *const names[] = {"sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "max", "min"};
+    if (op->info.n_results != 2 || !op->info.results[1].name || strcmp(op->info.results[1].name, "indices"))
+        return false;
+    for (size_t i = 0; i < TD_COUNT(names); i++)
+        if (!strcmp(op->info.name, names[i]))
+            return true;
+    return false;
+}
+
+static int pick(const td_op *op, const td_value *arguments, td_value *results)
+{
+    int at = 0;
+    while (strcmp(op->info.arguments[at].name, "dim"))
+        at++;
+    td_tensor *t = td_tangent(arguments[0].tensor), *values = results[0].tensor;
+    int64_t dim = arguments[at].integer;
+    if (!t)
+        return 0;
+    bool dropped = values->ndim < t->ndim;
+    TD_AUTO td_tensor *index = dropped ? td_unsqueeze(results[1].tensor, dim) : td_tensor_retain(results[1].tensor);
+    TD_AUTO td_tensor *picked = td_gather(t, dim, index, false);
+    TD_AUTO td_tensor *fit = dropped ? td_squeeze_dim(picked, dim) : td_tensor_retain(picked);
+    return set_result(values, fit);
+}
+
+/* ---- the long way */
+
+typedef struct sources { td_tensor *leaves[16], *tangents[16]; int n; } sources;
+
+/* A leaf in the place of each operand with a tangent. */
+static int plant(td_frame *f, sources *s)
+{
+    for (int i = 0; i < f->count; i++) {
+        td_value *v = &f->values[i];
+        int n = v->kind == TD_VALUE_TENSORS ? v->count : v->kind == TD_VALUE_TENSOR;
+        td_tensor **place = v->kind == TD_VALUE_TENSORS ? f->lists[i] : &v->tensor;
+        for (int k = 0; k < n; k++) {
+            td_tensor *t = td_tangent(place[k]);
+            if (!t || s->n == (int)TD_COUNT(s->leaves))
+                continue;
+            /* Through a view, so that a derivative of the tangent with respect to the operand is seen. */
+            bool history = td_requires_grad(place[k]);
+            td_tensor *leaf = history ? td_alias(place[k]) : td_detach(place[k]);
+            if (!td_frame_keep(f, leaf) || (!history && td_set_requires_grad(leaf, true) != 0) || td_set_tangent(leaf, NULL) != 0)
+                return -1;
+            s->leaves[s->n] = place[k] = leaf;
+            s->tangents[s->n++] = t;
+        }
+    }
+    return 0;
+}
+
+/* One result y of a recorded call: J t for the tangents of its operands. */
+static td_tensor *transposed(td_tensor *y, const sources *s)
+{
+    td_tensor *gradients[16] = {NULL}, *roots[16], *along[16], *tangent = NULL;
+    TD_AUTO td_tensor *v = td_zeros_like(y);
+    if (!v || td_set_requires_grad(v, true) != 0)
+        return NULL;
+    if (td_autograd_grad(1, &y, &v, s->n, s->leaves, gradients, true, true, true) != 0)
+        return NULL;
+    int n = 0;
+    for (int i = 0; i < s->n; i++)
+        if (gradients[i] && td_requires_grad(gradients[i]))
+            roots[n] = gradients[i], along[n++] = s->tangents[i];
+    if (n && td_autograd_grad(n, roots, along, 1, &v, &tangent, true, true, true) != 0)
+        tangent = NULL;
+    else if (!tangent)
+        tangent = td_tensor_retain(TD_NONE);
+    for (int i = 0; i < s->n; i++)
+        td_tensor_release(gradients[i]);
+    return tangent;
+}
+
+static int long_way(const td_op *op, const td_value *arguments, td_value *results)
+{
+    td_frame f;
+    sources s = {.n = 0};
+    td_value made[8];
+    if (td_frame_begin(&f, op, arguments) != 0)
+        return -1;
+    bool before = td_set_grad_enabled(true);
+    td_keyset excluded = td_masks_now.exclude;
+    td_masks_now.exclude &= ~TD_KEYSET(TD_KEY_AUTOGRAD);
+    int status = plant(&f, &s);
+    if (status == 0 && s.n && (status = td_op_call(op, f.values, made)) == 0) {
+        for (int r = 0; r < op->info.n_results && status == 0; r++) {
+            int n = made[r].kind == TD_VALUE_TENSORS ? made[r].count : made[r].kind == TD_VALUE_TENSOR;
+            for (int k = 0; k < n && status == 0; k++) {
+                td_tensor *y = made[r].kind == TD_VALUE_TENSORS ? made[r].tensors[k] : made[r].tensor;
+                td_tensor *result = results[r].kind == TD_VALUE_TENSORS ? results[r].tensors[k] : results[r].tensor;
+                if (y == TD_NONE || !td_requires_grad(y))
+                    continue;
+                TD_AUTO td_tensor *t = transposed(y, &s);
+                bool kept = before || !t || t == TD_NONE;
+                TD_AUTO td_tensor *plain = kept ? td_tensor_retain(t) : td_detach(t);
+                status = !plain ? -1 : plain == TD_NONE ? 0 : set_result(result, plain);
+            }
+        }
+        td_values_release(made, op->info.n_results);
+    }
+    td_masks_now.exclude = excluded;
+    td_set_grad_enabled(before);
+    td_masks_now.exclude = excluded;
+    td_frame_end(&f);
+    return status;
+}
+
+/* ---- in place */
+
+static td_op *functional_of(const td_op *op)
+{
+    char full[128];
+    size_t n = strlen(op->info.name);
+    if (n < 2 || op->info.name[n - 1] != '_')
+        return NULL;
+    snprintf(full, sizeof full, "%.*s%s%s", (int)n - 1, op->info.name, *op->info.overload ? "." : "", op->info.overload);
+    return (td_op *)td_op_find(full);
+}
+
+/* self's tangent becomes t: in place, so that views of it see it; one that self's base has not yet begins as zeros. */
+static int take_over(td_tensor *self, td_tensor *t)
+{
+    if (!td_tangent(self) && !t)
+        return 0;
+    if (!td_tangent(self) && self->base && self->base != self) {
+        TD_AUTO td_tensor *whole = td_tangent(self->base) ? td_tensor_retain(td_tangent(self->base)) : td_zeros_like(self->base);
+        if (!whole || (!td_tangent(self->base) && td_set_tangent(self->base, whole) != 0))
+            return -1;
+        int64_t offset = td_tensor_offset(self) - td_tensor_offset(self->base) + td_tensor_offset(whole);
+        bool alike = td_same_sizes(whole->ndim, whole->strides, self->base->ndim, self->base->strides);
+        TD_AUTO td_tensor *part = alike ? td_as_strided(whole, self->ndim, self->sizes, self->ndim, self->strides, &offset)
+                                        : td_zeros_like(self);
+        if (!part || td_set_tangent(self, part) != 0)
+            return -1;
+    } else if (!td_tangent(self)) {
+        TD_AUTO td_tensor *fit = fitted(self, t);
+        TD_AUTO td_tensor *copy = td_clone(fit);
+        return copy ? td_set_tangent(self, copy) : -1;
+    }
+    td_tensor *own = td_tangent(self);
+    return t ? td_copy_(own, t) : td_zero_(own);
+}
+
+static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
+{
+    td_tensor *self = arguments[0].tensor;
+    TD_AUTO td_tensor *t = NULL;
+    const char *name = op->info.name;
+    if (!strcmp(name, "copy_")) {
+        td_tensor *source = td_tangent(arguments[1].tensor);
+        td_keyset before = td_forward_begin();
+        t = source ? fitted(self, source) : NULL;
+        td_masks_now.exclude = before;
+        if (source && !t)
+            return -1;
+    } else if (op->info.flags & TD_OP_INPLACE && functional_of(op)) {
+        td_value made;
+        if (td_op_call(functional_of(op), arguments, &made) != 0)
+            return -1;
+        t = td_tensor_retain(td_tangent(made.tensor));
+        td_tensor_release(made.tensor);
+    } else if (!strcmp(name, "transpose_") || !strcmp(name, "squeeze_") || !strcmp(name, "unsqueeze_") || !strcmp(name, "t_")) {
+        td_value made, in[8];
+        memcpy(in, arguments, sizeof *in * (size_t)op->info.n_arguments);
+        if ((in[0].tensor = td_tangent(self)) && td_op_call(op, in, &made) != 0)
+            return -1;
+        if (in[0].tensor)
+            td_values_release(&made, 1);
+        return td_op_call_keys(op, keys, arguments, results);
+    }
+    if (td_op_call_keys(op, keys, arguments, results) != 0)
+        return -1;
+    td_keyset before = td_forward_begin();
+    int status = take_over(self, t);
+    td_masks_now.exclude = before;
+    if (status != 0)
+        td_values_release(results, op->info.n_results);
+    return status;
+}
+
+static int forward(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    keys &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    if (op->info.flags & TD_OP_OUT) {
+        for (int i = 0; i < op->info.n_arguments; i++)
+            if (arguments[i].kind == TD_VALUE_TENSOR && td_tangent(arguments[i].tensor))
+                return td_error(TD_E_RUNTIME, "Trying to use forward AD with %s that does not support it because it is an out= "
+                                "function", op->info.name);
+        return td_op_call_keys(op, keys, arguments, results);
+    }
+    if (op->info.n_arguments > TD_MOST_ARGUMENTS)
+        return td_error(TD_E_RUNTIME, "%s: too many arguments for forward mode", op->info.name);
+    if (op->info.n_arguments && op->info.arguments[0].is_mutable)
+        return in_place(op, keys, arguments, results);
+    td_kernel records = op->kernels[TD_SLOT_AUTOGRAD];
+    if (td_op_call_keys(op, keys, arguments, results) != 0)
+        return -1;
+    if (!records || records == op->composite || !strcmp(op->info.name, "detach"))
+        return 0;
+    td_keyset before = td_forward_begin();
+    int status = op->info.flags & TD_OP_LINEAR ? linear(op, arguments, results)
+               : is_pick(op) ? pick(op, arguments, results) : long_way(op, arguments, results);
+    td_masks_now.exclude = before;
+    if (status != 0)
+        td_values_release(results, op->info.n_results);
+    return status;
+}
+
+/* Registered when the first dual number is made. */
+int td_forward_ready(void)
+{
+    static int ready;
+    if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) {
+        if (td_register_fallback(TD_KEY_FORWARD_AD, TD_CPU, forward, NULL) != 0)
+            return -1;
+        __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
+    }
+    return 0;
+}

@@ -1,0 +1,169 @@
+/* The rules that follow from an operator's schema: for formulas, for dimensions by name, for operators that take any
+ * number of leading dimensions.  See Note [Batching rules]. */
+#include "calls_transforms_generic.h"
+#include "transforms/batch.h"
+#include <tede/kernel.h>
+
+/* A tensor without dimensions counts less in type promotion; with the batch's dimension it no longer looks like one. */
+static td_tensor *as_promoted(td_batch *b, td_tensor *logical, td_tensor *x, td_dtype common)
+{
+    (void)b;
+    if (!x || logical->ndim || x->dtype == TD_BOOL || x->dtype == common || common == TD_DTYPE_NONE)
+        return td_tensor_retain(x);
+    return td_to(x, common);
+}
+
+/* Operands broadcast: the batch goes in front of the longest shape. */
+int td_rule_pointwise(td_batch *b, const char *how)
+{
+    td_tensor *logical[TD_MOST_ARGUMENTS];
+    int n = 0, rank = 0;
+    for (int i = 0; i < b->op->info.n_arguments; i++)
+        if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE) {
+            logical[n++] = b->arguments[i].tensor;
+            rank = logical[n - 1]->ndim > rank ? logical[n - 1]->ndim : rank;
+        }
+    bool promotes = n > 1 && !(how && *how == 's');
+    td_dtype common = promotes ? td_result_type(n, logical) : TD_DTYPE_NONE;
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        if (!td_is_batched(b, x))
+            continue;
+        TD_AUTO td_tensor *front = td_front(b, x);
+        bool written = b->op->info.arguments[i].is_mutable;
+        TD_AUTO td_tensor *promoted = written ? td_tensor_retain(front) : as_promoted(b, x, front, common);
+        if (td_batch_set(b, i, td_padded(promoted, rank)) != 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
+}
+
+/* ---- dimensions by name */
+
+static bool names_dims(const td_arg *a)
+{
+    static const char *const names[] = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "axis", "axis0", "axis1",
+                                        "start_dim", "end_dim"};
+    if (a->kind != TD_VALUE_INT && a->kind != TD_VALUE_INTS)
+        return false;
+    for (size_t i = 0; i < TD_COUNT(names); i++)
+        if (!strcmp(a->name, names[i]))
+            return true;
+    return false;
+}
+
+static bool names_shape(const td_arg *a)
+{
+    static const char *const names[] = {"size", "shape", "sizes", "input_sizes", "self_sizes"};
+    for (size_t i = 0; a->kind == TD_VALUE_INTS && i < TD_COUNT(names); i++)
+        if (!strcmp(a->name, names[i]))
+            return true;
+    return false;
+}
+
+/* One tensor, first, and at least one argument that names dimensions. */
+bool td_dims_from_schema(const td_op *op)
+{
+    bool any = false;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_arg *a = &op->info.arguments[i];
+        if ((a->kind == TD_VALUE_TENSOR || a->kind == TD_VALUE_TENSORS) && (i > 0 || a->kind == TD_VALUE_TENSORS))
+            return false;
+        any |= names_dims(a);
+    }
+    return any && op->info.arguments[0].kind == TD_VALUE_TENSOR;
+}
+
+static int shift_dim(int64_t dim, int ndim)
+{
+    int wrapped = td_wrap_dim(dim, ndim);
+    return wrapped < 0 ? -1 : wrapped + 1;
+}
+
+/* Drop the dimension that a tensor without any was given, where it is still there. */
+static int drop_added(td_batch *b)
+{
+    for (int r = 0; r < b->op->info.n_results; r++) {
+        td_value *v = &b->results[r];
+        if (v->kind != TD_VALUE_TENSOR || v->tensor == TD_NONE)
+            continue;
+        td_wrapped *w = td_wrapped_at(v->tensor, b->level);
+        if (!w || w->value->ndim < 2)
+            continue;
+        td_tensor *squeezed = td_squeeze_dim(w->value, 1);
+        td_tensor_release(v->tensor);
+        if (!(v->tensor = td_wrap(b->level, squeezed, 0))) {
+            td_values_release(b->results, b->op->info.n_results);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* how: 'n', an absent or empty list names all dimensions; 'k', an operand without dimensions stays so; 'u', the
+ * dimensions are those of a result with one more; 'a', there are more tensors, of the same shape. */
+int td_rule_dims(td_batch *b, const char *how)
+{
+    td_tensor *x = b->arguments[0].tensor;
+    bool everything = strchr(how, 'n'), added = x->ndim == 0 && !strchr(how, 'k');
+    int more = strchr(how, 'u') != NULL;
+    TD_AUTO td_tensor *front = strchr(how, 'a') ? td_expanded(b, x) : td_front(b, x);
+    if (td_batch_set(b, 0, added ? td_unsqueeze(front, -1) : td_tensor_retain(front)) != 0)
+        return -1;
+    for (int i = 1; i < b->op->info.n_arguments && strchr(how, 'a'); i++) {
+        td_tensor *other = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        TD_AUTO td_tensor *wide = other == TD_NONE ? TD_NONE : td_expanded(b, other);
+        if (other != TD_NONE && td_batch_set(b, i, added ? td_unsqueeze(wide, -1) : td_tensor_retain(wide)) != 0)
+            return -1;
+    }
+    for (int i = 1; i < b->op->info.n_arguments; i++) {
+        const td_arg *a = &b->op->info.arguments[i];
+        td_value *v = &b->frame.values[i];
+        int64_t dims[TD_MAX_DIMS + 1];
+        if (names_shape(a) && v->kind == TD_VALUE_INTS && v->count < TD_MAX_DIMS) {
+            dims[0] = b->size;
+            memcpy(dims + 1, v->ints, sizeof *dims * (size_t)v->count);
+            if (td_batch_set_ints(b, i, v->count + 1, dims) != 0)
+                return -1;
+        } else if (names_dims(a) && v->kind == TD_VALUE_INT) {
+            if ((v->integer = shift_dim(v->integer, x->ndim + more)) < 0)
+                return -1;
+        } else if (names_dims(a) && a->kind == TD_VALUE_INTS && (v->kind == TD_VALUE_NONE || !v->count) && everything) {
+            int n = added ? 1 : x->ndim;
+            for (int d = 0; d < n; d++)
+                dims[d] = d + 1;
+            if (td_batch_set_ints(b, i, n, dims) != 0)
+                return -1;
+        } else if (names_dims(a) && v->kind == TD_VALUE_INTS && v->count <= TD_MAX_DIMS) {
+            for (int k = 0; k < v->count; k++)
+                if ((dims[k] = shift_dim(v->ints[k], x->ndim)) < 0)
+                    return -1;
+            if (td_batch_set_ints(b, i, v->count, dims) != 0)
+                return -1;
+        }
+    }
+    if (td_batch_call(b, b->op, 0) != 0)
+        return -1;
+    return added ? drop_added(b) : 0;
+}
+
+/* Operators over the last dimensions, whatever stands before them: all operands get the batch in front.  how: 'e', those
+ * without one are expanded, and ranks made equal. */
+int td_rule_leading(td_batch *b, const char *how)
+{
+    bool expand = strchr(how, 'e');
+    int rank = 0;
+    for (int i = 0; i < b->op->info.n_arguments; i++)
+        if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE &&
+            b->arguments[i].tensor->ndim > rank)
+            rank = b->arguments[i].tensor->ndim;
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        if (x == TD_NONE || !(expand || td_is_batched(b, x)))
+            continue;
+        TD_AUTO td_tensor *front = expand ? td_expanded(b, x) : td_front(b, x);
+        if (td_batch_set(b, i, expand && !strchr(how, 'r') ? td_padded(front, rank) : td_tensor_retain(front)) != 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
+}

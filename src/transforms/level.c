@@ -1,0 +1,453 @@
+/* Levels, their wrappers, and the two ends of a grad or jvp level: see Note [Levels]. */
+#include "calls_transforms_level.h"
+#include "transforms/level.h"
+#include "tensor/head.h"
+#include <tede/autograd.h>
+#include <tede/auto.h>
+#include <pthread.h>
+
+_Thread_local td_level *td_level_now;
+
+static void level_release(td_level *level)
+{
+    while (level && __atomic_sub_fetch(&level->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
+        td_level *outer = level->outer;
+        td_mem_free(level, sizeof *level);
+        level = outer;
+    }
+}
+
+/* ---- wrappers */
+
+static void wrapped_destroy(void *extra)
+{
+    td_wrapped *w = extra;
+    td_tensor_release(w->value);
+    level_release(w->level);
+    td_mem_free(w, sizeof *w);
+}
+
+static td_tensor *wrapped_alias(td_tensor *x, bool own_version)
+{
+    td_wrapped *w = td_wrapped_of(x);
+    td_tensor *value = own_version ? td_alias_detached(w->value, true) : td_tensor_retain(w->value);
+    return td_wrap(w->level, value, w->dim);
+}
+
+/* A view that somebody makes without an operator: made by one after all. */
+static td_tensor *wrapped_view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+                               int64_t byte_offset)
+{
+    if (dtype != x->dtype)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "views of another dtype aren't there under transforms of functions");
+    int64_t offset = td_tensor_offset(x) + byte_offset / td_itemsize(x);
+    return td_as_strided(x, ndim, sizes, ndim, strides, &offset);
+}
+
+static int wrapped_readable(const td_tensor *x)
+{
+    for (const td_wrapped *w; (w = td_wrapped_of(x)); x = w->value)
+        if (w->dim >= 0)
+            return td_error(TD_E_RUNTIME, "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap "
+                            "over calling .item() on a Tensor, please try to rewrite what you're doing with other operations. "
+                            "If error is occurring somewhere inside PyTorch internals, please file a bug report.");
+    return 0;
+}
+
+const td_extra_table td_wrapped_table = {wrapped_destroy, wrapped_alias, wrapped_view, wrapped_readable};
+
+static void without(const int64_t *from, int n, int dim, int64_t *to)
+{
+    for (int d = 0, k = 0; d < n; d++)
+        if (d != dim)
+            to[k++] = from[d];
+}
+
+int td_wrapper_refresh(td_tensor *x)
+{
+    td_wrapped *w = td_wrapped_of(x);
+    td_tensor *value = w->value;
+    if (td_wrapped_of(value) && td_wrapper_refresh(value) != 0)
+        return -1;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    without(value->sizes, value->ndim, w->dim, sizes);
+    without(value->strides, value->ndim, w->dim, strides);
+    if (td_tensor_set_geometry(x, value->ndim - (w->dim >= 0), sizes, strides) != 0)
+        return -1;
+    td_storage *old = x->storage;
+    x->storage = td_storage_retain(value->storage);
+    td_storage_release(old);
+    x->data = value->data;
+    x->dtype = value->dtype;
+    return 0;
+}
+
+td_tensor *td_wrap(td_level *level, td_tensor *value, int dim)
+{
+    if (!value || value == TD_NONE)
+        return value;
+    td_wrapped *w = td_mem_alloc(sizeof *w);
+    int ndim = value->ndim - (dim >= 0);
+    td_tensor *x = w ? td_head_new(ndim, (td_dtype)value->dtype, value->device,
+                                   TD_KEYSET(TD_KEY_TRANSFORMS) | TD_KEYSET(TD_KEY_UNWRAP),
+                                   value->flags & (TD_FLAG_INFERENCE | TD_FLAG_WRAPPED_NUMBER)) : NULL;
+    if (!x) {
+        td_mem_free(w, sizeof *w);
+        td_tensor_release(value);
+        return NULL;
+    }
+    without(value->sizes, value->ndim, dim, x->sizes);
+    without(value->strides, value->ndim, dim, x->strides);
+    x->storage = td_storage_retain(value->storage);
+    x->data = value->data;
+    if (value->own_version) {
+        __atomic_fetch_add(&value->own_version[1], 1, __ATOMIC_RELAXED);
+        x->own_version = value->own_version;
+    }
+    __atomic_fetch_add(&level->refcount, 1, __ATOMIC_RELAXED);
+    *w = (td_wrapped){&td_wrapped_table, level, value, dim};
+    x->extra = w;
+    td_tensor_update_flags(x);
+    return x;
+}
+
+/* ---- frames */
+
+int td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments)
+{
+    f->count = op->info.n_arguments;
+    f->owned = NULL;
+    f->n_owned = f->room = 0;
+    for (int i = 0; i < f->count; i++) {
+        f->values[i] = arguments[i];
+        f->lists[i] = NULL;
+    }
+    for (int i = 0; i < f->count; i++) {
+        if (arguments[i].kind != TD_VALUE_TENSORS || !arguments[i].count)
+            continue;
+        f->lists[i] = td_mem_alloc(sizeof(td_tensor *) * (size_t)arguments[i].count);
+        if (!f->lists[i]) {
+            td_frame_end(f);
+            return -1;
+        }
+        memcpy(f->lists[i], arguments[i].tensors, sizeof(td_tensor *) * (size_t)arguments[i].count);
+        f->values[i].tensors = f->lists[i];
+    }
+    return 0;
+}
+
+td_tensor *td_frame_keep(td_frame *f, td_tensor *x)
+{
+    if (!x)
+        return NULL;
+    if (f->n_owned == f->room) {
+        int room = f->room ? 2 * f->room : 8;
+        td_tensor **more = td_mem_alloc(sizeof *more * (size_t)room);
+        if (!more) {
+            td_tensor_release(x);
+            return NULL;
+        }
+        if (f->n_owned)
+            memcpy(more, f->owned, sizeof *more * (size_t)f->n_owned);
+        if (f->owned)
+            td_mem_free(f->owned, sizeof *more * (size_t)f->room);
+        f->owned = more, f->room = room;
+    }
+    return f->owned[f->n_owned++] = x;
+}
+
+void td_frame_end(td_frame *f)
+{
+    for (int i = 0; i < f->n_owned; i++)
+        td_tensor_release(f->owned[i]);
+    if (f->owned)
+        td_mem_free(f->owned, sizeof *f->owned * (size_t)f->room);
+    for (int i = 0; i < f->count; i++)
+        if (f->lists[i])
+            td_mem_free(f->lists[i], sizeof(td_tensor *) * (size_t)f->values[i].count);
+}
+
+/* Replace every tensor of the frame by what `each` gives: borrowed, or kept in the frame. */
+static int frame_map(td_frame *f, td_tensor *(*each)(td_frame *f, td_level *level, td_tensor *x), td_level *level)
+{
+    for (int i = 0; i < f->count; i++) {
+        td_value *v = &f->values[i];
+        if (v->kind == TD_VALUE_TENSOR && v->tensor != TD_NONE && !(v->tensor = each(f, level, v->tensor)))
+            return -1;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (f->lists[i][k] != TD_NONE && !(f->lists[i][k] = each(f, level, f->lists[i][k])))
+                return -1;
+    }
+    return 0;
+}
+
+/* ---- going below */
+
+td_lowered td_transform_lower(void)
+{
+    td_level *level = td_level_now;
+    td_lowered before = {level, td_masks_now.include, td_masks_now.exclude, td_masks_now.grad_disabled};
+    td_level_now = level ? level->outer : NULL;
+    if (!td_level_now)
+        td_masks_now.include &= ~TD_KEYSET(TD_KEY_TRANSFORMS);
+    if (level && level->kind == TD_TRANSFORM_GRAD && !level->grad_before)
+        td_masks_now.grad_disabled = true;
+    td_masks_now.exclude &= ~(TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
+    if (td_masks_now.grad_disabled || td_masks_now.inference)
+        td_masks_now.exclude |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    if (!td_forward_enabled() || (level && level->kind == TD_TRANSFORM_JVP && !level->forward_before))
+        td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    return before;
+}
+
+void td_transform_raise(td_lowered before)
+{
+    td_level_now = before.level;
+    td_masks_now.include = before.include;
+    td_masks_now.exclude = before.exclude;
+    td_masks_now.grad_disabled = before.grad_disabled;
+}
+
+/* ---- the front */
+
+static td_tensor *revive(td_frame *f, td_level *level, td_tensor *x)
+{
+    (void)f, (void)level;
+    for (td_wrapped *w; (w = td_wrapped_of(x)) && !w->level->alive; x = w->value)
+        if (w->dim >= 0)
+            return td_fail(TD_E_RUNTIME, "Unsupported: a tensor of a batch was used after the vmap that made it had ended");
+    return x;
+}
+
+static td_tensor *lift(td_frame *f, td_level *level, td_tensor *x)
+{
+    return td_wrapped_at(x, level) ? x : td_frame_keep(f, td_wrap(level, td_tensor_retain(x), -1));
+}
+
+/* In-place operators give back what they were called on, not what that was lifted to. */
+static void give_back(const td_op *op, const td_value *arguments, const td_frame *f, td_value *results)
+{
+    for (int r = 0; r < op->info.n_results; r++)
+        for (int i = 0; results[r].kind == TD_VALUE_TENSOR && i < f->count; i++)
+            if (op->info.arguments[i].is_mutable && f->values[i].kind == TD_VALUE_TENSOR &&
+                results[r].tensor == f->values[i].tensor && results[r].tensor != arguments[i].tensor) {
+                td_tensor_release(results[r].tensor);
+                results[r].tensor = td_tensor_retain(arguments[i].tensor);
+            }
+}
+
+static td_keyset history_keys(const td_frame *f)
+{
+    td_keyset keys = 0;
+    for (int i = 0; i < f->count; i++) {
+        const td_value *v = &f->values[i];
+        if (v->kind == TD_VALUE_TENSOR)
+            keys |= v->tensor->keys;
+        else if (v->kind == TD_VALUE_TENSORS)
+            keys |= td_keys_of_list(v->count, v->tensors);
+    }
+    return keys & (TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
+}
+
+static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    td_frame f;
+    td_level *level = td_level_now;
+    if (op->info.n_arguments > TD_MOST_ARGUMENTS)
+        return td_error(TD_E_RUNTIME, "%s: too many arguments for a transform", op->info.name);
+    if (td_frame_begin(&f, op, arguments) != 0)
+        return -1;
+    int status = frame_map(&f, revive, level);
+    if (status != 0) {
+    } else if (!level) {
+        td_masks before = td_thread_masks();
+        td_masks_now.include &= ~TD_KEYSET(TD_KEY_TRANSFORMS);
+        status = td_op_call(op, f.values, results);
+        td_set_thread_masks(before);
+        if (status == 0)
+            give_back(op, arguments, &f, results);
+    } else if (level->kind == TD_TRANSFORM_VMAP) {
+        status = td_vmap_call(op, keys, level, f.values, results);
+    } else if ((status = frame_map(&f, lift, level)) == 0) {
+        td_keyset around = TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_AUTOCAST) |
+                           TD_KEYSET(TD_KEY_FUNCTIONALIZE);
+        keys = (keys & around) | TD_KEYSET(TD_KEY_UNWRAP) | (history_keys(&f) & ~td_masks_now.exclude);
+        status = td_op_call_keys(op, keys, f.values, results);
+        if (status == 0)
+            give_back(op, arguments, &f, results);
+    }
+    td_frame_end(&f);
+    return status;
+}
+
+/* ---- the lower end of a grad or jvp level */
+
+static td_tensor *unwrap(td_frame *f, td_level *level, td_tensor *x)
+{
+    (void)f;
+    td_wrapped *w = td_wrapped_at(x, level);
+    return w ? w->value : x;
+}
+
+/* The wrapper among the operands whose value is, or shares memory with, `value`. */
+static td_tensor *operand_like(int n, const td_value *arguments, const td_level *level, const td_tensor *value, bool same)
+{
+    for (int i = 0; i < n; i++) {
+        const td_value *v = &arguments[i];
+        td_tensor *const *list = v->kind == TD_VALUE_TENSORS ? v->tensors : &v->tensor;
+        int count = v->kind == TD_VALUE_TENSORS ? v->count : v->kind == TD_VALUE_TENSOR;
+        for (int k = 0; k < count; k++) {
+            td_wrapped *w = td_wrapped_at(list[k], level);
+            if (w && (same ? w->value == value : w->value->storage == value->storage))
+                return list[k];
+        }
+    }
+    return NULL;
+}
+
+/* Wraps one result, which is taken over. */
+static td_tensor *wrap_result(const td_op *op, const td_value *arguments, td_level *level, td_tensor *value)
+{
+    if (!value || value == TD_NONE)
+        return value;
+    int n = op->info.n_arguments;
+    td_tensor *operand = operand_like(n, arguments, level, value, true);
+    if (operand) {
+        td_tensor_retain(operand);
+        td_tensor_release(value);
+        return operand;
+    }
+    operand = value->base || op->info.flags & TD_OP_VIEW ? operand_like(n, arguments, level, value, false) : NULL;
+    unsigned multi = value->flags & TD_FLAG_MULTI_VIEW;
+    bool detach = !strcmp(op->info.name, "detach");
+    td_tensor *x = td_wrap(level, value, -1);
+    if (!x || !operand || detach)
+        return x;
+    x->base = td_tensor_retain(operand->base ? operand->base : operand);
+    x->flags |= (uint16_t)(multi | (operand->flags & (TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW)));
+    if (td_masks_now.inference || td_masks_now.grad_disabled)
+        x->flags |= TD_FLAG_NO_GRAD_VIEW;
+    x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
+    x->attr_version = td_tensor_version(x);
+    return x;
+}
+
+static int lower_end(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys, (void)context;
+    td_level *level = td_level_now;
+    td_frame f;
+    if (!level)
+        return td_error(TD_E_RUNTIME, "%s: a wrapped tensor was used outside the transform that made it", op->info.name);
+    if (td_frame_begin(&f, op, arguments) != 0)
+        return -1;
+    frame_map(&f, unwrap, level);
+    td_lowered before = td_transform_lower();
+    int status = td_op_call(op, f.values, results);
+    td_transform_raise(before);
+    td_frame_end(&f);
+    if (status != 0)
+        return -1;
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR &&
+            td_wrapped_at(arguments[i].tensor, level))
+            status |= td_wrapper_refresh(arguments[i].tensor);
+    for (int r = 0; r < op->info.n_results; r++) {
+        if (results[r].kind == TD_VALUE_TENSOR && !(results[r].tensor = wrap_result(op, arguments, level, results[r].tensor)))
+            status = -1;
+        td_tensor **items = (td_tensor **)results[r].tensors;
+        for (int k = 0; results[r].kind == TD_VALUE_TENSORS && k < results[r].count; k++)
+            if (!(items[k] = wrap_result(op, arguments, level, items[k])))
+                status = -1;
+    }
+    if (status != 0)
+        td_values_release(results, op->info.n_results);
+    return status;
+}
+
+/* ---- entering and leaving */
+
+static int registered;
+static void register_ends(void)
+{
+    registered = td_register_fallback(TD_KEY_TRANSFORMS, TD_CPU, front, NULL) == 0 &&
+                 td_register_fallback(TD_KEY_UNWRAP, TD_CPU, lower_end, NULL) == 0;
+}
+
+int td_transform_enter(td_transform kind, int64_t size, td_randomness randomness)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, register_ends);
+    td_level *level = td_mem_alloc_zero(sizeof *level);
+    if (!level)
+        return -1;
+    level->refcount = 1;
+    level->outer = td_level_now;        /* takes over this thread's reference */
+    level->number = td_level_now ? td_level_now->number + 1 : 1;
+    level->kind = (uint8_t)kind;
+    level->randomness = (uint8_t)randomness;
+    level->alive = true;
+    level->grad_before = !td_masks_now.grad_disabled;
+    level->forward_before = td_forward_enabled();
+    level->size = size;
+    td_level_now = level;
+    td_masks_now.include |= TD_KEYSET(TD_KEY_TRANSFORMS);
+    if (kind == TD_TRANSFORM_GRAD)
+        td_set_grad_enabled(true);
+    else if (kind == TD_TRANSFORM_JVP)
+        td_set_forward_enabled(true);
+    return level->number;
+}
+
+void td_transform_leave(void)
+{
+    td_level *level = td_level_now;
+    if (!level)
+        return;
+    level->alive = false;
+    td_level_now = level->outer;
+    if (!td_level_now)
+        td_masks_now.include &= ~TD_KEYSET(TD_KEY_TRANSFORMS);
+    if (level->kind == TD_TRANSFORM_GRAD)
+        td_set_grad_enabled(level->grad_before);
+    else if (level->kind == TD_TRANSFORM_JVP)
+        td_set_forward_enabled(level->forward_before);
+    if (level->outer)                   /* a wrapper may keep the record, and with it the outer one */
+        __atomic_fetch_add(&level->outer->refcount, 1, __ATOMIC_RELAXED);
+    level_release(level);
+}
+
+int          td_transform_level(void) { return td_level_now ? td_level_now->number : 0; }
+td_transform td_transform_kind(void) { return td_level_now ? (td_transform)td_level_now->kind : TD_TRANSFORM_VMAP; }
+int64_t      td_transform_size(void) { return td_level_now ? td_level_now->size : 0; }
+
+td_tensor *td_transform_wrap(td_tensor *x, int dim)
+{
+    if (!x || !td_level_now)
+        return x ? td_fail(TD_E_RUNTIME, "no transform is open on this thread") : NULL;
+    return td_wrap(td_level_now, td_tensor_retain(x), dim);
+}
+
+td_tensor *td_transform_unwrap(td_tensor *x, int level, int *dim)
+{
+    int none;
+    dim = dim ? dim : &none;
+    *dim = -1;
+    td_wrapped *w = x ? td_wrapped_of(x) : NULL;
+    if (!w || !(level < 0 || (level == 0 ? w->level == td_level_now : w->level->alive && w->level->number == level)))
+        return td_tensor_retain(x);
+    *dim = w->dim;
+    return td_tensor_retain(w->value);
+}
+
+int td_wrapper_level(const td_tensor *x)
+{
+    td_wrapped *w = td_wrapped_of(x);
+    return !w ? 0 : w->level->alive ? w->level->number : -1;
+}
+bool td_wrapper_is_batch(const td_tensor *x)
+{
+    td_wrapped *w = td_wrapped_of(x);
+    return w && w->dim >= 0;
+}

@@ -1,0 +1,77 @@
+/* Levels and wrappers from inside.
+ *
+ * Note [Levels]
+ * While a level is open the thread includes the Transforms key, so that every call, of wrappers or not, comes to the
+ * front first.  The front hands it to the innermost level.
+ * - A vmap level runs the operator's batching rule on what the wrappers wrap, below itself (batch.h).
+ * - A grad or jvp level lifts all operands to wrappers of its own and goes on with the keys ForwardAD, Autograd and
+ *   Unwrap.  The first two are the same kernels as outside, and leave tangents and histories on this level's wrappers;
+ *   Unwrap is the level's lower end: it runs the operator below on what they wrap, and wraps the results.
+ * So each level has a graph of its own, and derivatives of different levels can't be confused.
+ *
+ * A wrapper shares storage and version counter with what it wraps: a write is seen by all levels.  Sizes and strides
+ * are those without the batch's dimension.  At a grad level its memory may even be read. */
+#ifndef TD_TRANSFORMS_LEVEL_H
+#define TD_TRANSFORMS_LEVEL_H
+#include <tede/transforms.h>
+#include "dispatch/masks.h"
+#include "dispatch/op.h"
+#include "tensor/tensor.h"
+
+typedef struct td_level td_level;
+struct td_level {
+    int64_t       refcount;
+    td_level     *outer;          /* counted */
+    int           number;
+    uint8_t       kind;           /* td_transform */
+    uint8_t       randomness;
+    bool          alive;
+    bool          grad_before, forward_before;   /* the modes outside; below the level they still hold if off */
+    int64_t       size;
+};
+
+typedef struct td_wrapped {
+    const td_extra_table *table;
+    td_level             *level;  /* counted */
+    td_tensor            *value;  /* counted */
+    int                   dim;    /* the batch's in value; -1 at a grad or jvp level */
+} td_wrapped;
+
+extern const td_extra_table td_wrapped_table;
+extern _Thread_local td_level *td_level_now;
+
+/* x's wrapper record, or NULL. */
+static inline td_wrapped *td_wrapped_of(const td_tensor *x)
+{
+    return x->extra && *(const td_extra_table **)x->extra == &td_wrapped_table ? x->extra : NULL;
+}
+/* Its record if it belongs to `level`. */
+static inline td_wrapped *td_wrapped_at(const td_tensor *x, const td_level *level)
+{
+    td_wrapped *w = td_wrapped_of(x);
+    return w && w->level == level ? w : NULL;
+}
+
+/* A wrapper of `value`, which is taken over (also after a failure; NULL gives NULL). */
+td_tensor *td_wrap(td_level *level, td_tensor *value, int dim);
+/* After a write: the wrapper looks like what it wraps again. */
+int td_wrapper_refresh(td_tensor *x);
+
+/* The call, with operands wrapped at a level, or plain, of a vmap level: batch.c. */
+int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results);
+
+/* Copies of boxed arguments with room for members of lists; tensors are borrowed unless noted in `owned`. */
+enum { TD_MOST_ARGUMENTS = 32 };
+typedef struct td_frame {
+    td_value     values[TD_MOST_ARGUMENTS];
+    td_tensor  **lists[TD_MOST_ARGUMENTS];
+    td_tensor  **owned;
+    int          n_owned, room;
+    int          count;
+} td_frame;
+int        td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments);
+/* Keep a reference until the frame's end; gives it back, or NULL after dropping it when memory is short. */
+td_tensor *td_frame_keep(td_frame *f, td_tensor *x);
+void       td_frame_end(td_frame *f);
+
+#endif

@@ -1,0 +1,390 @@
+/* Batching rules of indexing.  An operand without a batch is expanded to one, and where the indices differ between
+ * members, the member's number becomes one more index.  See Note [Batching rules]. */
+#include "calls_transforms_rules_index.h"
+#include "transforms/batch.h"
+
+static td_tensor *arg(td_batch *b, const char *name)
+{
+    int i = td_argument_index(b->op, name);
+    return i >= 0 && b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+}
+
+/* gather, scatter and their kin: all operands have one rank, and one dimension is indexed. */
+static int rule_along(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *index = arg(b, "index");
+    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    if (dim < 0)
+        return -1;
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        if (x == TD_NONE)
+            continue;
+        TD_AUTO td_tensor *wide = td_expanded(b, x);
+        if (td_batch_set(b, i, x->ndim ? td_tensor_retain(wide) : td_unsqueeze(wide, -1)) != 0)
+            return -1;
+    }
+    b->frame.values[1].integer = dim + 1;
+    bool written = b->op->info.arguments[0].is_mutable;
+    td_tensor *shape = !strcmp(b->op->info.name, "gather") ? index : self;
+    if (shape->ndim || written)
+        return td_batch_call(b, b->op, 0);
+    td_value out;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out.tensor;
+    return td_batch_give(b, 0, td_squeeze_dim(made, 1), 0);
+}
+
+/* [B] or [B, n] -> [B, 1, n, 1...] expanded to what stands around dimension `dim`. */
+static td_tensor *index_along(td_tensor *index, td_tensor *like, int dim)
+{
+    int64_t sizes[TD_MAX_DIMS], wide[TD_MAX_DIMS];
+    if (!index || !like)
+        return NULL;
+    int64_t n = index->ndim > 1 ? index->sizes[1] : 1;
+    for (int d = 0; d < like->ndim; d++) {
+        sizes[d] = d == 0 ? index->sizes[0] : d == dim ? n : 1;
+        wide[d] = d == dim ? n : like->sizes[d];
+    }
+    TD_AUTO td_tensor *shaped = td_reshape(index, like->ndim, sizes);
+    return td_expand(shaped, like->ndim, wide);
+}
+
+static int rule_index_select(td_batch *b, const char *how)
+{
+    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor;
+    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    if (dim < 0)
+        return -1;
+    (void)how;
+    if (!td_is_batched(b, index) && self->ndim) {
+        TD_AUTO td_tensor *front = td_front(b, self);
+        return td_batch_give(b, 0, td_index_select(front, dim + 1, index), 0);
+    }
+    TD_AUTO td_tensor *wide = td_expanded(b, self);
+    TD_AUTO td_tensor *line = self->ndim ? td_tensor_retain(wide) : td_unsqueeze(wide, -1);
+    TD_AUTO td_tensor *indices = td_expanded(b, index);
+    TD_AUTO td_tensor *along = index_along(indices, line, dim + 1);
+    TD_AUTO td_tensor *picked = td_gather(line, dim + 1, along, false);
+    return td_batch_give(b, 0, self->ndim ? td_tensor_retain(picked) : td_squeeze_dim(picked, 1), 0);
+}
+
+/* index_add, index_copy, index_fill, index_reduce: with one index for all only the dimension shifts. */
+static int rule_index_write(td_batch *b, const char *how)
+{
+    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor, *source = arg(b, "source");
+    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    bool written = b->op->info.arguments[0].is_mutable;
+    if (dim < 0)
+        return -1;
+    if (!self->ndim || *how == 'l' || td_is_batched(b, arg(b, "value")))
+        return td_rule_loop(b, "");
+    TD_AUTO td_tensor *wide = td_expanded(b, self);
+    TD_AUTO td_tensor *from = source == TD_NONE ? TD_NONE : td_expanded(b, source);
+    if (!td_is_batched(b, index)) {
+        if (td_batch_set(b, 0, td_tensor_retain(wide)) != 0)
+            return -1;
+        if (source != TD_NONE && td_batch_set(b, 3, source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
+            return -1;
+        b->frame.values[1].integer = dim + 1;
+        return td_batch_call(b, b->op, 0);
+    }
+    TD_AUTO td_tensor *indices = td_front(b, index);
+    TD_AUTO td_tensor *line = source == TD_NONE || source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1);
+    TD_AUTO td_tensor *along = index_along(indices, source == TD_NONE ? wide : line, dim + 1);
+    TD_AUTO td_tensor *made = NULL;
+    if (*how == 'a') {
+        td_scalar alpha = b->arguments[4].scalar;
+        TD_AUTO td_tensor *scaled = td_mul_scalar(line, alpha);
+        made = td_scatter_add(wide, dim + 1, along, scaled);
+    } else if (*how == 'c') {
+        made = td_scatter_src(wide, dim + 1, along, line);
+    } else {
+        made = td_scatter_value(wide, dim + 1, along, b->arguments[3].scalar);
+    }
+    if (!written)
+        return td_batch_give(b, 0, td_tensor_retain(made), 0);
+    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+    TD_AUTO td_tensor *place = td_front(b, self);
+    return !made || !place || td_copy_(place, made) != 0 ? (td_tensor_release(self), -1) : 0;
+}
+
+/* ---- x[indices] */
+
+typedef struct places {
+    td_tensor_list list;        /* indices, masks turned to index tensors; NULL where a dimension is kept */
+    int  rank, first, count;    /* of the broadcast indices; the first indexed dimension; how many are */
+    bool adjacent, batched;
+} places;
+
+static int places_of(td_batch *b, const td_value *indices, td_tensor *self, places *p)
+{
+    *p = (places){.first = -1, .adjacent = true};
+    if (td_tensor_list_new(&p->list, TD_MAX_DIMS) != 0)
+        return -1;
+    int at = 0, last = -1;
+    for (int k = 0; k < indices->count; k++) {
+        td_tensor *x = indices->tensors[k];
+        if (x == TD_NONE) {
+            at++;
+            continue;
+        }
+        bool mask = x->dtype == TD_BOOL || x->dtype == TD_U8;
+        if (mask && td_is_batched(b, x))
+            return td_error(TD_E_RUNTIME, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: "
+                            "a mask that differs between the members of a batch picks different numbers of elements of each. We don't "
+                            "support that yet; torch.where may do.");
+        TD_AUTO_LIST td_tensor_list parts = {0};
+        if (mask) {
+            if (td_nonzero_numpy(&parts, x) != 0)
+                return -1;
+        } else if (td_tensor_list_new(&parts, 1) == 0) {
+            parts.items[0] = td_tensor_retain(x);
+        } else {
+            return -1;
+        }
+        for (int64_t i = 0; i < parts.count && at < TD_MAX_DIMS; i++, at++) {
+            td_tensor *part = p->list.items[at] = td_tensor_retain(parts.items[i]);
+            p->adjacent &= last < 0 || last == at - 1;
+            p->first = p->first < 0 ? at : p->first;
+            p->rank = part->ndim > p->rank ? part->ndim : p->rank;
+            p->batched |= td_is_batched(b, part);
+            p->count++;
+            last = at;
+        }
+    }
+    if (at > self->ndim)
+        return td_error(TD_E_INDEX, "too many indices for tensor of dimension %d", self->ndim);
+    return 0;
+}
+
+/* The indices as they go with a batch in front of self: its number first, then each member's. */
+static int indices_below(td_batch *b, const places *p, bool number, td_tensor_list *out)
+{
+    if (td_tensor_list_new(out, TD_MAX_DIMS) != 0)
+        return -1;
+    int at = 0, last = 0;
+    if (number) {
+        int64_t sizes[TD_MAX_DIMS] = {b->size};
+        for (int d = 0; d < p->rank; d++)
+            sizes[d + 1] = 1;
+        TD_AUTO td_tensor *numbers = td_arange(td_int(b->size), TD_I64, TD_DEVICE_NONE);
+        if (!(out->items[at++] = td_view(numbers, p->rank + 1, sizes)))
+            return -1;
+        last = 1;
+    }
+    for (int k = 0; k < p->list.count && at < TD_MAX_DIMS; k++, at++) {
+        td_tensor *x = p->list.items[k];
+        out->items[at] = td_tensor_retain(TD_NONE);
+        if (!x)
+            continue;
+        TD_AUTO td_tensor *front = td_front(b, x);
+        out->items[at] = td_is_batched(b, x) ? td_padded(front, p->rank) : td_tensor_retain(front);
+        if (!out->items[at])
+            return -1;
+        last = at + 1;
+    }
+    for (int k = last; k < at; k++)
+        out->items[k] = NULL;
+    out->count = last;      /* what comes after is NULL */
+    return 0;
+}
+
+/* [B, indices, before, after] -> [B, before, indices, after], or back. */
+static td_tensor *moved(td_tensor *x, const places *p, bool back)
+{
+    if (!x || !p->adjacent || p->first <= 0 || !p->count)
+        return td_tensor_retain(x);
+    int64_t order[TD_MAX_DIMS];
+    int n = 0, front = back ? p->first : p->rank, next = back ? p->rank : p->first;
+    order[n++] = 0;
+    for (int d = 0; d < next; d++)
+        order[n++] = 1 + front + d;
+    for (int d = 0; d < front; d++)
+        order[n++] = 1 + d;
+    while (n < x->ndim)
+        order[n] = n, n++;
+    return td_permute(x, x->ndim, order);
+}
+
+static void list_free(td_tensor_list *list)
+{
+    list->count = list->items ? TD_MAX_DIMS : 0;
+    td_tensor_list_release(list);
+}
+
+static int rule_index(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor;
+    places p;
+    td_tensor_list below = {0};
+    int status = places_of(b, &b->arguments[1], self, &p);
+    bool number = td_is_batched(b, self);
+    if (status == 0 && number && !p.batched) {      /* one index for all: the batch is one more dimension that is kept */
+        td_tensor *indices[TD_MAX_DIMS + 1] = {TD_NONE};
+        int n = 1;
+        for (int k = 0; k < TD_MAX_DIMS - 1 && n <= self->ndim; k++)
+            indices[n++] = p.list.items[k] ? p.list.items[k] : TD_NONE;
+        while (n > 1 && indices[n - 1] == TD_NONE)
+            n--;
+        TD_AUTO td_tensor *front = td_front(b, self);
+        TD_AUTO td_tensor *made = td_index_tensor(front, n, indices);
+        status = td_batch_give(b, 0, td_tensor_retain(made), p.adjacent ? 0 : p.rank);
+    } else if (status == 0 && (status = indices_below(b, &p, number, &below)) == 0) {
+        TD_AUTO td_tensor *front = td_front(b, self);
+        TD_AUTO td_tensor *made = td_index_tensor(front, below.count, below.items);
+        if (number) {
+            TD_AUTO td_tensor *placed = moved(made, &p, false);
+            status = td_batch_give(b, 0, td_tensor_retain(placed), 0);
+        } else {
+            status = td_batch_give(b, 0, td_tensor_retain(made), p.adjacent && p.first > 0 ? p.first : 0);
+        }
+    }
+    list_free(&below);
+    list_free(&p.list);
+    return status;
+}
+
+/* The logical shape of what self[indices] is. */
+static int logical_shape(td_batch *b, td_tensor *self, const places *p, int64_t *sizes)
+{
+    int64_t wide[TD_MAX_DIMS];
+    int n = 0;
+    for (int d = 0; d < p->rank; d++)
+        wide[d] = 1;
+    for (int k = 0; k < p->list.count; k++)
+        for (int d = 0; p->list.items[k] && d < p->list.items[k]->ndim; d++) {
+            int64_t size = p->list.items[k]->sizes[d];
+            if (size != 1)
+                wide[p->rank - p->list.items[k]->ndim + d] = size;
+        }
+    (void)b;
+    bool first = !p->adjacent || p->first <= 0;
+    for (int d = 0; first && d < p->rank; d++)
+        sizes[n++] = wide[d];
+    for (int k = 0; k < self->ndim; k++) {
+        if (!first && k == p->first)
+            for (int d = 0; d < p->rank; d++)
+                sizes[n++] = wide[d];
+        if (!p->list.items[k])
+            sizes[n++] = self->sizes[k];
+    }
+    return n;
+}
+
+static int rule_index_put(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *values = b->arguments[2].tensor;
+    bool written = b->op->info.arguments[0].is_mutable, accumulate = b->arguments[3].integer;
+    places p;
+    td_tensor_list below = {0};
+    int64_t shape[TD_MAX_DIMS + 1];
+    int status = places_of(b, &b->arguments[1], self, &p);
+    if (status == 0)
+        status = indices_below(b, &p, true, &below);
+    if (status == 0) {
+        int rank = logical_shape(b, self, &p, shape + 1);
+        shape[0] = b->size;
+        TD_AUTO td_tensor *front = td_front(b, values);
+        TD_AUTO td_tensor *padded = td_is_batched(b, values) ? td_padded(front, rank) : td_tensor_retain(front);
+        TD_AUTO td_tensor *wide = td_expand(padded, rank + 1, shape);
+        TD_AUTO td_tensor *placed = moved(wide, &p, true);
+        TD_AUTO td_tensor *place = written ? td_front(b, self) : td_expanded(b, self);
+        if (written) {
+            status = td_index_put_(place, below.count, below.items, placed, accumulate);
+            b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+            if (status != 0)
+                td_tensor_release(self);
+        } else {
+            status = td_batch_give(b, 0, td_index_put(place, below.count, below.items, placed, accumulate), 0);
+        }
+    }
+    list_free(&below);
+    list_free(&p.list);
+    return status;
+}
+
+/* take and put: along the flattened tensor. */
+static int rule_take(td_batch *b, const char *how)
+{
+    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
+    if (!td_is_batched(b, self)) {
+        TD_AUTO td_tensor *below = td_front(b, index);
+        return *how == 't' ? td_batch_give(b, 0, td_take(self, below), 0) : td_rule_loop(b, "");
+    }
+    if (*how != 't')
+        return td_rule_loop(b, "");
+    TD_AUTO td_tensor *front = td_front(b, self);
+    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, self->numel});
+    TD_AUTO td_tensor *indices = td_expanded(b, index);
+    TD_AUTO td_tensor *line = td_reshape(indices, 2, (int64_t[]){b->size, index->numel});
+    TD_AUTO td_tensor *positive = td_remainder_scalar(line, td_int(self->numel ? self->numel : 1));
+    TD_AUTO td_tensor *picked = td_gather(flat, 1, positive, false);
+    return !indices ? -1 : td_batch_give(b, 0, td_reshape(picked, indices->ndim, indices->sizes), 0);
+}
+
+/* ---- embedding */
+
+/* Members' rows side by side: index + B * rows. */
+static td_tensor *offset_indices(td_batch *b, td_tensor *indices, int64_t rows)
+{
+    TD_AUTO td_tensor *wide = td_expanded(b, indices);
+    TD_AUTO td_tensor *numbers = td_arange(td_int(b->size), TD_I64, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *starts = td_mul_scalar(numbers, td_int(rows));
+    TD_AUTO td_tensor *padded = td_padded(starts, indices->ndim);
+    return td_add(wide, padded);
+}
+
+static int rule_embedding(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *weight = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
+    if (!td_is_batched(b, weight)) {
+        int dim;
+        td_tensor *below = td_physical(b, indices, &dim);
+        if (td_batch_set(b, 1, td_tensor_retain(below)) != 0)
+            return -1;
+        return td_batch_call(b, b->op, dim);
+    }
+    TD_AUTO td_tensor *front = td_front(b, weight);
+    TD_AUTO td_tensor *rows = td_folded(front);
+    if (td_batch_set(b, 0, td_tensor_retain(rows)) != 0 ||
+        td_batch_set(b, 1, offset_indices(b, indices, weight->sizes[0])) != 0)
+        return -1;
+    b->frame.values[2].integer = -1;
+    return td_batch_call(b, b->op, 0);
+}
+
+static int rule_embedding_backward(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *grad = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
+    int64_t rows = b->arguments[2].integer, padding = b->arguments[3].integer;
+    TD_AUTO td_tensor *wide = td_expanded(b, grad);
+    TD_AUTO td_tensor *below = offset_indices(b, indices, rows);
+    TD_AUTO td_tensor *all = td_embedding_dense_backward(wide, below, rows * b->size, -1, b->arguments[4].integer);
+    TD_AUTO td_tensor *made = td_unfolded(all, b->size);
+    if (padding >= 0 && made) {
+        TD_AUTO td_tensor *row = td_select_int(made, 1, padding);
+        if (!row || td_zero_(row) != 0)
+            return -1;
+    }
+    return td_batch_give(b, 0, td_tensor_retain(made), 0);
+}
+
+const td_batch_row td_rules_index[] = {
+    {"gather", rule_along, ""}, {"scatter.src", rule_along, ""}, {"scatter.value", rule_along, ""}, {"scatter.reduce", rule_along, ""},
+    {"scatter.value_reduce", rule_along, ""}, {"scatter_add", rule_along, ""}, {"scatter_reduce.two", rule_along, ""},
+    {"scatter_.src", rule_along, ""}, {"scatter_.value", rule_along, ""}, {"scatter_.reduce", rule_along, ""},
+    {"scatter_.value_reduce", rule_along, ""}, {"scatter_add_", rule_along, ""}, {"scatter_reduce_.two", rule_along, ""},
+    {"index_select", rule_index_select, ""}, {"index_add", rule_index_write, "a"}, {"index_add_", rule_index_write, "a"},
+    {"index_copy", rule_index_write, "c"}, {"index_copy_", rule_index_write, "c"}, {"index_fill.int_Scalar", rule_index_write, "f"},
+    {"index_fill_.int_Scalar", rule_index_write, "f"}, {"index_fill.int_Tensor", td_rule_loop, ""},
+    {"index.Tensor", rule_index, ""}, {"index_put", rule_index_put, ""}, {"index_put_", rule_index_put, ""},
+    {"_index_put_impl_", rule_index_put, ""}, {"take", rule_take, "t"}, {"embedding", rule_embedding, ""},
+    {"embedding_dense_backward", rule_embedding_backward, ""}, {NULL, NULL, NULL},
+};

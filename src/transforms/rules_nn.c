@@ -1,0 +1,414 @@
+/* Batching rules of layers.  Where a layer has a batch of its own, members become more of that; where the weights differ,
+ * members become groups or channels.  Gradients come as differentiable parts (TD_RECORDS is true of wrappers), so that
+ * only those parts need rules.  See Note [Batching rules]. */
+#include "calls_transforms_rules_nn.h"
+#include "transforms/batch.h"
+
+/* Members fold into the first dimension of every tensor, whatever that is; sizes of operands grow with it. */
+static int rule_fold(td_batch *b, const char *how)
+{
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        const td_arg *a = &b->op->info.arguments[i];
+        td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        if (x != TD_NONE) {
+            TD_AUTO td_tensor *wide = td_expanded(b, x);
+            if (td_batch_set(b, i, td_folded(wide)) != 0)
+                return -1;
+        } else if (!strcmp(a->name, "input_size") && b->arguments[i].count) {
+            int64_t sizes[TD_MAX_DIMS];
+            memcpy(sizes, b->arguments[i].ints, sizeof *sizes * (size_t)b->arguments[i].count);
+            sizes[0] *= b->size;
+            if (td_batch_set_ints(b, i, b->arguments[i].count, sizes) != 0)
+                return -1;
+        } else if (*how == 'N' && !strcmp(a->name, "N")) {
+            b->frame.values[i].integer *= b->size;
+        }
+    }
+    td_value out[4];
+    int n = b->op->info.n_results, status = 0;
+    if (td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    for (int r = 0; r < n; r++) {
+        TD_AUTO td_tensor *made = out[r].tensor;
+        status |= td_batch_give(b, r, td_unfolded(made, b->size), 0);
+    }
+    return status;
+}
+
+/* ---- convolution */
+
+/* [N, B * C, ...] from [B, N, C, ...] */
+static td_tensor *into_channels(td_batch *b, td_tensor *logical)
+{
+    TD_AUTO td_tensor *wide = td_expanded(b, logical);
+    if (!wide)
+        return NULL;
+    TD_AUTO td_tensor *turned = td_transpose(wide, 0, 1);
+    int64_t sizes[TD_MAX_DIMS];
+    sizes[0] = logical->sizes[0], sizes[1] = b->size * logical->sizes[1];
+    for (int d = 2; d < logical->ndim; d++)
+        sizes[d] = logical->sizes[d];
+    return td_reshape(turned, logical->ndim, sizes);
+}
+
+/* [N, B * C, ...] as a batch at dimension 1. */
+static td_tensor *from_channels(td_tensor *x, int64_t size)
+{
+    if (!x)
+        return NULL;
+    int64_t sizes[TD_MAX_DIMS + 1];
+    sizes[0] = x->sizes[0], sizes[1] = size, sizes[2] = x->sizes[1] / (size ? size : 1);
+    for (int d = 2; d < x->ndim; d++)
+        sizes[d + 1] = x->sizes[d];
+    return td_reshape(x, x->ndim + 1, sizes);
+}
+
+static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
+{
+    if (x == TD_NONE)
+        return td_tensor_retain(TD_NONE);
+    TD_AUTO td_tensor *wide = td_expanded(b, x);
+    return td_folded(wide);
+}
+
+static td_tensor *tensor_at(td_batch *b, int i) { return b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE; }
+
+static int rule_convolution(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
+    td_value out;
+    if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
+        if (td_batch_set(b, 0, folded_or_none(b, input)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
+            return -1;
+        TD_AUTO td_tensor *made = out.tensor;
+        return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
+    }
+    bool side_by_side = !td_is_batched(b, input) && b->arguments[8].integer == 1 && !b->arguments[6].integer;
+    if (td_batch_set(b, 0, side_by_side ? td_tensor_retain(input) : into_channels(b, input)) != 0 ||
+        td_batch_set(b, 1, folded_or_none(b, weight)) != 0 || td_batch_set(b, 2, folded_or_none(b, bias)) != 0)
+        return -1;
+    if (!side_by_side)
+        b->frame.values[8].integer *= b->size;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out.tensor;
+    return td_batch_give(b, 0, from_channels(made, b->size), 1);
+}
+
+/* The gradients of a convolution's input ('i') and weight ('w'), each linear in the result's gradient. */
+static int rule_convolution_gradient(td_batch *b, const char *how)
+{
+    td_tensor *grad = tensor_at(b, 0), *input = tensor_at(b, 1), *weight = tensor_at(b, 2);
+    td_value out;
+    if (*how == 'i' && !td_is_batched(b, weight)) {
+        if (td_batch_set(b, 0, folded_or_none(b, grad)) != 0 || td_batch_set(b, 1, folded_or_none(b, input)) != 0 ||
+            td_op_call(b->op, b->frame.values, &out) != 0)
+            return -1;
+        TD_AUTO td_tensor *made = out.tensor;
+        return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
+    }
+    if (td_batch_set(b, 0, into_channels(b, grad)) != 0 || td_batch_set(b, 1, into_channels(b, input)) != 0 ||
+        td_batch_set(b, 2, folded_or_none(b, weight)) != 0)
+        return -1;
+    int groups = td_argument_index(b->op, "groups");
+    b->frame.values[groups].integer *= b->size;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out.tensor;
+    return *how == 'i' ? td_batch_give(b, 0, from_channels(made, b->size), 1)
+                       : td_batch_give(b, 0, td_unfolded(made, b->size), 0);
+}
+
+/* convolution_backward: the two above and a sum. */
+static int rule_convolution_backward(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *a = b->arguments;
+    const bool *mask = a[10].bools;
+    td_tensor *made[3] = {NULL, NULL, NULL};
+    int64_t dims[TD_MAX_DIMS] = {0};
+    for (int d = 2; d < a[0].tensor->ndim; d++)
+        dims[d - 1] = d;
+    const char *const names[] = {"aten::convolution_grad_input", "aten::convolution_grad_weight"};
+    int status = 0;
+    td_level *level = b->level;
+    td_level *below = td_level_now;
+    td_masks masks = td_thread_masks();
+    td_level_now = level;               /* its parts are calls at this level */
+    td_masks_now.include |= TD_KEYSET(TD_KEY_TRANSFORMS);
+    for (int k = 0; k < 2 && status == 0; k++) {
+        td_value in[9] = {a[0], a[1], a[2], a[4], a[5], a[6], a[7], a[8], a[9]}, out;
+        if (!mask[k])
+            made[k] = td_tensor_retain(TD_NONE);
+        else if ((status = td_op_call(td_op_find(names[k]), in, &out)) == 0)
+            made[k] = out.tensor;
+    }
+    if (status == 0 && !(made[2] = mask[2] ? td_sum_dim_intlist(a[0].tensor, a[0].tensor->ndim - 1, dims, false, TD_DTYPE_NONE) : td_tensor_retain(TD_NONE)))
+        status = -1;
+    td_level_now = below;
+    td_set_thread_masks(masks);
+    for (int k = 0; k < 3; k++) {
+        b->results[k] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = made[k]};
+        if (status != 0)
+            td_tensor_release(made[k]);
+    }
+    return status;
+}
+
+/* ---- norms */
+
+/* result * weight + bias, where these differ between members: dimension `at` of [B, ...] is the first of theirs. */
+static td_tensor *affine(td_batch *b, td_tensor *x, td_tensor *weight, td_tensor *bias, int at, int after)
+{
+    td_tensor *result = td_tensor_retain(x);
+    td_tensor *const both[] = {weight, bias};
+    for (int k = 0; k < 2 && result; k++) {
+        if (both[k] == TD_NONE)
+            continue;
+        int64_t sizes[TD_MAX_DIMS + 1];
+        TD_AUTO td_tensor *wide = td_expanded(b, both[k]);
+        if (!wide)
+            break;
+        int n = 0;
+        sizes[n++] = b->size;
+        for (int d = 1; d < at; d++)
+            sizes[n++] = 1;
+        for (int d = 1; d < wide->ndim; d++)
+            sizes[n++] = wide->sizes[d];
+        for (int d = 0; d < after; d++)
+            sizes[n++] = 1;
+        TD_AUTO td_tensor *shaped = td_reshape(wide, n, sizes);
+        td_tensor *next = k ? td_add(result, shaped) : td_mul(result, shaped);
+        td_tensor_release(result);
+        result = next;
+    }
+    return result;
+}
+
+static int rule_layer_norm(td_batch *b, const char *how)
+{
+    bool rms = *how == 'r';
+    td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 2), *bias = rms ? TD_NONE : tensor_at(b, 3);
+    bool own = td_is_batched(b, weight) || td_is_batched(b, bias);
+    TD_AUTO td_tensor *front = own ? td_expanded(b, input) : td_front(b, input);
+    if (td_batch_set(b, 0, td_tensor_retain(front)) != 0)
+        return -1;
+    if (!own)
+        return td_batch_call(b, b->op, 0);
+    td_value out[3];
+    int n = b->op->info.n_results, status = 0;
+    b->frame.values[2] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
+    if (!rms)
+        b->frame.values[3] = b->frame.values[2];
+    if (td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out[0].tensor;
+    status |= td_batch_give(b, 0, affine(b, made, weight, bias, made->ndim - b->arguments[1].count, 0), 0);
+    for (int r = 1; r < n; r++)
+        status |= td_batch_give(b, r, out[r].tensor, 0);
+    return status;
+}
+
+static int rule_group_norm(td_batch *b, const char *how)
+{
+    td_tensor *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
+    if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
+        TD_AUTO td_tensor *wide = td_expanded(b, tensor_at(b, 0));
+        if (td_batch_set(b, 0, td_folded(wide)) != 0)
+            return -1;
+    } else {
+        if (td_batch_set(b, 0, folded_or_none(b, tensor_at(b, 0))) != 0)
+            return -1;
+        b->frame.values[1] = b->frame.values[2] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
+    }
+    (void)how;
+    b->frame.values[3].integer *= b->size;
+    td_value out[3];
+    if (td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    int status = 0;
+    for (int r = 0; r < 3; r++) {
+        TD_AUTO td_tensor *flat = out[r].tensor;
+        TD_AUTO td_tensor *made = td_unfolded(flat, b->size);
+        bool own = r == 0 && b->frame.values[1].tensor == TD_NONE && b->frame.values[2].tensor == TD_NONE &&
+                   (weight != TD_NONE || bias != TD_NONE);
+        status |= td_batch_give(b, r, !made ? NULL : own ? affine(b, made, weight, bias, 2, made->ndim - 3) : td_tensor_retain(made), 0);
+    }
+    return status;
+}
+
+/* Statistics are each channel's: members become channels. */
+static int rule_batch_norm(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *input = tensor_at(b, 0);
+    bool training = b->arguments[5].integer;
+    for (int i = 3; i < 5; i++)
+        if (training && tensor_at(b, i) != TD_NONE && !td_is_batched(b, tensor_at(b, i)))
+            return td_error(TD_E_RUNTIME, "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
+                            "updated in place, were not batched.\nIf you are using a module and do not need eval mode, please set "
+                            "`track_running_stats` to be False. If you are using a prebuilt module and do not need eval mode, please see the "
+                            "functorch website for resources on how to patch your module to work with vmap");
+    if (td_batch_set(b, 0, into_channels(b, input)) != 0)
+        return -1;
+    TD_AUTO td_tensor *running[2] = {NULL, NULL};
+    td_tensor *kept[2] = {NULL, NULL};
+    int status = 0;
+    for (int i = 1; i < 5 && status == 0; i++)
+        status = td_batch_set(b, i, folded_or_none(b, tensor_at(b, i)));
+    (void)running;
+    for (int i = 0; i < 2; i++)
+        kept[i] = b->frame.values[3 + i].kind == TD_VALUE_TENSOR ? b->frame.values[3 + i].tensor : NULL;
+    td_value out[3];
+    if (status != 0 || td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    for (int i = 0; i < 2 && training && status == 0; i++) {     /* folding may have copied what was to be written */
+        td_tensor *stat = tensor_at(b, 3 + i);
+        if (stat == TD_NONE || !kept[i])
+            continue;
+        TD_AUTO td_tensor *place = td_front(b, stat);
+        TD_AUTO td_tensor *now = td_unfolded(kept[i], b->size);
+        status = !place || !now || (now->data != place->data && td_copy_(place, now) != 0) ? -1 : 0;
+    }
+    TD_AUTO td_tensor *made = out[0].tensor;
+    status |= td_batch_give(b, 0, from_channels(made, b->size), 1);
+    for (int r = 1; r < 3; r++) {
+        TD_AUTO td_tensor *stat = out[r].tensor;
+        bool none = !stat || stat->numel == 0;
+        status |= td_batch_give(b, r, none ? td_tensor_retain(stat) : td_unfolded(stat, b->size), none ? -1 : 0);
+    }
+    return status;
+}
+
+/* ---- losses: each row's by itself, then the member's mean or sum */
+
+/* How much each row counts: its class's weight, or one; nothing where it is ignored. */
+static td_tensor *row_weights(td_batch *b, td_tensor *target, td_tensor *weight, int64_t ignore, td_dtype dtype)
+{
+    TD_AUTO td_tensor *counts = td_ne_scalar(target, td_int(ignore));
+    TD_AUTO td_tensor *ones = td_to(counts, dtype);
+    if (weight == TD_NONE)
+        return td_tensor_retain(ones);
+    TD_AUTO td_tensor *safe = td_mul(target, counts);
+    (void)b;
+    TD_AUTO td_tensor *picked = td_take(weight, safe);
+    TD_AUTO td_tensor *cast = td_to(picked, dtype);
+    return td_mul(cast, ones);
+}
+
+static td_tensor *sum_of_member(td_tensor *x)
+{
+    int64_t dims[TD_MAX_DIMS];
+    if (!x || x->ndim < 2)
+        return td_tensor_retain(x);
+    for (int d = 1; d < x->ndim; d++)
+        dims[d - 1] = d;
+    return td_sum_dim_intlist(x, x->ndim - 1, dims, false, TD_DTYPE_NONE);
+}
+
+/* nll_loss_forward and cross_entropy_rows ('c'): (loss[, logsumexp], total weight) */
+static int rule_class_loss(td_batch *b, const char *how)
+{
+    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1), *weight = tensor_at(b, 2);
+    int64_t reduction = b->arguments[3].integer, ignore = b->arguments[4].integer;
+    if (td_is_batched(b, weight))
+        return td_rule_loop(b, "");
+    TD_AUTO td_tensor *x = td_expanded(b, self);
+    TD_AUTO td_tensor *classes = td_expanded(b, target);
+    bool single = self->ndim == 1;
+    if (td_batch_set(b, 0, single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
+        td_batch_set(b, 1, single ? td_tensor_retain(classes) : td_folded(classes)) != 0)
+        return -1;
+    b->frame.values[3].integer = 0;
+    td_value out[3];
+    if (td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    int n = b->op->info.n_results, status = 0;
+    TD_AUTO td_tensor *flat = out[0].tensor;
+    TD_AUTO td_tensor *rows = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    td_tensor_release(out[n - 1].tensor);
+    TD_AUTO td_tensor *counts = row_weights(b, classes, weight, ignore, (td_dtype)self->dtype);
+    TD_AUTO td_tensor *total = sum_of_member(counts);
+    TD_AUTO td_tensor *sum = reduction ? sum_of_member(rows) : td_tensor_retain(rows);
+    status |= td_batch_give(b, 0, reduction == 1 ? td_div(sum, total) : td_tensor_retain(sum), 0);
+    if (*how == 'c') {
+        TD_AUTO td_tensor *lse = out[1].tensor;
+        status |= td_batch_give(b, 1, single ? td_tensor_retain(lse) : td_unfolded(lse, b->size), 0);
+    }
+    return status | td_batch_give(b, n - 1, td_tensor_retain(total), 0);
+}
+
+/* The gradient of each row's own loss is that of the reduced one, spread over the rows. */
+static int rule_nll_backward(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *grad = tensor_at(b, 0), *self = tensor_at(b, 1), *target = tensor_at(b, 2);
+    td_tensor *weight = tensor_at(b, 3), *total = tensor_at(b, 6);
+    int64_t reduction = b->arguments[4].integer;
+    if (td_is_batched(b, weight))
+        return td_rule_loop(b, "");
+    bool single = self->ndim == 1;
+    TD_AUTO td_tensor *g = td_expanded(b, grad);
+    TD_AUTO td_tensor *whole = td_expanded(b, total);
+    TD_AUTO td_tensor *scaled = reduction == 1 ? td_div(g, whole) : td_tensor_retain(g);
+    TD_AUTO td_tensor *x = td_expanded(b, self);
+    TD_AUTO td_tensor *classes = td_expanded(b, target);
+    if (!classes || !x)
+        return -1;
+    TD_AUTO td_tensor *padded = reduction ? td_padded(scaled, classes->ndim - 1) : td_tensor_retain(scaled);
+    TD_AUTO td_tensor *spread = td_expand(padded, classes->ndim, classes->sizes);
+    TD_AUTO td_tensor *one = td_tensor_from_scalar(td_float(1));
+    if (td_batch_set(b, 0, single ? td_tensor_retain(spread) : td_folded(spread)) != 0 ||
+        td_batch_set(b, 1, single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
+        td_batch_set(b, 2, single ? td_tensor_retain(classes) : td_folded(classes)) != 0 ||
+        td_batch_set(b, 6, td_to(one, (td_dtype)self->dtype)) != 0)
+        return -1;
+    b->frame.values[4].integer = 0;
+    td_value out;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out.tensor;
+    return td_batch_give(b, 0, single ? td_tensor_retain(made) : td_unfolded(made, b->size), 0);
+}
+
+/* Steps come first, rows second: members become more rows, if they share the weights. */
+static int rule_rnn_layer(td_batch *b, const char *how)
+{
+    if (td_is_batched(b, tensor_at(b, 3)) || td_is_batched(b, tensor_at(b, 4)))
+        return td_rule_loop(b, how);
+    td_value out[3];
+    if (td_batch_set(b, 0, into_channels(b, tensor_at(b, 0))) != 0 || td_batch_set(b, 1, folded_or_none(b, tensor_at(b, 1))) != 0 ||
+        td_batch_set(b, 2, folded_or_none(b, tensor_at(b, 2))) != 0 || td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    int status = 0;
+    for (int r = 0; r < 3; r++) {
+        TD_AUTO td_tensor *made = out[r].tensor;
+        bool none = !made || made == TD_NONE || made->ndim < 2;
+        status |= td_batch_give(b, r, none ? td_tensor_retain(made) : from_channels(made, b->size), none ? -1 : 1);
+    }
+    return status;
+}
+
+const td_batch_row td_rules_nn[] = {
+    {"convolution", rule_convolution, ""}, {"convolution_grad_input", rule_convolution_gradient, "i"},
+    {"convolution_grad_weight", rule_convolution_gradient, "w"}, {"convolution_backward", rule_convolution_backward, ""},
+    {"im2col", rule_fold, ""}, {"columns_to_image", rule_fold, ""}, {"max_pool2d_with_indices", rule_fold, ""},
+    {"max_pool3d_with_indices", rule_fold, ""}, {"max_pool_backward", rule_fold, ""}, {"max_pool_pick", rule_fold, ""},
+    {"adaptive_max_pool2d", rule_fold, ""}, {"adaptive_max_pool3d", rule_fold, ""}, {"avg_pool_windows", rule_fold, ""},
+    {"avg_pool_backward", rule_fold, ""}, {"adaptive_avg_windows", rule_fold, ""}, {"adaptive_avg_backward", rule_fold, ""},
+    {"resample", rule_fold, ""}, {"resample_backward", rule_fold, ""}, {"attention", rule_fold, ""},
+    {"attention_backward", rule_fold, ""}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
+    {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
+    {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},
+    {"nll_loss_backward", rule_nll_backward, ""}, {"rnn_layer", rule_rnn_layer, ""},
+    {"_softmax_backward_data", td_rule_dims, "a"}, {"_log_softmax_backward_data", td_rule_dims, "a"},
+    {"linear_scan", td_rule_dims, "a"}, {"pow.Tensor_Scalar", td_rule_pointwise, ""}, {"pow.Scalar", td_rule_pointwise, ""},
+    {"igamma", td_rule_pointwise, ""}, {"igammac", td_rule_pointwise, ""}, {"complex", td_rule_pointwise, ""},
+    {"frexp.Tensor", td_rule_pointwise, ""}, {"special_bessel_j0", td_rule_pointwise, ""},
+    {"special_bessel_j1", td_rule_pointwise, ""}, {"special_bessel_y0", td_rule_pointwise, ""},
+    {"special_bessel_y1", td_rule_pointwise, ""}, {"special_spherical_bessel_j0", td_rule_pointwise, ""},
+    {"_standard_gamma_grad", td_rule_pointwise, ""}, {"constant_pad_nd", td_rule_leading, ""}, {"one_hot", td_rule_leading, ""},
+    {"_fft_c2c", td_rule_dims, ""}, {"_fft_r2c", td_rule_dims, ""}, {"_fft_c2r", td_rule_dims, ""},
+    {NULL, NULL, NULL},
+};

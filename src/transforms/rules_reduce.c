@@ -1,0 +1,97 @@
+/* Batching rules of reductions, scans and sorts.  Most follow from their schemas; here are those for which no dimension
+ * means all of them.  See Note [Batching rules]. */
+#include "calls_transforms_rules_reduce.h"
+#include "transforms/batch.h"
+
+/* how: the form with a dimension, which is called on a flattened operand. */
+static int rule_flat(td_batch *b, const char *how)
+{
+    const td_op *op = td_op_find(how);
+    td_value in[TD_MOST_ARGUMENTS], out[4];
+    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, b->arguments[0].tensor->numel});
+    if (!flat || !op)
+        return -1;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_arg *a = &op->info.arguments[i];
+        int same = td_argument_index(b->op, a->name);
+        in[i] = i == 0 ? (td_value){.kind = TD_VALUE_TENSOR, .tensor = flat}
+              : !strcmp(a->name, "dim") && a->kind == TD_VALUE_INT ? (td_value){.kind = TD_VALUE_INT, .integer = 1}
+              : !strcmp(a->name, "dim") ? (td_value){.kind = TD_VALUE_INTS, .count = 1, .ints = (const int64_t[]){1}}
+              : !strcmp(a->name, "keepdim") ? (td_value){.kind = TD_VALUE_BOOL, .integer = 0}
+              : same >= 0 ? b->arguments[same] : a->default_value;
+    }
+    if (td_op_call(op, in, out) != 0)
+        return -1;
+    int n = b->op->info.n_results, more = op->info.n_results;
+    for (int r = n; r < more; r++)
+        td_tensor_release(out[r].tensor);
+    int keep = td_argument_index(b->op, "keepdim"), status = 0;
+    for (int r = 0; r < n; r++) {
+        TD_AUTO td_tensor *value = out[r].tensor;
+        int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
+        int rank = keep >= 0 && b->arguments[keep].integer ? b->arguments[0].tensor->ndim : 0;
+        for (int d = 0; d < rank; d++)
+            sizes[d + 1] = 1;
+        status |= td_batch_give(b, r, rank ? td_view(value, rank + 1, sizes) : td_tensor_retain(value), 0);
+    }
+    return status;
+}
+
+/* dim may be absent, and means then the flattened operand. */
+static int rule_maybe_flat(td_batch *b, const char *how)
+{
+    int dim = td_argument_index(b->op, "dim");
+    return b->arguments[dim].kind == TD_VALUE_NONE ? rule_flat(b, how) : td_rule_dims(b, "");
+}
+
+/* Members are searched for in one sequence, or each in its own. */
+static int rule_search(td_batch *b, const char *how)
+{
+    int sequence = td_argument_index(b->op, *how == 's' ? "sorted_sequence" : "boundaries");
+    int values = td_argument_index(b->op, "self"), sorter = td_argument_index(b->op, "sorter");
+    td_tensor *where = b->arguments[sequence].tensor, *what = b->arguments[values].tensor;
+    bool plain = b->arguments[values].kind != TD_VALUE_TENSOR;
+    if (!td_is_batched(b, where) && (sorter < 0 || !td_is_batched(b, b->arguments[sorter].tensor)) && where->ndim == 1)
+        return td_batch_set(b, values, td_front(b, what)) != 0 ? -1 : td_batch_call(b, b->op, 0);
+    if (plain || sorter < 0)
+        return td_rule_loop(b, "");
+    TD_AUTO td_tensor *sequences = td_expanded(b, where);
+    TD_AUTO td_tensor *wanted = td_expanded(b, what);
+    if (!sequences || !wanted)
+        return -1;
+    bool flat = where->ndim == 1;
+    td_tensor *seen = flat ? td_reshape(wanted, 2, (int64_t[]){b->size, what->numel}) : td_tensor_retain(wanted);
+    if (td_batch_set(b, sequence, td_tensor_retain(sequences)) != 0 || td_batch_set(b, values, seen) != 0 ||
+        (b->arguments[sorter].kind == TD_VALUE_TENSOR && b->arguments[sorter].tensor != TD_NONE &&
+         td_batch_set(b, sorter, td_expanded(b, b->arguments[sorter].tensor)) != 0))
+        return -1;
+    td_value out;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *found = out.tensor;
+    return td_batch_give(b, 0, flat ? td_reshape(found, wanted->ndim, wanted->sizes) : td_tensor_retain(found), 0);
+}
+
+static int rule_isin(td_batch *b, const char *how)
+{
+    if (b->arguments[1].kind == TD_VALUE_TENSOR && td_is_batched(b, b->arguments[1].tensor))
+        return td_rule_loop(b, how);
+    return td_rule_leading(b, "");
+}
+
+const td_batch_row td_rules_reduce[] = {
+    {"sum.dim_IntList", td_rule_dims, "n"}, {"nansum", td_rule_dims, "n"}, {"mean.dim", td_rule_dims, "n"},
+    {"amax", td_rule_dims, "n"}, {"amin", td_rule_dims, "n"}, {"any.dims", td_rule_dims, "n"}, {"all.dims", td_rule_dims, "n"},
+    {"var.correction", td_rule_dims, "n"}, {"std.correction", td_rule_dims, "n"}, {"var_mean.correction", td_rule_dims, "n"},
+    {"std_mean.correction", td_rule_dims, "n"}, {"linalg_vector_norm", td_rule_dims, "n"}, {"logsumexp", td_rule_dims, "n"},
+    {"prod", rule_flat, "aten::prod.dim_int"}, {"max", rule_flat, "aten::amax"}, {"min", rule_flat, "aten::amin"},
+    {"any", rule_flat, "aten::any.dim"}, {"all", rule_flat, "aten::all.dim"}, {"median", rule_flat, "aten::median.dim"},
+    {"nanmedian", rule_flat, "aten::nanmedian.dim"}, {"argmax", rule_maybe_flat, "aten::argmax"},
+    {"argmin", rule_maybe_flat, "aten::argmin"}, {"aminmax", rule_maybe_flat, "aten::aminmax"},
+    {"prod.dim_int", td_rule_dims, ""}, {"any.dim", td_rule_dims, ""}, {"all.dim", td_rule_dims, ""},
+    {"max.dim", td_rule_dims, ""}, {"min.dim", td_rule_dims, ""}, {"median.dim", td_rule_dims, ""},
+    {"nanmedian.dim", td_rule_dims, ""}, {"searchsorted.Tensor", rule_search, "s"}, {"searchsorted.Scalar", td_rule_loop, ""},
+    {"bucketize.Tensor", rule_search, "b"}, {"bucketize.Scalar", td_rule_loop, ""}, {"isin", rule_isin, ""},
+    {NULL, NULL, NULL},
+};

@@ -1,0 +1,212 @@
+/* Batching rules of views, copies and what makes tensors like others.  See Note [Batching rules]. */
+#include "calls_transforms_rules_view.h"
+#include "transforms/batch.h"
+
+static int give_self(td_batch *b, td_tensor *value, int dim) { return td_batch_give(b, 0, value, dim); }
+
+static int rule_permute(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *x = b->arguments[0].tensor;
+    const td_value *dims = &b->arguments[1];
+    int64_t order[TD_MAX_DIMS + 1] = {0};
+    TD_AUTO td_tensor *front = td_front(b, x);
+    if (dims->count != x->ndim)
+        return td_error(TD_E_RUNTIME, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of "
+                        "the desired ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %d", x->ndim, dims->count);
+    for (int k = 0; k < dims->count; k++) {
+        int d = td_wrap_dim(dims->ints[k], x->ndim);
+        if (d < 0)
+            return -1;
+        order[k + 1] = d + 1;
+    }
+    return give_self(b, td_permute(front, dims->count + 1, order), 0);
+}
+
+static int rule_squeeze(td_batch *b, const char *how)
+{
+    td_tensor *x = b->arguments[0].tensor;
+    int64_t dims[TD_MAX_DIMS];
+    int n = 0;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] == 1)
+            dims[n++] = d + 1;
+    TD_AUTO td_tensor *front = td_front(b, x);
+    (void)how;
+    return give_self(b, td_squeeze_dims(front, n, dims), 0);
+}
+
+static int rule_expand(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *size = &b->arguments[1];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
+    if (size->count >= TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "expand: too many dimensions");
+    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *padded = td_padded(front, size->count);
+    memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
+    return give_self(b, td_expand(padded, size->count + 1, sizes), 0);
+}
+
+/* The offset counts from the storage's start, and the first member lies where the wrapper says. */
+static int rule_as_strided(td_batch *b, const char *how)
+{
+    (void)how;
+    int dim;
+    td_tensor *x = td_physical(b, b->arguments[0].tensor, &dim);
+    const td_value *size = &b->arguments[1], *stride = &b->arguments[2], *offset = &b->arguments[3];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {x->strides[dim]};
+    if (size->count >= TD_MAX_DIMS || size->count != stride->count)
+        return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
+    memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
+    memcpy(strides + 1, stride->ints, sizeof *strides * (size_t)stride->count);
+    return give_self(b, td_as_strided(x, size->count + 1, sizes, size->count + 1, strides,
+                                      offset->kind ? &offset->integer : NULL), 0);
+}
+
+static int rule_repeat(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *repeats = &b->arguments[1];
+    int64_t times[TD_MAX_DIMS + 1] = {1};
+    if (repeats->count < b->arguments[0].tensor->ndim || repeats->count >= TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *padded = td_padded(front, repeats->count);
+    memcpy(times + 1, repeats->ints, sizeof *times * (size_t)repeats->count);
+    return give_self(b, td_repeat(padded, repeats->count + 1, times), 0);
+}
+
+static int rule_roll(td_batch *b, const char *how)
+{
+    const td_value *shifts = &b->arguments[1];
+    if (b->arguments[2].kind == TD_VALUE_INTS && b->arguments[2].count)
+        return td_rule_dims(b, how);
+    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    if (!front)
+        return -1;
+    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, b->arguments[0].tensor->numel});
+    TD_AUTO td_tensor *rolled = td_roll(flat, shifts->count, shifts->ints, 1, (int64_t[]){1});
+    return give_self(b, td_reshape(rolled, front->ndim, front->sizes), 0);
+}
+
+/* x_backward(grad, input_sizes, dim, ...): the dimensions are those of what was viewed. */
+static int rule_view_backward(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *size = &b->arguments[1];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
+    if (size->count >= TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "%s: too many dimensions", b->op->info.name);
+    memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
+    if (td_batch_set(b, 0, td_front(b, b->arguments[0].tensor)) != 0 || td_batch_set_ints(b, 1, size->count + 1, sizes) != 0)
+        return -1;
+    for (int i = 2; i < b->op->info.n_arguments; i++)
+        if (!strncmp(b->op->info.arguments[i].name, "dim", 3)) {
+            int d = td_wrap_dim(b->arguments[i].integer, size->count);
+            if (d < 0)
+                return -1;
+            b->frame.values[i].integer = d + 1;
+        }
+    return td_batch_call(b, b->op, 0);
+}
+
+static int rule_cat(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *list = &b->arguments[0];
+    int rank = 0;
+    for (int k = 0; k < list->count; k++)
+        rank = list->tensors[k]->ndim > rank ? list->tensors[k]->ndim : rank;
+    int dim = td_wrap_dim(b->arguments[1].integer, rank);
+    if (dim < 0)
+        return -1;
+    td_tensor_list wide;
+    if (td_tensor_list_new(&wide, list->count) != 0)
+        return -1;
+    int status = 0;
+    int64_t kept = 0;
+    for (int k = 0; k < list->count && status == 0; k++) {
+        if (list->tensors[k]->ndim == 1 && list->tensors[k]->numel == 0 && rank != 1)
+            continue;                   /* PyTorch's old habit: such a tensor joins anything */
+        status = (wide.items[kept++] = td_expanded(b, list->tensors[k])) ? 0 : -1;
+    }
+    if (status == 0)
+        status = give_self(b, td_cat(kept, wide.items, dim + 1), 0);
+    td_tensor_list_release(&wide);
+    return status;
+}
+
+/* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
+static int rule_shape_inplace(td_batch *b, const char *how)
+{
+    td_wrapped *w = td_wrapped_at(b->arguments[0].tensor, b->level);
+    int ndim = b->arguments[0].tensor->ndim;
+    if (w->dim != 0) {
+        if (td_op_find("aten::transpose_") && td_transpose_(w->value, 0, w->dim) != 0)
+            return -1;
+        for (int d = w->dim; d > 1; d--)
+            if (td_transpose_(w->value, d, d - 1) != 0)
+                return -1;
+        w->dim = 0;
+    }
+    if (!strcmp(b->op->info.name, "squeeze_") && b->op->info.n_arguments == 1) {
+        int64_t dims[TD_MAX_DIMS];
+        int n = 0;
+        for (int d = 0; d < ndim; d++)
+            if (b->arguments[0].tensor->sizes[d] == 1)
+                dims[n++] = d + 1;
+        if (td_squeeze_dims_(w->value, n, dims) != 0 || td_wrapper_refresh(b->arguments[0].tensor) != 0)
+            return -1;
+        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
+        return 0;
+    }
+    if (td_batch_set(b, 0, td_tensor_retain(w->value)) != 0)
+        return -1;
+    for (int i = 1; i < b->op->info.n_arguments; i++) {
+        td_value *v = &b->frame.values[i];
+        int64_t dims[TD_MAX_DIMS];
+        for (int k = 0; v->kind == TD_VALUE_INTS && k < v->count; k++)
+            if ((dims[k] = td_wrap_dim(v->ints[k], ndim) + 1) <= 0)
+                return -1;
+        if (v->kind == TD_VALUE_INTS && td_batch_set_ints(b, i, v->count, dims) != 0)
+            return -1;
+        if (v->kind == TD_VALUE_INT && (v->integer = td_wrap_dim(v->integer, ndim + (strchr(how, 'u') != NULL)) + 1) <= 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
+}
+
+/* Members are cut off by themselves: a batch of them is one tensor with a batch's dimension. */
+static int rule_data_dependent(td_batch *b, const char *how)
+{
+    (void)how;
+    return td_error(TD_E_RUNTIME, "vmap: It looks like you're attempting to use %s, whose result's shape depends on data: we don't "
+                    "support vmap over operators that have dynamic shapes. Please voice your support in "
+                    "https://github.com/pytorch/functorch/issues/256", b->op->info.name);
+}
+
+const td_batch_row td_rules_view[] = {
+    {"permute", rule_permute, ""}, {"squeeze", rule_squeeze, ""}, {"squeeze.dim", td_rule_dims, ""},
+    {"squeeze.dims", td_rule_dims, ""}, {"expand", rule_expand, ""}, {"as_strided", rule_as_strided, ""},
+    {"repeat", rule_repeat, ""}, {"roll", rule_roll, ""}, {"view", td_rule_dims, "k"}, {"unsqueeze", td_rule_dims, "uk"},
+    {"diag_embed", td_rule_dims, "uk"}, {"select_backward", rule_view_backward, ""},
+    {"slice_backward", rule_view_backward, ""}, {"diagonal_backward", rule_view_backward, ""},
+    {"unfold_backward", rule_view_backward, ""}, {"cat", rule_cat, ""}, {"transpose_", rule_shape_inplace, ""},
+    {"unsqueeze_", rule_shape_inplace, "u"}, {"squeeze_", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
+    {"_to_copy", td_rule_leading, ""}, {"alias", td_rule_leading, ""}, {"detach", td_rule_leading, ""},
+    {"view_as_real", td_rule_leading, ""}, {"view_as_complex", td_rule_leading, ""}, {"_conj", td_rule_leading, ""},
+    {"_neg_view", td_rule_leading, ""}, {"resolve_conj", td_rule_leading, ""}, {"resolve_neg", td_rule_leading, ""},
+    {"view.dtype", td_rule_leading, ""}, {"zeros_like", td_rule_leading, ""}, {"ones_like", td_rule_leading, ""},
+    {"empty_like", td_rule_leading, ""}, {"full_like", td_rule_leading, ""}, {"new_empty", td_rule_dims, "k"},
+    {"new_zeros", td_rule_dims, "k"}, {"new_ones", td_rule_dims, "k"}, {"new_full", td_rule_dims, "k"},
+    {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
+    {"fill_.Tensor", td_rule_pointwise, "s"}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
+    {"triu", td_rule_leading, ""}, {"nonzero", rule_data_dependent, ""}, {"nonzero_numpy", rule_data_dependent, ""},
+    {"masked_select", rule_data_dependent, ""}, {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
+    {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
+    {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
+    {"where.self", td_rule_pointwise, ""}, {"repeat_interleave.Tensor", rule_data_dependent, ""},
+    {NULL, NULL, NULL},
+};

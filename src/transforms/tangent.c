@@ -1,0 +1,91 @@
+/* Tangents: forward mode's half of what a tensor knows about its derivative.
+ *
+ * A tensor with a tangent is a dual number.  It carries the ForwardAD key; the operators' kernels on that key compute
+ * the results' tangents (forward.c, and what is generated from the entries). */
+#include "calls_transforms_tangent.h"
+#include "autograd/meta.h"
+#include <tede/auto.h>
+#include <tede/transforms.h>
+
+static _Thread_local bool forward_off;
+bool td_forward_enabled(void) { return !forward_off; }
+bool td_set_forward_enabled(bool on)
+{
+    bool before = !forward_off;
+    forward_off = !on;
+    if (on)
+        td_masks_now.exclude &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    else
+        td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    return before;
+}
+
+/* Tangents outside transforms belong to an epoch, which ends with the dual level; those of wrappers end with them. */
+static uint32_t epoch = 1;
+void td_end_dual_level(void) { __atomic_add_fetch(&epoch, 1, __ATOMIC_RELAXED); }
+
+td_tensor *td_tangent(const td_tensor *x)
+{
+    td_autograd_meta *meta = x ? x->autograd : NULL;
+    if (!meta || !meta->tangent)
+        return NULL;
+    return !meta->tangent_epoch || meta->tangent_epoch == __atomic_load_n(&epoch, __ATOMIC_RELAXED) ? meta->tangent : NULL;
+}
+
+int td_forward_ready(void);     /* forward.c */
+
+int td_set_tangent(td_tensor *x, td_tensor *tangent)
+{
+    if (!tangent && !x->autograd)
+        return 0;
+    td_autograd_meta *meta = td_autograd_meta_of(x);
+    if (!meta || td_forward_ready() != 0)
+        return -1;
+    td_tensor *old = meta->tangent;
+    meta->tangent = td_tensor_retain(tangent);
+    meta->tangent_epoch = x->extra ? 0 : __atomic_load_n(&epoch, __ATOMIC_RELAXED);
+    if (tangent)
+        x->keys |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    else
+        x->keys &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    td_tensor_release(old);
+    return 0;
+}
+
+td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent)
+{
+    if (!x || !tangent)
+        return NULL;
+    td_shape_text a, b;
+    if (!td_is_differentiable(x->dtype))
+        return td_fail(TD_E_VALUE, "Expected primal to be floating point or complex, but got: %s", td_dtype_name(x->dtype));
+    if (!td_is_differentiable(tangent->dtype))
+        return td_fail(TD_E_VALUE, "Expected tangent to be floating point or complex, but got: %s", td_dtype_name(tangent->dtype));
+    if (x->dtype != tangent->dtype)
+        return td_fail(TD_E_RUNTIME, "Expected primal and tangent to have the same dtype, but got %s and %s",
+                       td_dtype_name(x->dtype), td_dtype_name(tangent->dtype));
+    if (!td_same_sizes(x->ndim, x->sizes, tangent->ndim, tangent->sizes))
+        return td_fail(TD_E_RUNTIME, "Trying to set a forward gradient that has a different size than that of the original Tensor, "
+                       "this is not supported. Tensor is of size %s while the given forward gradient is of size %s.",
+                       td_shape_str(x->ndim, x->sizes, a), td_shape_str(tangent->ndim, tangent->sizes, b));
+    if (td_tangent(x) || td_tangent(tangent))
+        return td_fail(TD_E_RUNTIME, "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
+                       "not supported.");
+    td_tensor *dual = td_alias(x);
+    if (dual && td_set_tangent(dual, tangent) != 0) {
+        td_tensor_release(dual);
+        return NULL;
+    }
+    return dual;
+}
+
+td_tensor *td_primal(td_tensor *x)
+{
+    if (!x)
+        return NULL;
+    td_keyset before = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    td_tensor *plain = td_tangent(x) ? td_alias(x) : td_tensor_retain(x);
+    td_masks_now.exclude = before;
+    return plain;
+}
