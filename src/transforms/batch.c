@@ -155,24 +155,25 @@ static const td_batch_row pointwise_row = {"", td_rule_pointwise, ""}, dims_row 
                           loop_row = {"", td_rule_loop, ""}, parts_row = {"", NULL, "parts"},
                           inplace_row = {"", td_rule_inplace, ""}, random_row = {"", td_rule_random, ""};
 
+/* What draws numbers by itself; a composite of such in place goes through its parts. */
 static bool is_random(const td_op *op)
 {
+    bool takes_generator = !strncmp(op->info.name, "rand", 4);
     for (int i = 0; i < op->info.n_arguments; i++)
-        if (op->info.arguments[i].kind == TD_VALUE_GENERATOR)
-            return !(op->info.flags & TD_OP_COMPOSITE);
-    return false;
+        takes_generator |= op->info.arguments[i].kind == TD_VALUE_GENERATOR;
+    return takes_generator && !(op->info.flags & TD_OP_COMPOSITE && op->info.flags & TD_OP_INPLACE);
 }
 
-/* A row by full name first ("sum.dim_IntList"), then by name. */
+/* Rows say the full name ("sum.dim_IntList"), or "isin.*" for all overloads. */
 static const td_batch_row *find_row(const td_op *op)
 {
-    char full[128];
+    char full[128], every[128];
     snprintf(full, sizeof full, "%s%s%s", op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t t = 0; t < TD_COUNT(tables); t++)
-            for (const td_batch_row *row = tables[t]; row->name; row++)
-                if (!strcmp(row->name, pass ? op->info.name : full))
-                    return row;
+    snprintf(every, sizeof every, "%s.*", op->info.name);
+    for (size_t t = 0; t < TD_COUNT(tables); t++)
+        for (const td_batch_row *row = tables[t]; row->name; row++)
+            if (!strcmp(row->name, full) || !strcmp(row->name, every))
+                return row;
     return NULL;
 }
 
@@ -256,6 +257,18 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
             if (arguments[i].kind == TD_VALUE_TENSOR && td_is_batched(&b, arguments[i].tensor))
                 return fail_unbatched_write(op, op->info.arguments[i].name);
         return fail_unbatched_write(op, "other");
+    }
+    if (!row->rule && *row->how == 'e') {   /* self is copied and written to: a copy per member */
+        td_frame f;
+        if (td_frame_begin(&f, op, arguments) != 0)
+            return -1;
+        td_lowered before = td_transform_lower();
+        td_tensor *wide = td_expanded(&b, arguments[0].tensor);
+        td_transform_raise(before);
+        f.values[0].tensor = td_frame_keep(&f, td_wrap(level, wide, 0));
+        int status = f.values[0].tensor ? op->unbox(op->composite, keys & ~TD_KEYSET(TD_KEY_TRANSFORMS), f.values, results) : -1;
+        td_frame_end(&f);
+        return status;
     }
     if (!row->rule)                    /* its parts come back here */
         return op->unbox(op->composite, keys & ~TD_KEYSET(TD_KEY_TRANSFORMS), arguments, results);

@@ -143,6 +143,27 @@ static int pick(const td_op *op, const td_value *arguments, td_value *results)
     return set_result(values, fit);
 }
 
+/* Random operators: the tangent is what the numbers drawn make of it, and nothing where only numbers come out. */
+static bool is_random(const td_op *op)
+{
+    for (int i = 0; i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].kind == TD_VALUE_GENERATOR)
+            return true;
+    return false;
+}
+
+static int dropout(const td_value *arguments, td_value *results)
+{
+    td_tensor *t = td_tangent(arguments[0].tensor);
+    double p = arguments[1].number;
+    bool drops = arguments[2].kind == TD_VALUE_NONE || arguments[2].integer;
+    if (!t)
+        return 0;
+    TD_AUTO td_tensor *kept = td_mul(t, results[1].tensor);
+    TD_AUTO td_tensor *scaled = td_mul_scalar(kept, td_float(!drops ? 1 : p == 1 ? 0 : 1 / (1 - p)));
+    return set_result(results[0].tensor, scaled);
+}
+
 /* ---- the long way */
 
 typedef struct sources { td_tensor *leaves[16], *tangents[16]; int n; } sources;
@@ -274,7 +295,7 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
         td_masks_now.exclude = before;
         if (source && !t)
             return -1;
-    } else if (op->info.flags & TD_OP_INPLACE && functional_of(op)) {
+    } else if (op->info.flags & TD_OP_INPLACE && functional_of(op) && !is_random(op)) {
         td_value made;
         if (td_op_call(functional_of(op), arguments, &made) != 0)
             return -1;
@@ -321,7 +342,9 @@ static int forward(const td_op *op, td_keyset keys, const td_value *arguments, t
         return 0;
     td_keyset before = td_forward_begin();
     int status = op->info.flags & TD_OP_LINEAR ? linear(op, arguments, results)
-               : is_pick(op) ? pick(op, arguments, results) : long_way(op, arguments, results);
+               : is_pick(op) ? pick(op, arguments, results)
+               : !strcmp(op->info.name, "native_dropout") ? dropout(arguments, results)
+               : is_random(op) ? 0 : long_way(op, arguments, results);
     td_masks_now.exclude = before;
     if (status != 0)
         td_values_release(results, op->info.n_results);

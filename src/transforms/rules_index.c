@@ -79,11 +79,12 @@ static int rule_index_write(td_batch *b, const char *how)
     bool written = b->op->info.arguments[0].is_mutable;
     if (dim < 0)
         return -1;
-    if (!self->ndim || *how == 'l' || td_is_batched(b, arg(b, "value")))
+    if (!self->ndim)
         return td_rule_loop(b, "");
     TD_AUTO td_tensor *wide = td_expanded(b, self);
     TD_AUTO td_tensor *from = source == TD_NONE ? TD_NONE : td_expanded(b, source);
-    if (!td_is_batched(b, index)) {
+    td_tensor *value = arg(b, "value");
+    if (!td_is_batched(b, index) && !td_is_batched(b, value)) {
         if (td_batch_set(b, 0, td_tensor_retain(wide)) != 0)
             return -1;
         if (source != TD_NONE && td_batch_set(b, 3, source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
@@ -91,7 +92,7 @@ static int rule_index_write(td_batch *b, const char *how)
         b->frame.values[1].integer = dim + 1;
         return td_batch_call(b, b->op, 0);
     }
-    TD_AUTO td_tensor *indices = td_front(b, index);
+    TD_AUTO td_tensor *indices = td_expanded(b, index);
     TD_AUTO td_tensor *line = source == TD_NONE || source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1);
     TD_AUTO td_tensor *along = index_along(indices, source == TD_NONE ? wide : line, dim + 1);
     TD_AUTO td_tensor *made = NULL;
@@ -101,6 +102,16 @@ static int rule_index_write(td_batch *b, const char *how)
         made = td_scatter_add(wide, dim + 1, along, scaled);
     } else if (*how == 'c') {
         made = td_scatter_src(wide, dim + 1, along, line);
+    } else if (*how == 'r') {
+        made = td_scatter_reduce_two(wide, dim + 1, along, line, b->arguments[4].string, b->arguments[5].integer);
+    } else if (value != TD_NONE) {
+        TD_AUTO td_tensor *none = td_zeros_like(wide);
+        TD_AUTO td_tensor *mask = td_to(none, TD_BOOL);
+        TD_AUTO td_tensor *chosen = td_scatter_value(mask, dim + 1, along, td_bool(true));
+        TD_AUTO td_tensor *fill = td_front(b, value);
+        TD_AUTO td_tensor *cast = td_to(fill, (td_dtype)self->dtype);
+        TD_AUTO td_tensor *padded = td_is_batched(b, value) ? td_padded(cast, self->ndim) : td_tensor_retain(cast);
+        made = td_where(chosen, padded, wide);
     } else {
         made = td_scatter_value(wide, dim + 1, along, b->arguments[3].scalar);
     }
@@ -308,16 +319,39 @@ static int rule_index_put(td_batch *b, const char *how)
     return status;
 }
 
-/* take and put: along the flattened tensor. */
+/* put: a scatter to the flattened tensor. */
+static int rule_put(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
+    bool written = b->op->info.arguments[0].is_mutable;
+    TD_AUTO td_tensor *wide = td_expanded(b, self);
+    TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, self->numel});
+    TD_AUTO td_tensor *indices = td_expanded(b, index);
+    TD_AUTO td_tensor *line = td_reshape(indices, 2, (int64_t[]){b->size, index->numel});
+    TD_AUTO td_tensor *positive = td_remainder_scalar(line, td_int(self->numel ? self->numel : 1));
+    TD_AUTO td_tensor *from = td_expanded(b, b->arguments[2].tensor);
+    TD_AUTO td_tensor *source = td_reshape(from, 2, (int64_t[]){b->size, index->numel});
+    TD_AUTO td_tensor *put = b->arguments[3].integer ? td_scatter_add(flat, 1, positive, source) : td_scatter_src(flat, 1, positive, source);
+    TD_AUTO td_tensor *made = wide ? td_reshape(put, wide->ndim, wide->sizes) : NULL;
+    if (!written)
+        return td_batch_give(b, 0, td_tensor_retain(made), 0);
+    TD_AUTO td_tensor *place = td_front(b, self);
+    if (!made || !place || td_copy_(place, made) != 0)
+        return -1;
+    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+    return 0;
+}
+
+/* take: along the flattened tensor. */
 static int rule_take(td_batch *b, const char *how)
 {
     td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
     if (!td_is_batched(b, self)) {
         TD_AUTO td_tensor *below = td_front(b, index);
-        return *how == 't' ? td_batch_give(b, 0, td_take(self, below), 0) : td_rule_loop(b, "");
+        return td_batch_give(b, 0, td_take(self, below), 0);
     }
-    if (*how != 't')
-        return td_rule_loop(b, "");
+    (void)how;
     TD_AUTO td_tensor *front = td_front(b, self);
     TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, self->numel});
     TD_AUTO td_tensor *indices = td_expanded(b, index);
@@ -383,8 +417,10 @@ const td_batch_row td_rules_index[] = {
     {"scatter_.value_reduce", rule_along, ""}, {"scatter_add_", rule_along, ""}, {"scatter_reduce_.two", rule_along, ""},
     {"index_select", rule_index_select, ""}, {"index_add", rule_index_write, "a"}, {"index_add_", rule_index_write, "a"},
     {"index_copy", rule_index_write, "c"}, {"index_copy_", rule_index_write, "c"}, {"index_fill.int_Scalar", rule_index_write, "f"},
-    {"index_fill_.int_Scalar", rule_index_write, "f"}, {"index_fill.int_Tensor", td_rule_loop, ""},
+    {"index_fill_.int_Scalar", rule_index_write, "f"}, {"index_fill.int_Tensor", rule_index_write, "f"},
+    {"index_fill_.int_Tensor", rule_index_write, "f"}, {"index_reduce", rule_index_write, "r"},
+    {"index_reduce_", rule_index_write, "r"},
     {"index.Tensor", rule_index, ""}, {"index_put", rule_index_put, ""}, {"index_put_", rule_index_put, ""},
-    {"_index_put_impl_", rule_index_put, ""}, {"take", rule_take, "t"}, {"embedding", rule_embedding, ""},
+    {"_index_put_impl_", rule_index_put, ""}, {"take", rule_take, ""}, {"put", rule_put, ""}, {"put_", rule_put, ""}, {"embedding", rule_embedding, ""},
     {"embedding_dense_backward", rule_embedding_backward, ""}, {NULL, NULL, NULL},
 };

@@ -4,13 +4,17 @@
 #include "calls_transforms_rules_nn.h"
 #include "transforms/batch.h"
 
-/* Members fold into the first dimension of every tensor, whatever that is; sizes of operands grow with it. */
-static int rule_fold(td_batch *b, const char *how)
+/* Members fold into the first dimension of every tensor, whatever that is; sizes of operands grow with it.  Argument
+ * `except` is `other` (borrowed, NULL: none). */
+static int fold(td_batch *b, int except, td_tensor *other)
 {
     for (int i = 0; i < b->op->info.n_arguments; i++) {
         const td_arg *a = &b->op->info.arguments[i];
         td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
-        if (x != TD_NONE) {
+        if (i == except && other) {
+            if (td_batch_set(b, i, td_tensor_retain(other)) != 0)
+                return -1;
+        } else if (x != TD_NONE) {
             TD_AUTO td_tensor *wide = td_expanded(b, x);
             if (td_batch_set(b, i, td_folded(wide)) != 0)
                 return -1;
@@ -20,8 +24,6 @@ static int rule_fold(td_batch *b, const char *how)
             sizes[0] *= b->size;
             if (td_batch_set_ints(b, i, b->arguments[i].count, sizes) != 0)
                 return -1;
-        } else if (*how == 'N' && !strcmp(a->name, "N")) {
-            b->frame.values[i].integer *= b->size;
         }
     }
     td_value out[4];
@@ -33,6 +35,29 @@ static int rule_fold(td_batch *b, const char *how)
         status |= td_batch_give(b, r, td_unfolded(made, b->size), 0);
     }
     return status;
+}
+
+static int rule_fold(td_batch *b, const char *how) { return (void)how, fold(b, -1, NULL); }
+
+/* Queries, keys and values fold; so does a mask, unless all members and rows share it. */
+static int rule_attention(td_batch *b, const char *how)
+{
+    int at = td_argument_index(b->op, "mask");
+    td_tensor *mask = b->arguments[at].kind == TD_VALUE_TENSOR ? b->arguments[at].tensor : TD_NONE;
+    TD_AUTO td_tensor *kept = NULL;
+    if (mask != TD_NONE) {
+        bool own = td_is_batched(b, mask);
+        TD_AUTO td_tensor *wide = own ? td_front(b, mask) : td_expanded(b, mask);
+        TD_AUTO td_tensor *padded = td_padded(wide, 4);
+        if (!padded)
+            return -1;
+        int64_t sizes[TD_MAX_DIMS];
+        memcpy(sizes, padded->sizes, sizeof *sizes * (size_t)padded->ndim);
+        sizes[1] = b->arguments[how[0] - '0'].tensor->sizes[0];
+        TD_AUTO td_tensor *rows = td_expand(padded, padded->ndim, sizes);
+        kept = td_folded(rows);
+    }
+    return fold(b, at, kept);
 }
 
 /* ---- convolution */
@@ -252,12 +277,10 @@ static int rule_batch_norm(td_batch *b, const char *how)
                             "functorch website for resources on how to patch your module to work with vmap");
     if (td_batch_set(b, 0, into_channels(b, input)) != 0)
         return -1;
-    TD_AUTO td_tensor *running[2] = {NULL, NULL};
     td_tensor *kept[2] = {NULL, NULL};
     int status = 0;
     for (int i = 1; i < 5 && status == 0; i++)
         status = td_batch_set(b, i, folded_or_none(b, tensor_at(b, i)));
-    (void)running;
     for (int i = 0; i < 2; i++)
         kept[i] = b->frame.values[3 + i].kind == TD_VALUE_TENSOR ? b->frame.values[3 + i].tensor : NULL;
     td_value out[3];
@@ -397,8 +420,8 @@ const td_batch_row td_rules_nn[] = {
     {"max_pool3d_with_indices", rule_fold, ""}, {"max_pool_backward", rule_fold, ""}, {"max_pool_pick", rule_fold, ""},
     {"adaptive_max_pool2d", rule_fold, ""}, {"adaptive_max_pool3d", rule_fold, ""}, {"avg_pool_windows", rule_fold, ""},
     {"avg_pool_backward", rule_fold, ""}, {"adaptive_avg_windows", rule_fold, ""}, {"adaptive_avg_backward", rule_fold, ""},
-    {"resample", rule_fold, ""}, {"resample_backward", rule_fold, ""}, {"attention", rule_fold, ""},
-    {"attention_backward", rule_fold, ""}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
+    {"resample", rule_fold, ""}, {"resample_backward", rule_fold, ""}, {"attention", rule_attention, "0"},
+    {"attention_backward", rule_attention, "1"}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
     {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
     {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},
     {"nll_loss_backward", rule_nll_backward, ""}, {"rnn_layer", rule_rnn_layer, ""},

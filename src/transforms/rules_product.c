@@ -111,7 +111,8 @@ static int rule_linear(td_batch *b, const char *how)
     }
     if (c == TD_NONE || !made)
         return td_batch_give(b, 0, td_tensor_retain(made), 0);
-    TD_AUTO td_tensor *offset = td_is_batched(b, bias) ? td_padded(c, made->ndim - 1) : td_tensor_retain(c);
+    int rank = input->ndim - (weight->ndim == 1);
+    TD_AUTO td_tensor *offset = td_is_batched(b, bias) ? td_padded(c, rank) : td_tensor_retain(c);
     return td_batch_give(b, 0, td_add(made, offset), 0);
 }
 
@@ -146,5 +147,6 @@ const td_batch_row td_rules_product[] = {
     {"linalg_solve_triangular", td_rule_leading, "e"}, {"linalg_det", td_rule_leading, ""},
     {"linalg_slogdet", td_rule_leading, ""}, {"linalg_qr", td_rule_leading, ""}, {"_linalg_svd", td_rule_leading, ""},
     {"_linalg_eigh", td_rule_leading, ""}, {"_linalg_eig", td_rule_leading, ""}, {"_linalg_lstsq", td_rule_leading, "e"},
+    {"linalg_matrix_rank.atol_rtol_tensor", td_rule_leading, "er"}, {"linalg_pinv.atol_rtol_tensor", td_rule_leading, "er"},
     {NULL, NULL, NULL},
 };

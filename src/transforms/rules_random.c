@@ -64,6 +64,14 @@ int td_rule_random(td_batch *b, const char *how)
     bool takes = false;
     for (int i = 0; i < b->op->info.n_arguments; i++)
         takes |= b->op->info.arguments[i].kind == TD_VALUE_TENSOR;
+    if (takes && !strcmp(b->op->info.name, "multinomial") && b->arguments[0].tensor->ndim == 2) {
+        TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[0].tensor);
+        td_value out;
+        if (td_batch_set(b, 0, td_folded(wide)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
+            return -1;
+        TD_AUTO td_tensor *rows = out.tensor;
+        return td_batch_give(b, 0, td_unfolded(rows, b->size), 0);
+    }
     return takes ? td_rule_leading(b, "e") : factory(b);
 }
 

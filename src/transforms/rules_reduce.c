@@ -54,15 +54,19 @@ static int rule_search(td_batch *b, const char *how)
     bool plain = b->arguments[values].kind != TD_VALUE_TENSOR;
     if (!td_is_batched(b, where) && (sorter < 0 || !td_is_batched(b, b->arguments[sorter].tensor)) && where->ndim == 1)
         return td_batch_set(b, values, td_front(b, what)) != 0 ? -1 : td_batch_call(b, b->op, 0);
-    if (plain || sorter < 0)
+    if (plain)
         return td_rule_loop(b, "");
     TD_AUTO td_tensor *sequences = td_expanded(b, where);
     TD_AUTO td_tensor *wanted = td_expanded(b, what);
     if (!sequences || !wanted)
         return -1;
     bool flat = where->ndim == 1;
-    td_tensor *seen = flat ? td_reshape(wanted, 2, (int64_t[]){b->size, what->numel}) : td_tensor_retain(wanted);
-    if (td_batch_set(b, sequence, td_tensor_retain(sequences)) != 0 || td_batch_set(b, values, seen) != 0 ||
+    TD_AUTO td_tensor *seen = flat ? td_reshape(wanted, 2, (int64_t[]){b->size, what->numel}) : td_tensor_retain(wanted);
+    if (sorter < 0) {                   /* bucketize takes one sequence only */
+        TD_AUTO td_tensor *found = td_searchsorted_tensor(sequences, seen, b->arguments[2].integer, b->arguments[3].integer, NULL, TD_NONE);
+        return td_batch_give(b, 0, td_reshape(found, wanted->ndim, wanted->sizes), 0);
+    }
+    if (td_batch_set(b, sequence, td_tensor_retain(sequences)) != 0 || td_batch_set(b, values, td_tensor_retain(seen)) != 0 ||
         (b->arguments[sorter].kind == TD_VALUE_TENSOR && b->arguments[sorter].tensor != TD_NONE &&
          td_batch_set(b, sorter, td_expanded(b, b->arguments[sorter].tensor)) != 0))
         return -1;
@@ -92,6 +96,6 @@ const td_batch_row td_rules_reduce[] = {
     {"prod.dim_int", td_rule_dims, ""}, {"any.dim", td_rule_dims, ""}, {"all.dim", td_rule_dims, ""},
     {"max.dim", td_rule_dims, ""}, {"min.dim", td_rule_dims, ""}, {"median.dim", td_rule_dims, ""},
     {"nanmedian.dim", td_rule_dims, ""}, {"searchsorted.Tensor", rule_search, "s"}, {"searchsorted.Scalar", td_rule_loop, ""},
-    {"bucketize.Tensor", rule_search, "b"}, {"bucketize.Scalar", td_rule_loop, ""}, {"isin", rule_isin, ""},
+    {"bucketize.Tensor", rule_search, "b"}, {"bucketize.Scalar", td_rule_loop, ""}, {"isin.*", rule_isin, ""}, {"count_nonzero.dim_IntList", td_rule_dims, "n"},
     {NULL, NULL, NULL},
 };

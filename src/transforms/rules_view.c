@@ -194,7 +194,7 @@ const td_batch_row td_rules_view[] = {
     {"diag_embed", td_rule_dims, "uk"}, {"select_backward", rule_view_backward, ""},
     {"slice_backward", rule_view_backward, ""}, {"diagonal_backward", rule_view_backward, ""},
     {"unfold_backward", rule_view_backward, ""}, {"cat", rule_cat, ""}, {"transpose_", rule_shape_inplace, ""},
-    {"unsqueeze_", rule_shape_inplace, "u"}, {"squeeze_", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
+    {"unsqueeze_", rule_shape_inplace, "u"}, {"squeeze_.*", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
     {"_to_copy", td_rule_leading, ""}, {"alias", td_rule_leading, ""}, {"detach", td_rule_leading, ""},
     {"view_as_real", td_rule_leading, ""}, {"view_as_complex", td_rule_leading, ""}, {"_conj", td_rule_leading, ""},
     {"_neg_view", td_rule_leading, ""}, {"resolve_conj", td_rule_leading, ""}, {"resolve_neg", td_rule_leading, ""},
@@ -208,5 +208,6 @@ const td_batch_row td_rules_view[] = {
     {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
     {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
     {"where.self", td_rule_pointwise, ""}, {"repeat_interleave.Tensor", rule_data_dependent, ""},
-    {NULL, NULL, NULL},
+    {"select_scatter", NULL, "e"}, {"slice_scatter", NULL, "e"}, {"diagonal_scatter", NULL, "e"},
+    {"as_strided_scatter", NULL, "e"}, {NULL, NULL, NULL},
 };

@@ -5,7 +5,7 @@ with tangents.  The graph is the level's own, so what happens at other levels is
 import tede
 from tede import _C
 from tede._C import Tensor
-from tede.func._levels import GRAD, JVP, level, lift, lower, lower_all
+from tede.func._levels import GRAD, JVP, flatten, level, lift, lower, lower_all
 from tede.func._vmap import vmap, wraps
 from tede.utils import _pytree as tree
 
@@ -141,7 +141,7 @@ def _vjp(func, args, argnums, has_aux):
         if has_aux:
             output, aux = _with_aux(output, api)
             aux = lower_all(aux, number)
-        flat_outputs, output_spec = tree.tree_flatten(output)
+        flat_outputs, output_spec = flatten(output)
         _check_outputs(flat_outputs, api)
         for x in flat_outputs:
             if not (x.is_floating_point() or x.is_complex()):
@@ -215,7 +215,7 @@ def _jvp(func, args, tangents, argnums, strict=False, has_aux=False):
         if has_aux:
             output, aux = _with_aux(output, api)
             aux = lower_all(tree.tree_map(lambda x: _C._unpack_dual(x)[0] if isinstance(x, Tensor) else x, aux), number)
-        flat, output_spec = tree.tree_flatten(output)
+        flat, output_spec = flatten(output)
         _check_outputs(flat, api)
         values, derivatives = [], []
         for x in flat:

@@ -31,3 +31,12 @@ def lower(x, number):
 
 def lower_all(values, number):
     return tree.tree_map(lambda x: lower(x, number), values)
+
+
+def flatten(values):
+    """tree.tree_flatten, for which results by name (torch.return_types) are trees of their fields."""
+    flat, spec = tree.tree_flatten(values)
+    strange = {type(x) for x in flat if isinstance(x, tuple)}
+    for kind in strange:
+        tree.register_pytree_node(kind, lambda x: (list(x), type(x)), lambda members, kind: kind(members))
+    return tree.tree_flatten(values) if strange else (flat, spec)

@@ -3,7 +3,7 @@ import functools
 
 from tede import _C
 from tede._C import Tensor
-from tede.func._levels import VMAP, level
+from tede.func._levels import VMAP, flatten, level
 from tede.utils import _pytree as tree
 
 RANDOMNESS = {"error": 0, "different": 1, "same": 2}
@@ -90,7 +90,7 @@ def inputs_of(in_dims, args, func):
 
 def place(outputs, unwrapped, out_dims, size, func):
     """The results with their batches where out_dims wants them; `unwrapped` are their leaves as (value, dimension)."""
-    spec = tree.tree_flatten(outputs)[1]
+    spec = flatten(outputs)[1]
     incompatible = (f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
                     f"`outputs`. out_dims has structure {tree.tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
     if isinstance(outputs, Tensor):     # PyTorch takes (0,) for one result, too
@@ -129,7 +129,7 @@ def run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
     with level(VMAP, size, RANDOMNESS[randomness]) as number:
         wrapped = [x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat, dims)]
         outputs = func(*tree.tree_unflatten(wrapped, spec), **kwargs)
-        unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in tree.tree_leaves(outputs)]
+        unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in flatten(outputs)[0]]
     return place(outputs, unwrapped, out_dims, size, func)
 
 
