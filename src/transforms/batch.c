@@ -227,11 +227,13 @@ int td_rule_inplace(td_batch *b, const char *how)
 
 static int fail_unbatched_write(const td_op *op, const char *other)
 {
-    return td_error(TD_E_RUNTIME, "vmap: aten::%s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
+    char name[96];
+    snprintf(name, sizeof name, "%s%s", op->info.flags & TD_OP_POINTWISE ? "" : "aten::",
+             op->info.flags & TD_OP_POINTWISE ? "inplace arithmetic" : op->info.name);
+    return td_error(TD_E_RUNTIME, "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
                     "extra_args that has more elements than `self`. This happened due to `%s` being vmapped over but `self` not "
-                    "being vmapped over in a vmap. Please try to use out-of-place operators instead of aten::%s. If said operator "
-                    "is being called inside the PyTorch framework, please file a bug report instead.", op->info.name, other, other,
-                    op->info.name);
+                    "being vmapped over in a vmap. Please try to use out-of-place operators instead of %s. If said operator "
+                    "is being called inside the PyTorch framework, please file a bug report instead.", name, other, other, name);
 }
 
 int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results)

@@ -362,6 +362,20 @@ static int rule_class_loss(td_batch *b, const char *how)
     return status | td_batch_give(b, n - 1, td_tensor_retain(total), 0);
 }
 
+/* Rows of logits fold with their targets; classes' weights are no rows. */
+static int rule_class_targets(td_batch *b, const char *how)
+{
+    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
+    if (self->ndim < 2 || td_is_batched(b, tensor_at(b, 2)))
+        return td_rule_loop(b, how);
+    td_value out;
+    if (td_batch_set(b, 0, folded_or_none(b, self)) != 0 || td_batch_set(b, 1, folded_or_none(b, target)) != 0 ||
+        td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out.tensor;
+    return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
+}
+
 /* The gradient of each row's own loss is that of the reduced one, spread over the rows. */
 static int rule_nll_backward(td_batch *b, const char *how)
 {
@@ -424,7 +438,7 @@ const td_batch_row td_rules_nn[] = {
     {"attention_backward", rule_attention, "1"}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
     {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
     {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},
-    {"nll_loss_backward", rule_nll_backward, ""}, {"rnn_layer", rule_rnn_layer, ""},
+    {"nll_loss_backward", rule_nll_backward, ""}, {"cross_entropy_targets", rule_class_targets, ""}, {"rnn_layer", rule_rnn_layer, ""},
     {"_softmax_backward_data", td_rule_dims, "a"}, {"_log_softmax_backward_data", td_rule_dims, "a"},
     {"linear_scan", td_rule_dims, "a"}, {"pow.Tensor_Scalar", td_rule_pointwise, ""}, {"pow.Scalar", td_rule_pointwise, ""},
     {"igamma", td_rule_pointwise, ""}, {"igammac", td_rule_pointwise, ""}, {"complex", td_rule_pointwise, ""},

@@ -6,6 +6,7 @@
 /* how: the form with a dimension, which is called on a flattened operand. */
 static int rule_flat(td_batch *b, const char *how)
 {
+    static const int64_t one = 1;
     const td_op *op = td_op_find(how);
     td_value in[TD_MOST_ARGUMENTS], out[4];
     TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
@@ -17,7 +18,7 @@ static int rule_flat(td_batch *b, const char *how)
         int same = td_argument_index(b->op, a->name);
         in[i] = i == 0 ? (td_value){.kind = TD_VALUE_TENSOR, .tensor = flat}
               : !strcmp(a->name, "dim") && a->kind == TD_VALUE_INT ? (td_value){.kind = TD_VALUE_INT, .integer = 1}
-              : !strcmp(a->name, "dim") ? (td_value){.kind = TD_VALUE_INTS, .count = 1, .ints = (const int64_t[]){1}}
+              : !strcmp(a->name, "dim") ? (td_value){.kind = TD_VALUE_INTS, .count = 1, .ints = &one}
               : !strcmp(a->name, "keepdim") ? (td_value){.kind = TD_VALUE_BOOL, .integer = 0}
               : same >= 0 ? b->arguments[same] : a->default_value;
     }

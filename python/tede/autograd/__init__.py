@@ -49,8 +49,6 @@ def _backward_of(x, gradient, retain_graph, create_graph, inputs):
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """The gradients of the sum of `outputs` (times `grad_outputs`) with respect to `inputs`, as a tuple."""
-    if is_grads_batched:
-        raise NotImplementedError("grad(is_grads_batched=True) isn't there yet")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
@@ -58,12 +56,35 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     grads = _gradients(outputs, grad_outputs)
     retain_graph = create_graph if retain_graph is None else retain_graph
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
+    if is_grads_batched:
+        result = _batched_grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
+    else:
+        result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
         import tede
         result = tuple(tede.zeros_like(x, requires_grad=create_graph) if g is None else g
                        for g, x in zip(result, inputs))
     return result
+
+
+def _batched_grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused):
+    """One pass for a batch of gradients, which is the first dimension of each."""
+    from tede.func import vmap
+    for i, (output, g) in enumerate(zip(outputs, grads)):
+        if g is not None and g.shape[1:] != output.shape:
+            raise RuntimeError("If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. "
+                               "The sizes of the remaining dimensions are expected to match the shape of corresponding output, but a "
+                               f"mismatch was detected: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape of "
+                               f"{output.shape}. If you only want some tensors in `grad_output` to be considered batched, consider using "
+                               "vmap.")
+    reached = []
+
+    def one(*gradients):
+        found = _C._grad(outputs, gradients, inputs, retain_graph, create_graph, allow_unused)
+        reached[:] = [g is not None for g in found]
+        return [g for g in found if g is not None]
+    found = iter(vmap(one, in_dims=tuple(None if g is None else 0 for g in grads), randomness="different")(*grads))
+    return tuple(next(found) if there else None for there in reached)
 
 
 def __getattr__(name):

@@ -94,10 +94,9 @@ def grad_and_value(func, argnums=0, has_aux=False):
             if has_aux:
                 output, aux = _with_aux(output, api)
             if not isinstance(output, Tensor):
-                raise RuntimeError(f"Expected f(*args) to return a Tensor, got {type(output)}" if not has_aux else
-                                   f"Expected f(*args) to return a Tensor, got {type(output)}")
+                raise RuntimeError(f"{api}: Expected f(*args) to return a Tensor, got {type(output)}")
             if output.dim() != 0:
-                raise RuntimeError("Expected f(*args) to return a scalar tensor, got tensor with "
+                raise RuntimeError(f"{api}: Expected f(*args) to return a scalar Tensor, got tensor with "
                                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
             flat, spec = tree.tree_flatten(leaves)
             gradients = tree.tree_unflatten(_engine([output], flat), spec)

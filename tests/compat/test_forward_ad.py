@@ -1,0 +1,95 @@
+"""Forward mode, on tede and on PyTorch: dual numbers, views of them, writes to them, and both modes mixed."""
+import importlib
+
+import pytest
+
+
+@pytest.fixture
+def fw(lib):
+    return importlib.import_module(lib.__name__ + ".autograd.forward_ad")
+
+
+def close(a, b, tolerance=1e-5):
+    return a.shape == b.shape and float((a - b).abs().max()) <= tolerance
+
+
+def test_a_tangent_goes_along(lib, fw):
+    x, t = lib.randn(3), lib.randn(3)
+    with fw.dual_level():
+        y = lib.sin(fw.make_dual(x, t)) * 2 + 1
+        primal, tangent = fw.unpack_dual(y)
+        assert close(primal, x.sin() * 2 + 1) and close(tangent, 2 * x.cos() * t)
+        assert fw.unpack_dual(x).tangent is None
+    with fw.dual_level():
+        assert fw.unpack_dual(y).tangent is None
+
+
+def test_levels_are_entered_one_at_a_time(lib, fw):
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(lib.ones(2), lib.ones(2))
+    with fw.dual_level():
+        with pytest.raises(RuntimeError, match="Nested forward mode AD is not supported"):
+            fw.enter_dual_level()
+        with pytest.raises(RuntimeError, match="different size than that of the original"):
+            fw.make_dual(lib.ones(2), lib.ones(3))
+        with pytest.raises(ValueError, match="Expected primal to be floating point"):
+            fw.make_dual(lib.ones(2, dtype=lib.int64), lib.ones(2))
+
+
+def test_views_share_their_bases_tangent(lib, fw):
+    with fw.dual_level():
+        x = fw.make_dual(lib.zeros(2, 3), lib.ones(2, 3))
+        row = x[1]
+        row.mul_(0)
+        assert fw.unpack_dual(x).tangent.tolist() == [[1, 1, 1], [0, 0, 0]]
+
+
+def test_a_tangent_is_copied_into_a_plain_tensor(lib, fw):
+    with fw.dual_level():
+        x = fw.make_dual(lib.tensor([1.0, 2.0]), lib.tensor([3.0, 4.0]))
+        buffer = lib.zeros(3)
+        buffer[1:].copy_(x)
+        buffer.mul_(2)
+        assert fw.unpack_dual(buffer).primal.tolist() == [0, 2, 4]
+        assert fw.unpack_dual(buffer).tangent.tolist() == [0, 6, 8]
+        buffer.zero_()
+        assert fw.unpack_dual(buffer).tangent.tolist() == [0, 0, 0]
+
+
+def test_detach_drops_the_tangent(lib, fw):
+    with fw.dual_level():
+        assert fw.unpack_dual(fw.make_dual(lib.ones(2), lib.ones(2)).detach()).tangent is None
+
+
+def test_forward_over_reverse(lib, fw):
+    x, t = lib.randn(4, dtype=lib.float64), lib.randn(4, dtype=lib.float64)
+    leaf = x.clone().requires_grad_()
+    with fw.dual_level():
+        y = (fw.make_dual(leaf, t) ** 3).sum()
+        g, = lib.autograd.grad(y, leaf, create_graph=True)
+        assert close(g.detach(), 3 * x ** 2)
+        assert close(fw.unpack_dual(g).tangent, 6 * x * t)
+
+
+def test_reverse_over_forward(lib, fw):
+    x, t = lib.randn(4, dtype=lib.float64), lib.randn(4, dtype=lib.float64)
+    leaf = x.clone().requires_grad_()
+    with fw.dual_level():
+        tangent = fw.unpack_dual((fw.make_dual(leaf, t) ** 3).sum()).tangent
+        g, = lib.autograd.grad(tangent, leaf)
+    assert close(g, 6 * x * t)
+
+
+def test_no_graph_is_made_of_a_forward_pass(lib, fw):
+    with fw.dual_level():
+        y = lib.tanh(fw.make_dual(lib.randn(3, 3), lib.randn(3, 3)) @ lib.randn(3, 3)).logsumexp(1)
+        assert not y.requires_grad and not fw.unpack_dual(y).tangent.requires_grad
+
+
+def test_complex_numbers(lib, fw):
+    z, t = lib.randn(3, dtype=lib.complex128), lib.randn(3, dtype=lib.complex128)
+    with fw.dual_level():
+        d = fw.make_dual(z, t)
+        assert close(fw.unpack_dual(d * d).tangent, 2 * z * t)
+        assert close(fw.unpack_dual(d.exp()).tangent, z.exp() * t)
+        assert close(fw.unpack_dual(d.abs()).tangent, (z.conj() * t).real / z.abs())
