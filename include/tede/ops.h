@@ -332,6 +332,8 @@ TD_API int td_col2im_out(td_tensor *self, int64_t n_output_size, const int64_t *
         int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation, const int64_t *dilation,
         int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride,
         td_tensor *out) TD_MUST_USE;
+/* conv1d of [time, batch, channels] with a weight of [width, channels in, channels out]. */
+TD_API td_tensor *td_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, int64_t pad);
 
 /* ==== creation ============================================================================================ */
 
@@ -1826,6 +1828,8 @@ TD_API td_tensor *td_pixel_shuffle(td_tensor *self, int64_t upscale_factor);
 TD_API td_tensor *td_pixel_unshuffle(td_tensor *self, int64_t downscale_factor);
 /* Channels of several groups interleaved. */
 TD_API td_tensor *td_channel_shuffle(td_tensor *self, int64_t groups);
+/* The same as channel_shuffle. */
+TD_API td_tensor *td_native_channel_shuffle(td_tensor *self, int64_t groups);
 /* The first half along a dimension times the sigmoid of the second. */
 TD_API td_tensor *td_glu(td_tensor *self, int64_t dim);
 TD_API int td_glu_out(td_tensor *self, int64_t dim, td_tensor *out) TD_MUST_USE;

@@ -261,8 +261,13 @@ static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input,
     for (int64_t i = 0; i < n_stride; i++)
         if (stride[i] != 1)
             return td_fail(TD_E_RUNTIME, "padding='same' is not supported for strided convolutions");
-    if (weight->ndim != dims + 2 || fill("dilation", n_dilation, dilation, dims, d))
-        return td_fail(TD_E_RUNTIME, "%s: weight must have %d dimensions, got %d", name, dims + 2, weight->ndim);
+    td_shape_text a, b;
+    if (weight->ndim != dims + 2)
+        return td_fail(TD_E_RUNTIME, "Expected %d-dimensional input for %d-dimensional weight%s, but got %d-dimensional input of "
+                       "size %s instead", weight->ndim, weight->ndim, td_shape_str(weight->ndim, weight->sizes, a),
+                       input->ndim, td_shape_str(input->ndim, input->sizes, b));
+    if (fill("dilation", n_dilation, dilation, dims, d))
+        return NULL;
     for (int i = 0; i < dims; i++) {
         int64_t total = d[i] * (weight->sizes[i + 2] - 1);
         before[i] = total / 2;

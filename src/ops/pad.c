@@ -134,8 +134,10 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
 td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
 {
     int n = self->ndim;
+    td_shape_text text;
     if (n < 3)
-        return td_fail(TD_E_RUNTIME, "channel_shuffle expects input with > 2 dims, but got input with sizes of %d dims", n);
+        return td_fail(TD_E_RUNTIME, "channel_shuffle expects input with > 2 dims, but got input with sizes %s",
+                       td_shape_str(n, self->sizes, text));
     if (groups <= 0)
         return td_fail(TD_E_RUNTIME, "Number of groups to divide channels in must be positive. Value of groups:%" PRId64, groups);
     if (self->sizes[1] % groups)

@@ -39,6 +39,8 @@ _FAMILIES = {
         "fractional_max_pool3d_with_indices lp_pool1d lp_pool2d lp_pool3d max_pool1d max_pool1d_with_indices "
         "max_pool2d max_pool2d_with_indices max_pool3d max_pool3d_with_indices max_unpool1d max_unpool2d "
         "max_unpool3d",
+    "products":
+        "grouped_mm scaled_grouped_mm scaled_mm",
     "vision":
         "affine_grid fold grid_sample interpolate pad unfold upsample upsample_bilinear upsample_nearest",
 }
@@ -54,7 +56,7 @@ _NATIVE = {
     "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "relu_", "rrelu_",
     "scaled_dot_product_attention", "selu_", "softplus", "softshrink", "threshold_",
 }
-_RENAMED = {"logsigmoid": "log_sigmoid", "grouped_mm": "_grouped_mm"}
+_RENAMED = {"logsigmoid": "log_sigmoid"}
 __all__ = sorted({*_HOME, *_NATIVE, "logsigmoid"})
 
 
