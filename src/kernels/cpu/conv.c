@@ -7,8 +7,8 @@
  *     spread          x       += w^T y, columns added back where they were taken from
  *     weigh           w[o][k]  = sum_p y[o][p] columns(x)[k][p]
  *
- * where k runs over channels and kernel positions and p over output positions.  1 x 1 kernels need no columns; kernels
- * of one channel per group (depthwise) are applied directly.  Tiles and partial sums depend on the shape only. */
+ * where k runs over channels and kernel positions and p over output positions.  1 x 1 kernels need no columns; those of
+ * floats do without them (conv_panels.c).  Tiles and partial sums depend on the shape only. */
 #include "calls_kernels_cpu_conv.h"
 #include <complex.h>
 #include "base/base.h"
@@ -339,10 +339,10 @@ static int spread_as_correlation(conv *c)
     return status;
 }
 
-/* One channel per group and stride 1 or more: no products, each kernel position is one pass over a row. */
+/* One channel and one kernel per group: sums of shifted planes, no products. */
 static bool depthwise(const conv *c)
 {
-    return c->cin == 1 && c->cout == 1 && !c->pointwise && (c->dtype == TD_F32 || c->dtype == TD_F64);
+    return c->cin == 1 && c->cout == 1 && !c->pointwise && conv_floats(c);
 }
 
 static int run_correlate(conv *c)
@@ -350,13 +350,8 @@ static int run_correlate(conv *c)
     if (c->batch * c->groups * c->cout * c->out_total == 0)
         return 0;
     if (depthwise(c)) {
-        td_depthwise_job job = {.groups = c->groups, .x = c->x, .w = c->w, .y = c->y, .bias = c->bias, .in = c->in,
-                                .out = c->out,
-                                .kernel = c->kernel, .stride = c->stride, .pad = c->pad, .dilation = c->dilation};
-        td_parallel_for(0, c->batch * c->groups, td_grain(c->out_total * c->k),
-                        TD_ISA_PICK(td_conv_table)->depthwise[c->dtype == TD_F64],
-                        &job);
-        return 0;
+        td_conv_depthwise(c);
+        return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a plane") : 0;
     }
     if (conv_floats(c) && !c->pointwise) {
         td_conv_correlate(c);
@@ -420,13 +415,19 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
 /* The gradient of the bias: sums over images and positions. */
 #define BIAS(T, A)                                                           \
     for (int64_t ch = 0; ch < channels; ch++) {                              \
-        A sum = 0;                                                           \
+        A sum[8] = {0};                                                      \
         for (int64_t n = 0; n < g->sizes[0]; n++) {                          \
             const T *row = (const T *)g->data + (n * channels + ch) * total; \
-            for (int64_t i = 0; i < total; i++)                              \
-                sum += row[i];                                               \
+            int64_t i = 0;                                                   \
+            for (; i + 8 <= total; i += 8)                                   \
+                for (int lane = 0; lane < 8; lane++)                         \
+                    sum[lane] += row[i + lane];                              \
+            for (; i < total; i++)                                           \
+                sum[0] += row[i];                                            \
         }                                                                    \
-        ((T *)y->data)[ch] = (T)sum;                                         \
+        for (int lane = 1; lane < 8; lane++)                                 \
+            sum[0] += sum[lane];                                             \
+        ((T *)y->data)[ch] = (T)sum[0];                                      \
     }
 static int bias_gradient(const td_tensor *g, td_tensor *out)
 {

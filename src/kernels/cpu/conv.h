@@ -19,18 +19,14 @@ typedef struct td_conv {
 
 /* Correlation and the weights' gradient in float32 or float64 (conv_panels.c).  Sets c->failed without memory. */
 void td_conv_correlate(td_conv *c);
+void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group */
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
-/* One kernel per channel; images of three dimensions. */
-typedef struct td_depthwise_job {
-    int64_t groups;
-    const void *x, *w, *bias;       /* bias may be NULL */
-    void *y;
-    const int64_t *in, *out, *kernel, *stride, *pad, *dilation;
-} td_depthwise_job;
-
 typedef struct td_conv_table {
-    td_loop_body *depthwise[2];     /* over images x channels */
+    /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k; x is read up to two panels further than n */
+    void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n, float *y);
+    void (*taps_f64)(const double *x, const int64_t *offsets, const double *w, int64_t k, double start, int64_t n,
+                     double *y);
     /* to = panels of the rows x + offsets[0], x + offsets[1], ... `depth` of them, as td_gemm_table's packed() reads
      * them; x is read up to a panel further than `width` */
     void (*panels_f32)(const float *x, const int64_t *offsets, int64_t depth, int64_t width, float *to);

@@ -85,12 +85,18 @@ static void correlate(void *context, int64_t first, int64_t last)
     (j->c->dtype == TD_F32 ? correlate_f32 : correlate_f64)(j->c, &j->b, first, last);
 }
 
+static void depthwise(void *context, int64_t first, int64_t last)
+{
+    job *j = context;
+    (j->c->dtype == TD_F32 ? depthwise_f32 : depthwise_f64)(j->c, &j->b, first, last);
+}
+
 static void fail(td_conv *c)
 {
     __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
 }
 
-void td_conv_correlate(td_conv *c)
+static void run(td_conv *c, td_loop_body *body)
 {
     job j = {.c = c};
     if (!plan(c, &j.b)) {
@@ -98,9 +104,12 @@ void td_conv_correlate(td_conv *c)
         return;
     }
     int64_t cost = c->cout * j.b.rows * c->out[2] * c->k / 16;
-    td_parallel_for(0, c->batch * c->groups * c->out[0] * j.b.count, td_grain(cost), correlate, &j);
+    td_parallel_for(0, c->batch * c->groups * c->out[0] * j.b.count, td_grain(cost), body, &j);
     td_mem_free(j.b.offsets, (size_t)c->k * sizeof(int64_t));
 }
+
+void td_conv_correlate(td_conv *c) { run(c, correlate); }
+void td_conv_depthwise(td_conv *c) { run(c, depthwise); }
 
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum)
 {

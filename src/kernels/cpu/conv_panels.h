@@ -71,6 +71,30 @@ static void N(correlate)(td_conv *c, const bands *b, int64_t first, int64_t last
     td_mem_free(picture, bytes);
 }
 
+/* The same with one channel and one kernel per group. */
+static void N(depthwise)(td_conv *c, const bands *b, int64_t first, int64_t last)
+{
+    const int64_t slack = 2 * TD_ISA_PICK(td_gemm_table)->N(panel), area = c->out[1] * c->out[2];
+    const size_t bytes = (size_t)(b->total + slack) * sizeof(T);
+    T *picture = td_mem_alloc(bytes);
+    if (!picture) {
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    memset(picture + b->total, 0, (size_t)slack * sizeof(T));
+    for (int64_t t = first; t < last; t++) {
+        const int64_t row = t % b->count * b->rows, od = t / b->count % c->out[0], image = t / b->count / c->out[0];
+        const int64_t rows = c->out[1] - row < b->rows ? c->out[1] - row : b->rows, g = image % c->groups;
+        if (rows <= 0)
+            continue;
+        N(draw)(c, b, (const T *)c->x + image * c->in_total, od, row, picture);
+        TD_ISA_PICK(td_conv_table)->N(taps)(picture, b->offsets, (const T *)c->w + g * c->k, c->k,
+                                            c->bias ? ((const T *)c->bias)[g] : 0, rows * c->out[2],
+                                            (T *)c->y + (image * c->out[0] + od) * area + row * c->out[2]);
+    }
+    td_mem_free(picture, bytes);
+}
+
 /* sum[o][k] over images [from, to).  Kernel elements come one by one, each for all channels; with few channels, each for
  * a row of the kernel instead, so that products have rows. */
 static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64_t group, T *sum)

@@ -6,7 +6,7 @@
 #include "calls_kernels_cpu_upsample.h"
 #include <math.h>
 #include "base/base.h"
-#include "kernels/cpu/nn.h"
+#include "kernels/cpu/upsample.h"
 
 enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, LANCZOS_AA };
 
@@ -19,6 +19,9 @@ typedef struct axis {
 
 typedef struct resampling {
     axis axes[3];
+    int32_t *places;        /* the last axis once more: [taps][out] */
+    void *weights;
+    int failed;
     const void *x;
     void *y;
 } resampling;
@@ -116,28 +119,43 @@ FILL_AA(fill_aa_f64, double)
 FILL(fill_f32, float, floorf)
 FILL(fill_f64, double, floor)
 
+/* A row of the result: the source rows mixed into one, then that one read at each position's places. */
 #define LOOPS(S, T)                                                                                                   \
     static void forward_##S(void *context, int64_t first, int64_t last)                                               \
     {                                                                                                                 \
         const resampling *r = context;                                                                                \
         const axis *d = &r->axes[0], *h = &r->axes[1], *w = &r->axes[2];                                              \
+        const td_upsample_table *table = TD_ISA_PICK(td_upsample_table);                                              \
+        const int32_t *places = r->places;                                                                            \
+        const T *weights = r->weights;                                                                                \
+        const size_t bytes = (size_t)w->in * sizeof(T);                                                               \
+        T *mixed = td_mem_alloc(bytes);                                                                               \
+        if (!mixed) {                                                                                                 \
+            __atomic_store_n((int *)&r->failed, 1, __ATOMIC_RELAXED);                                                 \
+            return;                                                                                                   \
+        }                                                                                                             \
         for (int64_t p = first; p < last; p++) {                                                                      \
             const T *x = (const T *)r->x + p * d->in * h->in * w->in;                                                 \
             T *y = (T *)r->y + p * d->out * h->out * w->out;                                                          \
             for (int64_t od = 0; od < d->out; od++)                                                                   \
-                for (int64_t oh = 0; oh < h->out; oh++, y += w->out)                                                  \
-                    for (int kd = 0; kd < d->taps; kd++)                                                              \
-                        for (int kh = 0; kh < h->taps; kh++) {                                                        \
-                            const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);         \
-                            const T *row = x + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in; \
-                            for (int64_t ow = 0; ow < w->out; ow++) {                                                 \
-                                T sum = 0;                                                                            \
-                                for (int kw = 0; kw < w->taps; kw++)                                                  \
-                                    sum += (T)w->weight[ow * w->taps + kw] * row[w->at[ow * w->taps + kw]];           \
-                                y[ow] = kd + kh ? y[ow] + outer * sum : outer * sum;                                  \
-                            }                                                                                         \
+                for (int64_t oh = 0; oh < h->out; oh++, y += w->out) {                                                \
+                    const T *rows[16];                                                                                \
+                    T outer[16];                                                                                      \
+                    const bool one = d->taps * h->taps == 1;                                                          \
+                    int n = 0, mixes = 0;                                                                             \
+                    for (int t = 0; t < d->taps * h->taps; t++) {                                                     \
+                        const int64_t i = od * d->taps + t / h->taps, j = oh * h->taps + t % h->taps;                 \
+                        rows[n] = x + (d->at[i] * h->in + h->at[j]) * w->in;                                          \
+                        outer[n++] = (T)(d->weight[i] * h->weight[j]);                                                \
+                        if (!one && (n == 16 || t == d->taps * h->taps - 1)) {                                        \
+                            table->mix_##S(n, rows, outer, w->in, mixes++, mixed);                                    \
+                            n = 0;                                                                                    \
                         }                                                                                             \
+                    }                                                                                                 \
+                    table->pick_##S(one ? rows[0] : mixed, w->taps, places, weights, w->out, y);                      \
+                }                                                                                                     \
         }                                                                                                             \
+        td_mem_free(mixed, bytes);                                                                                    \
     }                                                                                                                 \
     static void backward_##S(void *context, int64_t first, int64_t last)                                              \
     {                                                                                                                 \
@@ -192,11 +210,12 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
     }
     for (int i = 0; i < ndim - dims; i++)
         planes *= in[i];
-    size_t bytes = (size_t)places * (sizeof(int64_t) + sizeof(double));
+    int64_t last = r.axes[2].out * r.axes[2].taps;
+    size_t bytes = (size_t)(places + last) * (sizeof(int64_t) + sizeof(double));
     int64_t *block = td_mem_alloc(bytes), *at = block;
     if (!block)
         return -1;
-    double *weight = (double *)(block + places);
+    double *weight = (double *)(block + places + last);
     for (int i = 0; i < 3; i++) {
         axis *a = &r.axes[i];
         a->at = at, a->weight = weight;
@@ -207,9 +226,21 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
             (mode >= LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(
                 a, mode, align, scales[i]);
     }
+    r.places = (int32_t *)at, r.weights = weight;
+    for (int64_t o = 0; o < r.axes[2].out; o++)
+        for (int k = 0; k < r.axes[2].taps; k++) {
+            int64_t from = o * r.axes[2].taps + k, to = k * r.axes[2].out + o;
+            r.places[to] = (int32_t)r.axes[2].at[from];
+            if (type == TD_F64)
+                ((double *)r.weights)[to] = r.axes[2].weight[from];
+            else
+                ((float *)r.weights)[to] = (float)r.axes[2].weight[from];
+        }
     td_loop_body *body = type == TD_F64 ? (back ? backward_f64 : forward_f64) : (back ? backward_f32 : forward_f32);
     td_parallel_for(0, planes, td_grain(8 * total), body, &r);
     td_mem_free(block, bytes);
+    if (r.failed)
+        return td_error(TD_E_MEMORY, "interpolate: no memory for a row");
     if (to->dtype == TD_U8)
         round_bytes(y);
     return td_finish(to, y);

@@ -1,0 +1,17 @@
+/* Loops of interpolation. */
+#ifndef TD_KERNELS_CPU_UPSAMPLE_H
+#define TD_KERNELS_CPU_UPSAMPLE_H
+#include "kernels/cpu/nn.h"
+
+typedef struct td_upsample_table {
+    /* y[i] = the sum of weights[r] rows[r][i] over the n rows; added to y if so told */
+    void (*mix_f32)(int n, const float *const *rows, const float *weights, int64_t width, bool add, float *y);
+    void (*mix_f64)(int n, const double *const *rows, const double *weights, int64_t width, bool add, double *y);
+    /* y[i] = the sum of weights[k][i] x[places[k][i]] over the taps */
+    void (*pick_f32)(const float *x, int taps, const int32_t *places, const float *weights, int64_t n, float *y);
+    void (*pick_f64)(const double *x, int taps, const int32_t *places, const double *weights, int64_t n, double *y);
+} td_upsample_table;
+
+TD_ISA_TABLES(td_upsample_table, td_upsample_table);
+
+#endif
