@@ -19,12 +19,33 @@ td_tensor *td_index_of(const char *op, td_tensor *index)
     return td_as_contiguous(index, TD_I64);
 }
 
+/* The same for walks that follow its strides: an expanded index stays as small as it is. */
+static td_tensor *strided_index(const char *op, td_tensor *index)
+{
+    return index->dtype == TD_I64 ? td_tensor_retain(index) : td_index_of(op, index);
+}
+
+/* Smallest and largest, without meeting elements again that strides of 0 repeat. */
+static int index_bounds(const td_tensor *index, int64_t *low, int64_t *high)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    for (int d = 0; d < index->ndim; d++)
+        sizes[d] = index->strides[d] == 0 ? 1 : index->sizes[d];
+    TD_AUTO td_tensor *once = td_view_strided((td_tensor *)index, index->ndim, sizes, index->strides, 0);
+    TD_AUTO td_tensor *flat = once ? td_make_contiguous(once) : NULL;
+    if (!flat)
+        return -1;
+    td_index_range((const int64_t *)flat->data, flat->numel, low, high);
+    return 0;
+}
+
 int td_index_check(const td_tensor *index, int64_t size, td_code code, const char *what, int dim)
 {
     if (index->device.type == TD_META || index->numel == 0)
         return 0;
     int64_t low, high;
-    td_index_range((const int64_t *)index->data, index->numel, &low, &high);
+    if (index_bounds(index, &low, &high))
+        return -1;
     if (low >= 0 && high < size)
         return 0;
     if (what)
@@ -107,7 +128,7 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
 {
     (void)sparse_grad;
     int d = td_wrap_dim(dim, self->ndim);
-    TD_AUTO td_tensor *at = d < 0 ? NULL : td_index_of("gather", index);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : strided_index("gather", index);
     if (!at)
         return NULL;
     if (index->numel && check_ranks("gather", self, at, NULL, d))
@@ -127,7 +148,7 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
 static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, bool value)
 {
     int d = td_wrap_dim(dim, self->ndim);
-    TD_AUTO td_tensor *at = d < 0 ? NULL : td_index_of(op, index);
+    TD_AUTO td_tensor *at = d < 0 ? NULL : strided_index(op, index);
     if (!at || td_check_overlap(op, self, 0, NULL))
         return -1;
     if (index->numel == 0)

@@ -37,15 +37,23 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
     const uint8_t *m = (const uint8_t *)mask->data;
     int64_t inner = ndim ? self->sizes[ndim - 1] : 1;
     for (int64_t i = 0; i < mask->numel && found < rows; i += inner) {
-        for (int64_t k = 0; k < inner && found < rows; k++)
-            if (m[i + k]) {
+        /* Every element is written at the next place; that moves on where the mask is true. */
+        if (ndim == 1) {
+            for (int64_t k = 0; k < inner && found < rows; k++) {
+                to[found] = k;
+                found += m[i + k] != 0;
+            }
+            to += found;
+        } else {
+            for (int64_t k = 0; k < inner && found < rows; k++) {
                 for (int64_t d = 0; d + 1 < ndim; d++)
                     to[d] = at[d];
                 if (ndim)
                     to[ndim - 1] = k;
-                to += ndim;
-                found++;
+                to += m[i + k] ? ndim : 0;
+                found += m[i + k] != 0;
             }
+        }
         for (int64_t d = ndim - 1; d-- > 0;) {
             if (++at[d] < self->sizes[d])
                 break;
@@ -320,6 +328,23 @@ int td_op_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value
     return check_fill(mask, value) ? -1 : td_masked_fill_with_(self, mask, value);
 }
 
+/* The `count` elements that a mask lets through.  Each is written at the place of the next, and that place moves on only if
+ * the mask says so: no branch depends on the mask, which no processor could foresee. */
+typedef struct { uint64_t half[2]; } bytes16;
+#define SELECT(T, name)                                                                    \
+    static void select_##name(const void *from, const uint8_t *m, int64_t count, void *to) \
+    {                                                                                      \
+        for (int64_t i = 0, taken = 0; taken < count; i++) {                               \
+            ((T *)to)[taken] = ((const T *)from)[i];                                       \
+            taken += m[i] != 0;                                                            \
+        }                                                                                  \
+    }
+SELECT(uint8_t, 1)
+SELECT(uint16_t, 2)
+SELECT(uint32_t, 4)
+SELECT(uint64_t, 8)
+SELECT(bytes16, 16)
+
 td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
 {
     int64_t sizes[TD_MAX_DIMS];
@@ -333,17 +358,18 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
     TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
     if (!x || !truths)
         return NULL;
-    int64_t count = count_true(truths), item = td_itemsize(x);
+    int64_t count = count_true(truths);
     td_tensor *out = td_tensor_new(1, &count, (td_dtype)self->dtype, self->device);
     if (!out)
         return NULL;
     const uint8_t *m = (const uint8_t *)truths->data;
-    char *to = out->data;
-    for (int64_t i = 0; i < x->numel; i++)
-        if (m[i]) {
-            memcpy(to, x->data + i * item, (size_t)item);
-            to += item;
-        }
+    switch (td_itemsize(x)) {
+    case 1: select_1(x->data, m, count, out->data); break;
+    case 2: select_2(x->data, m, count, out->data); break;
+    case 4: select_4(x->data, m, count, out->data); break;
+    case 8: select_8(x->data, m, count, out->data); break;
+    default: select_16(x->data, m, count, out->data); break;
+    }
     return out;
 }
 

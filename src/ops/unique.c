@@ -1,6 +1,7 @@
 /* What occurs, where and how often: unique, searchsorted, isin, histc, bincount. */
 
 #include "calls_ops_unique.h"
+#include "ops/index_kernels.h"
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static bool differ(const td_tensor *x, int64_t a, int64_t b)
     if (x->dtype == TD_F32)
         return *(const float *)p != *(const float *)q;
     if (!td_dtype_is_floating((td_dtype)x->dtype))
-        return memcmp(p, q, (size_t)item) != 0;
+        return item == 8 ? *(const int64_t *)p != *(const int64_t *)q : item == 4 ? *(const int32_t *)p != *(const int32_t *)q
+             : item == 2 ? *(const int16_t *)p != *(const int16_t *)q : *p != *q;
     double u, v;
     td_convert(TD_F64, &u, 8, (td_dtype)x->dtype, p, item, 1);
     td_convert(TD_F64, &v, 8, (td_dtype)x->dtype, q, item, 1);
@@ -410,21 +412,20 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
     if (!x || !w)
         return NULL;
     const int64_t *v = (const int64_t *)x->data;
-    int64_t size = minlength;
-    for (int64_t i = 0; i < x->numel; i++) {
-        if (v[i] < 0)
-            return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-        size = v[i] >= size ? v[i] + 1 : size;
-    }
+    int64_t size = minlength, low, high;
+    td_index_range(v, x->numel, &low, &high);
+    if (low < 0)
+        return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
+    size = high >= size ? high + 1 : size;
     TD_AUTO td_tensor *out = td_tensor_new(1, &size, weighted ? TD_F64 : TD_I64, self->device);
     if (!out)
         return NULL;
     memset(out->data, 0, 8 * (size_t)size);
-    for (int64_t i = 0; i < x->numel; i++) {
-        if (weighted)
-            ((double *)out->data)[v[i]] += ((const double *)w->data)[i];
-        else
-            ((int64_t *)out->data)[v[i]]++;
-    }
+    double *sums = (double *)out->data;
+    int64_t *counts = (int64_t *)out->data;
+    for (int64_t i = 0; weighted && i < x->numel; i++)
+        sums[v[i]] += ((const double *)w->data)[i];
+    for (int64_t i = 0; !weighted && i < x->numel; i++)
+        counts[v[i]]++;
     return weighted && weights->dtype == TD_F32 ? td_as_contiguous(out, TD_F32) : td_tensor_retain(out);
 }

@@ -94,10 +94,7 @@ void td_pick_run(td_picking *p)
 
 void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high)
 {
-    int64_t a = n ? index[0] : 0, b = n ? index[0] : -1;
-    for (int64_t i = 0; i < n; i++) {
-        a = index[i] < a ? index[i] : a;
-        b = index[i] > b ? index[i] : b;
-    }
-    *low = a, *high = b;
+    *low = 0, *high = -1;
+    if (n)
+        TD_ISA_PICK(td_index_table)->range(index, n, low, high);
 }

@@ -14,6 +14,7 @@ typedef void td_index_loop(const td_index_row *r);
 typedef struct td_index_table {
     td_index_loop *get[17], *set[17];           /* by an element's size */
     td_index_loop *get_block, *set_block;       /* rows that lie together on both sides */
+    void (*range)(const int64_t *index, int64_t n, int64_t *low, int64_t *high);
     td_index_loop *fold[TD_PLACE_MIN + 1][TD_DTYPES];
 } td_index_table;
 TD_ISA_TABLES(td_index_table, td_index_table);

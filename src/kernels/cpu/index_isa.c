@@ -20,6 +20,12 @@ typedef struct { double re, im; } c128;
     static void get_##name(const td_index_row *r)                                       \
     {                                                                                   \
         LOCALS;                                                                         \
+        if (index_step == 1 && far_step == 0 && near_step == sizeof(T) && range == 0 && reach == sizeof(T)) { \
+            _Pragma("omp simd")                                                         \
+            for (int64_t i = 0; i < n; i++)                                             \
+                ((T *)near)[i] = ((const T *)far)[index[i]];                            \
+            return;                                                                     \
+        }                                                                               \
         if (index_step == 1 && far_step == 0 && near_step == sizeof(T) && range == 0) { \
             for (int64_t i = 0; i < n; i++)                                             \
                 ((T *)near)[i] = *(const T *)(far + index[i] * reach);                  \
@@ -105,6 +111,18 @@ static void set_block(const td_index_row *r)
     memcpy(far + OFFSET(0), near, (size_t)(n * near_step));
 }
 
+/* The smallest and largest of n > 0 indices. */
+static void range_of(const int64_t *index, int64_t n, int64_t *low, int64_t *high)
+{
+    int64_t a = index[0], b = index[0];
+#pragma omp simd reduction(min : a) reduction(max : b)
+    for (int64_t i = 0; i < n; i++) {
+        a = index[i] < a ? index[i] : a;
+        b = index[i] > b ? index[i] : b;
+    }
+    *low = a, *high = b;
+}
+
 #define EACH(op) {[TD_BOOL] = op##_u8, [TD_U8] = op##_u8, [TD_I8] = op##_i8, [TD_I16] = op##_i16, [TD_I32] = op##_i32,  \
     [TD_I64] = op##_i64, [TD_U16] = op##_u16, [TD_U32] = op##_u32, [TD_U64] = op##_u64, [TD_F16] = op##_f16,          \
     [TD_BF16] = op##_bf16, [TD_F32] = op##_f32, [TD_F64] = op##_f64}
@@ -112,7 +130,7 @@ extern const td_index_table TD_ISA_NAME(td_index_table);
 const td_index_table TD_ISA_NAME(td_index_table) = {
     .get = {[1] = get_1, [2] = get_2, [4] = get_4, [8] = get_8, [16] = get_16},
     .set = {[1] = set_1, [2] = set_2, [4] = set_4, [8] = set_8, [16] = set_16},
-    .get_block = get_block, .set_block = set_block,
+    .get_block = get_block, .set_block = set_block, .range = range_of,
     .fold = {[TD_PLACE_ADD] = {[TD_BOOL] = add_bool, [TD_U8] = add_u8, [TD_I8] = add_i8, [TD_I16] = add_i16, [TD_I32] = add_i32,
         [TD_I64] = add_i64, [TD_U16] = add_u16, [TD_U32] = add_u32, [TD_U64] = add_u64, [TD_F16] = add_f16,
         [TD_BF16] = add_bf16, [TD_F32] = add_f32, [TD_F64] = add_f64, [TD_C64] = add_c64, [TD_C128] = add_c128},
