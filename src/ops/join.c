@@ -5,6 +5,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/iterator.h"
 
 /* PyTorch's old rule, which programs rely on: a 1-d tensor without elements joins anything. */
 static bool is_skipped(const td_tensor *x) { return x->ndim == 1 && x->sizes[0] == 0; }
@@ -48,6 +49,28 @@ int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, in
     return 0;
 }
 
+/* Short pieces of contiguous tensors in turn, a stretch of the result at a time that stays in the first cache. */
+static void interleave(int64_t n_tensors, td_tensor *const *tensors, int d, int64_t inner, int64_t outer, int64_t row, char *to)
+{
+    int64_t rows = (16 << 10) / row;
+    for (int64_t k = 0; k < outer; k += rows, to += rows * row) {
+        int64_t n = outer - k < rows ? outer - k : rows, at = 0;
+        for (int64_t i = 0; i < n_tensors; i++) {
+            const td_tensor *x = tensors[i];
+            if (is_skipped(x) || !x->numel)
+                continue;
+            int64_t bytes = inner * x->sizes[d];
+            const char *from = x->data + k * bytes;
+            if (bytes <= 16 && (bytes & (bytes - 1)) == 0)
+                td_copy_run((size_t)bytes, to + at, row, from, bytes, n);
+            else
+                for (int64_t r = 0; r < n; r++)
+                    memcpy(to + at + r * row, from + r * bytes, (size_t)bytes);
+            at += bytes;
+        }
+    }
+}
+
 int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)
 {
     if (!out->numel)
@@ -59,20 +82,21 @@ int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_ten
     for (int k = d + 1; k < out->ndim; k++)
         inner *= out->sizes[k];
     int64_t row = inner * out->sizes[d];
+    bool small = true;
+    for (int64_t i = 0; i < n_tensors; i++)
+        small &= tensors[i]->dtype == out->dtype && tensors[i]->flags & TD_FLAG_CONTIGUOUS;
+    if (small && row < 4096) {
+        interleave(n_tensors, tensors, d, inner, outer, row, out->data);
+        return 0;
+    }
     for (int64_t i = 0; i < n_tensors; i++) {
         td_tensor *x = tensors[i];
         if (is_skipped(x) || !x->numel)
             continue;
-        int64_t bytes = inner * x->sizes[d];
-        if (x->dtype == out->dtype && x->flags & TD_FLAG_CONTIGUOUS && bytes < 4096) {
-            for (int64_t k = 0; k < outer; k++)
-                memcpy((char *)out->data + k * row + at, (char *)x->data + k * bytes, (size_t)bytes);
-        } else {
-            TD_AUTO td_tensor *part = td_view_strided(out, x->ndim, x->sizes, out->strides, at / (int64_t)td_dtype_size(out->dtype));
-            if (!part || td_copy_elements(part, x))
-                return -1;
-        }
-        at += bytes;
+        TD_AUTO td_tensor *part = td_view_strided(out, x->ndim, x->sizes, out->strides, at / (int64_t)td_dtype_size(out->dtype));
+        if (!part || td_copy_elements(part, x))
+            return -1;
+        at += inner * x->sizes[d];
     }
     return 0;
 }

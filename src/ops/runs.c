@@ -12,6 +12,7 @@ typedef struct { uint64_t half[2]; } bytes16;
         if (to_stride == sizeof(T)) {                                               \
             if (from_stride == 0) {                                                 \
                 T value = *(const T *)from;                                         \
+                _Pragma("omp simd")                                                 \
                 for (int64_t i = 0; i < n; i++)                                     \
                     ((T *)to)[i] = value;                                           \
             } else {                                                                \

@@ -72,7 +72,12 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
 {
     if (is_complex(self))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"unique\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
-    TD_AUTO td_tensor *x = td_make_contiguous(self);
+    TD_AUTO td_tensor *items = td_make_contiguous(self);
+    /* Integers that have room in 32 bits are sorted and compared as such. */
+    int64_t low = 0, high = INT64_MAX;
+    if (items && items->dtype == TD_I64)
+        td_index_range((const int64_t *)items->data, items->numel, &low, &high);
+    TD_AUTO td_tensor *x = !items || low < INT32_MIN || high > INT32_MAX ? td_tensor_retain(items) : td_as_contiguous(items, TD_I32);
     if (!x)
         return -1;
     int64_t n = x->numel;
@@ -94,7 +99,7 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
     }
     for (int64_t i = 0; i < n; i++)
         starts[i] = i == 0 || differ(x, sort ? order[i] : i, sort ? order[i - 1] : i - 1);
-    status = collect(results, x, n, sort ? order : NULL, starts, 1, 1, &n, self, inverse, counts);
+    status = collect(results, items, n, sort ? order : NULL, starts, 1, 1, &n, self, inverse, counts);
 done:
     td_mem_free(starts, (size_t)n);
     td_mem_free(order, bytes);

@@ -52,23 +52,31 @@ static void NAME(select_first)(P *a, int64_t n, int64_t k)
 #undef SWAP
 }
 
-/* One pass per digit, lowest first; digits that all keys share are skipped.  `other` has room for n pairs. */
-static void NAME(radix)(P *a, P *other, int64_t n, int digit)
+/* One pass per digit, lowest first; digits that all keys share are skipped.  All digits are counted in one go, before
+ * anything moves.  `other` has room for n pairs. */
+static inline __attribute__((always_inline)) void NAME(radix)(P *a, P *other, int64_t n, const int digit)
 {
-    enum { MOST = 1 << 11 };
-    int64_t starts[MOST];
-    int64_t radix = (int64_t)1 << digit, mask = radix - 1;
+    enum { MOST = (BITS + 7) / 8 };
+    const int digits = (BITS + digit - 1) / digit;
+    const uint32_t mask = (UINT32_C(1) << digit) - 1;
+    uint32_t counts[MOST][1 << 11];
+    for (int d = 0; d < digits; d++)
+        memset(counts[d], 0, sizeof **counts << digit);
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t key = (uint64_t)KEY(a[i]);
+#pragma GCC unroll 8
+        for (int d = 0; d < digits; d++)
+            counts[d][key >> (digit * d) & mask]++;
+    }
     P *from = a, *to = other;
-    for (int shift = 0; shift < BITS; shift += digit) {
-        memset(starts, 0, sizeof *starts * (size_t)radix);
-        for (int64_t i = 0; i < n; i++)
-            starts[KEY(from[i]) >> shift & mask]++;
+    for (int d = 0; d < digits; d++) {
+        const int shift = digit * d;
+        uint32_t *starts = counts[d], sum = 0;
         if (starts[KEY(from[0]) >> shift & mask] == n)
             continue;
-        int64_t sum = 0;
-        for (int64_t d = 0; d < radix; d++) {
-            int64_t count = starts[d];
-            starts[d] = sum;
+        for (uint32_t k = 0; k <= mask; k++) {
+            uint32_t count = starts[k];
+            starts[k] = sum;
             sum += count;
         }
         for (int64_t i = 0; i < n; i++)
@@ -80,12 +88,29 @@ static void NAME(radix)(P *a, P *other, int64_t n, int digit)
         memcpy(a, from, sizeof *a * (size_t)n);
 }
 
+static void NAME(sort)(P *a, P *other, int64_t n);
+
+/* More than the counters can count: two halves, merged. */
+static void NAME(halves)(P *a, P *other, int64_t n)
+{
+    int64_t half = n / 2, i = 0, j = half;
+    NAME(sort)(a, other, half);
+    NAME(sort)(a + half, other, n - half);
+    for (int64_t k = 0; k < n; k++)
+        other[k] = j >= n || (i < half && LESS(a[i], a[j])) ? a[i++] : a[j++];
+    memcpy(a, other, sizeof *a * (size_t)n);
+}
+
 static void NAME(sort)(P *a, P *other, int64_t n)
 {
     if (n <= 48)
         NAME(insertion)(a, n);
+    else if (n > UINT32_MAX)
+        NAME(halves)(a, other, n);
+    else if (n < 4096)
+        NAME(radix)(a, other, n, 8);
     else
-        NAME(radix)(a, other, n, n < 4096 ? 8 : 11);
+        NAME(radix)(a, other, n, 11);
 }
 
 /* Split by the digits that decide where place k is, highest first: afterwards it lies within [low, high], what is
