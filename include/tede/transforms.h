@@ -23,6 +23,7 @@ TD_API void td_transform_leave(void);
 TD_API int td_transform_level(void);
 TD_API td_transform td_transform_kind(void);
 TD_API int64_t td_transform_size(void);
+TD_API td_randomness td_transform_randomness(void);
 /* Go on below the innermost level for a while, and come back: what a rule written outside needs. */
 typedef struct td_lowered { void *level; uint64_t include, exclude; bool grad_disabled; } td_lowered;
 TD_API td_lowered td_transform_lower(void);

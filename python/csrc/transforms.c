@@ -23,6 +23,12 @@ static PyObject *level(PyObject *m, PyObject *unused)
     (void)m, (void)unused;
     return PyLong_FromLong(td_transform_level());
 }
+/* (kind, batch's size, randomness) of the innermost level */
+static PyObject *now(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return Py_BuildValue("(iLi)", (int)td_transform_kind(), (long long)td_transform_size(), (int)td_transform_randomness());
+}
 /* _transform_wrap(x, dim=-1) */
 static PyObject *wrap(PyObject *m, PyObject *args)
 {
@@ -179,6 +185,7 @@ static PyMethodDef functions[] = {
     {"_transform_enter", enter, METH_VARARGS, NULL},
     {"_transform_leave", leave, METH_NOARGS, NULL},
     {"_transform_level", level, METH_NOARGS, NULL},
+    {"_transform_now", now, METH_NOARGS, NULL},
     {"_transform_wrap", wrap, METH_VARARGS, NULL},
     {"_transform_unwrap", unwrap, METH_VARARGS, NULL},
     {"_transform_below", below, METH_VARARGS, NULL},

@@ -421,6 +421,7 @@ void td_transform_leave(void)
 int          td_transform_level(void) { return td_level_now ? td_level_now->number : 0; }
 td_transform td_transform_kind(void) { return td_level_now ? (td_transform)td_level_now->kind : TD_TRANSFORM_VMAP; }
 int64_t      td_transform_size(void) { return td_level_now ? td_level_now->size : 0; }
+td_randomness td_transform_randomness(void) { return td_level_now ? (td_randomness)td_level_now->randomness : TD_RANDOM_ERROR; }
 
 td_tensor *td_transform_wrap(td_tensor *x, int dim)
 {

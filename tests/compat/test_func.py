@@ -264,6 +264,43 @@ def test_an_ensemble_in_one_call(lib, func):
     assert close(out, lib.stack([m(x) for m in models]))
 
 
+# ---- Functions of one's own
+
+def cube(lib, rule):
+    class Cube(lib.autograd.Function):
+        generate_vmap_rule = rule == "generated"
+
+        @staticmethod
+        def forward(x):
+            return x ** 3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, = ctx.saved_tensors
+            return grad * 3 * x * x
+
+    if rule == "own":
+        Cube.vmap = staticmethod(lambda info, in_dims, x: (Cube.apply(x), in_dims[0]))
+    return Cube
+
+
+@pytest.mark.parametrize("rule", ["own", "generated"])
+def test_a_function_with_a_backward_of_its_own(lib, func, rule):
+    f, x = cube(lib, rule).apply, lib.randn(5)
+    assert close(func.vmap(func.grad(f))(x), 3 * x * x)
+    assert close(func.grad(func.grad(f))(x[0]), 6 * x[0])
+    assert close(func.grad(lambda x: func.vmap(f)(x).sum())(x), 3 * x * x)
+
+
+def test_a_function_without_a_rule_says_so(lib, func):
+    with pytest.raises(RuntimeError, match="it does not have vmap support"):
+        func.vmap(cube(lib, None).apply)(lib.randn(3))
+
+
 def test_batches_of_cotangents(lib):
     x = lib.randn(3, requires_grad=True)
     y = x * x

@@ -27,6 +27,9 @@ class Function:
     def apply(cls, *args, **kwargs):
         if kwargs:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if _C._transform_level() and not getattr(cls, "_lowered", False):
+            from tede.func import _function
+            return _function.apply(cls, args)
         context = _C._FunctionContext()
         if "setup_context" not in _names(cls):
             return _C._apply_function(cls, context, cls.forward, *args)

@@ -1,0 +1,132 @@
+"""autograd.Function inside transformed functions.
+
+At a grad or jvp level the Function is applied one level out, and its context at this level sees this level's wrappers.  At
+a vmap level its own ``vmap`` says what to do with batches; or, with ``generate_vmap_rule``, forward, setup_context and backward are
+mapped over the batch themselves."""
+from collections import namedtuple
+
+import tede
+from tede import _C
+from tede._C import Tensor
+from tede.func._levels import VMAP, flatten, lower
+from tede.func._vmap import vmap
+from tede.utils import _pytree as tree
+
+VmapInfo = namedtuple("VmapInfo", ("batch_size", "randomness"))
+HELP = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+RANDOMNESS = "error", "different", "same"
+
+
+def apply(cls, args):
+    from tede.autograd.function import Function
+    if getattr(cls, "setup_context", None) is getattr(Function, "setup_context", None):
+        raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
+                           f"override the setup_context staticmethod. {HELP}")
+    kind, size, randomness = _C._transform_now()
+    if kind != VMAP:
+        return _lowered(cls, _C._transform_level()).apply(*args)
+    own = getattr(cls, "vmap", None) is not getattr(Function, "vmap", None)
+    generated = getattr(cls, "generate_vmap_rule", False)
+    if own and generated:
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
+                           "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+                           f"ambiguity. {HELP}")
+    if not own and not generated:
+        raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
+                           f"vmap staticmethod or set generate_vmap_rule=True. {HELP}")
+    flat, spec = tree.tree_flatten(args)
+    pairs = [_C._transform_unwrap(x) if isinstance(x, Tensor) else (x, -1) for x in flat]
+    values = tree.tree_unflatten([value for value, _ in pairs], spec)
+    dims = tree.tree_unflatten([None if dim < 0 else dim for _, dim in pairs], spec)
+    if all(dim < 0 for _, dim in pairs):
+        return _C._transform_below(cls.apply, *values)
+    if own:
+        made = _C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)
+        if not (isinstance(made, tuple) and len(made) == 2):
+            raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+                               f"with the output. Got a {type(made)} instead")
+        output, out_dims = made
+    else:
+        output, out_dims = _C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0
+    flat, spec = flatten(output)
+    places = tree._broadcast_to_and_flatten(out_dims, spec)
+    if places is None:
+        raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+                           f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+                           f"{tree.tree_flatten(out_dims)[1]} but output has structure {spec}. {HELP}")
+    return tree.tree_unflatten([x if d is None or not isinstance(x, Tensor) else _C._transform_wrap(x, d % x.dim())
+                                for x, d in zip(flat, places)], spec)
+
+
+def _lowered(cls, number):
+    """A Function for one level, whose forward is cls's, applied below."""
+    recording = tede.is_grad_enabled()
+
+    def below(*values):
+        with tede.set_grad_enabled(recording):
+            return cls.apply(*values)
+
+    def forward(*operands):
+        output = _C._transform_below(below, *(lower(x, number) for x in operands))
+        return tree.tree_map(lambda x: _C._transform_wrap(x) if isinstance(x, Tensor) else x, output)
+    return type(cls.__name__, (cls,), {"forward": staticmethod(forward), "_lowered": True})
+
+
+class _Context:
+    """What setup_context and backward of one member see."""
+    saved_tensors = ()
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+    save_for_forward = save_for_backward
+
+    def set_materialize_grads(self, on):
+        pass
+
+    def mark_non_differentiable(self, *tensors):
+        pass
+
+
+def _mapped(cls, in_dims, randomness):
+    """A Function of batches, from one of members."""
+    from tede.autograd.function import Function
+
+    def forward(*values):
+        return vmap(cls.forward, in_dims, randomness=randomness)(*values)
+
+    def setup_context(ctx, inputs, output):
+        ctx.member = _Context()
+        ctx.shapes = [(x.shape if isinstance(x, Tensor) else None) for x in inputs]
+        ctx.needed = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
+
+        def capture(inputs, output):
+            cls.setup_context(ctx.member, inputs, output)
+            return tuple(x for x in ctx.member.saved_tensors if x is not None)
+        saved = vmap(capture, (in_dims, 0), randomness=randomness)(inputs, output)
+        ctx.present = [x is not None for x in ctx.member.saved_tensors]
+        ctx.save_for_backward(*saved)
+
+    def backward(ctx, *grads):
+        there = []
+
+        def of_member(saved, *grads):
+            saved = iter(saved)
+            ctx.member.saved_tensors = tuple(next(saved) if present else None for present in ctx.present)
+            ctx.member.needs_input_grad = tuple(ctx.needed)
+            found = cls.backward(ctx.member, *grads)
+            found = found if isinstance(found, tuple) else (found,)
+            there[:] = [g is not None for g in found]
+            return tuple(g for g in found if g is not None)
+        found = iter(vmap(of_member, (0, *(None if g is None else 0 for g in grads)), randomness=randomness)(
+            tuple(ctx.saved_tensors), *grads))
+        result = []
+        for present, dim, shape in zip(there, in_dims, ctx.shapes):
+            g = next(found) if present else None
+            if g is not None:
+                g = g.sum(0) if dim is None else g.movedim(0, dim)
+                g = g.sum_to_size(shape) if g.shape != shape else g
+            result.append(g)
+        return tuple(result)
+    return type(cls.__name__, (Function,), {"forward": staticmethod(forward), "setup_context": staticmethod(setup_context),
+                                            "backward": staticmethod(backward)})
