@@ -1,0 +1,116 @@
+"""Kernels in the shapes where blocks, panels and vectors end: compared with NumPy's plainest formula."""
+import itertools
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def random():
+    return np.random.default_rng(5)
+
+
+def close(got, wanted, tolerance=1e-4):
+    np.testing.assert_allclose(got.detach().numpy(), wanted, rtol=tolerance, atol=tolerance * np.abs(wanted).max(initial=1))
+
+
+@pytest.mark.parametrize("k", [0, 1, 31, 385, 1000])     # 385 and 1000: more than one pass over k
+@pytest.mark.parametrize("m, n", [(1, 1), (3, 33), (7, 5), (12, 32), (13, 65), (17, 10), (100, 100)])
+def test_products_of_any_shape_and_step(lib, random, m, n, k):
+    a, b, c = (random.standard_normal(s).astype("f") for s in ((m, k), (k, n), (m, n)))
+    bias = random.standard_normal(n).astype("f")
+    for turn_a, turn_b in itertools.product((False, True), repeat=2):
+        x = lib.tensor(a.T.copy()).t() if turn_a else lib.tensor(a)
+        y = lib.tensor(b.T.copy()).t() if turn_b else lib.tensor(b)
+        close(x @ y, a @ b)
+        close(lib.addmm(lib.tensor(c), x, y, beta=0.5, alpha=2), 0.5 * c + 2 * (a @ b))
+        close(lib.nn.functional.linear(x, y.t(), lib.tensor(bias)), a @ b + bias)
+    if k:
+        close(lib.tensor(np.repeat(a, 2, 1))[:, ::2] @ lib.tensor(b), a @ b)
+
+
+def correlate(x, w, bias, stride, padding, dilation, groups):
+    """2-d convolution, one position at a time."""
+    x = np.pad(x.astype("d"), ((0, 0), (0, 0), *((p, p) for p in padding)))
+    x, w = x.reshape(len(x), groups, -1, *x.shape[2:]), w.reshape(groups, -1, *w.shape[1:])
+    reach = [(k - 1) * d + 1 for k, d in zip(w.shape[3:], dilation)]
+    out = [(n - r) // s + 1 for n, r, s in zip(x.shape[3:], reach, stride)]
+    y = np.zeros((len(x), len(bias), *out))
+    for i, j in np.ndindex(*out):
+        part = x[..., i * stride[0]:i * stride[0] + reach[0]:dilation[0], j * stride[1]:j * stride[1] + reach[1]:dilation[1]]
+        y[..., i, j] = np.einsum("ngchw,gochw->ngo", part, w).reshape(len(x), -1) + bias
+    return y
+
+
+@pytest.mark.parametrize("channels, out, groups", [(1, 3, 1), (5, 18, 1), (4, 4, 4), (6, 4, 2)])
+@pytest.mark.parametrize("kernel, stride, padding, dilation", [
+    ((3, 3), (1, 1), (1, 1), (1, 1)), ((3, 2), (2, 3), (2, 0), (1, 1)), ((2, 3), (1, 2), (1, 4), (3, 2)),
+    ((1, 1), (2, 2), (0, 0), (1, 1)), ((5, 1), (1, 1), (0, 0), (2, 1))])
+def test_convolution_and_its_gradients(lib, random, channels, out, groups, kernel, stride, padding, dilation):
+    x = random.standard_normal((2, channels, 13, 11)).astype("f")
+    w, bias = random.standard_normal((out, channels // groups, *kernel)).astype("f"), random.standard_normal(out).astype("f")
+    tx, tw, tb = (lib.tensor(v, requires_grad=True) for v in (x, w, bias))
+    y = lib.nn.functional.conv2d(tx, tw, tb, stride, padding, dilation, groups)
+    wanted = correlate(x, w, bias, stride, padding, dilation, groups)
+    close(y, wanted)
+    # The gradients of sum(g y) are linear: their products with other inputs and weights are known.
+    g = random.standard_normal(wanted.shape)
+    dx, dw, db = lib.autograd.grad((y * lib.tensor(g.astype("f"))).sum(), (tx, tw, tb))
+    other_x, other_w = random.standard_normal(x.shape), random.standard_normal(w.shape)
+    none = np.zeros(out)
+    for slope, other, there in ((dx, other_x, correlate(other_x, w, none, stride, padding, dilation, groups)),
+                                (dw, other_w, correlate(x, other_w, none, stride, padding, dilation, groups))):
+        np.testing.assert_allclose((slope.numpy() * other).sum(), (g * there).sum(), rtol=2e-3, atol=2e-2)
+    close(db, g.sum((0, 2, 3)), 1e-3)
+
+
+@pytest.mark.parametrize("width", [1, 9, 300])
+def test_pools_see_nan_infinities_and_edges(lib, width):
+    x = np.full((1, 1, 4, width), -np.inf, "f")
+    x[0, 0, 2, width // 2] = np.nan
+    values, places = lib.nn.functional.max_pool2d(lib.tensor(x), 2, 2, padding=1, return_indices=True)
+    assert np.isnan(values.numpy()).sum() == 1
+    assert places.numpy()[np.isnan(values.numpy())] == 2 * width + width // 2
+    assert places[0, 0, 0, 0] == 0
+    ones = lib.ones(1, 1, 4, width)
+    counted = lib.nn.functional.avg_pool2d(ones, 3, 1, padding=1, count_include_pad=False).numpy()
+    np.testing.assert_array_equal(counted, np.ones((1, 1, 4, width)))
+    assert lib.nn.functional.avg_pool2d(ones, 3, 1, padding=1)[0, 0, 0, 0] == lib.tensor((4 if width > 1 else 2) / 9)
+
+
+def test_an_expanded_index_adds_like_a_full_one(lib, random):
+    to, src = random.integers(0, 5, 40), random.standard_normal((40, 6)).astype("f")
+    wanted = np.zeros((5, 6), "f")
+    np.add.at(wanted, to, src)
+    index = lib.tensor(to)[:, None].expand(40, 6)
+    close(lib.zeros(5, 6).scatter_add(0, index, lib.tensor(src)), wanted)
+    close(lib.gather(lib.tensor(wanted), 0, index), wanted[to])
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        lib.zeros(4, 6).scatter_add(0, index, lib.tensor(src))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
+def test_masks_select_first_last_all_and_none(lib, dtype):
+    x = np.arange(70).astype(dtype)
+    for mask in (x.real < 1, x.real > 68, x.real >= 0, x.real < 0, x.real % 3 == 1):
+        np.testing.assert_array_equal(lib.masked_select(lib.tensor(x), lib.tensor(mask)).numpy(), x[mask])
+        np.testing.assert_array_equal(lib.nonzero(lib.tensor(mask)).numpy(), np.argwhere(mask))
+        plane = mask.reshape(7, 10)
+        np.testing.assert_array_equal(lib.nonzero(lib.tensor(plane)).numpy(), np.argwhere(plane))
+
+
+@pytest.mark.parametrize("n", [0, 1, 47, 500, 5000])
+def test_sorting_and_counting(lib, random, n):
+    for x in (random.standard_normal(n).astype("f"), random.integers(-9, 9, n), random.integers(-2**60, 2**60, n)):
+        np.testing.assert_array_equal(lib.argsort(lib.tensor(x), stable=True).numpy(), np.argsort(x, kind="stable"))
+        values, inverse, counts = lib.unique(lib.tensor(x), return_inverse=True, return_counts=True)
+        for mine, theirs in zip((values, inverse, counts), np.unique(x, return_inverse=True, return_counts=True)):
+            np.testing.assert_array_equal(mine.numpy(), theirs)
+    close(lib.cumsum(lib.ones(n, dtype=lib.float64) / 3, 0), np.cumsum(np.ones(n) / 3), 1e-12)
+
+
+def test_short_pieces_join_in_turn(lib):
+    parts = [np.arange(30 * k, dtype="i4").reshape(30, k) for k in (1, 3, 0, 2)]
+    np.testing.assert_array_equal(lib.cat([lib.tensor(p) for p in parts], 1).numpy(), np.concatenate(parts, 1))
+    rows = [np.arange(9000) + i for i in range(3)]
+    np.testing.assert_array_equal(lib.stack([lib.tensor(r) for r in rows], 1).numpy(), np.stack(rows, 1))
