@@ -169,3 +169,35 @@ def test_members_in_dicts_of_another_class(nn):
     m = nn.Module()
     m._parameters = Shouting(w=1)
     assert m.w == "W"
+
+
+def test_gradients_that_a_full_backward_hook_sees(lib, nn):
+    class Three(nn.Module):
+        def forward(self, x, y):
+            return x * y, x + y, 5
+
+    seen, m = [], Three()
+    m.register_full_backward_hook(lambda module, grad_input, grad_output: seen.append((grad_input, grad_output)))
+    x, y = lib.ones(2, requires_grad=True), lib.full((2,), 3.0)
+    m(x, y)[0].sum().backward()
+    (to_x, to_y), (first, second, third) = seen[0]
+    assert to_x.tolist() == [3, 3] and to_y.tolist() == [0, 0]         # zeros where none was asked for
+    assert first.tolist() == [1, 1] and second is None and third is None
+
+
+def test_uninitialized_parameters(lib, nn):
+    m = nn.LazyLinear(2)
+    with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter in"):
+        m.weight + 1
+    for again in (copy.deepcopy(m), pickle.loads(pickle.dumps(m))):
+        assert again.has_uninitialized_params() and again(lib.ones(1, 3)).shape == (1, 2)
+        assert type(again) is nn.Linear
+    assert m.double().weight.dtype == lib.float64 and m.has_uninitialized_params()
+
+
+def test_data_parallel_without_devices(lib, nn):
+    m = nn.DataParallel(nn.Linear(2, 2))
+    state = m.state_dict()
+    assert list(state) == ["module.weight", "module.bias"] and m(lib.ones(1, 2)).shape == (1, 2)
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+    assert nn.Linear(2, 2).load_state_dict(state).missing_keys == [] and list(state._metadata) == [""]

@@ -172,21 +172,21 @@ class BackwardGates:
 
     def enter(self, args):
         self.input_count = len(args)
-        passed, self.inputs = self._pass(args, self._leave_backward)
+        passed, self.inputs = self._pass(args, self._leave_backward, True)
         return passed
 
     def leave(self, result):
         row = result if isinstance(result, tuple) else (result,)
         self.output_count = len(row)
-        passed, self.outputs = self._pass(row, self._enter_backward)
+        passed, self.outputs = self._pass(row, self._enter_backward, False)
         return passed if isinstance(result, tuple) else passed[0]
 
     @staticmethod
-    def _pass(row, on_backward):
+    def _pass(row, on_backward, zeros):
         places = [i for i, value in enumerate(row) if isinstance(value, T.Tensor)]
         if not (T.is_grad_enabled() and any(row[i].requires_grad for i in places)):
             return row, None
-        passed = _gate().apply(on_backward, *(row[i] for i in places))
+        passed = _gate().apply(on_backward, zeros, *(row[i] for i in places))
         values = list(row)
         for i, value in zip(places, passed):
             values[i] = value
@@ -255,15 +255,16 @@ def _gate():
     if _Gate is None:
         class BackwardHookFunction(T.autograd.Function):
             @staticmethod
-            def forward(ctx, on_backward, *tensors):
+            def forward(ctx, on_backward, zeros, *tensors):
                 ctx.on_backward = on_backward
+                ctx.set_materialize_grads(zeros)        # for inputs; an output that wasn't used has None
                 ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))
                 ctx.needed = [t.requires_grad for t in tensors]
                 return tuple(t if not t.requires_grad else t.view_as(t) for t in tensors)
 
             @staticmethod
             def backward(ctx, *grads):
-                grads = tuple(g if needed else None for g, needed in zip(grads, ctx.needed))
-                return (None, *ctx.on_backward(grads))
+                grads = ctx.on_backward(grads)
+                return (None, None, *(g if needed else None for g, needed in zip(grads, ctx.needed)))
         _Gate = BackwardHookFunction
     return _Gate

@@ -204,7 +204,7 @@ class ConvTranspose3d(_ConvTransposeNd):
         return F.conv_transpose3d(*args)
 
 
-class _LazyConvMixin(LazyModuleMixin):
+class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution whose number of input channels is that of the first input it meets."""
 
     def __init__(self, out_channels, *args, bias=True, device=None, dtype=None, **kwargs):
@@ -242,25 +242,25 @@ class _LazyConvMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvMixin, Conv1d):
+class LazyConv1d(_LazyConvXdMixin, Conv1d):
     cls_to_become = Conv1d
 
 
-class LazyConv2d(_LazyConvMixin, Conv2d):
+class LazyConv2d(_LazyConvXdMixin, Conv2d):
     cls_to_become = Conv2d
 
 
-class LazyConv3d(_LazyConvMixin, Conv3d):
+class LazyConv3d(_LazyConvXdMixin, Conv3d):
     cls_to_become = Conv3d
 
 
-class LazyConvTranspose1d(_LazyConvMixin, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
     cls_to_become = ConvTranspose1d
 
 
-class LazyConvTranspose2d(_LazyConvMixin, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
     cls_to_become = ConvTranspose2d
 
 
-class LazyConvTranspose3d(_LazyConvMixin, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
     cls_to_become = ConvTranspose3d

@@ -2,6 +2,7 @@
 import math
 import warnings
 
+from .. import _reduction as _Reduction  # noqa: F401  where programs look for it
 from .. import functional as F
 from .._functional._common import legacy_reduction
 from .distance import PairwiseDistance

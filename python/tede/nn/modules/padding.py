@@ -80,40 +80,48 @@ class ConstantPad3d(_ConstantPadNd):
     _rank = 3
 
 
-class ReflectionPad1d(_PadNd):
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class ReflectionPad1d(_ReflectionPadNd):
     """Pads the last dimension with its mirror image."""
 
-    _rank, _mode = 1, "reflect"
+    _rank = 1
 
 
-class ReflectionPad2d(_PadNd):
+class ReflectionPad2d(_ReflectionPadNd):
     """Pads the last two dimensions with their mirror image."""
 
-    _rank, _mode = 2, "reflect"
+    _rank = 2
 
 
-class ReflectionPad3d(_PadNd):
+class ReflectionPad3d(_ReflectionPadNd):
     """Pads the last three dimensions with their mirror image."""
 
-    _rank, _mode = 3, "reflect"
+    _rank = 3
 
 
-class ReplicationPad1d(_PadNd):
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
+class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dimension with its outermost values."""
 
-    _rank, _mode = 1, "replicate"
+    _rank = 1
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dimensions with their outermost values."""
 
-    _rank, _mode = 2, "replicate"
+    _rank = 2
 
 
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dimensions with their outermost values."""
 
-    _rank, _mode = 3, "replicate"
+    _rank = 3
 
 
 class ZeroPad1d(ConstantPad1d):

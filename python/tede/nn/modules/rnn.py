@@ -12,7 +12,7 @@ from .module import Module
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 
-def _permute(tensor, permutation, dim=1):
+def _apply_permutation(tensor, permutation, dim=1):
     return tensor.index_select(dim, permutation)
 
 
@@ -20,7 +20,7 @@ def apply_permutation(tensor, permutation, dim=1):
     """``tensor.index_select(dim, permutation)``, by an old name."""
     warnings.warn("`apply_permutation` is deprecated, please use `tensor.index_select(dim, permutation)` instead",
                   FutureWarning, stacklevel=2)
-    return _permute(tensor, permutation, dim)
+    return _apply_permutation(tensor, permutation, dim)
 
 
 class RNNBase(Module):
@@ -129,7 +129,7 @@ class RNNBase(Module):
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
     def permute_hidden(self, hx, permutation):
-        return hx if permutation is None else _permute(hx, permutation)
+        return hx if permutation is None else _apply_permutation(hx, permutation)
 
     def extra_repr(self):
         text = f"{self.input_size}, {self.hidden_size}"
@@ -234,7 +234,7 @@ class LSTM(RNNBase):
                                "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx, permutation):
-        return hx if permutation is None else (_permute(hx[0], permutation), _permute(hx[1], permutation))
+        return hx if permutation is None else (_apply_permutation(hx[0], permutation), _apply_permutation(hx[1], permutation))
 
     def _each(self, function, hx):
         return function(hx[0]), function(hx[1])

@@ -27,7 +27,11 @@ def _is_causal(mask, is_causal, source, batch_first):
     return mask.size() == causal.size() and bool((mask == causal).all())
 
 
-def _activation(name):
+def _get_clones(module, N):
+    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+
+
+def _get_activation_fn(name):
     if not isinstance(name, str):
         return name
     if name in ("relu", "gelu"):
@@ -85,7 +89,7 @@ class TransformerEncoder(Module):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(encoder_layer) for _ in range(num_layers)])
+        self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
         attention = getattr(encoder_layer, "self_attn", None)
@@ -123,7 +127,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer, num_layers, norm=None):
         super().__init__()
-        self.layers = ModuleList([copy.deepcopy(decoder_layer) for _ in range(num_layers)])
+        self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None,
@@ -155,7 +159,7 @@ class TransformerEncoderLayer(Module):
         self.norm1 = LayerNorm(d_model, eps=layer_norm_eps, **where)
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **where)
         self.dropout1, self.dropout2 = Dropout(dropout), Dropout(dropout)
-        activation = _activation(activation)
+        activation = _get_activation_fn(activation)
         self.activation_relu_or_gelu = (1 if activation is F.relu or isinstance(activation, ReLU)
                                         else 2 if activation is F.gelu or isinstance(activation, GELU) else 0)
         self.activation = activation
@@ -203,7 +207,7 @@ class TransformerDecoderLayer(Module):
         self.norm2 = LayerNorm(d_model, eps=layer_norm_eps, **where)
         self.norm3 = LayerNorm(d_model, eps=layer_norm_eps, **where)
         self.dropout1, self.dropout2, self.dropout3 = Dropout(dropout), Dropout(dropout), Dropout(dropout)
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def __setstate__(self, state):
         state.setdefault("activation", F.relu)
