@@ -1,0 +1,57 @@
+"""make_tensor: operands with chosen values' range, layout and awkwardness."""
+import collections.abc
+import math
+
+from tede import _C
+
+_INTEGERS = (_C.uint8, _C.int8, _C.int16, _C.int32, _C.int64, _C.uint16, _C.uint32, _C.uint64)
+_f = _C._functions
+
+
+def _bounds(low, high, least, most, defaults):
+    low, high = (default if given is None else given for given, default in zip((low, high), defaults))
+    if any(isinstance(x, float) and math.isnan(x) for x in (low, high)):
+        raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
+    if low > high:
+        raise ValueError(f"`low` must be less than or equal to `high`, but got {low=} and {high=}")
+    return max(low, least), min(high, most)
+
+
+def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False, noncontiguous=False, exclude_zero=False,
+                memory_format=None):
+    """A tensor of random numbers in [low, high), for tests."""
+    if len(shape) == 1 and isinstance(shape[0], collections.abc.Sequence):
+        shape = shape[0]
+    shape = tuple(shape)
+    if noncontiguous and memory_format is not None:
+        raise ValueError(f"The parameters `noncontiguous` and `memory_format` are mutually exclusive, but got {noncontiguous=} "
+                         f"and {memory_format=}")
+    if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
+    if dtype == _C.bool:
+        low, high = _bounds(low, high, 0, 2, (0, 2))
+        result = _f["randint"](int(low), int(high), shape, dtype=dtype, device=device)
+    elif dtype in _INTEGERS:
+        info = _C.iinfo(dtype)
+        low, high = _bounds(low, high, info.min, min(info.max, 2 ** 63 - 1) + (info.max < 2 ** 63 - 1),
+                            (-9 if info.min else 0, 10))
+        low, high = math.ceil(low), math.ceil(high)
+        result = _f["randint"](low, max(high, low + 1) if low == high else high, shape, device=device).to(dtype)
+    elif dtype.is_floating_point or dtype.is_complex:
+        info = _C.finfo(dtype)
+        low, high = _bounds(low, high, info.min, info.max, (-9, 9))
+        result = _f["empty"](shape, dtype=dtype, device=device)
+        parts = _f["view_as_real"](result) if dtype.is_complex else result
+        parts.uniform_(low, high)
+    else:
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor(). To request support, "
+                        "file an issue at: https://github.com/pytorch/pytorch/issues")
+    if noncontiguous and result.numel() > 1:
+        result = result.repeat_interleave(2, dim=-1)[..., ::2]
+    elif memory_format is not None:
+        result = result.clone(memory_format=memory_format)
+    if exclude_zero:
+        result[result == 0] = 1 if not (dtype.is_floating_point or dtype.is_complex) else _C.finfo(dtype).tiny
+    if requires_grad:
+        result.requires_grad_()
+    return result

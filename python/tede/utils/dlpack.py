@@ -1,0 +1,7 @@
+"""DLPack under its older names."""
+from tede import from_dlpack  # noqa: F401
+
+
+def to_dlpack(tensor):
+    """A capsule that another library takes."""
+    return tensor.__dlpack__()

@@ -1,0 +1,46 @@
+"""assert_close with its messages, make_tensor."""
+import pytest
+
+
+def failure(lib, *args, **kwargs):
+    with pytest.raises((AssertionError, ValueError, TypeError)) as info:
+        lib.testing.assert_close(*args, **kwargs)
+    return f"{type(info.value).__name__}: {info.value}".replace("tede", "torch")
+
+
+def test_the_same_words(both):
+    tede, torch = both
+    for make in (lambda t: ((t.tensor([1., 2., 3.]), t.tensor([1., 2.5, 3.])), {}),
+                 lambda t: ((t.tensor([[1, 2], [3, 4]]), t.tensor([[1, 2], [5, 4]])), {}),
+                 lambda t: ((t.ones(2), t.ones(3)), {}), lambda t: ((t.ones(2), t.ones(2, dtype=t.float64)), {}),
+                 lambda t: ((t.ones(2, 3).t(), t.ones(3, 2)), {"check_stride": True}),
+                 lambda t: ((1.0, 1.5), {}), lambda t: ((1, 2), {"rtol": 0, "atol": 0}), lambda t: ((True, False), {}),
+                 lambda t: (([t.ones(2), t.ones(2)], [t.ones(2), t.zeros(2)]), {}), lambda t: (([1], [1, 2]), {}),
+                 lambda t: (({"a": 1., "b": t.ones(1)}, {"a": 1., "b": t.zeros(1)}), {}),
+                 lambda t: (({"a": 1}, {"b": 1}), {}), lambda t: ((None, 1), {}), lambda t: ((t.ones(1), 1.0), {}),
+                 lambda t: ((t.ones(1), t.ones(1)), {"rtol": 1}), lambda t: ((t.tensor(float("nan")),) * 2, {}),
+                 lambda t: ((t.tensor([1 + 1j]), t.tensor([1 + 2j])), {}), lambda t: ((t.ones(1), t.zeros(1)), {"msg": "mine"}),
+                 lambda t: ((t.tensor(True), t.tensor(False)), {}),
+                 lambda t: ((t.ones(1), t.zeros(1)), {"msg": lambda text: "before\n" + text})):
+        (a, k), (b, m) = make(tede), make(torch)
+        assert failure(tede, *a, **k) == failure(torch, *b, **m)
+
+
+def test_what_is_close(lib):
+    close = lib.testing.assert_close
+    close(lib.ones(2), lib.ones(2) + 1e-7)
+    close([1.0, {"a": lib.ones(1)}], [1.0 + 1e-8, {"a": lib.ones(1)}])
+    close(lib.tensor(float("nan")), lib.tensor(float("nan")), equal_nan=True)
+    close(lib.ones(2), lib.ones(2, dtype=lib.float64), check_dtype=False)
+
+
+def test_make_tensor(both):
+    for dtype in ("float32", "float64", "float16", "bfloat16", "complex64", "int64", "uint8", "bool"):
+        made = []
+        for lib in both:
+            lib.manual_seed(4)
+            x = lib.testing.make_tensor(3, 4, dtype=getattr(lib, dtype), device="cpu", low=None, high=None)
+            y = lib.testing.make_tensor((3, 4), dtype=getattr(lib, dtype), device="cpu", noncontiguous=True)
+            assert x.shape == (3, 4) and not y.is_contiguous()
+            made.append((x.tolist(), y.tolist()))
+        assert made[0] == made[1], dtype
