@@ -12,8 +12,8 @@ def _bounds(low, high, least, most, defaults):
     low, high = (default if given is None else given for given, default in zip((low, high), defaults))
     if any(isinstance(x, float) and math.isnan(x) for x in (low, high)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
-    if low > high:
-        raise ValueError(f"`low` must be less than or equal to `high`, but got {low=} and {high=}")
+    if low >= high:
+        raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     return max(low, least), min(high, most)
 
 
@@ -28,6 +28,9 @@ def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False,
                          f"and {memory_format=}")
     if requires_grad and not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
+    noncontiguous = noncontiguous and math.prod(shape) > 1
+    if noncontiguous:
+        shape = (*shape[:-1], 2 * shape[-1])
     if dtype == _C.bool:
         low, high = _bounds(low, high, 0, 2, (0, 2))
         result = _f["randint"](int(low), int(high), shape, dtype=dtype, device=device)
@@ -46,8 +49,8 @@ def make_tensor(*shape, dtype, device, low=None, high=None, requires_grad=False,
     else:
         raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor(). To request support, "
                         "file an issue at: https://github.com/pytorch/pytorch/issues")
-    if noncontiguous and result.numel() > 1:
-        result = result.repeat_interleave(2, dim=-1)[..., ::2]
+    if noncontiguous:
+        result = result[..., ::2]
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
