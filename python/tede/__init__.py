@@ -30,7 +30,7 @@ _sys.modules["tede.return_types"] = _C.return_types
 _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
     "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
-    "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
+    "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "__future__",
     "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
 ))
@@ -94,7 +94,9 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted(set(globals()) | _SUBMODULES | set(_WRITTEN) | set(_LEGACY))
+    from os.path import exists
+    there = {name for name in _SUBMODULES for folder in __path__ for end in (".py", "") if exists(f"{folder}/{name}{end}")}
+    return sorted(set(globals()) | there | set(_WRITTEN) | set(_LEGACY))
 
 
 def _import(name):

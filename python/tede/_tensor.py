@@ -224,6 +224,15 @@ def __deepcopy__(self, memo):
 
 
 @method
+def __array_namespace__(self, *, api_version=None):
+    """The functions of the Python array API standard."""
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueError(f"Unsupported array API version: {api_version}")
+    from tede import array_api
+    return array_api
+
+
+@method
 def __array_wrap__(self, array, context=None, return_scalar=False):
     if array.dtype == bool:
         array = array.astype("uint8")
@@ -385,7 +394,8 @@ def is_distributed(self):
 
 @method
 def pin_memory(self, device=None):
-    raise NotImplementedError("Tensor.pin_memory isn't there: no device needs pinned memory yet")
+    """Fails: no accelerator is there that could use it."""
+    raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
 @method
