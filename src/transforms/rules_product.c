@@ -137,6 +137,23 @@ static int rule_solve(td_batch *b, const char *how)
     return status;
 }
 
+/* Tolerances have a number per matrix. */
+static int rule_tolerance(td_batch *b, const char *how)
+{
+    td_tensor *a = b->arguments[0].tensor;
+    (void)how;
+    if (td_batch_set(b, 0, td_expanded(b, a)) != 0)
+        return -1;
+    for (int i = 1; i < 3; i++) {
+        if (b->arguments[i].kind != TD_VALUE_TENSOR || b->arguments[i].tensor == TD_NONE)
+            continue;
+        TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[i].tensor);
+        if (td_batch_set(b, i, td_padded(wide, a->ndim - 2)) != 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
+}
+
 const td_batch_row td_rules_product[] = {
     {"mm", rule_product, ""}, {"bmm", rule_product, ""}, {"mv", rule_product, ""}, {"dot", rule_product, ""},
     {"matmul", rule_product, ""}, {"addmm", rule_add_product, "2"}, {"addmv", rule_add_product, "1"},
@@ -149,6 +166,6 @@ const td_batch_row td_rules_product[] = {
     {"_linalg_eigh", td_rule_leading, ""}, {"_linalg_eig", td_rule_leading, ""}, {"_linalg_lstsq", td_rule_leading, "e"},
     {"linalg_ldl_factor_ex", td_rule_leading, ""}, {"linalg_ldl_solve", td_rule_leading, "er"}, {"geqrf", td_rule_leading, ""},
     {"ormqr", td_rule_leading, "er"}, {"linalg_householder_product", td_rule_leading, "er"},
-    {"linalg_matrix_rank.atol_rtol_tensor", td_rule_leading, "er"}, {"linalg_pinv.atol_rtol_tensor", td_rule_leading, "er"},
+    {"linalg_matrix_rank.atol_rtol_tensor", rule_tolerance, ""}, {"linalg_pinv.atol_rtol_tensor", rule_tolerance, ""},
     {NULL, NULL, NULL},
 };
