@@ -81,12 +81,17 @@ static void N(maximum)(void *context, int64_t first, int64_t last)
         T *y = (T *)p->y + plane * p->out_total;
         int64_t *at = p->at + plane * p->out_total;
         EACH_PART(
-            for (int64_t o = o0; o < o1; o++) {
-                int64_t start, stop;
-                td_window(w, 2, o, &start, &stop);
-                best[o - o0] = -(T)__builtin_inf();
-                where[o - o0] = (int32_t)((from[0] * w->in[1] + from[1]) * w->in[2] + start);
+            const int32_t top = (int32_t)((from[0] * w->in[1] + from[1]) * w->in[2]), step = (int32_t)w->stride[2];
+            const int32_t pad = (int32_t)w->pad[2], skip = (int32_t)w->dilation[2];
+#pragma omp simd
+            for (int32_t i = 0; i < (int32_t)(o1 - o0); i++) {
+                best[i] = -(T)__builtin_inf();
+                where[i] = top + ((int32_t)o0 + i) * step - pad;
             }
+            /* Where padding comes first, the first element inside. */
+            for (int32_t i = 0; i < (int32_t)(o1 - o0) && where[i] < top; i++)
+                while (where[i] < top)
+                    where[i] += skip;
             EACH_TAP(
                 const bool better = v > best[o - o0] || v != v;
                 best[o - o0] = better ? v : best[o - o0];
