@@ -50,6 +50,9 @@ _WRITTEN.update({name: "amp" for name in (
 _WRITTEN.update(strict_views="explain", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func")
+_WRITTEN.update({name: "_settings" for name in (
+    "set_float32_matmul_precision", "get_float32_matmul_precision", "sym_int", "sym_float", "sym_not", "sym_ite", "sym_max",
+    "sym_min", "sym_sum", "sym_sqrt", "eig", "symeig", "solve", "lstsq", "matrix_rank")})
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
@@ -270,16 +273,6 @@ def get_num_interop_threads():
 
 def set_num_interop_threads(n):
     """Accepted for compatibility: there is one pool of threads."""
-
-
-def set_float32_matmul_precision(precision):
-    """Accepted for compatibility: float32 products are computed in float32."""
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"invalid precision '{precision}': one of highest, high, medium")
-
-
-def get_float32_matmul_precision():
-    return "highest"
 
 
 def result_type(tensor1, tensor2):

@@ -428,6 +428,111 @@ for _name in ("norm", "unique", "unique_consecutive", "nonzero", "lu"):
 del _name
 
 
+# ---- layouts other than strided: what a strided tensor answers
+
+def _wants_layout(name, layout):
+    def call(self, *args, **kwargs):
+        raise RuntimeError(f"{name} expected {layout} layout but got Strided")
+    call.__name__ = name
+    call.__doc__ = f"For tensors of {layout} layout."
+    method(call)
+
+
+for _name, _layout in (
+        ("coalesce", "sparse coordinate tensor"), ("is_coalesced", "sparse coordinate tensor"),
+        ("indices", "sparse coordinate tensor"), ("values", "sparse tensor"), ("crow_indices", "sparse row compressed tensor"),
+        ("col_indices", "sparse row compressed tensor"), ("ccol_indices", "sparse column compressed tensor"),
+        ("row_indices", "sparse column compressed tensor")):
+    _wants_layout(_name, _layout)
+
+
+def _lacks(name, what):
+    def call(self, *args, **kwargs):
+        raise NotImplementedError(f"Tensor.{name}: tede has {what}")
+    call.__name__ = name
+    call.__doc__ = f"Raises NotImplementedError: tede has {what}."
+    method(call)
+
+
+for _name, _what in (
+        *((name, "no sparse layouts") for name in (
+            "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask",
+            "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm")),
+        *((name, "no quantized dtypes") for name in (
+            "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
+            "qscheme")),
+        ("chalf", "no complex32 dtype"), ("to_mkldnn", "no opaque layouts"), ("to_padded_tensor", "no nested tensors"),
+        ("record_stream", "no devices with streams"), ("ipu", "no such device"), ("mtia", "no such device"),
+        ("xpu", "no such device")):
+    _lacks(_name, _what)
+del _name, _layout, _what
+
+
+@method
+def dense_dim(self):
+    return self.dim()
+
+
+@method
+def sparse_dim(self):
+    return 0
+
+
+@method
+def dequantize(self):
+    """A floating point tensor: self, unless it is quantized."""
+    return self.to(_C.float32)
+
+
+# ---- older methods
+
+@method
+def index(self, indices):
+    """Elements by index tensors and masks."""
+    return _C._operators["index"](self, indices)
+
+
+@method
+def resize(self, *sizes):
+    """The same elements in another shape."""
+    import warnings
+    warnings.warn("non-inplace resize is deprecated", stacklevel=2)
+    sizes = tuple(sizes[0]) if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+    n = 1
+    for size in sizes:
+        n *= size
+    if n != self.numel():
+        raise RuntimeError(f"requested resize to {'x'.join(map(str, sizes))} ({n} elements in total), but the given tensor has a "
+                           f"size of {'x'.join(map(str, self.shape))} ({self.numel()} elements). autograd's resize can only change "
+                           f"the shape of a given tensor, while preserving the number of elements. ")
+    return self.contiguous().view(sizes)
+
+
+@method
+def resize_as(self, tensor):
+    """The same elements in another tensor's shape."""
+    return self.resize(*tensor.shape)
+
+
+@method
+def reinforce(self, reward):
+    raise RuntimeError("reinforce() was removed: sample from torch.distributions and use log_prob")
+
+
+@method
+def map2_(self, x, y, callable):
+    """Replace each element by callable(element, other element, third element)."""
+    if self.requires_grad or x.requires_grad or y.requires_grad:
+        raise RuntimeError("Can't call map2_() on Variable that requires grad. Use var.detach().map2_() instead.")
+    triples = zip(self.reshape(-1).tolist(), x.expand(self.shape).reshape(-1).tolist(), y.expand(self.shape).reshape(-1).tolist())
+    return self.copy_(_C.tensor([callable(*values) for values in triples], dtype=self.dtype).reshape(self.shape))
+
+
+for _name in ("eig", "symeig", "solve", "lstsq"):
+    _functional(_name)
+del _name
+
+
 @method
 def __rdiv__(self, other):
     return self.__rtruediv__(other)

@@ -1,0 +1,75 @@
+"""Functions of the package that are about Python's numbers, and those that PyTorch took out."""
+
+_precision = "highest"
+_PRECISIONS = ("highest", "high", "medium")
+
+
+def set_float32_matmul_precision(precision):
+    """How float32 products may be rounded: they are computed in float32 whatever is chosen."""
+    global _precision
+    if precision not in _PRECISIONS:
+        raise RuntimeError(f"invalid precision '{precision}': one of highest, high, medium")
+    _precision = precision
+
+
+def get_float32_matmul_precision():
+    return _precision
+
+
+# ---- numbers that a program may be symbolic in: plain ones here
+
+def sym_int(a):
+    """A number rounded towards zero."""
+    import math
+    return math.floor(a) if a >= 0 else math.ceil(a)
+
+
+def sym_float(a):
+    return float(a)
+
+
+def sym_not(a):
+    return not a
+
+
+def sym_ite(b, t, f):
+    """t if b, else f."""
+    if type(t) is not type(f):
+        raise AssertionError(f"the two choices must have one type, not {type(t).__name__} and {type(f).__name__}")
+    return t if b else f
+
+
+def sym_max(a, b):
+    """The larger of both; a float if one of them is."""
+    return float(max(a, b)) if isinstance(a, float) or isinstance(b, float) else max(a, b)
+
+
+def sym_min(a, b):
+    """The smaller of both; a float if one of them is."""
+    return float(min(a, b)) if isinstance(a, float) or isinstance(b, float) else min(a, b)
+
+
+def sym_sum(args):
+    return sum(args)
+
+
+def sym_sqrt(a):
+    import math
+    return math.sqrt(a)
+
+
+# ---- functions that PyTorch took out, with its advice
+
+def _removed(name, instead):
+    def call(*args, **kwargs):
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` became {instead}.")
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"Removed: see {instead}."
+    return call
+
+
+eig = _removed("eig", "`torch.linalg.eig`, which gives complex tensors")
+symeig = _removed("symeig", "`torch.linalg.eigh`, which takes the lower triangle unless told")
+solve = _removed("solve", "`torch.linalg.solve`, which takes its arguments in the other order")
+lstsq = _removed("lstsq", "`torch.linalg.lstsq`, which takes its arguments in the other order")
+matrix_rank = _removed("matrix_rank", "`torch.linalg.matrix_rank`")
