@@ -52,7 +52,8 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
     if (!result)
         return -1;
     int status = -1;
-    if (td_check_cast(op, result->dtype, out->dtype) == 0 && td_resize_output(out, result->ndim, result->sizes) == 0)
+    if (td_check_cast(op, result->dtype, out->dtype) == 0 && td_resize_output(out, result->ndim, result->sizes) == 0 &&
+        td_check_overlap(op, out, 0, NULL) == 0)
         status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
     td_tensor_release(result);
     return status;

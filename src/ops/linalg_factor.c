@@ -33,8 +33,8 @@ td_tensor *td_op_ormqr(td_tensor *self, td_tensor *tau, td_tensor *other, bool l
         return td_fail(TD_E_RUNTIME, "torch.ormqr: other.shape[%s] must be greater than or equal to tau.shape[-1]", side);
     if (along != m)
         return td_fail(TD_E_RUNTIME, "torch.ormqr: other.shape[%s] must be equal to input.shape[-2]", side);
-    if (k > n)
-        return td_fail(TD_E_RUNTIME, "torch.ormqr: tau.shape[-1] must be less than or equal to input.shape[-1]");
+    if (k != (along < n ? along : n))
+        return td_fail(TD_E_RUNTIME, "torch.ormqr: tau.shape[-1] must be equal to min(other.shape[%s], input.shape[-1])", side);
     if (self->ndim - tau->ndim != 1)
         return td_fail(TD_E_RUNTIME, "torch.ormqr: Expected tau to have one dimension less than input, but got tau.ndim equal to %d and "
                        "input.ndim is equal to %d", tau->ndim, self->ndim);

@@ -330,7 +330,7 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
         return td_fail(TD_E_RUNTIME, "mismatch in length of strides and shape");
     if (n_size > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "as_strided: a tensor has at most %d dimensions", TD_MAX_DIMS);
-    td_shape_text a, b;
+    td_shape_text a;
     for (int i = 0; i < n_size; i++)
         if (size[i] < 0)
             return td_fail(TD_E_RUNTIME, "as_strided: Negative size %s", td_shape_str((int)n_size, size, a));
@@ -342,9 +342,7 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
         return td_fail(TD_E_RUNTIME, "Tensor: invalid storage offset %" PRId64, offset);
     if (numel && (!td_bounds((int)n_size, size, stride, &low, &high) || __builtin_add_overflow(high, offset, &high) || offset + low < 0 ||
                   high >= held))
-        return td_fail(TD_E_RUNTIME, "setStorage: sizes %s, strides %s, storage offset %" PRId64 ", and itemsize %" PRId64
-                       " requiring a storage size that is out of bounds for storage of size %zu",
-                       td_shape_str((int)n_size, size, a), td_shape_str((int)n_size, stride, b), offset, item, self->storage->nbytes);
+        return td_check_in_storage(self->storage, offset, (int)n_size, size, stride, (td_dtype)self->dtype), NULL;
     return td_view_strided(self, (int)n_size, size, stride, offset - td_tensor_offset(self));
 }
 
