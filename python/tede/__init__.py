@@ -50,7 +50,7 @@ _WRITTEN.update({name: "amp" for name in (
 _WRITTEN.update(strict_views="explain", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func")
-_WRITTEN.update({name: "_settings" for name in (
+_WRITTEN.update({name: "_numbers" for name in (
     "set_float32_matmul_precision", "get_float32_matmul_precision", "sym_int", "sym_float", "sym_not", "sym_ite", "sym_max",
     "sym_min", "sym_sum", "sym_sqrt", "eig", "symeig", "solve", "lstsq", "matrix_rank")})
 # These take any number of tensors, or more than tensors, although there are operators of their names.
