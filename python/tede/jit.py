@@ -2,6 +2,8 @@
 
 A program that scripts its model runs as it is. Saving a scripted module, and loading one, is not there.
 """
+from typing import Final  # noqa: F401
+
 from tede._notice import once as _once
 
 
@@ -77,14 +79,13 @@ class Attribute:
         return value
 
 
-Final = __import__("typing").Final
 
 
 def _overload(func):
     return func
 
 
-_overload_method = _script_if_tracing = script_if_tracing
+_overload_method = _overload
 
 
 def fork(func, *args, **kwargs):

@@ -29,21 +29,6 @@ class _Values:
         self.__dict__.update(values)
 
 
-def _switch(*names):
-    """A context manager that sets attributes of a module and sets them back."""
-    def flags(**values):
-        @contextmanager
-        def within(module):
-            before = {name: getattr(module, name) for name in values if hasattr(module, name)}
-            vars(module).update(values)
-            try:
-                yield
-            finally:
-                vars(module).update(before)
-        return within
-    return flags
-
-
 def _flags_of(module, names):
     @contextmanager
     def flags(*args, **kwargs):
@@ -119,4 +104,4 @@ cuda = _module("cuda", "CUDA isn't there.", is_built=_false, cufft_plan_cache=_V
 for _name in _sdp_state:
     setattr(cuda, _name + "_sdp_enabled", _sdp(_name)[0])
     setattr(cuda, f"enable_{_name}_sdp", _sdp(_name)[1])
-del _name, _switch
+del _name

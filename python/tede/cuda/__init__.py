@@ -152,8 +152,8 @@ def __getattr__(name):
     from tede import _tensor
     if name in ("amp", "nvtx", "random", "memory"):
         import importlib
-        return importlib.import_module("tede.cuda." + name) if name in ("amp", "nvtx") else __import__(
-            "sys").modules[__name__]
+        import sys
+        return importlib.import_module("tede.cuda." + name) if name in ("amp", "nvtx") else sys.modules[__name__]
     if name.endswith("Tensor") and name.removesuffix("Tensor") in _tensor._NAMES.values():
         globals()[name] = value = _type(name)
         return value
