@@ -368,10 +368,10 @@ def parse():
 
     group = parser.add_argument_group("training")
     add = group.add_argument
-    add("--steps", type=int, default=1000, help="updates in all; the schedule ends there")
+    add("--steps", type=int, default=750, help="updates in all; the schedule ends there")
     add("--batch", type=int, default=24, help="windows of the text per update")
     add("--lr", type=float, default=7e-3, help="AdamW's learning rate at its peak, behind the warm-up")
-    add("--warmup", type=int, default=100, help="updates over which the learning rate rises from zero")
+    add("--warmup", type=int, default=75, help="updates over which the learning rate rises from zero")
     add("--weight-decay", type=float, default=0.1, help="AdamW's decay of matrices; vectors have none")
     add("--clip", type=float, default=1.0, help="gradients longer than this, all taken together, are scaled down to it")
     add("--eval-every", type=int, default=250, help="updates between two validations; each saves a checkpoint too")
