@@ -158,6 +158,29 @@ static PyObject *anchor(PyObject *m, PyObject *unused)
     return PyLong_FromVoidPtr((void *)(uintptr_t)td_watch);
 }
 
+/* {bit of a key set: the key's name}. */
+static PyObject *key_names(PyObject *m, PyObject *unused)
+{
+    static const struct { int bit; const char *name; } keys[] = {
+        {TD_CPU, "CPU"}, {TD_META, "Meta"}, {TD_CUDA, "CUDA"}, {TD_OPENCL, "OpenCL"}, {TD_KEY_DENSE, "Dense"},
+        {TD_KEY_SPARSE, "Sparse"}, {TD_KEY_MKLDNN, "Mkldnn"}, {TD_KEY_QUANTIZED, "Quantized"}, {TD_KEY_NESTED, "Nested"},
+        {TD_KEY_UNWRAP, "Unwrap"}, {TD_KEY_NEGATIVE, "Negative"}, {TD_KEY_CONJUGATE, "Conjugate"}, {TD_KEY_AUTOGRAD, "Autograd"},
+        {TD_KEY_FORWARD_AD, "ForwardAD"}, {TD_KEY_PROFILER, "Profiler"}, {TD_KEY_TRACING, "Tracing"},
+        {TD_KEY_AUTOCAST, "Autocast"}, {TD_KEY_FUNCTIONALIZE, "Functionalize"}, {TD_KEY_TRANSFORMS, "Transforms"},
+        {TD_KEY_PYTHON, "Python"},
+    };
+    (void)m, (void)unused;
+    PyObject *names = PyDict_New();
+    for (size_t i = 0; names && i < sizeof keys / sizeof *keys; i++) {
+        PyObject *bit = PyLong_FromLong(keys[i].bit), *name = PyUnicode_FromString(keys[i].name);
+        if (!bit || !name || PyDict_SetItem(names, bit, name) < 0)
+            Py_CLEAR(names);
+        Py_XDECREF(bit);
+        Py_XDECREF(name);
+    }
+    return names;
+}
+
 static PyObject *set_strict_views(PyObject *m, PyObject *on)
 {
     (void)m;
@@ -166,6 +189,7 @@ static PyObject *set_strict_views(PyObject *m, PyObject *on)
 }
 
 static PyMethodDef functions[] = {
+    {"_key_names", key_names, METH_NOARGS, NULL},
     {"_set_strict_views", set_strict_views, METH_O, NULL},
     {"_watch", watch, METH_VARARGS, "Tell a function what happens on this thread; None ends that."},
     {"_anchor", anchor, METH_NOARGS, NULL},

@@ -65,7 +65,7 @@ def test_unpooling_puts_maxima_back(lib, F):
     x = lib.tensor([[[[1.0, 2.0, 5.0, 6.0], [3.0, 4.0, 7.0, 8.0]]]])
     y, at = F.max_pool2d(x, 2, return_indices=True)
     assert F.max_unpool2d(y, at, 2).tolist() == [[[[0, 0, 0, 0], [0, 4, 0, 8]]]]
-    with pytest.raises(RuntimeError, match="Found an invalid max index: 9 "):
+    with pytest.raises(RuntimeError, match="Found an invalid max index: "):
         F.max_unpool2d(y, at + 4, 1)
     with pytest.raises(RuntimeError, match="elements in indices should be type int64 but got: Int"):
         F.max_unpool2d(y, at.int(), 2)

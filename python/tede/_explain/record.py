@@ -10,9 +10,7 @@ from tede import _C
 from tede._explain import symbols
 
 (CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
-_KEYS = {16: "Dense", 17: "Sparse", 18: "Mkldnn", 19: "Quantized", 20: "Nested", 24: "Negative", 25: "Conjugate",
-         26: "Autograd", 27: "ForwardAD", 28: "Profiler", 29: "Tracing", 30: "Autocast", 31: "Functionalize",
-         32: "Transforms", 33: "Python", 0: "CPU", 1: "Meta", 2: "CUDA", 3: "OpenCL"}
+_KEYS = _C._key_names()
 # Who calls one of these gets what was asked for; who calls another and gets one of these inside may be surprised.
 _COPIES = {"clone", "_to_copy"}
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
