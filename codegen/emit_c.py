@@ -63,7 +63,8 @@ class Chunk:
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row)
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row,
+                            sum(1 << i for i, p in enumerate(parameters) if p in e.get('fitting', [])), e.get('bool_errors'))
         return name
 
     @staticmethod
@@ -71,14 +72,19 @@ class Chunk:
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, fitting=0, bool_errors=None):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
+        more = f'    .fitting = {fitting},\n' if fitting else ''
+        if bool_errors:
+            texts = ', '.join(json.dumps(text) for text in (bool_errors * 2)[:2])
+            self.code.append(f'static const char *const bool_errors_{name}[] = {{{texts}}};')
+            more += f'    .bool_errors = bool_errors_{name},\n'
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths}, .dtypes = {mask},
     .rows = {{{rows}}},
-}};
+{more}}};
 ''')
 
     # ------------------------------------------------------------------------------------------------- an entry
@@ -198,6 +204,15 @@ class Chunk:
 ''')
         return f'cpu_{op.c}', f'cpu_{op.c}', None
 
+    @staticmethod
+    def out_check(op):
+        """What an entry has to say of its out= form before anything is computed."""
+        base = op.parent or op
+        if op.variant != 'out' or not base.entry.get('out_check'):
+            return ''
+        args = [n for a in base.schema.arguments if a.in_c for n in a.names()] + [a.c for a in op.mutable]
+        return f'    if (td_out_check_{base.c}({", ".join(args)}))\n        return -1;\n'
+
     def backend_kernel(self, op):
         """From td_meta_X and td_cpu_X."""
         base = op.parent or op
@@ -232,13 +247,16 @@ class Chunk:
         elif op.variant == 'out':
             outs = ', '.join(a.c for a in op.mutable)
             inputs = [a for a in base.schema.arguments if a.is_tensor]
-            one = [a.c for a in inputs if not a.list]
-            pack = f'''    td_tensor *inputs[] = {{{", ".join(one) or "NULL"}}};
+            one = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in inputs)
+            pack = f'''    td_spec_inputs inputs[] = {{{one or "{0, NULL}"}}};
     td_tensor *outs[] = {{{outs}}}, *results[{n}];
 '''
+            exact = f'''    if (td_specs_exact(specs, {n}, outs))
+        return -1;
+''' if base.entry.get('out_dtype') == 'exact' else ''
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
-{meta}{pack}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(one)}, inputs, results))
+{self.out_check(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
         return -1;
     if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call}))
         return td_results_drop({n}, results);
@@ -316,7 +334,7 @@ class Chunk:
 {{
     if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
-{call}
+{self.out_check(op)}{call}
     if (status == 0 && !td_is_backend(keys)) {{
 {bump}    }}
     return status;

@@ -35,6 +35,10 @@ class Prototypes:
         body = op.entry.get('body', op.c)
         if op.target or 'each' in op.entry or 'copy_of' in op.entry:
             return
+        if op.entry.get('out_check'):
+            params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
+            outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
+            self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
         elif op.kind == 'kernel':

@@ -95,8 +95,21 @@ int td_py_capture(void)
     return -1;
 }
 
+/* The core's warnings are Python's: filters and catch_warnings() see them, and may make them errors. */
+static int warn(const char *message, void *context)
+{
+    (void)context;
+    if (!Py_IsInitialized())
+        return 0;
+    PyGILState_STATE state = PyGILState_Ensure();
+    int status = PyErr_WarnEx(PyExc_UserWarning, message, 1) ? td_py_capture() : 0;
+    PyGILState_Release(state);
+    return status;
+}
+
 int td_py_errors_init(PyObject *module)
 {
+    td_set_warning_handler(warn, NULL);
     td_py_OutOfMemoryError = PyErr_NewExceptionWithDoc(
         "tede.OutOfMemoryError", "There is no memory for a tensor's elements.", PyExc_RuntimeError, NULL);
     return td_py_OutOfMemoryError ? PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError) : -1;

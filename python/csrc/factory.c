@@ -42,7 +42,7 @@ static int shape_of(PyObject *data, int64_t *sizes)
             return -1;
         }
         if (ndim == TD_MAX_DIMS) {
-            PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(at)->tp_name);
+            PyErr_Format(PyExc_RuntimeError, "only tensors with up to %d dims are supported", TD_MAX_DIMS);
             Py_DECREF(at);
             return -1;
         }

@@ -535,7 +535,7 @@ del _name
 
 @method
 def __rdiv__(self, other):
-    return self.__rtruediv__(other)
+    return self.reciprocal() * other
 
 
 @method

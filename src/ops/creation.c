@@ -174,6 +174,12 @@ td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar ste
     if (by > 0 ? first > last : first < last)
         return td_fail(TD_E_RUNTIME, "upper bound and lower bound inconsistent with step sign");
     double count = ceil((last - first) / by);
+    if (kind == TD_I64 && !whole) {      /* only here PyTorch counts with whole numbers that were given as others */
+        start = td_int(td_scalar_int(start)), end = td_int(td_scalar_int(end)), step = td_int(td_scalar_int(step));
+        if (step.i == 0)
+            return td_fail(TD_E_VALUE, "step must be nonzero");
+        whole = true;
+    }
     if (whole) {     /* exact beyond 2^53 */
         uint64_t span = by > 0 ? (uint64_t)end.i - (uint64_t)start.i : (uint64_t)start.i - (uint64_t)end.i;
         uint64_t stride = by > 0 ? (uint64_t)step.i : 0 - (uint64_t)step.i;
@@ -194,6 +200,12 @@ td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar ste
     td_parallel_for(0, n, 32768, arange_range, &work);
     return out;
 }
+
+int td_op_arange_start_out(td_scalar start, td_scalar end, td_scalar step, td_tensor *out)
+{
+    return td_finish_out("arange", out, td_op_arange_start_step(start, end, step, (td_dtype)out->dtype, out->device));
+}
+int td_op_arange_out(td_scalar end, td_tensor *out) { return td_op_arange_start_out(td_int(0), end, td_int(1), out); }
 
 /* ---- copies */
 
@@ -309,8 +321,8 @@ int td_fill_value(td_tensor *self, td_scalar value)
 {
     if (self->device.type == TD_META || !self->numel)
         return 0;
-    if (td_dtype_is_complex(self->dtype) == false && value.kind == TD_SCALAR_COMPLEX)
-        return td_error(TD_E_RUNTIME, "value cannot be converted to type %s without overflow", td_dtype_title(self->dtype));
+    if (td_scalar_check(value, (td_dtype)self->dtype))
+        return -1;
     fill_work work = {.data = self->data, .item = td_dtype_size(self->dtype)};
     double complex_value[2] = {td_scalar_double(value), value.kind == TD_SCALAR_COMPLEX ? value.imag : 0};
     int64_t whole = value.i;
@@ -353,6 +365,14 @@ td_tensor *td_op_fill_tensor(td_tensor *self, td_tensor *value)
     return copy;
 }
 
+int td_out_check_complex_op(td_tensor *real, td_tensor *imag, td_tensor *out)
+{
+    (void)imag;
+    td_dtype dtype = td_dtype_to_complex((td_dtype)real->dtype);
+    return !td_dtype_is_floating((td_dtype)real->dtype) || out->dtype == dtype
+               ? 0 : td_error(TD_E_RUNTIME, "Expected object of scalar type %s but got scalar type %s for argument 'out'",
+                              td_dtype_title(dtype), td_dtype_title((td_dtype)out->dtype));
+}
 td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
 {
     if ((real->dtype != TD_F32 && real->dtype != TD_F64) || (imag->dtype != TD_F32 && imag->dtype != TD_F64))

@@ -54,7 +54,7 @@ int td_index_check(const td_tensor *index, int64_t size, td_code code, const cha
                     size);
 }
 
-static bool share_elements(const td_tensor *a, const td_tensor *b)
+bool td_share_elements(const td_tensor *a, const td_tensor *b)
 {
     int64_t low, high, other_low, other_high;
     if (!a->storage || a->storage != b->storage || a->numel == 0 || b->numel == 0 ||
@@ -70,7 +70,7 @@ int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, 
 {
     if (td_check_overlap("out", out, 0, NULL))
         return -1;
-    if (share_elements(out, self) || share_elements(out, index))
+    if (td_share_elements(out, self) || td_share_elements(out, index))
         return td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer "
                         "to a single memory location. Please clone() the tensor before performing the operation.");
     return out->dtype == self->dtype ? 0 : td_error(TD_E_RUNTIME, "%s", message);

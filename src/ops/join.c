@@ -5,6 +5,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/index.h"
 #include "ops/iterator.h"
 
 /* PyTorch's old rule, which programs rely on: a 1-d tensor without elements joins anything. */
@@ -69,6 +70,23 @@ static void interleave(int64_t n_tensors, td_tensor *const *tensors, int d, int6
             at += bytes;
         }
     }
+}
+
+int td_out_check_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)
+{
+    (void)dim;
+    td_dtype dtype = n_tensors ? (td_dtype)tensors[0]->dtype : TD_BOOL;
+    for (int64_t i = 0; i < n_tensors; i++) {
+        if (td_share_elements(out, tensors[i]))
+            return td_error(TD_E_RUNTIME, "unsupported operation: the input tensors cannot refer to any of the output memory "
+                            "locations. Found overlap in input tensor %" PRId64, i);
+        if ((dtype = td_promote_types(dtype, (td_dtype)tensors[i]->dtype)) == TD_DTYPE_NONE)
+            return -1;
+    }
+    if (td_check_cast("cat", dtype, (td_dtype)out->dtype))
+        return td_error(TD_E_TYPE, "torch.cat(): input types can't be cast to the desired output type %s",
+                        td_dtype_title((td_dtype)out->dtype));
+    return 0;
 }
 
 int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)

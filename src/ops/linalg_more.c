@@ -208,7 +208,9 @@ td_tensor *td_op_linalg_matrix_norm(td_tensor *self, td_scalar ord, int64_t n_di
     if (size == 2) {
         LET(values) = singular_values(x, a, b);
         int64_t last = -1;
-        LET(norm) = p > 0 ? td_amax(values, 1, &last, false) : td_amin(values, 1, &last, false);
+        bool none = values && p > 0 && !values->sizes[values->ndim - 1];    /* the largest of nothing that is 0 at least */
+        LET(norm) = none ? td_sum_over(values, 1, &last, false)
+                  : p > 0 ? td_amax(values, 1, &last, false) : td_amin(values, 1, &last, false);
         return keep_dims(norm, a, b, keepdim);
     }
     int64_t over = isinf(size) ? b : a, rest = isinf(size) ? a : b;

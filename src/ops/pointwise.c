@@ -4,6 +4,7 @@
  * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
+#include "ops/spec.h"
 
 #include <stdlib.h>
 
@@ -58,8 +59,18 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     return common;
 }
 
-static td_loop *find_loop(const td_pointwise *op, td_dtype common)
+static td_loop *find_loop(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params)
 {
+    if (op->bool_errors) {
+        int truths = 0;
+        for (int i = 0; i < op->n_in; i++)
+            truths += in[i]->dtype == TD_BOOL;
+        if (truths)
+            return td_fail(TD_E_RUNTIME, "%s", op->bool_errors[truths == op->n_in]);
+    }
+    for (int i = 0; op->fitting >> i; i++)
+        if (op->fitting >> i & 1 && td_scalar_check(params[i], common))
+            return NULL;
     td_loop *loop = op->dtypes >> common & 1 ? loop_of(op, column_of[common]) : NULL;
     if (!loop)
         td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
@@ -147,7 +158,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_tensor *first = in[0];
     td_dtype dtype = first->dtype;
     /* The fast way: nothing to promote, broadcast or convert. */
-    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
+    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths && !op->fitting &&
                 dtype_of_column[column_of[dtype]] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
@@ -169,7 +180,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return NULL;
-    td_loop *loop = find_loop(op, common);
+    td_loop *loop = find_loop(op, common, in, params);
     if (!loop)
         return NULL;
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
@@ -192,13 +203,15 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return -1;
-    td_loop *loop = find_loop(op, common);
+    td_loop *loop = find_loop(op, common, in, params);
     if (!loop || td_check_cast(op->name, out_dtype(op, common), out->dtype))
         return -1;
     int64_t sizes[TD_MAX_DIMS];
     int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
     if (ndim < 0)
         return -1;
+    for (int i = 0; i < op->n_in; i++)
+        inplace |= in[i] == out;     /* an operand that is read can't get another shape */
     if (!inplace) {
         if (td_resize_output(out, ndim, sizes))
             return -1;

@@ -330,6 +330,13 @@ td_tensor *td_op_normal_float_float(double mean, double std, int64_t n_size, con
 
 /* ---- samples */
 
+int td_out_check_multinomial(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator, td_tensor *out)
+{
+    (void)self, (void)num_samples, (void)replacement, (void)generator;
+    return out->dtype == TD_I64 ? 0 : td_error(TD_E_RUNTIME, "multinomial expects Long tensor out, got: %s",
+                                               td_dtype_title((td_dtype)out->dtype));
+}
+
 td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacement, td_generator *generator)
 {
     int64_t k = self->ndim ? self->sizes[self->ndim - 1] : 0;

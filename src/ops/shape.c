@@ -334,6 +334,7 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
     for (int i = 0; i < n_size; i++)
         if (size[i] < 0)
             return td_fail(TD_E_RUNTIME, "as_strided: Negative size %s", td_shape_str((int)n_size, size, a));
+    td_tensor_follow(self);
     int64_t offset = storage_offset ? *storage_offset : td_tensor_offset(self), low, high;
     int64_t item = (int64_t)td_dtype_size(self->dtype), held = (int64_t)(self->storage->nbytes / (size_t)item), numel = 1;
     for (int i = 0; i < n_size; i++)
@@ -347,6 +348,14 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
 }
 
 td_tensor *td_op_detach(td_tensor *self) { return td_alias_detached(self, false); }
+
+td_tensor *td_op_tied(td_tensor *self, td_tensor *to)
+{
+    (void)to;
+    return td_alias_detached(self, false);
+}
+
+td_tensor *td_op_tied_back(td_tensor *self) { return td_alias_detached(self, false); }
 
 td_tensor *td_op_alias(td_tensor *self)
 {

@@ -1,6 +1,8 @@
 /* Results made after a td_spec, and the targets of out= forms. */
 #include "ops/spec.h"
 
+#include <float.h>
+#include <math.h>
 #include <tede/kernel.h>
 
 td_tensor *td_spec_new(const td_spec *spec)
@@ -22,6 +24,63 @@ int td_specs_new(const td_spec *specs, int n, td_tensor **results)
     return 0;
 }
 
+/* The dtype as PyTorch's messages spell it where they come from its C++ types. */
+static const char *name_in_c(td_dtype dtype)
+{
+    static const char *const names[TD_DTYPES] = {
+        [TD_BOOL] = "bool", [TD_U8] = "unsigned char", [TD_I8] = "signed char", [TD_I16] = "short int", [TD_I32] = "int",
+        [TD_I64] = "long int", [TD_U16] = "short unsigned int", [TD_U32] = "unsigned int", [TD_U64] = "long unsigned int",
+        [TD_F16] = "c10::Half", [TD_BF16] = "c10::BFloat16", [TD_F32] = "float", [TD_F64] = "double",
+        [TD_C64] = "c10::complex<float>", [TD_C128] = "c10::complex<double>",
+    };
+    return names[dtype];
+}
+
+/* The same of a number's conversion: there integers are named by C's typedefs. */
+static const char *name_of_target(td_dtype dtype)
+{
+    switch (dtype) {
+    case TD_U8: return "uint8_t";
+    case TD_I8: return "int8_t";
+    case TD_I16: return "int16_t";
+    case TD_I64: return "int64_t";
+    case TD_U16: return "uint16_t";
+    case TD_U32: return "uint32_t";
+    case TD_U64: return "uint64_t";
+    default: return name_in_c(dtype);
+    }
+}
+
+static bool holds(td_scalar value, td_dtype dtype)
+{
+    static const double highest[TD_DTYPES] = {
+        [TD_F16] = 65504, [TD_BF16] = 0x1.fep127, [TD_F32] = FLT_MAX, [TD_F64] = DBL_MAX, [TD_C64] = FLT_MAX, [TD_C128] = DBL_MAX,
+    };
+    if (dtype == TD_BOOL)
+        return true;
+    double d = td_scalar_double(value);
+    if (!td_dtype_is_integral(dtype)) {
+        bool is_complex = value.kind == TD_SCALAR_COMPLEX;
+        if (is_complex && !td_dtype_is_complex(dtype) && value.imag != 0)
+            return false;
+        return !(isfinite(d) && fabs(d) > highest[dtype]) &&
+               !(is_complex && isfinite(value.imag) && fabs(value.imag) > highest[dtype]);
+    }
+    bool is_signed = td_dtype_is_signed(dtype);
+    double high = ldexp(1, 8 * (int)td_dtype_size(dtype) - is_signed);
+    if (value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX)
+        return d >= (is_signed ? -high : 0) && d < high && (value.kind == TD_SCALAR_FLOAT || value.imag == 0);
+    if (td_dtype_size(dtype) == 8)
+        return value.kind != TD_SCALAR_UINT || !is_signed;
+    return value.kind != TD_SCALAR_UINT && d >= (is_signed ? -high : 1 - high) && d < high;
+}
+
+int td_scalar_check(td_scalar value, td_dtype dtype)
+{
+    return holds(value, dtype) ? 0 : td_error(TD_E_RUNTIME, "value cannot be converted to type %s without overflow",
+                                              name_of_target(dtype));
+}
+
 int td_check_cast(const char *op, td_dtype from, td_dtype to)
 {
     int rank_from = td_dtype_is_complex(from) ? 3 : td_dtype_is_floating(from) ? 2 : from == TD_BOOL ? 0 : 1;
@@ -36,14 +95,12 @@ int td_check_cast(const char *op, td_dtype from, td_dtype to)
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
-    int64_t offset = td_tensor_offset(x), item = (int64_t)td_dtype_size(x->dtype);
-    if (numel < 0 || __builtin_mul_overflow(numel + offset, item, &bytes))
+    int64_t place = td_storage_place(x->storage, x->data);
+    if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))
         return td_error(TD_E_RUNTIME, "resize_: the number of bytes overflows");
-    if ((size_t)bytes > x->storage->nbytes) {
-        if (td_storage_resize(x->storage, (size_t)bytes))
-            return -1;
-        x->data = (char *)x->storage->data + offset * item;
-    }
+    if ((size_t)bytes > x->storage->nbytes && td_storage_resize(x->storage, (size_t)bytes))
+        return -1;
+    x->data = (char *)x->storage->data + place;
     return td_tensor_set_geometry(x, ndim, sizes, strides);
 }
 
@@ -60,10 +117,33 @@ int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes)
     return td_resize(out, ndim, sizes);
 }
 
-static bool same_memory(const td_tensor *a, const td_tensor *b) { return a->storage && a->storage == b->storage; }
+int td_specs_exact(const td_spec *specs, int n, td_tensor *const *outs)
+{
+    for (int i = 0; i < n; i++)
+        if (!specs[i].absent && outs[i]->dtype != specs[i].dtype)
+            return td_error(TD_E_RUNTIME, "Expected out tensor to have dtype %s, but got %s instead", name_in_c(specs[i].dtype),
+                            name_in_c((td_dtype)outs[i]->dtype));
+    return 0;
+}
+
+/* Whether writing to the i-th of outs, or giving it another shape, could change an input or an out before it. */
+static bool is_shared(int i, td_tensor *const *outs, int n_in, const td_spec_inputs *inputs)
+{
+    const td_storage *storage = outs[i]->storage;
+    for (int k = 0; k < i; k++)
+        if (outs[k]->storage == storage)
+            return true;
+    for (int k = 0; k < n_in; k++)
+        for (int64_t j = 0; j < inputs[k].count; j++) {
+            const td_tensor *x = inputs[k].tensors[j];
+            if (x && x != TD_NONE && x->storage == storage)
+                return true;
+        }
+    return false;
+}
 
 int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,
-                    td_tensor *const *inputs, td_tensor **targets)
+                    const td_spec_inputs *inputs, td_tensor **targets)
 {
     int made = 0;
     for (; made < n; made++) {
@@ -79,12 +159,11 @@ int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *cons
                      td_device_str(out->device, b));
             goto fail;
         }
-        if (td_check_cast(op, spec->dtype, out->dtype) || td_resize_output(out, spec->ndim, spec->sizes) ||
-            td_check_overlap(op, out, 0, NULL))
+        bool shared = is_shared(made, outs, n_in, inputs);
+        if (td_check_cast(op, spec->dtype, out->dtype) || td_check_overlap(op, out, 0, NULL) ||
+            (!shared && td_resize_output(out, spec->ndim, spec->sizes)))
             goto fail;
-        bool direct = out->dtype == spec->dtype && out->flags & TD_FLAG_CONTIGUOUS && !spec->strided;
-        for (int i = 0; i < n_in && direct; i++)
-            direct = !inputs[i] || inputs[i] == TD_NONE || !same_memory(out, inputs[i]);
+        bool direct = !shared && out->dtype == spec->dtype && out->flags & TD_FLAG_CONTIGUOUS && !spec->strided;
         targets[made] = direct ? td_tensor_retain(out) : td_spec_new(spec);
         if (!targets[made])
             goto fail;
@@ -100,9 +179,13 @@ int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets)
 {
     int status = 0;
     for (int i = 0; i < n; i++) {
-        if (targets[i] != outs[i] && targets[i] != TD_NONE && status == 0 && outs[i]->device.type != TD_META)
-            status = td_copy_elements(outs[i], targets[i]);
-        td_tensor_release(targets[i]);
+        td_tensor *out = outs[i], *target = targets[i];
+        if (target != out && target != TD_NONE && status == 0) {
+            status = td_resize_output(out, target->ndim, target->sizes);
+            if (status == 0 && out->device.type != TD_META)
+                status = td_copy_elements(out, target);
+        }
+        td_tensor_release(target);
     }
     return status;
 }

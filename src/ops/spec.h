@@ -35,16 +35,25 @@ static inline int td_spec_none(td_spec *spec)
 td_tensor *td_spec_new(const td_spec *spec);
 /* Make all results; on failure none is left. */
 int td_specs_new(const td_spec *specs, int n, td_tensor **results);
+/* A tensor argument, or a list of them. */
+typedef struct td_spec_inputs {
+    int64_t           count;
+    td_tensor *const *tensors;
+} td_spec_inputs;
 /* For out=: targets[i] is outs[i] itself, resized if need be, or a temporary if it can't be written directly (another
- * dtype, other strides, memory shared with an input); an owned reference either way. */
+ * dtype, other strides, memory shared with an input or another out); an owned reference either way. */
 int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,
-                    td_tensor *const *inputs, td_tensor **targets);
-/* Copy temporaries back and release the targets. */
+                    const td_spec_inputs *inputs, td_tensor **targets);
+/* Whether the outs have the described dtypes: what PyTorch asks of operators that can't compute into another one. */
+int td_specs_exact(const td_spec *specs, int n, td_tensor *const *outs);
+/* Copy temporaries back, now that nobody reads the inputs any more, and release the targets. */
 int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets);
 /* Change the shape in place, growing the storage if need be: contiguous afterwards. */
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes);
 /* Give out this shape: PyTorch warns if it had another one and elements. */
 int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes);
+/* Whether a dtype holds a number: PyTorch lets unsigned ones wrap small negative numbers around. */
+int td_scalar_check(td_scalar value, td_dtype dtype);
 /* Whether `from` may be stored in `to` by an out= or in-place form. */
 int td_check_cast(const char *op, td_dtype from, td_dtype to);
 

@@ -6,7 +6,8 @@
  * Note [Resizing a shared storage]
  * Tensors hold the address of their first element, so memory must not move away under them.  When a storage that
  * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
- * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of. */
+ * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
+ * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
 #include "tensor/head.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
@@ -129,6 +130,24 @@ void     *td_storage_data(const td_storage *s) { return s->data; }
 size_t    td_storage_nbytes(const td_storage *s) { return s->nbytes; }
 td_device td_storage_device(const td_storage *s) { return s->device; }
 int64_t   td_storage_use_count(const td_storage *s) { return __atomic_load_n(&s->refcount, __ATOMIC_RELAXED); }
+
+static bool lies_in(const char *data, const void *block, size_t bytes)
+{
+    return (uintptr_t)data - (uintptr_t)block <= bytes;
+}
+
+int64_t td_storage_place(const td_storage *s, const char *data)
+{
+    const void *block = s->data;
+    if (TD_UNLIKELY(!lies_in(data, block, s->nbytes) && s->device.type != TD_META && !(s->flags & TD_STORAGE_FOREIGN))) {
+        if (lies_in(data, s->inline_data, s->block - sizeof *s))
+            block = s->inline_data;
+        for (const retired *old = s->context; old; old = old->next)
+            if (lies_in(data, old->data, old->capacity))
+                block = old->data;
+    }
+    return (intptr_t)data - (intptr_t)block;
+}
 
 static int copy_bytes(td_device device, void *to, const void *from, size_t nbytes)
 {

@@ -88,7 +88,13 @@ void *td_tensor_data(const td_tensor *x) { return x->device.type == TD_META ? NU
 
 int64_t td_tensor_offset(const td_tensor *x)
 {
-    return x->storage ? ((intptr_t)x->data - (intptr_t)x->storage->data) / td_itemsize(x) : 0;
+    return x->storage ? td_storage_place(x->storage, x->data) / td_itemsize(x) : 0;
+}
+
+void td_tensor_follow(td_tensor *x)
+{
+    if (x->storage)
+        x->data = (char *)x->storage->data + td_storage_place(x->storage, x->data);
 }
 
 uint32_t td_tensor_version(const td_tensor *x)

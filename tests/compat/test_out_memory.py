@@ -1,0 +1,48 @@
+"""out= and resize_ where memory is shared: with an input, with another out, with a view made before."""
+import warnings
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')     # of outs that are resized
+        yield
+
+
+def test_an_out_that_is_an_operand_is_not_resized(lib):
+    x = lib.ones(3, 1)
+    with pytest.raises(RuntimeError, match=r"output with shape \[3, 1\] doesn't match the broadcast shape \[3, 4\]"):
+        lib.add(x, lib.ones(1, 4), out=x)
+    assert x.shape == (3, 1)
+
+
+def test_cat_refuses_an_out_among_its_inputs(lib):
+    empty, full = lib.zeros(0), lib.ones(40, 60)
+    for out in empty, full:
+        with pytest.raises(RuntimeError, match='unsupported operation'):
+            lib.cat((empty, full), dim=0, out=out)
+    assert full.shape == (40, 60) and bool((full == 1).all())
+
+
+def test_results_in_an_out_that_overlaps_itself_are_refused(lib):
+    wide = lib.zeros(3, 1).expand(3, 4)
+    x = lib.ones(3, 4)
+    for call in (lambda: lib.cumsum(x, 0, out=wide), lambda: lib.bernoulli(x, out=wide), wide.cumsum_,
+                 lambda: lib.mm(lib.ones(3, 2), lib.ones(2, 4), out=wide)):
+        with pytest.raises((RuntimeError, TypeError)):
+            call()
+
+
+def test_views_outlive_a_resize_of_what_they_look_at(lib):
+    x = lib.arange(1000.)
+    view = x[10:20]
+    x.resize_(5000)
+    assert view.tolist() == list(range(10, 20))
+    assert view.storage_offset() == 10
+    assert view.as_strided((3,), (1,)).tolist() == [10, 11, 12]
+    view.resize_(4000)
+    assert view[:12].tolist() == list(range(10, 22)) and view.shape == (4000,)
+    view.fill_(1)
+    assert bool((view == 1).all())
