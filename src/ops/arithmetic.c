@@ -307,9 +307,9 @@ td_tensor *td_op_prelu(td_tensor *self, td_tensor *weight)
         return td_fail(TD_E_RUNTIME, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = %d", weight->ndim);
     if (weight->numel == 1 && weight->ndim == 0)
         return td__prelu_kernel(self, weight);
-    if (!self->ndim && weight->numel != 1)
-        return td_fail(TD_E_RUNTIME, "Not allow zero-dim input tensor.");
     int64_t channels = self->ndim > 1 ? self->sizes[1] : 1, shape[TD_MAX_DIMS];
+    if (weight->numel != 1 && !self->ndim)
+        return td_fail(TD_E_RUNTIME, "Not allow zero-dim input tensor.");
     if (weight->numel != 1 && channels != weight->numel)
         return td_fail(TD_E_RUNTIME, "Mismatch of parameter numbers and input channel size. Found parameter numbers = %lld and channel size = "
                        "%lld.", (long long)weight->numel, (long long)channels);

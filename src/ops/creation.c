@@ -201,11 +201,18 @@ td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar ste
     return out;
 }
 
-int td_op_arange_start_out(td_scalar start, td_scalar end, td_scalar step, td_tensor *out)
+int td_op_arange_start_out(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device, td_tensor *out)
 {
+    (void)device;
+    if (dtype != TD_DTYPE_NONE && dtype != (td_dtype)out->dtype)
+        return td_error(TD_E_RUNTIME, "dtype %s does not match dtype of out tensor (%s)", td_dtype_title(dtype),
+                        td_dtype_title((td_dtype)out->dtype));
     return td_finish_out("arange", out, td_op_arange_start_step(start, end, step, (td_dtype)out->dtype, out->device));
 }
-int td_op_arange_out(td_scalar end, td_tensor *out) { return td_op_arange_start_out(td_int(0), end, td_int(1), out); }
+int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor *out)
+{
+    return td_op_arange_start_out(td_int(0), end, td_int(1), dtype, device, out);
+}
 
 /* ---- copies */
 

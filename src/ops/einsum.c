@@ -119,8 +119,8 @@ static td_tensor *contract(td_tensor *left, td_tensor *right, const bool *sum)
         else if (sum[i] && left->sizes[i] == 1 && right->sizes[i] != 1)
             right_only[n_right++] = i;
     }
-    TD_AUTO td_tensor *a = n_left ? td_sum_over(left, n_left, left_only, true) : td_ref(left);
-    TD_AUTO td_tensor *b = n_right ? td_sum_over(right, n_right, right_only, true) : td_ref(right);
+    TD_AUTO td_tensor *a = n_left ? td_sum_dim_intlist(left, n_left, left_only, true, (td_dtype)left->dtype) : td_ref(left);
+    TD_AUTO td_tensor *b = n_right ? td_sum_dim_intlist(right, n_right, right_only, true, (td_dtype)right->dtype) : td_ref(right);
     if (!a || !b)
         return NULL;
     enum { BOTH, LEFT, RIGHT, SUM };

@@ -211,6 +211,11 @@ td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor 
             return NULL;
         singular = td_scalar_bool(yes);
     }
+    if (A->sizes[A->ndim - 1] <= 1) {       /* det(A) is A itself, or 1 */
+        LET(wide) = td_unsqueeze(grad, -1);
+        LET(wider) = td_unsqueeze(wide, -1);
+        return A->numel ? td_expand(wider, A->ndim, A->sizes) : td_zeros(A->ndim, A->sizes, (td_dtype)A->dtype, A->device);
+    }
     LET(conjugate) = td_conj(det);
     if (!singular) {
         LET(scale) = td_mul(grad, conjugate);

@@ -548,7 +548,7 @@ td_tensor *td_op_tensordot(td_tensor *self, td_tensor *other, int64_t n_a, const
         if (x != 1 && y != 1)
             return td_fail(TD_E_RUNTIME, "contracted dimensions need to match, but first has size %" PRId64 " in dim %" PRId64
                            " and second has size %" PRId64 " in dim %" PRId64, x, dims_a[i], y, dims_b[i]);
-        td_tensor *summed = td_sum_over(*longer, 1, (int64_t[]){x == 1 ? db : da}, true);
+        td_tensor *summed = td_sum_dim_intlist(*longer, 1, (int64_t[]){x == 1 ? db : da}, true, (td_dtype)(*longer)->dtype);
         td_tensor_release(*longer);
         *longer = summed;
         if (!summed)

@@ -350,12 +350,10 @@ td_tensor *td_op_dist(td_tensor *self, td_tensor *other, td_scalar p)
 int td_meta_logsumexp(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
     td_dtype kind = (td_dtype)self->dtype;
-    if (td_dtype_is_complex(kind))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"logsumexp\" not implemented for '%s'", td_dtype_title(kind));
     bool mask[TD_MAX_DIMS];
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
-    return td_reduce_spec(specs, self, mask, keepdim, td_dtype_is_floating(kind) ? kind : td_default_dtype());
+    return td_reduce_spec(specs, self, mask, keepdim, td_dtype_is_floating(kind) || td_dtype_is_complex(kind) ? kind : td_default_dtype());
 }
 td_tensor *td_op_special_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {

@@ -96,7 +96,8 @@ td_tensor *td_op_prod_backward(td_tensor *grad, td_tensor *self, td_tensor *resu
         return x ? td_tensor_retain(grad) : NULL;
     if (self->numel == 0) {
         TD_AUTO td_tensor *wide = td_restore_dims(grad, self->ndim, dim ? 1 : -1, dim, keepdim);
-        return td_expand(wide, self->ndim, self->sizes);
+        TD_AUTO td_tensor *none = td_conj(x);
+        return td_mul(wide, none);      /* a result that depends on self, for second gradients */
     }
     bool zeros;
     if (has_zeros(self, &zeros))
@@ -239,6 +240,7 @@ td_tensor *td_op_logsumexp_backward(td_tensor *grad, td_tensor *self, td_tensor 
     TD_AUTO td_tensor *whole = td_restore_dims(grad, self->ndim, n_dim, dim, keepdim);
     TD_AUTO td_tensor *sum = td_restore_dims(result, self->ndim, n_dim, dim, keepdim);
     TD_AUTO td_tensor *difference = td_sub(self, sum);
-    TD_AUTO td_tensor *part = td_exp(difference);
+    TD_AUTO td_tensor *share = td_exp(difference);
+    TD_AUTO td_tensor *part = share && td_dtype_is_complex((td_dtype)share->dtype) ? td_conj(share) : td_tensor_retain(share);
     return td_mul(whole, part);
 }

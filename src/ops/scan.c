@@ -76,7 +76,7 @@ td_tensor *td_op_shift_along(td_tensor *self, int64_t dim, bool back)
 td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *result, int64_t dim)
 {
     TD_AUTO td_tensor *x = self->dtype == grad->dtype ? td_tensor_retain(self) : td_to(self, (td_dtype)grad->dtype);
-    if (!x || self->numel == 0 || self->ndim == 0)
+    if (!x || self->numel <= 1 || self->ndim == 0)
         return x ? td_tensor_retain(grad) : NULL;
     td_scalar all = td_bool(true);
     if (self->device.type != TD_META) {

@@ -349,14 +349,11 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
 
 td_tensor *td_op_detach(td_tensor *self) { return td_alias_detached(self, false); }
 
-td_tensor *td_op_tied(td_tensor *self, td_tensor *to)
+td_tensor *td_op_no_derivative(td_tensor *grad, const char *name)
 {
-    (void)to;
-    return td_alias_detached(self, false);
+    (void)grad;
+    return td_fail(TD_E_RUNTIME, "derivative for %s is not implemented", name);
 }
-
-td_tensor *td_op_tied_back(td_tensor *self) { return td_alias_detached(self, false); }
-
 td_tensor *td_op_alias(td_tensor *self)
 {
     geometry g = geometry_of(self);
@@ -491,36 +488,73 @@ static int add_at(td_tensor *flat, int64_t offset, td_tensor *grad, const int64_
     return 0;
 }
 
+/* A stretch of memory that holds a base and a view of it: elements counted from its begin. */
+typedef struct stretch { int64_t span, base, view; bool overlaps; } stretch;
+
+static int stretch_of(stretch *s, int64_t n_base, const int64_t *base_size, const int64_t *base_stride, int64_t base_offset,
+                      int64_t n, const int64_t *size, const int64_t *stride, const int64_t *storage_offset)
+{
+    int64_t start = storage_offset ? *storage_offset : base_offset, low, high, base_low, base_high;
+    if (!td_bounds((int)n, size, stride, &low, &high) || !td_bounds((int)n_base, base_size, base_stride, &base_low, &base_high))
+        return td_error(TD_E_RUNTIME, "as_strided_backward: the geometry overflows");
+    int64_t begin = base_offset + base_low, other = start + low;
+    int64_t end = base_offset + base_high + 1, other_end = start + high + 1;
+    begin = other < begin ? other : begin, end = other_end > end ? other_end : end;
+    *s = (stretch){.span = end - begin, .base = base_offset - begin, .view = start - begin};
+    for (int d = 0; d < n_base; d++)
+        s->overlaps |= base_size[d] > 1 && base_stride[d] == 0;
+    return 0;
+}
+
+/* How often each element of the base was written, as a tensor of its shape. */
+static td_tensor *times_written(const stretch *s, td_tensor *like, int64_t n, const int64_t *size, const int64_t *stride)
+{
+    TD_AUTO td_tensor *count = td_zeros(1, &s->span, like->dtype, like->device);
+    TD_AUTO td_tensor *ones = td_ones(n, size, like->dtype, like->device);
+    if (!count || !ones || (like->device.type != TD_META && add_at(count, s->base, ones, stride, 0, 0)))
+        return NULL;
+    return td_as_strided(count, n, size, n, stride, &s->base);
+}
+
 td_tensor *td_op_as_strided_backward(td_tensor *grad, int64_t n_base, const int64_t *base_size, int64_t n_base_stride,
                                      const int64_t *base_stride, int64_t base_offset, int64_t n_size, const int64_t *size,
                                      int64_t n_stride, const int64_t *stride, const int64_t *storage_offset)
 {
     (void)n_size, (void)size, (void)n_stride, (void)n_base_stride;
-    int64_t start = storage_offset ? *storage_offset : base_offset, low, high, base_low, base_high;
-    if (!td_bounds(grad->ndim, grad->sizes, stride, &low, &high) ||
-        !td_bounds((int)n_base, base_size, base_stride, &base_low, &base_high))
-        return td_fail(TD_E_RUNTIME, "as_strided_backward: the geometry overflows");
+    stretch s;
+    if (stretch_of(&s, n_base, base_size, base_stride, base_offset, grad->ndim, grad->sizes, stride, storage_offset))
+        return NULL;
     if (!grad->numel)
         return td_zeros(n_base, base_size, grad->dtype, grad->device);
-    int64_t begin = base_offset + base_low, other = start + low;
-    int64_t end = base_offset + base_high + 1, other_end = start + high + 1;
-    begin = other < begin ? other : begin, end = other_end > end ? other_end : end;
-    int64_t span = end - begin, at = base_offset - begin;
-    TD_AUTO td_tensor *flat = td_zeros(1, &span, grad->dtype, grad->device);
-    if (!flat || (grad->device.type != TD_META && add_at(flat, start - begin, grad, stride, 0, 0)))
+    TD_AUTO td_tensor *flat = td_zeros(1, &s.span, grad->dtype, grad->device);
+    if (!flat || (grad->device.type != TD_META && add_at(flat, s.view, grad, stride, 0, 0)))
         return NULL;
-    TD_AUTO td_tensor *seen = td_as_strided(flat, n_base, base_size, n_base, base_stride, &at);
-    bool overlaps = false;
-    for (int d = 0; d < n_base; d++)
-        overlaps |= base_size[d] > 1 && base_stride[d] == 0;
-    if (!overlaps)
+    TD_AUTO td_tensor *seen = td_as_strided(flat, n_base, base_size, n_base, base_stride, &s.base);
+    if (!s.overlaps)
         return td_clone_format(seen, TD_CONTIGUOUS_FORMAT);
-    TD_AUTO td_tensor *count = td_zeros(1, &span, grad->dtype, grad->device);
-    TD_AUTO td_tensor *ones = td_ones(n_base, base_size, grad->dtype, grad->device);
-    if (!count || !ones || (grad->device.type != TD_META && add_at(count, at, ones, base_stride, 0, 0)))
-        return NULL;
-    TD_AUTO td_tensor *times = td_as_strided(count, n_base, base_size, n_base, base_stride, &at);
+    TD_AUTO td_tensor *times = times_written(&s, grad, n_base, base_size, base_stride);
     return td_div(seen, times);
+}
+
+td_tensor *td_op_as_strided_through(td_tensor *self, int64_t n_base, const int64_t *base_size, int64_t n_base_stride,
+                                    const int64_t *base_stride, int64_t base_offset, int64_t n_size, const int64_t *size,
+                                    int64_t n_stride, const int64_t *stride, const int64_t *storage_offset)
+{
+    (void)n_base_stride, (void)n_stride;
+    stretch s;
+    if (stretch_of(&s, n_base, base_size, base_stride, base_offset, n_size, size, stride, storage_offset))
+        return NULL;
+    TD_AUTO td_tensor *flat = td_zeros(1, &s.span, self->dtype, self->device), *share = NULL;
+    if (s.overlaps) {
+        TD_AUTO td_tensor *times = times_written(&s, self, n_base, base_size, base_stride);
+        share = td_div(self, times);
+    } else {
+        share = td_tensor_retain(self);
+    }
+    if (!flat || !share || (self->numel && self->device.type != TD_META && add_at(flat, s.base, share, base_stride, 0, 0)))
+        return NULL;
+    TD_AUTO td_tensor *seen = td_as_strided(flat, n_size, size, n_size, stride, &s.view);
+    return td_clone_format(seen, TD_CONTIGUOUS_FORMAT);
 }
 
 /* ---- several views */

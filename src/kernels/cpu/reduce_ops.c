@@ -390,12 +390,30 @@ int td_cpu_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n_dim, con
     return td_reduce(kind, compute, real, mask, p, finish, &s);
 }
 
+/* By its definition, with the largest real part taken out. */
+static int complex_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
+{
+    TD_AUTO td_tensor *real = td_real(self);
+    TD_AUTO td_tensor *most = self->numel ? td_amax(real, n_dim, dim, true) : td_zeros(0, NULL, (td_dtype)real->dtype, self->device);
+    TD_AUTO td_tensor *infinite = td_isinf(most);
+    TD_AUTO td_tensor *shift = td_masked_fill_scalar(most, infinite, td_int(0));
+    TD_AUTO td_tensor *shifted = td_sub(self, shift);
+    TD_AUTO td_tensor *powers = td_exp(shifted);
+    TD_AUTO td_tensor *sums = td_sum_dim_intlist(powers, n_dim, dim, true, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *logs = td_log(sums);
+    TD_AUTO td_tensor *whole = td_add(logs, shift);
+    TD_AUTO td_tensor *shaped = td_reshape(whole, out->ndim, out->sizes);
+    return shaped ? td_copy_elements(out, shaped) : -1;
+}
+
 int td_cpu_logsumexp(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {
     (void)keepdim;
     bool mask[TD_MAX_DIMS];
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
+    if (is_complex(self))
+        return complex_logsumexp(self, n_dim, dim, out0);
     TD_AUTO td_tensor *x = prepared(self, (td_dtype)out0->dtype);
     sink s = {.what = AS_LSE, .out = out0};
     return x ? td_reduce(TD_RED_LSE, compute_of((td_dtype)out0->dtype), x, mask, 0, finish, &s) : -1;

@@ -1,0 +1,70 @@
+"""What PyTorch refuses, in its words: numbers that a dtype can't hold, bool arithmetic, outs of the wrong dtype."""
+import warnings
+
+import pytest
+
+
+@pytest.mark.parametrize('dtype, number, name', [
+    ('float32', 1j, 'float'), ('int64', 1j, 'int64_t'), ('uint8', 300, 'uint8_t'), ('int8', -129, 'int8_t'),
+    ('int32', 2.0 ** 40, 'int'), ('float16', 1e6, 'c10::Half'), ('int64', float('nan'), 'int64_t'), ('float32', 1e300, 'float'),
+])
+def test_a_number_that_does_not_fit_is_refused(lib, dtype, number, name):
+    x = lib.zeros(2, dtype=getattr(lib, dtype))
+    mask = lib.tensor([True, False])
+    for call in (lambda: x.fill_(number), lambda: x.masked_fill(mask, number), lambda: x.masked_fill_(mask, number)):
+        with pytest.raises(RuntimeError, match=f'value cannot be converted to type {name} without overflow'):
+            call()
+    assert x.tolist() == [0, 0]
+
+
+def test_numbers_that_wrap_or_become_infinite_fit(lib):
+    assert lib.zeros(1, dtype=lib.uint8).fill_(-1).tolist() == [255]
+    assert lib.zeros(1, dtype=lib.float16).fill_(float('inf')).tolist() == [float('inf')]
+    assert lib.zeros(1, dtype=lib.int32).fill_(2.9).tolist() == [2]
+    assert lib.zeros(1, dtype=lib.bool).fill_(7).tolist() == [True]
+    assert lib.zeros(1, dtype=lib.float32).fill_(2 + 0j).tolist() == [2]
+
+
+def test_bool_tensors_are_not_negated_or_subtracted(lib):
+    t = lib.tensor([True, False])
+    for call in (lambda: -t, lambda: lib.neg(t), t.neg_):
+        with pytest.raises(RuntimeError, match='Negation, the `-` operator, on a bool tensor is not supported'):
+            call()
+    for call in (lambda: t - t, lambda: t - True, lambda: True - t):
+        with pytest.raises(RuntimeError, match='bool tensor'):
+            call()
+    with pytest.raises(RuntimeError, match='with two bool tensors is not supported'):
+        t - t
+    with pytest.raises(RuntimeError, match='with a bool tensor is not supported'):
+        lib.ones(2) - t
+
+
+def test_outs_of_a_wrong_dtype(lib):
+    x = lib.ones(2, 2, dtype=lib.float64)
+    with pytest.raises(TypeError, match="input types can't be cast to the desired output type Long"):
+        lib.cat((x, x), out=lib.zeros(0, dtype=lib.int64))
+    with pytest.raises(RuntimeError, match='Expected object of scalar type ComplexDouble but got scalar type ComplexFloat'):
+        lib.complex(x, x, out=lib.zeros(2, 2, dtype=lib.complex64))
+    with pytest.raises(RuntimeError, match='multinomial expects Long tensor out, got: Double'):
+        lib.multinomial(x, 1, out=x)
+
+
+def test_arange_counts_in_the_dtype_of_out(lib):
+    out = lib.zeros(0, dtype=lib.int32)
+    assert lib.arange(0, 3, 0.5, out=out) is out
+    assert out.tolist() == [0, 0, 0, 0, 0, 0]
+    assert lib.arange(3, dtype=lib.float32, out=lib.zeros(0)).tolist() == [0, 1, 2]
+    assert lib.arange(1.0, 5.000001, 2.0, dtype=lib.int64).tolist() == [1, 3]
+    with pytest.raises(ValueError, match='step must be nonzero'):
+        lib.arange(0, 64, 0.5, dtype=lib.int64)
+
+
+def test_warnings_can_be_caught_and_made_errors(lib):
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter('always')
+        lib.sum(lib.ones(2, 3), 0, out=lib.zeros(5))
+    assert len(seen) == 1 and seen[0].category is UserWarning and 'An output with one or more elements was resized' in str(seen[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        with pytest.raises(UserWarning):
+            lib.sum(lib.ones(2, 3), 0, out=lib.zeros(5))

@@ -1,0 +1,45 @@
+"""Second gradients that are zeros, none, or go through odd geometries."""
+import pytest
+
+
+@pytest.mark.parametrize('name', ['reflect', 'replicate'])
+def test_padding_has_a_second_gradient_of_zeros(lib, name):
+    x = lib.arange(1., 7.).reshape(1, 6).requires_grad_()
+    y = lib.nn.functional.pad(x, (2, 1), mode=name)
+    weights = lib.ones(1, 9, requires_grad=True)
+    first, = lib.autograd.grad(y, x, weights, create_graph=True)
+    assert lib.autograd.grad(first.sum(), x)[0].tolist() == [[0] * 6]
+
+
+def test_circular_padding_repeats_what_is_left(lib):
+    x = lib.arange(4.).reshape(1, 1, 4)
+    pad = lib.nn.functional.pad
+    assert pad(x, (-1, 2), mode='circular').tolist() == [[[1, 2, 3, 1, 2]]]
+    assert pad(x, (2, -1), mode='circular').tolist() == [[[1, 2, 0, 1, 2]]]
+
+
+def test_a_view_by_strides_of_a_part_differentiates_twice(lib):
+    base = lib.arange(10.).requires_grad_()
+    part = base[1:]
+    view = part.as_strided((2, 2), (1, 2), 0)
+    weights = lib.ones(2, 2, requires_grad=True)
+    first, = lib.autograd.grad(view, base, weights, create_graph=True)
+    back, = lib.autograd.grad((first * lib.arange(10.)).sum(), weights)
+    assert back.tolist() == (first.detach() * lib.arange(10.)).as_strided((2, 2), (1, 2), 0).tolist()
+
+
+def test_complex_logsumexp_and_its_gradient(lib):
+    x = lib.tensor([[1 + 2j, -3 + 1j], [0.5j, 100 + 0j]], requires_grad=True)
+    y = lib.logsumexp(x, 1)
+    want = lib.log(lib.exp(x.detach()).sum(1))
+    assert lib.allclose(y[:1], want[:1]) and lib.allclose(y[1:].detach(), lib.tensor([100 + 0j]))
+    g, = lib.autograd.grad(y, x, lib.ones(2, dtype=x.dtype))
+    assert lib.allclose(g, lib.exp(x.detach() - y.detach()[:, None]).conj())
+
+
+def test_scatter_with_reduce_has_no_gradient(lib):
+    x = lib.zeros(3, requires_grad=True)
+    y = lib.scatter(x, 0, lib.tensor([0, 0]), lib.ones(2), reduce='add')
+    assert y.tolist() == [2, 0, 0]
+    with pytest.raises(RuntimeError, match='derivative for aten::scatter is not implemented'):
+        y.sum().backward()
