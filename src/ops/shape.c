@@ -349,11 +349,6 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
 
 td_tensor *td_op_detach(td_tensor *self) { return td_alias_detached(self, false); }
 
-td_tensor *td_op_no_derivative(td_tensor *grad, const char *name)
-{
-    (void)grad;
-    return td_fail(TD_E_RUNTIME, "derivative for %s is not implemented", name);
-}
 td_tensor *td_op_alias(td_tensor *self)
 {
     geometry g = geometry_of(self);
