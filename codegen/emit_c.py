@@ -63,8 +63,7 @@ class Chunk:
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row,
-                            sum(1 << i for i, p in enumerate(parameters) if p in e.get('fitting', [])), e.get('bool_errors'))
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row)
         return name
 
     @staticmethod
@@ -72,19 +71,14 @@ class Chunk:
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, fitting=0, bool_errors=None):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
-        more = f'    .fitting = {fitting},\n' if fitting else ''
-        if bool_errors:
-            texts = ', '.join(json.dumps(text) for text in (bool_errors * 2)[:2])
-            self.code.append(f'static const char *const bool_errors_{name}[] = {{{texts}}};')
-            more += f'    .bool_errors = bool_errors_{name},\n'
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths}, .dtypes = {mask},
     .rows = {{{rows}}},
-{more}}};
+}};
 ''')
 
     # ------------------------------------------------------------------------------------------------- an entry
@@ -169,6 +163,22 @@ class Chunk:
         names = [a.c for a in op.schema.arguments if a.is_tensor and not a.out]
         return f'(td_tensor *[]){{{", ".join(names)}}}'
 
+    @staticmethod
+    def refusals(op, fail):
+        """Checks of operands for which an entry has an error of its own: what it says of a bool one, and of nothing but
+        bool ones; numbers that self's dtype must be able to hold."""
+        lines, texts = [], op.entry.get('bool_errors')
+        if texts:
+            tests = [f'{a.c}->dtype == TD_BOOL' for a in op.schema.arguments if a.is_tensor]
+            text = json.dumps(texts[0])
+            if len(texts) > 1:
+                text = f'{" && ".join(tests)} ? {json.dumps(texts[1])} : {text}'
+            error = f'td_error(TD_E_RUNTIME, "%s", {text})'
+            lines += [f'    if (TD_UNLIKELY({" || ".join(tests)}))', f'        return {error}{", NULL" if fail == "NULL" else ""};']
+        for name in op.entry.get('fitting', []):
+            lines += [f'    if (td_scalar_check({name}, (td_dtype)self->dtype))', f'        return {fail};']
+        return lines
+
     def backend_pointwise(self, op):
         base = op.parent or op
         scalars = []
@@ -178,8 +188,9 @@ class Chunk:
                 scalars.append(wrap.format(a.c))
         params = f'(const td_scalar[]){{{", ".join(scalars)}}}' if scalars else 'NULL'
         function = {'functional': 'run', 'inplace': 'inplace', 'out': 'out'}[op.variant]
+        fail = 'NULL' if op.result == 'tensor' else '-1'
         out = ', out' if op.variant == 'out' else ''
-        lines = []
+        lines = self.refusals(base, fail)
         if None in self.choices:
             lines.append(f'    const td_pointwise *which = &pw_{self.choices[None]};')
         else:

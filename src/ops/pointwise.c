@@ -4,7 +4,6 @@
  * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
-#include "ops/spec.h"
 
 #include <stdlib.h>
 
@@ -59,18 +58,8 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     return common;
 }
 
-static td_loop *find_loop(const td_pointwise *op, td_dtype common, td_tensor *const *in, const td_scalar *params)
+static td_loop *find_loop(const td_pointwise *op, td_dtype common)
 {
-    if (op->bool_errors) {
-        int truths = 0;
-        for (int i = 0; i < op->n_in; i++)
-            truths += in[i]->dtype == TD_BOOL;
-        if (truths)
-            return td_fail(TD_E_RUNTIME, "%s", op->bool_errors[truths == op->n_in]);
-    }
-    for (int i = 0; op->fitting >> i; i++)
-        if (op->fitting >> i & 1 && td_scalar_check(params[i], common))
-            return NULL;
     td_loop *loop = op->dtypes >> common & 1 ? loop_of(op, column_of[common]) : NULL;
     if (!loop)
         td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
@@ -158,7 +147,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_tensor *first = in[0];
     td_dtype dtype = first->dtype;
     /* The fast way: nothing to promote, broadcast or convert. */
-    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths && !op->fitting &&
+    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
                 dtype_of_column[column_of[dtype]] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
@@ -180,7 +169,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return NULL;
-    td_loop *loop = find_loop(op, common, in, params);
+    td_loop *loop = find_loop(op, common);
     if (!loop)
         return NULL;
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
@@ -203,7 +192,7 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return -1;
-    td_loop *loop = find_loop(op, common, in, params);
+    td_loop *loop = find_loop(op, common);
     if (!loop || td_check_cast(op->name, out_dtype(op, common), out->dtype))
         return -1;
     int64_t sizes[TD_MAX_DIMS];

@@ -21,8 +21,6 @@ typedef struct td_pointwise {
     uint8_t            n_in, cost, promote, out;
     uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
-    uint16_t           fitting;             /* parameters that the compute dtype must be able to hold */
-    const char *const *bool_errors;         /* what to say of a bool operand, and of nothing but bool ones; or NULL */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
 } td_pointwise;
 

@@ -9,6 +9,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "tensor/place.h"
 
 typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset; } geometry;
 

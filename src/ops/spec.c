@@ -1,5 +1,6 @@
 /* Results made after a td_spec, and the targets of out= forms. */
 #include "ops/spec.h"
+#include "tensor/place.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,6 +9,7 @@
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
  * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
 #include "tensor/head.h"
+#include "tensor/place.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
 _Static_assert(sizeof(td_itemsizes) == TD_DTYPES, "a dtype without a size");

@@ -3,6 +3,7 @@
  * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
  * Note [Small tensors]. */
 #include "tensor/head.h"
+#include "tensor/place.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>

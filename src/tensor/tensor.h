@@ -135,10 +135,6 @@ int  td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const 
 /* Whether the geometry (offset in elements) stays within the storage; -1 with PyTorch's error. */
 int  td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int64_t *sizes, const int64_t *strides,
                          td_dtype dtype);
-/* Where `data` lies in its storage, in bytes: also if the storage has been given another block since.  And let a tensor
- * look at the present one: see Note [Resizing a shared storage]. */
-int64_t td_storage_place(const td_storage *s, const char *data);
-void    td_tensor_follow(td_tensor *x);
 /* 0, or -1 with PyTorch's error if a size is negative or there are too many. */
 int  td_check_sizes(int64_t ndim, const int64_t *sizes);
 /* Contiguous strides for sizes; returns the number of elements, or -1 if it overflows. */

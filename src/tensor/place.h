@@ -1,0 +1,12 @@
+/* Where a tensor lies in its storage, also if that has been given another block since: see Note [Resizing a shared
+ * storage] in storage.c. */
+#ifndef TD_TENSOR_PLACE_H
+#define TD_TENSOR_PLACE_H
+#include "tensor/tensor.h"
+
+/* Of an address in one of the storage's blocks: bytes from the block's begin. */
+int64_t td_storage_place(const td_storage *s, const char *data);
+/* Let x look at the present block. */
+void    td_tensor_follow(td_tensor *x);
+
+#endif
