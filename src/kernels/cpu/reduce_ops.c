@@ -197,6 +197,24 @@ int td_cpu_prod(td_tensor *self, td_dtype dtype, td_tensor *out0)
 
 /* ---- extremes */
 
+/* The engine compares int64; uint64 keeps its order there with the highest bit flipped, and is flipped back. */
+static void flip(td_tensor *x)
+{
+    for (int64_t i = 0; i < x->numel; i++)
+        ((uint64_t *)x->data)[i] ^= UINT64_C(1) << 63;
+}
+
+static td_tensor *in_order(td_tensor *x)
+{
+    if (x->dtype != TD_U64)
+        return td_tensor_retain(x);
+    TD_AUTO td_tensor *bits = td_view_as_dtype(x, TD_I64, x->ndim, x->sizes, x->strides, 0);
+    td_tensor *copy = bits ? td_clone_detached(bits) : NULL;
+    if (copy)
+        flip(copy);
+    return copy;
+}
+
 static int extreme(td_reduction kind, td_tensor *self, int64_t n, const int64_t *dim, td_tensor *out)
 {
     bool mask[TD_MAX_DIMS];
@@ -204,7 +222,12 @@ static int extreme(td_reduction kind, td_tensor *self, int64_t n, const int64_t 
         return -1;
     td_dtype compute = compute_of((td_dtype)self->dtype);
     sink s = {.what = compute == TD_I64 ? AS_INT : AS_REAL, .out = out};
-    return td_reduce(kind, compute, self, mask, 0, finish, &s);
+    TD_AUTO td_tensor *x = in_order(self);
+    if (!x || td_reduce(kind, compute, x, mask, 0, finish, &s))
+        return -1;
+    if (x != self)
+        flip(out);
+    return 0;
 }
 int td_cpu_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out0)
 {
@@ -229,9 +252,17 @@ static int where_extreme(td_reduction kind, td_tensor *self, const int64_t *dim,
     bool mask[TD_MAX_DIMS] = {false};
     td_dtype compute = compute_of((td_dtype)self->dtype);
     sink s = {.what = compute == TD_I64 ? AS_ARG_INT : AS_ARG, .out = values, .out2 = indices};
-    if (dim)
-        return td_reduce_mask(self, 1, dim, true, mask) || td_reduce(kind, compute, self, mask, 0, finish, &s) ? -1 : 0;
-    TD_AUTO td_tensor *whole = td_make_contiguous(self);
+    TD_AUTO td_tensor *x = in_order(self);
+    if (!x)
+        return -1;
+    if (dim) {
+        if (td_reduce_mask(x, 1, dim, true, mask) || td_reduce(kind, compute, x, mask, 0, finish, &s))
+            return -1;
+        if (x != self && values)
+            flip(values);
+        return 0;
+    }
+    TD_AUTO td_tensor *whole = td_make_contiguous(x);
     if (!whole)
         return -1;
     int64_t one = 1;

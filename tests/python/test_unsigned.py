@@ -1,0 +1,30 @@
+"""Unsigned integers that PyTorch stores but hardly computes with: here they are complete."""
+import pytest
+import tede
+
+BIG = [2 ** 63 + 5, 3, 2 ** 64 - 1, 2 ** 63]
+
+
+def test_uint64_beyond_int64_has_its_order():
+    x = tede.tensor(BIG, dtype=tede.uint64)
+    assert x.max().item() == 2 ** 64 - 1 and x.min().item() == 3
+    assert x.argmax().item() == 2 and x.argmin().item() == 1
+    values, indices = x.reshape(2, 2).max(1)
+    assert values.tolist() == [2 ** 63 + 5, 2 ** 64 - 1] and indices.tolist() == [0, 0]
+    values, indices = x.reshape(2, 2).min(0)
+    assert values.tolist() == [2 ** 63 + 5, 3] and indices.tolist() == [0, 0]
+    low, high = x[::-1].aminmax()
+    assert low.item() == 3 and high.item() == 2 ** 64 - 1
+    assert x.reshape(2, 2).T.amax(0).tolist() == [2 ** 63 + 5, 2 ** 64 - 1]
+
+
+@pytest.mark.parametrize('bits', [16, 32, 64])
+def test_unsigned_arithmetic_wraps_and_compares(bits):
+    dtype = getattr(tede, f'uint{bits}')
+    top = 2 ** bits - 1
+    x = tede.tensor([1, top, 7], dtype=dtype)
+    assert (x + 1).tolist() == [2, 0, 8] and (-x).tolist() == [top, 1, top - 6]
+    assert (x - 2).tolist() == [top, top - 2, 5] and (x * 2).tolist() == [2, top - 1, 14]
+    assert (x // 2).tolist() == [0, top // 2, 3] and (x % 4).tolist() == [1, 3, 3]
+    assert (x > 6).tolist() == [False, True, True] and x.sort()[0].tolist() == [1, 7, top]
+    assert (x & 3).tolist() == [1, 3, 3] and (x >> 1).tolist() == [0, top // 2, 3]
