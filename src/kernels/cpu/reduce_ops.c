@@ -209,10 +209,11 @@ static td_tensor *in_order(td_tensor *x)
     if (x->dtype != TD_U64)
         return td_tensor_retain(x);
     TD_AUTO td_tensor *bits = td_view_as_dtype(x, TD_I64, x->ndim, x->sizes, x->strides, 0);
-    td_tensor *copy = bits ? td_clone_detached(bits) : NULL;
-    if (copy)
-        flip(copy);
-    return copy;
+    TD_AUTO td_tensor *copy = bits ? td_tensor_new(x->ndim, x->sizes, TD_I64, x->device) : NULL;
+    if (!copy || td_copy_elements(copy, bits))
+        return NULL;
+    flip(copy);
+    return td_tensor_retain(copy);
 }
 
 static int extreme(td_reduction kind, td_tensor *self, int64_t n, const int64_t *dim, td_tensor *out)
