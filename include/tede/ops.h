@@ -389,6 +389,7 @@ TD_API td_tensor *td_arange_start(td_scalar start, td_scalar end, td_dtype dtype
 /* start, start + step, ... below end (above it, if step is negative). */
 TD_API td_tensor *td_arange_start_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype,
         td_device device);
+TD_API int td_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
 TD_API int td_arange_start_out(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device,
         td_tensor *out) TD_MUST_USE;
 /* A copy, in self's order of dimensions, with a gradient back to self. */
@@ -2903,6 +2904,10 @@ TD_API td_tensor *td_as_strided(td_tensor *self, int64_t n_size, const int64_t *
         const int64_t *stride, const int64_t *storage_offset);
 /* The gradient of as_strided, summed where the view overlaps itself. */
 TD_API td_tensor *td_as_strided_backward(td_tensor *grad, int64_t n_base_size, const int64_t *base_size,
+        int64_t n_base_stride, const int64_t *base_stride, int64_t base_offset, int64_t n_size,
+        const int64_t *size, int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
+/* as_strided of a tensor of the given geometry with self's elements; where that overlaps itself, of their mean. */
+TD_API td_tensor *td_as_strided_through(td_tensor *self, int64_t n_base_size, const int64_t *base_size,
         int64_t n_base_stride, const int64_t *base_stride, int64_t base_offset, int64_t n_size,
         const int64_t *size, int64_t n_stride, const int64_t *stride, const int64_t *storage_offset);
 /* The same memory without history. */
