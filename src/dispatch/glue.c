@@ -27,7 +27,7 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
 {
     if (!result)
         return -1;
-    int status = check_inplace(op, self, result);
+    int status = check_inplace(op, self, result) || td_check_overlap(op, self, 0, NULL) ? -1 : 0;
     if (status == 0 && self->device.type != TD_META)
         status = td_copy_elements(self, result);
     td_tensor_release(result);
