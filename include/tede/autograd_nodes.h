@@ -23,6 +23,10 @@ TD_API int td_history(td_tensor *x, td_node **node, int *output) TD_MUST_USE;
  * nowhere. */
 TD_API int td_gradient_target(td_tensor *x, td_node **node, int *input) TD_MUST_USE;
 
+/* A tensor that stands for result `input` of node as a root or an input of a backward pass: of its shape, without
+ * memory of its own, with that history; the leaf of an accumulator.  An owned reference. */
+TD_API td_tensor *td_node_stand_in(td_node *node, int input);
+
 TD_API td_node    *td_node_hold(td_node *node);          /* add a reference; NULL is fine */
 TD_API void        td_node_drop(td_node *node);
 TD_API const char *td_node_name(const td_node *node);    /* "MulBackward0" */
@@ -125,6 +129,9 @@ TD_API bool     td_backward_keeps_graph(void);
 TD_API td_node *td_backward_node(void);           /* the node that is being run; borrowed, NULL if none is */
 /* Whether the pass will run this node: 1, 0, or -1 with an error outside of one. */
 TD_API int      td_backward_will_run(td_node *node);
+/* interrupted() is asked by running passes, some times a second, on the thread that began them; when it returns
+ * other than 0, with an error recorded, the pass ends with that error.  NULL at first: nobody is asked. */
+TD_API void     td_backward_set_interrupt(int (*interrupted)(void));
 /* Call fn(context), then drop, at the end of the running pass (of the outermost one, if they are nested). */
 TD_API int      td_backward_at_end(int (*fn)(void *context), void *context, td_drop *drop) TD_MUST_USE;
 

@@ -11,7 +11,8 @@
  *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
  *   override.c       __torch_function__                                 grad.c         backward, grad, modes
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
- *   saved.c          hooks on saved tensors, anomaly mode               errors.c       errors both ways
+ *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
+ *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
  *   environment.c    default device, the package's name          autocast.c     casts before calls
@@ -241,6 +242,12 @@ PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i);
 
 /* ---- grad.c, nodes.c, function.c, saved.c */
 PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors);     /* NULL and TD_NONE become None */
+/* The object of a node, whose reference it takes over; None for NULL.  And back: NULL with an error if it is none. */
+PyObject *td_py_wrap_node(td_node *node);
+td_node  *td_py_node_of(PyObject *o);
+/* Attributes that autograd.Function's context has: of the context of a node made by one (borrowed), else NULL. */
+PyObject *td_py_context_of(td_node *node);
+int td_py_edges_init(PyObject *module);
 int td_py_nodes_init(PyObject *module);
 int td_py_function_init(PyObject *module);
 int td_py_saved_init(PyObject *module);

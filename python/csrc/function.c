@@ -59,6 +59,11 @@ static int apply_node(void *context, td_node *node, int n_grads, td_tensor *cons
     PyGILState_Release(state);
     return failed;
 }
+PyObject *td_py_context_of(td_node *node)
+{
+    PyObject *context = td_custom_context(node);
+    return context && Py_IS_TYPE(context, &context_type) ? context : NULL;
+}
 static void drop_context(void *context)
 {
     ((ContextObject *)context)->node = NULL;
@@ -249,6 +254,25 @@ static PyObject *needs_input_grad(PyObject *self, void *unused)
     PyObject *needs = ((ContextObject *)self)->needs_input_grad;
     return needs ? Py_NewRef(needs) : PyTuple_New(0);
 }
+/* The context stands for its node while that lives: name(), next_functions, metadata, register_hook, ... */
+static PyObject *context_getattro(PyObject *self, PyObject *name)
+{
+    static const char *const of_node[] = {"name", "next_functions", "metadata", "register_hook", "register_prehook",
+                                          "_sequence_nr", "_input_metadata"};
+    PyObject *found = PyObject_GenericGetAttr(self, name);
+    td_node *node = ((ContextObject *)self)->node;
+    if (found || !node || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return found;
+    bool known = false;
+    for (size_t i = 0; i < sizeof of_node / sizeof *of_node; i++)
+        known |= PyUnicode_CompareWithASCIIString(name, of_node[i]) == 0;
+    if (!known)
+        return NULL;
+    PyErr_Clear();
+    PyObject *object = td_py_wrap_node(td_node_hold(node)), *value = object ? PyObject_GetAttr(object, name) : NULL;
+    Py_XDECREF(object);
+    return value;
+}
 static int context_init(PyObject *self, PyObject *args, PyObject *kw)
 {
     (void)args, (void)kw;
@@ -306,6 +330,7 @@ static PyTypeObject context_type = {
     .tp_traverse = context_traverse,
     .tp_clear = context_clear,
     .tp_free = PyObject_GC_Del,
+    .tp_getattro = context_getattro,
     .tp_methods = context_methods,
     .tp_getset = context_getset,
     .tp_dictoffset = offsetof(ContextObject, dict),

@@ -232,7 +232,8 @@ static PyMethodDef functions[] = {
 };
 int td_py_grad_init(PyObject *module)
 {
-    if (td_py_nodes_init(module) < 0 || td_py_function_init(module) < 0 || td_py_saved_init(module) < 0)
+    if (td_py_nodes_init(module) < 0 || td_py_function_init(module) < 0 || td_py_saved_init(module) < 0 ||
+        td_py_edges_init(module) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -42,7 +42,7 @@ static PyTypeObject *class_of(const char *name)
 }
 
 /* Takes over the reference. */
-static PyObject *wrap_node(td_node *node)
+PyObject *td_py_wrap_node(td_node *node)
 {
     if (!node)
         Py_RETURN_NONE;
@@ -64,13 +64,20 @@ static PyObject *wrap_node(td_node *node)
     }
     return self;
 }
+td_node *td_py_node_of(PyObject *o)
+{
+    if (PyObject_TypeCheck(o, &node_type))
+        return ((NodeObject *)o)->node;
+    PyErr_Format(PyExc_TypeError, "expected a node of the gradient graph, not %s", Py_TYPE(o)->tp_name);
+    return NULL;
+}
 PyObject *td_py_grad_fn(td_tensor *x)
 {
     td_node *node = NULL;
     int output;
     if (td_history(x, &node, &output) < 0)
         return td_py_raise();
-    return wrap_node(node);
+    return td_py_wrap_node(node);
 }
 bool td_py_retains_grad(td_tensor *x)
 {
@@ -96,7 +103,7 @@ static PyObject *node_next(PyObject *self, void *unused)
     for (int i = 0; i < n && all; i++) {
         int input = 0;
         td_node *to = td_node_edge(node, i, &input);
-        PyObject *pair = Py_BuildValue("(Ni)", wrap_node(td_node_hold(to)), to ? input : 0);
+        PyObject *pair = Py_BuildValue("(Ni)", td_py_wrap_node(td_node_hold(to)), to ? input : 0);
         if (!pair)
             Py_CLEAR(all);
         else
@@ -142,6 +149,23 @@ static PyObject *node_metadata(PyObject *self, void *unused)
         }
     }
     return Py_NewRef(dict);
+}
+/* A Function's context and its node are one object to programs: what a node doesn't know, its context does. */
+static PyObject *node_getattro(PyObject *self, PyObject *name)
+{
+    PyObject *found = PyObject_GenericGetAttr(self, name);
+    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return found;
+    PyObject *context = td_py_context_of(((NodeObject *)self)->node);
+    if (!context)
+        return NULL;
+    PyErr_Clear();
+    return PyObject_GetAttr(context, name);
+}
+static int node_setattro(PyObject *self, PyObject *name, PyObject *value)
+{
+    PyObject *context = td_py_context_of(((NodeObject *)self)->node);
+    return context ? PyObject_SetAttr(context, name, value) : PyObject_GenericSetAttr(self, name, value);
 }
 static PyObject *node_repr(PyObject *self)
 {
@@ -333,6 +357,8 @@ static PyTypeObject node_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_getattro = node_getattro,
+    .tp_setattro = node_setattro,
     .tp_methods = node_methods,
     .tp_getset = node_getset,
     .tp_dictoffset = offsetof(NodeObject, dict),

@@ -326,6 +326,27 @@ int td_set_result_history(td_tensor *result, td_node *fn, int output)
     return status;
 }
 
+td_tensor *td_node_stand_in(td_node *node, int input)
+{
+    td_tensor *leaf = td_node_variable(node);
+    if (leaf)
+        return td_tensor_retain(leaf);
+    const td_input_meta *meta = input >= 0 && input < node->n_inputs ? &node->inputs[input] : NULL;
+    if (!meta || !meta->defined)
+        return td_fail(TD_E_RUNTIME, "%s has no result %d that a gradient can be asked for", td_node_name(node), input);
+    int64_t strides[TD_MAX_DIMS] = {0};
+    td_tensor *zero = td_need_zeros(0, NULL, NULL, meta->dtype, meta->device);
+    td_tensor *view = zero ? td_view_strided(zero, meta->ndim, meta->sizes, strides, 0) : NULL;
+    td_tensor *alone = view ? td_alias_detached(view, true) : NULL;
+    td_tensor_release(view);
+    td_tensor_release(zero);
+    if (alone && td_set_gradient_edge(alone, node, input) != 0) {
+        td_tensor_release(alone);
+        return NULL;
+    }
+    return alone;
+}
+
 static int rebase_view(td_tensor *x, td_node *fn, int output)
 {
     if (fn->n_inputs > MOST_RESULTS || fn->n_edges < 1)

@@ -79,6 +79,14 @@ bool td_storage_is_readonly(const td_storage *s)
     return s->flags & TD_STORAGE_READONLY;
 }
 
+void td_tensor_count_write(td_tensor *x) { td_bump_version(x); }
+
+void td_tensor_set_version(td_tensor *x, uint32_t version)
+{
+    if (!(x->flags & TD_FLAG_INFERENCE) && x->storage)
+        __atomic_store_n(td_version_of(x), version, __ATOMIC_RELAXED);
+}
+
 bool td_tensor_is_inference(const td_tensor *x)
 {
     return x->flags & TD_FLAG_INFERENCE;

@@ -4,11 +4,28 @@ from tede._C import Tensor, _Node as Node  # noqa: F401
 from tede._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
 from tede.autograd.function import Function, NestedIOFunction, once_differentiable  # noqa: F401
 
-Variable = Tensor
+
+class _VariableMeta(type(Tensor)):
+    def __instancecheck__(cls, x):
+        return isinstance(x, Tensor)
+
+    def __call__(cls, data=None, requires_grad=False, volatile=None, **ignored):
+        if data is None:
+            data = _C._functions["empty"](0)
+        return data.detach().requires_grad_() if requires_grad else data
+
+
+class Variable(Tensor, metaclass=_VariableMeta):
+    """The old name of tensors that take part in gradients: every tensor is one, and Variable(x) is x."""
 
 
 def _tuple(x):
-    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+    return tuple(x) if isinstance(x, (tuple, list)) and not hasattr(x, "ownership_token") else (x,)
+
+
+def _tensors(items):
+    """Edges of the graph (graph.GradientEdge) become tensors that stand for them."""
+    return tuple(_C._edge_tensor(x.node, x.output_nr) if hasattr(x, "ownership_token") else x for x in items)
 
 
 def _gradients(outputs, gradients):
@@ -31,9 +48,14 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to backward(). "
                                "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
+    from tede.overrides import handle_torch_function, has_torch_function
     tensors = _tuple(tensors)
+    if has_torch_function(tensors):
+        return handle_torch_function(backward, tensors, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
+                                     create_graph=create_graph, inputs=inputs)
+    tensors = _tensors(tensors)
     if inputs is not None:
-        inputs = _tuple(inputs)
+        inputs = _tensors(_tuple(inputs))
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _gradients(tensors, grad_tensors)
@@ -52,18 +74,28 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
     outputs, inputs = _tuple(outputs), _tuple(inputs)
+    from tede.overrides import handle_torch_function, has_torch_function
+    involved = outputs + inputs
+    if has_torch_function(involved):
+        return handle_torch_function(grad, involved, outputs, inputs, grad_outputs=grad_outputs, retain_graph=retain_graph,
+                                     create_graph=create_graph, only_inputs=only_inputs, allow_unused=allow_unused,
+                                     is_grads_batched=is_grads_batched, materialize_grads=materialize_grads)
+    if not only_inputs:
+        import warnings
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+                      "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    outputs, inputs = _tensors(outputs), _tensors(inputs)
     grads = _gradients(outputs, grad_outputs)
     retain_graph = create_graph if retain_graph is None else retain_graph
-    allow_unused = materialize_grads if allow_unused is None else allow_unused
     if is_grads_batched:
         result = _batched_grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
     else:
         result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
-        import tede
-        result = tuple(tede.zeros_like(x, requires_grad=create_graph) if g is None else g
-                       for g, x in zip(result, inputs))
+        zeros_like = _C._functions["zeros_like"]
+        result = tuple(zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, inputs))
     return result
 
 
@@ -87,16 +119,17 @@ def _batched_grad(outputs, grads, inputs, retain_graph, create_graph, allow_unus
     return tuple(next(found) if there else None for there in reached)
 
 
+from tede.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402,F401
+
+
 def __getattr__(name):
-    if name in ("gradcheck", "gradgradcheck"):
-        from tede.autograd import _gradcheck
-        return getattr(_gradcheck, name)
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode
         return getattr(anomaly_mode, name)
     if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
         try:
             return __import__("tede.autograd." + name, fromlist=[name])
-        except ModuleNotFoundError:
-            pass
+        except ModuleNotFoundError as error:
+            if error.name != "tede.autograd." + name:
+                raise
     raise AttributeError(f"module 'tede.autograd' has no attribute '{name}'")

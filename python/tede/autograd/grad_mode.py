@@ -1,2 +1,51 @@
-"""The thread's modes under the name that PyTorch has for their module."""
-from tede._modes import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+"""The thread's modes, under the names that PyTorch has here."""
+from tede import _C
+from tede._modes import _Mode, enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: F401
+
+
+class set_multithreading_enabled(_Mode):
+    """Remembered for compatibility: backward passes run the CPU's nodes on the calling thread anyway."""
+
+    def __init__(self, mode):
+        self.before = _C._multithreading_enabled(mode)
+        self.mode = mode
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        _C._multithreading_enabled(self.before)
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class _force_original_view_tracking(_Mode):
+    """Remembered for compatibility: views are replayed by their geometry, or by the operator where that doesn't do."""
+
+    def __init__(self, mode):
+        self.mode = mode
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+    def clone(self):
+        return type(self)(self.mode)
+
+
+class _unsafe_preserve_version_counter:
+    """Writes within it are not counted: what was saved before them is taken for unchanged."""
+
+    def __init__(self, tensors):
+        self.tensors = (tensors,) if isinstance(tensors, _C.Tensor) else tuple(tensors)
+        self.versions = [x._version for x in self.tensors]
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        for x, version in zip(self.tensors, self.versions):
+            _C._set_version(x, version)

@@ -1,7 +1,36 @@
 """Looking at the gradient graph, and hooks on what it saves."""
+import threading
+from collections import defaultdict, namedtuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
+
 from tede import _C
 from tede._C import _Node as Node  # noqa: F401
 
+__all__ = ["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
+           "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version"]
+
+
+# ---- edges ---------------------------------------------------------------------------------------------------------
+
+class GradientEdge(namedtuple("GradientEdge", "node output_nr ownership_token", defaults=(None,))):
+    """Where a tensor's gradient goes: a node, and which of its results the tensor was."""
+
+
+def get_gradient_edge(tensor):
+    """The edge of a tensor that requires a gradient; it can stand for the tensor in grad() and backward()."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    node, output = _C._gradient_edge(tensor)
+    return GradientEdge(node, output)
+
+
+def increment_version(tensor):
+    """Count a write to one tensor or several, as an operator that writes in place does."""
+    for x in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
+        _C._increment_version(x)
+
+
+# ---- what is saved -------------------------------------------------------------------------------------------------
 
 class saved_tensors_hooks:
     """Within it, what is saved for backward goes through pack_hook, and through unpack_hook when it is needed."""
@@ -20,11 +49,17 @@ class save_on_cpu(saved_tensors_hooks):
     """Keep what is saved in the CPU's memory."""
 
     def __init__(self, pin_memory=False, device_type="cuda"):
-        super().__init__(lambda x: (x.device, x.cpu()), lambda packed: packed[1].to(packed[0]))
+        def pack(x):
+            return x.device, x.cpu() if x.device.type != "cpu" else x.clone()
+
+        def unpack(packed):
+            device, x = packed
+            return x.to(device)
+        super().__init__(pack, unpack)
 
 
 class disable_saved_tensors_hooks:
-    """Within it, pushing hooks on saved tensors is an error with this message."""
+    """Within it, pushing hooks on saved tensors is an error with this message. Also a decorator."""
 
     def __init__(self, error_message):
         self.message = error_message
@@ -34,3 +69,147 @@ class disable_saved_tensors_hooks:
 
     def __exit__(self, *exception):
         _C._disable_saved_hooks(self.before)
+
+    def __call__(self, function):
+        from tede._modes import _wrap
+        return _wrap(function, lambda: type(self)(self.message))
+
+
+# ---- several gradients at once -------------------------------------------------------------------------------------
+
+class _MultiHandle:
+    def __init__(self, handles):
+        self.handles = tuple(handles)
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Call fn once per backward pass: with all gradients when the last is there (None where the pass gives none),
+    or, with mode="any", with the first one."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    lock = threading.Lock()
+    if mode == "any":
+        ran = {}
+
+        def first(gradient):
+            task = _C._current_graph_task_id()
+            with lock:
+                if ran.get(task):
+                    return
+                ran.clear()
+                ran[task] = True
+            fn(gradient)
+        return _MultiHandle(x.register_hook(first) for x in tensors if x.requires_grad)
+    count, expected, buffer = {}, {}, {}
+    nodes = [_C._gradient_edge(x)[0] for x in tensors]
+
+    def at(index):
+        def one(gradient):
+            task = _C._current_graph_task_id()
+            if task == -1:
+                raise AssertionError("expected this hook to be called inside a backward call")
+            with lock:
+                if task not in count:
+                    expected[task] = sum(map(_C._will_engine_execute_node, nodes))
+                    count[task], buffer[task] = 0, [None] * len(tensors)
+                count[task] += 1
+                buffer[task][index] = gradient
+                ready = count[task] == expected[task]
+                if ready:
+                    gradients = buffer.pop(task)
+                    del count[task], expected[task]
+            if ready:
+                fn(gradients)
+        return one
+    return _MultiHandle(x.register_hook(at(i)) for i, x in enumerate(tensors))
+
+
+# ---- writes to what was saved --------------------------------------------------------------------------------------
+
+class _Saved:
+    """Stands for a saved tensor: the tensor as long as nobody wrote to it, from then on a copy made before the write."""
+    __slots__ = ("__weakref__",)
+
+
+class _MutationContext:
+    def __init__(self):
+        self.cloned = WeakKeyDictionary()                     # handle -> the copy
+        self.original = WeakKeyDictionary()                   # handle -> the tensor
+        self.handles = WeakValueDictionary()                  # (memory, version) -> handle
+        self.versions = defaultdict(set)                      # memory -> versions that are saved
+
+    def clear(self):
+        self.cloned.clear()
+        self.original.clear()
+        self.handles.clear()
+        self.versions.clear()
+
+
+def _key(x):
+    return x.untyped_storage().data_ptr(), tuple(x.shape), x.stride(), x.storage_offset(), x.dtype
+
+
+class allow_mutation_on_saved_tensors:
+    """Within it, saved tensors may be written: a copy is made before the first write."""
+
+    def __init__(self):
+        self.context = None
+
+    def __enter__(self):
+        from tede.utils._python_dispatch import TorchDispatchMode
+        context = self.context = _MutationContext()
+
+        def pack(x):
+            key = _key(x), x._version
+            handle = context.handles.get(key)
+            if handle is None:
+                handle = _Saved()
+                context.handles[key] = handle
+                context.original[handle] = x
+                context.versions[key[0][0]].add(key)
+            return handle
+
+        def unpack(handle):
+            error = ("Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
+                     "originally recorded.")
+            if handle in context.cloned:
+                return context.cloned[handle]
+            if handle not in context.original:
+                raise AssertionError(error)
+            return context.original[handle]
+
+        class Watch(TorchDispatchMode):
+            def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+                kwargs = kwargs or {}
+                for i, argument in enumerate(function._schema.arguments):
+                    if argument.alias_info is not None and argument.alias_info.is_write:
+                        x = kwargs.get(argument.name) if argument.is_out else args[i] if i < len(args) else None
+                        for one in x if isinstance(x, (tuple, list)) else (x,):
+                            if isinstance(one, _C.Tensor):
+                                keep(one)
+                return function(*args, **kwargs)
+
+        def keep(x):
+            for key in context.versions.pop(x.untyped_storage().data_ptr(), ()):
+                handle = context.handles.get(key)
+                if handle is not None and handle not in context.cloned:
+                    context.cloned[handle] = context.original.pop(handle).clone()
+        self.hooks, self.watch = saved_tensors_hooks(pack, unpack), Watch()
+        self.hooks.__enter__()
+        self.watch.__enter__()
+        return context
+
+    def __exit__(self, *exception):
+        self.watch.__exit__(*exception)
+        self.hooks.__exit__(*exception)
+        self.context.clear()

@@ -1,12 +1,14 @@
-"""Helpers around training: data, benchmark, tensorboard, checkpoint, ..."""
+"""Helpers around tensors and training; each submodule is loaded when it is first named."""
+_SUBMODULES = frozenset((
+    "data", "checkpoint", "hooks", "_pytree", "_python_dispatch", "_contextlib", "dlpack", "tensorboard", "benchmark",
+    "cpp_extension", "model_zoo", "flop_counter", "collect_env", "serialization", "backend_registration", "weak",
+))
 
 
 def __getattr__(name):
-    if name in ("data", "benchmark", "tensorboard", "checkpoint", "_pytree", "dlpack", "model_zoo", "collect_env", "hooks",
-                "serialization", "backend_registration", "cpp_extension", "flop_counter", "weak"):
-        import importlib
+    if name in _SUBMODULES:
         try:
-            return importlib.import_module("tede.utils." + name)
+            return __import__("tede.utils." + name, fromlist=[name])
         except ModuleNotFoundError as error:
             if error.name != "tede.utils." + name:
                 raise
