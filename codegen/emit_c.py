@@ -530,7 +530,8 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
                                  + '\n'.join(releases) + '\n}\n')
             release = f', .release = release_{op.c}' if releases else ''
-            self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}}};\n')
+            titles = f', .saved_names = "{" ".join(saved)}"' if saved else ''
+            self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}{titles}}};\n')
         node_c = base.c if shared else op.c
         self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
                     inplace and 'self' in needs, fail)
@@ -725,8 +726,11 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         if op.mutable and not any(a.name == 'self' for a in operands):
             tests += ' || td_wants_grad(self)'
         names = ', '.join(['keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)', *op.names()])
-        lines = [f'static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}', '{', f'    if (!({tests}))',
-                 f'        return invoke_{op.c}({names});']
+        lines = [f'static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}', '{']
+        if op.mutable:
+            lines += [f'    if (TD_UNLIKELY({op.mutable[0].c}->flags & TD_FLAG_INFERENCE) && td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))',
+                      '        return -1;']
+        lines += [f'    if (!({tests}))', f'        return invoke_{op.c}({names});']
         if op.mutable:
             lines += [f'    if (td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))', '        return -1;']
         listy = op.result == 'list'

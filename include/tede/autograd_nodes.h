@@ -43,6 +43,8 @@ TD_API td_tensor  *td_node_variable(const td_node *node);
 TD_API int         td_node_saved_count(const td_node *node);
 /* Saved variable i: an owned reference (TD_NONE if there is none); NULL with an error if it is overwritten or freed. */
 TD_API td_tensor  *td_node_saved_tensor(td_node *node, int i);
+/* The number of the saved variable of this name ("self", "other", "result"); -1 if there is none. */
+TD_API int         td_node_saved_index(const td_node *node, const char *name);
 /* Drop what the node saved, as a backward pass without retain_graph does. */
 TD_API void        td_node_free_saved(td_node *node);
 
@@ -148,6 +150,8 @@ typedef struct td_saved_hooks {
 /* `hooks` must outlive all nodes; `context` is dropped when popped and the last handle is gone. */
 TD_API int  td_saved_hooks_push(const td_saved_hooks *hooks, void *context) TD_MUST_USE;
 TD_API void td_saved_hooks_pop(void);
+/* Pack what a node has saved already. 0, or -1 with an error: there are hooks on it, it is freed, or pack fails. */
+TD_API int  td_node_saved_hooks(td_node *node, int i, const td_saved_hooks *hooks, void *context) TD_MUST_USE;
 /* While not NULL, pushing fails with this message (which is copied); returns nothing, NULL allows it again. */
 TD_API int         td_saved_hooks_disable(const char *message) TD_MUST_USE;
 TD_API const char *td_saved_hooks_disabled(void);          /* the message, or NULL; borrowed */

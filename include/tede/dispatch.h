@@ -21,10 +21,12 @@ typedef uint64_t td_keyset;
 typedef enum td_key {
     /* 0..15: td_device_type */
     TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
-    TD_KEY_UNWRAP = 24,             /* the lower end of a grad or jvp level: <tede/transforms.h> */
+    /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
+    TD_KEY_PYTHON = 24,
+    TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
     TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
-    TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS, TD_KEY_PYTHON,
-    TD_KEYS = 40,
+    TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS,
+    TD_KEYS = 40, TD_KEY_AROUND = TD_KEY_PYTHON,    /* the first of those that run around kernels */
 } td_key;
 #define TD_KEYSET(key) ((td_keyset)1 << (key))
 #define TD_KEYS_CPU    (TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU))
@@ -33,7 +35,7 @@ typedef enum td_key {
 enum { TD_SLOTS = 16 + 5 * TD_DEVICE_TYPES };
 static inline int td_key_slot(int functionality, int device)
 {
-    return functionality >= TD_KEY_UNWRAP ? functionality - TD_KEY_UNWRAP
+    return functionality >= TD_KEY_AROUND ? functionality - TD_KEY_AROUND
                                             : 16 + (functionality - TD_KEY_DENSE) * TD_DEVICE_TYPES + device;
 }
 

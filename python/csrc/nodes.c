@@ -156,11 +156,22 @@ static PyObject *node_getattro(PyObject *self, PyObject *name)
     PyObject *found = PyObject_GenericGetAttr(self, name);
     if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return found;
-    PyObject *context = td_py_context_of(((NodeObject *)self)->node);
-    if (!context)
+    td_node *node = ((NodeObject *)self)->node;
+    PyObject *context = td_py_context_of(node);
+    const char *text = context ? NULL : PyUnicode_AsUTF8(name);
+    bool saved = text && !strncmp(text, "_saved_", 7), raw = text && !strncmp(text, "_raw_saved_", 11);
+    int index = saved || raw ? td_node_saved_index(node, text + (raw ? 11 : 7)) : -1;
+    if (!context && index < 0)
         return NULL;
     PyErr_Clear();
-    return PyObject_GetAttr(context, name);
+    if (context)
+        return PyObject_GetAttr(context, name);
+    if (raw)
+        return td_py_raw_saved(node, index);
+    td_tensor *x = td_node_saved_tensor(node, index);
+    if (x == TD_NONE)
+        Py_RETURN_NONE;
+    return td_py_wrap(x);
 }
 static int node_setattro(PyObject *self, PyObject *name, PyObject *value)
 {

@@ -66,6 +66,58 @@ static PyObject *disable_hooks(PyObject *m, PyObject *message)
     return was;
 }
 
+/* ---- what a node has saved, as it is kept */
+
+typedef struct { PyObject_HEAD td_node *node; int index; } SavedObject;
+static void saved_dealloc(PyObject *self)
+{
+    td_node_drop(((SavedObject *)self)->node);
+    PyObject_Free(self);
+}
+static PyObject *register_hooks(PyObject *self, PyObject *args)
+{
+    SavedObject *s = (SavedObject *)self;
+    PyObject *pack_hook, *unpack_hook;
+    if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack_hook, &unpack_hook))
+        return NULL;
+    Py_INCREF(args);
+    if (td_node_saved_hooks(s->node, s->index, &saved_hooks, args) < 0) {
+        Py_DECREF(args);
+        return td_py_raise();
+    }
+    Py_RETURN_NONE;
+}
+static PyObject *saved_value(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_tensor *x = td_node_saved_tensor(((SavedObject *)self)->node, ((SavedObject *)self)->index);
+    if (x == TD_NONE)
+        Py_RETURN_NONE;
+    return td_py_wrap(x);
+}
+static PyMethodDef saved_methods[] = {
+    {"register_hooks", register_hooks, METH_VARARGS, "Keep pack_hook(x) in place of x; unpack_hook gives a tensor back."},
+    {NULL},
+};
+static PyGetSetDef saved_getset[] = {{"data", saved_value, NULL, "The tensor.", NULL}, {NULL}};
+static PyTypeObject saved_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._autograd.SavedTensor",
+    .tp_basicsize = sizeof(SavedObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = saved_dealloc,
+    .tp_methods = saved_methods,
+    .tp_getset = saved_getset,
+};
+PyObject *td_py_raw_saved(td_node *node, int index)
+{
+    SavedObject *self = PyObject_New(SavedObject, &saved_type);
+    if (self) {
+        self->node = td_node_hold(node);
+        self->index = index;
+    }
+    return (PyObject *)self;
+}
+
 /* ---- anomaly mode.  A record is the list of lines of the stack at the call. */
 
 static void *record(td_node *node)
@@ -160,5 +212,7 @@ static PyMethodDef functions[] = {
 };
 int td_py_saved_init(PyObject *module)
 {
+    if (PyType_Ready(&saved_type) < 0)
+        return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -160,6 +160,18 @@ int td_describe_input(td_node *node, int i, const td_tensor *x)
 uint64_t td_node_sequence(const td_node *node) { return node->sequence; }
 int      td_node_inputs(const td_node *node) { return node->n_inputs; }
 int      td_node_edges(const td_node *node) { return node->n_edges; }
+int td_node_saved_index(const td_node *node, const char *name)
+{
+    const char *at = node->type->saved_names;
+    size_t length = strlen(name);
+    for (int i = 0; at && *at; i++) {
+        size_t n = strcspn(at, " ");
+        if (n == length && !strncmp(at, name, n))
+            return i;
+        at += n + (at[n] == ' ');
+    }
+    return -1;
+}
 int      td_node_saved_count(const td_node *node) { return node->n_saved; }
 
 const char *td_node_name(const td_node *node)

@@ -35,6 +35,7 @@ typedef struct td_node_type {
      * retain_graph, for what else is of no use then; may be NULL.  May be called again, and before release(). */
     void (*release_saved)(td_node *node);
     unsigned flags;                   /* TD_NODE_* */
+    const char *saved_names;          /* of the saved variables, with spaces between; NULL: they have none */
 } td_node_type;
 
 enum {

@@ -92,7 +92,7 @@ static void packed_release(packed *p)
 }
 
 /* The hooks see an alias without history, and what they compute is not recorded. */
-static int pack(td_saved *slot, td_tensor *x)
+static int pack(td_saved *slot, td_tensor *x, hooks_entry *hooks)
 {
     packed *p = td_mem_alloc_zero(sizeof *p);
     td_tensor *alias = td_alias_detached(x, false);
@@ -102,14 +102,21 @@ static int pack(td_saved *slot, td_tensor *x)
         return -1;
     }
     p->refcount = 1;
-    p->hooks = hooks_top;
+    p->hooks = hooks;
     __atomic_fetch_add(&p->hooks->refcount, 1, __ATOMIC_RELAXED);
     hooks_entry *top = hooks_top;
+    uint32_t version = td_tensor_version(alias);
     bool before = td_set_grad_enabled(false);
     hooks_top = NULL;                       /* what the hook saves is not packed again */
-    int status = top->hooks->pack(top->context, alias, &p->handle);
+    int status = hooks->hooks->pack(hooks->context, alias, &p->handle);
     hooks_top = top;
     td_set_grad_enabled(before);
+    if (status == 0 && td_tensor_version(alias) != version) {
+        if (hooks->hooks->drop_handle)
+            hooks->hooks->drop_handle(p->handle);
+        status = td_error(TD_E_RUNTIME, "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+                          "pack hook can not be modified by in-place operations as this can lead to unexpected side-effects.");
+    }
     td_tensor_release(alias);
     if (status != 0) {
         hooks_release(p->hooks);
@@ -133,7 +140,7 @@ static int save(td_node *node, int i, td_tensor *x, int output)
     slot->version = td_tensor_version(x);
     TD_TELL(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
     if (TD_UNLIKELY(hooks_top != NULL))
-        return pack(slot, x);
+        return pack(slot, x, hooks_top);
     slot->tensor = output < 0 ? td_retain_fast(x) : td_alias_detached(x, false);
     return slot->tensor ? 0 : -1;
 }
@@ -322,4 +329,28 @@ td_tensor *td_node_saved_tensor(td_node *node, int i)
         return td_fail(TD_E_INDEX, "%s has saved %d tensors, and none with number %d", td_node_name(node),
                        node->n_saved, i);
     return td_node_saved(node, i);
+}
+
+int td_node_saved_hooks(td_node *node, int i, const td_saved_hooks *hooks, void *context)
+{
+    td_saved *slot = i >= 0 && i < node->n_saved ? &node->saved[i] : NULL;
+    if (slot && slot->packed)
+        return td_error(TD_E_RUNTIME, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
+                        "pair of hooks is allowed at a time.");
+    if (!slot || !slot->tensor)
+        return node->released ? (fail_freed(), -1)
+             : td_error(TD_E_RUNTIME, "Calling register_hooks on a saved tensor with value None is forbidden");
+    hooks_entry *entry = td_mem_alloc(sizeof *entry);
+    if (!entry)
+        return -1;
+    *entry = (hooks_entry){2, hooks, context, NULL};      /* more than will be let go of: not dropped if pack fails */
+    td_tensor *x = slot->tensor;
+    if (pack(slot, x, entry) != 0) {
+        td_mem_free(entry, sizeof *entry);
+        return -1;
+    }
+    entry->refcount = 1;                    /* what was packed holds it */
+    slot->tensor = NULL;
+    td_tensor_release(x);
+    return 0;
 }

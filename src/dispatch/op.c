@@ -109,8 +109,8 @@ bool td_is_plain(const td_tensor *x) { return td_mask(x->keys) < TD_KEYSET(TD_KE
 
 static const char *slot_title(int slot, char *buffer, size_t size)
 {
-    static const char *const around[] = {"Unwrap", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler", "Tracing",
-                                         "Autocast", "Functionalize", "Transforms", "Python"};
+    static const char *const around[] = {"Python", "Unwrap", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
+                                         "Tracing", "Autocast", "Functionalize", "Transforms"};
     static const char *const layouts[] = {"", "Sparse", "Mkldnn", "Quantized", "NestedTensor"};
     static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};
     if (slot < 16) {
@@ -143,7 +143,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
                         op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
             return NULL;
         }
-        *keys &= ~TD_KEYSET(slot + TD_KEY_UNWRAP);   /* nothing to say: the next key */
+        *keys &= ~TD_KEYSET(slot + TD_KEY_AROUND);   /* nothing to say: the next key */
     }
 }
 
@@ -219,7 +219,7 @@ void td_values_release(td_value *values, int count)
 
 static int find_slot(const char *name, td_key key, int device, td_op **op, int *slot)
 {
-    if (key < TD_KEY_DENSE || key >= TD_KEYS || (key > TD_KEY_NESTED && key < TD_KEY_UNWRAP) || device < 0 ||
+    if (key < TD_KEY_DENSE || key >= TD_KEYS || (key > TD_KEY_NESTED && key < TD_KEY_AROUND) || device < 0 ||
         device >= TD_DEVICE_TYPES)
         return td_error(TD_E_VALUE, "no slot for key %d and device %d", (int)key, device);
     *slot = td_key_slot(key, device);

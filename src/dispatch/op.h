@@ -28,7 +28,7 @@ struct td_op {
     td_kernel       kernels[TD_SLOTS];
 };
 
-enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_UNWRAP, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_UNWRAP,
+enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_AROUND,
        TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
 
 /* The chunks of generated rows. */
@@ -41,7 +41,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
 static inline int td_top_slot(td_keyset keys)
 {
     int top = 63 - __builtin_clzll(keys | 1);
-    return top >= TD_KEY_UNWRAP ? top - TD_KEY_UNWRAP
+    return top >= TD_KEY_AROUND ? top - TD_KEY_AROUND
          : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & 0xffff) | 1))
                                : TD_SLOT_CPU;
 }

@@ -174,8 +174,9 @@ void td_tensor_update_flags(td_tensor *x)
 
 static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
 {
-    return td_head_new(ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type),
-                       td_masks_now.inference ? TD_FLAG_INFERENCE : 0);
+    bool inference = td_masks_now.inference;        /* the key makes writes outside the mode go by td_check_inplace */
+    return td_head_new(ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(device.type) |
+                       (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0), inference ? TD_FLAG_INFERENCE : 0);
 }
 
 static int check_kind(td_dtype dtype, td_device device)
@@ -237,7 +238,8 @@ td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_
     td_tensor *x = td_mem_alloc((size_t)(TD_HEAD_BYTES + (int64_t)sizeof(td_storage) + nbytes));
     if (TD_UNLIKELY(!x))
         return NULL;
-    td_head_init(x, (int)ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU),
+    td_head_init(x, (int)ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU) |
+                 (td_masks_now.inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0),
                  TD_FLAG_WITH_STORAGE | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING |
                  (td_masks_now.inference ? TD_FLAG_INFERENCE : 0));
     td_storage *s = td_storage_behind(x);

@@ -2,36 +2,82 @@
 from tede import _C
 
 
-class Function:
+class _FunctionMeta(type):
+    """`instance of BackwardCFunction` is asked of contexts."""
+
+    def __instancecheck__(cls, x):
+        return type.__instancecheck__(cls, x) or (cls in (FunctionCtx, BackwardCFunction) and isinstance(x, _C._FunctionContext))
+
+
+class FunctionCtx(metaclass=_FunctionMeta):
+    """What forward leaves for backward; here for isinstance and for annotations."""
+
+    save_for_backward = _C._FunctionContext.save_for_backward
+    mark_dirty = _C._FunctionContext.mark_dirty
+    mark_non_differentiable = _C._FunctionContext.mark_non_differentiable
+    set_materialize_grads = _C._FunctionContext.set_materialize_grads
+
+
+class BackwardCFunction(FunctionCtx):
+    """What contexts are instances of."""
+
+
+class Function(FunctionCtx):
     """Subclasses give forward(ctx, *args) and backward(ctx, *grads), both static; call them by apply(*args).
 
     Or forward(*args) without ctx, and setup_context(ctx, inputs, output) beside it.
     """
 
+    generate_vmap_rule = False
+
     def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you "
-                           "should invoke them on the class itself.")
+        import warnings
+        warnings.warn(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should "
+                      "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+                      "version of PyTorch.", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+                           "function with static forward method. (Example: "
+                           "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
 
     @staticmethod
     def forward(*args, **kwargs):
         raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
 
     @staticmethod
-    def backward(ctx, *grads):
-        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function "
-                                  "to use it with backward mode AD.")
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use "
+                                  "it with backward mode AD.")
 
     vjp = backward
 
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode "
+                                  "AD.")
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")
+
     @classmethod
     def apply(cls, *args, **kwargs):
-        if kwargs:
+        split = cls.setup_context is not Function.setup_context
+        if kwargs and not split:
             raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        if kwargs:
+            args = _bind(cls.forward, args, kwargs)
         if _C._transform_level() and not getattr(cls, "_lowered", False):
             from tede.func import _function
             return _function.apply(cls, args)
         context = _C._FunctionContext()
-        if "setup_context" not in _names(cls):
+        if not split:
             return _C._apply_function(cls, context, cls.forward, *args)
 
         def forward(ctx, *inputs):
@@ -41,36 +87,51 @@ class Function:
         return _C._apply_function(cls, context, forward, *args)
 
 
-def _names(cls):
-    """What classes between `cls` and Function define."""
-    return {name for base in cls.__mro__[:cls.__mro__.index(Function)] for name in base.__dict__}
+def _bind(forward, args, kwargs):
+    """Keywords and defaults in their places."""
+    import inspect
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+def _backward_of(cls):
+    """The method that goes backward: backward or vjp, whichever the class has of its own."""
+    backward, vjp = cls.backward, cls.vjp
+    if backward is not Function.backward and vjp is not Function.vjp:
+        raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
+                           "one of them.")
+    return vjp if vjp is not Function.vjp else backward
+
+
+class InplaceFunction(Function):
+    """Here for its name."""
+
+    def __init__(self, inplace=False):
+        self.inplace = inplace
 
 
 class NestedIOFunction(Function):
     """Here for its name: arguments must not be nested."""
 
 
-FunctionCtx = BackwardCFunction = _C._FunctionContext
-
-
 def once_differentiable(function):
     """A backward whose own gradient is an error: it runs without recording."""
+    import functools
+
+    @functools.wraps(function)
     def wrapped(ctx, *grads):
         from tede._modes import no_grad
         recording = _C.is_grad_enabled()
         with no_grad():
             outputs = function(ctx, *grads)
-        if not recording:
+        if not recording or not any(isinstance(g, _C.Tensor) and g.requires_grad for g in grads):
             return outputs
         tensors = [g for g in grads if isinstance(g, _C.Tensor) and g.requires_grad]
-        if not tensors:
-            return outputs
         several = isinstance(outputs, tuple)
         results = tuple(_Once.apply(len(tensors), *tensors, x) if isinstance(x, _C.Tensor) else x
                         for x in (outputs if several else (outputs,)))
         return results if several else results[0]
-    wrapped.__name__ = function.__name__
-    wrapped.__doc__ = function.__doc__
     return wrapped
 
 

@@ -1,0 +1,62 @@
+"""Handles that take hooks away again."""
+import weakref
+from collections import OrderedDict
+
+from tede import _C
+
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks", "BackwardHook"]
+
+
+class _HandleMeta(type):
+    def __instancecheck__(cls, x):
+        return type.__instancecheck__(cls, x) or (cls is RemovableHandle and isinstance(x, _C.RemovableHandle))
+
+
+class RemovableHandle(metaclass=_HandleMeta):
+    """remove() takes an entry out of a dictionary of hooks, and out of further ones (lists of dictionaries)."""
+
+    next_id = 0
+
+    def __init__(self, hooks_dict, *, extra_dict=None):
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        extra = extra_dict if isinstance(extra_dict, list) else () if extra_dict is None else (extra_dict,)
+        self.extra_dict_ref = tuple(map(weakref.ref, extra))
+
+    def remove(self):
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
+
+    def __getstate__(self):
+        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
+
+    def __setstate__(self, state):
+        self.hooks_dict_ref = weakref.ref(OrderedDict() if state[0] is None else state[0])
+        self.id = state[1]
+        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
+        self.extra_dict_ref = tuple(weakref.ref(OrderedDict() if d is None else d) for d in (state[2] if len(state) > 2 else ()))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, type, value, tb):
+        self.remove()
+
+
+def unserializable_hook(f):
+    """Mark a hook that is lost when its tensor is pickled."""
+    f.__torch_unserializable__ = True
+    return f
+
+
+def warn_if_has_hooks(tensor):
+    """Warn of hooks that pickling would lose."""
+    if tensor._backward_hooks:
+        import warnings
+        for hook in tensor._backward_hooks.values():
+            if not hasattr(hook, "__torch_unserializable__"):
+                warnings.warn(f"backward hook {hook!r} on tensor will not be serialized. If this is expected, you can decorate the "
+                              "function with @torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)
