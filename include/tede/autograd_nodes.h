@@ -129,6 +129,7 @@ TD_API bool     td_backward_running(void);
 TD_API int64_t  td_backward_id(void);             /* rising, from 0; -1 if none runs */
 TD_API bool     td_backward_keeps_graph(void);
 TD_API td_node *td_backward_node(void);           /* the node that is being run; borrowed, NULL if none is */
+TD_API bool     td_backward_has_inputs(void);     /* the running pass is for given inputs only */
 /* Whether the pass will run this node: 1, 0, or -1 with an error outside of one. */
 TD_API int      td_backward_will_run(td_node *node);
 /* interrupted() is asked by running passes, some times a second, on the thread that began them; when it returns

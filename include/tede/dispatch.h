@@ -6,7 +6,7 @@
  *
  *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded
  *   bits 16..20   layouts; each has a slot per device
- *   bits 24..33   what happens around a kernel, innermost first */
+ *   bits 24..34   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
 #define TEDE_DISPATCH_H
 #include <tede/base.h>
@@ -110,6 +110,7 @@ typedef struct td_op_info {
     int16_t       n_arguments, n_results;
     uint32_t      flags;            /* TD_OP_* */
     const char   *alias_of;         /* "aten::mul.Tensor" for multiply.Tensor: the same row under another name; else NULL */
+    const char   *space;            /* of td_op_define's: "toy" for toy::scale; NULL means aten */
 } td_op_info;
 
 /* An operator by PyTorch's registered name, "aten::add.Tensor"; NULL if there is none. */
@@ -121,6 +122,21 @@ TD_API const td_op *td_op_at(int index);
 TD_API int td_op_call(const td_op *op, const td_value *arguments, td_value *results) TD_MUST_USE;
 /* Drop what results own. */
 TD_API void td_values_release(td_value *values, int count);
+
+/* ---- operators from outside ----------------------------------------------------------------------------------
+ *
+ * An operator that is not among the entries is defined by its schema, "toy::scale(Tensor x, float factor=2) -> Tensor",
+ * and gets boxed kernels (below), called by td_op_call.  Types: Tensor, int, float, bool, Scalar, str, ScalarType, Device,
+ * Layout, MemoryFormat, Generator, lists T[] and T[n], optional ones T?; Tensor(a!) is written. */
+
+/* The new operator; NULL with an error if the schema can't be read or the name is taken. */
+TD_API const td_op *td_op_define(const char *schema);
+/* Take it away: it is no longer found.  Calls that run go on. */
+TD_API int  td_op_remove(const td_op *op) TD_MUST_USE;
+/* A boxed kernel for all devices and layouts that have none of their own; NULL takes it away. */
+TD_API int  td_register_default(const char *op, td_boxed_kernel *kernel, void *context) TD_MUST_USE;
+/* Whether the operator has a kernel of its own for a key (fallbacks and defaults don't count). */
+TD_API bool td_op_has_kernel(const td_op *op, td_key key, int device);
 
 /* Register an unboxed kernel for one key of one operator (device matters for layout keys only; else pass TD_CPU);
  * NULL takes it away.  Or a boxed one; or a boxed fallback for all operators on a key. */

@@ -44,6 +44,15 @@ TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
 TD_API void td_storage_set_readonly(td_storage *s);
 TD_API bool td_storage_is_readonly(const td_storage *s);
 
+/* Mark x as one whose calls go to the Python key, below autograd: an instance of a class with __torch_dispatch__. */
+TD_API void td_tensor_set_python(td_tensor *x, bool on);
+TD_API bool td_tensor_is_python(const td_tensor *x);
+/* Such a tensor that has geometry (strides NULL: contiguous), dtype and device, but no memory. */
+TD_API td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,
+                                   td_device device);
+/* Whether x's elements can't be read here: it has some, and no memory. */
+TD_API bool td_tensor_is_hollow(const td_tensor *x);
+
 TD_API bool td_tensor_is_inference(const td_tensor *x);
 TD_API bool td_tensor_is_conj(const td_tensor *x);
 TD_API bool td_tensor_is_neg(const td_tensor *x);

@@ -69,6 +69,11 @@ static PyObject *keeps_graph(PyObject *m, PyObject *unused)
     (void)m, (void)unused;
     return PyBool_FromLong(td_backward_keeps_graph());
 }
+static PyObject *has_inputs(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(td_backward_has_inputs());
+}
 static PyObject *current_node(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
@@ -107,6 +112,7 @@ static PyMethodDef functions[] = {
     {"_set_version", set_version, METH_VARARGS, NULL},
     {"_current_graph_task_id", task_id, METH_NOARGS, "The number of the running backward pass; -1 outside of one."},
     {"_will_engine_execute_node", will_run, METH_O, "Whether the running pass runs this node."},
+    {"_graph_task_has_inputs", has_inputs, METH_NOARGS, "Whether the running pass is for given inputs only."},
     {"_graph_task_keeps_graph", keeps_graph, METH_NOARGS, NULL},
     {"_current_autograd_node", current_node, METH_NOARGS, "The node that is being run, or None."},
     {"_multithreading_enabled", multithreading_enabled, METH_VARARGS, NULL},

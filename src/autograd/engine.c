@@ -489,6 +489,7 @@ int td_autograd_grad(int n, td_tensor *const *roots, td_tensor *const *grads, in
 bool     td_backward_running(void) { return td_task_now != NULL; }
 int64_t  td_backward_id(void) { return td_task_now ? td_task_now->id : -1; }
 bool     td_backward_keeps_graph(void) { return td_task_now && td_task_now->keep; }
+bool     td_backward_has_inputs(void) { return td_task_now && td_task_now->restricted; }
 td_node *td_backward_node(void) { return td_task_now ? td_task_now->current : NULL; }
 
 int td_backward_will_run(td_node *node)

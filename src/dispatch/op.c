@@ -60,12 +60,14 @@ static void build_table(void)
 int td_op_count(void)
 {
     pthread_once(&table_once, build_table);
-    return table.count;
+    return table.count + td_defined_count();
 }
 
 const td_op *td_op_at(int index)
 {
-    return index >= 0 && index < td_op_count() ? table.rows[index] : NULL;
+    if (index < 0 || index >= td_op_count())
+        return NULL;
+    return index < table.count ? table.rows[index] : td_defined_at(index - table.count);
 }
 
 const td_op *td_op_find(const char *name)
@@ -73,8 +75,7 @@ const td_op *td_op_find(const char *name)
     if (!td_op_count() || !table.buckets)
         return NULL;
     const char *colon = strstr(name, "::");
-    if (colon && strncmp(name, "aten::", 6))
-        return NULL;
+    const char *space = name;
     name = colon ? colon + 2 : name;
     const char *dot = strchr(name, '.');
     char plain[96];
@@ -83,10 +84,12 @@ const td_op *td_op_find(const char *name)
         return NULL;
     memcpy(plain, name, length), plain[length] = 0;
     const char *overload = dot ? dot + 1 : "";
+    if (colon && strncmp(space, "aten::", 6))
+        return td_defined_find(space, (size_t)(colon - space), plain, overload);
     for (unsigned b = hash_name(plain, overload);; b++) {
         const td_op *op = table.buckets[b & (table.n_buckets - 1)];
         if (!op)
-            return NULL;
+            return td_defined_find("aten", 4, plain, overload);
         if (!strcmp(op->info.name, plain) && !strcmp(op->info.overload, overload))
             return op;
     }
@@ -134,13 +137,16 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         if (slot >= 16) {
             if (op->composite)
                 return op->composite;
+            if (op->boxed && op->boxed[TD_SLOTS].kernel)
+                return op->from_boxed;
             char where[32];
+            const char *space = op->info.space ? op->info.space : "aten";
             if (slot == TD_SLOT_META && op->info.flags & TD_OP_DATA_DEPENDENT)
                 td_fail(TD_E_NOT_IMPLEMENTED, "aten::%s: attempted to run this operator with Meta tensors, but its result's "
                         "shape depends on data; there was no meta kernel registered", op->info.name);
             else
-                td_fail(TD_E_NOT_IMPLEMENTED, "Could not run 'aten::%s%s%s' with arguments from the '%s' backend.",
-                        op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
+                td_fail(TD_E_NOT_IMPLEMENTED, "Could not run '%s::%s%s%s' with arguments from the '%s' backend.",
+                        space, op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
             return NULL;
         }
         *keys &= ~TD_KEYSET(slot + TD_KEY_AROUND);   /* nothing to say: the next key */
@@ -176,7 +182,7 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     td_kernel kernel = td_pick(op, &keys);
     if (!kernel)
         return -1;
-    if (op->unbox(kernel, keys, arguments, results))
+    if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
         return -1;
     if (op->info.flags & (TD_OP_INPLACE | TD_OP_OUT) && td_is_backend(keys))
         for (int i = 0; i < op->info.n_arguments; i++)
@@ -197,6 +203,8 @@ int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td
 {
     int slot = td_top_slot(keys);
     const td_boxed_entry *entry = op->boxed && op->boxed[slot].kernel ? &op->boxed[slot] : &table.fallbacks[slot];
+    if (!entry->kernel && op->boxed)
+        entry = &op->boxed[TD_SLOTS];
     if (!entry->kernel)
         return td_error(TD_E_RUNTIME, "%s: the boxed kernel was taken away during the call", op->info.name);
     return entry->kernel(op, keys, arguments, results, entry->context);
@@ -238,19 +246,43 @@ int td_register_kernel(const char *name, td_key key, int device, td_kernel kerne
     return 0;
 }
 
+static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context)
+{
+    int status = 0;
+    pthread_mutex_lock(&table_lock);
+    if (!op->boxed && !(op->boxed = calloc(TD_SLOTS + 1, sizeof *op->boxed))) {
+        status = td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
+    } else {
+        op->boxed[slot] = (td_boxed_entry){kernel, context};
+        if (slot < TD_SLOTS)
+            __atomic_store_n(&op->kernels[slot], kernel ? op->from_boxed : NULL, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&table_lock);
+    return status;
+}
+
 int td_register_boxed(const char *name, td_key key, int device, td_boxed_kernel *kernel, void *context)
 {
     td_op *op;
-    int slot, status = 0;
-    if (find_slot(name, key, device, &op, &slot))
-        return -1;
-    pthread_mutex_lock(&table_lock);
-    if (!op->boxed && !(op->boxed = calloc(TD_SLOTS, sizeof *op->boxed)))
-        status = td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", name);
-    else
-        op->boxed[slot] = (td_boxed_entry){kernel, context}, op->kernels[slot] = kernel ? op->from_boxed : NULL;
-    pthread_mutex_unlock(&table_lock);
-    return status;
+    int slot;
+    return find_slot(name, key, device, &op, &slot) ? -1 : set_boxed(op, slot, kernel, context);
+}
+
+int td_register_default(const char *name, td_boxed_kernel *kernel, void *context)
+{
+    td_op *op = (td_op *)td_op_find(name);
+    return op ? set_boxed(op, TD_SLOTS, kernel, context) : td_error(TD_E_VALUE, "no operator is named '%s'", name);
+}
+
+bool td_op_has_kernel(const td_op *op, td_key key, int device)
+{
+    td_op *unused;
+    int slot;
+    if (find_slot(NULL, key, device, &unused, &slot)) {
+        td_error_clear();
+        return false;
+    }
+    return op->kernels[slot] != NULL;
 }
 
 int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *context)

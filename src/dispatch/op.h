@@ -20,16 +20,21 @@ typedef int td_unboxer(td_kernel kernel, td_keyset keys, const td_value *argumen
 
 struct td_op {
     td_op_info      info;
-    td_unboxer     *unbox;
+    td_unboxer     *unbox;               /* NULL: all kernels are boxed (define.c) */
     td_kernel       from_boxed;          /* an unboxed kernel that boxes its arguments and goes to td_call_boxed */
     td_kernel       composite;           /* device-neutral body, or NULL */
-    td_boxed_entry *boxed;               /* TD_SLOTS of them, or NULL */
+    td_boxed_entry *boxed;               /* TD_SLOTS of them and the default, or NULL */
     const void     *batching;            /* the rule for batches, once it has been asked for: src/transforms/batch.c */
     td_kernel       kernels[TD_SLOTS];
 };
 
 enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_AROUND,
        TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
+
+/* Operators that were defined at run time: by name; the number and the i-th of those that are still there. */
+td_op *td_defined_find(const char *space, size_t space_length, const char *name, const char *overload);
+int    td_defined_count(void);
+td_op *td_defined_at(int i);
 
 /* The chunks of generated rows. */
 typedef struct td_op_rows { td_op *const *rows; const int *count; } td_op_rows;

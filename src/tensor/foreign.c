@@ -123,3 +123,37 @@ bool td_tensor_is_wrapped_number(const td_tensor *x)
 {
     return x->flags & TD_FLAG_WRAPPED_NUMBER;
 }
+
+/* ---- tensors of classes with __torch_dispatch__ */
+
+void td_tensor_set_python(td_tensor *x, bool on)
+{
+    td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
+    x->keys = on ? x->keys | key : x->keys & ~key;
+    x->flags = (uint16_t)(on ? x->flags | TD_FLAG_PYTHON : x->flags & ~TD_FLAG_PYTHON);
+}
+
+bool td_tensor_is_python(const td_tensor *x) { return x->flags & TD_FLAG_PYTHON; }
+
+/* Its storage is one of the meta device, and so are its keys: if Python is left out, meta kernels run. */
+td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,
+                            td_device device)
+{
+    td_tensor *x = td_tensor_new(ndim, sizes, dtype, (td_device){TD_META, -1});
+    if (x && strides && td_tensor_set_geometry(x, (int)ndim, sizes, strides) < 0) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    if (!x)
+        return NULL;
+    x->data += offset * td_itemsize(x);
+    x->device = device;
+    td_tensor_set_python(x, true);
+    return x;
+}
+
+bool td_tensor_is_hollow(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_PYTHON && x->numel > 0 && x->storage && x->storage->device.type == TD_META &&
+           x->device.type != TD_META;
+}

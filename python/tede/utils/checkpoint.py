@@ -123,7 +123,7 @@ class CheckpointFunction(tede.autograd.Function):
 
     @staticmethod
     def backward(ctx, *args):
-        if not _C._current_autograd_pass_is_whole():
+        if _C._graph_task_has_inputs():
             raise RuntimeError("When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
                                "`inputs` parameter to .backward(). To resolve this error, you can either set "
                                "use_reentrant=False, or call .backward() without passing the `inputs` argument.")

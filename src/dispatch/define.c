@@ -1,0 +1,369 @@
+/* Operators that are defined at run time, by a schema in text.
+ *
+ * Such a row has boxed kernels only.  Rows are never freed: a caller may hold one, and a program defines few.  They are
+ * found in a table of lists that only grow at their heads, so that finding takes no lock. */
+#include "dispatch/op.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct defined {
+    td_op           op;
+    struct defined *next;           /* in its bucket */
+    bool            removed;
+} defined;
+
+enum { BUCKETS = 512 };
+static defined        *buckets[BUCKETS];
+static defined       **rows;
+static int             n_rows, room;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static unsigned hash(const char *space, size_t length, const char *name)
+{
+    unsigned h = 2166136261u;
+    for (size_t i = 0; i < length; i++)
+        h = (h ^ (unsigned char)space[i]) * 16777619u;
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 16777619u;
+    return h % BUCKETS;
+}
+
+td_op *td_defined_find(const char *space, size_t length, const char *name, const char *overload)
+{
+    defined *d = __atomic_load_n(&buckets[hash(space, length, name)], __ATOMIC_ACQUIRE);
+    for (; d; d = d->next) {
+        const td_op_info *info = &d->op.info;
+        const char *own = info->space ? info->space : "aten";
+        if (!__atomic_load_n(&d->removed, __ATOMIC_RELAXED) && strlen(own) == length && !strncmp(own, space, length) &&
+            !strcmp(info->name, name) && !strcmp(info->overload, overload))
+            return &d->op;
+    }
+    return NULL;
+}
+
+int td_defined_count(void) { return __atomic_load_n(&n_rows, __ATOMIC_ACQUIRE); }
+
+td_op *td_defined_at(int i)
+{
+    pthread_mutex_lock(&lock);
+    td_op *op = i >= 0 && i < n_rows ? &rows[i]->op : NULL;
+    pthread_mutex_unlock(&lock);
+    return op;
+}
+
+/* ---- reading a schema.  All that a row points to lives in blocks that are freed only if reading fails. */
+
+typedef struct reader {
+    const char *at, *whole;
+    void      **blocks;             /* chained by their first member */
+} reader;
+
+static void *keep(reader *r, size_t bytes)
+{
+    void **block = calloc(1, bytes + 16);
+    if (!block)
+        return td_fail(TD_E_MEMORY, "no memory for an operator's description");
+    block[0] = r->blocks;
+    r->blocks = block;
+    return (char *)block + 16;
+}
+static char *keep_text(reader *r, const char *start, size_t length)
+{
+    char *text = keep(r, length + 1);
+    if (text)
+        memcpy(text, start, length);
+    return text;
+}
+static int fail(reader *r, const char *what)
+{
+    return td_error(TD_E_RUNTIME, "schema '%s': %s was expected at '%s'", r->whole, what, r->at);
+}
+static void spaces(reader *r) { r->at += strspn(r->at, " \t\n"); }
+static bool take(reader *r, const char *token)
+{
+    spaces(r);
+    size_t n = strlen(token);
+    if (strncmp(r->at, token, n))
+        return false;
+    r->at += n;
+    return true;
+}
+static size_t word(const char *at)
+{
+    size_t n = 0;
+    while ((at[n] >= 'a' && at[n] <= 'z') || (at[n] >= 'A' && at[n] <= 'Z') || (at[n] >= '0' && at[n] <= '9') || at[n] == '_')
+        n++;
+    return n;
+}
+static char *take_word(reader *r)
+{
+    spaces(r);
+    size_t n = word(r->at);
+    if (!n)
+        return fail(r, "a name"), NULL;
+    char *text = keep_text(r, r->at, n);
+    r->at += n;
+    return text;
+}
+
+static int take_type(reader *r, td_arg *a)
+{
+    static const struct { const char *name; uint8_t kind, list; } types[] = {
+        {"Tensor", TD_VALUE_TENSOR, TD_VALUE_TENSORS}, {"int", TD_VALUE_INT, TD_VALUE_INTS},
+        {"SymInt", TD_VALUE_INT, TD_VALUE_INTS}, {"float", TD_VALUE_FLOAT, TD_VALUE_FLOATS},
+        {"bool", TD_VALUE_BOOL, TD_VALUE_BOOLS}, {"Scalar", TD_VALUE_SCALAR, TD_VALUE_SCALARS}, {"str", TD_VALUE_STRING, 0},
+        {"ScalarType", TD_VALUE_DTYPE, 0}, {"Device", TD_VALUE_DEVICE, 0}, {"Layout", TD_VALUE_LAYOUT, 0},
+        {"MemoryFormat", TD_VALUE_MEMORY_FORMAT, 0}, {"Generator", TD_VALUE_GENERATOR, 0}, {"SymBool", TD_VALUE_BOOL, 0},
+    };
+    spaces(r);
+    size_t n = word(r->at);
+    int found = -1;
+    for (int i = 0; i < TD_COUNT(types); i++)
+        if (strlen(types[i].name) == n && !strncmp(types[i].name, r->at, n))
+            found = i;
+    if (found < 0)
+        return fail(r, "a type (Tensor, int, float, bool, Scalar, str, ScalarType, Device, ..., lists of them)");
+    r->at += n;
+    a->kind = types[found].kind;
+    for (;;) {
+        if (*r->at == '(') {
+            size_t close = strcspn(r->at, ")");
+            a->is_mutable |= memchr(r->at, '!', close) != NULL;
+            r->at += close + (r->at[close] == ')');
+        } else if (*r->at == '?') {
+            a->optional = true;
+            r->at++;
+        } else if (*r->at == '[') {
+            if (!types[found].list)
+                return fail(r, "a type that lists can be made of");
+            a->kind = types[found].list;
+            a->list_size = (int8_t)strtol(r->at + 1, (char **)&r->at, 10);
+            if (!take(r, "]"))
+                return fail(r, "']'");
+        } else
+            return 0;
+    }
+}
+
+static int take_number(reader *r, td_arg *a, td_value *v)
+{
+    char *whole_end, *end;
+    long long whole = strtoll(r->at, &whole_end, 10);
+    double number = strtod(r->at, &end);
+    bool floating = end > whole_end;
+    if (end == r->at)
+        return fail(r, "a default value");
+    r->at = end;
+    if (a->kind == TD_VALUE_INT || a->kind == TD_VALUE_DTYPE)
+        v->integer = whole;
+    else if (a->kind == TD_VALUE_FLOAT)
+        v->number = number;
+    else
+        v->scalar = floating ? td_float(number) : td_int(whole);
+    v->kind = a->kind;
+    return 0;
+}
+
+static int take_list(reader *r, td_arg *a, td_value *v)
+{
+    int64_t ints[64];
+    double numbers[64];
+    bool bools[64];
+    int n = 0;
+    while (!take(r, "]")) {
+        if (n == 64)
+            return fail(r, "a shorter list");
+        if (take(r, "True"))
+            bools[n] = true, n++;
+        else if (take(r, "False"))
+            bools[n] = false, n++;
+        else {
+            char *end;
+            numbers[n] = strtod(r->at, &end);
+            ints[n] = (int64_t)numbers[n];
+            if (end == r->at)
+                return fail(r, "a number");
+            r->at = end, n++;
+        }
+        take(r, ",");
+    }
+    const void *from = a->kind == TD_VALUE_INTS ? (void *)ints : a->kind == TD_VALUE_BOOLS ? (void *)bools : (void *)numbers;
+    size_t bytes = (size_t)n * (a->kind == TD_VALUE_BOOLS ? sizeof(bool) : 8);
+    void *list = keep(r, bytes);
+    if (!list)
+        return -1;
+    memcpy(list, from, bytes);
+    v->kind = a->kind, v->count = n, v->ints = list;
+    return 0;
+}
+
+static int take_default(reader *r, td_arg *a)
+{
+    td_value *v = &a->default_value;
+    a->has_default = true;
+    spaces(r);
+    if (take(r, "None")) {
+        *v = a->kind == TD_VALUE_TENSOR ? (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE} : (td_value){0};
+        return 0;
+    }
+    if (take(r, "["))
+        return take_list(r, a, v);
+    bool yes = take(r, "True"), no = !yes && take(r, "False");
+    if (yes || no) {
+        *v = (td_value){.kind = a->kind, .integer = yes};
+        if (a->kind == TD_VALUE_SCALAR)
+            v->scalar = td_bool(yes);
+        return 0;
+    }
+    if (*r->at == '"' || *r->at == '\'') {
+        const char *start = r->at + 1, *end = strchr(start, *r->at);
+        if (!end)
+            return fail(r, "the end of the text");
+        v->kind = TD_VALUE_STRING;
+        v->string = keep_text(r, start, (size_t)(end - start));
+        r->at = end + 1;
+        return v->string ? 0 : -1;
+    }
+    static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last_3d", "channels_last"};
+    static const int codes[] = {TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST_3D, TD_CHANNELS_LAST};
+    for (int i = 0; i < TD_COUNT(formats) && a->kind == TD_VALUE_MEMORY_FORMAT; i++)
+        if (take(r, formats[i])) {
+            *v = (td_value){.kind = a->kind, .integer = codes[i]};
+            return 0;
+        }
+    return take_number(r, a, v);
+}
+
+enum { MOST_ARGUMENTS = 40, MOST_RESULTS = 8 };
+
+static int take_arguments(reader *r, td_op_info *info)
+{
+    td_arg *list = keep(r, MOST_ARGUMENTS * sizeof *list);
+    bool keyword_only = false;
+    if (!list || !take(r, "("))
+        return list ? fail(r, "'('") : -1;
+    while (!take(r, ")")) {
+        if (take(r, "*")) {
+            keyword_only = true;
+            take(r, ",");
+            continue;
+        }
+        if (info->n_arguments == MOST_ARGUMENTS)
+            return fail(r, "an end of the arguments");
+        td_arg *a = &list[info->n_arguments++];
+        a->keyword_only = keyword_only;
+        if (take_type(r, a) || !(a->name = take_word(r)) || (take(r, "=") && take_default(r, a)))
+            return -1;
+        a->is_out = keyword_only && a->is_mutable && !strncmp(a->name, "out", 3);
+        if (a->is_mutable)
+            info->flags |= a->is_out ? TD_OP_OUT : TD_OP_INPLACE;
+        spaces(r);
+        if (!take(r, ",") && *r->at != ')')
+            return fail(r, "',' or ')'");
+    }
+    info->arguments = list;
+    return 0;
+}
+
+static int take_results(reader *r, td_op_info *info)
+{
+    td_arg *list = keep(r, MOST_RESULTS * sizeof *list);
+    if (!list || !take(r, "->"))
+        return list ? fail(r, "'->'") : -1;
+    bool several = take(r, "(");
+    while (!several || !take(r, ")")) {
+        if (info->n_results == MOST_RESULTS)
+            return fail(r, "at most 8 results");
+        td_arg *a = &list[info->n_results++];
+        if (take_type(r, a))
+            return -1;
+        spaces(r);
+        if (word(r->at) && !(a->name = take_word(r)))
+            return -1;
+        if (!several)
+            break;
+        take(r, ",");
+    }
+    spaces(r);
+    info->results = list;
+    return *r->at ? fail(r, "the end") : 0;
+}
+
+/* "space::name.overload(...) -> ..." */
+static int read(reader *r, td_op_info *info)
+{
+    char *space = take_word(r);
+    if (!space || !take(r, "::"))
+        return space ? fail(r, "'::'") : -1;
+    const char *start = r->at;
+    info->space = strcmp(space, "aten") ? space : NULL;
+    if (!(info->name = take_word(r)))
+        return -1;
+    info->overload = *r->at == '.' ? (r->at++, take_word(r)) : "";
+    if (!info->overload || take_arguments(r, info) || take_results(r, info))
+        return -1;
+    if (!(info->schema = keep_text(r, start, strlen(start))))
+        return -1;
+    info->doc = "";
+    return 0;
+}
+
+static void boxed_only(void) {}     /* stands in a row's slots for "there is a boxed kernel"; never called */
+
+const td_op *td_op_define(const char *schema)
+{
+    reader r = {.at = schema, .whole = schema};
+    defined *d = calloc(1, sizeof *d);
+    if (!d)
+        return td_fail(TD_E_MEMORY, "no memory for an operator's description");
+    td_op_info *info = &d->op.info;
+    int status = read(&r, info);
+    if (status == 0) {
+        d->op.from_boxed = boxed_only;
+        const char *space = info->space ? info->space : "aten";
+        char name[256];
+        snprintf(name, sizeof name, "%s::%s%s%s", space, info->name, *info->overload ? "." : "", info->overload);
+        unsigned at = hash(space, strlen(space), info->name);
+        if (td_op_find(name))
+            status = td_error(TD_E_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times. "
+                              "Each overload's schema should only be registered with a single call to def().", schema);
+        pthread_mutex_lock(&lock);
+        if (status == 0 && n_rows == room) {
+            defined **more = realloc(rows, (size_t)(room * 2 + 16) * sizeof *rows);
+            status = more ? (rows = more, room = room * 2 + 16, 0) : td_error(TD_E_MEMORY, "no memory for another operator");
+        }
+        if (status == 0) {
+            d->next = buckets[at];
+            __atomic_store_n(&buckets[at], d, __ATOMIC_RELEASE);
+            rows[n_rows] = d;
+            __atomic_store_n(&n_rows, n_rows + 1, __ATOMIC_RELEASE);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    if (status == 0)
+        return &d->op;
+    while (r.blocks) {
+        void **next = *r.blocks;
+        free(r.blocks);
+        r.blocks = next;
+    }
+    free(d);
+    return NULL;
+}
+
+int td_op_remove(const td_op *op)
+{
+    int status = -1;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < n_rows && status; i++)
+        if (&rows[i]->op == op) {
+            __atomic_store_n(&rows[i]->removed, true, __ATOMIC_RELAXED);
+            memmove(rows + i, rows + i + 1, (size_t)(n_rows - i - 1) * sizeof *rows);
+            __atomic_store_n(&n_rows, n_rows - 1, __ATOMIC_RELEASE);
+            status = 0;
+        }
+    pthread_mutex_unlock(&lock);
+    return status ? td_error(TD_E_VALUE, "only operators that were defined at run time can be removed") : 0;
+}
