@@ -45,6 +45,9 @@ TD_API bool td_grad_enabled(void);
 TD_API bool td_set_grad_enabled(bool on);
 TD_API bool td_inference_mode(void);
 TD_API bool td_set_inference_mode(bool on);
+/* For code that implements an operator, below its gradient: nothing is recorded, although td_grad_enabled says what the
+ * program chose. */
+TD_API bool td_set_below_autograd(bool on);
 
 #ifdef __cplusplus
 }

@@ -123,6 +123,22 @@ enum { TD_OUTPUT_DIRTY = 1, TD_OUTPUT_NOT_DIFFERENTIABLE = 2 };
 TD_API int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,
                              td_tensor *const *operands) TD_MUST_USE;
 
+/* ---- the gradient of an operator from outside (td_op_define) -----------------------------------------------------------
+ *
+ * The operator becomes one node.  Its operands are the tensors among its arguments, in the schema's order, members of lists
+ * one by one; what it writes (Tensor(a!)) is treated as autograd.Function's dirty outputs are. */
+struct td_value;      /* dispatch.h */
+typedef struct td_op_gradient {
+    /* After the call: what the backward computation needs, by td_custom_save and in *state (NULL at first).  May be NULL. */
+    int (*setup)(void *context, td_node *node, const struct td_value *arguments, const struct td_value *results, void **state);
+    /* As td_custom's apply, with the state that setup left. */
+    int (*backward)(void *context, void *state, td_node *node, int n_grads, td_tensor *const *grads, int n_results,
+                    td_tensor **results);
+    td_drop *drop_state;
+} td_op_gradient;
+/* `op` as in td_op_find; `gradient` and `context` must stay. */
+TD_API int td_register_gradient(const char *op, const td_op_gradient *gradient, void *context) TD_MUST_USE;
+
 /* ---- the running backward pass, of this thread ------------------------------------------------------------------- */
 
 TD_API bool     td_backward_running(void);

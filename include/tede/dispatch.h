@@ -146,6 +146,10 @@ TD_API int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel,
 /* In a boxed kernel or fallback: go on with the keys below. */
 TD_API int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results) TD_MUST_USE;
 
+/* The body of an operator that is made of others (TD_OP_COMPOSITE), whatever kernels it has; -1 with an error if there is
+ * none. */
+TD_API int td_op_call_composite(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results) TD_MUST_USE;
+
 /* ---- the thread's masks */
 typedef struct td_masks { td_keyset include, exclude; } td_masks;
 TD_API td_masks td_thread_masks(void);

@@ -11,6 +11,7 @@
  *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
  *   override.c       __torch_function__                                 grad.c         backward, grad, modes
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
+ *   dispatch.c       __torch_dispatch__ and its modes                   boxed.c        kernels in Python
  *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
  *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
@@ -100,6 +101,7 @@ int  td_py_size_init(PyObject *module);
 typedef struct { PyObject_HEAD td_generator *g; } GeneratorObject;
 extern PyTypeObject td_py_Generator, td_py_Storage;
 PyObject *td_py_storage(td_tensor *x);
+PyObject *td_py_generator_of(td_generator *g);            /* new; None for NULL */
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
@@ -156,9 +158,11 @@ typedef struct OperatorObject {
     int            n_ops, count;
     bool           method, ready;
     bool           numbers;            /* Python numbers are taken for tensors */
+    bool           exact_names;        /* of ops.<namespace>: arguments have their schema's names, all overloads count */
     bool           older_form;         /* errors speak of more signatures than there are */
     bool           heavy;              /* worth giving up the lock for smaller operands */
     uint8_t        autocast;           /* what autocast does with its operands, once known */
+    PyObject      *shown;              /* what __torch_function__ is told, if not this object itself */
 } OperatorObject;
 extern PyTypeObject td_py_Function, td_py_Method;
 /* Call an operator object with positional arguments. */
@@ -216,15 +220,32 @@ int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers
 extern _Thread_local td_dtype td_py_autocast;           /* what products compute in; TD_DTYPE_NONE: autocast is off */
 int td_py_autocast_arguments(OperatorObject *op, const Overload *o, Scratch *s);   /* -1 with a Python error, scratch clean */
 int td_py_autocast_init(PyObject *module);
+/* ---- boxed.c: boxed values as Python's arguments and results */
+/* A new object of a lent value. */
+PyObject *td_py_object_of(const td_value *v);
+/* The arguments of a call as Python would write it: a tuple, and a dict; defaults are left out.  0 or -1. */
+int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyObject **args, PyObject **kwargs);
+/* What Python gave back, as an operator's results.  0, or -1 with the error captured for the core. */
+int td_py_boxed_results(const td_op_info *info, const td_value *arguments, PyObject *object, td_value *results);
+int td_py_boxed_init(PyObject *module);
+
+/* ---- dispatch.c: the Python key */
+/* Tell x whether its class has a __torch_dispatch__. */
+void td_py_mark(td_tensor *x, PyTypeObject *type);
+/* The object that stands for an operator in Python, ops.<namespace>.<name>.<overload>: borrowed, NULL with an error. */
+PyObject *td_py_overload(const td_op *op);
+int td_py_dispatch_init(PyObject *module);
 
 /* ---- results.c */
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);
 int td_py_results_init(PyObject *module);
 
 /* ---- override.c */
-extern _Thread_local int td_py_overrides_off;
+extern _Thread_local int td_py_overrides_off, td_py_function_modes;
 /* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */
 bool td_py_has_override(PyObject *o);
+/* For what takes calls of self over: a class of its own, or a mode. */
+static inline bool td_py_taken_over(PyObject *self);
 /* Call the protocol; args as of vectorcall.  NULL with an error set. */
 PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* For slots and methods in C: the same with Tensor.<name>, and with the getter or setter of Tensor.<name>. */
@@ -234,6 +255,10 @@ PyObject *td_py_override_method_call(const char *name, PyObject *self, PyObject 
 PyObject *td_py_override_getter(const char *name, PyObject *self);
 int       td_py_override_setter(const char *name, PyObject *self, PyObject *value);
 int td_py_override_init(PyObject *module);
+static inline bool td_py_taken_over(PyObject *self)
+{
+    return TD_UNLIKELY(td_py_function_modes > 0) || (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self));
+}
 
 /* ---- indexing.c */
 PyObject *td_py_getitem(PyObject *self, PyObject *index);

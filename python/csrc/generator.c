@@ -90,6 +90,12 @@ static PyObject *generator_of(td_generator *g)
         td_generator_release(g);
     return (PyObject *)self;
 }
+PyObject *td_py_generator_of(td_generator *g)
+{
+    if (!g)
+        Py_RETURN_NONE;
+    return generator_of(td_generator_retain(g));
+}
 static PyObject *clone_state(PyObject *self, PyObject *unused)
 {
     (void)unused;

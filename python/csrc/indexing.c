@@ -384,7 +384,7 @@ static bool ints_only(td_tensor *x, PyObject *const *items, Py_ssize_t n, int64_
 
 PyObject *td_py_getitem(PyObject *self, PyObject *index)
 {
-    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+    if (TD_UNLIKELY(td_py_taken_over(self)))
         return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
     td_tensor *x = td_py_x(self);
     bool tuple = PyTuple_CheckExact(index);
@@ -429,7 +429,7 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
         return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
-    if ((TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self)) ||
+    if (td_py_taken_over(self) ||
         (TD_UNLIKELY(td_py_is_tensor(value) && !td_py_is_exact(value)) && td_py_has_override(value))) {
         PyObject *done = td_py_override_method("__setitem__", (PyObject *[]){self, index, value}, 3);
         Py_XDECREF(done);

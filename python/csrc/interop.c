@@ -258,7 +258,7 @@ PyObject *td_py_method_numpy(PyObject *self, PyObject *args, PyObject *kw)
     int force = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$p:numpy", names, &force))
         return NULL;
-    if (!td_py_is_exact(self) && td_py_has_override(self))
+    if (td_py_taken_over(self))
         return td_py_override_method("numpy", &self, 1);
     return td_py_numpy(self, force);
 }

@@ -6,7 +6,7 @@
 
 #define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)
 #define OVERRIDDEN(name)                                                                     \
-    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))                       \
+    if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_method(name, &self, 1)
 
 /* The dimension that a caller names, wrapped: -1 with an error. `o` may be a keyword's value. */
@@ -185,7 +185,7 @@ static PyObject *bad_to(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnam
 
 static PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+    if (TD_UNLIKELY(td_py_taken_over(self)))
         return td_py_override_method_call("to", self, args, nargs, kwnames);
     td_dtype dtype = TD_DTYPE_NONE;
     td_device device = TD_DEVICE_NONE;
@@ -260,7 +260,7 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
     PyObject *format = Py_None;
     if ((kw || PyTuple_GET_SIZE(args)) && !PyArg_ParseTupleAndKeywords(args, kw, "|$O", names, &format))
         return NULL;
-    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))
+    if (TD_UNLIKELY(td_py_taken_over(self)))
         return td_py_override_method(method, &self, 1);
     int code = Py_IS_TYPE(format, &td_py_memory_format_type) ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE;
     td_tensor *made = td_py_to(td_py_x(self), dtype, TD_DEVICE_NONE, false, false, code);

@@ -55,7 +55,7 @@ static int prepare(OperatorObject *op)
     int count = 0;
     for (int i = 0; i < op->n_ops; i++) {
         const td_op_info *info = td_op_describe(op->ops[i]);
-        if (op->numbers && strncmp(info->overload, "Scalar", 6) == 0 && op->n_ops > 1)
+        if (op->numbers && !op->exact_names && strncmp(info->overload, "Scalar", 6) == 0 && op->n_ops > 1)
             continue;
         Overload o;
         int made = td_py_overload_init(&o, op->ops[i], op->method, op->numbers);
@@ -63,6 +63,8 @@ static int prepare(OperatorObject *op)
             return -1;
         if (!made)
             continue;
+        if (op->exact_names)
+            o.hidden = false;
         int at = count;
         while (at > 0 && ((goes_before(&o, &list[at - 1]) && !o.hidden) || (list[at - 1].hidden && !o.hidden)))
             at--;
@@ -168,9 +170,9 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         const Overload *o = &op->overloads[i];
         int found = td_py_parse(o, args, nargs, kwnames, with_out, &s);
         if (TD_LIKELY(found > 0)) {
-            if (TD_UNLIKELY(s.overrides)) {
+            if (TD_UNLIKELY(s.overrides || td_py_function_modes)) {
                 td_py_scratch_drop(&s);
-                return td_py_override(self, args, nargs, kwnames);
+                return td_py_override(op->shown ? op->shown : self, args, nargs, kwnames);
             }
             PyObject *result = invoke(op, o, &s);
             if (TD_UNLIKELY(result == Py_None) && o->info->n_results == 0 && nargs && writes_list(o->info))
@@ -289,6 +291,7 @@ static void operator_dealloc(PyObject *self)
     PyMem_Free(op->overloads);
     PyMem_Free(op->ops);
     Py_XDECREF(op->name);
+    Py_XDECREF(op->shown);
     PyObject_Free(op);
 }
 
@@ -375,6 +378,35 @@ static int add_to(PyObject *dict, const td_op *op, const char *name, bool method
     return 0;
 }
 
+/* _operator_of(name, full names, shown): an object for these overloads only, which ops.<namespace> hands out. */
+static PyObject *operator_from(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name;
+    PyObject *full, *shown;
+    if (!PyArg_ParseTuple(args, "sO!O:_operator_of", &name, &PyTuple_Type, &full, &shown))
+        return NULL;
+    PyObject *alone = PyDict_New();
+    OperatorObject *op = alone ? operator_of(alone, name, false) : NULL;
+    for (Py_ssize_t i = 0; op && i < PyTuple_GET_SIZE(full); i++) {
+        const char *text = PyUnicode_AsUTF8(PyTuple_GET_ITEM(full, i));
+        const td_op *row = text ? td_op_find(text) : NULL;
+        if (!row && text)
+            PyErr_Format(PyExc_RuntimeError, "no operator is named '%s'", text);
+        if (!row || add_to(alone, row, name, false) < 0)
+            op = NULL;
+    }
+    if (op) {
+        op->numbers = true;
+        op->exact_names = true;
+        op->shown = shown == Py_None ? NULL : Py_NewRef(shown);
+        Py_INCREF(op);
+    }
+    Py_XDECREF(alone);
+    return (PyObject *)op;
+}
+static PyMethodDef module_functions[] = {{"_operator_of", operator_from, METH_VARARGS, NULL}, {NULL}};
+
 OperatorObject *td_py_find_function(const char *name)
 {
     return (OperatorObject *)PyDict_GetItemString(everything, name);
@@ -418,6 +450,8 @@ int td_py_operator_init(PyObject *module)
         if (!PyDict_GetItem(td_py_Tensor.tp_dict, name) && PyDict_SetItem(td_py_Tensor.tp_dict, name, value) < 0)
             return -1;
     PyType_Modified(&td_py_Tensor);
+    if (PyModule_AddFunctions(module, module_functions) < 0)
+        return -1;
     if (PyModule_AddObjectRef(module, "_functions", functions) < 0 || PyModule_AddObjectRef(module, "_methods", methods) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "_operators", everything);

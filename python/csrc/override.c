@@ -7,6 +7,8 @@
 #include "binding.h"
 
 _Thread_local int td_py_overrides_off;
+_Thread_local int td_py_function_modes;
+static _Thread_local PyObject *modes[64];       /* the first td_py_function_modes of them, the innermost last */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
 
 bool td_py_has_override(PyObject *o)
@@ -40,6 +42,17 @@ static void involve(Involved *list, PyObject *o)
     list->n++;
 }
 
+/* The innermost mode is asked first; what it calls is seen by the modes around it. */
+static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
+{
+    PyObject *mode = modes[--td_py_function_modes];
+    PyObject *method = PyObject_GetAttr(mode, word);
+    PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
+    Py_XDECREF(method);
+    modes[td_py_function_modes++] = mode;
+    return result;
+}
+
 static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
 {
     PyObject *types = PyTuple_New(list->n);
@@ -48,6 +61,14 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     for (int i = 0; i < list->n; i++)
         PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
     PyObject *result = NULL;
+    if (td_py_function_modes) {
+        result = ask_mode(function, types, args, kwargs);
+        if (result != Py_NotImplemented) {
+            Py_DECREF(types);
+            return result;
+        }
+        Py_CLEAR(result);
+    }
     for (int i = 0; i < list->n; i++) {
         PyObject *method = PyObject_GetAttr(list->objects[i], word);
         result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
@@ -135,11 +156,35 @@ PyObject *td_py_override_getter(const char *name, PyObject *self)
 
 /* ---- for Python code that takes part */
 
+static PyObject *push_mode(PyObject *m, PyObject *mode)
+{
+    (void)m;
+    if (td_py_function_modes == sizeof modes / sizeof *modes)
+        return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
+    modes[td_py_function_modes++] = Py_NewRef(mode);
+    Py_RETURN_NONE;
+}
+static PyObject *pop_mode(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    if (!td_py_function_modes)
+        return PyErr_Format(PyExc_RuntimeError, "there is no mode to leave");
+    return modes[--td_py_function_modes];
+}
+static PyObject *mode_stack(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    PyObject *list = PyList_New(td_py_function_modes);
+    for (int i = 0; list && i < td_py_function_modes; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef(modes[i]));
+    return list;
+}
+
 static PyObject *has_torch_function(PyObject *m, PyObject *args)
 {
     (void)m;
     PyObject *list = PySequence_Fast(args, "a sequence of arguments is needed");
-    bool any = false;
+    bool any = td_py_function_modes > 0;
     for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
         any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
     Py_XDECREF(list);
@@ -148,10 +193,10 @@ static PyObject *has_torch_function(PyObject *m, PyObject *args)
 static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
 {
     (void)m;
-    for (Py_ssize_t i = 0; i < nargs; i++)
-        if (td_py_has_override(args[i]))
-            Py_RETURN_TRUE;
-    Py_RETURN_FALSE;
+    bool any = td_py_function_modes > 0;
+    for (Py_ssize_t i = 0; i < nargs && !any; i++)
+        any = td_py_has_override(args[i]);
+    return PyBool_FromLong(any);
 }
 /* handle_torch_function(function, relevant_args, *args, **kwargs) */
 static PyObject *handle_torch_function(PyObject *m, PyObject *args, PyObject *kw)
@@ -195,18 +240,38 @@ static PyObject *as_subclass(PyObject *m, PyObject *args)
     return td_py_wrap_as(td_alias(td_py_x(x)), (PyTypeObject *)cls);
 }
 
-typedef struct { PyObject_HEAD } GuardObject;
+/* Guards: subclasses aren't asked within them; DisableTorchFunction keeps modes out, too. */
+typedef struct { PyObject_HEAD int modes; bool all, entered; } GuardObject;
+static PyTypeObject guard_type, whole_guard_type;
+static PyObject *guard_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    (void)args, (void)kw;
+    GuardObject *self = (GuardObject *)type->tp_alloc(type, 0);
+    if (self)
+        self->all = type == &whole_guard_type;
+    return (PyObject *)self;
+}
 static PyObject *guard_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    GuardObject *g = (GuardObject *)self;
     td_py_overrides_off++;
+    g->modes = td_py_function_modes;
+    if (g->all)
+        td_py_function_modes = 0;
+    g->entered = true;
     return Py_NewRef(self);
 }
 static PyObject *guard_exit(PyObject *self, PyObject *unused)
 {
-    (void)self, (void)unused;
-    if (td_py_overrides_off > 0)
+    (void)unused;
+    GuardObject *g = (GuardObject *)self;
+    if (g->entered) {
         td_py_overrides_off--;
+        if (g->all)
+            td_py_function_modes = g->modes;
+    }
+    g->entered = false;
     Py_RETURN_NONE;
 }
 static PyMethodDef guard_methods[] = {
@@ -217,11 +282,25 @@ static PyMethodDef guard_methods[] = {
 static PyTypeObject guard_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.DisableTorchFunctionSubclass",
     .tp_basicsize = sizeof(GuardObject),
-    .tp_doc = "Within it no __torch_function__ is asked.",
+    .tp_doc = "Within it no class's __torch_function__ is asked.",
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = PyType_GenericNew,
+    .tp_new = guard_new,
     .tp_methods = guard_methods,
 };
+static PyTypeObject whole_guard_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.DisableTorchFunction",
+    .tp_basicsize = sizeof(GuardObject),
+    .tp_doc = "Within it no __torch_function__ is asked, of classes and of modes.",
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = guard_new,
+    .tp_methods = guard_methods,
+};
+
+static PyObject *functions_enabled(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(!td_py_overrides_off);
+}
 
 static PyMethodDef functions[] = {
     {"_has_torch_function", has_torch_function, METH_O, NULL},
@@ -229,16 +308,21 @@ static PyMethodDef functions[] = {
     {"_handle_torch_function", (PyCFunction)(void (*)(void))handle_torch_function, METH_VARARGS | METH_KEYWORDS, NULL},
     {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, NULL},
     {"_as_subclass", as_subclass, METH_VARARGS, NULL},
+    {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
+    {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
+    {"_torch_function_stack", mode_stack, METH_NOARGS, NULL},
+    {"_is_torch_function_enabled", functions_enabled, METH_NOARGS, NULL},
     {NULL},
 };
 
 int td_py_override_init(PyObject *module)
 {
     if (!(word = PyUnicode_InternFromString("__torch_function__")) || PyType_Ready(&guard_type) < 0 ||
+        PyType_Ready(&whole_guard_type) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
-    if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&guard_type) < 0)
+    if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&whole_guard_type) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", (PyObject *)&guard_type);
 }

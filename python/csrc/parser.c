@@ -308,6 +308,9 @@ static int find_keyword(const Overload *o, PyObject *name, int self)
         if (i != self && (same_name(o->names[i], name) || same_name(o->aliases[2 * i], name) ||
                           same_name(o->aliases[2 * i + 1], name)))
             return i;
+    for (int i = 0; i < n; i++)             /* "self", as schemas have it */
+        if (i != self && PyUnicode_CompareWithASCIIString(name, o->info->arguments[i].name) == 0)
+            return i;
     return -1;
 }
 

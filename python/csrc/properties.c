@@ -5,7 +5,7 @@
 
 /* An attribute of a subclass with a __torch_function__ goes through that. */
 #define OVERRIDDEN(name)                                                                     \
-    if (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self))                       \
+    if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_getter(name, self)
 #define GETTER(name) static PyObject *get_##name(PyObject *self, void *unused)
 #define BEGIN(name) (void)unused; OVERRIDDEN(#name); td_tensor *x = td_py_x(self); (void)x

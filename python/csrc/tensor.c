@@ -73,6 +73,7 @@ PyObject *td_py_wrap_as(td_tensor *x, PyTypeObject *type)
     }
     ((TensorObject *)self)->x = x;
     td_tensor_set_wrapper(x, self);
+    td_py_mark(x, type);
     return self;
 }
 

@@ -1,56 +1,270 @@
-"""ops.aten.add.Tensor(x, y): operators by their registered names, overloads one by one."""
+"""ops.<namespace>.<name>.<overload>: operators by their registered names, overloads one by one.
+
+A packet stands for all overloads of a name, an overload for one schema.  Both call into the dispatcher; what classes and
+modes with __torch_dispatch__ are told is an overload."""
+import sys
+import types
+
 from tede import _C
+
+_KEYS = {"Negative": 25, "Conjugate": 26, "Autograd": 27, "Tracer": 30, "Autocast": 31, "AutocastCPU": 31, "Functionalize": 32,
+         "FuncTorchBatched": 33, "Python": 24, "AutogradCPU": 27, "ADInplaceOrView": None, "Tracing": 30}
+_DEVICES = {"CPU": 0, "Meta": 1, "CUDA": 2, "OpenCL": 3, "PrivateUse1": 4}
+_DEFAULTS = ("", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
+_COMPOSITE = 8192          # TD_OP_COMPOSITE
+
+
+def key_of(dispatch_key):
+    """(key, device) for the core: key -1 is the default for all devices, 16 the dense layout."""
+    name = getattr(dispatch_key, "name", dispatch_key)
+    if name in _DEFAULTS:
+        return -1, 0
+    if _KEYS.get(name) is not None:
+        return _KEYS[name], 0
+    if name in _DEVICES:
+        return 16, _DEVICES[name]
+    raise RuntimeError(f"could not parse dispatch key: {name}")
 
 
 class OpOverload:
-    """One overload. Calls take the overload's arguments only."""
+    """One overload: called with the arguments of its schema."""
 
-    def __init__(self, packet, name):
-        self._packet, self._overloadname = packet, name
-        self.__name__ = f"{packet.__name__}.{name}"
+    def __init__(self, packet, full, schema_text, flags):
+        self._overloadpacket = packet
+        self._name = full
+        name, _, overload = full.partition("::")[2].partition(".")
+        self._opname, self._overloadname = name, overload or "default"
+        self.namespace = packet.namespace
+        self._flags = flags
+        self._schema_text = schema_text
+        self.__name__ = f"{name}.{self._overloadname}"
+        self.__qualname__ = self.__name__
+        self.__module__ = packet.__module__
+        self.py_kernels = {}
+        self._op = _C._operator_of(name, (full,), self)
 
-    def __call__(self, *args, **kwargs):
-        return self._packet(*args, **kwargs)
+    @property
+    def _schema(self):
+        schema = self.__dict__.get("_parsed")
+        if schema is None:
+            from tede._schema import FunctionSchema
+            schema = self.__dict__["_parsed"] = FunctionSchema(self.namespace, self._schema_text)
+        return schema
+
+    def __call__(self, /, *args, **kwargs):
+        return self._op(*args, **kwargs)
+
+    def name(self):
+        return self._name
+
+    @property
+    def overloadpacket(self):
+        return self._overloadpacket
+
+    @property
+    def op(self):
+        return self._op
+
+    @property
+    def tags(self):
+        return []
+
+    @property
+    def is_view(self):
+        arguments = self._schema.arguments
+        return any(a.alias_info is not None and not a.alias_info.is_write for a in arguments) or bool(self._flags & 1024)
+
+    def has_kernel_for_dispatch_key(self, key):
+        key, device = key_of(key)
+        return key >= 0 and _C._has_kernel(self._name, key, device)
+
+    def py_impl(self, key):
+        def add(function):
+            from tede.library import _register
+            self.py_kernels[key] = function
+            _register(self._name, key, function)
+            return function
+        return add
+
+    def decompose(self, *args, **kwargs):
+        """What the operator is made of, or NotImplemented."""
+        return NotImplemented
 
     def __str__(self):
-        return f"aten.{self.__name__}"
+        return f"{self.namespace}.{self.__name__}"
 
-    __repr__ = __str__
+    def __repr__(self):
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __hash__(self):
+        return hash(self._name)
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+    def __reduce__(self):
+        return _overload_named, (self._name,)
+
+
+def _overload_named(full):
+    space, _, rest = full.partition("::")
+    name, _, overload = rest.partition(".")
+    return getattr(getattr(getattr(ops, space), name), overload or "default")
 
 
 class OpOverloadPacket:
     """All overloads of a name."""
 
-    def __init__(self, name):
+    def __init__(self, namespace, name):
+        self.namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
         self.__name__ = name
-        self._operator = _C._operators[name]
+        self.__module__ = f"torch.ops.{namespace}"
+        self._dir = []
+        self._made = 0
+        self._full = ()
+        self._operator = None
 
-    def __call__(self, *args, **kwargs):
-        return self._operator(*args, **kwargs)
+    def _refresh(self):
+        """Overloads may be defined later; a call looks again only if operators were defined since."""
+        if self._made != _defined[0] or self._operator is None:
+            full = tuple(_C._overloads(self.namespace, self.__name__))
+            if full != self._full or self._operator is None:
+                self._full = full
+                if not full:
+                    raise AttributeError(f"'_OpNamespace' '{self.namespace}' object has no attribute '{self.__name__}'")
+                own = _C._operators.get(self.__name__) if self.namespace == "aten" else None
+                self._operator = own if own is not None and len(own.schemas) == len(full) else \
+                    _C._operator_of(self.__name__, full, self)
+            self._made = _defined[0]
+        return self._operator
+
+    def __call__(self, /, *args, **kwargs):
+        return self._refresh()(*args, **kwargs)
+
+    @property
+    def op(self):
+        return self._refresh()
+
+    @property
+    def _overload_names(self):
+        self._refresh()
+        return [full.partition("::")[2].partition(".")[2] for full in self._full]
 
     def overloads(self):
-        return [schema.partition("(")[0].partition(".")[2] or "default" for schema in self._operator.schemas]
+        return [name or "default" for name in self._overload_names]
+
+    def __iter__(self):
+        return iter(self.overloads())
+
+    def __dir__(self):
+        return self.overloads()
 
     def __getattr__(self, name):
-        if name.startswith("__") or name not in self.overloads():
-            raise AttributeError(f"aten.{self.__name__} has no overload '{name}'")
-        value = self.__dict__[name] = OpOverload(self, name)
+        if name == "__file__":
+            return "torch.ops"
+        if name == "_schemas":
+            return {o: getattr(self, o or "default")._schema for o in self._overload_names}
+        if name.startswith("__"):
+            raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and the underlying op "
+                                 f"{self._qualified_op_name} has no attribute {name} either.")
+        full = self._qualified_op_name + ("" if name == "default" else "." + name)
+        info = _C._op_info(full)
+        if info is None:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
+        value = self.__dict__[name] = OpOverload(self, full, *info)
+        self._dir.append(name)
         return value
 
+    def __str__(self):
+        return f"{self.namespace}.{self.__name__}"
 
-class _Namespace:
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self.namespace}.{self.__name__}')>"
+
+    def __hash__(self):
+        return hash(self._qualified_op_name)
+
+    def __deepcopy__(self, memo=None):
+        return self
+
+
+_defined = [0]             # counts definitions at run time
+
+
+class _OpNamespace(types.ModuleType):
     def __init__(self, name):
+        super().__init__("torch.ops." + name)
         self.name = name
+        self._dir = []
+
+    def __iter__(self):
+        return iter(self._dir)
 
     def __getattr__(self, name):
-        if name not in _C._operators:
+        if name == "__file__":
+            return "torch.ops"
+        if name.startswith("__") or not _C._overloads(self.name, name):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        value = self.__dict__[name] = OpOverloadPacket(name)
+        value = self.__dict__[name] = OpOverloadPacket(self.name, name)
+        self._dir.append(name)
         return value
 
 
-class _Ops:
-    aten = _Namespace("aten")
+class _Ops(types.ModuleType):
+    __file__ = "_ops.py"
+
+    def __init__(self):
+        super().__init__("torch.ops")
+        self.loaded_libraries = set()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        value = self.__dict__[name] = _OpNamespace(name)
+        return value
+
+    def load_library(self, path):
+        """Open a shared library, whose constructors may define operators."""
+        import ctypes
+        import os
+        path = os.path.realpath(path)
+        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        self.loaded_libraries.add(path)
+        _defined[0] += 1
+
+    def import_module(self, module):
+        import importlib
+        importlib.import_module(module)
+
+
+def forget(full):
+    """An operator was taken away: so is what stands for it."""
+    _defined[0] += 1
+    space, _, rest = full.partition("::")
+    name, _, overload = rest.partition(".")
+    packet = vars(ops).get(space) and vars(vars(ops)[space]).get(name)
+    if packet is not None:
+        packet.__dict__.pop(overload or "default", None)
+        packet._operator = None
+        if not _C._overloads(space, name):
+            vars(vars(ops)[space]).pop(name, None)
+
+
+def _entry(space, name, overload, flags):
+    """For the Python key: the overload, a body of other operators or None, and whether the core has one that is run."""
+    shown = getattr(getattr(getattr(ops, space), name), overload or "default")
+    full = name + ("." + overload if overload else "")
+    if space != "aten":
+        return shown, None, False
+    if flags & _COMPOSITE:
+        from tede._decompositions import KEPT
+        return shown, None, full not in KEPT
+    if full in ("linear", "matmul", "square", "isfinite", "conj_physical", "log_sigmoid", "item"):
+        from tede._decompositions import BODIES
+        return shown, BODIES.get(full), False
+    return shown, None, False
 
 
 ops = _Ops()
+sys.modules.setdefault("tede.ops", ops)

@@ -13,6 +13,7 @@
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
 #include <pthread.h>
+#include <tede/foreign.h>
 
 typedef struct accumulator {
     td_tensor      *leaf;
@@ -112,6 +113,8 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 {
     td_tensor *x = *grad;
+    if (TD_UNLIKELY(td_tensor_is_hollow(x)))
+        return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
         if (x->base)
             return td_alias_detached(x, false);

@@ -341,7 +341,7 @@ bool td_set_grad_enabled(bool on)
     bool before = !td_masks_now.grad_disabled;
     td_keyset keys = TD_KEYSET(TD_KEY_AUTOGRAD);
     td_masks_now.grad_disabled = !on;
-    if (on && !td_masks_now.inference)
+    if (on && !td_masks_now.inference && !td_masks_now.below)
         td_masks_now.exclude &= ~keys;
     else
         td_masks_now.exclude |= keys;
@@ -356,9 +356,17 @@ bool td_set_inference_mode(bool on)
     bool before = td_masks_now.inference;
     td_keyset keys = TD_KEYSET(TD_KEY_AUTOGRAD);
     td_masks_now.inference = on;
-    if (on || td_masks_now.grad_disabled)
+    if (on || td_masks_now.grad_disabled || td_masks_now.below)
         td_masks_now.exclude |= keys;
     else
         td_masks_now.exclude &= ~keys;
+    return before;
+}
+
+bool td_set_below_autograd(bool on)
+{
+    bool before = td_masks_now.below;
+    td_masks_now.below = on;
+    td_set_grad_enabled(!td_masks_now.grad_disabled);
     return before;
 }

@@ -3,12 +3,20 @@
 #include "autograd/needs.h"
 #include "tensor/tensor.h"
 #include <tede/auto.h>
+#include <tede/autograd.h>
 #include <tede/kernel.h>
 
 td_tensor *td_need_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
 int        td_need_add_(td_tensor *a, td_tensor *b) { return td_add_tensor_(a, b, td_int(1)); }
 td_tensor *td_need_ones_like(td_tensor *x) { return td_ones_like(x); }
 td_tensor *td_need_clone(td_tensor *x) { return td_clone(x); }
+td_tensor *td_need_detach(td_tensor *x)
+{
+    bool before = td_set_below_autograd(true);
+    td_tensor *alias = td_detach(x);
+    td_set_below_autograd(before);
+    return alias;
+}
 int        td_need_copy_(td_tensor *to, td_tensor *from) { return td_copy_(to, from); }
 td_tensor *td_need_convert(td_tensor *x, td_dtype dtype) { return td_to(x, dtype); }
 td_tensor *td_need_real(td_tensor *x) { return td_real(x); }
@@ -33,6 +41,12 @@ td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides,
 
 td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
 {
+    if (TD_UNLIKELY(x->flags & TD_FLAG_PYTHON)) {
+        bool before = td_set_below_autograd(true);
+        td_tensor *clone = td_clone(x);
+        td_set_below_autograd(before);
+        return clone;
+    }
     td_tensor *copy = strides ? td_tensor_new_strided(x->ndim, x->sizes, strides, x->dtype, x->device)
                               : td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
     bool plain = x->device.type == TD_CPU && !x->extra && !(x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG));

@@ -15,6 +15,7 @@ td_tensor *td_need_ones_like(td_tensor *x);
 /* A copy with the given strides (NULL: contiguous), not recorded; and a recorded one. */
 td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides);
 td_tensor *td_need_clone(td_tensor *x);
+td_tensor *td_need_detach(td_tensor *x);        /* by the operator, not recorded */
 int        td_need_copy_(td_tensor *to, td_tensor *from);
 td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes);
 td_tensor *td_need_convert(td_tensor *x, td_dtype dtype);

@@ -2,6 +2,7 @@
 #include "autograd/engine.h"
 #include "base/watch.h"
 #include "autograd/hooks.h"
+#include "autograd/needs.h"
 #include "autograd/saved.h"
 #include <stdio.h>
 
@@ -91,11 +92,17 @@ static void packed_release(packed *p)
     td_mem_free(p, sizeof *p);
 }
 
+/* The same elements without history: by the class's own detach where there is one. */
+static td_tensor *alias_of(td_tensor *x)
+{
+    return TD_UNLIKELY(x->flags & TD_FLAG_PYTHON) ? td_need_detach(x) : td_alias_detached(x, false);
+}
+
 /* The hooks see an alias without history, and what they compute is not recorded. */
 static int pack(td_saved *slot, td_tensor *x, hooks_entry *hooks)
 {
     packed *p = td_mem_alloc_zero(sizeof *p);
-    td_tensor *alias = td_alias_detached(x, false);
+    td_tensor *alias = alias_of(x);
     if (!p || !alias || (slot->output < 0 && td_gradient_edge(x, &p->history) != 0)) {
         td_tensor_release(alias);
         td_mem_free(p, sizeof *p);
@@ -141,7 +148,7 @@ static int save(td_node *node, int i, td_tensor *x, int output)
     TD_TELL(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
     if (TD_UNLIKELY(hooks_top != NULL))
         return pack(slot, x, hooks_top);
-    slot->tensor = output < 0 ? td_retain_fast(x) : td_alias_detached(x, false);
+    slot->tensor = output < 0 ? td_retain_fast(x) : alias_of(x);
     return slot->tensor ? 0 : -1;
 }
 
@@ -171,7 +178,7 @@ int td_saved_untie(td_node *node, td_tensor *x)
         td_tensor *t = slot->tensor;
         if (!t || slot->output >= 0 || (t != root && t->base != root))
             continue;
-        td_tensor *alias = td_alias_detached(t, false);
+        td_tensor *alias = alias_of(t);
         if (!alias)
             return -1;
         slot->tensor = alias;
@@ -267,7 +274,7 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
 /* An alias of x whose history is the node that saved it as its result, or where an operand's gradient goes. */
 static td_tensor *with_history(td_tensor *x, td_node *node, int output, bool is_result)
 {
-    td_tensor *alias = td_alias_detached(x, false);
+    td_tensor *alias = alias_of(x);
     int status = !alias ? -1 : is_result ? td_set_result_history(alias, node, output)
                                          : td_set_gradient_edge(alias, node, output);
     if (status == 0)
@@ -280,7 +287,7 @@ static td_tensor *unpack(td_node *node, int output, packed *p)
 {
     hooks_entry *entry = p->hooks;
     td_tensor *x = entry->hooks->unpack(entry->context, p->handle), *result = x;
-    if (!x || !td_grad_enabled() || !td_is_differentiable(x->dtype))
+    if (!x || !td_is_differentiable(x->dtype))
         return x;
     if (output >= 0)
         result = with_history(x, node, output, true);

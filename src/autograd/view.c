@@ -80,7 +80,7 @@ static int as_strided_backward(td_node *node, td_tensor *const *grads, td_tensor
 
 static void release_geometry(td_node *node) { geometry_release(node->state); }
 
-static const td_node_type as_strided_type = {"AsStridedBackward0", as_strided_backward, release_geometry, NULL, 0};
+static const td_node_type as_strided_type = {"AsStridedBackward0", as_strided_backward, release_geometry, NULL, 0, NULL};
 
 /* The node of x as a view of `of`, which has x's dtype: x's base, or a view that it was made from. */
 static td_node *as_strided_node(td_tensor *x, td_tensor *of)
@@ -305,7 +305,7 @@ static void copy_slices_release_saved(td_node *node)
 }
 
 static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, copy_slices_release,
-                                              copy_slices_release_saved, 0};
+                                              copy_slices_release_saved, 0, NULL};
 
 int td_set_result_history(td_tensor *result, td_node *fn, int output)
 {

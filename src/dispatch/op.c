@@ -191,6 +191,13 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     return 0;
 }
 
+int td_op_call_composite(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
+{
+    if (!op->composite || !op->unbox)
+        return td_error(TD_E_NOT_IMPLEMENTED, "%s is not made of other operators", op->info.name);
+    return op->unbox(op->composite, keys, arguments, results);
+}
+
 int td_op_call(const td_op *op, const td_value *arguments, td_value *results)
 {
     for (int i = 0; i < op->info.n_arguments; i++)

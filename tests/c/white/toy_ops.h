@@ -6,6 +6,7 @@
 #include <tede/auto.h>
 #include <tede/autograd_nodes.h>
 #include "autograd/needs.h"
+#include <tede/foreign.h>
 #include "autograd/node.h"
 
 #define CPU ((td_device){TD_CPU, -1})
@@ -320,6 +321,7 @@ td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
     return y;
 }
 td_tensor *td_need_clone(td_tensor *x) { return scale(x, 1); }
+td_tensor *td_need_detach(td_tensor *x) { return td_tensor_alias(x, false); }
 int        td_need_copy_(td_tensor *to, td_tensor *from)
 {
     EACH(to, *at(from, i))

@@ -1,0 +1,331 @@
+/* Kernels written in Python: boxed values become a call's arguments, what it returns becomes the operator's results. */
+#include "binding.h"
+#include <math.h>
+#include <tede/list.h>
+
+/* ---- values as objects */
+
+static PyObject *list_of(const td_value *v)
+{
+    PyObject *list = PyList_New(v->count);
+    for (int i = 0; i < v->count && list; i++) {
+        PyObject *item = v->kind == TD_VALUE_TENSORS ? td_py_wrap_borrowed(v->tensors[i])
+                       : v->kind == TD_VALUE_INTS    ? PyLong_FromLongLong(v->ints[i])
+                       : v->kind == TD_VALUE_FLOATS  ? PyFloat_FromDouble(v->numbers[i])
+                       : v->kind == TD_VALUE_BOOLS   ? PyBool_FromLong(v->bools[i])
+                                                     : td_py_number_of(v->scalars[i]);
+        if (!item)
+            Py_CLEAR(list);
+        else
+            PyList_SET_ITEM(list, i, item);
+    }
+    return list;
+}
+
+PyObject *td_py_object_of(const td_value *v)
+{
+    switch (v->kind) {
+    case TD_VALUE_TENSOR:
+        /* A number that was made a tensor for an operator's sake is a number again. */
+        if (v->tensor && v->tensor != TD_NONE && td_tensor_is_wrapped_number(v->tensor))
+            return td_py_tolist(v->tensor);
+        return td_py_wrap_borrowed(v->tensor);
+    case TD_VALUE_TENSORS: case TD_VALUE_INTS: case TD_VALUE_FLOATS: case TD_VALUE_BOOLS: case TD_VALUE_SCALARS:
+        return list_of(v);
+    case TD_VALUE_BOOL: return PyBool_FromLong(v->integer != 0);
+    case TD_VALUE_INT: return PyLong_FromLongLong(v->integer);
+    case TD_VALUE_FLOAT: return PyFloat_FromDouble(v->number);
+    case TD_VALUE_SCALAR: return td_py_number_of(v->scalar);
+    case TD_VALUE_STRING: return PyUnicode_FromString(v->string);
+    case TD_VALUE_DTYPE: return Py_NewRef(td_py_dtype((td_dtype)v->integer));
+    case TD_VALUE_DEVICE: return td_py_device(v->device);
+    case TD_VALUE_LAYOUT: return Py_NewRef(td_py_layout((int)v->integer));
+    case TD_VALUE_MEMORY_FORMAT: return Py_NewRef(td_py_memory_format((int)v->integer));
+    case TD_VALUE_GENERATOR: return td_py_generator_of(v->generator);
+    default: Py_RETURN_NONE;
+    }
+}
+
+static bool is_default(const td_arg *a, const td_value *v)
+{
+    const td_value *d = &a->default_value;
+    if (!a->has_default || v->kind != d->kind)
+        return false;
+    size_t size = v->kind == TD_VALUE_BOOLS ? sizeof(bool) : v->kind == TD_VALUE_SCALARS ? sizeof(td_scalar) : 8;
+    switch (v->kind) {
+    case TD_VALUE_NONE: return true;
+    case TD_VALUE_TENSOR: return v->tensor == d->tensor;
+    case TD_VALUE_TENSORS: return v->count == 0 && d->count == 0;
+    case TD_VALUE_FLOAT: return v->number == d->number || (isnan(v->number) && isnan(d->number));
+    case TD_VALUE_SCALAR: return v->scalar.kind == d->scalar.kind && td_scalar_double(v->scalar) == td_scalar_double(d->scalar);
+    case TD_VALUE_STRING: return strcmp(v->string, d->string) == 0;
+    case TD_VALUE_DEVICE: return v->device.type == d->device.type && v->device.index == d->device.index;
+    case TD_VALUE_GENERATOR: return v->generator == d->generator;
+    case TD_VALUE_INTS: case TD_VALUE_FLOATS: case TD_VALUE_BOOLS: case TD_VALUE_SCALARS:
+        return v->count == d->count && (!v->count || memcmp(v->ints, d->ints, (size_t)v->count * size) == 0);
+    default: return v->integer == d->integer;
+    }
+}
+
+int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyObject **args, PyObject **kwargs)
+{
+    int n = 0;              /* positional ones, up to the last that is no default */
+    for (int i = 0; i < info->n_arguments; i++)
+        if (!info->arguments[i].keyword_only && !is_default(&info->arguments[i], &arguments[i]))
+            n = i + 1;
+    *args = PyTuple_New(n);
+    *kwargs = PyDict_New();
+    for (int i = 0; i < info->n_arguments && *args && *kwargs; i++) {
+        const td_arg *a = &info->arguments[i];
+        if (a->keyword_only ? is_default(a, &arguments[i]) || (arguments[i].kind == TD_VALUE_NONE && a->optional) : i >= n)
+            continue;
+        PyObject *object = td_py_object_of(&arguments[i]);
+        if (!object)
+            break;
+        if (!a->keyword_only) {
+            PyTuple_SET_ITEM(*args, i, object);
+            continue;
+        }
+        int failed = PyDict_SetItemString(*kwargs, a->name, object);
+        Py_DECREF(object);
+        if (failed)
+            break;
+    }
+    if (!PyErr_Occurred())
+        return 0;
+    Py_CLEAR(*args);
+    Py_CLEAR(*kwargs);
+    return -1;
+}
+
+/* ---- objects as results */
+
+static int bad_result(const td_op_info *info, PyObject *object, const char *expected)
+{
+    return td_error(TD_E_RUNTIME, "%s::%s: a Python kernel returned %s where %s was expected", info->space ? info->space : "aten",
+                    info->name, Py_TYPE(object)->tp_name, expected);
+}
+
+static int list_result(const td_op_info *info, PyObject *object, td_value *v)
+{
+    td_tensor_list list;
+    PyObject *items = PySequence_Fast(object, "");
+    if (!items) {
+        PyErr_Clear();
+        return bad_result(info, object, "a list of tensors");
+    }
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
+    int failed = td_tensor_list_new(&list, n);
+    for (Py_ssize_t i = 0; i < n && !failed; i++) {
+        PyObject *item = PySequence_Fast_ITEMS(items)[i];
+        if (td_py_is_tensor(item))
+            list.items[i] = td_tensor_retain(td_py_x(item));
+        else
+            failed = bad_result(info, item, "a tensor");
+    }
+    Py_DECREF(items);
+    if (failed) {
+        td_tensor_list_release(&list);
+        return -1;
+    }
+    *v = (td_value){.kind = TD_VALUE_TENSORS, .count = (int32_t)n, .tensors = list.items};
+    return 0;
+}
+
+static int one_result(const td_op_info *info, const td_arg *r, PyObject *object, td_value *v)
+{
+    td_scalar scalar;
+    *v = (td_value){.kind = r->kind};
+    switch (r->kind) {
+    case TD_VALUE_TENSOR:
+        if (td_py_is_tensor(object))
+            v->tensor = td_tensor_retain(td_py_x(object));
+        else if (object == Py_None)
+            v->tensor = TD_NONE;
+        else
+            return bad_result(info, object, "a tensor");
+        return 0;
+    case TD_VALUE_TENSORS: return list_result(info, object, v);
+    case TD_VALUE_BOOL: case TD_VALUE_INT: case TD_VALUE_FLOAT: case TD_VALUE_SCALAR:
+        if (td_py_as_scalar(object, &scalar, true) <= 0) {
+            PyErr_Clear();
+            return bad_result(info, object, "a number");
+        }
+        if (r->kind == TD_VALUE_SCALAR)
+            v->scalar = scalar;
+        else if (r->kind == TD_VALUE_FLOAT)
+            v->number = td_scalar_double(scalar);
+        else
+            v->integer = td_scalar_int(scalar);
+        return 0;
+    default: return bad_result(info, object, "what tensors and numbers are made of");
+    }
+}
+
+int td_py_boxed_results(const td_op_info *info, const td_value *arguments, PyObject *object, td_value *results)
+{
+    int n = info->n_results;
+    if (n == 0)
+        return 0;
+    /* What writes its operands gives those back, whatever the kernel returned. */
+    int written = 0;
+    for (int i = 0; i < info->n_arguments && written < n; i++)
+        if (info->arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR && info->results[written].is_mutable)
+            results[written++] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(arguments[i].tensor)};
+    if (written == n)
+        return 0;
+    if (n == 1)
+        return one_result(info, &info->results[0], object, &results[0]);
+    PyObject *items = PySequence_Fast(object, "");
+    int failed = 0, made = written;
+    if (!items || PySequence_Fast_GET_SIZE(items) != n) {
+        PyErr_Clear();
+        failed = td_error(TD_E_RUNTIME, "%s: a Python kernel must return %d values", info->name, n);
+    }
+    for (; made < n && !failed; made++)
+        failed = one_result(info, &info->results[made], PySequence_Fast_ITEMS(items)[made], &results[made]);
+    Py_XDECREF(items);
+    if (failed)
+        td_values_release(results, made > 0 ? made - 1 : 0);
+    return failed;
+}
+
+/* ---- kernels.  The context is the callable; `_register_boxed` keeps those that are in use. */
+
+static int python_kernel(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys;
+    const td_op_info *info = td_op_describe(op);
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *args, *kwargs, *result = NULL;
+    int failed = 0;
+    if (td_py_boxed_arguments(info, arguments, &args, &kwargs) == 0)
+        result = PyObject_Call(context, args, kwargs);
+    failed = result ? td_py_boxed_results(info, arguments, result, results) : td_py_capture();
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return failed;
+}
+/* A fallback gets the operator first. */
+static int python_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys;
+    const td_op_info *info = td_op_describe(op);
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *shown = td_py_overload(op), *args = NULL, *kwargs = NULL, *result = NULL;
+    if (shown && td_py_boxed_arguments(info, arguments, &args, &kwargs) == 0) {
+        PyObject *first = PyTuple_Pack(1, shown), *all = first ? PySequence_Concat(first, args) : NULL;
+        result = all ? PyObject_Call(context, all, kwargs) : NULL;
+        Py_XDECREF(first);
+        Py_XDECREF(all);
+    }
+    int failed = result ? td_py_boxed_results(info, arguments, result, results) : td_py_capture();
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    Py_XDECREF(result);
+    PyGILState_Release(state);
+    return failed;
+}
+
+static PyObject *kept;      /* callables that kernels are: those of a slot that was filled again may still run */
+
+/* _register_boxed(operator or None, key, device, callable or None): key -1 is the default for all devices, None a fallback. */
+static PyObject *register_boxed(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name;
+    int key, device;
+    PyObject *callable;
+    if (!PyArg_ParseTuple(args, "ziiO:_register_boxed", &name, &key, &device, &callable))
+        return NULL;
+    if (callable != Py_None && (PyList_Append(kept, callable) < 0))
+        return NULL;
+    td_boxed_kernel *kernel = callable == Py_None ? NULL : name ? python_kernel : python_fallback;
+    int failed = !name    ? td_register_fallback((td_key)key, device, kernel, callable)
+               : key < 0  ? td_register_default(name, kernel, callable)
+                          : td_register_boxed(name, (td_key)key, device, kernel, callable);
+    if (failed)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+static PyObject *define(PyObject *m, PyObject *text)
+{
+    (void)m;
+    const char *schema = PyUnicode_AsUTF8(text);
+    if (!schema)
+        return NULL;
+    if (!td_op_define(schema))
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+static PyObject *undefine(PyObject *m, PyObject *text)
+{
+    (void)m;
+    const char *name = PyUnicode_AsUTF8(text);
+    const td_op *op = name ? td_op_find(name) : NULL;
+    if (!name)
+        return NULL;
+    if (op && td_op_remove(op) < 0)
+        return td_py_raise();
+    return PyBool_FromLong(op != NULL);
+}
+/* _op_info(full name) -> (schema, flags) or None. */
+static PyObject *op_info(PyObject *m, PyObject *text)
+{
+    (void)m;
+    const char *name = PyUnicode_AsUTF8(text);
+    const td_op *op = name ? td_op_find(name) : NULL;
+    if (!name)
+        return NULL;
+    if (!op)
+        Py_RETURN_NONE;
+    const td_op_info *info = td_op_describe(op);
+    return Py_BuildValue("(sI)", info->schema, (unsigned)info->flags);
+}
+/* _overloads(namespace, name) -> full names of all overloads. */
+static PyObject *overloads(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *space, *name;
+    if (!PyArg_ParseTuple(args, "ss:_overloads", &space, &name))
+        return NULL;
+    PyObject *list = PyList_New(0);
+    for (int i = 0, n = td_op_count(); i < n && list; i++) {
+        const td_op *op = td_op_at(i);
+        const td_op_info *info = op ? td_op_describe(op) : NULL;
+        if (!info || strcmp(info->name, name) || strcmp(info->space ? info->space : "aten", space))
+            continue;
+        PyObject *full = PyUnicode_FromFormat("%s::%s%s%s", space, name, *info->overload ? "." : "", info->overload);
+        if (!full || PyList_Append(list, full) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(full);
+    }
+    return list;
+}
+static PyObject *has_kernel(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name;
+    int key, device;
+    if (!PyArg_ParseTuple(args, "sii:_has_kernel", &name, &key, &device))
+        return NULL;
+    const td_op *op = td_op_find(name);
+    return PyBool_FromLong(op && td_op_has_kernel(op, (td_key)key, device));
+}
+static PyMethodDef functions[] = {
+    {"_register_boxed", register_boxed, METH_VARARGS, NULL},
+    {"_define", define, METH_O, NULL},
+    {"_undefine", undefine, METH_O, NULL},
+    {"_op_info", op_info, METH_O, NULL},
+    {"_overloads", overloads, METH_VARARGS, NULL},
+    {"_has_kernel", has_kernel, METH_VARARGS, NULL},
+    {NULL},
+};
+int td_py_boxed_init(PyObject *module)
+{
+    if (!(kept = PyList_New(0)))
+        return -1;
+    return PyModule_AddFunctions(module, functions);
+}

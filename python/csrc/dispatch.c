@@ -1,0 +1,345 @@
+/* __torch_dispatch__: classes and modes that see every operator below autograd.
+ *
+ * An instance of a class with a __torch_dispatch__ carries the Python key, the innermost of those that run around
+ * kernels: so calls arrive here after autograd has recorded them, and operators that are made of others as those
+ * others.  While a mode is entered, the key is in the thread's include mask, and all calls arrive.
+ *
+ * What a handler calls is not recorded: it implements the operator.  While a mode's handler runs, that mode is left. */
+#include "binding.h"
+#include <tede/autograd_nodes.h>
+
+static _Thread_local PyObject *modes[64];
+static _Thread_local int       n_modes;
+static PyObject *word, *disabled;           /* "__torch_dispatch__"; what Tensor has there */
+
+/* ---- operators as Python sees them */
+
+static PyObject *overloads;                 /* dict: address of a td_op -> (object, body in Python or None, is it made of others) */
+
+static PyObject *entry_of(const td_op *op)
+{
+    PyObject *key = PyLong_FromVoidPtr((void *)op), *entry = key ? PyDict_GetItemWithError(overloads, key) : NULL;
+    if (!entry && key && !PyErr_Occurred()) {
+        const td_op_info *info = td_op_describe(op);
+        PyObject *module = PyImport_ImportModule("tede._ops");
+        entry = module ? PyObject_CallMethod(module, "_entry", "sssI", info->space ? info->space : "aten", info->name,
+                                             info->overload, (unsigned)info->flags) : NULL;
+        Py_XDECREF(module);
+        if (entry && PyDict_SetItem(overloads, key, entry) == 0)
+            Py_DECREF(entry);               /* the dict holds it */
+        else
+            Py_CLEAR(entry);
+    }
+    Py_XDECREF(key);
+    return entry;
+}
+PyObject *td_py_overload(const td_op *op)
+{
+    PyObject *entry = entry_of(op);
+    return entry ? PyTuple_GET_ITEM(entry, 0) : NULL;
+}
+
+/* ---- who is asked */
+
+static bool has_dispatch(PyTypeObject *type)
+{
+    PyObject *found = type == &td_py_Tensor || type == td_py_Parameter ? NULL : _PyType_Lookup(type, word);
+    return found && found != disabled;
+}
+void td_py_mark(td_tensor *x, PyTypeObject *type)
+{
+    if (has_dispatch(type))
+        td_tensor_set_python(x, true);
+}
+
+typedef struct Involved { PyObject *objects[64]; int n; } Involved;     /* owned */
+
+/* Each class once, a subclass before its bases, else from left to right. */
+static int involve(Involved *list, td_tensor *x)
+{
+    if (!x || x == TD_NONE || !td_tensor_is_python(x) || list->n == 64)
+        return 0;
+    PyObject *o = td_py_wrap_borrowed(x);
+    if (!o)
+        return -1;
+    int at = list->n;
+    for (int i = 0; i < list->n; i++) {
+        if (Py_TYPE(list->objects[i]) == Py_TYPE(o))
+            at = -1;
+        else if (at == list->n && PyType_IsSubtype(Py_TYPE(o), Py_TYPE(list->objects[i])))
+            at = i;
+        if (at < 0)
+            break;
+    }
+    if (at < 0 || !has_dispatch(Py_TYPE(o))) {
+        Py_DECREF(o);
+        return 0;
+    }
+    memmove(list->objects + at + 1, list->objects + at, (size_t)(list->n - at) * sizeof *list->objects);
+    list->objects[at] = o;
+    list->n++;
+    return 0;
+}
+
+static void include_key(void)
+{
+    td_masks masks = td_thread_masks();
+    td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
+    masks.include = n_modes ? masks.include | key : masks.include & ~key;
+    td_set_thread_masks(masks);
+}
+
+static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
+{
+    PyObject *mode = modes[--n_modes];
+    include_key();
+    PyObject *method = PyObject_GetAttr(mode, word);
+    PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
+    Py_XDECREF(method);
+    modes[n_modes++] = mode;
+    include_key();
+    return result;
+}
+
+static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
+{
+    PyObject *types = PyTuple_New(list->n), *result = NULL;
+    if (!types)
+        return NULL;
+    for (int i = 0; i < list->n; i++)
+        PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
+    if (n_modes)
+        result = ask_mode(function, types, args, kwargs);
+    for (int i = 0; i < list->n && (!result ? !PyErr_Occurred() : result == Py_NotImplemented); i++) {
+        Py_CLEAR(result);
+        PyObject *method = PyObject_GetAttr(list->objects[i], word);
+        result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
+        Py_XDECREF(method);
+    }
+    if (result == Py_NotImplemented) {
+        Py_CLEAR(result);
+        PyObject *text = PyUnicode_FromFormat("Multiple dispatch failed for '%S'; all __torch_dispatch__ handlers returned "
+                                              "NotImplemented:\n", function);
+        for (int i = 0; i < list->n && text; i++)
+            Py_SETREF(text, PyUnicode_FromFormat("%U\n  - tensor subclass %R", text, Py_TYPE(list->objects[i])));
+        if (text)
+            PyErr_SetObject(PyExc_TypeError, text);
+        Py_XDECREF(text);
+    }
+    Py_DECREF(types);
+    return result;
+}
+
+/* ---- the kernel of the key */
+
+static int involve_all(Involved *list, const td_op_info *info, const td_value *arguments)
+{
+    for (int i = 0; i < info->n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && involve(list, v->tensor) < 0)
+            return -1;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (involve(list, v->tensors[k]) < 0)
+                return -1;
+    }
+    return 0;
+}
+
+/* Writes through a wrapper count as writes to it. */
+static void count_writes(const td_op_info *info, const td_value *arguments)
+{
+    for (int i = 0; i < info->n_arguments; i++)
+        if (info->arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR && arguments[i].tensor != TD_NONE &&
+            td_tensor_is_python(arguments[i].tensor))
+            td_tensor_count_write(arguments[i].tensor);
+}
+
+static int handle(const td_op *op, PyObject *entry, const Involved *list, const td_value *arguments, td_value *results)
+{
+    const td_op_info *info = td_op_describe(op);
+    PyObject *args, *kwargs, *result = NULL, *body = PyTuple_GET_ITEM(entry, 1);
+    if (td_py_boxed_arguments(info, arguments, &args, &kwargs) < 0)
+        return td_py_capture();
+    if (body != Py_None)
+        result = PyObject_Call(body, args, kwargs);
+    if (body == Py_None || result == Py_NotImplemented) {
+        Py_XDECREF(result);
+        td_masks masks = td_thread_masks();
+        bool below = td_set_below_autograd(true), grad = td_grad_enabled();
+        result = ask(PyTuple_GET_ITEM(entry, 0), list, args, kwargs);
+        td_set_grad_enabled(grad);
+        td_set_below_autograd(below);
+        td_set_thread_masks(masks);
+        count_writes(info, arguments);
+    }
+    Py_DECREF(args);
+    Py_DECREF(kwargs);
+    if (!result)
+        return td_py_capture();
+    int failed = td_py_boxed_results(info, arguments, result, results);
+    Py_DECREF(result);
+    return failed;
+}
+
+static int python_key(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    PyGILState_STATE state = PyGILState_Ensure();
+    Involved list = {.n = 0};
+    PyObject *entry = entry_of(op);
+    int failed = entry && involve_all(&list, td_op_describe(op), arguments) == 0 ? 0 : td_py_capture();
+    bool composite = !failed && PyTuple_GET_ITEM(entry, 2) == Py_True, nobody = !failed && !n_modes && !list.n;
+    if (!failed && (composite || nobody)) {
+        PyGILState_Release(state);
+        return composite ? td_op_call_composite(op, keys, arguments, results)
+                         : td_op_call_keys(op, keys & ~TD_KEYSET(TD_KEY_PYTHON), arguments, results);
+    }
+    if (!failed)
+        failed = handle(op, entry, &list, arguments, results);
+    for (int i = 0; i < list.n; i++)
+        Py_DECREF(list.objects[i]);
+    PyGILState_Release(state);
+    return failed;
+}
+
+/* ---- for Python */
+
+static PyObject *push_mode(PyObject *m, PyObject *mode)
+{
+    (void)m;
+    if (n_modes == sizeof modes / sizeof *modes)
+        return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
+    modes[n_modes++] = Py_NewRef(mode);
+    include_key();
+    Py_RETURN_NONE;
+}
+static PyObject *pop_mode(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    if (!n_modes)
+        return PyErr_Format(PyExc_RuntimeError, "there is no mode to leave");
+    PyObject *mode = modes[--n_modes];
+    include_key();
+    return mode;
+}
+static PyObject *mode_stack(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    PyObject *list = PyList_New(n_modes);
+    for (int i = 0; list && i < n_modes; i++)
+        PyList_SET_ITEM(list, i, Py_NewRef(modes[i]));
+    return list;
+}
+static PyObject *set_below(PyObject *m, PyObject *on)
+{
+    (void)m;
+    return PyBool_FromLong(td_set_below_autograd(PyObject_IsTrue(on)));
+}
+/* _set_python_excluded(on): keep calls from the Python key; gives what was. */
+static PyObject *set_excluded(PyObject *m, PyObject *on)
+{
+    (void)m;
+    td_masks masks = td_thread_masks();
+    td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
+    bool before = masks.exclude & key;
+    masks.exclude = PyObject_IsTrue(on) ? masks.exclude | key : masks.exclude & ~key;
+    td_set_thread_masks(masks);
+    return PyBool_FromLong(before);
+}
+static PyObject *disabled_dispatch(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *function, *types, *arguments, *kwargs = NULL;
+    if (!PyArg_ParseTuple(args, "OOO!|O", &function, &types, &PyTuple_Type, &arguments, &kwargs))
+        return NULL;
+    PyObject *before = set_excluded(NULL, Py_True);
+    PyObject *result = PyObject_Call(function, arguments, kwargs == Py_None ? NULL : kwargs);
+    Py_XDECREF(set_excluded(NULL, before));
+    Py_XDECREF(before);
+    return result;
+}
+
+static Py_ssize_t numbers_of(PyObject *o, int64_t *list)
+{
+    PyObject *items = PySequence_Fast(o, "a sequence of ints is needed");
+    Py_ssize_t n = items ? PySequence_Fast_GET_SIZE(items) : -1;
+    if (n > TD_MAX_DIMS)
+        PyErr_Format(PyExc_RuntimeError, "too many dimensions (%zd)", n), n = -1;
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (td_py_as_int(PySequence_Fast_ITEMS(items)[i], &list[i], false) <= 0) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_TypeError, "sizes and strides must be ints");
+            n = -1;
+        }
+    Py_XDECREF(items);
+    return n;
+}
+/* A tensor of a class that has geometry, dtype and device, but no memory: all calls go to its __torch_dispatch__. */
+static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObject *kw)
+{
+    (void)unused;
+    static char *names[] = {"cls", "size", "strides", "storage_offset", "memory_format", "dtype", "layout", "device", "pin_memory",
+                            "requires_grad", "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout",
+                            "_extra_dispatch_keys", "storage_size", NULL};
+    PyObject *cls, *size, *strides = Py_None, *offset = Py_None, *format = Py_None, *dtype = Py_None, *layout = Py_None;
+    PyObject *device = Py_None, *policy = Py_None, *extra = Py_None, *bytes = Py_None;
+    int pin = 0, requires_grad = 0, of_device = 0, of_layout = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|OOOOOOppOppOO:_make_wrapper_subclass", names, &cls, &size, &strides, &offset,
+                                     &format, &dtype, &layout, &device, &pin, &requires_grad, &policy, &of_device, &of_layout,
+                                     &extra, &bytes))
+        return NULL;
+    if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
+        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+    if (!has_dispatch((PyTypeObject *)cls))
+        return PyErr_Format(PyExc_RuntimeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
+    int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], start = 0;
+    td_dtype type = td_default_dtype();
+    td_device where = {TD_CPU, -1};
+    Py_ssize_t n = numbers_of(size, sizes);
+    if (n < 0 || (strides != Py_None && numbers_of(strides, steps) != n)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_RuntimeError, "sizes and strides must have the same length");
+        return NULL;
+    }
+    if ((offset != Py_None && td_py_as_int(offset, &start, false) < 0) || (device != Py_None && td_py_as_device(device, &where) < 0))
+        return NULL;
+    if (dtype != Py_None && !td_py_as_dtype(dtype, &type))
+        return PyErr_Format(PyExc_TypeError, "dtype must be a torch.dtype, not %s", Py_TYPE(dtype)->tp_name);
+    td_tensor *x = td_tensor_hollow(n, sizes, strides == Py_None ? NULL : steps, start, type, where);
+    if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
+        td_tensor_release(x);
+        x = NULL;
+    }
+    return td_py_wrap_as(x, (PyTypeObject *)cls);
+}
+static PyMethodDef make_wrapper_def = {
+    "_make_wrapper_subclass", (PyCFunction)(void (*)(void))make_wrapper_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+    "A tensor of class `cls` without memory."};
+
+static PyMethodDef functions[] = {
+    {"_push_on_torch_dispatch_stack", push_mode, METH_O, NULL},
+    {"_pop_torch_dispatch_stack", pop_mode, METH_NOARGS, NULL},
+    {"_torch_dispatch_stack", mode_stack, METH_NOARGS, NULL},
+    {"_set_below_autograd", set_below, METH_O, NULL},
+    {"_set_python_excluded", set_excluded, METH_O, NULL},
+    {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, NULL},
+    {NULL},
+};
+int td_py_dispatch_init(PyObject *module)
+{
+    if (!(overloads = PyDict_New()) || !(word = PyUnicode_InternFromString("__torch_dispatch__")) ||
+        PyModule_AddFunctions(module, functions) < 0 ||
+        !(disabled = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl")))
+        return -1;
+    if (PyObject_SetAttr((PyObject *)&td_py_Tensor, word, disabled) < 0)
+        return -1;
+    PyObject *function = PyCFunction_New(&make_wrapper_def, NULL);
+    PyObject *fixed = function ? PyStaticMethod_New(function) : NULL;
+    Py_XDECREF(function);
+    if (!fixed || PyObject_SetAttrString((PyObject *)&td_py_Tensor, "_make_wrapper_subclass", fixed) < 0)
+        return -1;
+    Py_DECREF(fixed);
+    if (td_register_fallback(TD_KEY_PYTHON, TD_CPU, python_key, NULL) < 0)
+        return td_py_raise(), -1;
+    return 0;
+}

@@ -1,0 +1,170 @@
+"""Schemas of operators, read from their text: "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"."""
+import re
+
+_WHOLE = {"Tensor": "Tensor", "int": "int", "SymInt": "int", "float": "float", "bool": "bool", "Scalar": "number", "str": "str",
+          "ScalarType": "Optional[int]", "Device": "Device", "Layout": "int", "MemoryFormat": "int", "Generator": "Generator"}
+
+
+class AliasInfo:
+    def __init__(self, before, after, is_write):
+        self.before_set, self.after_set, self.is_write = set(before), set(after), is_write
+
+    def __eq__(self, other):
+        return isinstance(other, AliasInfo) and vars(self) == vars(other)
+
+    __hash__ = None
+
+
+class Type:
+    """A type of a schema: str() gives PyTorch's name for it."""
+
+    def __init__(self, text):
+        self.annotation = text
+        self.optional = text.endswith("?")
+        inner = text.removesuffix("?")
+        self.list = inner.endswith("]")
+        self.base, _, _ = inner.partition("[")
+        self.items_optional = self.base.endswith("?")
+        self.base = self.base.removesuffix("?")
+
+    def __str__(self):
+        name = {"SymInt": "SymInt", "Scalar": "number", "Device": "Device", "ScalarType": "int", "Layout": "int",
+                "MemoryFormat": "int"}.get(self.base, self.base)
+        if self.items_optional:
+            name = f"Optional[{name}]"
+        if self.list:
+            name = f"List[{name}]"
+        return f"Optional[{name}]" if self.optional else name
+
+    __repr__ = annotation_str = __str__
+
+    def kind(self):
+        return {"Tensor": "TensorType", "int": "IntType", "float": "FloatType", "bool": "BoolType", "str": "StringType",
+                "Scalar": "NumberType"}.get(self.base, self.base + "Type") if not (self.list or self.optional) else \
+            "OptionalType" if self.optional else "ListType"
+
+    def getElementType(self):
+        return Type(self.base + ("?" if self.items_optional else "")) if self.list and not self.optional else \
+            Type(self.annotation.removesuffix("?"))
+
+    def isSubtypeOf(self, other):
+        return str(self) == str(other)
+
+    def __eq__(self, other):
+        return isinstance(other, Type) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
+
+_MISSING = object()
+
+
+def _default(text, kind):
+    text = text.strip()
+    if text == "None":
+        return None
+    if text in ("True", "False"):
+        return text == "True"
+    if text[0] in "\"'":
+        return text[1:-1]
+    if text[0] == "[":
+        inner = text[1:-1].strip()
+        return [_default(part, kind) for part in inner.split(",")] if inner else []
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+class Argument:
+    def __init__(self, text, kwarg_only):
+        match = re.match(r"\s*(\w+)(\(([^)]*)\))?((?:\?|\[\d*\])*)\s*(\w+)?\s*(?:=\s*(.*))?$", text, re.S)
+        if match is None:
+            raise RuntimeError(f"not an argument of a schema: {text!r}")
+        base, _, alias, suffix, name, default = match.groups()
+        self.name = name or ""
+        self.type = self.real_type = Type(base + suffix)
+        size = re.search(r"\[(\d+)\]", suffix)
+        self.N = int(size.group(1)) if size else None
+        self.kwarg_only = kwarg_only
+        self.alias_info = None
+        if alias is not None:
+            before, _, after = alias.partition("->")
+            sets = [s.strip(" !").split("|") for s in (before, after or before)]
+            self.alias_info = AliasInfo(*[[x.strip() for x in s] for s in sets], "!" in alias)
+        self._default = _MISSING if default is None else _default(default, base)
+        self.is_out = kwarg_only and self.alias_info is not None and self.alias_info.is_write
+
+    @property
+    def default_value(self):
+        return None if self._default is _MISSING else self._default
+
+    def has_default_value(self):
+        return self._default is not _MISSING
+
+    is_write = property(lambda self: self.alias_info is not None and self.alias_info.is_write)
+
+
+def _split(text):
+    """At commas that are in no brackets and no quotes."""
+    parts, depth, start, quote = [], 0, 0, None
+    for i, c in enumerate(text):
+        if quote:
+            quote = None if c == quote else quote
+        elif c in "\"'":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and not depth:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+class FunctionSchema:
+    def __init__(self, namespace, text):
+        self._text = f"{namespace}::{text}"
+        head, rest = text.split("(", 1)
+        name, _, self.overload_name = head.partition(".")
+        self.name = f"{namespace}::{name}"
+        arguments, _, results = rest.rpartition("->")
+        arguments = arguments.strip().removesuffix(")")
+        self.arguments, only = [], False
+        for part in _split(arguments):
+            if part == "*":
+                only = True
+            else:
+                self.arguments.append(Argument(part, only))
+        results = results.strip()
+        if results.startswith("("):
+            results = results[1:-1]
+        self.returns = [Argument(part, False) for part in _split(results)]
+        self.is_vararg = self.is_varret = False
+
+    @property
+    def is_mutable(self):
+        return any(a.is_write for a in self.arguments)
+
+    def __str__(self):
+        return self._text
+
+    __repr__ = __str__
+
+    def __eq__(self, other):
+        return isinstance(other, FunctionSchema) and self._text == other._text
+
+    def __hash__(self):
+        return hash(self._text)
+
+
+def parse_schema(text):
+    namespace, _, rest = text.partition("::")
+    return FunctionSchema(namespace, rest)

@@ -1,0 +1,736 @@
+"""Operators of one's own: defined by a schema, with kernels, a gradient and a shape rule in Python.
+
+custom_op makes one from a function with annotations.  Library is the rawer way: define() a schema in a namespace, impl()
+a kernel for a dispatch key."""
+import contextlib
+import inspect
+import weakref
+
+import tede
+from tede import _C
+from tede._ops import _overload_named, forget, key_of
+
+__all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
+           "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
+           "infer_schema", "register_autograd", "register_kernel", "opcheck", "CustomOpDef"]
+
+_kernels = {}                   # (full name, key) -> the callable
+_RESERVED = {"prim"}
+
+
+def fallthrough_kernel():
+    """Given to Library.impl in place of a kernel: the key has nothing to say."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+def _register(full, key, function):
+    number, device = key_of(key)
+    if function is fallthrough_kernel:
+        function = None
+    _C._register_boxed(full, number, device, function)
+    _kernels[full, key] = function
+
+
+def _full(name, namespace=None):
+    name = name if "::" in name or namespace is None else f"{namespace}::{name}"
+    return name.removesuffix(".default")
+
+
+def _name_of(op):
+    if isinstance(op, str):
+        if "::" not in op:
+            raise ValueError(f"expected an operator's name with its namespace, not {op!r}")
+        return op.removesuffix(".default")
+    if isinstance(op, CustomOpDef):
+        return op._qualname
+    return op.name() if hasattr(op, "name") else op._qualified_op_name
+
+
+# ---- the raw way -----------------------------------------------------------------------------------------------------
+
+class Library:
+    """A set of definitions and kernels in one namespace; they go when it goes.
+
+    kind: "DEF" makes the namespace, "FRAGMENT" adds to one, "IMPL" only gives kernels.
+    """
+
+    _defined = set()
+
+    def __init__(self, ns, kind, dispatch_key=""):
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError("Unsupported library type: ", kind)
+        if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
+            raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF":
+            if ns in Library._defined:
+                raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
+                                   "definitions in a single TORCH_LIBRARY block. If you were trying to specify implementations, "
+                                   "consider using TORCH_LIBRARY_IMPL (which can be duplicated).")
+            Library._defined.add(ns)
+        self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self._op_defs, self._op_impls = set(), set()
+        self._alive = [True]
+        weakref.finalize(self, _destroy, ns, kind, self._op_defs, self._op_impls, self._alive).atexit = False
+
+    def __repr__(self):
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema, alias_analysis="", *, tags=()):
+        """A new operator, "name.overload(arguments) -> results"; gives its name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self.kind == "IMPL":
+            raise RuntimeError("cannot define an operator with a Library of kind IMPL")
+        schema = schema.strip()
+        _C._define(f"{self.ns}::{schema}")
+        from tede._ops import _defined
+        _defined[0] += 1
+        name = schema.partition("(")[0].strip()
+        self._op_defs.add(f"{self.ns}::{name}")
+        return name
+
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+        """A kernel for an operator and a key; with no key for all devices."""
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        key = dispatch_key or self.dispatch_key
+        full = _full(op_name if isinstance(op_name, str) else _name_of(op_name), self.ns)
+        if full.partition("::")[0] != self.ns:
+            raise ValueError(f"the operator {full} is not in this library's namespace {self.ns}")
+        if (full, key) in _kernels and _kernels[full, key] is not None and not allow_override:
+            raise RuntimeError("This is not allowed since there's already a kernel registered from python overriding "
+                               f"{full.partition('::')[2]}'s behavior for {key or 'CompositeImplicitAutograd'} dispatch key and "
+                               f"{self.ns} namespace.")
+        if with_keyset:
+            inner = fn
+
+            def fn(*args, **kwargs):
+                return inner(None, *args, **kwargs)
+        _register(full, key, fn)
+        self._op_impls.add((full, key))
+
+    def fallback(self, fn, dispatch_key="", *, with_keyset=False):
+        """A kernel fn(op, *args, **kwargs) for all operators that have none for a key."""
+        key = dispatch_key or self.dispatch_key
+        if self.ns != "_":
+            raise RuntimeError(f"""Fallback can only be registered using library fragment on the global namespace "_" but it is {self.ns}""")
+        number, device = key_of(key)
+        if number < 0:
+            raise RuntimeError("a fallback needs a dispatch key")
+        _C._register_boxed(None, number, device, None if fn is fallthrough_kernel else fn)
+        self._op_impls.add((None, key))
+
+    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
+        full = _full(op_name, self.ns)
+        _register(full, "Meta", _with_context(fn))
+        _fakes[full] = fn
+        self._op_impls.add((full, "Meta"))
+
+    def _destroy(self):
+        _destroy(self.ns, self.kind, self._op_defs, self._op_impls, self._alive)
+
+
+def _destroy(ns, kind, defined, implemented, alive):
+    if not alive[0]:
+        return
+    alive[0] = False
+    for full, key in implemented:
+        number, device = key_of(key)
+        with contextlib.suppress(ValueError):
+            _C._register_boxed(full, number, device, None)
+        _kernels.pop((full, key), None)
+    for full in defined:
+        if _C._undefine(full):
+            forget(full)
+        for key in [k for k in _kernels if k[0] == full]:
+            del _kernels[key]
+    if kind == "DEF":
+        Library._defined.discard(ns)
+
+
+_kept = {}                      # libraries of definitions that are made by name
+
+
+def _library(ns):
+    if ns not in _kept:
+        _kept[ns] = Library(ns, "FRAGMENT")
+    return _kept[ns]
+
+
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    lib = Library(*args, **kwargs)
+    try:
+        yield lib
+    finally:
+        lib._destroy()
+
+
+def define(qualname, schema, *, lib=None, tags=()):
+    """define("ns::name", "(Tensor x) -> Tensor"); or, with a Library first, a decorator (an older form)."""
+    if isinstance(qualname, Library):
+        library, text = qualname, schema
+
+        def wrap(f):
+            name = library.define(text, "")
+            library.impl(name, f)
+            return f
+        return wrap
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+    namespace, sep, name = qualname.partition("::")
+    if not sep:
+        raise ValueError(f"expected a name like 'namespace::name', not {qualname!r}")
+    if not schema.startswith("("):
+        raise ValueError(f"define(qualname, schema, ...): expected schema to look like e.g. \"(Tensor x) -> Tensor\" but got "
+                         f"\"{schema}\"")
+    (lib or _library(namespace)).define(name + schema, "", tags=tags)
+
+
+_TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd", "opencl": "OpenCL"}
+
+
+def _key_for(device):
+    if device is None:
+        return "CompositeExplicitAutograd"
+    if device not in _TYPES:
+        raise ValueError(f"Unsupported device type {device}")
+    return _TYPES[device]
+
+
+def impl(qualname, types, func=None, *, lib=None):
+    """impl("ns::name", "cpu", func), or a decorator: a kernel for device types. With a Library first, for its key."""
+    if isinstance(qualname, Library):
+        library, name, key = qualname, types, func or ""
+
+        def wrap(f):
+            library.impl(name, f, key)
+            return f
+        return wrap
+    full = _full(qualname)
+    types = (types,) if isinstance(types, str) else tuple(types)
+
+    def register(f):
+        library = lib or _library(full.partition("::")[0])
+        for t in types:
+            if t in _TYPES:
+                library.impl(full, f, _TYPES[t])
+            else:
+                library.impl(full, f, t)
+        return f
+    return register if func is None else register(func)
+
+
+def register_kernel(op, device_types, func=None, /, *, lib=None):
+    """A kernel for device types (None: all of them)."""
+    custom = op if isinstance(op, CustomOpDef) else _custom.get(_name_of(op))
+    if custom is not None:
+        return custom.register_kernel(device_types, func)
+    device_types = ("default",) if device_types is None else device_types
+    return impl(_name_of(op), device_types, func, lib=lib)
+
+
+# ---- shapes without values -------------------------------------------------------------------------------------------
+
+_fakes = {}
+_context = []
+
+
+class FakeImplCtx:
+    """What a fake kernel may ask for: sizes that depend on data, which there are none of here."""
+
+    def new_dynamic_size(self, *, min=0, max=None):
+        raise NotImplementedError("new_dynamic_size(): sizes that depend on data aren't there under meta tensors")
+
+    new_unbacked_symint = create_unbacked_symint = new_dynamic_size
+
+
+def get_ctx():
+    """The context of the fake kernel that is running."""
+    if not _context:
+        raise RuntimeError("get_ctx(): not within a fake kernel")
+    return _context[-1]
+
+
+def _with_context(fn):
+    def run(*args, **kwargs):
+        _context.append(FakeImplCtx())
+        try:
+            return fn(*args, **kwargs)
+        finally:
+            _context.pop()
+    return run
+
+
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+    """The kernel for meta tensors: gives results of the right shape and dtype, without values."""
+    custom = op if isinstance(op, CustomOpDef) else _custom.get(_name_of(op))
+    if custom is not None:
+        return custom.register_fake if func is None else custom.register_fake(func)
+    full = _name_of(op)
+
+    def register(f):
+        (lib or _library(full.partition("::")[0]))._register_fake(full, f, allow_override=allow_override)
+        return f
+    return register if func is None else register(func)
+
+
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The old name of register_fake."""
+    return register_fake(qualname, func, lib=lib)
+
+
+# ---- gradients -------------------------------------------------------------------------------------------------------
+
+class _Info:
+    def __init__(self, backward, setup_context):
+        self.backward, self.setup_context = backward, setup_context
+
+
+def _takes_keywords(setup):
+    return "keyword_only_inputs" in inspect.signature(setup).parameters
+
+
+def _autograd_kernel(overload, info):
+    """A kernel for the Autograd key: the operator as one node, whose backward is info's."""
+    def below(*args, **kwargs):
+        before = _C._set_below_autograd(True)
+        try:
+            return overload(*args, **kwargs)
+        finally:
+            _C._set_below_autograd(before)
+
+    class Generated(tede.autograd.Function):
+        @staticmethod
+        def forward(ctx, keywords, structure, *flat):
+            args = _unflatten(structure, flat)
+            result = below(*args, **keywords)
+            names = [a.name for a in overload._schema.arguments]
+            filled = list(args) + [a.default_value for a in overload._schema.arguments[len(args):] if not a.kwarg_only]
+            ctx._structure, ctx._several = structure, isinstance(result, list)
+            if info.setup_context is not None:
+                extra = {}
+                if _takes_keywords(info.setup_context):
+                    extra["keyword_only_inputs"] = {n: keywords.get(n) for n in names if n in keywords}
+                info.setup_context(ctx=ctx, inputs=tuple(filled), output=tuple(result) if isinstance(result, list) else result,
+                                   **extra)
+            return tuple(result) if isinstance(result, list) else result
+
+        @staticmethod
+        def backward(ctx, *grads):
+            if info.backward is None:
+                raise RuntimeError(f"Trying to backward through {overload} but no autograd formula was registered. Please use "
+                                   "register_autograd to add one.")
+            given = info.backward(ctx, list(grads)) if ctx._several else info.backward(ctx, *grads)
+            given = given if isinstance(given, tuple) else (given,)
+            flat = []
+            for part, g in zip(ctx._structure, given):
+                if part is None:
+                    flat.append(g)
+                else:
+                    g = [None] * part if g is None else list(g)
+                    if len(g) != part:
+                        raise ValueError(f"{overload}: a list of {part} gradients is needed, not of {len(g)}")
+                    flat += g
+            if len(given) > len(ctx._structure) and any(g is not None for g in given[len(ctx._structure):]):
+                raise RuntimeError(f"{overload}: more gradients than arguments")
+            flat += [None] * (sum(1 if p is None else p for p in ctx._structure) - len(flat))
+            return (None, None, *flat)
+    Generated.__name__ = Generated.__qualname__ = f"GeneratedBackwardFor_{overload.namespace}_{overload._opname}_" \
+                                                  f"{overload._overloadname}"
+
+    def kernel(*args, **kwargs):
+        flat = [x for a in args for x in (a if isinstance(a, (list, tuple)) else (a,))]
+        if not (tede.is_grad_enabled() and any(isinstance(x, tede.Tensor) and x.requires_grad for x in flat)):
+            return below(*args, **kwargs)
+        structure = tuple(len(a) if isinstance(a, (list, tuple)) and any(isinstance(x, tede.Tensor) for x in a) else None
+                          for a in args)
+        flat = [x for a, n in zip(args, structure) for x in (a if n is not None else (a,))]
+        return Generated.apply(kwargs, structure, *flat)
+    return kernel
+
+
+def _unflatten(structure, flat):
+    flat = iter(flat)
+    return tuple(next(flat) if n is None else [next(flat) for _ in range(n)] for n in structure)
+
+
+def _check_functional(overload):
+    schema = overload._schema
+    if schema.is_mutable or any(r.alias_info is not None for r in schema.returns):
+        raise RuntimeError(f"Cannot register autograd formula for non-functional operator {overload} with schema {schema}. Please "
+                           "create a functional operator and register an autograd formula for that.")
+
+
+def register_autograd(op, backward, /, *, setup_context=None, lib=None):
+    """backward(ctx, *grads) gives the gradients of the operator; setup_context(ctx, inputs, output) saves for it."""
+    custom = op if isinstance(op, CustomOpDef) else _custom.get(_name_of(op))
+    if custom is not None:
+        custom.register_autograd(backward, setup_context=setup_context)
+        return
+    full = _name_of(op)
+    overload = _overload_named(full)
+    _check_functional(overload)
+    library = lib or _library(full.partition("::")[0])
+    library.impl(full, _autograd_kernel(overload, _Info(backward, setup_context)), "Autograd", allow_override=True)
+
+
+def register_vmap(op, func=None, /, *, lib=None):
+    raise NotImplementedError("library.register_vmap isn't there yet")
+
+
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """Cast floating point operands to a dtype where autocast is on."""
+    full = _name_of(op)
+    overload = _overload_named(full)
+
+    def cast(x):
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(cast, x))
+        return x.to(cast_inputs) if isinstance(x, tede.Tensor) and x.is_floating_point() else x
+
+    def kernel(*args, **kwargs):
+        with tede.autocast(device_type, enabled=False):
+            return overload(*map(cast, args), **{k: cast(v) for k, v in kwargs.items()})
+    (lib or _library(full.partition("::")[0])).impl(full, kernel, "Autocast", allow_override=True)
+
+
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    raise NotImplementedError("library.register_torch_dispatch isn't there yet: give the class a __torch_dispatch__")
+
+
+def get_kernel(op, dispatch_key):
+    """The Python kernel of an operator for a key."""
+    full, key = _name_of(op), getattr(dispatch_key, "name", dispatch_key)
+    if _kernels.get((full, key)) is None:
+        raise RuntimeError(f"No kernel registered for operator {full} and dispatch key {key}")
+    return _kernels[full, key]
+
+
+# ---- schemas from annotations ----------------------------------------------------------------------------------------
+
+def _annotations():
+    from collections.abc import Sequence
+    import numbers
+    from typing import List, Optional, Sequence as OldSequence, Union
+    base = {tede.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", tede.dtype: "ScalarType",
+            tede.device: "Device"}
+    number = (int | float | bool, Union[int, float, bool], numbers.Number)
+    found = dict(base)
+    for kind in number:
+        found[kind] = "Scalar"
+    for kind, text in list(found.items()):
+        if kind in (str, tede.dtype, tede.device):
+            continue
+        for make in (list, List, Sequence, OldSequence):
+            found[make[kind]] = text + "[]"
+            if kind is tede.Tensor:
+                found[make[Optional[kind]]] = "Tensor?[]"
+    for kind, text in list(found.items()):
+        found[Optional[kind]] = text + "?"
+    return found
+
+
+def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
+    """The schema that a function's annotations say."""
+    known = _annotations()
+    signature = inspect.signature(prototype_function, eval_str=True)
+    what = f"infer_schema(func): {{}} Got func with signature {signature})"
+    parts, only, written = [], False, set()
+
+    def error(text):
+        raise ValueError(what.format(text))
+    for name, p in signature.parameters.items():
+        if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
+            error("We do not support positional-only args, varargs, or varkwargs.")
+        if p.kind is p.KEYWORD_ONLY and not only:
+            only = True
+            parts.append("*")
+        if p.annotation is p.empty:
+            error(f"Parameter {name} must have a type annotation.")
+        text = known.get(p.annotation)
+        if text is None:
+            error(f"Parameter {name} has unsupported type {p.annotation}. The valid types are: {list(known)}.")
+        if mutates_args == "unknown" or name in mutates_args:
+            if not text.startswith("Tensor"):
+                if mutates_args != "unknown":
+                    error(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
+            else:
+                text = f"Tensor(a{len(written)}!)" + text[len("Tensor"):]
+                written.add(name)
+        if p.default is p.empty:
+            parts.append(f"{text} {name}")
+            continue
+        default = p.default
+        if isinstance(default, str):
+            default = f'"{default}"'
+        elif isinstance(default, tede.dtype):
+            default = str(default).removeprefix("torch.")
+        elif not (default is None or isinstance(default, (int, float, bool))):
+            error(f"Parameter {name} has an unsupported default value type {type(default)}. Please file an issue on GitHub so we can "
+                  "prioritize this.")
+        parts.append(f"{text} {name}={default}")
+    if mutates_args != "unknown":
+        missing = [name for name in mutates_args if name not in signature.parameters]
+        if missing:
+            error(f"{missing} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of "
+                  "all args that the custom op mutates, or just the string \"unknown\" if you don't know.")
+    result = signature.return_annotation
+    if result is signature.empty:
+        error("No return type annotation was provided. Please add one.")
+    return f"{op_name or ''}({', '.join(parts)}) -> {_result(result, known, error)}"
+
+
+def _result(annotation, known, error):
+    from typing import get_args, get_origin
+    if annotation is None:
+        return "()"
+    kinds = {tede.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool"}
+    text = kinds.get(annotation) or (known.get(annotation) if known.get(annotation) in ("Tensor[]", "Scalar") else None)
+    if text is None and get_origin(annotation) is tuple:
+        inner = [kinds.get(a) or (known.get(a) if known.get(a) == "Tensor[]" else None) for a in get_args(annotation)]
+        if all(inner):
+            text = f"({', '.join(inner)})"
+    if text is None:
+        error(f"Return has unsupported type {annotation}. The valid types are: Tensor, List[Tensor], int, float, bool, Scalar, and "
+              "tuples of them.")
+    return text
+
+
+# ---- custom_op -------------------------------------------------------------------------------------------------------
+
+_custom = {}                    # full name -> CustomOpDef
+
+
+class CustomOpDef:
+    """An operator made from a function; calling it calls the operator."""
+
+    def __init__(self, namespace, name, schema, fn, tags=None):
+        self._namespace, self._name, self._schema, self._init_fn = namespace, name, schema, fn
+        self._qualname = f"{namespace}::{name}"
+        self._backends, self._disabled = {}, set()
+        self._fake = None
+        self._info = _Info(None, None)
+        previous = _custom.pop(self._qualname, None)
+        if previous is not None:
+            previous._lib._destroy()
+        self._lib = Library(namespace, "FRAGMENT")
+        self._lib.define(name + schema)
+        self._opoverload = _overload_named(self._qualname)
+        self._lib._register_fake(self._qualname, self._run_fake)
+        if not self._opoverload._schema.is_mutable:
+            self._lib.impl(self._qualname, _autograd_kernel(self._opoverload, self._info), "Autograd")
+        _custom[self._qualname] = self
+        self.__name__ = name
+        self.__doc__ = fn.__doc__
+
+    def _run_fake(self, *args, **kwargs):
+        if self._fake is None:
+            if not self._opoverload._schema.returns:
+                return None
+            raise RuntimeError(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing "
+                               f"to work. Please use `{self._init_fn.__name__}.register_fake` to add an fake impl.")
+        return self._fake(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
+
+    def register_kernel(self, device_types, fn=None, /):
+        types = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
+
+        def register(f):
+            for t in types:
+                self._backends[t] = f
+                key = _key_for(t)
+
+                def backend(*args, __f=f, __t=t, **kwargs):
+                    chosen = self._init_fn if __t in self._disabled else __f
+                    result = chosen(*args, **kwargs)
+                    self._check_aliases(args, kwargs, result)
+                    return result
+                self._lib.impl(self._qualname, backend, key, allow_override=True)
+            return f
+        return register if fn is None else register(fn)
+
+    def _check_aliases(self, args, kwargs, result):
+        """A result must have memory of its own."""
+        def memory(x):
+            return x.untyped_storage().data_ptr()
+        tensors = [x for a in (*args, *kwargs.values()) for x in (a if isinstance(a, (list, tuple)) else (a,))
+                   if isinstance(x, tede.Tensor) and x.numel()]
+        seen = {memory(x) for x in tensors}
+        for x in result if isinstance(result, (tuple, list)) else (result,):
+            if isinstance(x, tede.Tensor) and x.numel() and memory(x) in seen:
+                raise RuntimeError(f"{self._qualname} (with implementation in {self._init_fn.__module__}): The output of this custom "
+                                   "operator (1) must not also be an input to this custom operator and (2) may not alias any inputs "
+                                   "to this custom operator or other returns. The most common way to trigger this error is if we "
+                                   "have y = custom_op(x) and y and x are the same Tensor. Please instead return a clone of the "
+                                   "offending output tensor(s) (e.g. return x.clone()) or refactor the custom operator to not "
+                                   "return y.")
+            if isinstance(x, tede.Tensor) and x.numel():
+                seen.add(memory(x))
+
+    def register_fake(self, fn, /):
+        self._fake = fn
+        _fakes[self._qualname] = fn
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        _check_functional(self._opoverload)
+        self._info.backward, self._info.setup_context = backward, setup_context
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        return register_torch_dispatch(self, torch_dispatch_class, fn)
+
+    def register_vmap(self, func=None):
+        return register_vmap(self, func)
+
+    def register_autocast(self, device_type, cast_inputs):
+        register_autocast(self, device_type, cast_inputs, lib=self._lib)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """Switch a device's kernel off: the function of the definition runs instead."""
+        was = device_type in self._disabled
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            (self._disabled.add if was else self._disabled.discard)(device_type)
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """An operator "namespace::name" from a function with annotations, or a decorator that makes one."""
+    def make(fn):
+        text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
+        namespace, sep, opname = name.partition("::")
+        if not sep:
+            raise ValueError(f"expected a name like 'namespace::name', not {name!r}")
+        op = CustomOpDef(namespace, opname, text, fn, tags)
+        if schema is not None:
+            declared = {a.name for a in op._opoverload._schema.arguments if a.is_write}
+            if declared != set(mutates_args):
+                op._lib._destroy()
+                raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The "
+                                 "schema suggests that the op mutates {" + ", ".join(sorted(declared)) + "}which is different from "
+                                 "what was provided to us in `mutates_args`. Please make these consistent.")
+        op.register_kernel(device_types)(fn)
+        return op
+    return make if fn is None else make(fn)
+
+
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(kernel, /):
+    raise NotImplementedError("library.wrap_triton: there is no Triton here")
+
+
+# ---- opcheck -----------------------------------------------------------------------------------------------------------
+
+class OpCheckError(Exception):
+    """What opcheck found."""
+
+
+_UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+
+
+def _tensors(x):
+    return [t for a in x for t in (a if isinstance(a, (list, tuple)) else (a,)) if isinstance(t, tede.Tensor)]
+
+
+def _copied(args, move=lambda x: x.detach().clone().requires_grad_(x.requires_grad)):
+    def one(x):
+        if isinstance(x, (list, tuple)):
+            return type(x)(map(one, x))
+        return move(x) if isinstance(x, tede.Tensor) else x
+    return tuple(map(one, args))
+
+
+def _test_schema(op, args, kwargs):
+    args, kwargs = _copied(args), dict(zip(kwargs, _copied(kwargs.values())))
+    before = [x.detach().clone() for x in _tensors((*args, *kwargs.values()))]
+    names = [a.name for a in op._schema.arguments]
+    with tede.no_grad():
+        result = op(*args, **kwargs)
+    written = {a.name for a in op._schema.arguments if a.is_write}
+    owners = [n for n, a in (*zip(names, args), *kwargs.items()) for _ in _tensors((a,))]
+    now = _tensors((*args, *kwargs.values()))
+    for name, was, x in zip(owners, before, now):
+        if name not in written and not tede.equal(was.nan_to_num() if was.is_floating_point() else was,
+                                                  x.detach().nan_to_num() if x.is_floating_point() else x.detach()):
+            raise OpCheckError(f"opcheck(op, ...): test_schema failed with Argument {name} is not defined as mutable but was mutated")
+    inputs = {x.untyped_storage().data_ptr(): n for n, x in zip(owners, now) if x.numel()}
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    for i, x in enumerate(_tensors(results)):
+        returns = op._schema.returns
+        aliased = i < len(returns) and returns[i].alias_info is not None
+        if x.numel() and x.untyped_storage().data_ptr() in inputs and not aliased:
+            raise OpCheckError(f"opcheck(op, ...): test_schema failed with Argument "
+                               f"{inputs[x.untyped_storage().data_ptr()]} is not defined to alias output but was aliasing")
+
+
+def _test_autograd_registration(op, args, kwargs):
+    if not any(x.requires_grad for x in _tensors((*args, *kwargs.values()))):
+        return
+    if not _C._has_kernel(op.name(), 27, 0) and not _C._has_kernel(op.name(), 16, 0):
+        return
+    if not _C._has_kernel(op.name(), 27, 0):
+        raise OpCheckError("opcheck(op, ...): test_autograd_registration failed with an operator that has a kernel for CPU and none "
+                           f"for Autograd: {op}. Its gradient is not registered in a way that works with all of autograd")
+
+
+def _test_faketensor(op, args, kwargs):
+    real = op(*_copied(args), **dict(zip(kwargs, _copied(kwargs.values()))))
+
+    def to_meta(x):
+        return x.detach().to("meta")
+    try:
+        fake = op(*_copied(args, to_meta), **dict(zip(kwargs, _copied(kwargs.values(), to_meta))))
+    except (RuntimeError, NotImplementedError) as error:
+        raise OpCheckError(f"opcheck(op, ...): test_faketensor failed with {error}") from error
+    many = (lambda x: x if isinstance(x, (tuple, list)) else (x,))
+    for a, b in zip(_tensors(many(real)), _tensors(many(fake))):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise OpCheckError("opcheck(op, ...): test_faketensor failed with the fake kernel's result of shape "
+                               f"{tuple(b.shape)} and dtype {b.dtype}, where the real one has {tuple(a.shape)} and {a.dtype}")
+
+
+def _test_aot(op, args, kwargs):
+    """Gradients come out, and with the operands' shapes."""
+    args, kwargs = _copied(args), dict(zip(kwargs, _copied(kwargs.values())))
+    wanted = [x for x in _tensors((*args, *kwargs.values())) if x.requires_grad]
+    result = op(*args, **kwargs)
+    live = [x for x in _tensors(result if isinstance(result, (tuple, list)) else (result,)) if x.requires_grad]
+    if wanted and live:
+        for g, x in zip(tede.autograd.grad(live, wanted, [tede.ones_like(y) for y in live], allow_unused=True), wanted):
+            if g is not None and g.shape != x.shape:
+                raise OpCheckError("opcheck(op, ...): test_aot_dispatch_dynamic failed with a gradient of shape "
+                                   f"{tuple(g.shape)} for an operand of shape {tuple(x.shape)}")
+
+
+def opcheck(op, args, kwargs=None, *, test_utils=_UTILS, raise_exception=True, atol=None, rtol=None):
+    """Whether a definition holds: its schema says what is written and shared, its gradient and fake kernel fit."""
+    kwargs = kwargs or {}
+    if isinstance(op, CustomOpDef):
+        op = op._opoverload
+    elif not hasattr(op, "_schema"):
+        op = getattr(op, op.overloads()[0])
+    tests = dict(zip(_UTILS, (_test_schema, _test_autograd_registration, _test_faketensor, _test_aot)))
+    test_utils = (test_utils,) if isinstance(test_utils, str) else test_utils
+    if not set(test_utils) <= set(tests):
+        raise ValueError(f"opcheck(op, ...): expected test_utils to be a subset of {_UTILS}, got {test_utils}")
+    found = {}
+    for name in test_utils:
+        try:
+            tests[name](op, args, kwargs)
+            found[name] = "SUCCESS"
+        except Exception as error:
+            if raise_exception:
+                raise OpCheckError(str(error)) from error
+            found[name] = error
+    return found

@@ -1,0 +1,217 @@
+"""__torch_function__ on subclasses, on other classes, and modes."""
+import pytest
+
+
+# ---- subclasses --------------------------------------------------------------------------------------------------------
+
+def logging(lib):
+    class Logging(lib.Tensor):
+        log = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.log.append(func)
+            return super().__torch_function__(func, types, args, kwargs)
+    Logging.log = []
+    return Logging
+
+
+def test_a_subclass_sees_its_calls(lib):
+    Logging = logging(lib)
+    x = lib.ones(2).as_subclass(Logging)
+    y = lib.add(x, 1)
+    z = x + y
+    w = y.sum()
+    assert all(type(t) is Logging for t in (y, z, w))
+    assert Logging.log[0] is lib.add and lib.Tensor.add in Logging.log and lib.Tensor.sum in Logging.log
+    x.shape
+    assert Logging.log[-1] == lib.Tensor.shape.__get__
+
+
+def test_without_a_function_of_its_own(lib):
+    class Plain(lib.Tensor):
+        pass
+    x = lib.ones(2).as_subclass(Plain)
+    assert type(x + 1) is Plain and type(x.sum()) is Plain and type(x[0]) is Plain
+    assert type(lib.stack([x, lib.ones(2)])) is Plain
+    assert all(type(t) is Plain for t in x.split(1))
+    class Off(lib.Tensor):
+        __torch_function__ = lib._C._disabled_torch_function_impl
+    assert type(lib.ones(2).as_subclass(Off) + 1) is lib.Tensor
+
+
+def test_subclasses_go_before_bases(lib):
+    seen = []
+
+    class Base(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(cls.__name__)
+            return NotImplemented if cls.__name__ == "Derived" else "done"
+
+    class Derived(Base):
+        pass
+    a, b = lib.ones(1).as_subclass(Base), lib.ones(1).as_subclass(Derived)
+    assert lib.add(a, b) == "done" and seen == ["Derived", "Base"]
+
+
+def test_nobody_answers(lib):
+    class Refuses:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+    with pytest.raises(TypeError, match=r"(?i)multiple dispatch failed|no implementation found"):
+        lib.add(Refuses(), lib.ones(1))
+
+
+# ---- classes that are no tensors -------------------------------------------------------------------------------------
+
+def diagonal(lib, handled):
+    class Diagonal:
+        def __init__(self, n, value):
+            self.n, self.value = n, value
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func not in handled:
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+    return Diagonal
+
+
+def test_a_duck_type(lib):
+    handled = {}
+    Diagonal = diagonal(lib, handled)
+    handled[lib.mean] = lambda d: d.value / d.n
+    handled[lib.matmul] = lambda a, b: "product"
+    handled[lib.cat] = lambda ds, dim=0: f"cat of {len(ds)}"
+    handled[lib.where] = lambda c, a, b: "where"
+    d = Diagonal(4, 2.0)
+    assert lib.mean(d) == 0.5
+    assert lib.matmul(lib.ones(2, 2), d) == "product" and lib.matmul(d, d) == "product"
+    assert lib.cat([lib.ones(1), d]) == "cat of 2" and lib.where(lib.ones(1).bool(), d, 1.0) == "where"
+    with pytest.raises(TypeError):
+        lib.sum(d)
+
+
+def test_keywords_count_too(lib):
+    handled = {}
+    Diagonal = diagonal(lib, handled)
+    handled[lib.add] = lambda *args, **kwargs: (len(args), sorted(kwargs))
+    assert lib.add(lib.ones(1), other=Diagonal(1, 1.0)) == (1, ["other"])
+    assert lib.add(lib.ones(1), lib.ones(1), out=Diagonal(1, 1.0)) == (2, ["out"])
+
+
+def test_functions_of_one_s_own(lib):
+    overrides = lib.overrides
+
+    def mine(x, scale=1):
+        if overrides.has_torch_function((x,)):
+            return overrides.handle_torch_function(mine, (x,), x, scale=scale)
+        return x * scale
+    handled = {}
+    Diagonal = diagonal(lib, handled)
+    handled[mine] = lambda x, scale: ("mine", scale)
+    assert mine(Diagonal(1, 1.0), 3) == ("mine", 3)
+    assert mine(lib.ones(1), 3).item() == 3
+    assert overrides.has_torch_function_unary(Diagonal(1, 1)) and not overrides.has_torch_function_variadic(1, lib.ones(1))
+
+    @overrides.wrap_torch_function(lambda x: (x,))
+    def wrapped(x):
+        return "plain"
+    handled[wrapped] = lambda x: "handled"
+    assert wrapped(1) == "plain" and wrapped(Diagonal(1, 1)) == "handled"
+
+
+def test_tensor_likes(lib):
+    like = lib.overrides.is_tensor_like
+    Diagonal = diagonal(lib, {})
+    assert like(lib.ones(1)) and like(Diagonal(1, 1)) and not like([1]) and not like(3)
+
+
+def test_guards(lib):
+    Logging = logging(lib)
+    x = lib.ones(1).as_subclass(Logging)
+    with lib._C.DisableTorchFunctionSubclass():
+        assert type(x + 1) is lib.Tensor
+    assert not Logging.log
+
+
+# ---- modes -----------------------------------------------------------------------------------------------------------
+
+def test_a_mode_sees_all_calls(lib):
+    seen = []
+
+    class Log(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(2)
+    with Log():
+        y = lib.add(x, 1)
+        x * 2
+        x.sum()
+        lib.zeros(3)
+        lib.nn.functional.relu(x)
+    assert y.tolist() == [2.0, 2.0]
+    assert seen[0] is lib.add and lib.zeros in seen and lib.Tensor.sum in seen
+    assert any(getattr(f, "__name__", "") == "relu" for f in seen)
+    n = len(seen)
+    x + 1
+    assert len(seen) == n
+
+
+def test_a_mode_changes_results(lib):
+    class Ones(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is lib.zeros:
+                func = lib.ones
+            return func(*args, **(kwargs or {}))
+    with Ones():
+        assert lib.zeros(2).tolist() == [1.0, 1.0]
+    with Ones(), lib._C.DisableTorchFunction():
+        assert lib.zeros(2).tolist() == [0.0, 0.0]
+
+
+def test_modes_within_modes(lib):
+    order = []
+
+    class Named(lib.overrides.TorchFunctionMode):
+        def __init__(self, name):
+            self.name = name
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            order.append(self.name)
+            return func(*args, **(kwargs or {}))
+    with Named("outer"), Named("inner"):
+        lib.add(lib.ones(1), 1)
+    assert order[-2:] == ["inner", "outer"]
+    with pytest.raises(KeyError), Named("a"):
+        raise KeyError
+    order.clear()
+    lib.add(lib.ones(1), 1)
+    assert not order
+
+
+def test_modes_before_classes(lib):
+    Logging = logging(lib)
+    seen = []
+
+    class Log(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(types)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(1).as_subclass(Logging)
+    with Log():
+        lib.add(x, x)
+    assert Logging in tuple(seen[0]) and lib.add in Logging.log
+
+
+def test_names(lib):
+    overrides = lib.overrides
+    functions = overrides.get_overridable_functions()
+    assert lib.add in functions[lib] and lib.Tensor.add in functions[lib.Tensor] and lib.nn.functional.linear in functions[lib.nn.functional]
+    assert overrides.resolve_name(lib.Tensor.add) == "torch.Tensor.add" and overrides.resolve_name(lib.add) == "torch.add"
+    assert lib.add in overrides.get_testing_overrides()
+    assert overrides.is_tensor_method_or_property(lib.Tensor.add) and not overrides.is_tensor_method_or_property(lib.add)
+    assert lib.zeros in overrides.get_ignored_functions()
