@@ -182,7 +182,19 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         if (found < 0)
             return NULL;
     }
-    return td_py_no_overload(op, args, nargs, kwnames);
+    td_py_no_overload(op, args, nargs, kwnames);
+    if (op->exact_names && PyErr_ExceptionMatches(PyExc_TypeError)) {      /* calls by schema fail with this one */
+        PyObject *type, *value, *traceback;
+        PyErr_Fetch(&type, &value, &traceback);
+        PyObject *text = value ? PyObject_Str(value) : NULL;
+        if (text)
+            PyErr_SetObject(PyExc_RuntimeError, text);
+        Py_XDECREF(text);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(traceback);
+    }
+    return NULL;
 }
 
 PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs)

@@ -335,7 +335,7 @@ static int take_out(const Overload *o, PyObject *value, uint64_t *seen, Scratch 
     s->out = value;
     if (o->n_out == 1) {
         *seen |= UINT64_C(1) << o->first_out;
-        if (!td_py_is_tensor(value) && o->info->arguments[o->first_out].kind != TD_VALUE_TENSORS)
+        if (!td_py_is_tensor(value) && o->info->arguments[o->first_out].kind != TD_VALUE_TENSORS && !td_py_has_override(value))
             return 0;
         return convert(o, o->first_out, value, s);
     }

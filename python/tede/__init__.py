@@ -31,7 +31,7 @@ _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
     "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
     "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
-    "as_torch", "_utils", "profiler", "distributed", "__future__",
+    "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
 ))
 # Functions that Python writes over operators, and the module that has them.

@@ -1,0 +1,267 @@
+"""library: operators of one's own, and ops.<namespace>.<name>.<overload>."""
+import itertools
+
+import pytest
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def space():
+    return f"compat{next(_numbers)}"
+
+
+# ---- operators by name -------------------------------------------------------------------------------------------------
+
+def test_operators_by_name(lib):
+    add = lib.ops.aten.add
+    assert add.Tensor(lib.ones(2), lib.ones(2)).tolist() == [2.0, 2.0]
+    assert add(lib.ones(2), 1).tolist() == [2.0, 2.0]
+    assert str(add.Tensor) == "aten.add.Tensor" and add.Tensor.name() == "aten::add.Tensor" and str(add) == "aten.add"
+    assert repr(add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    assert "Tensor" in add.overloads() and add.Tensor.overloadpacket is add
+    assert lib.ops.aten.relu.default(lib.tensor([-1.0, 1.0])).tolist() == [0.0, 1.0]
+    with pytest.raises(AttributeError):
+        lib.ops.aten.no_such_operator
+    with pytest.raises(AttributeError):
+        add.NoSuchOverload
+    with pytest.raises((TypeError, RuntimeError)):
+        add.Tensor()
+
+
+def test_schemas(lib):
+    schema = lib.ops.aten.add.Tensor._schema
+    assert schema.name == "aten::add" and schema.overload_name == "Tensor"
+    assert [a.name for a in schema.arguments] == ["self", "other", "alpha"]
+    assert schema.arguments[2].kwarg_only and schema.arguments[2].default_value == 1
+    assert str(schema.arguments[0].type) == "Tensor" and str(schema.returns[0].type) == "Tensor"
+    assert str(schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    inplace = lib.ops.aten.add_.Tensor._schema
+    assert inplace.is_mutable and inplace.arguments[0].alias_info.is_write and not schema.is_mutable
+
+
+# ---- Library ---------------------------------------------------------------------------------------------------------
+
+def test_a_library(lib, space):
+    library = lib.library.Library(space, "DEF")
+    assert library.define("scale(Tensor x, float factor=2.0) -> Tensor") == "scale"
+    library.impl("scale", lambda x, factor=2.0: x * factor, "CompositeExplicitAutograd")
+    op = getattr(lib.ops, space).scale
+    assert op(lib.ones(2)).tolist() == [2.0, 2.0] and op.default(lib.ones(2), 3.0).tolist() == [3.0, 3.0]
+    assert op(lib.ones(1), factor=4.0).item() == 4.0
+    with pytest.raises(RuntimeError):
+        op("no tensor")
+    with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY can be used to register the namespace"):
+        lib.library.Library(space, "DEF")
+    library._destroy()
+    with pytest.raises(AttributeError):
+        getattr(lib.ops, space).scale.default
+
+
+def test_kernels_for_keys(lib, space):
+    library = lib.library.Library(space, "FRAGMENT")
+    library.define("f(Tensor x, int[] dims, str mode='a', bool flag=True, int? n=None) -> (Tensor, Tensor)")
+
+    def cpu(x, dims, mode="a", flag=True, n=None):
+        return x + len(dims), x * (1 if flag else -1)
+    library.impl("f", cpu, "CPU")
+    library.impl("f", lambda x, dims, mode="a", flag=True, n=None: (lib.empty_like(x), lib.empty_like(x)), "Meta")
+    f = getattr(lib.ops, space).f
+    a, b = f(lib.ones(2), [1, 2, 3], flag=False)
+    assert a.tolist() == [4.0, 4.0] and b.tolist() == [-1.0, -1.0]
+    assert f(lib.ones(2, device="meta"), [1])[0].device.type == "meta"
+
+
+def test_lists_overloads_and_nothing(lib, space):
+    library = lib.library.Library(space, "FRAGMENT")
+    library.define("total(Tensor[] xs) -> Tensor")
+    library.define("total.scaled(Tensor[] xs, Scalar by) -> Tensor")
+    library.define("pieces(Tensor x) -> Tensor[]")
+    library.define("maybe(Tensor? x) -> int")
+    library.impl("total", lambda xs: sum(xs), "CompositeImplicitAutograd")
+    library.impl("total.scaled", lambda xs, by: sum(xs) * by, "CompositeImplicitAutograd")
+    library.impl("pieces", lambda x: [x[0], x[1]], "CompositeImplicitAutograd")
+    library.impl("maybe", lambda x: 0 if x is None else x.numel(), "CompositeImplicitAutograd")
+    mine = getattr(lib.ops, space)
+    assert mine.total([lib.ones(1), lib.ones(1)]).item() == 2.0
+    assert mine.total([lib.ones(1), lib.ones(1)], 3).item() == 6.0 and sorted(mine.total.overloads()) == ["default", "scaled"]
+    assert [p.item() for p in mine.pieces(lib.tensor([1.0, 2.0]))] == [1.0, 2.0]
+    assert mine.maybe(lib.ones(3)) == 3
+    x = lib.ones(2, requires_grad=True)
+    mine.total([x, x]).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+
+
+def test_an_operator_that_writes(lib, space):
+    library = lib.library.Library(space, "FRAGMENT")
+    library.define("fill_(Tensor(a!) x, float v) -> ()")
+    library.impl("fill_", lambda x, v: (x.fill_(v), None)[1], "CompositeExplicitAutograd")
+    x = lib.zeros(2)
+    assert getattr(lib.ops, space).fill_(x, 3.0) is None and x.tolist() == [3.0, 3.0]
+
+
+def test_bad_schemas(lib, space):
+    library = lib.library.Library(space, "FRAGMENT")
+    for text in ("f(Tensor x", "f(Tensr x) -> Tensor", "f(Tensor x)", "(Tensor x) -> Tensor"):
+        with pytest.raises(RuntimeError):
+            library.define(text)
+    library.define("g(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError):
+        library.define("g(Tensor x) -> Tensor")
+
+
+def test_replacing_a_kernel(lib, recwarn):
+    """An operator that exists can be given another kernel, until the library goes."""
+    library = lib.library.Library("aten", "IMPL")
+    library.impl("erfinv", lambda x: x.new_full(x.shape, 7.0), "CPU")
+    try:
+        assert lib.erfinv(lib.zeros(2)).tolist() == [7.0, 7.0]
+    finally:
+        library._destroy()
+
+
+# ---- by names --------------------------------------------------------------------------------------------------------
+
+def test_define_and_impl(lib, space):
+    lib.library.define(f"{space}::sin", "(Tensor x) -> Tensor")
+
+    @lib.library.impl(f"{space}::sin", "cpu")
+    def f(x):
+        return lib.sin(x)
+    assert getattr(lib.ops, space).sin(lib.zeros(1)).item() == 0.0
+
+    @lib.library.register_fake(f"{space}::sin")
+    def _(x):
+        return lib.empty_like(x)
+    assert getattr(lib.ops, space).sin(lib.zeros(3, device="meta")).shape == (3,)
+
+
+def test_a_gradient_by_name(lib, space):
+    lib.library.define(f"{space}::double", "(Tensor x) -> Tensor")
+    lib.library.impl(f"{space}::double", "CPU", lambda x: x.detach() * 2)
+    lib.library.register_autograd(f"{space}::double", lambda ctx, g: g * 20)
+    x = lib.ones(2, requires_grad=True)
+    getattr(lib.ops, space).double(x).sum().backward()
+    assert x.grad.tolist() == [20.0, 20.0]
+
+
+# ---- custom_op ---------------------------------------------------------------------------------------------------------
+
+def product(lib, space):
+    def mul(x: lib.Tensor, y: lib.Tensor, scale: float = 1.0) -> lib.Tensor:
+        return x * y * scale
+    return lib.library.custom_op(f"{space}::product", mul, mutates_args=())
+
+
+def test_a_custom_operator(lib, space):
+    op = product(lib, space)
+    assert op(lib.ones(2), lib.ones(2), 3.0).tolist() == [3.0, 3.0]
+    assert getattr(lib.ops, space).product(lib.ones(2), lib.ones(2)).tolist() == [1.0, 1.0]
+    assert str(op._opoverload._schema) == f"{space}::product(Tensor x, Tensor y, float scale=1.) -> Tensor" or \
+        "float scale=1.0" in str(op._opoverload._schema)
+
+
+def test_a_custom_operator_s_gradient(lib, space):
+    op = product(lib, space)
+    x, y = (lib.rand(3, dtype=lib.float64, requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        op(x, y).sum().backward()
+
+    def setup(ctx, inputs, output):
+        a, b, ctx.scale = inputs
+        ctx.save_for_backward(a, b)
+
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        return g * b * ctx.scale, g * a * ctx.scale, None
+    op.register_autograd(backward, setup_context=setup)
+    assert lib.autograd.gradcheck(lambda a, b: op(a, b, 2.0), (x, y))
+    assert lib.autograd.gradgradcheck(lambda a, b: op(a, b), (x, y))
+    assert "product" in op(x, y).grad_fn.name()
+
+
+def test_a_custom_operator_s_shape(lib, space):
+    op = product(lib, space)
+    with pytest.raises(Exception, match="no fake impl registered"):
+        op(lib.ones(2, device="meta"), lib.ones(2, device="meta"))
+
+    @op.register_fake
+    def _(x, y, scale=1.0):
+        return lib.empty_like(x)
+    assert op(lib.ones(2, 3, device="meta"), lib.ones(2, 3, device="meta")).shape == (2, 3)
+
+
+def test_a_custom_operator_that_writes(lib, space):
+    @lib.library.custom_op(f"{space}::scale_", mutates_args={"x"})
+    def scale_(x: lib.Tensor, by: float) -> None:
+        x.mul_(by)
+    x = lib.ones(2)
+    version = x._version
+    scale_(x, 3.0)
+    assert x.tolist() == [3.0, 3.0] and x._version > version
+
+
+def test_results_have_memory_of_their_own(lib, space):
+    @lib.library.custom_op(f"{space}::same", mutates_args=())
+    def same(x: lib.Tensor) -> lib.Tensor:
+        return x
+    with pytest.raises(RuntimeError, match="may not alias any inputs"):
+        same(lib.ones(2))
+
+
+def test_lists_of_operands(lib, space):
+    from typing import List, Tuple
+
+    @lib.library.custom_op(f"{space}::stats", mutates_args=())
+    def stats(xs: List[lib.Tensor]) -> Tuple[lib.Tensor, lib.Tensor]:
+        return sum(xs) + 0, sum(xs) * 2
+
+    def backward(ctx, a, b):
+        return [a + 2 * b] * ctx.n
+    stats.register_autograd(backward, setup_context=lambda ctx, inputs, output: setattr(ctx, "n", len(inputs[0])))
+    xs = [lib.ones(2, requires_grad=True) for _ in range(2)]
+    a, b = stats(xs)
+    (a.sum() + b.sum()).backward()
+    assert xs[0].grad.tolist() == [3.0, 3.0] and xs[1].grad.tolist() == [3.0, 3.0]
+
+
+def test_schemas_from_annotations(lib):
+    from typing import List, Optional
+
+    def f(x: lib.Tensor, n: int, s: str, v: List[float], t: Optional[lib.Tensor] = None, *, flag: bool = False) -> None:
+        pass
+    text = lib.library.infer_schema(f, mutates_args={"x"})
+    assert text == '(Tensor(a0!) x, SymInt n, str s, float[] v, Tensor? t=None, *, bool flag=False) -> ()'
+
+    def no_annotation(x):
+        pass
+    with pytest.raises(ValueError, match="must have a type annotation"):
+        lib.library.infer_schema(no_annotation, mutates_args=())
+
+    def odd(x: dict) -> lib.Tensor:
+        pass
+    with pytest.raises(ValueError, match="unsupported type"):
+        lib.library.infer_schema(odd, mutates_args=())
+
+
+def test_opcheck(lib, space):
+    op = product(lib, space)
+    op.register_fake(lambda x, y, scale=1.0: lib.empty_like(x))
+    found = lib.library.opcheck(op, (lib.ones(2), lib.ones(2)))
+    assert set(found.values()) == {"SUCCESS"}
+
+    @lib.library.custom_op(f"{space}::sneaky", mutates_args=())
+    def sneaky(x: lib.Tensor) -> lib.Tensor:
+        x.add_(1)
+        return x.clone()
+    sneaky.register_fake(lambda x: lib.empty_like(x))
+    with pytest.raises(Exception, match="not defined as mutable but was mutated"):
+        lib.library.opcheck(sneaky, (lib.ones(2),), test_utils="test_schema")
+
+
+def test_kernels_switched_off(lib, space):
+    op = product(lib, space)
+    op.register_kernel("cpu", lambda x, y, scale=1.0: x * 0)
+    assert op(lib.ones(1), lib.ones(1)).item() == 0.0
+    with op.set_kernel_enabled("cpu", enabled=False):
+        assert op(lib.ones(1), lib.ones(1)).item() == 1.0
