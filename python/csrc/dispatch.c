@@ -291,7 +291,7 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
         return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
     if (!has_dispatch((PyTypeObject *)cls))
-        return PyErr_Format(PyExc_RuntimeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
+        return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
     int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], start = 0;
     td_dtype type = td_default_dtype();
     td_device where = {TD_CPU, -1};

@@ -20,7 +20,7 @@ static int apply_node(void *context, td_node *node, int n_grads, td_tensor *cons
     ContextObject *ctx = context;
     PyGILState_STATE state = PyGILState_Ensure();
     int failed = 0;
-    PyObject *all = PyTuple_New(n_grads + 1), *method = PyObject_GetAttrString(ctx->function, "backward"), *result = NULL;
+    PyObject *all = PyTuple_New(n_grads + 1), *method = PyObject_CallMethod(ctx->function, "_backward", NULL), *result = NULL;
     if (all) {
         PyTuple_SET_ITEM(all, 0, Py_NewRef((PyObject *)ctx));
         for (int i = 0; i < n_grads && all; i++) {

@@ -1,5 +1,7 @@
 """no_grad and its kin: context managers and decorators over the thread's modes."""
-from tede._C import _set_grad_enabled, _set_inference_mode, is_grad_enabled, is_inference_mode_enabled
+from tede import _C
+from tede._C import (_set_below_autograd, _set_grad_enabled, _set_inference_mode, _set_python_excluded, is_grad_enabled,
+                     is_inference_mode_enabled)
 
 
 def _wrap(function, make):
@@ -97,6 +99,28 @@ class set_grad_enabled(_Mode):
         return f"set_grad_enabled({self.mode})"
 
 
+class _Guard:
+    """One of the core's switches, on within it."""
+
+    def __enter__(self):
+        self.before = self.switch(True)
+
+    def __exit__(self, *exception):
+        self.switch(self.before)
+
+
+class _DisableTorchDispatch(_Guard):
+    """Within it nobody's __torch_dispatch__ is asked."""
+
+    switch = staticmethod(_set_python_excluded)
+
+
+class _AutoDispatchBelowAutograd(_Guard):
+    """Within it nothing is recorded: for what implements an operator."""
+
+    switch = staticmethod(_set_below_autograd)
+
+
 class inference_mode(_Mode):
     """As no_grad, and new tensors never take part in gradients: they keep no version and no base."""
 
@@ -120,3 +144,6 @@ class inference_mode(_Mode):
 
     def clone(self):
         return type(self)(self.mode)
+
+
+_C._DisableTorchDispatch, _C._AutoDispatchBelowAutograd = _DisableTorchDispatch, _AutoDispatchBelowAutograd

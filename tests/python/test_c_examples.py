@@ -62,6 +62,12 @@ def test_the_spirals_are_learned(program):
     assert sum(set(line) <= set(".o#") for line in lines) == 21
 
 
+def test_an_operator_from_outside(program):
+    done = subprocess.run([program("operator")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["gradient within 1e-15 of the formula", "2 calls counted", "taken away"]
+
+
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     pytest.importorskip("tede")

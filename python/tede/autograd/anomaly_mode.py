@@ -20,7 +20,10 @@ class detect_anomaly(set_detect_anomaly):
     """Within it, backward passes look for NaNs and remember where nodes were made."""
 
     def __init__(self, check_nan=True):
+        import warnings
         self.check_nan = check_nan
+        warnings.warn("Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+                      "debugging.", stacklevel=2)
 
     def __enter__(self):
         super().__init__(True, self.check_nan)

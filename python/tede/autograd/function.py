@@ -67,6 +67,17 @@ class Function(FunctionCtx):
                                   "generate_vmap_rule=True.")
 
     @classmethod
+    def _backward(cls):
+        """The method that goes backward: backward or vjp, whichever the class has of its own."""
+        backward, vjp = cls.backward, cls.vjp
+        if vjp is Function.vjp:
+            return backward
+        if backward is not Function.backward:
+            raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                               "implement one of them.")
+        return vjp
+
+    @classmethod
     def apply(cls, *args, **kwargs):
         split = cls.setup_context is not Function.setup_context
         if kwargs and not split:
@@ -93,15 +104,6 @@ def _bind(forward, args, kwargs):
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
-
-
-def _backward_of(cls):
-    """The method that goes backward: backward or vjp, whichever the class has of its own."""
-    backward, vjp = cls.backward, cls.vjp
-    if backward is not Function.backward and vjp is not Function.vjp:
-        raise RuntimeError("Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement "
-                           "one of them.")
-    return vjp if vjp is not Function.vjp else backward
 
 
 class InplaceFunction(Function):

@@ -1,0 +1,367 @@
+"""autograd.Function in all its forms, anomaly mode, and what goes wrong in them."""
+import gc
+import threading
+import time
+import traceback
+import weakref
+
+import pytest
+
+
+def leaf(lib, *data):
+    return lib.tensor(data, dtype=lib.float64, requires_grad=True)
+
+
+def test_with_setup_context(lib):
+    class Cube(lib.autograd.Function):
+        @staticmethod
+        def forward(x, power):
+            return x ** power, x * power
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            x, ctx.power = inputs
+            cube, slope = output
+            ctx.mark_non_differentiable(slope)
+            ctx.save_for_backward(x, slope)
+
+        @staticmethod
+        def backward(ctx, g, unused):
+            x, slope = ctx.saved_tensors
+            return g * slope * x, None
+    x = leaf(lib, 2.0)
+    y, slope = Cube.apply(x, 3)
+    assert y.requires_grad and not slope.requires_grad
+    y.backward()
+    assert x.grad.item() == 12.0 * 1.0
+
+
+def test_double_backward(lib):
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            return 2 * x * g
+    x = lib.rand(3, dtype=lib.float64, requires_grad=True)
+    assert lib.autograd.gradcheck(Square.apply, (x,)) and lib.autograd.gradgradcheck(Square.apply, (x,))
+
+
+def test_once_differentiable(lib):
+    from importlib import import_module
+    once = import_module(lib.__name__ + ".autograd.function").once_differentiable
+
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        @once
+        def backward(ctx, g):
+            x, = ctx.saved_tensors
+            assert not lib.is_grad_enabled()
+            return 2 * x * g
+    x = leaf(lib, 3.0)
+    g, = lib.autograd.grad(Square.apply(x) ** 2, x, create_graph=True)
+    assert g.item() == 108.0
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        g.backward()
+
+
+def test_the_context_is_the_node(lib):
+    class Keep(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.note = "here"
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            assert ctx.note == "here"
+            return g * 2
+    x = leaf(lib, 1.0)
+    y = Keep.apply(x)
+    assert y.grad_fn.note == "here" and y.grad_fn.saved_tensors[0] is x
+    assert type(y.grad_fn).__name__ == "KeepBackward" and y.grad_fn.name() == "KeepBackward"
+    assert y.grad_fn.next_functions[0][0].variable is x
+    y.backward()
+    with pytest.raises(RuntimeError, match="after they have already been freed"):
+        y.grad_fn.saved_tensors
+
+
+def test_vjp_is_another_name_of_backward(lib):
+    class Double(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g * 2
+    x = leaf(lib, 1.0)
+    Double.apply(x).backward()
+    assert x.grad.item() == 2.0
+
+    class Both(Double):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed"):
+        Both.apply(x).backward()
+
+
+def test_absent_gradients(lib):
+    seen = []
+
+    class Two(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, materialize):
+            ctx.set_materialize_grads(materialize)
+            return x * 1, x * 2
+
+        @staticmethod
+        def backward(ctx, a, b):
+            seen.append((a, b))
+            return a, None
+    x = leaf(lib, 1.0)
+    Two.apply(x, True)[0].backward()
+    Two.apply(x, False)[0].backward()
+    assert seen[0][1].tolist() == [0.0] and seen[1][1] is None
+
+
+def test_what_is_wanted(lib):
+    seen = []
+
+    class Mul(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b, c):
+            ctx.save_for_backward(a, b)
+            return a * b * c
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.needs_input_grad)
+            return g, None, None
+    Mul.apply(leaf(lib, 1.0), lib.ones(1), 3).backward()
+    assert seen == [(True, False, False)]
+
+
+def test_a_write_in_a_function(lib):
+    class AddOne(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.add_(1)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 10
+    x = leaf(lib, 1.0)
+    y = x * 2
+    z = AddOne.apply(y)
+    assert z is y and y.grad_fn.name() == "AddOneBackward"
+    z.backward()
+    assert x.grad.item() == 20.0
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        AddOne.apply(x)
+
+
+def test_wrong_counts_and_types(lib):
+    class Wrong(lib.autograd.Function):
+        given = None
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return Wrong.given
+    x = leaf(lib, 1.0)
+    Wrong.given = (lib.ones(1), lib.ones(1))
+    with pytest.raises(RuntimeError, match=r"returned an incorrect number of gradients \(expected 1, got 2\)"):
+        Wrong.apply(x).backward()
+    Wrong.given = "text"
+    with pytest.raises((TypeError, RuntimeError)):
+        Wrong.apply(x).backward()
+    Wrong.given = lib.ones(3, dtype=lib.float64)
+    with pytest.raises(RuntimeError, match="returned an invalid gradient at index 0"):
+        Wrong.apply(leaf(lib, 1.0, 2.0) * 1).sum().backward()
+
+
+def test_what_is_not_implemented(lib):
+    class NoBackward(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+    y = NoBackward.apply(leaf(lib, 1.0))
+    with pytest.raises(NotImplementedError, match="You must implement either the backward or vjp method"):
+        y.backward()
+
+    class Nothing(lib.autograd.Function):
+        pass
+    with pytest.raises(NotImplementedError, match="You must implement the forward function"):
+        Nothing.apply(leaf(lib, 1.0))
+
+
+def test_a_context_goes_with_its_graph(lib):
+    class Hold(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.save_for_backward(x, y)
+            ctx.held = Held()
+            refs.append(weakref.ref(ctx.held))
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    class Held:
+        pass
+    refs = []
+    y = Hold.apply(leaf(lib, 1.0))
+    assert refs[0]() is not None
+    del y
+    gc.collect()
+    assert refs[0]() is None
+
+
+# ---- errors ----------------------------------------------------------------------------------------------------------
+
+def test_an_exception_comes_with_its_traceback(lib):
+    class Fails(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            raise KeyError("from the depths")
+    x = leaf(lib, 1.0)
+    y = Fails.apply(x)
+    with pytest.raises(KeyError, match="from the depths") as caught:
+        y.backward(retain_graph=True)
+    assert "raise KeyError" in "".join(traceback.format_tb(caught.value.__traceback__))
+    (x * 2).backward()
+    assert x.grad.item() == 2.0
+
+
+def test_anomaly_mode_names_the_line(lib):
+    class Fails(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            raise RuntimeError("bad luck")
+    with pytest.warns(UserWarning, match="Anomaly Detection has been enabled"):
+        mode = lib.autograd.detect_anomaly()
+    x = leaf(lib, 1.0)
+    with mode:
+        y = Fails.apply(x)      # the line that made it
+        with pytest.warns(UserWarning, match="the line that made it"), pytest.raises(RuntimeError, match="bad luck"):
+            y.backward()
+
+
+def test_anomaly_mode_finds_nan(lib):
+    x = leaf(lib, 0.0)
+    with pytest.warns(UserWarning), lib.autograd.detect_anomaly():
+        with pytest.raises(RuntimeError, match="Function '.*' returned nan values in its 0th output"):
+            (x.sqrt() * 0).backward()
+    with lib.autograd.set_detect_anomaly(True, check_nan=False), pytest.warns(UserWarning) if False else _nothing():
+        x.grad = None
+        (x.sqrt() * 0).backward()
+    assert not lib.is_anomaly_enabled()
+
+
+class _nothing:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+# ---- deep and long -----------------------------------------------------------------------------------------------------
+
+def test_a_million_nodes(lib):
+    x = leaf(lib, 1.0)
+    y = x
+    for _ in range(200000 if lib.__name__ == "torch" else 1000000):
+        y = y + 0
+    y.backward()
+    assert x.grad.item() == 1.0
+    y = x
+    for _ in range(200000 if lib.__name__ == "torch" else 1000000):
+        y = y + 0
+    del y
+
+
+def test_control_c_ends_a_pass(lib):
+    import signal
+    x = lib.ones(1, dtype=lib.float64, requires_grad=True)
+    y = x
+    for _ in range(300000):
+        y = y * 1.0
+    if lib.__name__ == "torch":
+        pytest.skip("PyTorch goes on to the end")
+    threading.Timer(0.02, lambda: signal.raise_signal(signal.SIGINT)).start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        for _ in range(10000):
+            y.backward(retain_graph=True)
+    assert time.monotonic() - start < 3
+    x.grad = None
+    (x * 2).backward()
+    assert x.grad.item() == 2.0
+
+
+# ---- in place and views ------------------------------------------------------------------------------------------------
+
+def test_a_view_before_its_base_needs_a_gradient(lib):
+    w = leaf(lib, 2.0, 3.0)
+    buffer = lib.zeros(4, dtype=lib.float64)
+    view = buffer[:2]
+    view.copy_(w * 3)
+    assert buffer.requires_grad and view.requires_grad
+    buffer.sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_saved_operand_without_gradient(lib):
+    w, x = leaf(lib, 2.0), lib.tensor([3.0], dtype=lib.float64)
+    y = w * x
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.backward()
+
+
+def test_a_sum_s_input_may_be_written(lib):
+    x = leaf(lib, 1.0, 2.0)
+    y = x * 1
+    z = y.sum()
+    y.mul_(3)
+    z.backward()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_attributes_stay(lib):
+    x = leaf(lib, 1.0)
+    y = x * x
+    y.mark = "mine"
+    z = y.exp()
+    del y
+    gc.collect()
+    inner = z.grad_fn.next_functions[0][0]
+    assert inner.name() == "MulBackward0"

@@ -1,0 +1,268 @@
+"""__torch_dispatch__: wrapper subclasses and modes, below autograd."""
+import importlib
+
+import pytest
+
+
+def mode_class(lib):
+    return importlib.import_module(lib.__name__ + ".utils._python_dispatch").TorchDispatchMode
+
+
+def log_mode(lib):
+    class Log(mode_class(lib)):
+        def __init__(self):
+            super().__init__()
+            self.calls = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.calls.append(str(func))
+            return func(*args, **(kwargs or {}))
+    return Log()
+
+
+def wrapper(lib):
+    """A tensor that holds another, unwraps it for each call and wraps the results."""
+    pytree = importlib.import_module(lib.__name__ + ".utils._pytree")
+
+    class Wrapper(lib.Tensor):
+        log = []
+
+        @staticmethod
+        def __new__(cls, inner, requires_grad=False):
+            made = lib.Tensor._make_wrapper_subclass(cls, inner.size(), strides=inner.stride(), dtype=inner.dtype,
+                                                     device=inner.device, requires_grad=requires_grad)
+            made.inner = inner
+            return made
+
+        def __repr__(self):
+            return f"Wrapper({self.inner})"
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            cls.log.append(str(func))
+            args, kwargs = pytree.tree_map_only(cls, lambda x: x.inner, (args, kwargs or {}))
+            return pytree.tree_map_only(lib.Tensor, cls, func(*args, **kwargs))
+    Wrapper.log = []
+    return Wrapper
+
+
+# ---- modes -----------------------------------------------------------------------------------------------------------
+
+def test_a_mode_sees_operators(lib):
+    log = log_mode(lib)
+    x = lib.ones(2, 3)
+    with log:
+        y = (x + 1).relu()
+        lib.mm(x, x.t())
+        lib.zeros(2)
+    assert y.tolist() == [[2.0] * 3] * 2
+    assert log.calls[:4] == ["aten.add.Tensor", "aten.relu.default", "aten.t.default", "aten.mm.default"]
+    assert any(c.startswith("aten.zeros") for c in log.calls)
+    x + 1
+    assert len(log.calls) <= 6
+
+
+def test_a_mode_sees_what_autograd_makes_of_it(lib):
+    log = log_mode(lib)
+    x = lib.ones(2, requires_grad=True)
+    with log:
+        y = x.exp()
+        assert y.requires_grad
+        g, = lib.autograd.grad(y.sum(), x)
+    assert "aten.exp.default" in log.calls and "aten.mul.Tensor" in log.calls and g.shape == (2,)
+
+
+def test_products_are_seen_as_matrices(lib):
+    log = log_mode(lib)
+    with log:
+        lib.nn.functional.linear(lib.ones(2, 3), lib.ones(4, 3), lib.ones(4))
+        lib.matmul(lib.ones(2, 2), lib.ones(2, 2))
+        lib.matmul(lib.ones(5, 2, 2), lib.ones(5, 2, 2))
+    assert [c for c in log.calls if "mm" in c] == ["aten.addmm.default", "aten.mm.default", "aten.bmm.default"]
+
+
+def test_a_mode_changes_results(lib):
+    ops = lib.ops.aten
+
+    class Swap(mode_class(lib)):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if func is ops.sin.default:
+                func = ops.cos.default
+            return func(*args, **(kwargs or {}))
+    with Swap():
+        assert lib.zeros(1).sin().item() == 1.0
+    assert lib.zeros(1).sin().item() == 0.0
+
+
+def test_modes_within_modes(lib):
+    outer, inner = log_mode(lib), log_mode(lib)
+    with outer, inner:
+        lib.ones(2) + 1
+    assert "aten.add.Tensor" in outer.calls and "aten.add.Tensor" in inner.calls
+    with pytest.raises(KeyError), outer:
+        raise KeyError
+    n = len(outer.calls)
+    lib.ones(2) + 1
+    assert len(outer.calls) == n
+
+
+def test_an_exception_in_a_mode(lib):
+    class Refuses(mode_class(lib)):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise ValueError("not today")
+    x = lib.ones(2)
+    with pytest.raises(ValueError, match="not today"), Refuses():
+        x + 1
+    assert (x + 1).tolist() == [2.0, 2.0]
+
+
+def test_arguments_are_those_of_the_schema(lib):
+    seen = {}
+
+    class Look(mode_class(lib)):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen[str(func)] = args, kwargs
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(2, 3)
+    with Look():
+        lib.add(x, 2, alpha=3)
+        lib.add(x, x)
+        x.amax(1)
+        x.amax(1, True)
+        lib.cat([x, x], 1)
+    args, kwargs = seen["aten.add.Tensor"]
+    assert args[0] is x and args[1] is x and kwargs == {}
+    assert seen["aten.amax.default"][0][1:] == ([1], True)
+    assert [t is x for t in seen["aten.cat.default"][0][0]] == [True, True] and seen["aten.cat.default"][0][1] == 1
+
+
+# ---- subclasses --------------------------------------------------------------------------------------------------------
+
+def test_a_wrapper(lib):
+    Wrapper = wrapper(lib)
+    x = Wrapper(lib.tensor([1.0, -2.0]))
+    y = (x * 2 + 1).relu()
+    assert type(y) is Wrapper and y.inner.tolist() == [3.0, 0.0]
+    assert Wrapper.log[:2] == ["aten.mul.Tensor", "aten.add.Tensor"] and "aten.relu.default" in Wrapper.log
+    assert x.shape == (2,) and x.dtype is lib.float32 and repr(y) == "Wrapper(tensor([3., 0.]))"
+    assert type(lib.stack([x, y])) is Wrapper
+
+
+def test_a_wrapper_has_gradients(lib):
+    Wrapper = wrapper(lib)
+    x = Wrapper(lib.tensor([1.0, 2.0], dtype=lib.float64), requires_grad=True)
+    y = (x.exp() * x).sum()
+    assert y.requires_grad and type(y) is Wrapper
+    y.backward()
+    assert type(x.grad) is Wrapper
+    assert x.grad.inner.tolist() == pytest.approx([2 * 2.718281828459045, 3 * 7.38905609893065])
+    y2 = (x * x).sum()
+    y2.backward()
+    assert type(x.grad) is Wrapper
+
+
+def test_a_wrapper_is_written(lib):
+    Wrapper = wrapper(lib)
+    x = Wrapper(lib.zeros(2))
+    before = x._version
+    y = x.add_(1)
+    assert y is x and x.inner.tolist() == [1.0, 1.0] and x._version > before
+    x[0] = 5.0
+    assert x.inner.tolist() == [5.0, 1.0]
+
+
+def test_a_wrapper_beside_plain_tensors(lib):
+    Wrapper = wrapper(lib)
+    x, w = Wrapper(lib.ones(2, 2)), lib.ones(2, 2, requires_grad=True)
+    y = lib.mm(w, x)
+    assert type(y) is Wrapper and y.requires_grad
+    a, b = y.split(1)
+    assert type(a) is Wrapper and a.shape == (1, 2)
+
+
+def test_views_of_a_wrapper(lib):
+    Wrapper = wrapper(lib)
+    x = Wrapper(lib.arange(6.0))
+    v = x.view(2, 3)[1]
+    assert type(v) is Wrapper and v.inner.tolist() == [3.0, 4.0, 5.0] and v.shape == (3,)
+    assert type(x.detach()) is Wrapper and type(x.clone()) is Wrapper
+
+
+def test_refusing(lib):
+    class Refuses(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.size())
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+    with pytest.raises(TypeError, match="(?i)multiple dispatch failed|no implementation found"):
+        lib.add(Refuses(lib.ones(1)), 1)
+
+
+def test_a_class_without_dispatch_is_no_wrapper(lib):
+    class Plain(lib.Tensor):
+        pass
+    with pytest.raises((TypeError, RuntimeError), match="must define __torch_dispatch__"):
+        lib.Tensor._make_wrapper_subclass(Plain, (2,))
+
+
+def test_a_subclass_with_memory(lib):
+    seen = []
+
+    class Counted(lib.Tensor):
+        @staticmethod
+        def __new__(cls, data):
+            return lib.Tensor._make_subclass(cls, data)
+
+        __torch_function__ = lib._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            with lib._C._DisableTorchDispatch():
+                return func(*args, **(kwargs or {}))
+    x = Counted(lib.ones(2))
+    assert lib.add(x, 1).tolist() == [2.0, 2.0] and seen == ["aten.add.Tensor"]
+
+
+def test_no_gradients_below(lib):
+    """What a handler computes is not recorded, whatever it switches on."""
+    states = []
+
+    class Look(mode_class(lib)):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            w = lib.ones(1, requires_grad=True)
+            states.append((w * 2).requires_grad)
+            with lib.no_grad():
+                pass
+            states.append((w * 2).requires_grad)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(1, requires_grad=True)
+    with Look():
+        y = x * 2
+    assert states == [False, False] and y.requires_grad
+
+
+def test_helpers(lib):
+    m = importlib.import_module(lib.__name__ + ".utils._python_dispatch")
+    Wrapper = wrapper(lib)
+    assert not m.is_traceable_wrapper_subclass(Wrapper(lib.ones(1)))
+
+    class Flat(Wrapper):
+        def __tensor_flatten__(self):
+            return ["inner"], None
+
+        @staticmethod
+        def __tensor_unflatten__(inner, context, size, stride):
+            return Flat(inner["inner"])
+    x = Flat(lib.ones(2))
+    assert m.is_traceable_wrapper_subclass(x)
+    assert m.transform_subclass(x, lambda name, t: t * 3).inner.tolist() == [3.0, 3.0]
+    log = log_mode(lib)
+    with log:
+        assert m._get_current_dispatch_mode() is log
+        with m._disable_current_modes():
+            lib.ones(1) + 1
+    assert "aten.add.Tensor" not in log.calls
