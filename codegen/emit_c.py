@@ -946,7 +946,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
         flags += ['TD_OP_DEPRECATED'] if e.get('deprecated') else []
-        flags += ['TD_OP_COMPOSITE'] if op.kind == 'composite' and e.get('grad') is None else []
         return ' | '.join(flags) or '0'
 
     def row(self, op, backend, autograd, forward):

@@ -7,11 +7,11 @@ import types
 
 from tede import _C
 
-_KEYS = {"Negative": 25, "Conjugate": 26, "Autograd": 27, "Tracer": 30, "Autocast": 31, "AutocastCPU": 31, "Functionalize": 32,
-         "FuncTorchBatched": 33, "Python": 24, "AutogradCPU": 27, "ADInplaceOrView": None, "Tracing": 30}
+_KEYS = {"Python": 24, "Negative": 26, "Conjugate": 27, "Autograd": 28, "AutogradCPU": 28, "Tracer": 31, "Autocast": 32,
+         "AutocastCPU": 32, "Functionalize": 33, "FuncTorchBatched": 34}
 _DEVICES = {"CPU": 0, "Meta": 1, "CUDA": 2, "OpenCL": 3, "PrivateUse1": 4}
 _DEFAULTS = ("", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
-_COMPOSITE = 8192          # TD_OP_COMPOSITE
+_COMPOSITE = 16384         # TD_OP_COMPOSITE
 
 
 def key_of(dispatch_key):

@@ -677,9 +677,9 @@ def _test_schema(op, args, kwargs):
 def _test_autograd_registration(op, args, kwargs):
     if not any(x.requires_grad for x in _tensors((*args, *kwargs.values()))):
         return
-    if not _C._has_kernel(op.name(), 27, 0) and not _C._has_kernel(op.name(), 16, 0):
+    if not _C._has_kernel(op.name(), *key_of("Autograd")) and not _C._has_kernel(op.name(), 16, 0):
         return
-    if not _C._has_kernel(op.name(), 27, 0):
+    if not _C._has_kernel(op.name(), *key_of("Autograd")):
         raise OpCheckError("opcheck(op, ...): test_autograd_registration failed with an operator that has a kernel for CPU and none "
                            f"for Autograd: {op}. Its gradient is not registered in a way that works with all of autograd")
 
