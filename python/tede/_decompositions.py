@@ -42,7 +42,7 @@ def _folded(matrices, other):
     *batch, columns = matrices.shape
     flat = ops.view.default(matrices, [-1, columns]) if matrices.is_contiguous() else matrices.reshape(-1, columns)
     product = ops.mm.default(flat, other) if other.dim() == 2 else ops.mv.default(flat, other)
-    return ops._unsafe_view.default(product, batch + ([other.shape[1]] if other.dim() == 2 else []))
+    return ops.view.default(product, batch + ([other.shape[1]] if other.dim() == 2 else []))
 
 
 def matmul(self, other):
@@ -70,7 +70,7 @@ def matmul(self, other):
         count *= size
     a = ops.expand.default(self, list(batch) + list(self.shape[-2:])).reshape(count, *self.shape[-2:])
     b = ops.expand.default(other, list(batch) + list(other.shape[-2:])).reshape(count, *other.shape[-2:])
-    return ops._unsafe_view.default(ops.bmm.default(a, b), list(batch) + [self.shape[-2], other.shape[-1]])
+    return ops.view.default(ops.bmm.default(a, b), list(batch) + [self.shape[-2], other.shape[-1]])
 
 
 BODIES = {"linear": linear, "matmul": matmul, "square": lambda self: tede.ops.aten.pow.Tensor_Scalar(self, 2)}

@@ -240,7 +240,7 @@ td_tensor *td_clone_detached(td_tensor *x)
 
 bool td_fusable(int n, td_tensor *const *tensors)
 {
-    if (!(td_masks_now.exclude & TD_KEYSET(TD_KEY_AUTOGRAD)))
+    if (!(td_masks_now.exclude & TD_KEYSET(TD_KEY_AUTOGRAD)) || td_masks_now.include)   /* somebody watches */
         return false;
     for (int i = 0; i < n; i++)
         if (!tensors[i] || (tensors[i]->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD))) ||

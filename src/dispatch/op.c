@@ -106,7 +106,7 @@ void td_set_thread_masks(td_masks masks)
     td_masks_now.exclude = masks.exclude;
 }
 td_keyset td_tensor_keys(const td_tensor *x) { return x->keys; }
-bool td_is_plain(const td_tensor *x) { return td_mask(x->keys) < TD_KEYSET(TD_KEY_UNWRAP); }
+bool td_is_plain(const td_tensor *x) { return td_mask(x->keys) < TD_KEYSET(TD_KEY_AROUND); }
 
 /* ---- picking */
 
