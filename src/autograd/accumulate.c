@@ -188,7 +188,7 @@ static int apply(td_node *node, td_tensor *const *grads, td_tensor **results)
  * hand, and retains it; who counts from 2 to 1 releases it, which may be the end of both.  That needs no lock: whatever
  * the order in which two threads do the one and the other, the leaf's references come out right. */
 
-static const td_node_type accumulate_type = {"AccumulateGrad", apply, NULL, NULL, TD_NODE_ACCUMULATES};
+static const td_node_type accumulate_type = {.name = "AccumulateGrad", .apply = apply, .flags = TD_NODE_ACCUMULATES};
 
 bool td_accumulator_drop(td_node *node)
 {

@@ -54,7 +54,8 @@ static void release(td_node *node)
         state->custom->drop(state->context);
 }
 
-static const td_node_type making = {"custom", apply, release, release_saved, TD_NODE_TAKES_UNDEFINED | TD_NODE_CUSTOM};
+static const td_node_type making = {.name = "custom", .apply = apply, .release = release, .release_saved = release_saved,
+                                    .flags = TD_NODE_TAKES_UNDEFINED | TD_NODE_CUSTOM};
 
 td_node *td_node_custom(const td_custom *custom, void *context, const char *name, int n_operands,
                         td_tensor *const *operands)

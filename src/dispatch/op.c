@@ -284,7 +284,7 @@ int td_register_default(const char *name, td_boxed_kernel *kernel, void *context
 bool td_op_has_kernel(const td_op *op, td_key key, int device)
 {
     td_op *unused;
-    int slot;
+    int slot = 0;
     if (find_slot(NULL, key, device, &unused, &slot)) {
         td_error_clear();
         return false;

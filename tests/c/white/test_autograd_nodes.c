@@ -559,7 +559,7 @@ TD_TEST(a_custom_node_computes_gradients)
         AUTO square = outputs[0], *same = outputs[1];
         CHECK(same != y && same->storage == y->storage && td_grad_fn(same) == td_grad_fn(square));
         CHECK_STR(td_node_name(TRY(td_grad_fn(square))), "SquareBackward");
-        CHECK_FAILS(scale_(same, 2), TD_E_RUNTIME, "Output 1 of SquareBackward is a view and is being modified inplace. This view was created "
+        CHECK_FAILS(scale_(same, 2), TD_E_RUNTIME, "Output 1 of Square is a view and is being modified inplace. This view was created "
                     "inside a custom Function");
         AUTO s = TRY(total(square));
         TRY(backward(s));
