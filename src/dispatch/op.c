@@ -260,9 +260,12 @@ static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context
     if (!op->boxed && !(op->boxed = calloc(TD_SLOTS + 1, sizeof *op->boxed))) {
         status = td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
     } else {
-        op->boxed[slot] = (td_boxed_entry){kernel, context};
+        /* Taken away again, it uncovers the kernel that was there before the first boxed one. */
+        bool covers = op->boxed[slot].kernel != NULL;
+        td_kernel below = covers || slot >= TD_SLOTS ? op->boxed[slot].below : op->kernels[slot];
+        op->boxed[slot] = (td_boxed_entry){kernel, context, kernel ? below : NULL};
         if (slot < TD_SLOTS)
-            __atomic_store_n(&op->kernels[slot], kernel ? op->from_boxed : NULL, __ATOMIC_RELEASE);
+            __atomic_store_n(&op->kernels[slot], kernel ? op->from_boxed : covers ? below : NULL, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&table_lock);
     return status;

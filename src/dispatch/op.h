@@ -13,6 +13,7 @@
 typedef struct td_boxed_entry {
     td_boxed_kernel *kernel;
     void            *context;
+    td_kernel        below;          /* the unboxed kernel that it covers, or NULL */
 } td_boxed_entry;
 
 /* Calls `kernel` with the arguments unpacked. */
