@@ -34,7 +34,7 @@ build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson install -C $(BUILD) --quiet --no-rebuild
 
-train: build    ## train a small GPT on the text of Python's standard library, about two minutes
+train: build    ## train a small GPT on the text of Python's standard library, two to four minutes
 	$(BIN)/python examples/gpt.py $(ARGS)
 
 test: build c-tests  ## everything that tests itself

@@ -10,7 +10,7 @@ from . import schema as schemas
 
 KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
-          'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'requires', 'c_name',
+          'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}

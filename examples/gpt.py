@@ -1,6 +1,6 @@
 """Train a small GPT on the source text of Python's own standard library, and let it write.
 
-    python examples/gpt.py                               train (about two minutes), save, plot, complete a line
+    python examples/gpt.py                               train (two to four minutes), save, plot, complete a line
     python examples/gpt.py --resume                      go on after Ctrl-C, with the losses of an unbroken run
     python examples/gpt.py --sample --prompt "class "    write from the saved checkpoint
     python examples/gpt.py --lib torch                   the same program on PyTorch
