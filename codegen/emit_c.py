@@ -8,8 +8,9 @@ import re
 from dataclasses import replace
 
 from . import grad as gradients
+from .emit_rows import Rows
 from .grad import Emitter, GradError, Uses
-from .value import COMPUTE, GROUPS, ORDER, Formula
+from .value import GROUPS, Formula
 
 DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
           'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
@@ -19,11 +20,7 @@ COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c12
 FAILED = {'tensor': 'NULL'}
 
 
-def quote(text):
-    return json.dumps(' '.join((text or '').split()))
-
-
-class Chunk:
+class Chunk(Rows):
     def __init__(self, name, groups, lookup):
         self.name, self.groups, self.lookup = name, groups, lookup
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
@@ -142,7 +139,6 @@ class Chunk:
     def stub(self, op, fail):
         checks = []
         for a in op.tensors:
-            cast = '' if op.result == 'tensor' else '-1'
             test = f'td_list_has_null(n_{a.c}, {a.c})' if a.list else f'!{a.c}'
             null = f'td_null_argument("{op.schema.name}", "{a.name}")'
             ret = f'return {null};' if op.result == 'tensor' else f'return {null}, -1;'
@@ -242,7 +238,7 @@ class Chunk:
         return {"NULL" if op.result == "tensor" else "-1"};
 '''
         if op.variant == 'functional':
-            declare = f'    td_tensor *results[1];\n' if n == 1 else ''
+            declare = '    td_tensor *results[1];\n' if n == 1 else ''
             fail = 'NULL' if n == 1 else '-1'
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
@@ -294,7 +290,6 @@ class Chunk:
         base = op.parent or op
         body = base.entry.get('body', base.c)
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
-        lead = {'tuple': ['results'], 'list': ['results'], 'plain': ['results']}.get(base.result, [])
         if 'each' in base.entry:
             self.body_of_each(op, base)
             return None, None, f'comp_{op.c}'
@@ -451,7 +446,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         unknown = {k for key in spec for k in key} - {a.name for a in operands}
         if unknown:
             raise GradError(f'{where}: grad names {sorted(unknown)}, which are no operands')
-        edge, counts = {}, []
+        edge = {}
         for a in operands:
             edge[a.name] = ' + '.join([str(sum(not x.list for x in operands[:operands.index(a)])),
                                        *(f's->n_{x.c}' for x in operands[:operands.index(a)] if x.list)])
@@ -520,7 +515,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
         title = ''.join(w.capitalize() for w in base.schema.name.strip('_').split('_')) + 'Backward0'
         has_state = bool(members)
-        node_name = op.c if (op is base or inplace and 'self' in [*saved]) else base.c
         shared = inplace and op is not base     # the functional form's node serves the in-place form too
         if not shared:
             if has_state:
@@ -631,7 +625,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 out += [f'    TD_AUTO td_tensor *grad_{i} = grads[{i}] ? td_tensor_retain(grads[{i}]) : td_node_zeros(node, {i});']
                 local[f'grads.{i}'] = 'T', f'grad_{i}'
             local['grad'] = local.get('grads.0')
-        tensor_names = {n: a for n, a in local.items() if a and a[0] == 'T'}
         for i, name in enumerate(saved):
             users = [key for key, use in uses.items() if name in use.whole]
             test = ' || '.join(f'td_node_wants(node, {edge[k]})' for key in users for k in key if not base.schema.argument(k).list) or '1'
@@ -711,7 +704,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         row = self.pointwise_row(name, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
                                  ['float'], 'same', where)
         self.fused_rows = getattr(self, 'fused_rows', [])
-        before = len(self.code)
         self.emit_pointwise(name, f'{base.schema.name}_backward', len(tensors), self.cost(text), 'TD_PROMOTE_DEFAULT',
                             'same', sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
         operands = ', '.join(local[t][1] for t in tensors)
@@ -847,158 +839,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         self.code.append('\n'.join(lines))
         return f'forward_{c}'
 
-    # ----------------------------------------------------------------------------------------- boxes and rows
-    def boxes(self, op):
-        s = op.schema
-        in_c = [(i, a) for i, a in enumerate(s.arguments)]
-        checks = ''.join(f'    if (td_check_layout(&a[{i}]))\n        return -1;\n' for i, a in in_c
-                         if a.type == 'Layout' and not a.in_c)
-        args = [code for i, a in in_c if a.in_c for code in a.unbox(f'a[{i}]')]
-        call = lambda *more: f'((fn_{op.c})kernel)({", ".join(["keys", *more, *args])})'
-        if op.result == 'tensor':
-            body = f'''    td_tensor *result = {call()};
-    r[0] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = result}};
-    return result ? 0 : -1;'''
-        elif op.result == 'tuple':
-            n = len(s.results)
-            body = f'''    td_tensor *results[{n}];
-    if ({call("results")})
-        return -1;
-    return td_values_from_tensors(r, {n}, results);'''
-        elif op.result == 'list':
-            body = f'''    td_tensor_list list;
-    if ({call("&list")})
-        return -1;
-    r[0] = (td_value){{.kind = TD_VALUE_TENSORS, .count = (int32_t)list.count, .tensors = list.items}};
-    return 0;'''
-        elif op.result == 'plain':
-            t = s.results[0].type
-            ctype, member = {'bool': ('bool', 'integer'), 'int': ('int64_t', 'integer'), 'float': ('double', 'number'),
-                             'Scalar': ('td_scalar', 'scalar'), 'ScalarType': ('td_dtype', 'integer')}[t]
-            body = f'''    {ctype} result;
-    if ({call("&result")})
-        return -1;
-    r[0] = (td_value){{.kind = TD_VALUE_{s.results[0].kind}, .{member} = result}};
-    return 0;'''
-        else:
-            mutable = [(i, a) for i, a in in_c if a.mutable and not a.list]
-            keep = ''.join(f'    r[{j}] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(a[{i}].tensor)}};\n'
-                           for j, (i, a) in enumerate(mutable) if j < len(s.results))
-            body = f'    if ({call()})\n        return -1;\n{keep}    return 0;'
-        unused = '' if s.results else '    (void)r;\n'
-        unused += '' if s.arguments else '    (void)a;\n'
-        self.code.append(f'''static int unbox_{op.c}(td_kernel kernel, td_keyset keys, const td_value *a, td_value *r)
-{{
-{unused}{checks}{body}
-}}
-''')
-        boxed = ', '.join(a.box() if a.in_c else '{0}' for a in s.arguments) or '{0}'
-        n = max(1, len(s.results))
-        lead = f'''    td_value in[] = {{{boxed}}}, out_[{n}];
-'''
-        if op.result == 'tensor':
-            tail = f'    return td_call_boxed(&row_{op.c}, keys, in, out_) ? NULL : out_[0].tensor;'
-        elif op.result == 'tuple':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    for (int i = 0; i < {n}; i++)
-        results[i] = out_[i].tensor;
-    return 0;'''
-        elif op.result == 'list':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    *results = (td_tensor_list){{out_[0].count, (td_tensor **)out_[0].tensors}};
-    return 0;'''
-        elif op.result == 'plain':
-            member = {'bool': 'integer', 'int': 'integer', 'float': 'number', 'Scalar': 'scalar', 'ScalarType': 'integer'}[s.results[0].type]
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    *results = out_[0].{member};
-    return 0;'''
-        else:
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    td_values_release(out_, {len(s.results)});
-    return 0;'''
-        self.code.append(f'''static {op.declaration("boxed_" + op.c, ["td_keyset keys"])}
-{{
-{lead}{tail}
-}}
-''')
-
-    def flags(self, op):
-        e, flags = op.entry, []
-        variants = e['variants']
-        own = e.get('flags', [])
-        if e.get('python') == 'internal' or 'internal' in own:
-            flags.append('TD_OP_INTERNAL')
-        elif op.variant == 'inplace' and op.parent is None and 'function' not in variants:
-            flags.append('TD_OP_METHOD')
-        else:
-            if 'method' in variants and op.variant != 'out':
-                flags.append('TD_OP_METHOD')
-            if op.variant != 'inplace' or 'function' in variants:
-                place = e.get('python')
-                flags += [PLACES[place]] if place in PLACES else ['TD_OP_FUNCTION'] if 'function' in variants else []
-        flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
-        flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
-        flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent')]
-        flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
-        flags += ['TD_OP_LINEAR'] if is_linear(op) else []
-        flags += ['TD_OP_DEPRECATED'] if e.get('deprecated') else []
-        return ' | '.join(flags) or '0'
-
-    def row(self, op, backend, autograd, forward):
-        s = op.schema
-
-        def table(kind, arguments):
-            if not arguments:
-                return 'NULL'
-            rows = []
-            for a in arguments:
-                parts = [f'.name = "{a.name}"' if a.name else '.name = NULL', f'.kind = TD_VALUE_{a.kind}']
-                parts += [f'.{f} = true' for f, on in (('optional', a.optional or a.optional_items), ('keyword_only', a.keyword_only),
-                                                       ('is_out', a.out), ('is_mutable', a.mutable), ('has_default', a.default is not None)) if on]
-                parts += [f'.list_size = {a.size}'] if a.size else []
-                default = a.default_value()
-                parts += [f'.default_value = {default}'] if default and default != '{0}' else []
-                rows.append('    {' + ', '.join(parts) + '},\n')
-            self.code.append(f'static const td_arg {kind}_{op.c}[] = {{\n{"".join(rows)}}};\n')
-            return f'{kind}_{op.c}'
-        arguments, results = table('arguments', s.arguments), table('results', s.results)
-        cpu, meta, composite = backend
-        data_dependent = 'data_dependent' in op.entry.get('flags', [])
-        alias = f' .alias_of = "{op.target.full_name}",' if op.alias else ''
-        kernels = []
-        if cpu:
-            kernels.append(f'[TD_SLOT_CPU] = (td_kernel){cpu}')
-        if meta and not data_dependent:
-            kernels.append(f'[TD_SLOT_META] = (td_kernel){meta}')
-        if autograd:
-            kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){autograd}')
-        elif composite and op.entry.get('grad') is None:
-            kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){composite}')
-        if forward:
-            kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){forward}')
-        elif composite and op.entry.get('grad') is None and op.kind == 'composite':
-            kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
-        if composite:
-            kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
-        self.code.append(f'''static td_op row_{op.c} = {{
-    .info = {{
-        .name = "{s.name}", .overload = "{s.overload}",
-        .schema = {quote(s.text)},
-        .doc = {json.dumps((op.entry.get("doc") or "").strip())},
-        .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
-        .flags = {self.flags(op)},{alias}
-    }},
-    .unbox = unbox_{op.c}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
-    .kernels = {{{", ".join(kernels)}}},
-}};
-''')
-        self.rows.append(op.c)
-
-    # --------------------------------------------------------------------------------------------------- texts
     def emit(self, prototypes):
         for group in self.groups:
             try:
@@ -1041,26 +881,9 @@ const int td_row_count_{self.name} = {len(self.rows)};
                 f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')
 
 
-def is_linear(op):
-    """Whether an operator's tangent is what it gives of the operands' tangents: its gradient needs no operand's or result's
-    values.  (Not so for formulas, which may add constants.)"""
-    spec, own = op.entry.get('grad'), op.entry.get('jvp')
-    if op.variant != 'functional' or op.kind == 'pointwise' or not isinstance(spec, dict) or op.target:
-        return False
-    if own is not None:
-        return own == 'linear'
-    values = {k.strip() for key in spec for k in key.split(',')} | {r.name or f'result{i}' for i, r in enumerate(op.schema.results)}
-    values = (values | {'result'}) - {'grad', 'grads'}
-    random = any(a.type == 'Generator' for a in op.schema.arguments)
-    return not random and not any(Uses(ast.parse(str(t).strip(), mode='eval').body).whole & values for t in spec.values())
-
-
 def formula_functions_known(tree):
     """Whether every function of a fused formula has an inline."""
     known = {'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'tanh', 'erf',
              'sqrt', 'rsqrt', 'sigmoid', 'where', 'abs', 'conj', 'sign', 'sgn', 'pow', 'maximum', 'minimum', 'square',
              'digamma', 'reciprocal', 'real'}
     return all(isinstance(n.func, ast.Name) and n.func.id in known for n in ast.walk(tree) if isinstance(n, ast.Call))
-
-
-from .entries import PLACES  # noqa: E402

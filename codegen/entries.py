@@ -2,7 +2,7 @@
 follow from it."""
 import pathlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import yaml
 

@@ -3,7 +3,7 @@
 A schema knows its arguments' types and how each looks in C: as parameters of a function, as a boxed value, as a
 row of the argument table.  Nothing here knows of kernels or gradients."""
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 # C types of plain arguments: (required, optional).  Lists and tensors are handled by Argument.
 PLAIN = {

@@ -16,9 +16,10 @@ static void close_file(td_safetensors **file) { td_safetensors_release(*file); }
 /* A path in a folder of this process's own, which main's end removes. */
 static const char *path_of(const char *name)
 {
-    static char folder[64], path[128];
+    static char folder[256], path[512];
     if (!*folder) {
-        snprintf(folder, sizeof folder, "/tmp/tede-safetensors-XXXXXX");
+        const char *wanted = getenv("TMPDIR");
+        snprintf(folder, sizeof folder, "%s/tede-safetensors-XXXXXX", wanted ? wanted : P_tmpdir);
         if (!mkdtemp(folder))
             abort();
     }
@@ -27,7 +28,7 @@ static const char *path_of(const char *name)
 }
 __attribute__((destructor)) static void remove_folder(void)
 {
-    char folder[128];
+    char folder[512];
     snprintf(folder, sizeof folder, "%s", path_of(""));
     rmdir(folder);
 }
