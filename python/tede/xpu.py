@@ -1,6 +1,6 @@
 """XPU, truthfully: there is no device here."""
-from tede._absent import *  # noqa: F403
-from tede._absent import _is_in_bad_fork, refusal  # noqa: F401
+from tede._no_device import *  # noqa: F403
+from tede._no_device import _is_in_bad_fork, refusal  # noqa: F401
 
 _refuse = refusal("XPU")
 synchronize = current_device = set_device = get_device_name = get_device_properties = get_rng_state = _refuse
