@@ -9,16 +9,8 @@ enum { PANEL = 64 };
 enum { PANEL = 32 };
 #endif
 
-#define T float
-#define S f32
-#include "conv_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "conv_isa.c"
-#undef T
-#undef S
+#define TD_BODY "conv_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {

@@ -63,16 +63,8 @@ static bool plan(const td_conv *c, bands *b)
     return true;
 }
 
-#define S f32
-#define T float
-#include "kernels/cpu/conv_panels.h"
-#undef S
-#undef T
-#define S f64
-#define T double
-#include "kernels/cpu/conv_panels.h"
-#undef S
-#undef T
+#define TD_BODY "kernels/cpu/conv_panels.h"
+#include "kernels/cpu/both_reals.h"
 
 typedef struct job {
     td_conv *c;

@@ -9,16 +9,8 @@
 #include "kernels/cpu/maths.h"
 #include "kernels/cpu/nn_attention.h"
 
-#define T float
-#define S f32
-#include "nn_attention_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "nn_attention_isa.c"
-#undef T
-#undef S
+#define TD_BODY "nn_attention_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_attention_table TD_ISA_NAME(td_attention_table);
 const td_attention_table TD_ISA_NAME(td_attention_table) = {

@@ -6,16 +6,8 @@
 #include <math.h>
 #include "kernels/cpu/nn_norm.h"
 
-#define T float
-#define S f32
-#include "nn_norm_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "nn_norm_isa.c"
-#undef T
-#undef S
+#define TD_BODY "nn_norm_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 #define BOTH(name) .name = {name##_f32, name##_f64}
 extern const td_norm_table TD_ISA_NAME(td_norm_table);

@@ -8,16 +8,8 @@
 
 enum { COLUMNS = 64 };
 
-#define T float
-#define S f32
-#include "nn_softmax_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "nn_softmax_isa.c"
-#undef T
-#undef S
+#define TD_BODY "nn_softmax_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_softmax_table TD_ISA_NAME(td_softmax_table);
 const td_softmax_table TD_ISA_NAME(td_softmax_table) = {

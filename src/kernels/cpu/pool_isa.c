@@ -51,16 +51,8 @@ enum { PART = 128 };            /* outputs at a time */
                     }                                                                                        \
             }
 
-#define T float
-#define S f32
-#include "pool_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "pool_isa.c"
-#undef T
-#undef S
+#define TD_BODY "pool_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_pool_table TD_ISA_NAME(td_pool_table);
 const td_pool_table TD_ISA_NAME(td_pool_table) = {

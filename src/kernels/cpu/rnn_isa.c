@@ -3,16 +3,8 @@
 #include "kernels/cpu/maths.h"
 #include "kernels/cpu/rnn.h"
 
-#define T float
-#define S f32
-#include "rnn_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "rnn_isa.c"
-#undef T
-#undef S
+#define TD_BODY "rnn_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_rnn_table TD_ISA_NAME(td_rnn_table);
 const td_rnn_table TD_ISA_NAME(td_rnn_table) = {.forward = {forward_f32, forward_f64}, .backward = {backward_f32,

@@ -2,16 +2,8 @@
 #ifndef S
 #include "kernels/cpu/upsample.h"
 
-#define T float
-#define S f32
-#include "upsample_isa.c"
-#undef T
-#undef S
-#define T double
-#define S f64
-#include "upsample_isa.c"
-#undef T
-#undef S
+#define TD_BODY "upsample_isa.c"
+#include "kernels/cpu/both_reals.h"
 
 extern const td_upsample_table TD_ISA_NAME(td_upsample_table);
 const td_upsample_table TD_ISA_NAME(td_upsample_table) = {
