@@ -10,7 +10,9 @@ typedef struct td_sorter {
     int64_t n;                  /* elements of a row */
     bool    narrow;             /* keys of 32 bits */
     bool    descending;
+    bool    telling;            /* ordered, and keys tell their elements: no NaN and no -0 among them */
     td_dtype dtype;
+    uint64_t low;               /* what telling keys of int64 and uint64 are counted from */
     size_t  bytes;
     char   *pairs, *spare;
 } td_sorter;
@@ -18,9 +20,10 @@ typedef struct td_sorter {
 /* Room for rows of n elements; -1 if there is no memory. */
 int  td_sorter_make(td_sorter *s, td_dtype dtype, int64_t n, bool descending);
 void td_sorter_free(td_sorter *s);
-/* Take a contiguous row; then order all of it, or only so far that place k (and, smaller, those before it) are right. */
+/* Take a contiguous row and order all of it, equal elements as they come. */
+void td_sorter_order(td_sorter *s, const void *row);
+/* Take a contiguous row; then order it only so far that place k (and, smaller, those before it) are right. */
 void td_sorter_load(td_sorter *s, const void *row);
-void td_sorter_sort(td_sorter *s);
 void td_sorter_select(td_sorter *s, int64_t k);
 /* The same for one place alone, which of equal ones it is as in PyTorch's kthvalue. */
 void td_sorter_select_first(td_sorter *s, int64_t k);

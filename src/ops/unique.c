@@ -91,8 +91,7 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
     if (sort) {
         if (td_sorter_make(&s, (td_dtype)x->dtype, n, false))
             goto done;
-        td_sorter_load(&s, x->data);
-        td_sorter_sort(&s);
+        td_sorter_order(&s, x->data);
         for (int64_t i = 0; i < n; i++)
             order[i] = td_sorter_index(&s, i);
         td_sorter_free(&s);

@@ -5,6 +5,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "base/base.h"
+#include "kernels/cpu/order.h"
 
 typedef struct pair { uint64_t key, index; } pair;
 
@@ -29,9 +30,11 @@ typedef struct pair { uint64_t key, index; } pair;
 #include "kernels/cpu/sort_keys.h"
 #include "kernels/cpu/sort_ties.h"
 
+#define MOST_NARROW INT64_C(0x7ffffffe)
+
 int td_sorter_make(td_sorter *s, td_dtype dtype, int64_t n, bool descending)
 {
-    bool narrow = td_itemsizes[dtype] <= 4 && n < INT64_C(0x7fffffff);
+    bool narrow = td_itemsizes[dtype] <= 4 && n <= MOST_NARROW;
     *s = (td_sorter){.n = n, .narrow = narrow, .descending = descending, .dtype = dtype};
     s->bytes = (size_t)n * (narrow ? 8 : 16);
     s->pairs = td_mem_alloc(s->bytes);
@@ -70,11 +73,11 @@ static inline uint64_t key_f64(double x)
         ((uint64_t *)s->pairs)[i] = (uint64_t)((uint32_t)(expression) ^ flip) << 32 | (uint64_t)i; \
     }                                                                                         \
     break
-#define WIDE(T, expression)                                                                   \
-    for (int64_t i = 0; i < s->n; i++) {                                                      \
-        T x = ((const T *)row)[i];                                                            \
-        ((pair *)s->pairs)[i] = (pair){(uint64_t)(expression) ^ flip, (uint64_t)i};           \
-    }                                                                                         \
+#define WIDE(T, expression)                                 \
+    for (int64_t i = 0; i < s->n; i++) {                    \
+        T x = ((const T *)row)[i];                          \
+        keys[i] = (uint64_t)(expression) ^ flip;            \
+    }                                                       \
     break
 
 static void load_narrow(td_sorter *s, const void *row)
@@ -94,7 +97,7 @@ static void load_narrow(td_sorter *s, const void *row)
     }
 }
 
-static void load_wide(td_sorter *s, const void *row)
+static void load_keys(const td_sorter *s, const void *row, uint64_t *keys)
 {
     uint64_t flip = s->descending ? UINT64_MAX : 0;
     switch (s->dtype) {
@@ -116,16 +119,124 @@ static void load_wide(td_sorter *s, const void *row)
 
 void td_sorter_load(td_sorter *s, const void *row)
 {
-    if (s->narrow)
+    if (s->narrow) {
         load_narrow(s, row);
-    else
-        load_wide(s, row);
+        return;
+    }
+    load_keys(s, row, (uint64_t *)s->spare);
+    for (int64_t i = 0; i < s->n; i++)
+        ((pair *)s->pairs)[i] = (pair){((uint64_t *)s->spare)[i], (uint64_t)i};
 }
 
-void td_sorter_sort(td_sorter *s)
+/* ---- the whole order */
+
+enum { SPLITS = 4, ALONE = 1 << 17 };       /* an even number of splits: what they leave lies where it was */
+
+typedef struct piece { uint64_t *a, *b; int64_t n; } piece;
+
+static void order_piece(uint64_t *a, uint64_t *spare, int64_t n)
 {
+    const td_order_table *table = TD_ISA_PICK(td_order_table);
+    if (table->sort)
+        table->sort(a, spare, n);
+    else
+        sort_narrow(a, spare, n);
+}
+
+static int by_pair(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+/* Pieces 2k and 2k + 1 out of piece k. */
+static void split_pieces(void *context, int64_t from, int64_t to)
+{
+    for (int64_t k = to - 1; k >= from; k--) {
+        piece *whole = (piece *)context + k, *half = (piece *)context + (1 << SPLITS) + 2 * k;
+        uint64_t sample[63];
+        int64_t cut = 0;
+        if (whole->n) {
+            for (int i = 0; i < 63; i++)
+                sample[i] = whole->a[whole->n * i / 63];
+            qsort(sample, 63, sizeof *sample, by_pair);
+            cut = TD_ISA_PICK(td_order_table)->split(whole->a, whole->b, whole->n, sample[31]);
+        }
+        half[0] = (piece){whole->b, whole->a, cut};
+        half[1] = (piece){whole->b + cut, whole->a + cut, whole->n - cut};
+    }
+}
+static void order_pieces(void *context, int64_t from, int64_t to)
+{
+    for (int64_t k = from; k < to; k++) {
+        piece *p = (piece *)context + k;
+        order_piece(p->a, p->b, p->n);
+    }
+}
+
+/* Narrow pairs in order.  Long rows are first split so far that threads have something to share. */
+static void order(uint64_t *a, uint64_t *spare, int64_t n)
+{
+    if (n < ALONE || td_num_threads() == 1) {
+        order_piece(a, spare, n);
+        return;
+    }
+    piece pieces[2 << SPLITS] = {{a, spare, n}};
+    for (int level = 0; level < SPLITS; level++) {
+        td_parallel_for(0, 1 << level, 1, split_pieces, pieces);
+        memcpy(pieces, pieces + (1 << SPLITS), sizeof *pieces << (level + 1));
+    }
+    td_parallel_for(0, 1 << SPLITS, 1, order_pieces, pieces);
+}
+
+/* Keys of 64 bits by their highest 32 that differ at all; what is equal in these is put in order by the bits below. */
+static void order_wide(td_sorter *s, const void *row)
+{
+    const int64_t n = s->n;
+    uint64_t *pairs = (uint64_t *)s->pairs, *keys = pairs + n, *spare = (uint64_t *)s->spare, low = UINT64_MAX, high = 0;
+    load_keys(s, row, keys);
+    for (int64_t i = 0; i < n; i++) {
+        low = keys[i] < low ? keys[i] : low;
+        high = keys[i] > high ? keys[i] : high;
+    }
+    const int shift = (high - low) >> 32 ? 32 - __builtin_clzll(high - low) : 0;
+    for (int64_t i = 0; i < n; i++)
+        pairs[i] = (keys[i] - low) >> shift << 32 | (uint64_t)i;
+    order(pairs, spare, n);
+    for (int64_t i = 0, end; shift && i < n; i = end) {
+        for (end = i + 1; end < n && pairs[end] >> 32 == pairs[i] >> 32; end++) {}
+        if (end == i + 1)
+            continue;
+        for (int64_t k = i; k < end; k++) {
+            const uint64_t index = pairs[k] & UINT32_MAX;
+            pairs[k] = ((keys[index] - low) & ((UINT64_C(1) << shift) - 1)) << 32 | index;
+        }
+        order(pairs + i, spare, end - i);
+    }
+    s->narrow = true;
+    s->telling = !shift && s->dtype != TD_F64;
+    s->low = low;
+}
+
+static bool has_nan_or_negative_zero(const float *x, int64_t n)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= (x[i] != x[i]) | (td_f32_bits(x[i]) == TOP32);
+    return found;
+}
+
+void td_sorter_order(td_sorter *s, const void *row)
+{
+    s->narrow = td_itemsizes[s->dtype] <= 4 && s->n <= MOST_NARROW;     /* again, for the next row */
+    if (s->n <= MOST_NARROW && !s->narrow) {
+        order_wide(s, row);
+        return;
+    }
+    td_sorter_load(s, row);
+    s->telling = s->narrow && !(s->dtype == TD_F32 && has_nan_or_negative_zero(row, s->n));
     if (s->narrow)
-        sort_narrow((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
+        order((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
     else
         sort_wide((pair *)s->pairs, (pair *)s->spare, s->n);
 }
@@ -170,6 +281,28 @@ int64_t td_sorter_index(const td_sorter *s, int64_t place)
     return s->narrow ? (int64_t)(((const uint64_t *)s->pairs)[place] & UINT32_MAX)
                      : (int64_t)((const pair *)s->pairs)[place].index;
 }
+#define TAKE(T, expression)                                     \
+    for (int64_t i = 0; i < n; i++) {                           \
+        const uint32_t key = (uint32_t)(pairs[i] >> 32) ^ flip; \
+        ((T *)values)[i] = (expression);                        \
+    }                                                           \
+    return true
+/* The elements out of their keys, which beats fetching them from all over the row. */
+static bool take_keys(const td_sorter *s, int64_t n, void *values)
+{
+    const uint64_t *pairs = (const uint64_t *)s->pairs;
+    const uint32_t flip = s->descending && td_itemsizes[s->dtype] <= 4 ? UINT32_MAX : 0;
+    const uint64_t flip64 = s->descending ? UINT64_MAX : 0;
+    switch (s->dtype) {
+    case TD_U32: TAKE(uint32_t, key);
+    case TD_I32: TAKE(uint32_t, key ^ TOP32);
+    case TD_F32: TAKE(uint32_t, key >> 31 ? key ^ TOP32 : ~key);
+    case TD_U64: TAKE(uint64_t, (key + s->low) ^ flip64);
+    case TD_I64: TAKE(uint64_t, (key + s->low) ^ flip64 ^ TOP64);
+    default:     return false;
+    }
+}
+#undef TAKE
 #define TAKE(T)                                             \
     for (int64_t i = 0; i < n; i++)                         \
         ((T *)values)[i] = ((const T *)row)[indices[i]];    \
@@ -182,6 +315,8 @@ void td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values
     else
         for (int64_t i = 0; i < n; i++)
             indices[i] = (int64_t)((const pair *)s->pairs)[i].index;
+    if (s->telling && take_keys(s, n, values))
+        return;
     switch (td_itemsizes[s->dtype]) {
     case 1: TAKE(uint8_t);
     case 2: TAKE(uint16_t);

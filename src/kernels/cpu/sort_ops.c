@@ -42,6 +42,27 @@ static int64_t most_frequent(const td_sorter *s)
     return best;
 }
 
+/* Brings what is wanted of a loaded row to where it belongs; the place of a single element, or -1 - its index. */
+static int64_t choose(const sort_job *w, td_sorter *s)
+{
+    if (w->what == WANT_TOP) {
+        td_sorter_top(s, w->k, w->sorted);
+        return 0;
+    }
+    if (w->what == WANT_MODE) {
+        td_sorter_sort_unstable(s);
+        return most_frequent(s);
+    }
+    int64_t place = place_of(w, s);
+    if (w->what == WANT_KTH)
+        td_sorter_select_first(s, place);
+    else if (place >= 0 && w->n < 65536)
+        td_sorter_nth(s, place);
+    else if (place >= 0)
+        td_sorter_select(s, place);
+    return place;
+}
+
 static void rows_body(void *context, int64_t from, int64_t to)
 {
     sort_job *w = context;
@@ -56,22 +77,11 @@ static void rows_body(void *context, int64_t from, int64_t to)
         const char *row = w->rows + r * w->n * item;
         char *values = w->values + r * out * item;
         int64_t *indices = w->indices ? w->indices + r * out : NULL, place = 0;
-        td_sorter_load(&s, row);
         if (w->what == WANT_SORT) {
-            td_sorter_sort(&s);
-        } else if (w->what == WANT_TOP) {
-            td_sorter_top(&s, w->k, w->sorted);
-        } else if (w->what == WANT_MODE) {
-            td_sorter_sort_unstable(&s);
-            place = most_frequent(&s);
+            td_sorter_order(&s, row);
         } else {
-            place = place_of(w, &s);
-            if (w->what == WANT_KTH)
-                td_sorter_select_first(&s, place);
-            else if (place >= 0 && w->n < 65536)
-                td_sorter_nth(&s, place);
-            else if (place >= 0)
-                td_sorter_select(&s, place);
+            td_sorter_load(&s, row);
+            place = choose(w, &s);
         }
         if (place < 0 || !many) {
             int64_t at = place < 0 ? -1 - place : td_sorter_index(&s, place);

@@ -1,0 +1,15 @@
+/* Ascending order of packed pairs: a key of 32 bits above an index of 32 bits, all different. */
+#ifndef TD_KERNELS_CPU_ORDER_H
+#define TD_KERNELS_CPU_ORDER_H
+#include "kernels/cpu/isa.h"
+
+/* What order_isa.c exports per instruction-set level. */
+typedef struct td_order_table {
+    /* What is below the pivot to the front of `to`, the rest behind it; returns how many are below. */
+    int64_t (*split)(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot);
+    /* `a` in order, with room for n pairs in `spare`; NULL at levels where a radix sort is faster. */
+    void (*sort)(uint64_t *a, uint64_t *spare, int64_t n);
+} td_order_table;
+TD_ISA_TABLES(td_order_table, td_order_table);
+
+#endif

@@ -1,0 +1,215 @@
+/* Quicksort of packed pairs in vectors, without a branch on what is compared.
+ *
+ * A split reads eight pairs, compares them with the pivot at once and, by one permutation, has the smaller ones at the
+ * front of the register and the others at its back; it writes that register twice, at either end of what is still free
+ * of the target.  So pairs go back and forth between two buffers, and nothing is copied in between.  Up to 64 pairs are
+ * ordered in eight registers: columns by a sorting network (19 comparators, Knuth, volume 3, 5.3.4), then rows, after a
+ * transposition, by bitonic merges (Batcher, 1968).  After Bramas, "A novel hybrid quicksort algorithm vectorized using
+ * AVX-512", 2017. */
+#include "kernels/cpu/order.h"
+
+#if defined(__AVX512F__) && defined(__AVX512VL__)
+#include <immintrin.h>
+
+enum { LANES = 8, LEAF = 64 };
+typedef uint64_t V __attribute__((vector_size(64)));
+
+static inline V smaller(V a, V b) { return (V)_mm512_min_epu64((__m512i)a, (__m512i)b); }
+static inline V larger(V a, V b)  { return (V)_mm512_max_epu64((__m512i)a, (__m512i)b); }
+
+/* ---- networks */
+
+#define COMPARE(a, b) do { V low = smaller(a, b); b = larger(a, b); a = low; } while (0)
+/* Each lane and the one named beside it: the lanes of `upper` keep the larger. */
+#define EXCHANGE(x, upper, ...)                                                                             \
+    do {                                                                                                    \
+        V other = __builtin_shuffle(x, (V){__VA_ARGS__});                                                   \
+        x = (V)_mm512_mask_mov_epi64((__m512i)smaller(x, other), upper, (__m512i)larger(x, other));         \
+    } while (0)
+
+static inline V merged(V x)     /* a bitonic register */
+{
+    EXCHANGE(x, 0xf0, 4, 5, 6, 7, 0, 1, 2, 3);
+    EXCHANGE(x, 0xcc, 2, 3, 0, 1, 6, 7, 4, 5);
+    EXCHANGE(x, 0xaa, 1, 0, 3, 2, 5, 4, 7, 6);
+    return x;
+}
+static inline V sorted(V x)
+{
+    EXCHANGE(x, 0xaa, 1, 0, 3, 2, 5, 4, 7, 6);
+    EXCHANGE(x, 0xcc, 3, 2, 1, 0, 7, 6, 5, 4);
+    EXCHANGE(x, 0xaa, 1, 0, 3, 2, 5, 4, 7, 6);
+    EXCHANGE(x, 0xf0, 7, 6, 5, 4, 3, 2, 1, 0);
+    EXCHANGE(x, 0xcc, 2, 3, 0, 1, 6, 7, 4, 5);
+    EXCHANGE(x, 0xaa, 1, 0, 3, 2, 5, 4, 7, 6);
+    return x;
+}
+static inline V reversed(V x) { return __builtin_shuffle(x, (V){7, 6, 5, 4, 3, 2, 1, 0}); }
+
+#define MIX(a, b, low, high)                                                            \
+    do {                                                                                \
+        V first = __builtin_shuffle(a, b, (V)low);                                      \
+        b = __builtin_shuffle(a, b, (V)high);                                           \
+        a = first;                                                                      \
+    } while (0)
+#define BRACES(...) {__VA_ARGS__}
+#define MIX4(a, b)  MIX(a, b, BRACES(0, 1, 2, 3, 8, 9, 10, 11), BRACES(4, 5, 6, 7, 12, 13, 14, 15))
+#define MIX2(a, b)  MIX(a, b, BRACES(0, 1, 8, 9, 4, 5, 12, 13), BRACES(2, 3, 10, 11, 6, 7, 14, 15))
+#define MIX1(a, b)  MIX(a, b, BRACES(0, 8, 2, 10, 4, 12, 6, 14), BRACES(1, 9, 3, 11, 5, 13, 7, 15))
+
+/* Each of eight registers in order by itself. */
+static inline void sort_rows_of_eight(V *x)
+{
+    static const uint8_t pairs[19][2] = {
+        {0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
+        {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6},
+    };
+#pragma GCC unroll 19
+    for (int k = 0; k < 19; k++)
+        COMPARE(x[pairs[k][0]], x[pairs[k][1]]);
+    MIX4(x[0], x[4]); MIX4(x[1], x[5]); MIX4(x[2], x[6]); MIX4(x[3], x[7]);
+    MIX2(x[0], x[2]); MIX2(x[1], x[3]); MIX2(x[4], x[6]); MIX2(x[5], x[7]);
+    MIX1(x[0], x[1]); MIX1(x[2], x[3]); MIX1(x[4], x[5]); MIX1(x[6], x[7]);
+}
+
+static inline __mmask8 lanes(int64_t left) { return left >= LANES ? 0xff : left <= 0 ? 0 : (__mmask8)((1 << left) - 1); }
+
+/* n pairs in `registers` registers; those beyond the end are the largest. */
+static inline __attribute__((always_inline)) void network(const uint64_t *from, uint64_t *to, int64_t n, const int registers)
+{
+    V x[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < registers; i++)
+        x[i] = (V)_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), lanes(n - LANES * i), from + LANES * i);
+    if (registers == 8)
+        sort_rows_of_eight(x);
+    else
+#pragma GCC unroll 8
+        for (int i = 0; i < registers; i++)
+            x[i] = sorted(x[i]);
+#pragma GCC unroll 3
+    for (int width = 1; width < registers; width *= 2)
+#pragma GCC unroll 8
+        for (int start = 0; start < registers; start += 2 * width) {
+            V *a = x + start;
+            for (int i = 0; i < width; i++) {
+                V high = reversed(a[2 * width - 1 - i]), low = a[i];
+                a[i] = smaller(low, high);
+                a[2 * width - 1 - i] = larger(low, high);
+            }
+#pragma GCC unroll 3
+            for (int half = width / 2; half; half /= 2)
+#pragma GCC unroll 8
+                for (int i = 0; i < 2 * width; i++)
+                    if (!(i & half))
+                        COMPARE(a[i], a[i + half]);
+#pragma GCC unroll 8
+            for (int i = 0; i < 2 * width; i++)
+                a[i] = merged(a[i]);
+        }
+#pragma GCC unroll 8
+    for (int i = 0; i < registers; i++)
+        _mm512_mask_storeu_epi64(to + LANES * i, lanes(n - LANES * i), (__m512i)x[i]);
+}
+
+static void sort_leaf(const uint64_t *from, uint64_t *to, int64_t n)
+{
+    if (n <= 8)
+        network(from, to, n, 1);
+    else if (n <= 16)
+        network(from, to, n, 2);
+    else if (n <= 32)
+        network(from, to, n, 4);
+    else
+        network(from, to, n, 8);
+}
+
+/* ---- splitting */
+
+/* The permutation that brings the lanes of a mask to the front, the others to the back: a byte per lane. */
+#define LOWER(m, i)  __builtin_popcount((m) & ((1u << (i)) - 1))
+#define PLACE(m, i)  ((m) >> (i) & 1 ? LOWER(m, i) : __builtin_popcount(m) + (i) - LOWER(m, i))
+#define LANE(m, i)   ((uint64_t)(i) << 8 * PLACE(m, i))
+#define ORDER(m)     (LANE(m, 1) | LANE(m, 2) | LANE(m, 3) | LANE(m, 4) | LANE(m, 5) | LANE(m, 6) | LANE(m, 7))
+#define ORDERS4(m)   ORDER(m), ORDER(m + 1), ORDER(m + 2), ORDER(m + 3)
+#define ORDERS16(m)  ORDERS4(m), ORDERS4(m + 4), ORDERS4(m + 8), ORDERS4(m + 12)
+#define ORDERS64(m)  ORDERS16(m), ORDERS16(m + 16), ORDERS16(m + 32), ORDERS16(m + 48)
+static const uint64_t orders[256] = {ORDERS64(0u), ORDERS64(64u), ORDERS64(128u), ORDERS64(192u)};
+
+static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
+{
+    const __m512i p = _mm512_set1_epi64((long long)pivot);
+    int64_t low = 0, high = n, i = 0;
+    for (; i + 2 * LANES <= n; i += LANES) {        /* two registers are free, so the two writes cannot meet */
+        const __m512i x = _mm512_loadu_si512(from + i);
+        const __mmask8 below = _mm512_cmplt_epu64_mask(x, p);
+        const __m512i order = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)&orders[below]));
+        const __m512i ordered = _mm512_permutexvar_epi64(order, x);
+        _mm512_storeu_si512(to + low, ordered);
+        _mm512_storeu_si512(to + high - LANES, ordered);
+        const int count = __builtin_popcount(below);
+        low += count;
+        high -= LANES - count;
+    }
+    for (; i < n; i++) {
+        const bool below = from[i] < pivot;
+        to[below ? low : high - 1] = from[i];
+        low += below;
+        high -= !below;
+    }
+    return low;
+}
+
+/* The middle one of a few pairs from anywhere. */
+static uint64_t middle(const uint64_t *a, int64_t n, uint64_t *seed)
+{
+    uint64_t sample[32];
+    const int count = n >= 512 ? 32 : 8;
+    for (int k = 0; k < count; k++) {
+        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+        sample[k] = a[(*seed >> 32) * (uint64_t)n >> 32];
+    }
+    sort_leaf(sample, sample, count);
+    return sample[count / 2];
+}
+
+/* `a` in order, in place or (`away`) in b, whose contents are lost either way.  The places that pivots are taken from
+ * nobody can foresee, so no input is a bad one, and the depth needs no limit. */
+static void quick(uint64_t *a, uint64_t *b, int64_t n, bool away, uint64_t *seed)
+{
+    while (n > LEAF) {
+        const int64_t cut = split(a, b, n, middle(a, n, seed));
+        quick(b, a, cut, !away, seed);
+        uint64_t *rest = a + cut;
+        a = b + cut, b = rest;
+        n -= cut;
+        away = !away;
+    }
+    sort_leaf(a, away ? b : a, n);
+}
+
+static void sort_pairs(uint64_t *a, uint64_t *spare, int64_t n)
+{
+    uint64_t seed = __builtin_ia32_rdtsc();     /* the order is the same whatever the pivots are */
+    quick(a, spare, n, false, &seed);
+}
+
+#else
+
+static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
+{
+    int64_t low = 0, high = n;
+    for (int64_t i = 0; i < n; i++) {
+        const bool below = from[i] < pivot;
+        to[below ? low : high - 1] = from[i];
+        low += below;
+        high -= !below;
+    }
+    return low;
+}
+#define sort_pairs NULL
+
+#endif
+
+extern const td_order_table TD_ISA_NAME(td_order_table);
+const td_order_table TD_ISA_NAME(td_order_table) = {.split = split, .sort = sort_pairs};
