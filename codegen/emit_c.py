@@ -298,10 +298,13 @@ class Chunk(Rows):
                 self.body_of_copy(op, base.entry['copy_of'])
             else:
                 self.code.append(f'{op.declaration("td_op_" + body)};\n')
+            # What reads memory by itself but has no autograd kernel is called above the keys that see to bits.
+            lazy = f'''    if (TD_UNLIKELY(keys & TD_KEYS_LAZY))
+        return invoke_{op.c}({", ".join(["keys & TD_KEYS_TO_LAZY", *op.names()])});
+''' if op.kind == 'native' and op.entry.get('grad') is None and op.tensors else '    (void)keys;\n'
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-    (void)keys;
-    return td_op_{body}({", ".join(op.names())});
+{lazy}    return td_op_{body}({", ".join(op.names())});
 }}
 ''')
         elif op.variant == 'inplace':

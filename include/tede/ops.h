@@ -2947,8 +2947,19 @@ TD_API td_tensor *td_view_as_real(td_tensor *self);
 TD_API td_tensor *td_view_as_complex(td_tensor *self);
 /* The same bytes as another dtype. */
 TD_API td_tensor *td_view_dtype(td_tensor *self, td_dtype dtype);
-/* The complex conjugate; a real tensor itself. */
+/* The complex conjugate, as a view whose values nobody has computed yet; a real tensor itself. */
 TD_API td_tensor *td_conj(td_tensor *self);
+/* What conj gives of a complex tensor. */
+TD_API td_tensor *td__conj(td_tensor *self);
+/* The negative, as a view whose values nobody has computed yet. */
+TD_API td_tensor *td__neg_view(td_tensor *self);
+/* A tensor in whose memory no conjugate is left to compute; self where there is none. */
+TD_API td_tensor *td_resolve_conj(td_tensor *self);
+/* A tensor in whose memory no negative is left to compute; self where there is none. */
+TD_API td_tensor *td_resolve_neg(td_tensor *self);
+/* The complex conjugate, computed, also of a conjugate. */
+TD_API td_tensor *td__conj_physical(td_tensor *self);
+TD_API int td__conj_physical_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Several dimensions merged into one. */
 TD_API td_tensor *td_flatten_using_ints(td_tensor *self, int64_t start_dim, int64_t end_dim);
 /* Tensors one after another along a dimension. */
@@ -3650,6 +3661,12 @@ TD_API int td_view_as_complex_copy_out(td_tensor *self, td_tensor *out) TD_MUST_
 /* What view gives, in memory of its own. */
 TD_API td_tensor *td_view_copy_dtype(td_tensor *self, td_dtype dtype);
 TD_API int td_view_copy_dtype_out(td_tensor *self, td_dtype dtype, td_tensor *out) TD_MUST_USE;
+/* What _conj gives, in memory of its own. */
+TD_API td_tensor *td__conj_copy(td_tensor *self);
+TD_API int td__conj_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* What _neg_view gives, in memory of its own. */
+TD_API td_tensor *td__neg_view_copy(td_tensor *self);
+TD_API int td__neg_view_copy_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 
 /* ==== alias =============================================================================================== */
 

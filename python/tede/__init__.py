@@ -161,14 +161,6 @@ def isreal(input):
     return input.isreal()
 
 
-def resolve_conj(input):
-    return input.resolve_conj()
-
-
-def resolve_neg(input):
-    return input.resolve_neg()
-
-
 def detach_(input):
     return input.detach_()
 

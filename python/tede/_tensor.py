@@ -205,7 +205,7 @@ def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     with _C.DisableTorchFunctionSubclass():
-        if self.is_meta:
+        if self.is_meta or self.is_conj() or self.is_neg():
             copy = self.detach().clone()
         else:
             storage = self.untyped_storage().__deepcopy__(memo)
@@ -401,16 +401,6 @@ def pin_memory(self, device=None):
 @method
 def const_data_ptr(self):
     return self.data_ptr()
-
-
-@method
-def resolve_conj(self):
-    return self
-
-
-@method
-def resolve_neg(self):
-    return self
 
 
 def _functional(name):

@@ -30,7 +30,7 @@ def _finish(x, requires_grad, metadata):
         if metadata.get("conj"):
             x = x.conj()
         if metadata.get("neg"):
-            x = x._neg_view() if hasattr(x, "_neg_view") else -x
+            x = x._neg_view()
     return x
 
 
@@ -108,15 +108,15 @@ def _reduce_tensor(x):
         return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
     from tede.storage import _TITLES, TypedStorage
     plain = x.detach()
-    if plain.is_conj() or plain.is_neg():
-        plain = plain.clone()
     if any(step < 0 for step in plain.stride()):
         plain = plain.contiguous()          # PyTorch's files can't say it
+    bits = {name: True for name, is_set in (("conj", plain.is_conj()), ("neg", plain.is_neg())) if is_set}
+    metadata = (bits,) if bits else ()
     storage, place = plain.untyped_storage(), (plain.storage_offset(), tuple(plain.size()), plain.stride())
     if str(x.dtype).rpartition(".")[2] in _TITLES:
         typed = TypedStorage(wrap_storage=storage, dtype=x.dtype, _internal=True)
-        return _rebuild_tensor_v2, (typed, *place, x.requires_grad, OrderedDict())
-    return _rebuild_tensor_v3, (storage, *place, x.requires_grad, OrderedDict(), x.dtype)
+        return _rebuild_tensor_v2, (typed, *place, x.requires_grad, OrderedDict(), *metadata)
+    return _rebuild_tensor_v3, (storage, *place, x.requires_grad, OrderedDict(), x.dtype, *metadata)
 
 
 def _rebuild_from_type_v2(func, new_type, args, state):

@@ -29,6 +29,10 @@ struct td_op {
     td_kernel       kernels[TD_SLOTS];
 };
 
+/* Operands with a conjugate or negative that is not computed yet (src/ops/lazy.c), and a call that goes on from there. */
+#define TD_KEYS_LAZY     (TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE))
+#define TD_KEYS_TO_LAZY  ((TD_KEYSET(TD_KEY_CONJUGATE) << 1) - 1)
+
 enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_AROUND,
        TD_SLOT_CPU = 16 + TD_CPU, TD_SLOT_META = 16 + TD_META };
 

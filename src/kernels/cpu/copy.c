@@ -8,6 +8,7 @@
 #include "kernels/cpu/convert.h"
 #include "ops/iterator.h"
 #include <inttypes.h>
+#include <tede/auto.h>
 
 enum {
     STREAM_BYTES = 24 << 20,    /* of the result: about what the last cache holds */
@@ -267,10 +268,29 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
 
 /* ---- what kernel.h promises */
 
+/* Where conjugates or negatives are left to compute: the memory is copied, and if the two don't mean the same by it, what
+ * arrived is turned in place. */
+static int copy_bits(td_tensor *dst, td_tensor *src)
+{
+    unsigned bits = TD_FLAG_CONJ | TD_FLAG_NEG, differ = (dst->flags ^ src->flags) & bits;
+    TD_AUTO td_tensor *to = td_alias_detached(dst, false), *from = td_alias_detached(src, false);
+    if (!to || !from)
+        return -1;
+    to->flags &= (uint16_t)~bits, to->keys &= ~(TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE));
+    from->flags &= (uint16_t)~bits, from->keys &= ~(TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE));
+    bool complex = td_dtype_is_complex((td_dtype)dst->dtype) && td_dtype_is_complex((td_dtype)src->dtype);
+    if (td_copy_elements(to, from) || (differ & TD_FLAG_CONJ && complex && td_conj_physical_(to)))
+        return -1;
+    return differ & TD_FLAG_NEG && (dst->dtype != TD_BOOL || src->dtype == TD_BOOL) ? td_neg_(to) : 0;
+}
+
 int td_copy_elements(td_tensor *dst, td_tensor *src)
 {
     if (!dst || !src)
         return -1;
+    if (TD_UNLIKELY((dst->flags | src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && dst->device.type == TD_CPU &&
+        src->device.type == TD_CPU)
+        return copy_bits(dst, src);
     if (dst->numel == src->numel && dst->flags & src->flags & TD_FLAG_CONTIGUOUS && dst->device.type == TD_CPU &&
         src->device.type == TD_CPU && dst->ndim >= src->ndim) {
         bool same = true;
