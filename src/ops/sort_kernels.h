@@ -27,10 +27,11 @@ void td_sorter_load(td_sorter *s, const void *row);
 void td_sorter_select(td_sorter *s, int64_t k);
 /* The same for one place alone, which of equal ones it is as in PyTorch's kthvalue. */
 void td_sorter_select_first(td_sorter *s, int64_t k);
-/* As PyTorch orders equal elements: sorted, place k right, the first k chosen (and in order). */
+/* Take a contiguous row; the first k chosen (and in order).  These three order equal elements as PyTorch does. */
+void td_sorter_top(td_sorter *s, const void *row, int64_t k, bool sorted);
+/* Loaded rows: sorted; place k right. */
 void td_sorter_sort_unstable(td_sorter *s);
 void td_sorter_nth(td_sorter *s, int64_t k);
-void td_sorter_top(td_sorter *s, int64_t k, bool sorted);
 /* The first n elements of the order and where they were in the row. */
 void    td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices);
 int64_t td_sorter_index(const td_sorter *s, int64_t place);

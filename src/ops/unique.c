@@ -18,25 +18,53 @@ static td_tensor *new_i64(int ndim, const int64_t *sizes, td_device device)
 
 /* ---- unique elements: equal neighbours after sorting, or as they stand */
 
-/* x is flat and contiguous; order[i] is the element at place i.  NaN differ from each other. */
-static bool differ(const td_tensor *x, int64_t a, int64_t b)
+/* Which elements of n are not equal to the one before; NaN differ from each other. */
+#define STARTS(T, expression)                               \
+    for (int64_t i = 1; i < n; i++) {                       \
+        const T a = ((const T *)data)[i - 1], b = ((const T *)data)[i]; \
+        starts[i] = (expression);                           \
+    }                                                       \
+    break
+static void find_starts(td_dtype dtype, const void *data, int64_t n, bool *starts)
 {
-    int64_t item = td_itemsize(x);
-    const char *p = x->data + a * item, *q = x->data + b * item;
-    if (x->dtype == TD_F32)
-        return *(const float *)p != *(const float *)q;
-    if (!td_dtype_is_floating((td_dtype)x->dtype))
-        return item == 8 ? *(const int64_t *)p != *(const int64_t *)q : item == 4 ? *(const int32_t *)p != *(const int32_t *)q
-             : item == 2 ? *(const int16_t *)p != *(const int16_t *)q : *p != *q;
-    double u, v;
-    td_convert(TD_F64, &u, 8, (td_dtype)x->dtype, p, item, 1);
-    td_convert(TD_F64, &v, 8, (td_dtype)x->dtype, q, item, 1);
-    return u != v;
+    if (n)
+        starts[0] = true;
+    switch (dtype) {
+    case TD_F64:  STARTS(double, a != b);
+    case TD_F32:  STARTS(float, a != b);
+    case TD_F16:  STARTS(td_f16, td_f16_to_f32(a) != td_f16_to_f32(b));
+    case TD_BF16: STARTS(td_bf16, td_bf16_to_f32(a) != td_bf16_to_f32(b));
+    default:
+        switch (td_itemsizes[dtype]) {
+        case 8: STARTS(int64_t, a != b);
+        case 4: STARTS(int32_t, a != b);
+        case 2: STARTS(int16_t, a != b);
+        case 1: STARTS(int8_t, a != b);
+        }
+    }
 }
 
-/* Three results from an order and where in it something new starts; shape: of the inverse. */
-static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64_t *order, const bool *starts, int64_t block,
-                   int ndim, const int64_t *shape, td_tensor *inverse_like, bool inverse, bool counts)
+/* From the end, so that of each group the first element stays; without a branch, for starts follow no pattern. */
+#define PACK(T)                                             \
+    for (int64_t i = n - 1; i >= 0; i--) {                  \
+        ((T *)to)[groups - 1] = ((const T *)from)[i];       \
+        groups -= starts[i];                                \
+    }                                                       \
+    break
+static void pack_starts(int64_t item, const void *from, int64_t n, const bool *starts, int64_t groups, void *to)
+{
+    switch (item) {
+    case 8: PACK(int64_t);
+    case 4: PACK(int32_t);
+    case 2: PACK(int16_t);
+    case 1: PACK(int8_t);
+    }
+}
+
+/* Three results from an order (NULL: as they stand) and where in it something new starts.  Single elements lie in that
+ * order already (arranged). */
+static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64_t *order, const bool *starts,
+                   bool arranged, int64_t block, int ndim, const int64_t *shape, td_tensor *inverse_like, bool inverse, bool counts)
 {
     int64_t groups = 0, sizes[TD_MAX_DIMS];
     for (int64_t i = 0; i < n; i++)
@@ -56,10 +84,13 @@ static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64
     int64_t *to = (int64_t *)results[1]->data, *count = (int64_t *)results[2]->data, group = -1;
     if (counts)
         memset(count, 0, sizeof(int64_t) * (size_t)groups);
-    for (int64_t i = 0; i < n; i++) {
+    if (arranged)
+        pack_starts(item, items->data, n, starts, groups, results[0]->data);
+    for (int64_t i = 0; i < n && (!arranged || inverse || counts); i++) {
         int64_t from = order ? order[i] : i;
-        if (starts[i])
-            memcpy(results[0]->data + ++group * item, items->data + from * item, (size_t)item);
+        group += starts[i];
+        if (starts[i] && !arranged)
+            memcpy(results[0]->data + group * item, items->data + from * item, (size_t)item);
         if (inverse)
             to[from] = group;
         if (counts)
@@ -73,11 +104,8 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
     if (is_complex(self))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"unique\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *items = td_make_contiguous(self);
-    /* Integers that have room in 32 bits are sorted and compared as such. */
-    int64_t low = 0, high = INT64_MAX;
-    if (items && items->dtype == TD_I64)
-        td_index_range((const int64_t *)items->data, items->numel, &low, &high);
-    TD_AUTO td_tensor *x = !items || low < INT32_MIN || high > INT32_MAX ? td_tensor_retain(items) : td_as_contiguous(items, TD_I32);
+    TD_AUTO td_tensor *x = sort && items ? td_tensor_new(1, &items->numel, (td_dtype)items->dtype, items->device)
+                                         : td_tensor_retain(items);
     if (!x)
         return -1;
     int64_t n = x->numel;
@@ -91,14 +119,12 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
     if (sort) {
         if (td_sorter_make(&s, (td_dtype)x->dtype, n, false))
             goto done;
-        td_sorter_order(&s, x->data);
-        for (int64_t i = 0; i < n; i++)
-            order[i] = td_sorter_index(&s, i);
+        td_sorter_order(&s, items->data);
+        td_sorter_take(&s, items->data, n, x->data, order);
         td_sorter_free(&s);
     }
-    for (int64_t i = 0; i < n; i++)
-        starts[i] = i == 0 || differ(x, sort ? order[i] : i, sort ? order[i - 1] : i - 1);
-    status = collect(results, items, n, sort ? order : NULL, starts, 1, 1, &n, self, inverse, counts);
+    find_starts((td_dtype)x->dtype, x->data, n, starts);
+    status = collect(results, x, n, sort ? order : NULL, starts, true, 1, 1, &n, self, inverse, counts);
 done:
     td_mem_free(starts, (size_t)n);
     td_mem_free(order, bytes);
@@ -174,7 +200,7 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         for (int64_t i = 0; i < n; i++)
             starts[i] = i == 0 || compare_slices(&order[i], &order[i - 1], &s) != 0;
         td_tensor *three[3];
-        status = collect(three, x, n, order, starts, block, x->ndim, x->sizes, NULL, inverse, counts);
+        status = collect(three, x, n, order, starts, false, block, x->ndim, x->sizes, NULL, inverse, counts);
         if (status == 0) {
             TD_AUTO td_tensor *found = three[0];
             results[0] = td_permute(found, self->ndim, back);

@@ -1,5 +1,9 @@
 """Orders against NumPy's stable ones: lengths around every limit of the networks and splits, all dtypes, rows whose keys
 differ in their upper or lower bits only, and the same bits whatever the number of threads."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import tede
@@ -73,3 +77,10 @@ def test_long_rows_on_any_number_of_threads(dtype):
                 check(x)
     finally:
         tede.set_num_threads(before)
+
+
+@pytest.mark.parametrize('level', ['v2', 'v3'])
+def test_the_same_at_lower_instruction_sets(level):
+    run = subprocess.run([sys.executable, '-m', 'pytest', '-q', '-x', '-p', 'no:cacheprovider', '-k', 'threads or close', __file__],
+                         env={**os.environ, 'TEDE_CPU': level}, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout

@@ -1,14 +1,22 @@
-/* Ascending order of packed pairs: a key of 32 bits above an index of 32 bits, all different. */
+/* Keys that sort as their elements do, and the ascending order of packed pairs: a key of 32 bits above an index of 32
+ * bits, all different. */
 #ifndef TD_KERNELS_CPU_ORDER_H
 #define TD_KERNELS_CPU_ORDER_H
 #include "kernels/cpu/isa.h"
 
 /* What order_isa.c exports per instruction-set level. */
 typedef struct td_order_table {
-    /* What is below the pivot to the front of `to`, the rest behind it; returns how many are below. */
+    /* What is below the pivot to the front of `to`, the rest behind it; returns how many are below.  Keeps what lies
+     * in the order of indices so, where `sort` is NULL. */
     int64_t (*split)(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot);
     /* `a` in order, with room for n pairs in `spare`; NULL at levels where a radix sort is faster. */
     void (*sort)(uint64_t *a, uint64_t *spare, int64_t n);
+    /* The pairs of a row's elements from `from` to `to`, of a dtype of up to four bytes; keys alone, of any dtype. */
+    void (*pairs)(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint64_t *pairs);
+    void (*keys)(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *keys);
+    bool (*any_below)(const uint64_t *pairs, int64_t n, uint64_t limit);
+    /* Whether keys of these don't tell the elements: NaN, whose bits are lost, or -0. */
+    bool (*mute)(const float *x, int64_t n);
 } td_order_table;
 TD_ISA_TABLES(td_order_table, td_order_table);
 

@@ -6,6 +6,8 @@
  * ordered in eight registers: columns by a sorting network (19 comparators, Knuth, volume 3, 5.3.4), then rows, after a
  * transposition, by bitonic merges (Batcher, 1968).  After Bramas, "A novel hybrid quicksort algorithm vectorized using
  * AVX-512", 2017. */
+#include <string.h>
+#include "base/base.h"
 #include "kernels/cpu/order.h"
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
@@ -196,20 +198,106 @@ static void sort_pairs(uint64_t *a, uint64_t *spare, int64_t n)
 
 #else
 
+/* In the order that they come in, for a radix sort by keys alone follows. */
 static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
 {
-    int64_t low = 0, high = n;
-    for (int64_t i = 0; i < n; i++) {
-        const bool below = from[i] < pivot;
-        to[below ? low : high - 1] = from[i];
-        low += below;
-        high -= !below;
-    }
-    return low;
+    int64_t below = 0;
+    for (int64_t i = 0; i < n; i++)
+        below += from[i] < pivot;
+    uint64_t *next[2] = {to + below, to};
+    for (int64_t i = 0; i < n; i++)
+        *next[from[i] < pivot]++ = from[i];
+    return below;
 }
 #define sort_pairs NULL
 
 #endif
 
+/* ---- keys */
+
+static inline uint32_t key_f32(float x)
+{
+    uint32_t bits = td_f32_bits(x + 0.0f);
+    return x != x ? UINT32_MAX : bits ^ (bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31);
+}
+static inline uint64_t key_f64(double x)
+{
+    uint64_t bits;
+    double clean = x + 0.0;
+    memcpy(&bits, &clean, 8);
+    return x != x ? UINT64_MAX : bits ^ (bits >> 63 ? UINT64_MAX : UINT64_C(1) << 63);
+}
+#define TOP32 (UINT32_C(1) << 31)
+#define TOP64 (UINT64_C(1) << 63)
+
+#define NARROW(T, expression)                                                                 \
+    for (int64_t i = from; i < to; i++) {                                                     \
+        T x = ((const T *)row)[i];                                                            \
+        pairs[i - from] = (uint64_t)((uint32_t)(expression) ^ flip) << 32 | (uint64_t)i;      \
+    }                                                                                         \
+    break
+#define WIDE(T, expression)                                 \
+    for (int64_t i = 0; i < n;     i++) {                    \
+        T x = ((const T *)row)[i];                          \
+        keys[i] = (uint64_t)(expression) ^ flip;            \
+    }                                                       \
+    break
+
+/* The pairs of the elements from `from` to `to`. */
+static void load_pairs(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint64_t *pairs)
+{
+    uint32_t flip = descending ? UINT32_MAX : 0;
+    switch (dtype) {
+    case TD_BOOL: NARROW(uint8_t, x != 0);
+    case TD_U8:   NARROW(uint8_t, x);
+    case TD_I8:   NARROW(int8_t, (uint32_t)x ^ TOP32);
+    case TD_I16:  NARROW(int16_t, (uint32_t)x ^ TOP32);
+    case TD_I32:  NARROW(int32_t, (uint32_t)x ^ TOP32);
+    case TD_U16:  NARROW(uint16_t, x);
+    case TD_U32:  NARROW(uint32_t, x);
+    case TD_F16:  NARROW(uint16_t, key_f32(td_f16_to_f32(x)));
+    case TD_BF16: NARROW(uint16_t, key_f32(td_bf16_to_f32(x)));
+    default:      NARROW(float, key_f32(x));
+    }
+}
+
+static void load_keys(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *keys)
+{
+    uint64_t flip = descending ? UINT64_MAX : 0;
+    switch (dtype) {
+    case TD_BOOL: WIDE(uint8_t, x != 0);
+    case TD_U8:   WIDE(uint8_t, x);
+    case TD_I8:   WIDE(int8_t, (uint64_t)x ^ TOP64);
+    case TD_I16:  WIDE(int16_t, (uint64_t)x ^ TOP64);
+    case TD_I32:  WIDE(int32_t, (uint64_t)x ^ TOP64);
+    case TD_I64:  WIDE(int64_t, (uint64_t)x ^ TOP64);
+    case TD_U16:  WIDE(uint16_t, x);
+    case TD_U32:  WIDE(uint32_t, x);
+    case TD_U64:  WIDE(uint64_t, x);
+    case TD_F16:  WIDE(uint16_t, key_f32(td_f16_to_f32(x)));
+    case TD_BF16: WIDE(uint16_t, key_f32(td_bf16_to_f32(x)));
+    case TD_F32:  WIDE(float, key_f32(x));
+    default:      WIDE(double, key_f64(x));
+    }
+}
+
+static bool any_below(const uint64_t *pairs, int64_t n, uint64_t limit)
+{
+    uint64_t found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= pairs[i] < limit;
+    return found;
+}
+
+static bool is_mute(const float *x, int64_t n)
+{
+    uint32_t found = 0;
+    for (int64_t i = 0; i < n; i++)
+        found |= (x[i] != x[i]) | (td_f32_bits(x[i]) == TOP32);
+    return found;
+}
+
 extern const td_order_table TD_ISA_NAME(td_order_table);
-const td_order_table TD_ISA_NAME(td_order_table) = {.split = split, .sort = sort_pairs};
+const td_order_table TD_ISA_NAME(td_order_table) = {
+    .split = split, .sort = sort_pairs, .pairs = load_pairs, .keys = load_keys, .any_below = any_below, .mute = is_mute,
+};

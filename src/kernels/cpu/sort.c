@@ -11,7 +11,8 @@ typedef struct pair { uint64_t key, index; } pair;
 
 #define P         uint64_t
 #define NAME(x)   x##_narrow
-#define KEY(p)    ((int64_t)((p) >> 32))
+#define KEY_NARROW(p) ((int64_t)((p) >> 32))
+#define KEY(p)    KEY_NARROW(p)
 #define LESS(a, b) ((a) < (b))
 #define BITS      32
 #include "kernels/cpu/sort_keys.h"
@@ -52,78 +53,21 @@ void td_sorter_free(td_sorter *s)
     s->pairs = s->spare = NULL;
 }
 
-static inline uint32_t key_f32(float x)
-{
-    uint32_t bits = td_f32_bits(x + 0.0f);
-    return x != x ? UINT32_MAX : bits ^ (bits >> 31 ? UINT32_MAX : UINT32_C(1) << 31);
-}
-static inline uint64_t key_f64(double x)
-{
-    uint64_t bits;
-    double clean = x + 0.0;
-    memcpy(&bits, &clean, 8);
-    return x != x ? UINT64_MAX : bits ^ (bits >> 63 ? UINT64_MAX : UINT64_C(1) << 63);
-}
 #define TOP32 (UINT32_C(1) << 31)
 #define TOP64 (UINT64_C(1) << 63)
 
-#define NARROW(T, expression)                                                                 \
-    for (int64_t i = 0; i < s->n; i++) {                                                      \
-        T x = ((const T *)row)[i];                                                            \
-        ((uint64_t *)s->pairs)[i] = (uint64_t)((uint32_t)(expression) ^ flip) << 32 | (uint64_t)i; \
-    }                                                                                         \
-    break
-#define WIDE(T, expression)                                 \
-    for (int64_t i = 0; i < s->n; i++) {                    \
-        T x = ((const T *)row)[i];                          \
-        keys[i] = (uint64_t)(expression) ^ flip;            \
-    }                                                       \
-    break
-
-static void load_narrow(td_sorter *s, const void *row)
+static void load_pairs(const td_sorter *s, const void *row, int64_t from, int64_t to, uint64_t *pairs)
 {
-    uint32_t flip = s->descending ? UINT32_MAX : 0;
-    switch (s->dtype) {
-    case TD_BOOL: NARROW(uint8_t, x != 0);
-    case TD_U8:   NARROW(uint8_t, x);
-    case TD_I8:   NARROW(int8_t, (uint32_t)x ^ TOP32);
-    case TD_I16:  NARROW(int16_t, (uint32_t)x ^ TOP32);
-    case TD_I32:  NARROW(int32_t, (uint32_t)x ^ TOP32);
-    case TD_U16:  NARROW(uint16_t, x);
-    case TD_U32:  NARROW(uint32_t, x);
-    case TD_F16:  NARROW(uint16_t, key_f32(td_f16_to_f32(x)));
-    case TD_BF16: NARROW(uint16_t, key_f32(td_bf16_to_f32(x)));
-    default:      NARROW(float, key_f32(x));
-    }
-}
-
-static void load_keys(const td_sorter *s, const void *row, uint64_t *keys)
-{
-    uint64_t flip = s->descending ? UINT64_MAX : 0;
-    switch (s->dtype) {
-    case TD_BOOL: WIDE(uint8_t, x != 0);
-    case TD_U8:   WIDE(uint8_t, x);
-    case TD_I8:   WIDE(int8_t, (uint64_t)x ^ TOP64);
-    case TD_I16:  WIDE(int16_t, (uint64_t)x ^ TOP64);
-    case TD_I32:  WIDE(int32_t, (uint64_t)x ^ TOP64);
-    case TD_I64:  WIDE(int64_t, (uint64_t)x ^ TOP64);
-    case TD_U16:  WIDE(uint16_t, x);
-    case TD_U32:  WIDE(uint32_t, x);
-    case TD_U64:  WIDE(uint64_t, x);
-    case TD_F16:  WIDE(uint16_t, key_f32(td_f16_to_f32(x)));
-    case TD_BF16: WIDE(uint16_t, key_f32(td_bf16_to_f32(x)));
-    case TD_F32:  WIDE(float, key_f32(x));
-    default:      WIDE(double, key_f64(x));
-    }
+    TD_ISA_PICK(td_order_table)->pairs(s->dtype, row, from, to, s->descending, pairs);
 }
 
 void td_sorter_load(td_sorter *s, const void *row)
 {
     if (s->narrow) {
-        load_narrow(s, row);
+        load_pairs(s, row, 0, s->n, (uint64_t *)s->pairs);
         return;
     }
-    load_keys(s, row, (uint64_t *)s->spare);
+    TD_ISA_PICK(td_order_table)->keys(s->dtype, row, s->n, s->descending, (uint64_t *)s->spare);
     for (int64_t i = 0; i < s->n; i++)
         ((pair *)s->pairs)[i] = (pair){((uint64_t *)s->spare)[i], (uint64_t)i};
 }
@@ -194,7 +138,7 @@ static void order_wide(td_sorter *s, const void *row)
 {
     const int64_t n = s->n;
     uint64_t *pairs = (uint64_t *)s->pairs, *keys = pairs + n, *spare = (uint64_t *)s->spare, low = UINT64_MAX, high = 0;
-    load_keys(s, row, keys);
+    TD_ISA_PICK(td_order_table)->keys(s->dtype, row, n, s->descending, keys);
     for (int64_t i = 0; i < n; i++) {
         low = keys[i] < low ? keys[i] : low;
         high = keys[i] > high ? keys[i] : high;
@@ -218,14 +162,6 @@ static void order_wide(td_sorter *s, const void *row)
     s->low = low;
 }
 
-static bool has_nan_or_negative_zero(const float *x, int64_t n)
-{
-    uint32_t found = 0;
-    for (int64_t i = 0; i < n; i++)
-        found |= (x[i] != x[i]) | (td_f32_bits(x[i]) == TOP32);
-    return found;
-}
-
 void td_sorter_order(td_sorter *s, const void *row)
 {
     s->narrow = td_itemsizes[s->dtype] <= 4 && s->n <= MOST_NARROW;     /* again, for the next row */
@@ -234,7 +170,7 @@ void td_sorter_order(td_sorter *s, const void *row)
         return;
     }
     td_sorter_load(s, row);
-    s->telling = s->narrow && !(s->dtype == TD_F32 && has_nan_or_negative_zero(row, s->n));
+    s->telling = s->narrow && !(s->dtype == TD_F32 && TD_ISA_PICK(td_order_table)->mute(row, s->n));
     if (s->narrow)
         order((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
     else
@@ -264,12 +200,37 @@ void td_sorter_select_first(td_sorter *s, int64_t k)
 
 void td_sorter_sort_unstable(td_sorter *s) { EITHER(intro_sort, s->n); }
 void td_sorter_nth(td_sorter *s, int64_t k) { EITHER(intro_select, s->n, k); }
-void td_sorter_top(td_sorter *s, int64_t k, bool sorted)
+
+/* The first k in order where k is small: a heap that most elements don't get into, which a block can see at once. */
+static void first_few(td_sorter *s, const void *row, int64_t k)
 {
+    enum { BLOCK = 1024 };
+    uint64_t *heap = (uint64_t *)s->pairs, block[BLOCK];
+    load_pairs(s, row, 0, k, heap);
+    heap_select_narrow(heap, k, k);
+    for (int64_t from = k; from < s->n; from += BLOCK) {
+        const int64_t count = s->n - from < BLOCK ? s->n - from : BLOCK;
+        load_pairs(s, row, from, from + count, block);
+        const bool any = TD_ISA_PICK(td_order_table)->any_below(block, count, heap[0] & ~(uint64_t)UINT32_MAX);
+        for (int64_t i = 0; any && i < count; i++)
+            if (KEY_NARROW(block[i]) < KEY_NARROW(heap[0]))
+                heap_down_narrow(heap, 0, k, block[i]);
+    }
+    sort_heap_narrow(heap, k);
+}
+
+void td_sorter_top(td_sorter *s, const void *row, int64_t k, bool sorted)
+{
+    bool few = k * 64 <= s->n;
     if (k == 0)
         return;
-    if (k * 64 <= s->n) {
-        EITHER(partial_sort, s->n, k);
+    if (few && s->narrow) {
+        first_few(s, row, k);
+        return;
+    }
+    td_sorter_load(s, row);
+    if (few) {
+        partial_sort_wide((pair *)s->pairs, s->n, k);
         return;
     }
     EITHER(intro_select, s->n, k - 1);

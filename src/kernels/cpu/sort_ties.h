@@ -41,14 +41,19 @@ static void NAME(heap_select)(P *a, int64_t n, int64_t k)
         }
 }
 
-static void NAME(partial_sort)(P *a, int64_t n, int64_t k)
+static void NAME(sort_heap)(P *a, int64_t k)
 {
-    NAME(heap_select)(a, n, k);
     for (int64_t last = k - 1; last > 0; last--) {
         P value = a[last];
         a[last] = a[0];
         NAME(heap_down)(a, 0, last, value);
     }
+}
+
+static void NAME(partial_sort)(P *a, int64_t n, int64_t k)
+{
+    NAME(heap_select)(a, n, k);
+    NAME(sort_heap)(a, k);
 }
 
 /* Around the median of the second, middle and last element, which goes to place 0; where the upper part begins. */
