@@ -1,7 +1,7 @@
 /* gather, scatter, take, put and the index_ family: checks, then one call of td_pick_run.
  *
  * The in-place form does the work; the functional one works on a copy.  Every index is checked before the first
- * element is written. */
+ * element is written, but where the result is new: there a part at a time, which reads the index once. */
 
 #include "calls_ops_index.h"
 #include <inttypes.h>
@@ -92,7 +92,7 @@ static void along_dim(td_picking *p, td_place what, const td_tensor *far, const 
     td_geometry f = td_geometry_of(far), i = td_geometry_of(index);
     int64_t item = td_itemsize(far);
     memset(p, 0, offsetof(td_picking, sizes));
-    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = 0;
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < i.ndim; d++) {
@@ -133,15 +133,18 @@ td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index, bool spa
         return NULL;
     if (index->numel && check_ranks("gather", self, at, NULL, d))
         return NULL;
-    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_RUNTIME, NULL, d))
+    const int64_t size = self->ndim ? self->sizes[d] : 1;
+    const bool later = td_tensor_is_contiguous(at) && size > 0;
+    if (!later && td_index_check(at, size, TD_E_RUNTIME, NULL, d))
         return NULL;
-    td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *out = td_tensor_new(index->ndim, index->sizes, (td_dtype)self->dtype, self->device);
     if (!out || out->numel == 0 || out->device.type == TD_META)
-        return out;
+        return td_tensor_retain(out);
     td_picking p;
     along_dim(&p, TD_PLACE_GET, self, out, at, d);
+    p.limit = later ? size : 0;
     td_pick_run(&p);
-    return out;
+    return p.outside && td_index_check(at, size, TD_E_RUNTIME, NULL, d) ? NULL : td_tensor_retain(out);
 }
 
 /* src may be a 0-dim value, which is placed everywhere. */
@@ -315,7 +318,7 @@ static void along_vector(td_picking *p, td_place what, const td_tensor *far, con
     td_geometry f = td_geometry_of(far);
     int64_t item = td_itemsize(far);
     memset(p, 0, offsetof(td_picking, sizes));
-    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = 0;
+    p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < f.ndim; d++) {
@@ -495,7 +498,7 @@ static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *n
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->reach = td_itemsize(far), p->range = far->numel;
+    p->reach = td_itemsize(far), p->range = far->numel, p->limit = 0, p->outside = false;
 }
 
 td_tensor *td_op_take(td_tensor *self, td_tensor *index)

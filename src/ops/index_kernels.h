@@ -21,6 +21,8 @@ typedef struct td_picking {
     const int64_t *index;
     int64_t        reach;                                    /* bytes per unit of the index */
     int64_t        range;        /* negative indices count from here; 0: there are none */
+    int64_t        limit;        /* GET with an index contiguous along the last dimension: checked on the way; 0: it was */
+    bool           outside;      /* set where the index is not within [0, limit); such parts are left out */
 } td_picking;
 
 /* Runs without fail.  Only GET runs on threads. */

@@ -39,30 +39,54 @@ static void simplify(td_picking *p)
         p->sizes[0] = 1, p->far[0] = p->near[0] = p->along[0] = 0;
 }
 
-typedef struct pick_job { const td_picking *p; td_index_loop *loop; } pick_job;
+typedef struct pick_job {
+    td_picking          *p;
+    td_index_loop       *loop;
+    const td_index_table *table;
+    int64_t              parts;     /* of a row: so long ones are shared too, and checked while they are in the cache */
+} pick_job;
 
-static void rows(void *context, int64_t from, int64_t to)
+enum { PART = 8192 };
+
+static bool within(const pick_job *j, const td_index_row *r)
+{
+    int64_t low, high;
+    j->table->range(r->index, r->n, &low, &high);
+    return low >= 0 && high < j->p->limit;
+}
+
+static void parts(void *context, int64_t from, int64_t to)
 {
     const pick_job *j = context;
-    const td_picking *p = j->p;
-    int last = p->ndim - 1;
-    int64_t at[TD_MAX_DIMS], rest = from;
-    td_index_row r = {.far = p->far_data, .near = p->near_data, .index = p->index, .far_step = p->far[last],
-             .near_step = p->near[last], .index_step = p->along[last], .reach = p->reach, .range = p->range,
-             .n = p->sizes[last]};
+    td_picking *p = j->p;
+    const int last = p->ndim - 1;
+    int64_t at[TD_MAX_DIMS], part = from % j->parts, rest = from / j->parts;
+    td_index_row row = {.far = p->far_data, .near = p->near_data, .index = p->index, .far_step = p->far[last],
+                        .near_step = p->near[last], .index_step = p->along[last], .reach = p->reach, .range = p->range};
     for (int d = last; d-- > 0;) {
         at[d] = rest % p->sizes[d];
         rest /= p->sizes[d];
-        r.far += at[d] * p->far[d], r.near += at[d] * p->near[d], r.index += at[d] * p->along[d];
+        row.far += at[d] * p->far[d], row.near += at[d] * p->near[d], row.index += at[d] * p->along[d];
     }
     for (int64_t i = from; i < to; i++) {
-        j->loop(&r);
+        const int64_t start = part * PART, left = p->sizes[last] - start;
+        td_index_row r = row;
+        r.far += start * r.far_step, r.near += start * r.near_step, r.index += start * r.index_step;
+        r.n = left < PART ? left : PART;
+        if (p->limit && !within(j, &r))
+            __atomic_store_n(&p->outside, true, __ATOMIC_RELAXED);
+        else
+            j->loop(&r);
+        if (++part < j->parts)
+            continue;
+        part = 0;
         for (int d = last; d-- > 0;) {
-            r.far += p->far[d], r.near += p->near[d], r.index += p->along[d];
+            row.far += p->far[d], row.near += p->near[d], row.index += p->along[d];
             if (++at[d] < p->sizes[d])
                 break;
             at[d] = 0;
-            r.far -= p->sizes[d] * p->far[d], r.near -= p->sizes[d] * p->near[d], r.index -= p->sizes[d] * p->along[d];
+            row.far -= p->sizes[d] * p->far[d], row.near -= p->sizes[d] * p->near[d];
+            row.index -= p->sizes[d] * p->along[d];
         }
     }
 }
@@ -71,25 +95,24 @@ void td_pick_run(td_picking *p)
 {
     int64_t size = td_itemsizes[p->dtype];
     simplify(p);
-    int64_t count = 1, last = p->ndim - 1;
+    int64_t count = 1, last = p->ndim - 1, length = p->sizes[last];
     for (int d = 0; d < last; d++)
         count *= p->sizes[d];
-    if (count == 0 || p->sizes[last] == 0)
+    if (count == 0 || length == 0)
         return;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
-    pick_job j = {p, NULL};
-    const td_index_table *t = TD_ISA_PICK(td_index_table);
+    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1};
     if (p->what == TD_PLACE_GET)
-        j.loop = block ? t->get_block : t->get[size];
+        j.loop = block ? j.table->get_block : j.table->get[size];
     else if (p->what == TD_PLACE_SET)
-        j.loop = block ? t->set_block : t->set[size];
+        j.loop = block ? j.table->set_block : j.table->set[size];
     else
-        j.loop = t->fold[p->what][p->dtype];
-    int64_t grain = TD_THREAD_WORK / p->sizes[last] + 1;
+        j.loop = j.table->fold[p->what][p->dtype];
+    int64_t grain = TD_THREAD_WORK / (length < PART ? length : PART) + 1;
     if (p->what == TD_PLACE_GET)
-        td_parallel_for(0, count, grain, rows, &j);
+        td_parallel_for(0, count * j.parts, grain, parts, &j);
     else
-        rows(&j, 0, count);
+        parts(&j, 0, count * j.parts);
 }
 
 void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high)
