@@ -1,11 +1,14 @@
 # `make help` lists what there is.  Everything lives in .venv and build/; nothing needs root.
 PYTHON ?= python3
-VENV   := .venv
+PREFIX ?= /usr/local
+# Another PYTHON has its own environment and build folder: they needn't be made anew when one goes to and fro.
+OTHER  := $(if $(filter-out python3,$(PYTHON)),-$(subst /,-,$(patsubst /%,%,$(PYTHON))))
+VENV   := .venv$(OTHER)
 BIN    := $(VENV)/bin
-BUILD  := build
+BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help train test gen check-gen build install debug sanitize bench clean c-tests
+.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -37,7 +40,7 @@ build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 train: build    ## train a small GPT on the text of Python's standard library, two to four minutes
 	$(BIN)/python examples/gpt.py $(ARGS)
 
-test: build c-tests  ## everything that tests itself
+test: build c-tests  ## everything that tests itself; PYTHON=python3.12 for another one
 	$(BIN)/python -m codegen --check
 	$(BIN)/python -m pytest -q tests $(PYTEST)
 
@@ -45,12 +48,34 @@ c-tests: build  ## the C tests, then again with failing allocations
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c --fail-allocations
 
+# An extra of pyproject.toml, once it is installed.
+$(VENV)/extra-%: $(VENV)/ready
+	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py $*)
+	touch $@
+
+lint: $(VENV)/extra-lint  ## ruff over the Python, cppcheck over the C
+	$(BIN)/ruff check .
+	$(BIN)/python tools/lint_c.py
+
 sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-asan --buildtype=debugoptimized -Doptimization=1 \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dpython=false -Dtests=true \
 	    $(if $(wildcard $(BUILD)-asan/meson-info),--reconfigure)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(BUILD)-asan/tests/c
+
+packages: build $(VENV)/extra-packages  ## the installed library and the wheel, tried out of the tree as users do
+	$(BIN)/python tools/check_packages.py
+
+# The library without Python, in a build folder of its own.
+install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PREFIX=/usr/local; no root for a folder of yours
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-install --buildtype=release -Doptimization=2 -Dpython=false \
+	    --prefix="$(abspath $(PREFIX))" --libdir=lib $(if $(wildcard $(BUILD)-install/meson-info),--reconfigure) > /dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson install -C $(BUILD)-install --quiet --no-rebuild
+
+uninstall:      ## take away what `make install` put there last
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install uninstall
 
 debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \
@@ -63,5 +88,8 @@ debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside 
 gen: $(VENV)/ready  ## rewrite the committed outputs of the generator: include/tede/ops.h, docs/operators.md
 	$(BIN)/python -m codegen --public
 
+docs: build $(VENV)/extra-docs  ## the documentation as a site, with search: site/index.html; broken links are errors
+	$(BIN)/python tools/make_docs.py
+
 clean:          ## remove what was built
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-debug runs
+	rm -rf build build-* runs site

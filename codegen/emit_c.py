@@ -104,7 +104,12 @@ class Chunk(Rows):
         fail = 'NULL' if op.result == 'tensor' else '-1'
         call = f'kernel(keys{args})'
         if op.mutable:
-            body = f'    int status = {call};\n    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n    return status;'
+            body = '' if 'inplace_view' in op.entry.get('flags', []) else ''.join(
+                f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (TD_UNLIKELY(td_readonly({a.c}[i])))\n'
+                f'            return td_fail_readonly("{op.schema.name}", "{a.name}[i]", {a.c}[i]);\n' if a.list else
+                f'    if (TD_UNLIKELY(td_readonly({a.c})))\n'
+                f'        return td_fail_readonly("{op.schema.name}", "{a.name}", {a.c});\n' for a in op.mutable)
+            body += f'    int status = {call};\n    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n    return status;'
         else:
             body = f'    return {call};'
         self.code.append(f'''static inline {op.declaration("invoke_" + op.c, [keys])}
@@ -462,7 +467,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 result_names[r.name or f'result{i}'] = i
         trees = {key: ast.parse(str(text).strip(), mode='eval').body for key, text in spec.items()}
         uses = {key: Uses(tree) for key, tree in trees.items()}
-        for key, use in uses.items():
+        for use in uses.values():
             if 'wants' in use.whole:
                 use.whole.discard('wants')
         # what is saved
@@ -498,9 +503,10 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 names[name] = 'T', name
         if list_saved:
             a = list_saved
-            saves_before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (td_node_save(node, (int)({len(saved)} + i), {a.c}[i]))\n            goto fail;')
+            saves_before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n'
+                                f'        if (td_node_save(node, (int)({len(saved)} + i), {a.c}[i]))\n            goto fail;')
             names[a.name] = 'TL', (f's->n_{a.c}', a.c)
-        for key, use in uses.items():
+        for use in uses.values():
             for name, part in sorted(use.parts):
                 if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
                     continue
@@ -606,7 +612,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             for node in ast.walk(tree):
                 if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == 'grads':
                     (maybe if id(node) in given else grads_used).add(node.slice.value)
-            for name, part in use.parts:
+            for name, _ in use.parts:
                 if name == 'grad':
                     grads_used.add(0)
         out = [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
@@ -773,7 +779,8 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
             lines += after
             lines += [f'    for (int i = 0; i < {base.entry.get("differentiable", n)}; i++)',
-                      '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
+                      '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || '
+                      'td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
                       '            td_set_history(results[i], node, i))', '            goto fail_result;',
                       '    td_node_release(node);', '    return 0;',
                       'fail_result:', f'    td_results_drop({n}, results);', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']
@@ -877,7 +884,7 @@ const int td_row_count_{self.name} = {len(self.rows)};
 
 '''
         rows = []
-        for name, columns in self.loop_rows:
+        for _, columns in self.loop_rows:
             cells = ', '.join(f'[{COLUMN[c]}] = TD_ISA_NAME({f})' for c, f in columns.items())
             rows.append(f'    {{{{{cells}}}}},\n')
         return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'

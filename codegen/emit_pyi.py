@@ -128,7 +128,7 @@ def stubs(families, template):
     by_hand = set()
     for line in text.split('\n'):
         words = line.split('(')[0].split()
-        if line.startswith('    def ') or line.startswith('def '):
+        if line.startswith(('    def ', 'def ')):
             by_hand.add((line.startswith(' '), words[-1]))
     methods = {n: v for n, v in methods.items() if (True, n) not in by_hand}
     places[''] = {n: v for n, v in places[''].items() if (False, n) not in by_hand}

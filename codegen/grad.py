@@ -345,5 +345,5 @@ class Emitter:
             return 'S', f'td_scalar_conj({self.as_scalar(arguments[0])})'
         if not any(k in ('T', 'TL', 'L') for k, _ in [*arguments, *keywords.values()]) and arguments and \
                 node.func.id in ('sqrt', 'log', 'exp', 'pow', 'abs'):
-            return 'd', f'{ {"abs": "fabs"}.get(node.func.id, node.func.id)}({", ".join("td_scalar_double(%s)" % self.as_scalar(a) for a in arguments)})'
+            return 'd', f'{ {"abs": "fabs"}.get(node.func.id, node.func.id)}({", ".join(f"td_scalar_double({self.as_scalar(a)})" for a in arguments)})'
         return self.call(node.func.id, arguments, keywords)

@@ -77,7 +77,7 @@ REFERENCES = {
 }
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def by_mpmath(name, x):
     return REFERENCES[name](mpmath.mpf(x))
 
@@ -133,7 +133,7 @@ def main():
             print(name, *map(figure, rows[-1][1] + rows[-1][2]), *(f'{s:.2f}' for s in speeds[-1][1] + speeds[-1][2]),
                   f'{f32[-1].x!r}', f'{f64[-1][1]!r}', flush=True)
     if options.write:
-        (ROOT / 'docs' / 'accuracy.md').write_text(page(rows, dict((h[0], h[1:]) for h in halves), speeds, options.stride))
+        (ROOT / 'docs' / 'accuracy.md').write_text(page(rows, {h[0]: h[1:] for h in halves}, speeds, options.stride))
 
 
 def page(rows, halves, speeds, stride):

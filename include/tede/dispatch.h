@@ -98,6 +98,7 @@ enum {
     TD_OP_INPLACE = 256, TD_OP_OUT = 512, TD_OP_VIEW = 1024, TD_OP_DATA_DEPENDENT = 2048, TD_OP_DEPRECATED = 4096,
     TD_OP_POINTWISE = 8192,         /* elementwise, of operands that broadcast */
     TD_OP_COMPOSITE = 16384,        /* made of other operators */
+    TD_OP_INPLACE_VIEW = 65536,     /* changes what self shows, writes no element: squeeze_, resize_ */
     TD_OP_LINEAR = 32768,           /* its tangent is what it gives of the operands' tangents */
 };
 typedef struct td_op_info {

@@ -40,9 +40,13 @@ TD_API void td_tensor_count_write(td_tensor *x);
 TD_API void td_tensor_set_version(td_tensor *x, uint32_t version);
 /* Let x look at what `source` looks at: storage, geometry, dtype; x stays the same object (x.data = source). */
 TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
-/* Forbid or allow resizing and writing do not concern these: marks for memory lent to us read-only. */
+/* Memory that was lent to be read: operators that would write a tensor over it fail (TD_E_RUNTIME). */
 TD_API void td_storage_set_readonly(td_storage *s);
 TD_API bool td_storage_is_readonly(const td_storage *s);
+/* The same of x alone, and of what views of x are made from now on; others may still write what it looks at. */
+TD_API void td_tensor_set_read_only(td_tensor *x);
+/* Whether operators that write x fail, for either reason. */
+TD_API bool td_tensor_is_read_only(const td_tensor *x);
 
 /* Mark x as one whose calls go to the Python key, below autograd: an instance of a class with __torch_dispatch__. */
 TD_API void td_tensor_set_python(td_tensor *x, bool on);

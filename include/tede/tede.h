@@ -6,6 +6,7 @@
 #include <tede/dispatch.h>
 #include <tede/list.h>
 #include <tede/memory.h>
+#include <tede/modes.h>
 #include <tede/ops.h>
 #include <tede/optim.h>
 #include <tede/random.h>

@@ -2,6 +2,7 @@
  *
  * A device is a context manager: entering it puts the default aside on a stack of the thread's, leaving takes it back. */
 #include "binding.h"
+#include <tede/modes.h>
 
 const char *td_py_package = "tede";
 _Thread_local td_device td_py_default_device = {-1, -1};
@@ -75,10 +76,27 @@ static PyObject *set_package(PyObject *m, PyObject *o)
     Py_RETURN_NONE;
 }
 
+/* _set_batch_invariant(on): one more, or one fewer, who asks for it. */
+static PyObject *set_batch_invariant(PyObject *m, PyObject *on)
+{
+    (void)m;
+    int begins = PyObject_IsTrue(on);
+    if (begins >= 0)
+        (begins ? td_batch_invariant_begin : td_batch_invariant_end)();
+    return begins < 0 ? NULL : Py_NewRef(Py_None);
+}
+static PyObject *is_batch_invariant(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(td_batch_invariant());
+}
+
 static PyMethodDef functions[] = {
     {"set_default_device", set_default_device, METH_O,
      "set_default_device(device)\n\nWhere new tensors are made if nothing else is said."},
     {"get_default_device", get_default_device, METH_NOARGS, "Where new tensors are made if nothing else is said."},
+    {"_set_batch_invariant", set_batch_invariant, METH_O, NULL},
+    {"is_batch_invariant", is_batch_invariant, METH_NOARGS, "Whether a batch_invariant context is open, in any thread."},
     {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
     {NULL},
 };

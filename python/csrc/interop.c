@@ -111,9 +111,8 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
     if (PyErr_Occurred())
         return NULL;
     bool readonly = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
-    if (readonly && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable, and tensors can't be read-only: "
-                                 "writing to this tensor is undefined behaviour. Copy the array to protect its data or to "
-                                 "make it writable.", 1) < 0)
+    if (readonly && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable: the tensor is read-only, and "
+                                 "writing to it is an error. Copy the array to write.", 1) < 0)
         return NULL;
     Py_INCREF(array);
     td_tensor *x = td_tensor_from_memory(memory, ndim, sizes, spaced ? steps : NULL, dtype, (td_device){TD_CPU, -1},
@@ -122,6 +121,8 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
         Py_DECREF(array);
         return td_py_raise();
     }
+    if (readonly)
+        td_storage_set_readonly(td_tensor_storage(x));
     return x;
 }
 
@@ -169,7 +170,7 @@ static PyObject *lender_interface(PyObject *self, void *unused)
     (void)unused;
     td_tensor *x = ((Lender *)self)->x;
     int ndim = td_tensor_ndim(x);
-    bool readonly = td_tensor_storage(x) && td_storage_is_readonly(td_tensor_storage(x));
+    bool readonly = td_tensor_is_read_only(x);
     return Py_BuildValue("{s:N,s:N,s:s,s:(NO),s:i}", "shape", int_tuple(ndim, td_tensor_sizes(x), 1), "strides",
                          int_tuple(ndim, td_tensor_strides(x), (int64_t)td_dtype_size(td_tensor_dtype(x))), "typestr",
                          spellings[spelling_of(td_tensor_dtype(x))].numpy, "data", PyLong_FromVoidPtr(td_tensor_data(x)),
@@ -294,6 +295,8 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
         td_tensor_is_neg(x))
         return PyErr_Format(PyExc_BufferError, "this tensor has no buffer: it requires a gradient, isn't on the CPU or has no "
                             "native dtype"), -1;
+    if (flags & PyBUF_WRITABLE && td_tensor_is_read_only(x))
+        return PyErr_Format(PyExc_BufferError, "the tensor is read-only"), -1;
     int ndim = td_tensor_ndim(x);
     if (!(flags & PyBUF_STRIDES) && !td_tensor_is_contiguous(x))
         return PyErr_Format(PyExc_BufferError, "the tensor is not contiguous"), -1;
@@ -309,7 +312,7 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     view->buf = td_tensor_data(x);
     view->len = td_tensor_numel(x) * itemsize;
     view->itemsize = itemsize;
-    view->readonly = td_storage_is_readonly(td_tensor_storage(x));
+    view->readonly = td_tensor_is_read_only(x);
     view->format = flags & PyBUF_FORMAT ? (char *)spellings[spelling].format : NULL;
     view->ndim = flags & PyBUF_ND ? ndim : 1;
     view->shape = flags & PyBUF_ND ? shape : NULL;
@@ -370,8 +373,8 @@ static PyObject *frombuffer(PyObject *m, PyObject *args, PyObject *kw)
         Py_DECREF(view);
         return NULL;
     }
-    if (b->readonly && PyErr_WarnEx(PyExc_UserWarning, "The given buffer is not writable, and tensors can't be read-only: "
-                                    "writing to this tensor is undefined behaviour. Copy the buffer to protect its data.", 1) < 0) {
+    if (b->readonly && PyErr_WarnEx(PyExc_UserWarning, "The given buffer is not writable: the tensor is read-only, and writing to "
+                                    "it is an error. Copy the buffer to write.", 1) < 0) {
         Py_DECREF(view);
         return NULL;
     }
@@ -382,6 +385,8 @@ static PyObject *frombuffer(PyObject *m, PyObject *args, PyObject *kw)
         Py_DECREF(view);
         return td_py_raise();
     }
+    if (b->readonly)
+        td_storage_set_readonly(td_tensor_storage(x));
     if (requires_grad && td_set_requires_grad(x, true) < 0) {
         td_tensor_release(x);
         return td_py_raise();

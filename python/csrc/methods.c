@@ -85,6 +85,16 @@ NOARGS(is_signed) { (void)unused; return PyBool_FromLong(td_dtype_is_signed(td_t
 NOARGS(is_conj) { (void)unused; return PyBool_FromLong(td_tensor_is_conj(td_py_x(self))); }
 NOARGS(is_neg) { (void)unused; return PyBool_FromLong(td_tensor_is_neg(td_py_x(self))); }
 NOARGS(is_inference) { (void)unused; return PyBool_FromLong(td_tensor_is_inference(td_py_x(self))); }
+NOARGS(is_read_only) { (void)unused; return PyBool_FromLong(td_tensor_is_read_only(td_py_x(self))); }
+NOARGS(read_only)
+{
+    (void)unused;
+    td_tensor *view = td_alias(td_py_x(self));
+    if (!view)
+        return td_py_raise();
+    td_tensor_set_read_only(view);
+    return td_py_wrap(view);
+}
 NOARGS(no) { (void)self, (void)unused; Py_RETURN_FALSE; }
 NOARGS(get_device)
 {
@@ -409,6 +419,8 @@ PyMethodDef td_py_methods[] = {
     {"is_conj", is_conj, METH_NOARGS, NULL},
     {"is_neg", is_neg, METH_NOARGS, NULL},
     {"is_inference", is_inference, METH_NOARGS, NULL},
+    {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to the tensor is an error."},
+    {"read_only", read_only, METH_NOARGS, "A view of the tensor through which, and through whose views, nothing can be written."},
     {"is_pinned", no, METH_NOARGS, NULL},
     {"has_names", no, METH_NOARGS, NULL},
     {"get_device", get_device, METH_NOARGS, NULL},

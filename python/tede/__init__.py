@@ -47,7 +47,7 @@ _WRITTEN.update({name: "storage" for name in (
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
     "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
-_WRITTEN.update(strict_views="explain", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
+_WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func")
 _WRITTEN.update({name: "_numbers" for name in (
@@ -98,7 +98,7 @@ def __getattr__(name):
 
 def __dir__():
     from os.path import exists
-    there = {name for name in _SUBMODULES for folder in __path__ for end in (".py", "") if exists(f"{folder}/{name}{end}")}
+    there = {name for name in _SUBMODULES for folder in __path__ for end in (".py", "") if exists(f"{folder}/{name}{end}")}  # noqa: F405
     return sorted(set(globals()) | there | set(_WRITTEN) | set(_LEGACY))
 
 

@@ -146,4 +146,21 @@ class inference_mode(_Mode):
         return type(self)(self.mode)
 
 
+class batch_invariant(_Mode):
+    """Within it what products, reductions, norms and attention give for a row doesn't depend, to the last bit, on the batch that
+    the row is in. Otherwise the fastest way for each batch is taken, and sums may be rounded in another order. For all threads."""
+
+    def __new__(cls, function=None):
+        return object.__new__(cls) if function is None else _wrap(function, cls)
+
+    def __init__(self, function=None):
+        pass
+
+    def __enter__(self):
+        _C._set_batch_invariant(True)
+
+    def __exit__(self, *exception):
+        _C._set_batch_invariant(False)
+
+
 _C._DisableTorchDispatch, _C._AutoDispatchBelowAutograd = _DisableTorchDispatch, _AutoDispatchBelowAutograd

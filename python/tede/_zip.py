@@ -71,7 +71,7 @@ class Reader:
         self._records, self.prefix = {}, ""
         self._directory()
         for name in self._records:
-            if name.endswith("/data.pkl") or name.endswith("/constants.pkl") or "/" in name:
+            if name.endswith(("/data.pkl", "/constants.pkl")) or "/" in name:
                 self.prefix = name.split("/", 1)[0] + "/"
                 break
 

@@ -1,6 +1,5 @@
 """Linear algebra."""
 from tede import _C
-from tede._C import Tensor
 from tede._namespace import gather
 
 LinAlgError = _C.LinAlgError if hasattr(_C, "LinAlgError") else type("LinAlgError", (RuntimeError,), {})

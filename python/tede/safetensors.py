@@ -23,9 +23,9 @@ def save_file(tensors, filename, metadata=None):
     _C._safetensors_save(filename, dict(tensors), metadata)
 
 
-def load_file(filename, device="cpu", *, backend="mmap"):
+def load_file(filename, device="cpu", *, backend="mmap", read_only=False):
     """All tensors of a file, as a dict in the order of their bytes."""
-    with safe_open(filename, framework="pt", device=device, backend=backend) as file:
+    with safe_open(filename, framework="pt", device=device, backend=backend, read_only=read_only) as file:
         return file.get_tensors()
 
 
@@ -78,9 +78,10 @@ def load_model(model, filename, strict=True, device="cpu"):
 
 
 class safe_open:
-    """A file whose tensors are taken one by one. `framework`: "pt" for tensors, "np" for NumPy arrays over them."""
+    """A file whose tensors are taken one by one. `framework`: "pt" for tensors, "np" for NumPy arrays over them. With
+    `read_only`, writing to them is an error; without, what is written stays in this process."""
 
-    def __init__(self, filename, framework="pt", device="cpu", *, backend="mmap"):
+    def __init__(self, filename, framework="pt", device="cpu", *, backend="mmap", read_only=False):
         if framework not in ("pt", "torch", "pytorch", "tede", "np", "numpy"):
             raise ValueError(f"framework {framework!r} is not known here: one of 'pt', 'np'")
         if backend not in ("mmap", "pread"):
@@ -88,7 +89,7 @@ class safe_open:
         filename = os.fspath(filename)
         if not os.path.exists(filename):
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), filename)
-        self._numpy, self._device = framework in ("np", "numpy"), device
+        self._numpy, self._device, self._read_only = framework in ("np", "numpy"), device, read_only
         self._file = _C._safetensors_open(filename)
 
     def __enter__(self):
@@ -103,6 +104,8 @@ class safe_open:
         return self._file
 
     def _shown(self, tensor):
+        if self._read_only:
+            tensor = tensor.read_only()
         if self._numpy:
             return tensor.numpy()
         return tensor if str(self._device) == "cpu" else tensor.to(self._device)

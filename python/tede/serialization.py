@@ -91,7 +91,7 @@ class set_default_mmap_options:
         _mmap_flags = self._before
 
 
-def add_safe_globals(safe_globals):
+def add_safe_globals(safe_globals):  # noqa: F811
     """Classes and functions, or (it, name) tuples, that weights_only loading may use."""
     _weights_only_unpickler._add_safe_globals(safe_globals)
 
@@ -237,7 +237,7 @@ class _opened:
 def _check_readable(f):
     try:
         f.seek(f.tell())
-        f.read
+        f.read  # noqa: B018
     except (io.UnsupportedOperation, AttributeError) as error:
         raise type(error)(f"{error}. You can only torch.load from a file that is seekable. Please pre-load the data into a "
                           "buffer like io.BytesIO and try to load from it instead.") from None
@@ -326,7 +326,7 @@ def _pickler(pickle_module, persistent_id):
                 module, name = "torch", obj.name
             else:
                 module = getattr(obj, "__module__", None) or ""
-                if not (module == "tede" or module.startswith("tede.") or module.startswith("torch")):
+                if not (module == "tede" or module.startswith(("tede.", "torch"))):
                     return super().save_global(obj, name)
                 name = name or obj.__qualname__
                 module = _foreign(module, name)

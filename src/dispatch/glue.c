@@ -121,6 +121,13 @@ int td_fail_out_grad(const char *op)
                     "of the arguments requires grad.", op);
 }
 
+int td_fail_readonly(const char *op, const char *argument, const td_tensor *x)
+{
+    return td_error(TD_E_RUNTIME, "%s: %s is read-only%s; write to a copy, %s.clone()", op, argument,
+                    x->flags & TD_FLAG_READONLY ? ": it, or what it is a view of, was made by read_only()" :
+                    ": its memory was lent to be read, by an array, a buffer, DLPack or a file", argument);
+}
+
 int td_check_layout(const td_value *value)
 {
     return value->kind == TD_VALUE_NONE || value->integer == TD_STRIDED

@@ -29,6 +29,7 @@ int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_ten
 int td_results_drop(int n, td_tensor **results);
 /* "functions with out=... arguments don't support automatic differentiation" */
 int td_fail_out_grad(const char *op);
+int td_fail_readonly(const char *op, const char *argument, const td_tensor *x);
 int td_check_layout(const td_value *value);
 int td_values_from_tensors(td_value *values, int n, td_tensor *const *tensors);
 

@@ -2,6 +2,7 @@
  *
  * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
 #include "dispatch/op.h"
+#include "dispatch/glue.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -182,9 +183,13 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     td_kernel kernel = td_pick(op, &keys);
     if (!kernel)
         return -1;
+    const bool writes = op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
+    for (int i = 0; writes && !(op->info.flags & TD_OP_INPLACE_VIEW) && i < op->info.n_arguments; i++)
+        if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR && td_readonly(arguments[i].tensor))
+            return td_fail_readonly(op->info.name, op->info.arguments[i].name, arguments[i].tensor);
     if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
         return -1;
-    if (op->info.flags & (TD_OP_INPLACE | TD_OP_OUT) && td_is_backend(keys))
+    if (writes && td_is_backend(keys))
         for (int i = 0; i < op->info.n_arguments; i++)
             if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR)
                 td_bump_version(arguments[i].tensor);

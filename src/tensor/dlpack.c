@@ -116,7 +116,7 @@ td_dl_versioned *td_dlpack_export_versioned(td_tensor *x, td_dl_copy copy)
     e->versioned.minor = 0;
     e->versioned.manager = e;
     e->versioned.deleter = drop_versioned;
-    e->versioned.flags = (copied ? TD_DL_IS_COPIED : 0) | (x->storage->flags & TD_STORAGE_READONLY ? TD_DL_READ_ONLY : 0);
+    e->versioned.flags = (copied ? TD_DL_IS_COPIED : 0) | (td_readonly(x) ? TD_DL_READ_ONLY : 0);
     return &e->versioned;
 }
 

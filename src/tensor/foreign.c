@@ -63,7 +63,7 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     x->dtype = source->dtype;
     x->device = source->device;
     x->keys = (x->keys & ~(td_keyset)0xffffff) | (source->keys & 0xffffff);
-    x->flags |= TD_FLAG_REPLACED_DATA;
+    x->flags = (uint16_t)((x->flags & ~TD_FLAG_READONLY) | (source->flags & TD_FLAG_READONLY) | TD_FLAG_REPLACED_DATA);
     td_tensor_update_flags(x);
     td_storage_release(old);
     return 0;
@@ -77,6 +77,16 @@ void td_storage_set_readonly(td_storage *s)
 bool td_storage_is_readonly(const td_storage *s)
 {
     return s->flags & TD_STORAGE_READONLY;
+}
+
+void td_tensor_set_read_only(td_tensor *x)
+{
+    x->flags |= TD_FLAG_READONLY;
+}
+
+bool td_tensor_is_read_only(const td_tensor *x)
+{
+    return x && td_readonly(x);
 }
 
 void td_tensor_count_write(td_tensor *x) { td_bump_version(x); }

@@ -100,9 +100,13 @@ enum {
     TD_FLAG_REPLACED_DATA = 1024,
     TD_FLAG_WITH_STORAGE = 4096,    /* the head of one block with a storage, see Note [Small tensors] */
     TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions, with strides above 0; known when made */
+    TD_FLAG_READONLY = 8192,        /* writes through it are errors, whatever its storage allows */
 };
-/* What views take over from the tensor they look at. */
-enum { TD_FLAGS_OF_VIEWS = TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG | TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW };
+/* What views, and aliases like those of detach(), take over from the tensor they look at. */
+enum {
+    TD_FLAGS_OF_ALIASES = TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG | TD_FLAG_READONLY,
+    TD_FLAGS_OF_VIEWS = TD_FLAGS_OF_ALIASES | TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW,
+};
 
 /* What runs when a tensor with a wrapper or autograd state goes away; set by the layers above. */
 typedef struct td_tensor_hooks {
@@ -148,6 +152,11 @@ void td_tensor_update_flags(td_tensor *x);
 static inline uint32_t *td_version_of(const td_tensor *x)
 {
     return x->own_version ? x->own_version : &x->storage->version;
+}
+/* Whether writes to x are errors: its own flag, or memory that was lent to be read. */
+static inline bool td_readonly(const td_tensor *x)
+{
+    return x->flags & TD_FLAG_READONLY || (x->storage && x->storage->flags & TD_STORAGE_READONLY);
 }
 /* After a successful write. */
 static inline void td_bump_version(td_tensor *x)

@@ -146,7 +146,7 @@ static td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t
     td_keyset keys = self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
     if (self->flags & TD_FLAG_INFERENCE)
         keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
-    td_tensor *x = td_head_new(ndim, dtype, self->device, keys, self->flags & (TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG));
+    td_tensor *x = td_head_new(ndim, dtype, self->device, keys, self->flags & TD_FLAGS_OF_ALIASES);
     if (TD_UNLIKELY(!x))
         return NULL;
     for (int d = 0; d < ndim; d++) {

@@ -350,7 +350,7 @@ def test_threads_with_their_own_passes(lib):
         try:
             for _ in range(20):
                 ((w * 2) ** 2).sum().backward()
-        except BaseException as error:      # noqa: BLE001  reported by the main thread
+        except BaseException as error:
             errors.append(error)
     threads = [threading.Thread(target=work) for _ in range(4)]
     for t in threads:

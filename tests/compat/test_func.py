@@ -139,7 +139,7 @@ def test_gradients_of_each_sample_of_layers(lib, func):
 
 def test_derivatives_of_derivatives(lib, func):
     f = lib.sin
-    for n, expected in enumerate((lib.cos, lambda x: -lib.sin(x), lambda x: -lib.cos(x))):
+    for expected in (lib.cos, lambda x: -lib.sin(x), lambda x: -lib.cos(x)):
         f = func.grad(f)
         x = lib.tensor(0.7)
         assert close(f(x), expected(x))

@@ -176,7 +176,7 @@ def test_a_function_is_pytorchs(both, name):
 
 def test_no_function_is_left_out(both):
     tede, torch = both
-    wanted = {name for name in dir(torch.nn.functional) if not name[0] in "_" and name[0].islower()
+    wanted = {name for name in dir(torch.nn.functional) if name[0] not in "_" and name[0].islower()
               and type(getattr(torch.nn.functional, name)).__name__ in ("function", "builtin_function_or_method")}
     absent = {"assert_int_or_pair", "boolean_dispatch", "handle_torch_function", "has_torch_function",
               "has_torch_function_unary", "has_torch_function_variadic", "scaled_mm", "scaled_grouped_mm", "grouped_mm"}

@@ -157,7 +157,7 @@ def test_one_element_is_a_number(lib):
     x = lib.tensor([[2.5]])
     assert x.item() == float(x) == 2.5 and int(x) == 2 and bool(x) and complex(x) == 2.5
     assert lib.tensor(3).__index__() == 3 and [1, 2, 3][lib.tensor(1)] == 2
-    assert f"{lib.tensor(3.14159):.2f}" == "3.14" and "%.1f" % lib.tensor(2.0) == "2.0"
+    assert f"{lib.tensor(3.14159):.2f}" == "3.14" and "%.1f" % lib.tensor(2.0) == "2.0"  # noqa: UP031
     assert isinstance(lib.tensor(True).item(), bool) and isinstance(lib.tensor(1).item(), int)
     assert lib.tensor(1 + 2j).item() == 1 + 2j
     assert lib.tensor(2**64 - 1, dtype=lib.uint64).item() == 2**64 - 1

@@ -4,7 +4,7 @@ from collections import defaultdict, namedtuple
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from tede import _C
-from tede._C import _Node as Node  # noqa: F401
+from tede._C import _Node as Node
 
 __all__ = ["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
            "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version"]

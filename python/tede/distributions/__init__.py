@@ -16,7 +16,7 @@ from tede.distributions.multivariate import LKJCholesky, LowRankMultivariateNorm
 from tede.distributions.positive import (
     Chi2, Exponential, FisherSnedecor, Gamma, HalfCauchy, HalfNormal, InverseGamma, LogNormal, Pareto, Weibull)
 from tede.distributions.relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
-from tede.distributions.transforms import *  # noqa: F401,F403
+from tede.distributions.transforms import *  # noqa: F403
 
 __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "ContinuousBernoulli", "Dirichlet",
            "Distribution", "Exponential", "ExponentialFamily", "FisherSnedecor", "Gamma", "GeneralizedPareto", "Geometric",

@@ -5,7 +5,7 @@ All of it is loaded when it is first named; see `modules` for which file holds w
 import sys
 
 from . import modules
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter  # noqa: F401
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

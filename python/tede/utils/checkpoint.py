@@ -197,7 +197,9 @@ class _Frame:
                                   "during the forward pass.\n" + "\n".join(different) + f".{_HINT}")
 
 
-_HINT = "\nTip: To see a more detailed error message, either pass `debug=True` to`torch.utils.checkpoint.checkpoint(...)` or wrap the code block with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` with any checkpointing function."
+_HINT = ("\nTip: To see a more detailed error message, either pass `debug=True` to`torch.utils.checkpoint.checkpoint(...)` "
+         "or wrap the code block with `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` with any "
+         "checkpointing function.")
 
 
 def _describe(x):

@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from tede import _C
 
-__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks", "BackwardHook"]
+__all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
 
 class _HandleMeta(type):

@@ -13,6 +13,7 @@
 #include <complex.h>
 #include <limits.h>
 #include <tede/kernel.h>
+#include <tede/modes.h>
 
 enum {
     SMALL = 24 * 24 * 24,           /* products up to here are faster without the library */
@@ -56,6 +57,7 @@ typedef struct product {
     int ta, tb, lda, ldb;
     int64_t count, step_a, step_b, step_c;
     const void *bias;           /* n numbers that every row of c gets added; floats only */
+    bool row;                   /* one row of floats, by the kernel for vectors: rounded in another order than one of many */
 } product;
 
 static double _Complex complex_of(td_scalar s)
@@ -89,7 +91,7 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
     bool real = p->dtype == TD_F32 || p->dtype == TD_F64;
     if (real && p->n == 1) {
         vector(p, m, p->k, a, b.data, b.row, c, p->ldc);
-    } else if (real && p->m == 1) {
+    } else if (p->row) {
         vector(p, n, p->k, (td_matrix){b.data, b.column, b.row}, a.data, a.column, c, 1);
     } else if (p->dtype == TD_F32) {
         float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
@@ -142,7 +144,7 @@ static void tiles(void *context, int64_t from, int64_t to)
         char *c = p->c + (which * p->step_c + i * p->ldc + j) * p->size;
         const char *bias = p->bias ? (const char *)p->bias + j * p->size : NULL;
         compute(p, m, n, a, b, bias, c);
-        if (bias && (p->blas || p->m == 1 || p->n == 1))
+        if (bias && (p->blas || p->row || p->n == 1))
             add_bias(p, m, n, bias, c);
     }
 }
@@ -273,7 +275,8 @@ static int multiply(product *p)
         return td_error(TD_E_RUNTIME, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
     bool floating = td_dtype_is_floating(p->dtype) || td_dtype_is_complex(p->dtype);
     bool large = (double)p->m * (double)p->n * (double)p->k > SMALL && p->m > 1 && p->n > 1;
-    bool own = td_dtype_is_floating(p->dtype) && kernels()->fused;
+    bool own = (td_dtype_is_floating(p->dtype) && kernels()->fused) || td_batch_invariant();
+    p->row = p->m == 1 && td_dtype_is_floating(p->dtype) && !td_batch_invariant();
     if (!floating || own || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
         !(p->blas = td_openblas_get())) {
         p->blas = NULL;

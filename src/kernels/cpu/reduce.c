@@ -4,13 +4,17 @@
  * an output is a sum of runs; if it is a kept one, outputs are taken TILE columns at a time down the rows.
  * What isn't contiguous or not of the compute type passes through a block on the stack.
  *
+ * None of these choices may depend on the number of outputs in batch-invariant mode (tede/modes.h).
+ *
  * A group is what one accumulator tile holds: a few outputs with runs, a tile of columns with rows.  Where a group has
  * more than 2 * CHUNK elements to fold it is cut into chunks, whose accumulators are merged in order. */
 #include "kernels/cpu/reduce.h"
 
 #include <stdlib.h>
 
+#include <tede/auto.h>
 #include <tede/kernel.h>
+#include <tede/modes.h>
 #include "base/base.h"
 
 enum { CHUNK = 32768, BATCH = 128, BUFFER = 4096 };
@@ -240,6 +244,11 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
     td_red_type type = compute == TD_F32 ? TD_RED_F32 : compute == TD_F64 ? TD_RED_F64 : compute == TD_I64 ? TD_RED_I64
                                                                                                            : TD_RED_U8;
     bool ordered = kind == TD_RED_ARGMAX || kind == TD_RED_ARGMIN;
+    const bool invariant = td_batch_invariant();
+    TD_AUTO td_tensor *dense = invariant && !td_tensor_is_contiguous(x) ? td_make_contiguous(x) : td_tensor_retain(x);
+    if (!dense)
+        return -1;
+    x = dense;
     job j = {.leaf = &table->leaves[kind][type], .from = (td_dtype)x->dtype, .to = compute, .from_size = td_itemsize(x),
              .to_size = td_itemsizes[compute], .data = x->data, .p = p, .finish = finish, .context = context};
     if (type == TD_RED_U8)
@@ -266,7 +275,7 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
             j.vertical = false;     /* few columns: strided runs are cheaper */
         else
             j.fold = narrow ? 256 / j.kept.sizes[0] : 0;
-    } else if (j.count > 0 && j.length <= 32 && j.kept.sizes[0] >= 64) {
+    } else if (j.count > 0 && j.length <= 32 && j.kept.sizes[0] >= 64 && !invariant) {
         j.vertical = true, j.direct = false;    /* many short runs are turned on the way through a block */
     }
     if (j.vertical) {
@@ -281,7 +290,7 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
     j.groups = outputs / j.kept.sizes[0] * j.tiles;
     int64_t work = j.length * j.turns * j.wide;
     j.piece = j.length, j.pieces = 1, j.several = j.turns, j.chunks = 1;
-    if (work > 2 * CHUNK && j.groups < 64) {
+    if (work > 2 * CHUNK && (j.groups < 64 || invariant)) {
         int64_t step = CHUNK / j.wide > 0 ? CHUNK / j.wide : 1;
         if (j.length >= step) {
             j.piece = step < 64 ? 64 : step;

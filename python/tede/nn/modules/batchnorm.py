@@ -1,5 +1,4 @@
 """Batch normalisation, and what instance normalisation shares with it."""
-import warnings
 
 from .. import functional as F
 from .. import init

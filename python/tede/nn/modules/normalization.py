@@ -42,7 +42,7 @@ class _LayerBase(Module):
             normalized_shape = (normalized_shape,)
         self.normalized_shape = tuple(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
-        make = lambda: Parameter(T.empty(self.normalized_shape, device=device, dtype=dtype))    # noqa: E731
+        make = lambda: Parameter(T.empty(self.normalized_shape, device=device, dtype=dtype))
         self.register_parameter("weight", make() if elementwise_affine else None)
         if bias is not None:
             self.register_parameter("bias", make() if elementwise_affine and bias else None)
@@ -95,7 +95,7 @@ class GroupNorm(Module):
         if num_channels % num_groups != 0:
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        make = lambda: Parameter(T.empty(num_channels, device=device, dtype=dtype))             # noqa: E731
+        make = lambda: Parameter(T.empty(num_channels, device=device, dtype=dtype))
         self.register_parameter("weight", make() if affine else None)
         self.register_parameter("bias", make() if affine and bias else None)
         self.reset_parameters()

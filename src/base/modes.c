@@ -1,0 +1,8 @@
+/* What tede/modes.h declares. */
+#include <tede/modes.h>
+
+static int batch_invariant;
+
+void td_batch_invariant_begin(void) { __atomic_add_fetch(&batch_invariant, 1, __ATOMIC_RELAXED); }
+void td_batch_invariant_end(void) { __atomic_sub_fetch(&batch_invariant, 1, __ATOMIC_RELAXED); }
+bool td_batch_invariant(void) { return __atomic_load_n(&batch_invariant, __ATOMIC_RELAXED) > 0; }
