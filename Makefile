@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug gen docs clean
+.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug time-operator develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -84,6 +84,14 @@ debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside 
 	rm -rf $(BUILD)-debug/package && mkdir -p $(BUILD)-debug/package && cp -r python/tede $(BUILD)-debug/package/
 	cp $(BUILD)-debug/_C*.so $(BUILD)-debug/libtede.so $(BUILD)-debug/package/tede/
 	PYTHONPATH=$(BUILD)-debug/package gdb $(if $(BATCH),-batch) -q -x tools/gdb/add.gdb --args $(BIN)/python tools/debug_add.py
+
+time-operator: build  ## how long it takes to add an operator, build and test it; at most a minute
+	$(BIN)/python tools/time_operator.py
+
+# meson-python's editable install looks whether anything changed whenever tede is imported, and compiles that.
+develop: $(VENV)/ready  ## the package in .venv as the sources are: rebuilt, where they changed, on import
+	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py build)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install -q --no-build-isolation --no-deps -Cbuild-dir=$(BUILD)-editable -e .
 
 gen: $(VENV)/ready  ## rewrite the committed outputs of the generator: include/tede/ops.h, docs/operators.md
 	$(BIN)/python -m codegen --public

@@ -213,6 +213,8 @@ static inline void td_py_scratch_begin(Scratch *s)
     s->overrides = s->requires_grad = s->listed = false;
 }
 /* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
+/* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */
+const char *td_py_nearer(const char *name, const char *candidate, const char *best);
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
 

@@ -309,8 +309,14 @@ static int options(const char *name, const char *first, PyObject *const *args, P
         int at = 0;
         while (at < 6 && PyUnicode_CompareWithASCIIString(word, at ? words[at] : first) != 0)
             at++;
-        if (at == 6)
-            return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", name, word), -1;
+        if (at == 6) {
+            const char *near = NULL;
+            for (int i = 0; i < 6 && PyUnicode_AsUTF8(word); i++)
+                near = td_py_nearer(PyUnicode_AsUTF8(word), i ? words[i] : first, near);
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'%s%s%s", name, word,
+                         near ? ". Did you mean '" : "", near ? near : "", near ? "'?" : "");
+            return -1;
+        }
         values[at] = args[nargs + k];
     }
     if (!(o->data = values[0]))

@@ -8,6 +8,9 @@
 #define OVERRIDDEN(name)                                                                     \
     if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_method(name, &self, 1)
+#define OVERRIDDEN_CALL(name)                                                                 \
+    if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
+        return td_py_override_method_call(name, self, args, nargs, kwnames)
 
 /* The dimension that a caller names, wrapped: -1 with an error. `o` may be a keyword's value. */
 static int dimension(const char *method, PyObject *o, int ndim)
@@ -45,7 +48,7 @@ static PyObject *only_argument(const char *method, PyObject *const *args, Py_ssi
 }
 static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    OVERRIDDEN("size");
+    OVERRIDDEN_CALL("size");
     td_tensor *x = td_py_x(self);
     PyObject *which = only_argument("size", args, nargs, kwnames);
     if (!which)
@@ -55,7 +58,7 @@ static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, P
 }
 static PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    OVERRIDDEN("stride");
+    OVERRIDDEN_CALL("stride");
     td_tensor *x = td_py_x(self);
     PyObject *which = only_argument("stride", args, nargs, kwnames);
     int ndim = td_tensor_ndim(x);
@@ -422,7 +425,6 @@ PyMethodDef td_py_methods[] = {
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to the tensor is an error."},
     {"read_only", read_only, METH_NOARGS, "A view of the tensor through which, and through whose views, nothing can be written."},
     {"is_pinned", no, METH_NOARGS, NULL},
-    {"has_names", no, METH_NOARGS, NULL},
     {"get_device", get_device, METH_NOARGS, NULL},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
     {"is_contiguous", WORDS(is_contiguous), NULL},

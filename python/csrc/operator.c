@@ -182,7 +182,9 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         if (found < 0)
             return NULL;
     }
-    td_py_no_overload(op, args, nargs, kwnames);
+    PyObject *by_name = td_py_no_overload(op, args, nargs, kwnames);
+    if (by_name)
+        return by_name;
     if (op->exact_names && PyErr_ExceptionMatches(PyExc_TypeError)) {      /* calls by schema fail with this one */
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);

@@ -275,6 +275,32 @@ static bool converts(const Overload *o, int index, PyObject *value)
     return found != 0;       /* an error of its own is left as it is */
 }
 
+/* "Did you mean 'dim'?": for a keyword that no overload knows, if one of theirs is near. */
+static void add_nearest(PyObject **text, const char *between, const OperatorObject *op, PyObject *keyword)
+{
+    const char *name = PyUnicode_AsUTF8(keyword), *best = NULL;
+    for (int i = 0; name && i < op->count; i++) {
+        const Overload *o = &op->overloads[i];
+        if (keyword_index(o, keyword) >= 0)
+            return;
+        for (int k = 0; k < o->info->n_arguments; k++)
+            best = td_py_nearer(name, PyUnicode_AsUTF8(o->names[k]), best);
+        if (o->factory)
+            best = td_py_nearer(name, "requires_grad", best);
+    }
+    if (best && strcmp(best, name) != 0)
+        add(text, "%sDid you mean '%s'?", between, best);
+}
+
+static void fail_unexpected(const OperatorObject *op, PyObject *keyword)
+{
+    PyObject *text = PyUnicode_FromFormat("%s() got an unexpected keyword argument '%U'", op->text, keyword);
+    add_nearest(&text, ". ", op, keyword);
+    if (text)
+        PyErr_SetObject(PyExc_TypeError, text);
+    Py_XDECREF(text);
+}
+
 static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *const *args, Py_ssize_t nargs,
                          PyObject *kwnames)
 {
@@ -359,11 +385,13 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     if (o->varargs >= 0 && !has[o->varargs] && !o->info->arguments[o->varargs].has_default && !n_missing && nargs == skip &&
         !n_keywords)
         add(&missing, "\"%U\"", o->names[o->varargs]), n_missing = 1;
+    if (n_missing && missing && unexpected)
+        add_nearest(&missing, ". ", op, unexpected);
     if (n_missing && missing)
         PyErr_Format(PyExc_TypeError, "%s() missing %d required positional argument%s: %U", op->text, n_missing,
                      n_missing == 1 ? "s" : "", missing);
     else if (unexpected)
-        PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", op->text, unexpected);
+        fail_unexpected(op, unexpected);
     else if (twice)
         PyErr_Format(PyExc_TypeError, "%s() got multiple values for argument '%U'", op->text, twice);
     else if (missing)
@@ -372,8 +400,46 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     return NULL;
 }
 
+/* Names of dimensions (tede._names): a factory's names=, and strings among the arguments of a tensor whose class takes calls over.
+ * NULL without an error: there are none. */
+static PyObject *with_names(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    bool strings = false;
+    for (Py_ssize_t i = 0; i < nargs + n_keywords; i++) {
+        PyObject *a = args[i], *item = PyList_Check(a) || PyTuple_Check(a) ? (PySequence_Fast_GET_SIZE(a) ?
+                                                                              PySequence_Fast_GET_ITEM(a, 0) : NULL) : a;
+        strings |= item && PyUnicode_Check(item);
+        if (i < nargs || !op->count || !op->overloads[0].factory ||
+            PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, i - nargs), "names") != 0)
+            continue;
+        PyObject *module = PyImport_ImportModule("tede._names"), *given = PyTuple_New(nargs), *words = PyDict_New(), *made = NULL;
+        for (Py_ssize_t k = 0; given && k < nargs; k++)
+            PyTuple_SET_ITEM(given, k, Py_NewRef(args[k]));
+        bool ready = module && given && words;
+        for (Py_ssize_t k = 0; ready && k < n_keywords; k++)
+            ready = PyDict_SetItem(words, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
+        if (ready)
+            made = PyObject_CallMethod(module, "factory", "OOO", (PyObject *)op, given, words);
+        Py_XDECREF(module);
+        Py_XDECREF(given);
+        Py_XDECREF(words);
+        return made;
+    }
+    if (!strings || !nargs || !td_py_is_tensor(args[0]) || td_py_is_exact(args[0]) || !td_py_has_override(args[0]))
+        return NULL;
+    PyObject *names = PyObject_GetAttrString(args[0], "_names");
+    if (!names)
+        return PyErr_Clear(), NULL;
+    Py_DECREF(names);
+    return td_py_override(op->shown ? op->shown : (PyObject *)op, args, nargs, kwnames);
+}
+
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    PyObject *named = with_names(op, args, nargs, kwnames);
+    if (named || PyErr_Occurred())
+        return named;
     int skip = op->method, plausible = 0, visible = 0, total = 0;
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0, count = nargs + n_keywords;
     const Overload *only = NULL, *last = NULL;
@@ -447,6 +513,8 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
         }
     }
     Py_XDECREF(types);
+    for (Py_ssize_t k = 0; k < n_keywords; k++)
+        add_nearest(&text, "", op, PyTuple_GET_ITEM(kwnames, k));
     if (text)
         PyErr_SetObject(PyExc_TypeError, text);
     Py_XDECREF(text);

@@ -110,6 +110,28 @@ def show(self):
     return View(self)
 
 
+# ---- names of dimensions, see _names ---------------------------------------------------------------------------------
+
+def _named(name):
+    def forward(self, *args, **kwargs):
+        from tede import _names
+        return getattr(_names, name)(self, *args, **kwargs)
+    forward.__name__ = name
+    method(forward)
+
+
+for _name in ("rename", "rename_", "refine_names", "align_to", "align_as"):
+    _named(_name)
+Tensor.names = property(lambda self: getattr(self, "_names", None) or (None,) * self.dim(), lambda self, names: self.rename_(*(names or (None,))),
+                        doc="The names of the dimensions; None for one without a name.")
+
+
+@method
+def has_names(self):
+    """Whether any dimension has a name."""
+    return any(self.names)
+
+
 # ---- text --------------------------------------------------------------------------------------------------------
 
 @method

@@ -52,7 +52,7 @@ class Report:
         return dict(sorted(sums.items(), key=lambda item: -item[1][0]))
 
     def __str__(self):
-        lines = [f"{self.title}: {size(self.nbytes)} in {len(self.blocks)} blocks"]
+        lines = [f"{self.title}: {size(self.nbytes)} in {len(self.blocks)} block{'s' * (len(self.blocks) != 1)}"]
         for block in self.blocks[:20]:
             where = f"{block.site[0]}:{block.site[1]}  {block.site[2]}" if block.site else ""
             lines.append(f"  {size(block.nbytes):>10}  {block.operator or '(no operator)':<24} {where}")

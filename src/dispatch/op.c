@@ -178,21 +178,42 @@ static td_keyset keys_of_values(const td_op *op, const td_value *arguments)
     return keys;
 }
 
+/* The tensors of an argument that the operator writes; n: how many. */
+static td_tensor *const *written_tensors(const td_op *op, int index, const td_value *v, int64_t *n)
+{
+    const bool list = v->kind == TD_VALUE_TENSORS;
+    *n = !op->info.arguments[index].is_mutable ? 0 : list ? v->count : v->kind == TD_VALUE_TENSOR;
+    return list ? v->tensors : &v->tensor;
+}
+
+static int check_writable(const td_op *op, const td_value *arguments)
+{
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        int64_t n;
+        td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
+        for (int64_t k = 0; k < n; k++)
+            if (td_readonly(written[k]))
+                return td_fail_readonly(op->info.name, op->info.arguments[i].name, written[k]);
+    }
+    return 0;
+}
+
 int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
 {
     td_kernel kernel = td_pick(op, &keys);
     if (!kernel)
         return -1;
     const bool writes = op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
-    for (int i = 0; writes && !(op->info.flags & TD_OP_INPLACE_VIEW) && i < op->info.n_arguments; i++)
-        if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR && td_readonly(arguments[i].tensor))
-            return td_fail_readonly(op->info.name, op->info.arguments[i].name, arguments[i].tensor);
+    if (writes && !(op->info.flags & TD_OP_INPLACE_VIEW) && check_writable(op, arguments))
+        return -1;
     if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
         return -1;
-    if (writes && td_is_backend(keys))
-        for (int i = 0; i < op->info.n_arguments; i++)
-            if (op->info.arguments[i].is_mutable && arguments[i].kind == TD_VALUE_TENSOR)
-                td_bump_version(arguments[i].tensor);
+    for (int i = 0; writes && td_is_backend(keys) && i < op->info.n_arguments; i++) {
+        int64_t n;
+        td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
+        for (int64_t k = 0; k < n; k++)
+            td_bump_version(written[k]);
+    }
     return 0;
 }
 

@@ -215,3 +215,10 @@ def test_names(lib):
     assert lib.add in overrides.get_testing_overrides()
     assert overrides.is_tensor_method_or_property(lib.Tensor.add) and not overrides.is_tensor_method_or_property(lib.add)
     assert lib.zeros in overrides.get_ignored_functions()
+
+
+def test_sizes_and_strides_of_subclasses_take_their_arguments(lib):
+    class Mine(lib.Tensor):
+        pass
+    x = lib.ones(2, 3).as_subclass(Mine)
+    assert x.size(1) == 3 and x.size(dim=0) == 2 and tuple(x.size()) == (2, 3) and x.stride(0) == 3 and x.stride(dim=1) == 1

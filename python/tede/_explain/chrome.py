@@ -12,7 +12,7 @@ def trace(steps, began):
 
     def add(step):
         event = {"name": step.overload if step.kind == "call" else step.name, "cat": step.kind, "ph": "X", "pid": pid,
-                 "tid": step.thread, "ts": (step.began - began) / 1e3, "dur": step.duration / 1e3, "args": {"call": title(step)}}
+                 "tid": step.thread[0], "ts": (step.began - began) / 1e3, "dur": (step.ended - step.began) / 1e3, "args": {"call": title(step)}}
         for kind, text in notes(step):
             event["args"][kind] = f"{event['args'][kind]}; {text}" if kind in event["args"] else text
         if step.site:

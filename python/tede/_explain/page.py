@@ -51,8 +51,8 @@ def page(steps, name=""):
            f"<title>tede: {html.escape(name or 'what ran')}</title><style>{_STYLE}</style>",
            f"<h1>What ran{': ' + html.escape(name) if name else ''}</h1>",
            f"<p>{calls} calls of operators, {size(allocated)} allocated, {copies} hidden cop{'y' if copies == 1 else 'ies'}. "
-           "Open a call to see which kernel it took, how its elements were walked and what it called. Times contain the "
-           "cost of watching.</p><input placeholder='show only calls that mention ...' aria-label='filter'><main>"]
+           "Open a call to see which kernel it took, how its elements were walked and what it called. Times are without "
+           "what watching took.</p><input placeholder='show only calls that mention ...' aria-label='filter'><main>"]
     longest = max((s.duration for s in steps), default=0)
     for step in steps:
         _step(step, longest, out)

@@ -11,6 +11,8 @@ from tede._explain import symbols
 
 (CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
 _KEYS = _C._key_names()
+# What an event begins, of what a call's time is told by; the others leave it as it is.
+_STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", LIBRARY: "library", SAVE: "autograd"}
 # Who calls one of these gets what was asked for; who calls another and gets one of these inside may be surprised.
 _COPIES = {"clone", "_to_copy"}
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -34,7 +36,9 @@ class Step:
     walks: (sizes, strides by operand, number of operands, dimensions before) of the iterator.
     parallel: (length, grain, threads). libraries: (function, sizes). copies: (Told, why, bytes).
     allocated, freed: bytes, those of steps inside included. saved: (node, Told).
-    began, ended: nanoseconds. steps: what was called inside.
+    began, ended: nanoseconds, with what listening took; duration: without. stages: of that, {stage: nanoseconds}: from the
+    call to the first thing heard ("dispatch": keys, checks, autograd, the output), and from there on; steps inside count for themselves.
+    thread: where it ran, (number, name). steps: what was called inside.
     """
 
     def __init__(self, kind, name, began):
@@ -43,7 +47,8 @@ class Step:
         self.keys, self.kernel, self.failed = [], "", False
         self.loops, self.walks, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
         self.allocated = self.freed = self.allocations = self.released = 0
-        self.thread = 0
+        self.thread = (0, "")
+        self.stages, self._stage, self._mark, self._lost = {}, "dispatch", began, 0
 
     @property
     def overload(self):
@@ -51,8 +56,12 @@ class Step:
 
     @property
     def duration(self):
-        """Nanoseconds, with what listening cost."""
-        return self.ended - self.began
+        """Nanoseconds, without what listening took."""
+        return max(self.ended - self.began - self._lost, 0)
+
+    def pause(self, when):
+        """Until now it was in a stage."""
+        self.stages[self._stage] = self.stages.get(self._stage, 0) + max(when - self._mark, 0)
 
     def tensors(self):
         """(name of the argument, Told) of the arguments that are tensors."""
@@ -106,6 +115,7 @@ class Recorder:
     def __init__(self):
         self.steps, self._open = [], []
         self.outside = Step("outside", "", 0)      # memory taken and given back between the calls
+        self._lost = 0                             # nanoseconds spent here
         self.began = self.ended = 0
 
     def start(self):
@@ -125,7 +135,9 @@ class Recorder:
 
     def _open_step(self, kind, name, when):
         step = Step(kind, name, when)
-        step.thread = threading.get_ident()
+        thread = threading.current_thread()
+        step.thread = thread.ident, thread.name
+        step._lost = -self._lost
         (self._open[-1].steps if self._open else self.steps).append(step)
         self._open.append(step)
         return step
@@ -133,11 +145,21 @@ class Recorder:
     def _close(self, when):
         step = self._open.pop()
         step.ended = when
+        step._lost += self._lost
         if self._open:
             for field in ("allocated", "freed", "allocations"):
                 setattr(self._open[-1], field, getattr(self._open[-1], field) + getattr(step, field))
 
-    def _hear(self, kind, when, name, keys, pointer, numbers, more):
+    def _hear(self, kind, when, *event):
+        step = self._open[-1] if self._open else self.outside
+        step.pause(when)
+        self._take(kind, when, *event)
+        step = self._open[-1] if self._open else self.outside
+        step._stage = _STAGES.get(kind, step._stage)
+        now = step._mark = time.monotonic_ns()
+        self._lost += now - when
+
+    def _take(self, kind, when, name, keys, pointer, numbers, more):
         if kind == CALL:
             step = self._open_step("call", name, when)
             step.schema, values = more
@@ -152,7 +174,7 @@ class Recorder:
         step = self._open[-1] if self._open else self.outside
         if kind == RETURN:
             step.results = tuple(told(v) for v in more[1])
-            step.failed = not more[1]
+            step.failed = not more[1] and not step.schema.endswith("-> ()")
             self._close(when)
         elif kind == NODE_END:
             step.released = numbers[0]

@@ -39,10 +39,11 @@ def value(v):
 def notes(step):
     """What there is to say of a step, as (kind, text) pairs; the kinds "copy" and "fail" are worth marking."""
     if step.kind == "node":
-        if step.released:
-            yield "node", f"released {step.released} saved tensor{'s' * (step.released != 1)}"
-        if step.allocated:
-            yield "memory", f"{size(step.allocated)} allocated"
+        yield "node", f"on thread {step.thread[1]}" + \
+            (f", released {step.released} saved tensor{'s' * (step.released != 1)}" if step.released else "")
+        if step.allocated or step.freed:
+            yield "memory", f"{size(step.allocated)} allocated" + (f", {size(step.freed)} given back" if step.freed else "")
+        yield from _time(step)
         return
     chosen = why_overload(step)
     if chosen:
@@ -79,8 +80,19 @@ def notes(step):
     if step.allocated:
         yield "memory", f"{size(step.allocated)} allocated in {step.allocations} block{'s' * (step.allocations != 1)}" + \
                         (f", {size(step.freed)} given back" if step.freed else "")
+    yield from _time(step)
     if step.failed:
         yield "fail", "ended with an error, or has no result"
+
+
+def _time(step):
+    """Where the time went; what single calls inside took is told by them."""
+    parts = [f"{name} {duration(spent)}" for name, spent in step.stages.items() if spent]
+    inside = sum(child.duration for child in step.steps)
+    if inside:
+        parts.append(f"calls inside {duration(inside)}")
+    if len(parts) > 1:
+        yield "time", ", ".join(parts)
 
 
 def title(step):
