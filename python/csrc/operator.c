@@ -8,7 +8,7 @@ static const char *const take_numbers[] = {
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "_to_copy", "to",
     "where",
 };
-/* Names that PyTorch also takes in an older form, add(x, 2, y); not here, but its errors speak of two signatures. */
+/* Names that are also taken in an older form, add(x, 2, y): see older.c. Their errors speak of two signatures. */
 static const char *const had_older_form[] = {
     "add", "sub", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm",
 };
@@ -182,6 +182,10 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         if (found < 0)
             return NULL;
     }
+    bool older;
+    PyObject *result = td_py_older_form(op, args, nargs, kwnames, &older);
+    if (older)
+        return result;
     PyObject *by_name = td_py_no_overload(op, args, nargs, kwnames);
     if (by_name)
         return by_name;

@@ -33,6 +33,7 @@ _SUBMODULES = frozenset((
     "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
+    "_dynamo", "ao", "quantization", "package",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -85,7 +86,10 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != "tede." + name:
                 raise
-            raise _Missing(name) from None
+            from tede._absent import find
+            value = find(name)
+            if value is None:
+                raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
     elif name == "ops":

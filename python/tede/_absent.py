@@ -1,4 +1,22 @@
-"""Modules that tede doesn't have, whose names programs import nevertheless: whatever is used of them says so."""
+"""Modules that tede doesn't have, whose names programs import nevertheless: whatever is used of them says so.
+
+A program that imports torch.ao.quantization at its top, and never quantizes, runs. `MODULES` lists the subtrees and why they
+aren't there; a module that a program looks for to see whether a feature exists (torch._inductor) must not be listed.
+"""
+import sys
+
+_GROUPS = "there are no process groups here (torch.distributed.is_available() is False)"
+_QUANTIZED = "there are no quantized dtypes here"
+MODULES = {
+    "ao": _QUANTIZED, "quantization": _QUANTIZED, "nn.quantized": _QUANTIZED, "nn.quantizable": _QUANTIZED,
+    "nn.qat": _QUANTIZED, "nn.intrinsic": _QUANTIZED,
+    "distributed": _GROUPS,
+    "utils.cpp_extension": "extensions of PyTorch's C++ library can't be built; tede has a C API (docs/c-api.md)",
+    "utils.mobile_optimizer": "programs can't be packed for mobile phones",
+    "sparse": "tede has no sparse layouts",
+    "package": "programs can't be packed; save the module's state_dict with torch.save",
+    "export": "programs can't be exported as graphs; save the module's state_dict instead",
+}
 
 
 def module(name, says, classes=()):
@@ -6,7 +24,7 @@ def module(name, says, classes=()):
     def absent(attribute):
         def refuse(*args, **kwargs):
             raise NotImplementedError(f"torch.{name}.{attribute}: {says}")
-        if attribute in classes:
+        if attribute in classes or (attribute[0].isupper() and not attribute.isupper()):
             return type(attribute, (), {"__new__": refuse, "__module__": f"tede.{name}"})
         refuse.__name__ = refuse.__qualname__ = attribute
         return refuse
@@ -14,5 +32,21 @@ def module(name, says, classes=()):
     def getattr_(attribute):
         if attribute.startswith("__"):
             raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
-        return absent(attribute)
-    return getattr_
+        value = there[attribute] = find(f"{name}.{attribute}") if f"{name}.{attribute}" in MODULES else absent(attribute)
+        return value
+    there = {}
+    return lambda attribute: there[attribute] if attribute in there else getattr_(attribute)
+
+
+def find(path):
+    """The module of a path ("ao.quantization") that lies in an absent subtree, else None."""
+    parts = path.split(".")
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in MODULES:
+            name = "tede." + path
+            if name not in sys.modules:
+                made = type(sys)(name, f"Not there: {MODULES['.'.join(parts[:n])]}.")
+                made.__getattr__, made.__path__ = module(path, MODULES[".".join(parts[:n])]), []
+                sys.modules[name] = made
+            return sys.modules[name]
+    return None

@@ -40,7 +40,10 @@ class _Finder(importlib.abc.MetaPathFinder):
         except ModuleNotFoundError as error:
             if error.name is None or not (ours == error.name or ours.startswith(error.name + ".")):
                 raise
-            return None
+            from tede import _absent
+            module = _absent.find(rest)
+            if module is None:
+                return None
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 

@@ -6,12 +6,14 @@ import sys
 _dir = None
 
 
+def _get_torch_home():
+    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir():
     """Where downloads are kept: TORCH_HOME/hub, else ~/.cache/torch/hub."""
-    if _dir is not None:
-        return _dir
-    cache = os.environ.get("XDG_CACHE_HOME", os.path.join("~", ".cache"))
-    return os.path.join(os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _dir is None else _dir
 
 
 def set_dir(d):

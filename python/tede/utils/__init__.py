@@ -12,6 +12,9 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != "tede.utils." + name:
                 raise
+            from tede._absent import find
+            if find("utils." + name):
+                return find("utils." + name)
     raise AttributeError(f"module 'tede.utils' has no attribute '{name}'")
 
 

@@ -1,0 +1,51 @@
+"""What programs say to torch.compile's tracer. Nothing is traced (see compiler), so marks and switches have no effect."""
+from tede.compiler import (  # noqa: F401
+    allow_in_graph, assume_constant_result, disable, is_compiling, is_dynamo_compiling, list_backends, reset, substitute_in_graph)
+
+
+class _Config:
+    """Any option can be set and read back; an option that nobody set is None."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return None
+
+    def patch(self, *args, **kwargs):
+        from contextlib import ExitStack
+        return ExitStack()
+
+
+config = _Config()
+
+
+def mark_dynamic(t, index, *args, **kwargs):
+    """Accepted for compatibility."""
+
+
+mark_static = maybe_mark_dynamic = mark_unbacked = mark_static_address = mark_dynamic
+
+
+def graph_break(msg=""):
+    """Accepted for compatibility."""
+
+
+def disallow_in_graph(fn):
+    return fn
+
+
+forbid_in_graph = disallow_in_graph
+
+
+def optimize(backend="inductor", *args, **kwargs):
+    """A decorator that gives the function back, as torch.compile."""
+    from tede.compiler import compile
+    return compile
+
+
+def export(f, *args, **kwargs):
+    raise NotImplementedError("torch._dynamo.export: programs can't be exported as graphs")
+
+
+def explain(f, *args, **kwargs):
+    raise NotImplementedError("torch._dynamo.explain: nothing is traced here; python -m tede.explain shows what ran")
