@@ -48,6 +48,25 @@ c-tests: build  ## the C tests, then again with failing allocations
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c --fail-allocations
 
+# What the tests reach: C lines by gcov, Python lines by coverage.py. The package is put together in a folder of its own.
+COVERED := $(BUILD)-coverage
+coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in build-coverage/; an error below 90 % of the core's C
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(COVERED) --buildtype=plain -Doptimization=1 -Db_coverage=true -Dwheel=true \
+	    -Dtests=true $(if $(wildcard $(COVERED)/meson-info),--reconfigure) > /dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(COVERED)
+	find $(COVERED) -name '*.gcda' -delete
+	rm -rf $(COVERED)/package && mkdir -p $(COVERED)/package && cp -r python/tede $(COVERED)/package/
+	cp $(COVERED)/_C*.so $(COVERED)/libtede.so $(COVERED)/package/tede/
+	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
+	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage run --source=$(COVERED)/package/tede \
+	    -m pytest -q -p no:cacheprovider tests $(PYTEST)
+	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage html -q -d $(COVERED)/python
+	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage report --format=total | sed 's/^/Python: lines reached, percent: /'
+	mkdir -p $(COVERED)/c
+	$(BIN)/gcovr -j 2 --root . --object-directory $(COVERED) --filter src/ --filter python/csrc/ --gcov-ignore-parse-errors \
+	    --merge-mode-functions=separate --html-details $(COVERED)/c/index.html --json $(COVERED)/c.json $(COVERED) > /dev/null
+	$(BIN)/gcovr --root . --add-tracefile $(COVERED)/c.json --filter src/ --fail-under-line 90 --print-summary --txt $(COVERED)/c.txt
+
 # An extra of pyproject.toml, once it is installed.
 $(VENV)/extra-%: $(VENV)/ready
 	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py $*)

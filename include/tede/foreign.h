@@ -35,6 +35,9 @@ TD_API td_tensor *td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, c
 /* The same elements under a head of their own, apart from x's history.  With `own_version`, writes through it are
  * not seen by what x was saved for (x.data); without, they are (detach). */
 TD_API td_tensor *td_tensor_alias(td_tensor *x, bool own_version);
+/* How many hooks wait at a node of the gradient graph; at a leaf's, those of the leaf, too. */
+struct td_node;
+TD_API int td_node_hook_count(struct td_node *node);
 /* Count a write to x, as an operator that writes it does; and set the count by hand. */
 TD_API void td_tensor_count_write(td_tensor *x);
 TD_API void td_tensor_set_version(td_tensor *x, uint32_t version);

@@ -347,7 +347,14 @@ static PyObject *node_register_prehook(PyObject *self, PyObject *hook)
     return wrap_handle(td_node_add_pre_hook(((NodeObject *)self)->node, call_pre_hook, Py_NewRef(hook), td_py_drop), hook);
 }
 
+static PyObject *node_hook_count(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyLong_FromLong(td_node_hook_count(((NodeObject *)self)->node));
+}
+
 static PyMethodDef node_methods[] = {
+    {"_hook_count", node_hook_count, METH_NOARGS, "How many hooks wait at it; at a leaf's, the leaf's too."},
     {"name", node_name, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
     {"register_hook", node_register_hook, METH_O, NULL},

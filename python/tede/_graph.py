@@ -37,7 +37,16 @@ class Graph:
             return []
 
     def label(self, i):
-        """What is written on node i: its name, then a line per saved tensor, or the leaf's name and shape."""
+        """What is written on node i: its name, then a line per saved tensor, or the leaf's name and shape; hooks are counted."""
+        lines, hooks = self._about(i), self.hooks(i)
+        return lines + [f"{hooks} hook{'s' * (hooks != 1)}"] * (hooks > 0)
+
+    def hooks(self, i):
+        """How many hooks wait at node i."""
+        count = getattr(self.nodes[i], "_hook_count", None)     # a node of an autograd.Function has none
+        return count() if count else 0
+
+    def _about(self, i):
         node = self.nodes[i]
         leaf = getattr(node, "variable", None)
         if leaf is not None:

@@ -1,5 +1,6 @@
 /* Hook lists: adding, removing while running, running.  See hooks.h and the rules in <tede/autograd_nodes.h>. */
 #include "autograd/hooks.h"
+#include <tede/foreign.h>
 #include <sched.h>
 
 void td_spin(uint8_t *lock)
@@ -366,4 +367,24 @@ td_hook *td_leaf_add_hook(td_tensor *leaf, td_leaf_hook_fn *fn, void *context, t
         return NULL;
     hook->leaf = fn;
     return append(&meta->lock, &meta->accumulated_hooks, hook);
+}
+
+/* ---- looking */
+
+static int alive(uint8_t *lock, const td_hook *list)
+{
+    int n = 0;
+    td_lock(lock);
+    for (; list; list = list->next)
+        n += !td_hook_is_removed(list);
+    td_unlock(lock);
+    return n;
+}
+
+int td_node_hook_count(td_node *node)
+{
+    int n = node->extra ? alive(&node->lock, node->extra->hooks) : 0;
+    td_tensor *leaf = td_node_variable(node);
+    td_autograd_meta *meta = leaf ? leaf->autograd : NULL;
+    return meta ? n + alive(&meta->lock, meta->hooks) + alive(&meta->lock, meta->accumulated_hooks) : n;
 }

@@ -45,6 +45,7 @@ def test_two_hundred_random_calls_are_told_as_they_were():
         assert sum(s.allocated - s.freed for s in steps) == after['allocated'] - before['allocated']
         assert e.steps and all(s.kernel for s in e.walk())
         assert all(name and name.endswith('_' + isa) for s in e.walk() for name, isa in s.loops)
+        assert all(bool(s.copied()) == (s.viewed() == [None]) for s in e.walk() if s.name in ('reshape', 'flatten', 'contiguous'))
         del result
     gc.enable()
 
@@ -82,6 +83,19 @@ def test_backward_nodes_are_told_with_what_they_release():
     nodes = [s for s in e.walk() if s.kind == 'node']
     assert [s.name for s in nodes] == ['SumBackward0', 'MulBackward0', 'AccumulateGrad']
     assert nodes[0].steps and nodes[1].released == 2
+    text = e.text()
+    assert 'node     on thread MainThread, released 2 saved tensors' in text and 'given back' in text
+
+
+def test_the_time_of_a_call_is_told_by_stages_and_without_what_watching_took():
+    x = tede.randn(400, 300, requires_grad=True)
+    with tede.explain(show=False) as e:
+        (x.t() + 1).sum()
+    add = next(s for s in e.steps if s.name == 'add')
+    assert {'dispatch', 'loop'} <= set(add.stages) and 0 < add.duration <= add.ended - add.began
+    for step in e.walk():
+        told = sum(step.stages.values()) + sum(child.duration for child in step.steps)
+        assert abs(told - step.duration) <= 0.2 * step.duration + 20_000
 
 
 def test_only_the_thread_that_asked_is_watched_and_only_while_it_asks():

@@ -59,6 +59,18 @@ def test_a_graph_has_nodes_edges_saved_tensors_and_names(tmp_path):
     assert 'saved tensors' in str(g)
 
 
+def test_a_graph_counts_hooks():
+    x = tede.ones(2, requires_grad=True)
+    y = x * 2
+    x.register_hook(lambda g: g)
+    x.register_post_accumulate_grad_hook(lambda x: None)
+    y.register_hook(lambda g: g).remove()
+    y.grad_fn.register_prehook(lambda g: None)
+    g = tede.graph(y)
+    assert [(n.name().rsplit('::')[-1], g.hooks(i)) for i, n in enumerate(g.nodes)] == [('MulBackward0', 1), ('AccumulateGrad', 2)]
+    assert g.label(0)[-1] == '1 hook' and g.label(1)[-1] == '2 hooks' and '2 hooks' in g.svg() and '1 hook' in g.dot()
+
+
 def test_a_graph_of_nothing_is_an_error():
     with pytest.raises(RuntimeError, match='require a gradient'):
         tede.graph(tede.ones(2))
