@@ -12,9 +12,12 @@ from .emit_rows import Rows
 from .grad import Emitter, GradError, Uses
 from .value import GROUPS, Formula
 
-DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
+DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'wide': ['F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
           'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
-PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST'}
+REFUSABLE = {**DTYPES, 'half': ['F16', 'BF16'], 'unsigned': ['U16', 'U32', 'U64'],
+             **{d.lower(): [d] for ds in DTYPES.values() for d in ds}}
+PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST',
+           'number': 'TD_PROMOTE_NUMBER'}
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL'}
 FAILED = {'tensor': 'NULL'}
@@ -53,8 +56,8 @@ class Chunk(Rows):
         formulas = {'default': value, **{g: e[f'value_{g}'] for g in ('int', 'complex', 'bool') if f'value_{g}' in e}}
         groups = e.get('dtypes', ['float', 'int', 'bool'])
         if e.get('promote') == 'to_float':
-            groups = [g for g in groups if g in ('float', 'complex')]
-        groups = [g for g in ('float', 'complex', 'int', 'bool') if g in groups]
+            groups = [g for g in groups if g in ('float', 'wide', 'complex')]
+        groups = [g for g in ('float', 'wide', 'complex', 'int', 'bool') if g in groups]
         truths = e.get('truths', [])
         name = op.c + suffix
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
@@ -166,9 +169,17 @@ class Chunk(Rows):
 
     @staticmethod
     def refusals(op, fail):
-        """Checks of operands for which an entry has an error of its own: what it says of a bool one, and of nothing but
-        bool ones; numbers that self's dtype must be able to hold."""
+        """Checks of operands for which an entry has an error of its own: dtypes that the first one can't have; what it
+        says of a bool one, and of nothing but bool ones; numbers that self's dtype must be able to hold."""
         lines, texts = [], op.entry.get('bool_errors')
+        first = next((a for a in op.schema.arguments if a.is_tensor), None)
+        for text, groups in op.entry.get('refuses', {}).items():
+            mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in REFUSABLE[g])
+            x, test = first.c, f'({mask}) >> {first.c}->dtype & 1'
+            if first.list:
+                x, test = f'{first.c}[0]', f'n_{first.c} && ({mask}) >> {first.c}[0]->dtype & 1'
+            lines += [f'    if (TD_UNLIKELY({test}))',
+                      f'        return td_refuse({x}, {json.dumps(text)}){", NULL" if fail == "NULL" else ""};']
         if texts:
             tests = [f'{a.c}->dtype == TD_BOOL' for a in op.schema.arguments if a.is_tensor]
             text = json.dumps(texts[0])
@@ -238,8 +249,10 @@ class Chunk(Rows):
                              f'int td_cpu_{body}({", ".join(params)}{outs});\n')
         results = [f'results[{i}]' for i in range(n)]
         call = ', '.join([*args, *results])
+        fail = 'NULL' if op.result == 'tensor' else '-1'
+        refusals = ''.join(line + '\n' for line in self.refusals(base, fail))
         meta = f'''    td_spec specs[{n}];
-    if (td_meta_{body}(specs, {", ".join(args)}))
+{refusals}    if (td_meta_{body}(specs, {", ".join(args)}))
         return {"NULL" if op.result == "tensor" else "-1"};
 '''
         if op.variant == 'functional':
@@ -295,6 +308,7 @@ class Chunk(Rows):
         base = op.parent or op
         body = base.entry.get('body', base.c)
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
+        refusals = ''.join(line + '\n' for line in self.refusals(base, 'NULL' if op.result == 'tensor' else '-1'))
         if 'each' in base.entry:
             self.body_of_each(op, base)
             return None, None, f'comp_{op.c}'
@@ -309,7 +323,7 @@ class Chunk(Rows):
 ''' if op.kind == 'native' and op.entry.get('grad') is None and op.tensors else '    (void)keys;\n'
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-{lazy}    return td_op_{body}({", ".join(op.names())});
+{lazy}{refusals}    return td_op_{body}({", ".join(op.names())});
 }}
 ''')
         elif op.variant == 'inplace':
@@ -317,7 +331,7 @@ class Chunk(Rows):
             original = [f'original_{n}' if n == 'self' else n for n in args]
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-    if (!td_is_backend(keys)) {{
+{refusals}    if (!td_is_backend(keys)) {{
         TD_AUTO td_tensor *original_self = td_original(self);
         return original_self ? td_record_inplace("{op.schema.name}", self, td_op_{body}({", ".join(original)})) : -1;
     }}
@@ -348,7 +362,7 @@ class Chunk(Rows):
 {{
     if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
-{self.out_check(op)}{call}
+{refusals}{self.out_check(op)}{call}
     if (status == 0 && !td_is_backend(keys)) {{
 {bump}    }}
     return status;

@@ -12,7 +12,7 @@ KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
-          'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting'}
+          'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -180,7 +180,10 @@ def each_name(entry):
     for name in names:
         def fill(text):
             return text.replace('{op}', name).replace('{by}', names[name] if isinstance(names, dict) else name)
-        yield {k: fill(v) if name and isinstance(v, str) else v for k, v in entry.items() if k != 'for'}
+        one = {k: fill(v) if name and isinstance(v, str) else v for k, v in entry.items() if k != 'for'}
+        if name and 'refuses' in one:
+            one['refuses'] = {fill(text): groups for text, groups in one['refuses'].items()}
+        yield one
 
 
 def load(folder):

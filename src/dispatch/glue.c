@@ -81,6 +81,16 @@ int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_ten
     return status;
 }
 
+int td_refuse(const td_tensor *x, const char *text)
+{
+    const char *title = td_dtype_title((td_dtype)x->dtype);
+    if (!strchr(text, ' '))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", text, title);
+    const char *place = strstr(text, "{}");
+    return place ? td_error(TD_E_RUNTIME, "%.*s%s%s", (int)(place - text), text, title, place + 2)
+                 : td_error(TD_E_RUNTIME, "%s", text);
+}
+
 /* ---- lists */
 
 int td_copy_list(td_tensor_list *list)

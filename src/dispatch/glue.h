@@ -26,6 +26,9 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
 int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results);
 /* Same for a list, whose number of tensors must be that of `outs`. */
 int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_tensor_list *results);
+/* The error about a dtype that an operator doesn't take: PyTorch's name of the kernel that lacks it, or a sentence, in which {}
+ * stands for the dtype. -1 */
+int td_refuse(const td_tensor *x, const char *text);
 int td_results_drop(int n, td_tensor **results);
 /* "functions with out=... arguments don't support automatic differentiation" */
 int td_fail_out_grad(const char *op);

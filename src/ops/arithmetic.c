@@ -210,7 +210,7 @@ static td_tensor *bounded_by(td_tensor *self, const td_scalar *a, const td_scala
     TD_AUTO td_tensor *high = b ? td_wrapped_number(*b) : NULL;
     int n = 1;
     if (td_is_complex(self) || (a && a->kind == TD_SCALAR_COMPLEX) || (b && b->kind == TD_SCALAR_COMPLEX))
-        return td_fail(TD_E_RUNTIME, "clamp is not supported for complex types");
+        return td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
     if (a)
         voices[n++] = low;
     if (b)

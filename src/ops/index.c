@@ -66,13 +66,19 @@ bool td_share_elements(const td_tensor *a, const td_tensor *b)
     return from < other_to && other_from < to;
 }
 
+int td_check_apart(const td_tensor *out, const td_tensor *input)
+{
+    return td_share_elements(out, input)
+        ? td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+                   "single memory location. Please clone() the tensor before performing the operation.") : 0;
+}
+
 int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, const char *message)
 {
     if (td_check_overlap("out", out, 0, NULL))
         return -1;
-    if (td_share_elements(out, self) || td_share_elements(out, index))
-        return td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer "
-                        "to a single memory location. Please clone() the tensor before performing the operation.");
+    if (td_check_apart(out, self) || td_check_apart(out, index))
+        return -1;
     return out->dtype == self->dtype ? 0 : td_error(TD_E_RUNTIME, "%s", message);
 }
 
@@ -255,14 +261,17 @@ static int place_number(place_into *place, void *context, td_place what, td_tens
 static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const char *reduce, bool include_self,
                        place_into *place, void *context)
 {
-    bool mean = !strcmp(reduce, "mean"), real = td_dtype_is_floating((td_dtype)self->dtype);
+    bool mean = !strcmp(reduce, "mean"), whole = td_dtype_is_integral((td_dtype)self->dtype);
     td_place what = !strcmp(reduce, "sum") || mean ? TD_PLACE_ADD : !strcmp(reduce, "prod") ? TD_PLACE_MUL
                   : !strcmp(reduce, "amax") ? TD_PLACE_MAX : !strcmp(reduce, "amin") ? TD_PLACE_MIN : TD_PLACE_GET;
     if (what == TD_PLACE_GET)
         return td_error(TD_E_RUNTIME, "%s: reduce argument must be either sum, prod, mean, amax or amin, got %s.", op, reduce);
+    bool is_complex = td_dtype_is_complex((td_dtype)self->dtype), extreme = what == TD_PLACE_MAX || what == TD_PLACE_MIN;
+    if ((extreme && is_complex) || (mean && self->dtype == TD_BOOL))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for '%s'", reduce,
+                        td_dtype_title((td_dtype)self->dtype));
     if (!include_self) {
         /* What is going to be written starts from the operation's neutral element: an extreme from one of its own. */
-        bool extreme = what == TD_PLACE_MAX || what == TD_PLACE_MIN;
         if (extreme ? place(context, TD_PLACE_SET, self, src)
                     : place_number(place, context, TD_PLACE_SET, self, src, what == TD_PLACE_MUL))
             return -1;
@@ -271,13 +280,13 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
         return -1;
     if (!mean)
         return 0;
-    TD_AUTO td_tensor *counts = td_full_like(self, td_int(include_self), (td_dtype)self->dtype, TD_DEVICE_NONE,
-                                             TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *counts = td_full_like(self, td_int(include_self), is_complex ? TD_I64 : (td_dtype)self->dtype,
+                                             TD_DEVICE_NONE, TD_CONTIGUOUS_FORMAT);
     if (!counts || place_number(place, context, TD_PLACE_ADD, counts, src, 1))
         return -1;
     TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
     TD_AUTO td_tensor *below = td_maximum(counts, one);
-    TD_AUTO td_tensor *quotient = real ? td_div(self, below) : td_floor_divide(self, below);
+    TD_AUTO td_tensor *quotient = whole ? td_floor_divide(self, below) : td_div(self, below);
     return quotient ? td_copy_elements(self, quotient) : -1;
 }
 

@@ -80,9 +80,11 @@ int td_out_check_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, 
     for (int64_t i = 0; i < n_tensors; i++)
         any |= tensors[i]->numel > 0;
     for (int64_t i = 0; i < n_tensors; i++) {
-        if ((any && tensors[i] == out) || td_share_elements(out, tensors[i]))
-            return td_error(TD_E_RUNTIME, "unsupported operation: the input tensors cannot refer to any of the output memory "
-                            "locations. Found overlap in input tensor %" PRId64, i);
+        if (any && tensors[i] == out)
+            return td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer "
+                            "to a single memory location: tensor %" PRId64 " is out itself.", i);
+        if (td_check_apart(out, tensors[i]))
+            return -1;
         if ((dtype = td_promote_types(dtype, (td_dtype)tensors[i]->dtype)) == TD_DTYPE_NONE)
             return -1;
     }

@@ -13,6 +13,9 @@ static td_tensor *reduce(td_tensor *x, int64_t reduction)
         return x ? td_ref(x) : NULL;
     if (reduction == SUM)
         return td_sum_all(x, TD_DTYPE_NONE);
+    if (td_dtype_is_integral((td_dtype)x->dtype))
+        return td_fail(TD_E_RUNTIME, "mean(): could not infer output dtype. Input dtype must be either a floating point or complex "
+                       "dtype. Got: %s", td_dtype_title((td_dtype)x->dtype));
     /* The sum of half types may be beyond their range, the mean isn't. */
     bool half = x->dtype == TD_F16 || x->dtype == TD_BF16;
     TD_AUTO td_tensor *sum = td_sum_all(x, half ? TD_F32 : TD_DTYPE_NONE);

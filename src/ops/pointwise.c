@@ -55,7 +55,7 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
     if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
         common = td_default_dtype();
-    return common;
+    return op->promote == TD_PROMOTE_NUMBER && common == TD_BOOL ? TD_I64 : common;
 }
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common)

@@ -13,6 +13,7 @@ typedef enum td_promote {
     TD_PROMOTE_DEFAULT,      /* torch.result_type of the operands */
     TD_PROMOTE_FLOAT,        /* the same, but integers and bool become the default dtype */
     TD_PROMOTE_FIRST,        /* the first operand's dtype */
+    TD_PROMOTE_NUMBER,       /* that of the operands and a whole number: bool becomes int64 */
 } td_promote;
 typedef enum td_out_kind { TD_OUT_SAME, TD_OUT_BOOL, TD_OUT_REAL } td_out_kind;
 

@@ -99,6 +99,22 @@ td_tensor *td_op_nanmean(td_tensor *self, int64_t n_dim, const int64_t *dim, boo
 
 /* ---- extremes */
 
+static int check_same_dtype(const td_tensor *self, const td_tensor *out)
+{
+    return out->dtype == self->dtype ? 0 : td_error(
+        TD_E_RUNTIME, "Expected the dtype for input and out to match, but got %s for input's dtype and %s for out's dtype.",
+        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)out->dtype));
+}
+int td_out_check_amax(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)
+{
+    (void)n_dim, (void)dim, (void)keepdim;
+    return check_same_dtype(self, out);
+}
+int td_out_check_amin(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)
+{
+    return td_out_check_amax(self, n_dim, dim, keepdim, out);
+}
+
 static int check_not_empty(const char *op, const td_tensor *x, const bool *mask, bool whole)
 {
     if (x->numel > 0)

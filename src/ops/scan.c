@@ -14,9 +14,14 @@ static td_dtype sum_dtype(const td_tensor *x, td_dtype dtype)
          : td_dtype_is_integral((td_dtype)x->dtype) || x->dtype == TD_BOOL ? TD_I64 : (td_dtype)x->dtype;
 }
 
+static int check_not_bool(const char *op, td_dtype dtype)
+{
+    return dtype == TD_BOOL ? td_error(TD_E_NOT_IMPLEMENTED, "\"%s_out_cpu\" not implemented for 'Bool'", op) : 0;
+}
+
 int td_meta_cumsum(td_spec *specs, td_tensor *self, int64_t dim, td_dtype dtype)
 {
-    return like(specs, self, dim, sum_dtype(self, dtype));
+    return check_not_bool("cumsum", dtype) ? -1 : like(specs, self, dim, sum_dtype(self, dtype));
 }
 int td_meta_cumsum_reverse(td_spec *specs, td_tensor *self, int64_t dim)
 {
@@ -24,7 +29,7 @@ int td_meta_cumsum_reverse(td_spec *specs, td_tensor *self, int64_t dim)
 }
 int td_meta_cumprod(td_spec *specs, td_tensor *self, int64_t dim, td_dtype dtype)
 {
-    return like(specs, self, dim, sum_dtype(self, dtype));
+    return check_not_bool("cumprod", dtype) ? -1 : like(specs, self, dim, sum_dtype(self, dtype));
 }
 int td_meta_linear_scan(td_spec *specs, td_tensor *a, td_tensor *c, int64_t dim, bool reverse)
 {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include "dispatch/glue.h"
+#include "ops/index.h"
 #include "ops/reduce.h"
 
 static int check_ordered(const char *op, const td_tensor *self)
@@ -83,6 +84,15 @@ int td_meta_kthvalue(td_spec *specs, td_tensor *self, int64_t k, int64_t dim, bo
     if (k < 1 || k > (self->ndim ? self->sizes[td_wrap_dim(dim, self->ndim)] : 1))
         return td_error(TD_E_RUNTIME, "kthvalue(): selected number k out of range for dimension %lld", (long long)dim);
     return 0;
+}
+int td_out_check_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *values, td_tensor *indices)
+{
+    (void)k, (void)dim, (void)keepdim;
+    if (values->dtype != self->dtype)
+        return td_error(TD_E_RUNTIME, "output values must be of same type as input");
+    if (indices->dtype != TD_I64)
+        return td_error(TD_E_RUNTIME, "output indices must be of scalar type Long");
+    return td_check_apart(values, self) || td_check_apart(indices, self);
 }
 int td_meta_median_dim(td_spec *specs, td_tensor *self, int64_t dim, bool keepdim)
 {

@@ -50,6 +50,8 @@ static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t of
 {
     if (rows < 0 || cols < 0)
         return td_fail(TD_E_RUNTIME, "%s: %s must be non-negative, got%s", op, rows < 0 ? "row" : "col", rows < 0 ? " row" : " col");
+    if (dtype != TD_DTYPE_NONE && dtype != TD_I32 && dtype != TD_I64)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title(dtype));
     offset = offset < -rows ? -rows : offset > cols ? cols : offset;
     int64_t count = 0;
     for (int64_t r = 0; r < rows; r++)
