@@ -63,7 +63,7 @@ def main():
                     by_name.setdefault(op.schema.name, []).append(op.schema)
     lookup = lambda name: by_name.get(name, [])
     public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
-              ROOT / 'docs/operators.md': emit_public.operators_page(families), **emit_pyi.committed(ROOT, families)}
+              ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT), **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))
         return

@@ -77,11 +77,38 @@ extern "C" {
     return '\n'.join(parts)
 
 
-def operators_page(families):
+def parity_figures(root):
+    """{entry of PyTorch's database: (dtypes, forward, variants, gradients)} of docs/parity.tsv, and what it says of itself."""
+    lines = (root / 'docs' / 'parity.tsv').read_text().splitlines()
+    names, table = lines[1].split('\t'), {}
+    for line in lines[2:]:
+        row = dict(zip(names, line.split('\t'), strict=True))
+        base = row['entry'].removeprefix('nn.functional.')
+        if row['dtypes'] == 'absent' or base in table:
+            continue
+        both = [row[k].split('/') for k in ('gradient', 'second') if row[k]]
+        grads = '/'.join(str(sum(int(part[i]) for part in both)) for i in (0, 1)) if both else ''
+        table[base] = row['dtypes'], row['forward'] or row['random'], row['variants'], grads
+    return lines[0].lstrip('# '), table
+
+
+def left_out(root):
+    """The list of docs/missing-operators.md, which this page repeats."""
+    return (root / 'docs' / 'missing-operators.md').read_text().partition('## Left out')[2].partition('\n## ')[0].strip()
+
+
+def operators_page(families, root):
+    note, figures = parity_figures(root)
     lines = ['# Operators', '', 'Generated from the entries in `ops/`. `I`: has an in-place variant, `O`: takes `out=`, '
-             '`M`: is also a method, `G`: has a gradient.', '']
+             '`M`: is also a method, `G`: has a gradient.', '',
+             'The dtypes are those in which PyTorch has the operator and results were compared (`f2` float16, `b2` bfloat16, '
+             '`c8` complex64, ...); then how many of the comparisons came out equal: results, variants (method, operator, '
+             f'in place, `out=`), first and second gradients. {note}. An operator without figures is not in the database '
+             'that they come from. `tools/parity_figures.py` makes the table.', '',
+             '## Left out', '', left_out(root), '', 'More in [missing-operators.md](missing-operators.md).', '']
     for family, groups in families.items():
-        lines += [f'## {family}', '', '| operator | | what it gives |', '|---|---|---|']
+        lines += [f'## {family}', '', '| operator | | what it gives | dtypes | results | variants | gradients |',
+                  '|---|---|---|---|---|---|---|']
         for group in groups:
             op = group[0]
             if 'internal' in (op.entry.get('python'), *op.entry.get('flags', [])):
@@ -91,6 +118,10 @@ def operators_page(families):
                                             ('M', 'method' in variants), ('G', op.entry.get('grad') not in (None, 'none') or
                                                                            op.kind == 'composite')) if on)
             doc = (op.entry.get('doc') or '').strip().split('\n')[0].replace('|', '\\|')
-            lines.append(f'| `{op.schema.text}` | {marks} | {doc} |'.replace('||', '| |') if '|' not in op.schema.text else '')
+            name = op.schema.name.rstrip('_') if op.variant == 'inplace' else op.schema.name
+            module, _, rest = name.partition('_')
+            found = figures.get(f'{module}.{rest}' if module in ('linalg', 'fft', 'special') else name, ('',) * 4)
+            cells = ' | '.join(found).replace('|  |', '| |')
+            lines.append(f'| `{op.schema.text}` | {marks} | {doc} | {cells} |'.replace('||', '| |') if '|' not in op.schema.text else '')
         lines.append('')
     return '\n'.join(lines)

@@ -1055,6 +1055,9 @@ TD_API td_tensor *td_cholesky_solve_helper(td_tensor *self, td_tensor *A, bool u
 /* Solves a system whose Cholesky factor is given. */
 TD_API td_tensor *td_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper);
 TD_API int td_cholesky_solve_out(td_tensor *self, td_tensor *input2, bool upper, td_tensor *out) TD_MUST_USE;
+/* The gradients of cholesky_solve. */
+TD_API int td_cholesky_solve_backward(td_tensor **results, td_tensor *grad, td_tensor *self, td_tensor *input2,
+        td_tensor *result, bool upper) TD_MUST_USE;
 /* The inverse of the matrix whose Cholesky factor is given. */
 TD_API td_tensor *td_cholesky_inverse(td_tensor *self, bool upper);
 TD_API int td_cholesky_inverse_out(td_tensor *self, bool upper, td_tensor *out) TD_MUST_USE;
@@ -1526,10 +1529,10 @@ TD_API int td_baddbmm_out(td_tensor *self, td_tensor *batch1, td_tensor *batch2,
 /* ``beta * self`` plus ``alpha`` times the sum of the batch's products; self is broadcast. */
 TD_API td_tensor *td_addbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
         td_scalar alpha);
-TD_API int td_addbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
-        td_scalar alpha) TD_MUST_USE;
 TD_API int td_addbmm_out(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha,
         td_tensor *out) TD_MUST_USE;
+TD_API int td_addbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
+        td_scalar alpha) TD_MUST_USE;
 /* ``beta * self + alpha * outer(vec1, vec2)``; self is broadcast. */
 TD_API td_tensor *td_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta, td_scalar alpha);
 TD_API int td_addr_(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta,
@@ -2055,6 +2058,24 @@ TD_API int td_max_pool3d_with_indices(td_tensor **results, td_tensor *self, int6
 TD_API int td_max_pool3d_with_indices_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
         int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
         const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1) TD_MUST_USE;
+/* Gradients put where the indices of max_pool2d say. */
+TD_API td_tensor *td_max_pool2d_with_indices_backward(td_tensor *grad_output, td_tensor *self,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,
+        td_tensor *indices);
+TD_API int td_max_pool2d_with_indices_backward_grad_input(td_tensor *grad_output, td_tensor *self,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,
+        td_tensor *indices, td_tensor *out) TD_MUST_USE;
+/* Gradients put where the indices of max_pool3d say. */
+TD_API td_tensor *td_max_pool3d_with_indices_backward(td_tensor *grad_output, td_tensor *self,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,
+        td_tensor *indices);
+TD_API int td_max_pool3d_with_indices_backward_grad_input(td_tensor *grad_output, td_tensor *self,
+        int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,
+        td_tensor *indices, td_tensor *out) TD_MUST_USE;
 /* Gradients put where the largest elements were. */
 TD_API td_tensor *td_max_pool_backward(td_tensor *grad_output, td_tensor *self, td_tensor *indices,
         int64_t dims);

@@ -10,13 +10,48 @@
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
 static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
 
+/* The strides of an explicit memory format, channels innermost; false with an error for another rank. */
+static bool channels_last(int ndim, const int64_t *sizes, td_memory_format format, int64_t *strides)
+{
+    int rank = format == TD_CHANNELS_LAST ? 4 : 5;
+    if (ndim != rank)
+        return td_error(TD_E_RUNTIME, "required rank %d tensor to use channels_last%s format", rank, rank == 5 ? "_3d" : ""), false;
+    int64_t step = 1;
+    for (int k = 0; k < rank; k++) {
+        int d = k == 0 ? 1 : k == rank - 1 ? 0 : rank - k;
+        strides[d] = step;
+        step *= sizes[d] > 1 ? sizes[d] : 1;
+    }
+    return true;
+}
+static bool is_channels(td_memory_format format) { return format == TD_CHANNELS_LAST || format == TD_CHANNELS_LAST_3D; }
+/* Whether x lies in memory as the format says; any way will do if it says nothing. */
+static bool lies_in(const td_tensor *x, td_memory_format format)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (!is_channels(format))
+        return format != TD_CONTIGUOUS_FORMAT || x->flags & TD_FLAG_CONTIGUOUS;
+    if (x->ndim != (format == TD_CHANNELS_LAST ? 4 : 5) || !channels_last(x->ndim, x->sizes, format, strides))
+        return false;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] != 1 && x->strides[d] != strides[d])
+            return false;
+    return true;
+}
+static td_tensor *empty_in(int ndim, const int64_t *sizes, td_dtype dtype, td_device device, td_memory_format format)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (!is_channels(format))
+        return td_tensor_new(ndim, sizes, dtype, device);
+    return channels_last(ndim, sizes, format, strides) ? td_tensor_new_strided(ndim, sizes, strides, dtype, device) : NULL;
+}
+
 td_tensor *td_op_empty_memory_format(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
                                      td_memory_format memory_format)
 {
-    (void)memory_format;
     if (n_size > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "empty: a tensor has at most %d dimensions, not %lld", TD_MAX_DIMS, (long long)n_size);
-    return td_tensor_new(n_size, size, or_default(dtype), or_cpu(device));
+    return empty_in((int)n_size, size, or_default(dtype), or_cpu(device), memory_format);
 }
 
 td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_stride, const int64_t *stride, td_dtype dtype,
@@ -35,6 +70,8 @@ td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, t
     td_device where = device.type < 0 ? self->device : device;
     bool keep = format != TD_CONTIGUOUS_FORMAT && !(self->flags & TD_FLAG_CONTIGUOUS);
     int64_t strides[TD_MAX_DIMS];
+    if (is_channels(format))
+        return empty_in(self->ndim, self->sizes, kind, where, format);
     if (keep && td_dense_order_strides(self, strides))
         return td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where);
     return td_tensor_new(self->ndim, self->sizes, kind, where);
@@ -228,9 +265,10 @@ td_tensor *td_op_clone_format(td_tensor *self, td_memory_format format)
 
 td_tensor *td_op_contiguous_format(td_tensor *self, td_memory_format format)
 {
-    if (format != TD_CONTIGUOUS_FORMAT && format != TD_MEMORY_FORMAT_NONE && format != TD_PRESERVE_FORMAT)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "contiguous: only contiguous_format is there so far");
-    return self->flags & TD_FLAG_CONTIGUOUS ? td_tensor_retain(self) : td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    if (format == TD_PRESERVE_FORMAT)
+        return td_fail(TD_E_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
+    format = is_channels(format) ? format : TD_CONTIGUOUS_FORMAT;
+    return lies_in(self, format) ? td_tensor_retain(self) : td_clone_format(self, format);
 }
 
 int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
@@ -277,7 +315,7 @@ static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, boo
     td_device where = device.type < 0 ? self->device : device;
     bool same = kind == (td_dtype)self->dtype && where.type == self->device.type &&
                 (where.index == self->device.index || where.index < 0 || self->device.index < 0) &&
-                (format != TD_CONTIGUOUS_FORMAT || self->flags & TD_FLAG_CONTIGUOUS);
+                lies_in(self, format);
     return same && !copy ? td_tensor_retain(self) : td__to_copy(self, dtype, device, false, format);
 }
 td_tensor *td_op_to_dtype_layout(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, bool copy,

@@ -157,6 +157,7 @@ static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int 
                                const int64_t *path)
 {
     int step = 0;
+    bool widens = count == 1 && td_dtype_is_integral((td_dtype)operands[0]->dtype);   /* the sum of one operand is int64 */
     while (count > 1) {
         int64_t i = 0, j = 1;
         if (n_path > 0) {
@@ -193,7 +194,7 @@ static td_tensor *contract_all(int count, td_tensor **operands, int n_dims, int 
     int64_t rest[MOST], n = 0, size = 1;
     for (int d = out; d < n_dims; d++)
         size *= operands[0]->sizes[d], rest[n++] = d;
-    return n == 0 ? td_ref(operands[0]) : size == 1 ? td_squeeze_dims(operands[0], n, rest)
+    return n == 0 ? td_ref(operands[0]) : size == 1 && !widens ? td_squeeze_dims(operands[0], n, rest)
         : td_sum_over(operands[0], n, rest, false);
 }
 

@@ -30,7 +30,9 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
     if (!mask)
         return NULL;
     int64_t count = count_true(mask), ndim = self->ndim, rows = room < 0 ? count : room;
-    td_tensor *out = td_tensor_new(2, (int64_t[]){rows, ndim}, TD_I64, self->device);
+    /* Coordinates lie together by dimension, as PyTorch's do; those of nonzero_static by element. */
+    int64_t strides[2] = {room < 0 ? 1 : ndim, room < 0 ? rows : 1}, step = strides[0], across = strides[1];
+    td_tensor *out = td_tensor_new_strided(2, (int64_t[]){rows, ndim}, strides, TD_I64, self->device);
     if (!out)
         return NULL;
     int64_t *to = (int64_t *)out->data, at[TD_MAX_DIMS] = {0}, found = 0;
@@ -47,10 +49,10 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
         } else {
             for (int64_t k = 0; k < inner && found < rows; k++) {
                 for (int64_t d = 0; d + 1 < ndim; d++)
-                    to[d] = at[d];
+                    to[d * across] = at[d];
                 if (ndim)
-                    to[ndim - 1] = k;
-                to += m[i + k] ? ndim : 0;
+                    to[(ndim - 1) * across] = k;
+                to += m[i + k] ? step : 0;
                 found += m[i + k] != 0;
             }
         }
@@ -60,9 +62,9 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
             at[d] = 0;
         }
     }
-    for (; found < rows; found++)
+    for (; found < rows; found++, to += step)
         for (int64_t d = 0; d < ndim; d++)
-            *to++ = filler;
+            to[d * across] = filler;
     return out;
 }
 
@@ -484,11 +486,9 @@ static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self,
     /* Zeros count as ones in the product; how many there are decides what is left of it. */
     TD_AUTO td_tensor *self_ones = without_zeros(self);
     TD_AUTO td_tensor *src_ones = without_zeros(src);
-    TD_AUTO td_tensor *ones = td_ones_like(self);
-    TD_AUTO td_tensor *start = include_self ? td_tensor_retain(self_ones) : td_tensor_retain(ones);
-    TD_AUTO td_tensor *product = !start || !src_ones ? NULL
-        : w->indexed ? td_index_reduce(start, w->dim, w->index, src_ones, "prod", true)
-                     : td_scatter_reduce_two(start, w->dim, w->index, src_ones, "prod", true);
+    TD_AUTO td_tensor *product = !self_ones || !src_ones ? NULL
+        : w->indexed ? td_index_reduce(self_ones, w->dim, w->index, src_ones, "prod", include_self)
+                     : td_scatter_reduce_two(self_ones, w->dim, w->index, src_ones, "prod", include_self);
     TD_AUTO td_tensor *src_zero = td_eq_number(src, 0);
     TD_AUTO td_tensor *self_zero = td_eq_number(self, 0);
     TD_AUTO td_tensor *src_zeros = src_zero ? td_to(src_zero, (td_dtype)grad->dtype) : NULL;
@@ -503,7 +503,7 @@ static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self,
     TD_AUTO td_tensor *self_clear = td_eq_number(self_others, 0);
     TD_AUTO td_tensor *self_part = td_div(product, self_ones);
     TD_AUTO td_tensor *self_grad = td_mul(grad, self_part);
-    results[0] = include_self ? td_mul(self_grad, self_clear) : td_tensor_retain(grad);
+    results[0] = td_mul(self_grad, self_clear);
     TD_AUTO td_tensor *src_product = fetch(w, product);
     TD_AUTO td_tensor *src_count = fetch(w, zeros);
     TD_AUTO td_tensor *src_others = td_sub(src_count, src_zeros);

@@ -125,7 +125,8 @@ int td_meta_linalg_cholesky_ex(td_spec *specs, td_tensor *self, bool upper, bool
     if (check_square_numbers("linalg.cholesky", self))
         return -1;
     td_spec_like(specs, self);
-    return td_spec_set(specs + 1, self->ndim - 2, self->sizes, TD_I32, self->device);
+    td_spec_set(specs + 1, self->ndim - 2, self->sizes, TD_I32, self->device);
+    return td_spec_columns(specs);
 }
 td_tensor *td_op_linalg_cholesky(td_tensor *self, bool upper)
 {
@@ -145,7 +146,8 @@ int td_meta_cholesky_solve_helper(td_spec *specs, td_tensor *self, td_tensor *A,
     if (n < 0 || td_check_linalg_dtype("cholesky_solve", self))
         return -1;
     sizes[n] = self->sizes[self->ndim - 2], sizes[n + 1] = self->sizes[self->ndim - 1];
-    return td_spec_set(specs, n + 2, sizes, (td_dtype)self->dtype, self->device);
+    td_spec_set(specs, n + 2, sizes, (td_dtype)self->dtype, self->device);
+    return td_spec_columns(specs);
 }
 td_tensor *td_op_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper)
 {
@@ -159,11 +161,22 @@ td_tensor *td_op_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper)
         return td_fail(TD_E_RUNTIME, "Incompatible matrix sizes or dtypes for cholesky_solve: each A matrix is %" PRId64 " by %" PRId64
                        " but each b matrix is %" PRId64 " by %" PRId64, input2->sizes[input2->ndim - 1], input2->sizes[input2->ndim - 1],
                        self->sizes[self->ndim - 2], self->sizes[self->ndim - 1]);
-    if (!TD_RECORDS(self, input2))
-        return td_cholesky_solve_helper(self, input2, upper);
-    TD_AUTO td_tensor *turned = td_adjoint_of(input2);
-    TD_AUTO td_tensor *first = td_linalg_solve_triangular(upper ? turned : input2, self, false, true, false);
-    return td_linalg_solve_triangular(upper ? input2 : turned, first, true, true, false);
+    return td_cholesky_solve_helper(self, input2, upper);
+}
+/* X = (L L^H)^-1 B: the factor's gradient isn't confined to its triangle, as in PyTorch. */
+int td_op_cholesky_solve_backward(td_tensor **results, td_tensor *grad, td_tensor *self, td_tensor *input2, td_tensor *result,
+                                  bool upper)
+{
+    TD_AUTO td_tensor *of_self = td_cholesky_solve(grad, input2, upper);
+    TD_AUTO td_tensor *turned = td_adjoint_of(result);
+    TD_AUTO td_tensor *half = td_matmul(of_self, turned);
+    TD_AUTO td_tensor *other_half = td_adjoint_of(half);
+    TD_AUTO td_tensor *both = td_add(half, other_half);
+    TD_AUTO td_tensor *product = upper ? td_matmul(input2, both) : td_matmul(both, input2);
+    TD_AUTO td_tensor *of_factor = td_neg(product);
+    results[0] = of_self ? td_sum_to_size(of_self, self->ndim, self->sizes) : NULL;
+    results[1] = of_factor ? td_sum_to_size(of_factor, input2->ndim, input2->sizes) : NULL;
+    return results[0] && results[1] ? 0 : td_results_drop(2, results);
 }
 td_tensor *td_op_cholesky_inverse(td_tensor *self, bool upper)
 {
@@ -186,7 +199,8 @@ int td_meta_linalg_lu_factor_ex(td_spec *specs, td_tensor *A, bool pivot, bool c
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
     td_spec_like(specs, A);
     batched(specs + 1, A, TD_I32, 1, m < n ? m : n, 0);
-    return td_spec_set(specs + 2, A->ndim - 2, A->sizes, TD_I32, A->device);
+    td_spec_set(specs + 2, A->ndim - 2, A->sizes, TD_I32, A->device);
+    return td_spec_columns(specs);
 }
 int td_op_linalg_lu_factor(td_tensor **results, td_tensor *A, bool pivot)
 {
@@ -281,7 +295,8 @@ int td_meta_linalg_lu_solve(td_spec *specs, td_tensor *LU, td_tensor *pivots, td
     if (lead < 0)
         return -1;
     memcpy(sizes + lead, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
-    return td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
+    td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
+    return left ? td_spec_columns(specs) : 0;
 }
 td_tensor *td_op_lu_solve(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots)
 {
@@ -318,7 +333,8 @@ int td_meta_linalg_solve_ex(td_spec *specs, td_tensor *A, td_tensor *B, bool lef
         return -1;
     td_spec_set(specs + 1, lead, sizes, TD_I32, A->device);
     sizes[lead] = rows, sizes[lead + 1] = columns;
-    return td_spec_set(specs, lead + (vector ? 1 : 2), sizes, (td_dtype)B->dtype, B->device);
+    td_spec_set(specs, lead + (vector ? 1 : 2), sizes, (td_dtype)B->dtype, B->device);
+    return left && !vector ? td_spec_columns(specs) : 0;
 }
 td_tensor *td_op_linalg_solve(td_tensor *A, td_tensor *B, bool left)
 {
@@ -331,7 +347,8 @@ int td_meta_linalg_inv_ex(td_spec *specs, td_tensor *A, bool check_errors)
     if (check_square_numbers("linalg.inv", A))
         return -1;
     td_spec_like(specs, A);
-    return td_spec_set(specs + 1, A->ndim - 2, A->sizes, TD_I32, A->device);
+    td_spec_set(specs + 1, A->ndim - 2, A->sizes, TD_I32, A->device);
+    return td_spec_columns(specs);
 }
 td_tensor *td_op_linalg_inv(td_tensor *A)
 {
@@ -356,7 +373,8 @@ int td_meta_linalg_solve_triangular(td_spec *specs, td_tensor *A, td_tensor *B, 
     if (lead < 0)
         return -1;
     memcpy(sizes + lead, B->sizes + B->ndim - 2, 2 * sizeof *sizes);
-    return td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
+    td_spec_set(specs, lead + 2, sizes, (td_dtype)B->dtype, B->device);
+    return td_spec_columns(specs);
 }
 int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, bool upper, bool transpose, bool unitriangular)
 {
@@ -451,11 +469,11 @@ int td_meta_linalg_qr(td_spec *specs, td_tensor *A, const char *mode)
     if (!reduced && !complete && strcmp(mode, "r"))
         return td_error(TD_E_RUNTIME, "qr received unrecognized mode '%s' but expected one of 'reduced' (default), 'r', or 'complete'", mode);
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1], k = m < n ? m : n;
-    if (reduced || complete)
-        batched(specs, A, (td_dtype)A->dtype, 2, m, complete ? m : k);
-    else
-        td_spec_set(specs, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
-    return batched(specs + 1, A, (td_dtype)A->dtype, 2, complete ? m : k, n);
+    td_spec_set(specs, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
+    batched(specs + 1, A, (td_dtype)A->dtype, 2, complete ? m : k, n);
+    if ((reduced || complete) && (batched(specs, A, (td_dtype)A->dtype, 2, m, complete ? m : k) || td_spec_columns(specs)))
+        return -1;
+    return td_spec_columns(specs + 1);
 }
 int td_op_qr(td_tensor **results, td_tensor *self, bool some) { return td_linalg_qr(results, self, some ? "reduced" : "complete"); }
 
@@ -470,6 +488,8 @@ int td_meta__linalg_svd(td_spec *specs, td_tensor *A, bool full_matrices, bool c
     if (compute_uv) {
         batched(specs, A, dtype, 2, m, full_matrices ? m : k);
         batched(specs + 2, A, dtype, 2, full_matrices ? n : k, n);
+        if (td_spec_columns(specs) || td_spec_columns(specs + 2))
+            return -1;
     } else {
         td_spec_set(specs, 1, (int64_t[]){0}, dtype, A->device);
         td_spec_set(specs + 2, 1, (int64_t[]){0}, dtype, A->device);
@@ -527,7 +547,10 @@ int td_meta__linalg_eigh(td_spec *specs, td_tensor *A, const char *UPLO, bool co
     if (strcmp(UPLO, "L") && strcmp(UPLO, "U") && strcmp(UPLO, "l") && strcmp(UPLO, "u"))
         return td_error(TD_E_RUNTIME, "Expected UPLO argument to be 'L' or 'U', but got %s", UPLO);
     batched(specs, A, td_dtype_to_real((td_dtype)A->dtype), 1, A->sizes[A->ndim - 1], 0);
-    return compute_v ? td_spec_like(specs + 1, A) : td_spec_set(specs + 1, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
+    if (!compute_v)
+        return td_spec_set(specs + 1, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
+    td_spec_like(specs + 1, A);
+    return td_spec_columns(specs + 1);
 }
 int td_op_linalg_eigh(td_tensor **results, td_tensor *self, const char *UPLO) { return td__linalg_eigh(results, self, UPLO, true); }
 td_tensor *td_op_linalg_eigvalsh(td_tensor *self, const char *UPLO)
@@ -544,7 +567,10 @@ int td_meta__linalg_eig(td_spec *specs, td_tensor *A, bool compute_v)
         return -1;
     td_dtype dtype = td_dtype_to_complex((td_dtype)A->dtype);
     batched(specs, A, dtype, 1, A->sizes[A->ndim - 1], 0);
-    return compute_v ? td_spec_set(specs + 1, A->ndim, A->sizes, dtype, A->device) : td_spec_set(specs + 1, 1, (int64_t[]){0}, dtype, A->device);
+    if (!compute_v)
+        return td_spec_set(specs + 1, 1, (int64_t[]){0}, dtype, A->device);
+    td_spec_set(specs + 1, A->ndim, A->sizes, dtype, A->device);
+    return td_spec_columns(specs + 1);
 }
 static int check_finite(td_tensor *A)
 {

@@ -16,7 +16,8 @@ int td_meta_geqrf(td_spec *specs, td_tensor *self)
     memcpy(sizes, self->sizes, sizeof *sizes * (self->ndim - 2));
     sizes[self->ndim - 2] = rows < columns ? rows : columns;
     td_spec_like(specs, self);
-    return td_spec_set(specs + 1, self->ndim - 1, sizes, (td_dtype)self->dtype, self->device);
+    td_spec_set(specs + 1, self->ndim - 1, sizes, (td_dtype)self->dtype, self->device);
+    return td_spec_columns(specs);
 }
 
 /* Q is m by m, of reflections whose vectors are in input's columns: input widened with zeros gives all of its columns. */
@@ -74,7 +75,8 @@ int td_meta_linalg_ldl_factor_ex(td_spec *specs, td_tensor *self, bool hermitian
         return -1;
     td_spec_like(specs, self);
     td_spec_set(specs + 1, self->ndim - 1, self->sizes, TD_I32, self->device);
-    return td_spec_set(specs + 2, self->ndim - 2, self->sizes, TD_I32, self->device);
+    td_spec_set(specs + 2, self->ndim - 2, self->sizes, TD_I32, self->device);
+    return td_spec_columns(specs);
 }
 int td_op_linalg_ldl_factor(td_tensor **results, td_tensor *self, bool hermitian)
 {
@@ -115,5 +117,6 @@ int td_meta_linalg_ldl_solve(td_spec *specs, td_tensor *LD, td_tensor *pivots, t
         sizes[i] = x == 1 ? y : x;
     }
     sizes[n] = B->sizes[nb], sizes[n + 1] = B->sizes[nb + 1];
-    return td_spec_set(specs, n + 2, sizes, (td_dtype)B->dtype, B->device);
+    td_spec_set(specs, n + 2, sizes, (td_dtype)B->dtype, B->device);
+    return td_spec_columns(specs);
 }

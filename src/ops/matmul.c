@@ -1,6 +1,7 @@
 /* Products: what their results look like, and those that are made of others. */
 #include "calls_ops_matmul.h"
 #include <inttypes.h>
+#include "dispatch/glue.h"
 #include "ops/compose.h"
 #include "ops/matmul.h"
 
@@ -268,6 +269,18 @@ td_tensor *td_op_addbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, t
     TD_AUTO td_tensor *left = td_reshape(turned, 2, (int64_t[]){m, b * k});
     TD_AUTO td_tensor *right = td_reshape(batch2, 2, (int64_t[]){b * k, n});
     return td_addmm(self, left, right, beta, alpha);
+}
+
+int td_op_addbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta, td_scalar alpha)
+{
+    TD_AUTO td_tensor *original = td_original(self);
+    TD_AUTO td_tensor *sum = td_addbmm(original, batch1, batch2, beta, alpha);
+    if (!sum)
+        return -1;
+    bool same = sum->ndim == self->ndim && !memcmp(sum->sizes, self->sizes, sizeof *sum->sizes * sum->ndim);
+    if (!same && td_resize_(self, sum->ndim, sum->sizes, TD_MEMORY_FORMAT_NONE))
+        return -1;
+    return td_record_inplace("addbmm_", self, td_ref(sum));
 }
 
 td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta, td_scalar alpha)

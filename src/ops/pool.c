@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <tede/kernel.h>
 #include "ops/compose.h"
 #include "ops/pool.h"
 
@@ -158,6 +159,43 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     }
 MAX_POOL(2)
 MAX_POOL(3)
+
+/* Indices that come from outside are not believed. */
+static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, int dims)
+{
+    td_shape_text a, b;
+    if (indices->dtype != TD_I64)
+        return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: expected indices to be of type Long but got %s", dims,
+                        td_dtype_title((td_dtype)indices->dtype));
+    bool fits = grad->ndim == self->ndim && indices->ndim == self->ndim && self->ndim >= dims;
+    int64_t plane = 1;
+    for (int d = 0; d < self->ndim && fits; d++) {
+        fits = grad->sizes[d] == indices->sizes[d] && (d >= self->ndim - dims || grad->sizes[d] == self->sizes[d]);
+        plane *= d >= self->ndim - dims ? self->sizes[d] : 1;
+    }
+    if (!fits)
+        return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
+                        "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
+    TD_AUTO td_tensor *at = indices->device.type == TD_META ? td_ref(indices) : td_as_contiguous(indices, TD_I64);
+    for (int64_t i = 0; at && at->device.type != TD_META && i < at->numel; i++) {
+        int64_t place = ((const int64_t *)at->data)[i];
+        if (place < 0 || place >= plane)
+            return td_error(TD_E_RUNTIME, "invalid maxIdx %lld, image of %lld elements", (long long)place, (long long)plane);
+    }
+    return at ? 0 : -1;
+}
+#define MAX_POOL_BACKWARD(D)                                                                                                 \
+    td_tensor *td_op_max_pool##D##d_with_indices_backward(                                                                   \
+        td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,  \
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,              \
+        td_tensor *indices)                                                                                                  \
+    {                                                                                                                        \
+        (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)n_dilation;        \
+        (void)dilation, (void)ceil_mode;                                                                                     \
+        return check_places(grad, self, indices, D) ? NULL : td_max_pool_backward(grad, self, indices, D);                   \
+    }
+MAX_POOL_BACKWARD(2)
+MAX_POOL_BACKWARD(3)
 
 int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {

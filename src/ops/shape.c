@@ -125,7 +125,12 @@ td_tensor *td_op_expand_to(td_tensor *self, int64_t n_size, const int64_t *size,
                            "non-singleton dimension %d.  Target sizes: %s.  Tensor sizes: %s", new, old, i,
                            td_shape_str((int)n_size, size, want), td_shape_str(self->ndim, self->sizes, have));
         g.sizes[i] = new;
-        g.strides[i] = d < 0 || old != new ? 0 : self->strides[d];
+    }
+    /* A new dimension of one element has the stride that a contiguous one would have, as in PyTorch. */
+    for (int i = g.ndim; i-- > 0;) {
+        int d = i - extra;
+        int64_t old = d < 0 ? 1 : self->sizes[d], own = i + 1 < g.ndim ? g.sizes[i + 1] * g.strides[i + 1] : self->ndim > 0;
+        g.strides[i] = old != g.sizes[i] ? 0 : d < 0 ? own : self->strides[d];
     }
     return view_of(self, &g);
 }

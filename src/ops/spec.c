@@ -14,6 +14,17 @@ td_tensor *td_spec_new(const td_spec *spec)
                          : td_tensor_new(spec->ndim, spec->sizes, spec->dtype, spec->device);
 }
 
+int td_spec_columns(td_spec *spec)
+{
+    if (td_contiguous_strides(spec->ndim, spec->sizes, spec->strides) < 0)
+        return td_error(TD_E_RUNTIME, "the number of elements overflows");
+    int64_t rows = spec->sizes[spec->ndim - 2];
+    spec->strides[spec->ndim - 2] = 1;
+    spec->strides[spec->ndim - 1] = rows > 0 ? rows : 1;
+    spec->strided = true;
+    return 0;
+}
+
 int td_specs_new(const td_spec *specs, int n, td_tensor **results)
 {
     for (int i = 0; i < n; i++)

@@ -32,6 +32,9 @@ static inline int td_spec_none(td_spec *spec)
     return 0;
 }
 
+/* Its matrices in columns, as LAPACK leaves them. */
+int td_spec_columns(td_spec *spec);
+
 td_tensor *td_spec_new(const td_spec *spec);
 /* Make all results; on failure none is left. */
 int td_specs_new(const td_spec *specs, int n, td_tensor **results);

@@ -1,21 +1,21 @@
 /* Factorisations and solutions of linear systems, by LAPACK, one matrix of the batch after the other.
  *
- * LAPACK keeps matrices in columns, tensors in rows: to it a tensor's matrix is its transpose.  Where the algebra allows,
- * that is put to use (the inverse of the transpose is the transpose of the inverse, U and V change places, a lower
- * triangle is an upper one); elsewhere td_columns makes a copy in columns. */
+ * LAPACK keeps matrices in columns, and so are the results here, as PyTorch's are: their specs say so (td_spec_columns).
+ * What is in rows is to LAPACK its transpose, of which the algebra sometimes makes use: solutions from the right. */
 
 #include "calls_kernels_cpu_linalg.h"
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "kernels/cpu/linalg.h"
 
+/* Zeros in the triangle that isn't the factor's. */
 static void clear_triangle(char *a, int n, size_t item, bool upper)
 {
-    for (int r = 0; r < n; r++) {
+    for (int c = 0; c < n; c++) {
         if (upper)
-            memset(a + ((size_t)r * n) * item, 0, (size_t)r * item);
+            memset(a + ((size_t)c * n + c + 1) * item, 0, (size_t)(n - c - 1) * item);
         else
-            memset(a + ((size_t)r * n + r + 1) * item, 0, (size_t)(n - r - 1) * item);
+            memset(a + ((size_t)c * n) * item, 0, (size_t)c * item);
     }
 }
 
@@ -31,7 +31,7 @@ int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td
     int *info = (int *)out1->data, lda = at_least_one(b.rows);
     for (int64_t i = 0; i < b.count; i++) {
         char *a = (char *)out0->data + i * b.stride;
-        potrf(upper ? "L" : "U", &b.rows, a, &lda, &info[i], (size_t)1);
+        potrf(upper ? "U" : "L", &b.rows, a, &lda, &info[i], (size_t)1);
         clear_triangle(a, b.rows, b.item, upper);
     }
     return 0;
@@ -170,17 +170,17 @@ int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bo
     td_dtype dtype = (td_dtype)B->dtype;
     td_lapack_function *trsm = td_lapack("trsm", NULL, dtype);
     TD_AUTO td_tensor *a_view = with_batch(self, out, 2);
-    TD_AUTO td_tensor *a = a_view ? td_rows(a_view) : NULL;
+    TD_AUTO td_tensor *a = a_view ? td_columns(a_view) : NULL;
     TD_AUTO td_tensor *b_view = with_batch(B, out, 2);
     if (!trsm || !a || !b_view || td_copy_elements(out, b_view))
         return -1;
     batch p = batch_of(a), q = batch_of(out);
-    int m = q.columns, n = q.rows, lda = at_least_one(p.rows), ldb = at_least_one(m);
+    int m = q.rows, n = q.columns, lda = at_least_one(p.rows), ldb = at_least_one(m);
     const double one[2] = {1, 0};
     const float one_f[2] = {1, 0};
     const void *alpha = dtype == TD_F32 || dtype == TD_C64 ? (const void *)one_f : (const void *)one;
     for (int64_t i = 0; i < q.count && m && n; i++)
-        trsm(left ? "R" : "L", upper ? "L" : "U", "N", unitriangular ? "U" : "N", &m, &n, alpha, (char *)a->data + i * p.stride, &lda,
+        trsm(left ? "L" : "R", upper ? "U" : "L", "N", unitriangular ? "U" : "N", &m, &n, alpha, (char *)a->data + i * p.stride, &lda,
              (char *)out->data + i * q.stride, &ldb, (size_t)1, (size_t)1, (size_t)1, (size_t)1);
     return 0;
 }
@@ -219,14 +219,12 @@ int td_cpu_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor 
         if (k)
             geqrf(&m, &n, x, &lda, tau->data, work->data, &lwork, &info);
         char *r = (char *)out1->data + i * (int64_t)r_rows * n * (int64_t)b.item;
-        for (int row = 0; row < r_rows; row++)
-            for (int column = 0; column < n; column++) {
-                char *to = r + ((int64_t)row * n + column) * (int64_t)b.item;
-                if (column < row)
-                    memset(to, 0, b.item);
-                else
-                    memcpy(to, x + ((int64_t)column * m + row) * (int64_t)b.item, b.item);
-            }
+        for (int column = 0; column < n; column++) {
+            int filled = column + 1 < r_rows ? column + 1 : r_rows;
+            char *to = r + (int64_t)column * r_rows * (int64_t)b.item;
+            memcpy(to, x + (int64_t)column * m * (int64_t)b.item, (size_t)filled * b.item);
+            memset(to + (size_t)filled * b.item, 0, (size_t)(r_rows - filled) * b.item);
+        }
         if (!out0->numel)
             continue;
         memset(q->data, 0, (size_t)m * (size_t)columns * b.item);
@@ -239,11 +237,8 @@ int td_cpu_linalg_qr(td_tensor *A, const char *mode, td_tensor *out0, td_tensor 
                 td_convert(dtype, (char *)q->data + ((int64_t)d * m + d) * (int64_t)b.item, 0, TD_F64, &one, 0, 1);
             }
         }
-        char *to = (char *)out0->data + i * (int64_t)m * columns * (int64_t)b.item;
-        for (int row = 0; row < m; row++)
-            for (int column = 0; column < columns; column++)
-                memcpy(to + ((int64_t)row * columns + column) * (int64_t)b.item, (char *)q->data + ((int64_t)column * m + row) * (int64_t)b.item,
-                       b.item);
+        size_t bytes = (size_t)m * (size_t)columns * b.item;
+        memcpy((char *)out0->data + (size_t)i * bytes, q->data, bytes);
     }
     return 0;
 }
@@ -255,7 +250,7 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
     (void)driver;
     td_dtype dtype = (td_dtype)A->dtype, real = td_dtype_to_real(dtype);
     td_lapack_function *gesdd = td_lapack("gesdd", NULL, dtype);
-    TD_AUTO td_tensor *a = gesdd ? td_rows(A) : NULL;
+    TD_AUTO td_tensor *a = gesdd ? td_columns(A) : NULL;
     if (!a)
         return -1;
     batch b = batch_of(a);
@@ -277,9 +272,8 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
         for (int64_t i = 0; i < (pass ? b.count : 1); i++) {
             char *x = pass ? (char *)a->data + i * b.stride : (char *)a->data;
             char *s = (char *)out1->data + i * k * (int64_t)real_size;
-            /* LAPACK's U is our V and the other way round */
-            char *u = (char *)out2->data + (compute_uv ? i * (int64_t)m * (full_matrices ? m : k) * (int64_t)b.item : 0);
-            char *vt = (char *)out0->data + (compute_uv ? i * (int64_t)n * (full_matrices ? n : k) * (int64_t)b.item : 0);
+            char *u = (char *)out0->data + (compute_uv ? i * (int64_t)m * (full_matrices ? m : k) * (int64_t)b.item : 0);
+            char *vt = (char *)out2->data + (compute_uv ? i * (int64_t)n * (full_matrices ? n : k) * (int64_t)b.item : 0);
             int *size = pass ? &lwork : &ask;
             if (!k)
                 continue;
@@ -394,7 +388,7 @@ int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor 
         for (int k = 0; k < n; k++) {
             double imag = complex ? 0 : READ(wi, k);
             for (int row = 0; row < n; row++) {
-                int64_t to = (i * n + row) * n + k;
+                int64_t to = (i * n + k) * n + row;
                 if (complex) {
                     memcpy((char *)out1->data + to * (int64_t)b.item, (char *)v->data + ((int64_t)k * n + row) * (int64_t)b.item, b.item);
                 } else if (imag > 0) {
