@@ -10,8 +10,14 @@ Note [Compute dtypes]
 A formula is compiled for float32, float64, their complex counterparts, int32, int64 and uint64 as far as the entry
 accepts these kinds.  Narrower types travel through them: the iterator converts in blocks that stay in the first
 cache.  float16 and bfloat16 are so computed in float32 and rounded once, as in PyTorch; narrow integers wrap as they
-would by themselves, since conversion keeps the low bits."""
+would by themselves, since conversion keeps the low bits.
+
+Note [Runs within loops]
+A function that has a form for runs cuts the loop: for blocks of elements, one loop computes its arguments, the function
+replaces them by its values, and the next loop goes on.  What a later loop needs of an earlier one it computes again,
+apart from such values."""
 import ast
+import re
 
 # suffix: (C type, kind, real counterpart)
 COMPUTE = {
@@ -34,6 +40,11 @@ BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
            ('real', 'c64'): '__builtin_crealf', ('real', 'c128'): '__builtin_creal',
            ('imag', 'c64'): '__builtin_cimagf', ('imag', 'c128'): '__builtin_cimag',
            ('conj', 'c64'): '__builtin_conjf', ('conj', 'c128'): '__builtin_conj'}
+# Functions that are faster, or only vectorise, for a whole run (maths.h).  Those of ALONE are not worth storing what
+# they take and give: they are called so when they are the formula.
+_DIVISION, _ANGLE = {'fmod', 'remainder', 'floor_div'}, {'sin', 'cos', 'tan'}
+RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'exp', 'sqrt'}, 'f64': _DIVISION | _ANGLE}
+ALONE = {'exp', 'sqrt'}
 COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==', ast.NotEq: '!='}
 
 
@@ -55,8 +66,8 @@ class Formula:
     def emit(self, name, compute, out):
         """A loop function.  out: 'same', 'bool' or 'real'."""
         ctype, kind, real = COMPUTE[compute]
-        lines, used = [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
-        counter = 0
+        lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        counter, runs = 0, RUNS.get(compute, set())
 
         def type_of(k):
             return {'b': 'int', 'r': COMPUTE[real][0]}.get(k, ctype)
@@ -64,8 +75,13 @@ class Formula:
         def let(code, k):
             nonlocal counter
             counter += 1
-            lines.append(f'        const {type_of(k)} t{counter} = {code};')
+            lines.append((f't{counter}', type_of(k), code))
             return f't{counter}', k
+
+        def cut(function, arguments):
+            """See Note [Runs within loops]."""
+            cuts.append((len(lines), f'block{counter + 1}', f'td_{function}_run_{compute}', arguments))
+            return let(f'block{counter + 1}[i - start]', 'f')
 
         def number(value):
             if kind == 'i':
@@ -138,6 +154,8 @@ class Formula:
                      ast.LShift: 'shl', ast.RShift: 'shr'}
             if op not in names or op is ast.Div and kind == 'i':
                 raise FormulaError(f'{self.where}: {op.__name__} is not for {compute}')
+            if names[op] in runs - ALONE:
+                return cut(names[op], [a, b])
             return let(f'td_{names[op]}_{suffix(ka, kb)}({a}, {b})', k)
 
         def call(function, arguments):
@@ -159,6 +177,8 @@ class Formula:
                 k = 'r' if function in REAL_RESULT else 'b' if function in TRUTH else 'c'
             elif function in ('conj', 'real'):
                 return arguments[0]
+            if function in runs - ALONE:
+                return cut(function, codes)
             target = BUILTIN.get((function, which), f'td_{function}_{which}')
             return let(f'{target}({", ".join(codes)})', k)
 
@@ -177,13 +197,49 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        body += ['#pragma omp simd', '    for (int64_t i = 0; i < count; i++) {']
-        for operand in self.operands:
-            if operand in used:
-                t = 'int' if operand in self.truths else ctype
-                body.append(f'        const {t} x_{operand} = {operand}[i];')
-        body += lines + [f'        out[i] = ({out_type})({code});', '    }', '}', '']
-        return '\n'.join(body)
+        inputs = [(f'x_{o}', 'int' if o in self.truths else ctype, f'{o}[i]') for o in self.operands if o in used]
+        whole = self._whole(runs) if out == 'same' else None
+        if whole:
+            return '\n'.join([*body, f'    td_{whole[0]}_run_{compute}({", ".join(whole[1])}, out, count);', '}', ''])
+
+        def loop(first, last, until, wanted, stores):
+            """Of the first lines (until counts them) those that the wanted code needs."""
+            needed, kept = set(re.findall(r'\w+', ' '.join(wanted))), []
+            for variable, t, code in reversed(inputs + lines[:until]):
+                if variable in needed:
+                    needed |= set(re.findall(r'\w+', code))
+                    kept.append(f'    const {t} {variable} = {code};')
+            return ['#pragma omp simd', f'for (int64_t i = {first}; i < {last}; i++) {{', *reversed(kept),
+                    *(f'    {line}' for line in stores), '}']
+        last = f'out[i] = ({out_type})({code});'
+        if not cuts:
+            inner = loop(0, 'count', len(lines), [code], [last])
+            return '\n'.join([*body, *self._indent(inner, 4), '}', ''])
+        inner = ['const int64_t end = count - start < TD_RUN_BLOCK ? count : start + TD_RUN_BLOCK;']
+        for until, block, function, arguments in cuts:
+            blocks = [block, f'{block}_more'][:len(arguments)]
+            body.append(f'    _Alignas(64) {ctype} {", ".join(f"{b}[TD_RUN_BLOCK]" for b in blocks)};')
+            inner += loop('start', 'end', until, arguments, [f'{b}[i - start] = {a};' for b, a in zip(blocks, arguments)])
+            inner.append(f'{function}({", ".join(blocks)}, {block}, end - start);')
+        inner += loop('start', 'end', len(lines), [code], [last])
+        return '\n'.join([*body, '    for (int64_t start = 0; start < count; start += TD_RUN_BLOCK) {',
+                          *self._indent(inner, 8), '    }', '}', ''])
+
+    def _whole(self, runs):
+        """The function and its operands, if that is all the formula says and the function has a form for runs."""
+        tree, names = self.tree, {ast.FloorDiv: 'floor_div', ast.Mod: 'remainder'}
+        if isinstance(tree, ast.Call):
+            function, arguments = tree.func.id, tree.args
+        elif isinstance(tree, ast.BinOp):
+            function, arguments = names.get(type(tree.op)), [tree.left, tree.right]
+        else:
+            return None
+        plain = all(isinstance(a, ast.Name) and a.id in self.operands and a.id not in self.truths for a in arguments)
+        return (function, [a.id for a in arguments]) if function in runs and plain else None
+
+    @staticmethod
+    def _indent(lines, by):
+        return [line if line.startswith('#') else ' ' * by + line for line in lines]
 
     def compiles_for(self, compute, out='same'):
         try:

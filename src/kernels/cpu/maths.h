@@ -2,8 +2,9 @@
  *
  * td_exp_f32, td_exp_f64, td_exp_c64, ...: scalar inlines, see the four files.  A loop cannot branch and stay
  * vectorised, so sine, cosine and tangent always pay for huge arguments there, and loops over fmod, remainder and floor
- * division, which branch, are scalar.  The td_..._run_ functions look at a block first and take the cheap form where
- * that is enough: five times as fast. */
+ * division, which branch, are scalar.  Their td_..._run_ functions look at a block first and take the cheap form where
+ * that is enough: five times as fast.  Those of exp, erf, tanh and sqrt are in maths_wide.h.  Generated loops use them
+ * (RUNS in codegen/value.py). */
 #ifndef TD_KERNELS_CPU_MATHS_H
 #define TD_KERNELS_CPU_MATHS_H
 
@@ -11,6 +12,7 @@
 #include "kernels/cpu/maths_f64.h"
 #include "kernels/cpu/maths_complex.h"
 #include "kernels/cpu/maths_int.h"
+#include "kernels/cpu/maths_wide.h"
 #include "kernels/cpu/special.h"
 
 enum { TD_RUN_BLOCK = 256 };
@@ -73,5 +75,20 @@ TD_DIVISION_RUN(fmod, double, f64, mod)
 TD_DIVISION_RUN(remainder, double, f64, td_remainder_from_fmod_f64(mod, b[i]))
 TD_DIVISION_RUN(floor_div, double, f64, td_floor_div_from_fmod_f64(a[i], b[i], mod))
 #undef TD_DIVISION_RUN
+
+#ifndef __AVX512F__
+#define TD_PLAIN_RUN(name) \
+    static inline void td_##name##_run_f32(const float *x, float *y, int64_t n) \
+    { \
+        _Pragma("omp simd") \
+        for (int64_t i = 0; i < n; i++) \
+            y[i] = td_##name##_f32(x[i]); \
+    }
+TD_PLAIN_RUN(exp)
+TD_PLAIN_RUN(erf)
+TD_PLAIN_RUN(tanh)
+TD_PLAIN_RUN(sqrt)
+#undef TD_PLAIN_RUN
+#endif
 
 #endif
