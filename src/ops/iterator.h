@@ -26,6 +26,9 @@ td_convert_run *td_converter(td_dtype to, td_dtype from);
 /* Copy n elements of `size` bytes (1, 2, 4, 8 or 16) between strided runs, strides in bytes. */
 void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 
+/* n times the same element of 1, 2, 4 or 8 bytes. */
+void td_fill_run(size_t size, char *to, const char *element, int64_t n);
+
 /* to[c][r] = from[r][c] for rows of `columns` contiguous elements that lie from_row bytes apart; to_row for `to`'s. */
 void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
 

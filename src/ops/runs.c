@@ -34,6 +34,10 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
         memmove(to, from, (size_t)n * size);
         return;
     }
+    if (to_stride == (int64_t)size && from_stride == 0 && size <= 8 && (size_t)n * size >= 64) {
+        td_fill_run(size, to, from, n);
+        return;
+    }
     switch (size) {
     case 1: COPY_STRIDED(uint8_t); break;
     case 2: COPY_STRIDED(uint16_t); break;

@@ -10,6 +10,8 @@
 #include "ops/sort_kernels.h"
 #include "ops/reduce.h"
 
+enum { SHORT_COUNTS = 1 << 14 };
+
 static bool is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 static td_tensor *new_i64(int ndim, const int64_t *sizes, td_device device)
 {
@@ -99,11 +101,52 @@ static int collect(td_tensor **results, td_tensor *items, int64_t n, const int64
     return 0;
 }
 
+/* Whole numbers that lie close together need no sorting: a table says for each that could be how often it is. */
+static int unique_of_table(td_tensor **results, td_tensor *self, const int64_t *x, int64_t n, int64_t low, int64_t high,
+                           bool inverse, bool counts)
+{
+    const int64_t span = high - low + 1;
+    const size_t bytes = (size_t)span * sizeof(int64_t);
+    int64_t *times = td_mem_alloc(bytes), groups = 0, zero = 0;
+    if (!times)
+        return -1;
+    memset(times, 0, bytes);
+    for (int64_t i = 0; i < n; i++)
+        times[x[i] - low]++;
+    for (int64_t k = 0; k < span; k++)
+        groups += times[k] != 0;
+    results[0] = td_tensor_new(1, &groups, (td_dtype)self->dtype, self->device);
+    results[1] = inverse ? new_i64(self->ndim, self->sizes, self->device) : new_i64(1, &zero, self->device);
+    results[2] = new_i64(1, counts ? &groups : &zero, self->device);
+    int status = results[0] && results[1] && results[2] ? 0 : -1;
+    for (int64_t k = 0, group = 0; k < span && !status; k++) {
+        if (!times[k])
+            continue;
+        int64_t value = low + k;
+        td_convert((td_dtype)self->dtype, results[0]->data + group * td_itemsize(self), td_itemsize(self), TD_I64, &value, 8, 1);
+        if (counts)
+            ((int64_t *)results[2]->data)[group] = times[k];
+        times[k] = group++;     /* from here on: which it is */
+    }
+    for (int64_t i = 0; inverse && i < n && !status; i++)
+        ((int64_t *)results[1]->data)[i] = times[x[i] - low];
+    td_mem_free(times, bytes);
+    for (int k = 0; k < 3 && status; k++)
+        td_tensor_release(results[k]);
+    return status;
+}
+
 static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inverse, bool counts)
 {
     if (is_complex(self))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"unique\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *items = td_make_contiguous(self);
+    int64_t low = 0, high = INT64_MAX;
+    if (sort && items && items->dtype == TD_I64 && items->numel) {
+        td_index_range((const int64_t *)items->data, items->numel, &low, &high);
+        if ((uint64_t)high - (uint64_t)low < (uint64_t)items->numel)
+            return unique_of_table(results, self, (const int64_t *)items->data, items->numel, low, high, inverse, counts);
+    }
     TD_AUTO td_tensor *x = sort && items ? td_tensor_new(1, &items->numel, (td_dtype)items->dtype, items->device)
                                          : td_tensor_retain(items);
     if (!x)
@@ -426,6 +469,30 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
     return td_as_contiguous(count, (td_dtype)self->dtype);
 }
 
+/* Counts of up to 2^14 different numbers have room in the first cache if they are short; and while they do, one walk over
+ * the numbers is enough to find their range and to count them.  False, with nothing said, where that isn't so. */
+static bool count_short(const int64_t *v, int64_t n, uint32_t *counts, int64_t *high)
+{
+    enum { BLOCK = 1024 };
+    *high = -1;
+    memset(counts, 0, sizeof *counts * SHORT_COUNTS);
+    if (n > UINT32_MAX)
+        return false;
+    for (int64_t start = 0; start < n; start += BLOCK) {
+        const int64_t length = n - start < BLOCK ? n - start : BLOCK;
+        uint64_t bits = 0;
+        for (int64_t i = start; i < start + length; i++)
+            bits |= (uint64_t)v[i];
+        if (bits >= SHORT_COUNTS)
+            return false;
+        for (int64_t i = start; i < start + length; i++)
+            counts[v[i]]++;
+    }
+    for (int64_t k = 0; k < SHORT_COUNTS; k++)
+        *high = counts[k] ? k : *high;
+    return true;
+}
+
 td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength)
 {
     if (td_dtype_is_floating((td_dtype)self->dtype) || is_complex(self) || self->dtype == TD_BOOL)
@@ -442,8 +509,11 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
     if (!x || !w)
         return NULL;
     const int64_t *v = (const int64_t *)x->data;
-    int64_t size = minlength, low, high;
-    td_index_range(v, x->numel, &low, &high);
+    int64_t size = minlength, low = 0, high;
+    uint32_t few[SHORT_COUNTS];
+    const bool counted = !weighted && x->numel >= SHORT_COUNTS && count_short(v, x->numel, few, &high);
+    if (!counted)
+        td_index_range(v, x->numel, &low, &high);
     if (low < 0)
         return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
     size = high >= size ? high + 1 : size;
@@ -455,7 +525,9 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
     int64_t *counts = (int64_t *)out->data;
     for (int64_t i = 0; weighted && i < x->numel; i++)
         sums[v[i]] += ((const double *)w->data)[i];
-    for (int64_t i = 0; !weighted && i < x->numel; i++)
+    for (int64_t i = 0; !weighted && !counted && i < x->numel; i++)
         counts[v[i]]++;
+    for (int64_t k = 0; counted && k <= high; k++)
+        counts[k] = few[k];
     return weighted && weights->dtype == TD_F32 ? td_as_contiguous(out, TD_F32) : td_tensor_retain(out);
 }

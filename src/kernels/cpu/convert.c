@@ -161,7 +161,17 @@ static void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
                  run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, F16_RUN, run_##TO##_BF16, F32_RUN,              \
                  run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
 
-const td_convert_table TD_ISA_NAME(td_convert_table) = {{
+static void fill(void *to, uint64_t eight, int64_t bytes)
+{
+    typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
+    const wide pattern = (wide){0} + eight;
+    char *at = to;
+    for (; bytes >= 64; bytes -= 64, at += 64)
+        *(wide *)at = pattern;
+    memcpy(at, &pattern, (size_t)bytes);
+}
+
+const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .run = {
     ROW(BOOL), ROW(U8), ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U16), ROW(U32), ROW(U64),
     ROW_HALF(F16, run_F16_F16, F16_FROM_F32), ROW(BF16), ROW_HALF(F32, F32_FROM_F16, run_F32_F32), ROW(F64), ROW(C64),
     ROW(C128),

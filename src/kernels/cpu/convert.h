@@ -7,6 +7,7 @@
 
 typedef struct td_convert_table {
     td_convert_run *run[TD_DTYPES][TD_DTYPES];      /* [to][from] */
+    void (*fill)(void *to, uint64_t eight, int64_t bytes);     /* these eight bytes again and again */
 } td_convert_table;
 
 TD_ISA_TABLES(td_convert_table, td_convert_table);

@@ -21,7 +21,7 @@ enum {
 
 /* ---- runs */
 
-td_convert_run *td_converter(td_dtype to, td_dtype from)
+static const td_convert_table *runs(void)
 {
     static const td_convert_table *table;
     const td_convert_table *t = __atomic_load_n(&table, __ATOMIC_RELAXED);
@@ -29,7 +29,17 @@ td_convert_run *td_converter(td_dtype to, td_dtype from)
         t = TD_ISA_PICK(td_convert_table);
         __atomic_store_n(&table, t, __ATOMIC_RELAXED);
     }
-    return t->run[to][from];
+    return t;
+}
+
+td_convert_run *td_converter(td_dtype to, td_dtype from) { return runs()->run[to][from]; }
+
+void td_fill_run(size_t size, char *to, const char *element, int64_t n)
+{
+    uint64_t eight = 0;
+    for (size_t at = 0; at < 8; at += size)
+        memcpy((char *)&eight + at, element, size);
+    runs()->fill(to, eight, n * (int64_t)size);
 }
 
 void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src, int64_t src_stride, int64_t n)

@@ -122,8 +122,9 @@ TD_MATHS __m512 td_wide_sqrt(__m512 x)
     const __m512 e = _mm512_fnmadd_ps(root, half, TD_WIDE(0.5f));
     root = _mm512_fmadd_ps(root, e, root), half = _mm512_fmadd_ps(half, e, half);
     root = _mm512_fmadd_ps(_mm512_fnmadd_ps(root, root, x), half, root);
-    const __mmask16 other = _mm512_cmp_ps_mask(_mm512_sub_ps(x, TD_WIDE(0x1p-90f)), TD_WIDE(0x1p126f), _CMP_NLE_UQ) |
-                            _mm512_cmp_ps_mask(x, TD_WIDE(0x1p-90f), _CMP_NGE_UQ);
+    /* bits from 2^-90 up to 2^126, which no negative number and no NaN has */
+    const __m512i above = _mm512_sub_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x12800000));
+    const __mmask16 other = _mm512_cmpge_epu32_mask(above, _mm512_set1_epi32(0x7e800000 - 0x12800000));
     if (__builtin_expect(other, 0))     /* as a choice of two values both would be computed */
         return _mm512_mask_sqrt_ps(root, other, x);
     return root;
