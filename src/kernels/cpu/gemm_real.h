@@ -18,7 +18,7 @@
 #define LANES ((int)(VBYTES / sizeof(T)))
 #define NR    (2 * LANES)
 #define KC    ((int)(TD_GEMM_PASS / sizeof(T)))
-#define NC    (512 * 4 / (int)sizeof(T))
+#define NC    512
 
 /* What stays the same for all tiles of a panel of a. */
 typedef struct N(tile) {
@@ -28,10 +28,10 @@ typedef struct N(tile) {
     int skip;                       /* rows at the top that aren't stored */
 } N(tile);
 
-/* rows x (vectors * LANES) sums of products, with `add` added to each row; c is where they will go in the end, to have it
- * come nearer meanwhile.  Whole vectors of b and `add` are read and whole vectors are written. */
+/* rows x (vectors * LANES) sums of products, with a row of `add` added to each; c is where they will go in the end, to have
+ * it come nearer meanwhile.  Whole vectors of b and `add` are read and whole vectors are written. */
 INLINE void N(micro)(const int rows, const int vectors, const bool packed, const N(tile) *t, const T *a, const T *b, int64_t step_b,
-                     const T *c, const T *add, T *to, int64_t step_to)
+                     const T *c, const T *add, int64_t step_add, T *to, int64_t step_to)
 {
     V acc[MR][2];
 #pragma GCC unroll 16
@@ -64,12 +64,11 @@ INLINE void N(micro)(const int rows, const int vectors, const bool packed, const
         for (int i = 0; i < 4; i++)
             at[i] += packed && i ? 0 : column;
     }
-    const V s0 = *(const V *)add, s1 = *(const V *)(add + (vectors - 1) * LANES);
 #pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, to += step_to) {
-        *(V *)to = acc[i][0] + s0;
+    for (int i = 0; i < rows; i++, to += step_to, add += step_add) {
+        *(V *)to = acc[i][0] + *(const V *)add;
         if (vectors > 1)
-            *(V *)(to + LANES) = acc[i][1] + s1;
+            *(V *)(to + LANES) = acc[i][1] + *(const V *)(add + LANES);
     }
 }
 
@@ -103,15 +102,16 @@ static void N(finish)(int rows, int width, const N(tile) *t, const T *block, con
 }
 
 /* Each a function of its own: together they would be too much for the compiler's allocation of registers. */
-#define ARGUMENTS const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, const T *add, T *to, int64_t step_to
-#define MICRO(r)                                                        \
-    static NOINLINE void N(micro_##r##_2)(ARGUMENTS)                    \
-    {                                                                   \
-        N(micro)(r, 2, false, t, a, b, step_b, c, add, to, step_to);    \
-    }                                                                   \
-    static NOINLINE void N(micro_##r##_1)(ARGUMENTS)                    \
-    {                                                                   \
-        N(micro)(r, 1, false, t, a, b, step_b, c, add, to, step_to);    \
+#define ARGUMENTS const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, const T *add, int64_t step_add, \
+                  T *to, int64_t step_to
+#define MICRO(r)                                                                \
+    static NOINLINE void N(micro_##r##_2)(ARGUMENTS)                            \
+    {                                                                           \
+        N(micro)(r, 2, false, t, a, b, step_b, c, add, step_add, to, step_to);  \
+    }                                                                           \
+    static NOINLINE void N(micro_##r##_1)(ARGUMENTS)                            \
+    {                                                                           \
+        N(micro)(r, 1, false, t, a, b, step_b, c, add, step_add, to, step_to);  \
     }
 MICRO(1)
 MICRO(2)
@@ -126,28 +126,29 @@ MICRO(12)
 #undef MICRO
 static NOINLINE void N(micro_packed)(ARGUMENTS)
 {
-    N(micro)(MR, 2, true, t, a, b, step_b, c, add, to, step_to);
+    N(micro)(MR, 2, true, t, a, b, step_b, c, add, step_add, to, step_to);
 }
 #undef ARGUMENTS
 
-#define MICRO(r)                                                 \
-    case r:                                                      \
-        if (width > LANES)                                       \
-            N(micro_##r##_2)(t, a, b, step_b, c, add, to, step); \
-        else                                                     \
-            N(micro_##r##_1)(t, a, b, step_b, c, add, to, step); \
+#define MICRO(r)                                                           \
+    case r:                                                                \
+        if (width > LANES)                                                 \
+            N(micro_##r##_2)(t, a, b, step_b, c, add, step_add, to, step); \
+        else                                                               \
+            N(micro_##r##_1)(t, a, b, step_b, c, add, step_add, to, step); \
         break;
 static void N(strip)(int rows, int width, const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *bias, T *c)
 {
     static const T zeros[NR];
-    /* Without factors and parts of vectors, the sums are written where they belong; rows that were computed before get
-     * the same numbers again. */
-    const bool direct = width == NR && t->alpha == 1 && t->beta == 0;
-    const T *add = direct && bias ? bias : zeros;
+    /* Without factors and parts of vectors, the sums are written, or added to what is there, where they belong; rows that were
+     * computed before get the same numbers again, but must not be added to twice. */
+    const bool plain = width == NR && t->alpha == 1, more = plain && t->beta == 1 && !t->skip && !bias;
+    const bool direct = more || (plain && t->beta == 0);
+    const T *add = more ? c : direct && bias ? bias : zeros;
     T block[MR * NR], *to = direct ? c : block;
-    const int64_t step = direct ? t->ldc : NR;
+    const int64_t step = direct ? t->ldc : NR, step_add = more ? t->ldc : 0;
     if (rows == MR && width > LANES && t->row == 1 && t->column == MR)
-        N(micro_packed)(t, a, b, step_b, c, add, to, step);
+        N(micro_packed)(t, a, b, step_b, c, add, step_add, to, step);
     else switch (rows) {
         MICRO(1)
         MICRO(2)
