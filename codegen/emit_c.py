@@ -28,6 +28,7 @@ class Chunk(Rows):
         self.name, self.groups, self.lookup = name, groups, lookup
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
         self.loop_rows = []       # (name, {column: function})
+        self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
 
     # ---------------------------------------------------------------------------------------------- pointwise
     def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where):
@@ -672,7 +673,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 fused = self.fuse(op, base, key[0], text, local, where)
                 fit = f's->fit_{base.schema.argument(key[0]).c}'
                 if fused:
-                    out += fused[0]
+                    out += fused
                     out += [f'            if (!(results[{edge[key[0]]}] = td_fit_apply(fused, {fit})))', '                return -1;',
                             '        } else {', *('    ' + l for l in emitter.lines),
                             f'            if (!(results[{edge[key[0]]}] = td_fit_apply({emitter.as_tensor(value)}, {fit})))',
@@ -706,35 +707,50 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 
     def fuse(self, op, base, operand, text, local, where):
         """One pass for a gradient that is itself pointwise: the lines of an if without its end, or None."""
+        fused = self.fused(op.c, 'grad', base, operand, text, local, where, 'grad')
+        if not fused:
+            return None
+        loops, n, operands, params = fused
+        return [f'        td_tensor *operands[] = {{{operands}}};',
+                f'        if (td_fusable({n}, operands)) {{',
+                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{loops}, operands, {params});']
+
+    def fused(self, name, what, base, operand, text, local, where, factor):
+        """Loops for a formula that is linear in `factor`: their name, how many operands, the C lists of these and of the
+        numbers; None for what is no single pass.  A formula that was seen before has its loops."""
         tree = ast.parse(str(text).strip(), mode='eval').body
         if sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree)) < 2:
             return None
         used = Uses(tree)
         if used.parts:
             return None
-        tensors = [n for n in ('grad', *local) if n in used.whole and local.get(n) and local[n][0] == 'T' and n != 'grads.0']
+        tensors = [n for n in (factor, *local) if n in used.whole and local.get(n) and local[n][0] == 'T' and n != 'grads.0']
         tensors = list(dict.fromkeys(tensors))
         scalars = [n for n in local if n in used.whole and local[n] and local[n][0] in ('S', 'd')]
         if used.whole - set(tensors) - set(scalars) - {'PI', 'E', 'LN2', 'INF', 'NAN', 'SQRT_HALF', 'TWO_OVER_SQRT_PI',
                                                       'INV_SQRT_2PI', 'SQRT_2_OVER_PI', 'LN10', 'SQRT_PI_OVER_2'} - {
                 n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}:
             return None
+        listed = lambda tensors, scalars: (
+            ', '.join(local[t or factor][1] for t in tensors),
+            f'(const td_scalar[]){{{", ".join({"S": "{}", "d": "td_float({})"}[local[n][0]].format(local[n][1]) for n in scalars)}}}'
+            if scalars else 'NULL')
+        plain = re.sub(rf'\b{factor}\b', '@', str(text).strip())
+        if (base.c, plain) in self.loops_of:
+            loops, in_order, scalars = self.loops_of[base.c, plain]
+            return loops, len(tensors), *listed(in_order, scalars)
         truths = base.entry.get('truths', [])
         formula = Formula(text, tensors, [t for t in tensors if t in truths], scalars, where)
         if not all(formula.compiles_for(c) for c in GROUPS['float']) or not formula_functions_known(tree):
             return None
-        name = f'{op.c}_grad_{operand}'
-        row = self.pointwise_row(name, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
+        loops = f'{name}_{what}_{operand}'
+        row = self.pointwise_row(loops, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
                                  ['float'], 'same', where)
-        self.fused_rows = getattr(self, 'fused_rows', [])
-        self.emit_pointwise(name, f'{base.schema.name}_backward', len(tensors), self.cost(text), 'TD_PROMOTE_DEFAULT',
-                            'same', sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
-        operands = ', '.join(local[t][1] for t in tensors)
-        params = ', '.join({'S': '{}', 'd': 'td_float({})'}[local[n][0]].format(local[n][1]) for n in scalars)
-        params = f'(const td_scalar[]){{{params}}}' if params else 'NULL'
-        return [f'        td_tensor *operands[] = {{{operands}}};',
-                f'        if (td_fusable({len(tensors)}, operands)) {{',
-                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{name}, operands, {params});'], row
+        self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
+                            self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
+        self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
+        return loops, len(tensors), *listed(tensors, scalars)
 
     def record(self, op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, before, after, clone, fail):
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in operands)
@@ -807,26 +823,30 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 
     # ----------------------------------------------------------------------------------------- forward mode
     def forward(self, op):
-        """Emit the kernel on the ForwardAD key: the result's tangent is the sum, over the operands with one, of their
+        """Emit the kernel on the ForwardAD key: the results' tangents are sums, over the operands with one, of their
         formulas.  A pointwise gradient is linear in `grad` and elementwise, so that it is the tangent's formula too (up to
         conjugation); `jvp:` has those that differ, with `t` for the tangent.  None: src/transforms/forward.c knows."""
         base = op.parent or op
         spec, own = base.entry.get('grad'), base.entry.get('jvp')
-        if op.variant != 'functional' or op.result != 'tensor' or op.target or not isinstance(spec, dict):
+        if op.variant != 'functional' or op.result not in ('tensor', 'tuple') or op.target or not isinstance(spec, dict):
             return None
         if isinstance(own, dict):
-            formulas, conjugates = {k: re.sub(r'\bt\b', 'grad', str(v)) for k, v in own.items()}, False
+            formulas, conjugates = own, False
         elif own == 'reduce':      # every element belongs to one result: the gradient's factors, times the tangent, summed
             (name, text), = spec.items()
             dims = ', dim, keepdim' if op.schema.argument('dim') else ''
             factor = re.sub(r'\bgrad\b', 'ones_like(result)', str(text).strip())
-            formulas, conjugates = {name: f'sum(conj({factor}) * grad{dims})'}, False
+            formulas, conjugates = {name: f'sum(conj({factor}) * t{dims})'}, False
         elif own is None and op.kind == 'pointwise':
-            formulas, conjugates = {k: str(v) for k, v in spec.items()}, 'complex' in op.entry.get('dtypes', [])
+            formulas = {k: re.sub(r'\bgrad\b', 't', str(v)) for k, v in spec.items()}
+            conjugates = 'complex' in op.entry.get('dtypes', [])
         else:
             return None
         s, where = op.schema, f'{op.family}: {op.schema.full_name}'
-        names = {'grad': ('T', 'grad'), 'result': ('T', 'result')}
+        several = op.result == 'tuple'
+        n = base.entry.get('differentiable', len(s.results)) if several else 1
+        names = {r.name or f'result{i}': ('T', f'results[{i}]') for i, r in enumerate(s.results)} if several else {}
+        names |= {'t': ('T', 't'), 'result': ('T', 'results[0]' if several else 'result')}
         for a in s.arguments:
             if not a.in_c:
                 continue
@@ -837,31 +857,62 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
                 names[a.name] = kind, (f'n_{a.c}', a.c)
             else:
                 names[a.name] = (kind + '?' if a.optional and a.type in ('int', 'float', 'bool', 'Scalar') else kind), a.c
-        names['grad'], names['result'] = ('T', 'grad'), ('T', 'result')
         c, parameters = op.c, op.parameters()
-        lines = [f'static int tangent_{c}({", ".join(["td_tensor *result", *parameters, "td_tensor **sum"])})', '{']
+        lines = [f'static int tangent_{c}({", ".join([*([] if several else ["td_tensor *result"]), *parameters, "td_tensor **sums"])})', '{']
         for name, text in formulas.items():
-            operand = s.argument(name).c
-            emitter = Emitter(names, self.lookup, where)
-            value = emitter.formula(text)
-            tensor = emitter.as_tensor(value)
-            lines += [f'    if (td_tangent({operand})) {{',
-                      f'        TD_AUTO td_tensor *grad = td_forward_operand({operand}, {str(bool(conjugates)).lower()});',
-                      '        if (!grad)', '            return -1;']
-            lines += emitter.lines
-            lines += [f'        if (td_forward_add(sum, {tensor}))', '            return -1;', '    }']
-        for n in ['result', *(n for a in s.arguments if a.in_c for n in a.names())]:
-            lines.append(f'    (void){n};')
+            joint = [s.argument(k.strip()).c for k in name.split(',')]
+            operand = joint[0]
+            own_names = names | {f't_{x}': ('T', f't_{x}') for x in joint}
+            fused = not several and op.kind == 'pointwise' and len(joint) == 1 and self.fuse_tangent(op, base, name, text, names, where)
+            if len(joint) == 1:
+                lines += [f'    if (td_tangent({operand})) {{',
+                          f'        TD_AUTO td_tensor *t = td_forward_operand({operand}, {str(bool(conjugates)).lower()});',
+                          '        if (!t)', '            return -1;']
+            else:       # t_name for each, absent where there is none
+                lines.append(f'    if ({" || ".join(f"td_tangent({x})" for x in joint)}) {{')
+                lines += [f'        td_tensor *t_{x} = td_tangent({x}) ? td_tangent({x}) : TD_NONE;' for x in joint]
+            emitter = Emitter(own_names, self.lookup, where)
+            emitter.indent += '    ' if fused else ''
+            for i, part in enumerate(text if isinstance(text, list) else [text]):
+                value = emitter.formula(part)
+                if value[0] == 'R':
+                    if value[1][0] != n:
+                        raise GradError(f'{where}: {value[1][0]} tangents for {n} results')
+                    emitter.line(f'if (td_forward_take(sums, {n}, {value[1][1]}))')
+                else:
+                    emitter.line(f'if (td_forward_add(&sums[{i}], {emitter.as_tensor(value)}))')
+                emitter.line('    return -1;')
+            lines += [*fused, '        } else {', *emitter.lines, '        }'] if fused else emitter.lines
+            lines.append('    }')
+        for argument in [*([] if several else ['result']), *op.names()]:
+            lines.append(f'    (void){argument};')
         lines += ['    return 0;', '}', '']
-        test = ' || '.join(f'td_tangent({s.argument(n).c})' for n in formulas)
+        test = ' || '.join(f'td_tangent({s.argument(a.strip()).c})' for key in formulas for a in key.split(','))
         call = ', '.join(['keys & ~TD_KEYSET(TD_KEY_FORWARD_AD)', *op.names()])
-        lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{',
-                  f'    td_tensor *result = invoke_{c}({call});', f'    if (!result || !({test}))', '        return result;',
-                  '    td_keyset before = td_forward_begin();', '    td_tensor *sum = NULL;',
-                  f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
-                  f'    return td_forward_end(before, status, result, sum, {str(bool(conjugates)).lower()});', '}', '']
+        lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{']
+        if several:
+            lines += [f'    int status = invoke_{c}({call});', f'    if (status || !({test}))', '        return status;',
+                      f'    td_keyset before = td_forward_begin();', f'    td_tensor *sums[{n}] = {{0}};',
+                      f'    status = tangent_{c}({", ".join([*op.names(), "sums"])});',
+                      f'    return td_forward_end_all(before, status, {len(s.results)}, results, {n}, sums);', '}', '']
+        else:
+            lines += [f'    td_tensor *result = invoke_{c}({call});', f'    if (!result || !({test}))', '        return result;',
+                      '    td_keyset before = td_forward_begin();', '    td_tensor *sum = NULL;',
+                      f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
+                      f'    return td_forward_end(before, status, result, sum, {str(bool(conjugates)).lower()});', '}', '']
         self.code.append('\n'.join(lines))
         return f'forward_{c}'
+
+    def fuse_tangent(self, op, base, operand, text, names, where):
+        """The lines of an if without its end that compute a tangent in one pass, or None; the gradient's loops where its
+        formula is the same one."""
+        fused = self.fused(op.c, 'tangent', base, operand, text, names, where, 't')
+        if not fused:
+            return None
+        loops, n, operands, params = fused
+        return [f'        td_tensor *operands[] = {{{operands}}};', f'        if (td_forward_fusable({n}, operands)) {{',
+                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{loops}, operands, {params});',
+                '            if (td_forward_add(sums, fused))', '                return -1;']
 
     def emit(self, prototypes):
         for group in self.groups:

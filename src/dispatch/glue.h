@@ -52,6 +52,9 @@ td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_te
 /* An operand's tangent, conjugated for formulas that are gradients of complex operands. */
 td_tensor *td_forward_operand(td_tensor *x, bool conjugated);
 int        td_forward_add(td_tensor **sum, td_tensor *term);
+/* Of operators with several results: tangents of the first n of them are added, and taken over. */
+int        td_forward_take(td_tensor **sums, int n, td_tensor **terms);
+int        td_forward_end_all(td_keyset before, int status, int n_results, td_tensor **results, int n, td_tensor **sums);
 
 /* ---- what nodes keep besides tensors */
 typedef struct td_ints { int64_t n; int64_t *items; } td_ints;
@@ -87,5 +90,7 @@ td_scalar td_scalar_pow(td_scalar a, td_scalar b);
 
 /* Whether a fused gradient may run: no graph is being made, dense real floats on the CPU. */
 bool td_fusable(int n, td_tensor *const *tensors);
+/* The same for tangents: nothing is recorded, and who counts calls doesn't mind. */
+bool td_forward_fusable(int n, td_tensor *const *tensors);
 
 #endif

@@ -38,9 +38,9 @@ static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_comple
 static inline bool td_records(int n, td_tensor *const *tensors)
 {
     bool enabled = td_grad_enabled();
+    td_keyset derivatives = TD_KEYSET(TD_KEY_TRANSFORMS) | (TD_KEYSET(TD_KEY_FORWARD_AD) & ~td_thread_masks().exclude);
     for (int i = 0; i < n; i++)
-        if (td_is_some(tensors[i]) && ((enabled && td_requires_grad(tensors[i])) ||
-            tensors[i]->keys & (TD_KEYSET(TD_KEY_TRANSFORMS) | TD_KEYSET(TD_KEY_FORWARD_AD))))
+        if (td_is_some(tensors[i]) && ((enabled && td_requires_grad(tensors[i])) || tensors[i]->keys & derivatives))
             return true;
     return false;
 }

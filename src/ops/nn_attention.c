@@ -38,10 +38,8 @@ int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query
 /* True below and on the diagonal: [queries, keys]. */
 static td_tensor *causal_mask(int64_t queries, int64_t keys, td_device device)
 {
-    TD_AUTO td_tensor *rows = td_arange(td_int(queries), TD_I64, device), *columns = td_arange(td_int(keys), TD_I64,
-        device);
-    TD_AUTO td_tensor *column = td_unsqueeze(rows, 1);
-    return td_le_tensor(columns, column);
+    TD_AUTO td_tensor *every = td_ones(2, (int64_t[]){queries, keys}, TD_BOOL, device);
+    return td_tril(every, 0);
 }
 
 /* The probabilities: rows that are masked throughout are 0. */
@@ -167,6 +165,37 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
     for (int i = 0; i < 3; i++)
         td_tensor_release(results[i]);
     return -1;
+}
+
+/* With P the probabilities and s the scores' tangent: P (s - sum(P s)) value + P t_value. */
+td_tensor *td_op_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tensor *t_value, td_tensor *query, td_tensor *key,
+                                   td_tensor *value, td_tensor *mask, bool causal, double scale)
+{
+    int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
+    TD_AUTO td_tensor *k = repeat_heads(key, times);
+    TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
+    TD_AUTO td_tensor *scores = NULL, *result = NULL;
+    if (t_query != TD_NONE) {
+        TD_AUTO td_tensor *turned = td_transpose_int(k, -2, -1);
+        if (!(scores = td_matmul(t_query, turned)))
+            return NULL;
+    }
+    if (t_key != TD_NONE) {
+        TD_AUTO td_tensor *tangent = repeat_heads(t_key, times), *turned = td_transpose_int(tangent, -2, -1);
+        TD_AUTO td_tensor *more = td_matmul(query, turned), *before = scores;
+        if (!(scores = before ? td_add_tensor(before, more, td_int(1)) : more ? td_ref(more) : NULL))
+            return NULL;
+    }
+    if (scores) {
+        TD_AUTO td_tensor *slopes = td__softmax_backward_data(scores, p, -1, (td_dtype)p->dtype);
+        TD_AUTO td_tensor *scaled = td_times(slopes, td_float(scale));
+        TD_AUTO td_tensor *v = repeat_heads(value, times);
+        if (!(result = td_matmul(scaled, v)) || t_value == TD_NONE)
+            return result ? td_ref(result) : NULL;
+    }
+    TD_AUTO td_tensor *v = repeat_heads(t_value, times);
+    TD_AUTO td_tensor *more = td_matmul(p, v);
+    return result ? td_add_tensor(result, more, td_int(1)) : more ? td_ref(more) : NULL;
 }
 
 static int check(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal)

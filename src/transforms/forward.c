@@ -26,6 +26,20 @@ td_tensor *td_forward_operand(td_tensor *x, bool conjugated)
     return conjugated && td_dtype_is_complex((td_dtype)t->dtype) ? td_conj(t) : td_tensor_retain(t);
 }
 
+bool td_forward_fusable(int n, td_tensor *const *tensors)
+{
+    if (td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER)))
+        return false;
+    for (int i = 0; i < n; i++) {
+        td_tensor *x = tensors[i];
+        td_keyset known = TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
+        if (!x || (x->keys & ~known) || !(td_dtype_is_floating(x->dtype) || x->dtype == TD_BOOL) || td_wants_grad(x))
+            return false;
+    }
+    return true;
+}
+
+/* Tangents are summed as gradients are: into the first one where nobody else can see it. */
 int td_forward_add(td_tensor **sum, td_tensor *term)
 {
     if (!term)
@@ -33,9 +47,28 @@ int td_forward_add(td_tensor **sum, td_tensor *term)
     if (term == TD_NONE)
         return 0;
     td_tensor *old = *sum;
-    *sum = old ? td_add(old, term) : td_tensor_retain(term);
+    if (!old) {
+        *sum = td_tensor_retain(term);
+        return 0;
+    }
+    td_tensor *both[] = {old, term};
+    td_keyset watched = td_masks_now.include;
+    if (td_forward_fusable(2, both))
+        td_masks_now.include = 0;       /* part of the call that is watched */
+    *sum = td_add(old, term);
+    td_masks_now.include = watched;
     td_tensor_release(old);
     return *sum ? 0 : -1;
+}
+
+int td_forward_take(td_tensor **sums, int n, td_tensor **terms)
+{
+    int status = 0;
+    for (int i = 0; i < n; i++) {
+        status |= td_forward_add(&sums[i], terms[i]);
+        td_tensor_release(terms[i]);
+    }
+    return status;
 }
 
 /* A tangent of the result's shape and dtype. */
@@ -66,6 +99,21 @@ td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_te
     return NULL;
 }
 
+int td_forward_end_all(td_keyset before, int status, int n_results, td_tensor **results, int n, td_tensor **sums)
+{
+    for (int i = 0; i < n; i++) {
+        if (status == 0 && sums[i] && results[i] != TD_NONE && td_is_differentiable(results[i]->dtype)) {
+            TD_AUTO td_tensor *t = fitted(results[i], sums[i]);
+            status = t ? td_set_tangent(results[i], t) : -1;
+        }
+        td_tensor_release(sums[i]);
+    }
+    td_masks_now.exclude = before;
+    if (status != 0)
+        td_results_drop(n_results, results);
+    return status;
+}
+
 /* ---- boxed: operators without a generated kernel */
 
 static bool is_float(const td_tensor *x) { return x != TD_NONE && td_is_differentiable(x->dtype); }
@@ -76,6 +124,28 @@ static int set_result(td_tensor *result, td_tensor *t)
         return t ? 0 : -1;
     TD_AUTO td_tensor *fit = fitted(result, t);
     return fit ? td_set_tangent(result, fit) : -1;
+}
+
+/* Whether no two elements lie in one place; a "no" may be wrong. */
+static bool own_places(const td_tensor *x)
+{
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > 1 && x->strides[d] == 0)
+            return false;
+    return true;
+}
+
+/* Views by strides need a tangent that lies in memory as its tensor does.  It gets one that lasts, for other views to share. */
+static int lay_out_alike(const td_op *op, td_tensor *x)
+{
+    td_tensor *t = td_tangent(x);
+    if (!t || (strcmp(op->info.name, "view") && strcmp(op->info.name, "as_strided")) ||
+        (td_same_sizes(t->ndim, t->strides, x->ndim, x->strides)))
+        return 0;
+    TD_AUTO td_tensor *alike = td_empty_strided(x->ndim, x->sizes, x->ndim, x->strides, (td_dtype)t->dtype, t->device);
+    if (!alike || !own_places(alike))
+        return alike ? 0 : -1;
+    return td_copy_(alike, t) != 0 ? -1 : td_set_tangent(x, alike);
 }
 
 /* The operator of the tangents, zeros where there are none. */
@@ -93,6 +163,10 @@ static int linear(const td_op *op, const td_value *arguments, td_value *results)
         td_tensor **place = v->kind == TD_VALUE_TENSORS ? f.lists[i] : &v->tensor;
         for (int k = 0; k < n && status == 0; k++)
             if (is_float(place[k])) {
+                if (lay_out_alike(op, place[k]) != 0) {
+                    status = -1;
+                    break;
+                }
                 td_tensor *t = td_tangent(place[k]);
                 place[k] = td_frame_keep(&f, t ? td_tensor_retain(t) : td_zeros_like(place[k]));
                 status = place[k] ? 0 : -1;
