@@ -102,8 +102,8 @@ class Chunk(Rows):
         args = ''.join(f', {n}' for n in op.names())
         self.code.append(f'/* ---- {s.text} */\n\nstatic td_op row_{op.c};')
         self.code.append(f'typedef {op.returns}(*fn_{op.c})({", ".join(op.parameters([keys]))});')
-        bump = ''.join(f'        td_bump_version({a.c});\n' for a in op.mutable if not a.list)
-        bump += ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_bump_version({a.c}[i]);\n'
+        bump = ''.join(f'        td_wrote({a.c}, "{s.name}");\n' for a in op.mutable if not a.list)
+        bump += ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{s.name}");\n'
                         for a in op.mutable if a.list)
         fail = 'NULL' if op.result == 'tensor' else '-1'
         call = f'kernel(keys{args})'

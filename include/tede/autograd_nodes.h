@@ -177,11 +177,14 @@ TD_API const char *td_saved_hooks_disabled(void);          /* the message, or NU
  *
  * While it is on, record(node) is called for each new node; the foreign object that it gives (a traceback) belongs to
  * the node.  When a node fails in a backward pass, or with `check_nan` gives NaNs, which is an error then,
- * report(node, record) is called, for it and then for the node during whose run it was made, and so on. */
+ * report(node, record) is called, for it and then for the node during whose run it was made, and so on.  Writes in place
+ * are recorded too, as record(NULL): line(record, text) gives the place of either, for the message about a saved value that
+ * was overwritten. */
 typedef struct td_anomaly_hooks {
     void *(*record)(td_node *node);
     void  (*report)(td_node *node, void *record, bool is_parent);
     td_drop *drop;
+    void  (*line)(void *record, char text[200]);            /* may be NULL */
 } td_anomaly_hooks;
 TD_API void td_set_anomaly(bool on, bool check_nan, const td_anomaly_hooks *hooks);
 TD_API bool td_anomaly(bool *check_nan);

@@ -11,6 +11,8 @@ typedef struct ContextObject {
     td_node  *node;         /* borrowed; NULL before the call and after the node's end */
     PyObject *to_save, *dirty, *non_differentiable, *needs_input_grad, *function;
     bool      materialize;
+    Py_ssize_t n_arguments;
+    bool     *is_tensor;    /* of the arguments */
 } ContextObject;
 static PyTypeObject context_type;
 
@@ -47,11 +49,13 @@ static int apply_node(void *context, td_node *node, int n_grads, td_tensor *cons
             failed = td_error(TD_E_RUNTIME, "function %s returned an incorrect number of gradients (expected %d, got %zd)",
                               td_node_name(node), n_results, n);
         for (Py_ssize_t i = 0; i < n_results && !failed; i++) {
-            if (td_py_is_tensor(items[i])) {
+            if (items[i] != Py_None && ctx->n_arguments > i && !ctx->is_tensor[i]) {
+                failed = td_error(TD_E_RUNTIME, "function %s returned a gradient different than None at position %zd, but the "
+                                  "corresponding forward input was not a Variable", td_node_name(node), i + 1);
+            } else if (td_py_is_tensor(items[i])) {
                 results[i] = td_tensor_retain(td_py_x(items[i]));
             } else if (items[i] != Py_None) {
-                failed = td_error(TD_E_TYPE, "function %s returned a gradient of type %s at position %zd: tensors and None are "
-                                  "possible", td_node_name(node), Py_TYPE(items[i])->tp_name, i);
+                failed = td_error(TD_E_RUNTIME, "expected Variable or None (got %s)", Py_TYPE(items[i])->tp_name);
             }
         }
         Py_DECREF(result);
@@ -88,6 +92,18 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
     uint8_t *marks = PyMem_Calloc((size_t)n + 1, 1);
     PyObject *result = NULL;
     int failed = list && marks ? 0 : (PyErr_NoMemory(), -1);
+    for (Py_ssize_t i = 0; ctx->dirty && i < PyTuple_GET_SIZE(ctx->dirty) && !failed; i++) {
+        Py_ssize_t k = 0;
+        while (k < n && PyTuple_GET_ITEM(outputs, k) != PyTuple_GET_ITEM(ctx->dirty, i))
+            k++;
+        if (k == n) {
+            PyErr_SetString(PyExc_RuntimeError, "Some elements marked as dirty during the forward method were not returned as output. "
+                            "The inputs that are modified inplace must all be outputs of the Function.");
+            PyMem_Free(list);
+            PyMem_Free(marks);
+            return NULL;
+        }
+    }
     if (!failed) {
         for (Py_ssize_t i = 0; i < n; i++) {
             PyObject *item = PyTuple_GET_ITEM(outputs, i);
@@ -148,6 +164,11 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
     for (Py_ssize_t i = 0; i < n; i++)
         operands[i] = td_py_is_tensor(operand_objects[i]) ? td_py_x(operand_objects[i]) : TD_NONE;
     Py_XSETREF(ctx->function, Py_NewRef(args[0]));
+    PyMem_Free(ctx->is_tensor);
+    ctx->is_tensor = PyMem_Calloc((size_t)n + 1, sizeof *ctx->is_tensor);
+    ctx->n_arguments = ctx->is_tensor ? n : 0;
+    for (Py_ssize_t i = 0; i < ctx->n_arguments; i++)
+        ctx->is_tensor[i] = operands[i] != TD_NONE;
     node = td_node_custom(&custom, Py_NewRef((PyObject *)ctx), PyUnicode_AsUTF8(whole), (int)n, operands);
     Py_DECREF(whole);
     if (!node) {
@@ -210,13 +231,26 @@ static PyObject *save_for_backward(PyObject *self, PyObject *args)
     set_tuple(&((ContextObject *)self)->to_save, args);
     Py_RETURN_NONE;
 }
+/* All are tensors (the error begins with `what`). */
+static int only_tensors(PyObject *args, const char *what)
+{
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); i++)
+        if (!td_py_is_tensor(PyTuple_GET_ITEM(args, i)))
+            return PyErr_Format(PyExc_RuntimeError, "%s, but argument %zd is of type %s", what, i,
+                                Py_TYPE(PyTuple_GET_ITEM(args, i))->tp_name), -1;
+    return 0;
+}
 static PyObject *mark_dirty(PyObject *self, PyObject *args)
 {
+    if (only_tensors(args, "mark_dirty can only accept variables") < 0)
+        return NULL;
     set_tuple(&((ContextObject *)self)->dirty, args);
     Py_RETURN_NONE;
 }
 static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
 {
+    if (only_tensors(args, "mark_non_differentiable only accepts variable arguments") < 0)
+        return NULL;
     set_tuple(&((ContextObject *)self)->non_differentiable, args);
     Py_RETURN_NONE;
 }
@@ -304,6 +338,7 @@ static void context_dealloc(PyObject *self)
     context_clear(self);
     Py_XDECREF(c->needs_input_grad);
     Py_XDECREF(c->function);
+    PyMem_Free(c->is_tensor);
     type->tp_free(self);
 }
 static PyMethodDef context_methods[] = {

@@ -92,8 +92,8 @@ static int check_roots(Py_ssize_t n, td_tensor **roots, td_tensor **grads)
         }
         if (td_dtype_is_complex(td_tensor_dtype(grads[i])) != td_dtype_is_complex(td_tensor_dtype(roots[i])))
             return PyErr_Format(PyExc_RuntimeError, "For complex Tensors, both grad_output and output are required to have the "
-                                "same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of %s and output[%zd] has a dtype "
-                                "of %s.", i, td_dtype_name(td_tensor_dtype(grads[i])), i,
+                                "same dtype. Mismatch in dtype: grad_output[%zd] has a dtype of torch.%s and output[%zd] has a "
+                                "dtype of torch.%s.", i, td_dtype_name(td_tensor_dtype(grads[i])), i,
                                 td_dtype_name(td_tensor_dtype(roots[i]))), -1;
     }
     return 0;

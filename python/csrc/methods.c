@@ -350,6 +350,12 @@ static PyObject *iter_length(PyObject *self, PyObject *unused)
     (void)unused;
     return PyLong_FromLongLong(((IterObject *)self)->n - ((IterObject *)self)->i);
 }
+static PyObject *is_view(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_tensor_base(td_py_x(self)) != NULL);
+}
+
 static PyMethodDef iter_methods[] = {{"__length_hint__", iter_length, METH_NOARGS, NULL}, {NULL}};
 PyTypeObject td_py_Iter = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._TensorIterator",
@@ -436,6 +442,7 @@ PyMethodDef td_py_methods[] = {
     {"cpu", cpu, METH_NOARGS, NULL},
     {"requires_grad_", FAST(requires_grad_), NULL},
     {"retain_grad", retain_grad, METH_NOARGS, NULL},
+    {"_is_view", is_view, METH_NOARGS, "Whether it is a view of another tensor."},
     {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
     {"backward", WORDS(td_py_backward_method), "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
     {"register_hook", td_py_register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},

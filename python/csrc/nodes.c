@@ -249,6 +249,10 @@ static int call_tensor_hook(void *context, td_tensor *grad, td_tensor **replacem
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *argument = td_py_wrap_borrowed(grad);
     int failed = argument ? answer(PyObject_CallOneArg(context, argument), replacement) : td_py_capture();
+    if (!failed && *replacement && *replacement != TD_NONE && (failed = check_alike(context, grad, *replacement))) {
+        td_tensor_release(*replacement);
+        *replacement = NULL;
+    }
     Py_XDECREF(argument);
     PyGILState_Release(state);
     return failed;
@@ -257,7 +261,8 @@ static int call_leaf_hook(void *context, td_tensor *leaf)
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *argument = td_py_wrap_borrowed(leaf), *result = argument ? PyObject_CallOneArg(context, argument) : NULL;
-    int failed = result ? 0 : td_py_capture();
+    int failed = !result ? td_py_capture() : result == Py_None ? 0
+               : td_error(TD_E_RUNTIME, "Tensor post accumulate grad hooks should return None.");
     Py_XDECREF(result);
     Py_XDECREF(argument);
     PyGILState_Release(state);
@@ -276,23 +281,47 @@ PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors)
     }
     return all;
 }
-/* A node hook's answer: None, a tensor or a tuple of them and None. */
-static int answers(PyObject *result, int n, td_tensor **replacements)
+static const char *hook_name(PyObject *hook, char name[100])
 {
+    PyObject *text = PyObject_GetAttrString(hook, "__name__");
+    const char *chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    snprintf(name, 100, "%s", chars ? chars : "<unknown>");
+    Py_XDECREF(text);
+    PyErr_Clear();
+    return name;
+}
+/* A replacement has the shape and dtype of what it replaces. */
+static int check_alike(PyObject *hook, td_tensor *was, td_tensor *now)
+{
+    char name[100];
+    if (was == TD_NONE)
+        return 0;
+    if (td_tensor_ndim(was) != td_tensor_ndim(now) ||
+        memcmp(td_tensor_sizes(was), td_tensor_sizes(now), (size_t)td_tensor_ndim(was) * sizeof(int64_t)))
+        return td_error(TD_E_RUNTIME, "hook '%s' has changed the size of value", hook_name(hook, name));
+    if (td_tensor_dtype(was) != td_tensor_dtype(now))
+        return td_error(TD_E_RUNTIME, "hook '%s' has changed the type of value (was torch.%sTensor got torch.%sTensor)",
+                        hook_name(hook, name), td_dtype_title(td_tensor_dtype(was)), td_dtype_title(td_tensor_dtype(now)));
+    return 0;
+}
+/* A node hook's answer: None, or a tuple of tensors and None. */
+static int answers(PyObject *hook, PyObject *result, int n, td_tensor *const *given, td_tensor **replacements)
+{
+    char name[100];
     if (!result)
         return td_py_capture();
     int failed = 0;
-    if (td_py_is_tensor(result) && n == 1) {
-        replacements[0] = td_tensor_retain(td_py_x(result));
-    } else if (PyTuple_Check(result)) {
+    if (PyTuple_Check(result)) {
         if (PyTuple_GET_SIZE(result) != n)
-            failed = td_error(TD_E_RUNTIME, "hook has returned an incorrect number of values (got %zd, but expected %d)",
-                              PyTuple_GET_SIZE(result), n);
+            failed = td_error(TD_E_RUNTIME, "hook '%s' has returned an incorrect number of values (got %zd, but expected %d)",
+                              hook_name(hook, name), PyTuple_GET_SIZE(result), n);
         for (int i = 0; i < n && !failed; i++) {
             PyObject *item = PyTuple_GET_ITEM(result, i);
-            if (td_py_is_tensor(item))
+            if (td_py_is_tensor(item) && (!given[i] || given[i] == TD_NONE))
+                failed = td_error(TD_E_RUNTIME, "can't replace a None gradient with a non-None value");
+            else if (td_py_is_tensor(item) && !(failed = check_alike(hook, given[i], td_py_x(item))))
                 replacements[i] = td_tensor_retain(td_py_x(item));
-            else if (item != Py_None)
+            else if (!failed && item != Py_None)
                 failed = td_error(TD_E_TYPE, "expected Variable, but hook returned '%s'", Py_TYPE(item)->tp_name);
         }
     } else if (result != Py_None) {
@@ -305,7 +334,7 @@ static int call_pre_hook(void *context, int n, td_tensor *const *grads, td_tenso
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *all = td_py_tensor_tuple(n, grads);
-    int failed = all ? answers(PyObject_CallOneArg(context, all), n, replacements) : td_py_capture();
+    int failed = all ? answers(context, PyObject_CallOneArg(context, all), n, grads, replacements) : td_py_capture();
     Py_XDECREF(all);
     PyGILState_Release(state);
     return failed;
@@ -315,7 +344,8 @@ static int call_post_hook(void *context, int n_results, td_tensor *const *result
 {
     PyGILState_STATE state = PyGILState_Ensure();
     PyObject *gave = td_py_tensor_tuple(n_results, results), *took = td_py_tensor_tuple(n_grads, grads);
-    int failed = gave && took ? answers(PyObject_CallFunctionObjArgs(context, gave, took, NULL), n_results, replacements)
+    int failed = gave && took ? answers(context, PyObject_CallFunctionObjArgs(context, gave, took, NULL), n_results, results,
+                                        replacements)
                               : td_py_capture();
     Py_XDECREF(gave);
     Py_XDECREF(took);

@@ -126,6 +126,8 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
     td_tensor *x = td_py_x(self);
     if (!value || !PyBool_Check(value))
         return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool"), -1;
+    if (value == Py_True && !td_is_leaf(x))
+        return PyErr_SetString(PyExc_RuntimeError, "you can only change requires_grad flags of leaf variables."), -1;
     return td_set_requires_grad(x, value == Py_True) < 0 ? (td_py_raise(), -1) : 0;
 }
 static int set_grad(PyObject *self, PyObject *value, void *unused)

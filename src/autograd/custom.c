@@ -196,6 +196,9 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
     node->inputs = inputs;
     node->n_inputs = n;
     state->input_room = n ? n : 1;
+    int several = 0;
+    for (int i = 0; i < n; i++)
+        several += outputs[i] != TD_NONE && !(marks && marks[i] & TD_OUTPUT_NOT_DIFFERENTIABLE) && td_is_differentiable(outputs[i]->dtype);
     for (int i = 0; i < n; i++) {
         if (outputs[i] == TD_NONE)
             continue;
@@ -217,6 +220,7 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
             if (status == 0 && x->base) {
                 x->flags &= (uint16_t)~TD_FLAG_NO_GRAD_VIEW;
                 x->autograd->custom_view = true;
+                x->flags |= several > 1 ? TD_FLAG_MULTI_VIEW : 0;
             }
         }
         if (status != 0)

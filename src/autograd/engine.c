@@ -478,7 +478,7 @@ int td_autograd_grad(int n, td_tensor *const *roots, td_tensor *const *grads, in
     for (int i = 0; i < n_inputs; i++)
         results[i] = NULL;
     if (n_inputs <= 0)
-        return td_error(TD_E_VALUE, "grad requires non-empty inputs.");
+        return td_error(TD_E_RUNTIME, "`inputs` argument to `grad()` cannot be empty.");
     return start(&(request){.n = n, .roots = roots, .grads = grads, .n_inputs = n_inputs, .inputs = inputs,
                             .results = results, .keep = retain_graph, .create_graph = create_graph,
                             .allow_unused = allow_unused});

@@ -171,6 +171,8 @@ int td_anomaly_record(td_node *node)
     return 0;
 }
 
+const td_anomaly_hooks *td_anomaly_hooks_now(void) { return td_anomaly_on ? anomaly_hooks : NULL; }
+
 void td_anomaly_report(td_node *node)
 {
     const td_anomaly_hooks *hooks = anomaly_hooks;

@@ -65,5 +65,6 @@ int  td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gr
 extern bool td_anomaly_on;
 int  td_anomaly_record(td_node *node);                  /* called by td_node_new while it is on */
 void td_anomaly_report(td_node *node);
+const td_anomaly_hooks *td_anomaly_hooks_now(void);     /* NULL while it is off */
 
 #endif

@@ -141,12 +141,9 @@ int td_set_requires_grad(td_tensor *x, bool on)
     td_node *node;
     if (td_gradient_fn(x, &node) != 0)
         return -1;
-    if (node) {
-        if (on)
-            return 0;
-        return td_error(TD_E_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a "
-                        "computed variable in a subgraph that doesn't require differentiation, detach() it");
-    }
+    if (node)
+        return on ? 0 : td_error(TD_E_RUNTIME, "you can only change requires_grad flags of leaf variables. If you want to use a "
+                                 "computed variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
     if (!on) {
         x->flags &= (uint16_t)~TD_FLAG_REQUIRES_GRAD;
         if (!x->base)
@@ -154,8 +151,7 @@ int td_set_requires_grad(td_tensor *x, bool on)
         return 0;
     }
     if (!td_is_differentiable(x->dtype))
-        return td_error(TD_E_RUNTIME, "only Tensors of floating point and complex dtype can require gradients; this one is %s",
-                        td_dtype_name(x->dtype));
+        return td_error(TD_E_RUNTIME, "only Tensors of floating point and complex dtype can require gradients");
     if (x->flags & TD_FLAG_INFERENCE && !td_masks_now.inference)
         return td_error(TD_E_RUNTIME, "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
     if (!td_autograd_meta_of(x))
@@ -168,7 +164,7 @@ int td_set_requires_grad(td_tensor *x, bool on)
 int td_detach_history(td_tensor *x)
 {
     if (x->base)
-        return td_error(TD_E_RUNTIME, "Can't detach views in-place: the base keeps its history. Use detach() instead");
+        return td_error(TD_E_RUNTIME, "Can't detach views in-place. Use detach() instead: the base keeps its history.");
     td_autograd_meta *meta = x->autograd;
     if (meta) {
         td_node *node = meta->grad_fn;

@@ -120,7 +120,6 @@ int td_rebase_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
  * gradient, and views that must not be written, are errors in PyTorch's words.  `op` names the operator. */
 int td_check_inplace(td_tensor *x, const char *op) TD_MUST_USE;
 /* Keep in mind that `op` writes x next: for the message when a saved value turns out to be overwritten. */
-void td_note_write(td_tensor *x, const char *op);
 /* The node that made x; for views, made anew if the base changed.  Borrowed; NULL for leaves, and with an error
  * where a view's history can't be made anew.  td_gradient_fn tells the two apart: 0 or -1. */
 td_node *td_grad_fn(td_tensor *x);

@@ -145,6 +145,8 @@ static int save(td_node *node, int i, td_tensor *x, int output)
                         "(it would be saved by %s)", td_node_name(node));
     slot->output = output;
     slot->version = td_tensor_version(x);
+    if (!__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
+        __atomic_store_n(&td_values_saved, true, __ATOMIC_RELAXED);
     TD_TELL(.kind = TD_EVENT_SAVE, .tensor = x, .name = td_node_name(node), .pointer = node);
     if (TD_UNLIKELY(hooks_top != NULL))
         return pack(slot, x, hooks_top);
@@ -209,34 +211,54 @@ void td_node_release_saved(td_node *node)
 
 void td_node_free_saved(td_node *node) { td_node_release_saved(node); }
 
-/* ---- who wrote last: for messages only, so a ring of recent writes will do, and races don't matter. */
+/* ---- who wrote last: for messages only, so a ring of recent writes will do, and races don't matter.  In anomaly mode a
+ * write has a record of its line, which takes a lock. */
 
 enum { WRITES = 256 };
-static struct { const void *storage; uint32_t version; const char *op; } writes[WRITES];
+static struct { const void *storage; uint32_t version; const char *op; void *record; } writes[WRITES];
 static uint32_t n_writes;
+static uint8_t writes_lock;
+bool td_values_saved;
+
+static void *swap_record(uint32_t at, void *record)
+{
+    td_lock(&writes_lock);
+    void *old = writes[at].record;
+    writes[at].record = record;
+    td_unlock(&writes_lock);
+    return old;
+}
 
 void td_note_write(td_tensor *x, const char *op)
 {
+    static td_drop *drop;
     uint32_t at = __atomic_fetch_add(&n_writes, 1, __ATOMIC_RELAXED) % WRITES;
+    const td_anomaly_hooks *hooks = TD_UNLIKELY(td_anomaly_on) ? td_anomaly_hooks_now() : NULL;
     __atomic_store_n(&writes[at].op, NULL, __ATOMIC_RELAXED);
+    if (TD_UNLIKELY(hooks && hooks->line))
+        __atomic_store_n(&drop, hooks->drop, __ATOMIC_RELAXED);
+    if (TD_UNLIKELY(__atomic_load_n(&drop, __ATOMIC_RELAXED) != NULL)) {
+        void *old = swap_record(at, hooks && hooks->line ? hooks->record(NULL) : NULL);
+        if (old)
+            __atomic_load_n(&drop, __ATOMIC_RELAXED)(old);
+    }
     __atomic_store_n(&writes[at].storage, x->storage, __ATOMIC_RELAXED);
-    __atomic_store_n(&writes[at].version, td_tensor_version(x) + 1, __ATOMIC_RELAXED);
+    __atomic_store_n(&writes[at].version, td_tensor_version(x), __ATOMIC_RELAXED);
     __atomic_store_n(&writes[at].op, op, __ATOMIC_RELAXED);
 }
 
-static const char *writer_after(const td_tensor *x, uint32_t version, uint32_t now)
+/* The first write after `version`, up to `now`: its place in the ring, or -1. */
+static int writer_after(const td_tensor *x, uint32_t version, uint32_t now)
 {
-    const char *op = NULL;
+    int found = -1;
     uint32_t best = UINT32_MAX;
     for (int i = 0; i < WRITES; i++) {
         uint32_t distance = __atomic_load_n(&writes[i].version, __ATOMIC_RELAXED) - version - 1;
         if (__atomic_load_n(&writes[i].storage, __ATOMIC_RELAXED) == x->storage && distance < now - version &&
-            distance < best && __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED)) {
-            best = distance;
-            op = __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED);
-        }
+            distance < best && __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED))
+            best = distance, found = i;
     }
-    return op;
+    return found;
 }
 
 /* ---- unpacking */
@@ -245,12 +267,22 @@ static void *fail_freed(void)
 {
     return td_fail(TD_E_RUNTIME, "Trying to backward through the graph a second time (or directly access saved tensors after "
                    "they have already been freed). Saved intermediate values of the graph are freed when you call .backward() "
-                   "or autograd.grad(). Specify retain_graph=True to go through it again or to look at them afterwards.");
+                   "or autograd.grad(). Specify retain_graph=True if you need to backward through the graph a "
+                   "second time or if you need to access saved tensors after calling backward.");
+}
+
+/* PyTorch's messages call AddBackward0 Add, and a Function's FooBackward Foo. */
+int td_node_short_name(const char *name)
+{
+    size_t length = strlen(name);
+    while (length && name[length - 1] >= '0' && name[length - 1] <= '9')
+        length--;
+    return length > 8 && !memcmp(name + length - 8, "Backward", 8) ? (int)length - 8 : (int)strlen(name);
 }
 
 static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x, uint32_t now)
 {
-    char maker[160] = "", writer[120] = "";
+    char maker[160] = "", writer[400] = "", saver[300] = "", line[200];
     td_shape_text shape;
     td_node *made_by = node;
     int output = slot->output;
@@ -260,15 +292,29 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
         output = made_by ? x->autograd->output : 0;
     }
     if (made_by)
-        snprintf(maker, sizeof maker, ", which is output %d of %s,", output, td_node_name(made_by));
-    const char *op = writer_after(x, slot->version, now);
-    if (op)
-        snprintf(writer, sizeof writer, ", and %s wrote over it", op);
+        snprintf(maker, sizeof maker, ", which is output %d of %.*s,", output, td_node_short_name(td_node_name(made_by)),
+                 td_node_name(made_by));
+    const td_anomaly_hooks *hooks = td_anomaly_hooks_now();
+    void *record = td_node_record(node);
+    if (record && hooks && hooks->line) {
+        hooks->line(record, line);
+        snprintf(saver, sizeof saver, " (%s)", line);
+    }
+    int at = writer_after(x, slot->version, now);
+    if (at >= 0) {
+        int length = snprintf(writer, sizeof writer, ", and %s wrote over it", writes[at].op);
+        if ((record = hooks && hooks->line ? swap_record((uint32_t)at, NULL) : NULL)) {
+            hooks->line(record, line);
+            snprintf(writer + length, sizeof writer - (size_t)length, " (%s)", line);
+            hooks->drop(record);
+        }
+    }
     return td_fail(TD_E_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace "
-                   "operation: [torch.%sTensor %s]%s is at version %u; expected version %u instead. %s had saved it%s. Hint: "
-                   "anomaly detection finds the line that saved it: torch.autograd.set_detect_anomaly(True).",
+                   "operation: [torch.%sTensor %s]%s is at version %u; expected version %u instead. %s had saved it%s%s. Hint: %s",
                    td_dtype_title(x->dtype), td_shape_str(x->ndim, x->sizes, shape), maker, now, slot->version,
-                   td_node_name(node), writer);
+                   td_node_name(node), saver, writer, *saver ? "the backtrace further above shows the operation that failed to compute its "
+                   "gradient." : "enable anomaly detection to find the lines of both, with torch.autograd.set_detect_anomaly(True, "
+                   "check_nan=False).");
 }
 
 /* An alias of x whose history is the node that saved it as its result, or where an operand's gradient goes. */

@@ -11,4 +11,7 @@ int  td_saved_untie(td_node *node, td_tensor *x) TD_MUST_USE;
 /* The thread's stack of hooks, to be handed to another thread. */
 void *td_saved_hooks_swap(void *stack);
 
+/* How many characters of a node's name messages show: "Add" of "AddBackward0". */
+int td_node_short_name(const char *name);
+
 #endif

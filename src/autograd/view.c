@@ -155,23 +155,20 @@ static int fail_view(td_tensor *x, bool indirect)
     char start[256];
     if (no_grad || !made_by) {
         if (made_by)
-            snprintf(start, sizeof start, "Output %d of %s is a view of a view which was created in no_grad mode and %s modified "
-                     "inplace with grad mode enabled.", meta->output, td_node_name(made_by), object);
+            snprintf(start, sizeof start, "Output %d of %.*s is a view of a view which was created in no_grad mode and %s modified "
+                     "inplace with grad mode enabled.", meta->output, td_node_short_name(td_node_name(made_by)),
+                     td_node_name(made_by), object);
         else
             snprintf(start, sizeof start, "A view was created in no_grad mode and %s modified inplace with grad mode enabled.",
                      object);
     } else {
-        /* A custom function's node is called FooBackward; what made the view is Foo. */
-        const char *name = td_node_name(made_by);
-        size_t length = strlen(name), tail = strlen("Backward");
-        if (meta->custom_view && length > tail && !strcmp(name + length - tail, "Backward"))
-            length -= tail;
-        snprintf(start, sizeof start, "Output %d of %.*s is a view and %s modified inplace.", meta->output, (int)length, name,
-                 object);
+        snprintf(start, sizeof start, "Output %d of %.*s is a view and %s modified inplace.", meta->output,
+                 td_node_short_name(td_node_name(made_by)), td_node_name(made_by), object);
     }
     const char *reason =
-        no_grad ? "Given that this use case is ambiguous and error-prone, it is forbidden. Put the view and the write either both "
-                  "inside the no_grad block (the write isn't recorded) or both outside (it is)."
+        no_grad ? "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
+                  "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+                  "outside (if you want the inplace to be tracked)."
         : x->flags & TD_FLAG_MULTI_VIEW ? "This view is the output of a function that returns multiple views. Such functions do not "
                   "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         : "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
@@ -201,7 +198,6 @@ int td_check_inplace(td_tensor *x, const char *op)
             return td_error(TD_E_RUNTIME, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
     } else if (x->flags & TD_FLAG_REQUIRES_GRAD)
         return td_error(TD_E_RUNTIME, "a leaf Variable that requires grad is being used in an in-place operation.");
-    td_note_write(x, op);
     return 0;
 }
 

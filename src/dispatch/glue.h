@@ -43,6 +43,17 @@ int        td_fit_save(td_fit **fit, const td_tensor *operand, const td_tensor *
 td_tensor *td_fit_apply(td_tensor *grad, const td_fit *fit);
 void       td_fit_free(td_fit *fit);
 
+/* ---- writes: a new version, and who made it, for the message about a saved value that was overwritten (Note [Saved variables]).
+ * Nobody asks before something was saved. */
+extern bool td_values_saved;
+void        td_note_write(td_tensor *x, const char *op);
+static inline void td_wrote(td_tensor *x, const char *op)
+{
+    td_bump_version(x);
+    if (__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
+        td_note_write(x, op);
+}
+
 /* ---- tangents: forward mode's kernels, see src/transforms/forward.c */
 td_tensor *td_tangent(const td_tensor *x);
 /* The thread's ForwardAD key is excluded while formulas run. */

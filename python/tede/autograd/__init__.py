@@ -59,8 +59,22 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _gradients(tensors, grad_tensors)
+    if create_graph:
+        _warn_of_cycle()
     retain_graph = create_graph if retain_graph is None else retain_graph
     _C._backward(tensors, grads, retain_graph, create_graph, inputs)
+
+
+def _warn_of_cycle(told=[]):
+    """Once per process."""
+    if told:
+        return
+    told[:] = [True]
+    import warnings
+    warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
+                  "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
+                  "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
+                  "leak.", stacklevel=3)
 
 
 def _backward_of(x, gradient, retain_graph, create_graph, inputs):

@@ -80,30 +80,30 @@ class Function(FunctionCtx):
     @classmethod
     def apply(cls, *args, **kwargs):
         split = cls.setup_context is not Function.setup_context
-        if kwargs and not split:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
-        if kwargs:
-            args = _bind(cls.forward, args, kwargs)
+        if split:
+            args, kwargs = _bind(cls.forward, args, kwargs)
         if _C._transform_level() and not getattr(cls, "_lowered", False):
             from tede.func import _function
             return _function.apply(cls, args)
         context = _C._FunctionContext()
         if not split:
-            return _C._apply_function(cls, context, cls.forward, *args)
+            if not kwargs:
+                return _C._apply_function(cls, context, cls.forward, *args)
+            return _C._apply_function(cls, context, lambda ctx, *inputs: cls.forward(ctx, *inputs, **kwargs), *args)
 
         def forward(ctx, *inputs):
-            output = cls.forward(*inputs)
+            output = cls.forward(*inputs, **kwargs)
             cls.setup_context(ctx, inputs, output)
             return output
         return _C._apply_function(cls, context, forward, *args)
 
 
 def _bind(forward, args, kwargs):
-    """Keywords and defaults in their places."""
+    """Arguments in their places, with defaults: those by position, and those by keyword only."""
     import inspect
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
-    return bound.args
+    return bound.args, bound.kwargs
 
 
 class InplaceFunction(Function):
