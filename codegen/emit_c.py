@@ -357,8 +357,8 @@ class Chunk(Rows):
     int status = td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
-            bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_bump_version({a.c}[i]);\n' if a.list else
-                           f'        td_bump_version({a.c});\n' for a in op.mutable)
+            bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else
+                           f'        td_wrote({a.c}, "{op.schema.name}");\n' for a in op.mutable)
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
     if (!td_is_backend(keys) && ({tests}))

@@ -117,6 +117,7 @@ td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory */
 td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
+bool       td_py_without_data(td_tensor *x);                /* with an error if there is none to read */
 int  td_py_interop_init(PyObject *module);
 int  td_py_dlpack_init(PyObject *module);
 /* Methods that methods.c lists. */

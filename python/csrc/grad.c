@@ -2,6 +2,7 @@
  *
  * Backward passes give up the lock; hooks and Python Functions take it again. */
 #include "binding.h"
+#include <tede/transforms.h>
 
 /* ---- modes */
 
@@ -124,6 +125,9 @@ static PyObject *backward(PyObject *m, PyObject *args)
     (void)m;
     PyObject *roots, *grads, *inputs = Py_None;
     int retain, create;
+    if (td_transform_level())
+        return PyErr_Format(PyExc_RuntimeError, "backward() called inside a functorch transform. This is not supported, please use "
+                            "functorch.grad or functorch.vjp instead or call backward() outside of functorch transforms.");
     if (!PyArg_ParseTuple(args, "OOpp|O:_backward", &roots, &grads, &retain, &create, &inputs))
         return NULL;
     td_tensor **r, **g, **in = NULL;

@@ -3,6 +3,7 @@
  * NumPy isn't linked: arrays come in by their __array_interface__, and go out as numpy.asarray of a small object that
  * has one and holds the storage.  Strides may be negative both ways. */
 #include "binding.h"
+#include <tede/transforms.h>
 
 /* ---- NumPy's types, found once NumPy has been imported by somebody */
 
@@ -224,6 +225,15 @@ static td_tensor *plain_of(td_tensor *x, bool force)
     return plain ? plain : td_py_raise();
 }
 
+/* Whether a tensor stands for others: a wrapper subclass, or the many of a vmap; with an error. */
+bool td_py_without_data(td_tensor *x)
+{
+    if (!td_tensor_is_hollow(x) && !td_wrapper_level(x))
+        return false;
+    PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
+    return true;
+}
+
 PyObject *td_py_numpy(PyObject *self, bool force)
 {
     static PyObject *asarray;
@@ -239,6 +249,8 @@ PyObject *td_py_numpy(PyObject *self, bool force)
             return NULL;
         }
     }
+    if (td_py_without_data(td_py_x(self)))
+        return NULL;
     td_tensor *x = plain_of(td_py_x(self), force);
     if (!x)
         return NULL;

@@ -2,6 +2,7 @@
  * (tede/_tensor.py). */
 #include "calls_csrc_methods.h"
 #include "binding.h"
+#include <tede/transforms.h>
 #include <tede/autograd_nodes.h>
 
 #define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)
@@ -80,6 +81,8 @@ NOARGS(data_ptr)
 {
     (void)unused;
     td_tensor *x = td_py_x(self);
+    if (td_py_without_data(x))
+        return NULL;
     return PyLong_FromVoidPtr(td_tensor_numel(x) ? td_tensor_data(x) : NULL);
 }
 NOARGS(is_floating_point) { (void)unused; return PyBool_FromLong(td_dtype_is_floating(td_tensor_dtype(td_py_x(self)))); }
@@ -122,6 +125,8 @@ NOARGS(tolist)
 {
     (void)unused;
     OVERRIDDEN("tolist");
+    if (td_py_without_data(td_py_x(self)))
+        return NULL;
     return td_py_tolist(td_py_x(self));
 }
 NOARGS(number_complex)
@@ -307,6 +312,11 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
     if (!PyBool_Check(value))
         return PyErr_Format(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
                             Py_TYPE(value)->tp_name);
+    if (value == Py_True && td_transform_level())
+        return PyErr_Format(PyExc_RuntimeError, "You are attempting to call Tensor.requires_grad_() (or perhaps using "
+                            "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch transform. This "
+                            "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, "
+                            "hessian) or call requires_grad_() outside of a function being transformed instead.");
     if (td_set_requires_grad(td_py_x(self), value == Py_True) < 0)
         return td_py_raise();
     return Py_NewRef(self);

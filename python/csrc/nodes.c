@@ -244,6 +244,29 @@ static int answer(PyObject *result, td_tensor **replacement)
     Py_DECREF(result);
     return failed;
 }
+static const char *hook_name(PyObject *hook, char name[100])
+{
+    PyObject *text = PyObject_GetAttrString(hook, "__name__");
+    const char *chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
+    snprintf(name, 100, "%s", chars ? chars : "<unknown>");
+    Py_XDECREF(text);
+    PyErr_Clear();
+    return name;
+}
+/* A replacement has the shape and dtype of what it replaces. */
+static int check_alike(PyObject *hook, td_tensor *was, td_tensor *now)
+{
+    char name[100];
+    if (was == TD_NONE)
+        return 0;
+    if (td_tensor_ndim(was) != td_tensor_ndim(now) ||
+        memcmp(td_tensor_sizes(was), td_tensor_sizes(now), (size_t)td_tensor_ndim(was) * sizeof(int64_t)))
+        return td_error(TD_E_RUNTIME, "hook '%s' has changed the size of value", hook_name(hook, name));
+    if (td_tensor_dtype(was) != td_tensor_dtype(now))
+        return td_error(TD_E_RUNTIME, "hook '%s' has changed the type of value (was torch.%sTensor got torch.%sTensor)",
+                        hook_name(hook, name), td_dtype_title(td_tensor_dtype(was)), td_dtype_title(td_tensor_dtype(now)));
+    return 0;
+}
 static int call_tensor_hook(void *context, td_tensor *grad, td_tensor **replacement)
 {
     PyGILState_STATE state = PyGILState_Ensure();
@@ -280,29 +303,6 @@ PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors)
             PyTuple_SET_ITEM(all, i, item);
     }
     return all;
-}
-static const char *hook_name(PyObject *hook, char name[100])
-{
-    PyObject *text = PyObject_GetAttrString(hook, "__name__");
-    const char *chars = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
-    snprintf(name, 100, "%s", chars ? chars : "<unknown>");
-    Py_XDECREF(text);
-    PyErr_Clear();
-    return name;
-}
-/* A replacement has the shape and dtype of what it replaces. */
-static int check_alike(PyObject *hook, td_tensor *was, td_tensor *now)
-{
-    char name[100];
-    if (was == TD_NONE)
-        return 0;
-    if (td_tensor_ndim(was) != td_tensor_ndim(now) ||
-        memcmp(td_tensor_sizes(was), td_tensor_sizes(now), (size_t)td_tensor_ndim(was) * sizeof(int64_t)))
-        return td_error(TD_E_RUNTIME, "hook '%s' has changed the size of value", hook_name(hook, name));
-    if (td_tensor_dtype(was) != td_tensor_dtype(now))
-        return td_error(TD_E_RUNTIME, "hook '%s' has changed the type of value (was torch.%sTensor got torch.%sTensor)",
-                        hook_name(hook, name), td_dtype_title(td_tensor_dtype(was)), td_dtype_title(td_tensor_dtype(now)));
-    return 0;
 }
 /* A node hook's answer: None, or a tuple of tensors and None. */
 static int answers(PyObject *hook, PyObject *result, int n, td_tensor *const *given, td_tensor **replacements)

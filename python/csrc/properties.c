@@ -153,6 +153,10 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!td_py_is_tensor(value))
         return PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name), -1;
+    td_dtype dtype = td_tensor_dtype(td_py_x(value));
+    if (td_requires_grad(td_py_x(self)) && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
+        return PyErr_SetString(PyExc_RuntimeError, "data set to a tensor that requires gradients must be floating point or complex "
+                               "dtype"), -1;
     return td_tensor_replace(td_py_x(self), td_py_x(value)) < 0 ? (td_py_raise(), -1) : 0;
 }
 

@@ -134,8 +134,7 @@ class inference_mode(_Mode):
     def __enter__(self):
         self.before = is_inference_mode_enabled(), is_grad_enabled()
         _set_inference_mode(self.mode)
-        if self.mode:
-            _set_grad_enabled(False)
+        _set_grad_enabled(not self.mode)
 
     def __exit__(self, *exception):
         inference, grad = self.before

@@ -4,6 +4,7 @@
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
+#include "dispatch/glue.h"
 #include <stdio.h>
 
 /* ---- saved-tensor hooks: a stack per thread.  What was packed keeps the pair of hooks alive. */
@@ -141,8 +142,9 @@ static int save(td_node *node, int i, td_tensor *x, int output)
 {
     td_saved *slot = &node->saved[i];
     if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
-        return td_error(TD_E_RUNTIME, "Inference tensors cannot be saved for backward. Clone it to get a normal tensor "
-                        "(it would be saved by %s)", td_node_name(node));
+        return td_error(TD_E_RUNTIME, "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
+                        "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
+                        "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`. (%s would save it)", td_node_name(node));
     slot->output = output;
     slot->version = td_tensor_version(x);
     if (!__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))

@@ -187,8 +187,8 @@ int td_check_inplace(td_tensor *x, const char *op)
     if (!x || x == TD_NONE)
         return 0;
     if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
-        return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed. Clone it to get a "
-                        "normal tensor (%s would write it)", op);
+        return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+                        "clone to get a normal tensor before doing inplace update. (%s would write it)", op);
     if (!td_grad_enabled())
         return 0;
     if (x->base) {

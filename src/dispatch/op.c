@@ -212,7 +212,7 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
         int64_t n;
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
         for (int64_t k = 0; k < n; k++)
-            td_bump_version(written[k]);
+            td_wrote(written[k], op->info.name);
     }
     return 0;
 }

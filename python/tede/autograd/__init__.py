@@ -23,6 +23,11 @@ def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) and not hasattr(x, "ownership_token") else (x,)
 
 
+def _sequence(x):
+    """A tuple of one or several; what is neither a tensor nor a sequence is an error."""
+    return _tuple(x) if isinstance(x, (Tensor, tuple, list)) or hasattr(x, "ownership_token") else tuple(x)
+
+
 def _tensors(items):
     """Edges of the graph (graph.GradientEdge) become tensors that stand for them."""
     return tuple(_C._edge_tensor(x.node, x.output_nr) if hasattr(x, "ownership_token") else x for x in items)
@@ -32,7 +37,7 @@ def _gradients(outputs, gradients):
     """One per output: a tensor or None."""
     if gradients is None:
         return (None,) * len(outputs)
-    gradients = _tuple(gradients)
+    gradients = _sequence(gradients)
     if len(gradients) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(gradients)} gradients")
     for gradient in gradients:
@@ -49,13 +54,13 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
                                "Please only use `grad_tensors`.")
         grad_tensors = grad_variables
     from tede.overrides import handle_torch_function, has_torch_function
-    tensors = _tuple(tensors)
+    tensors = _sequence(tensors)
     if has_torch_function(tensors):
         return handle_torch_function(backward, tensors, tensors, grad_tensors=grad_tensors, retain_graph=retain_graph,
                                      create_graph=create_graph, inputs=inputs)
     tensors = _tensors(tensors)
     if inputs is not None:
-        inputs = _tensors(_tuple(inputs))
+        inputs = _tensors(_sequence(inputs))
         if not inputs:
             raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
     grads = _gradients(tensors, grad_tensors)
@@ -89,7 +94,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
                          "allow_unused=False.")
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    outputs, inputs = _tuple(outputs), _tuple(inputs)
+    outputs, inputs = _sequence(outputs), _sequence(inputs)
     from tede.overrides import handle_torch_function, has_torch_function
     involved = outputs + inputs
     if has_torch_function(involved):

@@ -736,7 +736,7 @@ static void report(td_node *node, void *made, bool is_parent)
 
 TD_TEST(anomaly_mode_finds_the_node_that_made_nans)
 {
-    static const td_anomaly_hooks hooks = {record, report, NULL};
+    static const td_anomaly_hooks hooks = {.record = record, .report = report};
     told[0] = 0;
     td_set_anomaly(true, true, &hooks);
     AUTO x = LEAF(1, 2);
