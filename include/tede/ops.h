@@ -3250,6 +3250,66 @@ TD_API td_tensor *td_special_shifted_chebyshev_polynomial_w(td_tensor *x, td_ten
 TD_API int td_special_shifted_chebyshev_polynomial_w_out(td_tensor *x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
 
+/* ==== tangents ============================================================================================ */
+
+/* The tangent of a variance: twice the covariance of self and t. */
+TD_API td_tensor *td_var_tangent(td_tensor *t, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        const td_scalar *correction, bool keepdim);
+/* The tangent of a standard deviation; nothing where that is 0. */
+TD_API td_tensor *td_std_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, const td_scalar *correction, bool keepdim);
+/* The mean of t over where self is the extreme value. */
+TD_API td_tensor *td_extreme_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, bool keepdim);
+/* extreme_tangent for both ends. */
+TD_API int td_aminmax_tangent(td_tensor **results, td_tensor *t, td_tensor *self, td_tensor *min, td_tensor *max,
+        const int64_t *dim, bool keepdim) TD_MUST_USE;
+/* The tangent of a vector norm. */
+TD_API td_tensor *td_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, bool keepdim);
+/* Running products by the product rule: a linear recurrence. */
+TD_API td_tensor *td_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim);
+/* A vector as a view that broadcasts against another tensor along one dimension. */
+TD_API td_tensor *td_along(td_tensor *v, td_tensor *like, int64_t dim);
+/* self times a vector along a dimension, or along the last ones for -1; self without a vector. */
+TD_API td_tensor *td_times_along(td_tensor *self, td_tensor *v, int64_t dim);
+/* The tangents of group_norm and of its statistics. */
+TD_API int td_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias,
+        td_tensor *input, td_tensor *weight, td_tensor *mean, td_tensor *rstd, int64_t N, int64_t C, int64_t HxW,
+        int64_t group, double eps) TD_MUST_USE;
+/* The tangent of attention, by its probabilities. */
+TD_API td_tensor *td_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tensor *t_value,
+        td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale);
+/* ``L phi(L^-1 t L^-H)``, where phi takes the lower triangle with half of the diagonal. */
+TD_API td_tensor *td_cholesky_tangent(td_tensor *t, td_tensor *L, bool upper);
+/* ``A^-1 (t_B - t_A X)``. */
+TD_API td_tensor *td_solve_tangent(td_tensor *t_A, td_tensor *t_B, td_tensor *A, td_tensor *X, bool left,
+        bool vector);
+/* The same for a triangle. */
+TD_API td_tensor *td_solve_triangular_tangent(td_tensor *t_A, td_tensor *t_B, td_tensor *A, td_tensor *X,
+        bool upper, bool left, bool unitriangular);
+/* By the trace of ``A^-1 t``. */
+TD_API int td_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_tensor *sign) TD_MUST_USE;
+/* Both triangles' tangents in one matrix. */
+TD_API td_tensor *td_lu_factor_tangent(td_tensor *t, td_tensor *LU, td_tensor *pivots);
+/* As solve_tangent, with the tangents of the factors. */
+TD_API td_tensor *td_lu_solve_tangent(td_tensor *t_LU, td_tensor *t_B, td_tensor *LU, td_tensor *pivots,
+        td_tensor *X, bool left, bool adjoint);
+/* The tangents of Q and R. */
+TD_API int td_qr_tangent(td_tensor **results, td_tensor *t, td_tensor *Q, td_tensor *R,
+        const char *mode) TD_MUST_USE;
+/* The tangents of singular values and vectors. */
+TD_API int td_svd_tangent(td_tensor **results, td_tensor *t, td_tensor *U, td_tensor *S,
+        td_tensor *Vh) TD_MUST_USE;
+/* The tangents of eigenvalues and eigenvectors of a symmetric matrix. */
+TD_API int td_eigh_tangent(td_tensor **results, td_tensor *t, td_tensor *L, td_tensor *V) TD_MUST_USE;
+/* The tangents of eigenvalues and eigenvectors. */
+TD_API int td_eig_tangent(td_tensor **results, td_tensor *t, td_tensor *L, td_tensor *V) TD_MUST_USE;
+/* The tangent of the pseudo-inverse. */
+TD_API td_tensor *td_pinv_tangent(td_tensor *t, td_tensor *pinv, td_tensor *A);
+/* The tangent of the least squares solution, by the pseudo-inverse. */
+TD_API td_tensor *td_lstsq_tangent(td_tensor *t_A, td_tensor *t_B, td_tensor *A, td_tensor *B);
+
 /* ==== unary =============================================================================================== */
 
 /* ``e ** self``, elementwise. */
