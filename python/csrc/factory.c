@@ -322,8 +322,8 @@ static int options(const char *name, const char *first, PyObject *const *args, P
     if (!(o->data = values[0]))
         return PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional arguments: \"%s\"", name, first), -1;
     if (values[1] && values[1] != Py_None && !td_py_as_dtype(values[1], &o->dtype))
-        return PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be torch.dtype, not %s", name,
-                            Py_TYPE(values[1])->tp_name), -1;
+        return PyErr_Occurred() ? -1 : (PyErr_Format(PyExc_TypeError, "%s(): argument 'dtype' must be torch.dtype, not %s", name,
+                            Py_TYPE(values[1])->tp_name), -1);
     if (values[2] && values[2] != Py_None) {
         int found = td_py_as_device(values[2], &o->device);
         if (!found)

@@ -359,7 +359,7 @@ static PyObject *frombuffer(PyObject *m, PyObject *args, PyObject *kw)
         return PyErr_Format(PyExc_TypeError, "frombuffer() missing 1 required positional arguments: \"dtype\"");
     td_dtype dtype;
     if (!td_py_as_dtype(type, &dtype))
-        return PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype, not %s",
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "frombuffer(): argument 'dtype' must be torch.dtype, not %s",
                             Py_TYPE(type)->tp_name);
     if (!PyObject_CheckBuffer(source))
         return PyErr_Format(PyExc_ValueError, "object does not implement Python buffer protocol.");

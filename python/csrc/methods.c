@@ -178,6 +178,8 @@ td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blo
 
 static PyObject *bad_to(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    if (PyErr_Occurred())
+        return NULL;
     PyObject *types = PyUnicode_FromString("");
     Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     for (Py_ssize_t i = 0; i < n && types; i++) {

@@ -262,7 +262,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
         break;
     case TD_VALUE_DTYPE:
         if (!td_py_as_dtype(value, &dtype))
-            return 0;
+            return PyErr_Occurred() ? -1 : 0;
         v->integer = dtype;
         break;
     case TD_VALUE_DEVICE:

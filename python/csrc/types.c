@@ -4,6 +4,21 @@
 #include "binding.h"
 #include <float.h>
 
+/* Dtypes of PyTorch's that programs name, to compare with or to look up, and that no tensor here has. */
+enum { RESERVED = 64 };
+static const struct {
+    const char *name;
+    uint8_t size, bits;
+    bool floating, is_signed;
+    double eps, max, tiny;
+} reserved[] = {
+    {"float8_e4m3fn", 1, 8, true, true, 0.125, 448, 0x1p-6},     {"float8_e5m2", 1, 8, true, true, 0.25, 57344, 0x1p-14},
+    {"float8_e4m3fnuz", 1, 8, true, true, 0.125, 240, 0x1p-7},   {"float8_e5m2fnuz", 1, 8, true, true, 0.125, 57344, 0x1p-15},
+    {"float8_e8m0fnu", 1, 8, true, false, 1, 0x1p127, 0x1p-127}, {"float4_e2m1fn_x2", 1, 0, true, true, 0, 0, 0},
+    {"qint8", 1, 0, false, true, 0, 0, 0},     {"quint8", 1, 0, false, false, 0, 0, 0},  {"qint32", 4, 0, false, true, 0, 0, 0},
+    {"quint4x2", 1, 0, false, false, 0, 0, 0}, {"quint2x4", 1, 0, false, false, 0, 0, 0},
+};
+
 static PyObject *dtypes[TD_DTYPES], *layouts[TD_LAYOUTS], *formats[4];
 
 PyObject *td_py_dtype(td_dtype dtype)
@@ -26,7 +41,7 @@ static const char *enum_name(PyObject *self)
 {
     int code = ((EnumObject *)self)->code;
     if (Py_IS_TYPE(self, &td_py_dtype_type))
-        return td_dtype_name(code);
+        return code < RESERVED ? td_dtype_name(code) : reserved[code - RESERVED].name;
     return Py_IS_TYPE(self, &td_py_layout_type) ? layout_names[code] : format_names[code];
 }
 static PyObject *enum_repr(PyObject *self)
@@ -53,7 +68,14 @@ static PyMethodDef enum_methods[] = {
 
 static PyObject *dtype_flag(PyObject *self, void *which)
 {
-    td_dtype code = ((EnumObject *)self)->code;
+    int code = ((EnumObject *)self)->code;
+    if (code >= RESERVED)
+        switch ((intptr_t)which) {
+        case 0: return PyBool_FromLong(reserved[code - RESERVED].floating);
+        case 1: Py_RETURN_FALSE;
+        case 2: return PyBool_FromLong(reserved[code - RESERVED].is_signed);
+        default: return PyLong_FromLong(reserved[code - RESERVED].size);
+        }
     switch ((intptr_t)which) {
     case 0: return PyBool_FromLong(td_dtype_is_floating(code));
     case 1: return PyBool_FromLong(td_dtype_is_complex(code));
@@ -64,12 +86,14 @@ static PyObject *dtype_flag(PyObject *self, void *which)
 static PyObject *dtype_to(PyObject *self, PyObject *which)
 {
     (void)which;
-    return Py_NewRef(td_py_dtype(td_dtype_to_real(((EnumObject *)self)->code)));
+    int code = ((EnumObject *)self)->code;
+    return Py_NewRef(code < RESERVED ? td_py_dtype(td_dtype_to_real(code)) : self);
 }
 static PyObject *dtype_to_complex(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return Py_NewRef(td_py_dtype(td_dtype_to_complex(((EnumObject *)self)->code)));
+    td_dtype wide = td_dtype_to_complex(((EnumObject *)self)->code);
+    return wide == TD_DTYPE_NONE ? td_py_raise() : Py_NewRef(td_py_dtype(wide));
 }
 static PyGetSetDef dtype_getset[] = {
     {"is_floating_point", dtype_flag, NULL, NULL, (void *)0},
@@ -104,8 +128,12 @@ ENUM_TYPE(td_py_memory_format_type, "tede.memory_format", "The order of a dense 
 
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype)
 {
-    if (Py_IS_TYPE(o, &td_py_dtype_type))
-        return *dtype = ((EnumObject *)o)->code, true;
+    if (Py_IS_TYPE(o, &td_py_dtype_type)) {
+        int code = ((EnumObject *)o)->code;
+        if (code >= RESERVED)
+            return PyErr_Format(PyExc_NotImplementedError, "tede has no tensors of %s", reserved[code - RESERVED].name), false;
+        return *dtype = code, true;
+    }
     if (o == (PyObject *)&PyFloat_Type)
         return *dtype = TD_F64, true;
     if (o == (PyObject *)&PyLong_Type)
@@ -271,6 +299,10 @@ typedef struct { double eps, max, tiny, resolution, smallest; int bits; } FloatI
 
 static FloatInfo float_info(int code)
 {
+    if (code >= RESERVED) {
+        const int i = code - RESERVED;
+        return (FloatInfo){reserved[i].eps, reserved[i].max, reserved[i].tiny, 1, 0, reserved[i].bits};
+    }
     switch (td_dtype_to_real(code)) {
     case TD_F16: return (FloatInfo){0x1p-10, 65504., 0x1p-14, 1e-3, 0x1p-24, 16};
     case TD_BF16: return (FloatInfo){0x1p-7, 0x1.fep127, 0x1p-126, 1e-2, 0x1p-133, 16};
@@ -288,11 +320,11 @@ static PyObject *finfo_get(PyObject *self, void *which)
     case INFO_BITS: return PyLong_FromLong(f.bits);
     case INFO_EPS: return PyFloat_FromDouble(f.eps);
     case INFO_MAX: return PyFloat_FromDouble(f.max);
-    case INFO_MIN: return PyFloat_FromDouble(-f.max);
+    case INFO_MIN: return PyFloat_FromDouble(f.max == 0x1p127 ? f.tiny : -f.max);      /* e8m0 has no sign */
     case INFO_TINY: return PyFloat_FromDouble(f.tiny);
     case INFO_RESOLUTION: return PyFloat_FromDouble(f.resolution);
     case INFO_SMALLEST: return PyFloat_FromDouble(f.smallest);
-    default: return PyUnicode_FromString(td_dtype_name(td_dtype_to_real(code)));
+    default: return PyUnicode_FromString(code < RESERVED ? td_dtype_name(td_dtype_to_real(code)) : reserved[code - RESERVED].name);
     }
 }
 static PyObject *iinfo_get(PyObject *self, void *which)
@@ -315,8 +347,15 @@ static PyObject *info_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     td_dtype dtype = td_default_dtype();
     if (!PyArg_ParseTupleAndKeywords(args, kw, is_float ? "|O:finfo" : "O:iinfo", names, &what))
         return NULL;
+    int code = what && Py_IS_TYPE(what, &td_py_dtype_type) ? ((EnumObject *)what)->code : 0;
+    if (is_float && code >= RESERVED && reserved[code - RESERVED].bits) {
+        InfoObject *info = (InfoObject *)type->tp_alloc(type, 0);
+        if (info)
+            info->code = code;
+        return (PyObject *)info;
+    }
     if (what && !td_py_as_dtype(what, &dtype))
-        return PyErr_Format(PyExc_TypeError, "%s(): argument 'type' (position 1) must be tede.dtype, not %s",
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "%s(): argument 'type' (position 1) must be tede.dtype, not %s",
                             is_float ? "finfo" : "iinfo", Py_TYPE(what)->tp_name);
     if (is_float && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
         return PyErr_Format(PyExc_TypeError, "torch.finfo() requires a floating point input type. Use torch.iinfo to "
@@ -442,9 +481,9 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
     PyObject *x, *y;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "OO!:can_cast", names, &x, &td_py_dtype_type, &y))
         return NULL;
-    td_dtype from = TD_BOOL, to = ((EnumObject *)y)->code;
-    if (!td_py_as_dtype(x, &from))
-        return PyErr_Format(PyExc_TypeError, "can_cast(): argument 'from_' (position 1) must be tede.dtype, not %s",
+    td_dtype from = TD_BOOL, to = TD_BOOL;
+    if (!td_py_as_dtype(x, &from) || !td_py_as_dtype(y, &to))
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "can_cast(): argument 'from_' (position 1) must be tede.dtype, not %s",
                             Py_TYPE(x)->tp_name);
     /* Towards a lower kind of number never; anything else is allowed to lose precision. */
     return PyBool_FromLong(category(from) <= category(to));
@@ -491,6 +530,12 @@ int td_py_types_init(PyObject *module)
                 names[1] = also[i].name;
         if (add_enum(module, &td_py_dtype_type, dtypes, code, names) < 0)
             return -1;
+    }
+    static PyObject *others[sizeof reserved / sizeof *reserved];
+    for (int i = 0; i < (int)(sizeof reserved / sizeof *reserved); i++) {
+        if (add_enum(module, &td_py_dtype_type, others, i, (const char *[]){reserved[i].name, NULL}) < 0)
+            return -1;
+        ((EnumObject *)others[i])->code = RESERVED + i;
     }
     for (int code = 0; code < TD_LAYOUTS; code++)
         if (add_enum(module, &td_py_layout_type, layouts, code, (const char *[]){layout_names[code], NULL}) < 0)
