@@ -33,7 +33,7 @@ _SUBMODULES = frozenset((
     "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
-    "_dynamo", "ao", "quantization", "package",
+    "_dynamo", "ao", "quantization", "package", "_subclasses",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -45,6 +45,7 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
+_WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
     "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
@@ -92,12 +93,24 @@ def __getattr__(name):
                 raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
+    elif name == "torch":               # PyTorch's package imports itself
+        value = _sys.modules[__name__]
     elif name == "ops":
         value = _import("tede._ops").ops
     else:
         raise _Missing(name)
     globals()[name] = value
     return value
+
+
+def _rest_of_C(name):
+    """Names of PyTorch's extension that Python has here."""
+    if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
+        return getattr(_import("tede._keys"), name.lstrip("_"))
+    raise AttributeError(f"module 'tede._C' has no attribute '{name}'")
+
+
+_C.__getattr__ = _rest_of_C
 
 
 def __dir__():

@@ -26,6 +26,10 @@ _DISTRIBUTIONS = {
                 "half_normal.HalfNormal inverse_gamma.InverseGamma log_normal.LogNormal pareto.Pareto weibull.Weibull",
     "relaxed": "relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.RelaxedOneHotCategorical"}
 
+_SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs",
+         "func": "_functorch _functorch.apis _functorch.vmap _functorch.eager_transforms _functorch.functional_call",
+         "jit": "_script _trace _state", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable"}
+
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
 for _package, _table in (("nn.modules.", _NN), ("optim.", _OPTIM)):
@@ -34,6 +38,10 @@ for _package, _table in (("nn.modules.", _NN), ("optim.", _OPTIM)):
         for _name in _names.split():
             CLASSES["tede." + _package + _ours, _name] = "torch." + _package + _theirs
 MODULES.pop("nn.modules.activation")
+MODULES["_custom_ops"] = "library"
+for _ours, _names in _SAME.items():
+    for _name in _names.split():
+        MODULES[_name if _name.startswith("_functorch") else f"{_ours}.{_name}"] = _ours
 for _ours, _names in _DISTRIBUTIONS.items():
     for _name in _names.split():
         _theirs, _, _name = _name.partition(".")

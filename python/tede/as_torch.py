@@ -32,16 +32,16 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
             return None
-        from tede import _aliases
+        from tede._aliases import MODULES
         rest = name[6:]
-        ours = "tede." + _aliases.MODULES.get(rest, rest) if rest else "tede"
+        ours = "tede." + MODULES.get(rest, rest) if rest else "tede"
         try:
             module = importlib.import_module(ours)
         except ModuleNotFoundError as error:
             if error.name is None or not (ours == error.name or ours.startswith(error.name + ".")):
                 raise
-            from tede import _absent
-            module = _absent.find(rest)
+            from tede._absent import find
+            module = find(rest)
             if module is None:
                 return None
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
@@ -59,6 +59,7 @@ def install():
     tede._C._set_package("torch")
     from tede.torch_version import TorchVersion
     tede.__version__ = TorchVersion(VERSION)
+    tede.__name__ = "torch"
     if _FOLDER not in sys.path:
         sys.path.insert(0, _FOLDER)
     paths = os.environ.get("PYTHONPATH", "")

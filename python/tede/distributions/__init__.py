@@ -26,3 +26,12 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Co
            "Pareto", "Poisson", "RelaxedBernoulli", "RelaxedOneHotCategorical", "StudentT", "TransformedDistribution",
            "Uniform", "VonMises", "Weibull", "Wishart", "biject_to", "kl_divergence", "register_kl", "transform_to"]
 __all__ += transforms.__all__
+
+
+def __getattr__(name):
+    """distributions.normal and the like: the file that has what PyTorch keeps in a file of that name."""
+    from importlib import import_module
+    from tede._aliases import MODULES
+    if "distributions." + name in MODULES:
+        return import_module("tede." + MODULES["distributions." + name])
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

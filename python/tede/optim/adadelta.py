@@ -1,4 +1,5 @@
 """Adadelta (Zeiler, 2012)."""
+from ._functional import adadelta  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
 
 

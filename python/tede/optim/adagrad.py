@@ -1,5 +1,6 @@
 """Adagrad (Duchi et al., 2011)."""
 from ..nn._native import T
+from ._functional import adagrad  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, check_fused, decayed, step_tensor, to_scalar
 
 

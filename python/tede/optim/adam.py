@@ -1,5 +1,6 @@
 """Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
 from ..nn._native import N, T
+from ._functional import adam  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check_common, check_fused, or_learned, step_tensor, to_scalar, zero_dim
 
 

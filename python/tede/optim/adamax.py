@@ -1,5 +1,6 @@
 """Adamax (Kingma & Ba, 2014)."""
 from ..nn._native import T
+from ._functional import adamax  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
 
 

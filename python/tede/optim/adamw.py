@@ -1,4 +1,5 @@
 """AdamW (Loshchilov & Hutter, 2017)."""
+from ._functional import adamw  # noqa: F401  the same as a function
 from .adam import Adam
 
 

@@ -1,4 +1,5 @@
 """Averaged stochastic gradient descent (Polyak & Juditsky, 1992)."""
+from ._functional import asgd  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
 
 

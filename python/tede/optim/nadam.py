@@ -1,4 +1,5 @@
 """NAdam (Dozat, 2016)."""
+from ._functional import nadam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
 
 

@@ -340,6 +340,15 @@ class PerParameter(Optimizer):
     def _update(self, p, grad, state, group):
         raise NotImplementedError("_update: an optimizer defines its own")
 
+    def _one(self, p, grad, state, group):
+        if group.get("maximize"):
+            grad = -grad
+        if p.is_complex():
+            state = {key: T.view_as_real(value) if isinstance(value, T.Tensor) and value.is_complex() else value
+                     for key, value in state.items()}
+            p, grad = T.view_as_real(p), T.view_as_real(grad)
+        self._update(p, grad, state, group)
+
     def step(self, closure=None):
         """Change the parameters once; gives the closure's loss."""
         differentiable = self.defaults.get("differentiable", False)
@@ -355,12 +364,5 @@ class PerParameter(Optimizer):
                     state = self.state[p]
                     if not state:
                         state.update(self._start(p, group))
-                    if group.get("maximize"):
-                        grad = -grad
-                    if p.is_complex():
-                        real = {key: T.view_as_real(value) if isinstance(value, T.Tensor) and value.is_complex() else value
-                                for key, value in state.items()}
-                        self._update(T.view_as_real(p), T.view_as_real(grad), real, group)
-                    else:
-                        self._update(p, grad, state, group)
+                    self._one(p, grad, state, group)
         return loss

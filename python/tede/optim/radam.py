@@ -1,4 +1,5 @@
 """RAdam (Liu et al., 2019)."""
+from ._functional import radam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, or_learned, step_tensor, zeros_for
 
 

@@ -1,4 +1,5 @@
 """RMSprop (Hinton's lecture 6e)."""
+from ._functional import rmsprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
 
 

@@ -1,5 +1,6 @@
 """Rprop (Riedmiller & Braun, 1993)."""
 from ..nn._native import T
+from ._functional import rprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, step_tensor, to_scalar, zeros_for
 
 

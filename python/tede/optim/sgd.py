@@ -1,5 +1,6 @@
 """Stochastic gradient descent, with momentum and Nesterov's variant."""
 from ..nn._native import N, T
+from ._functional import sgd  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check, check_common, check_fused, or_learned, to_scalar
 
 

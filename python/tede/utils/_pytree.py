@@ -312,17 +312,22 @@ def _deque_unflatten(values, context):
     return deque(values, maxlen=context)
 
 
+_tuple_flatten_with_keys, _list_flatten_with_keys = map(_sequence_with_keys, (_tuple_flatten, _list_flatten))
+_deque_flatten_with_keys, _dict_flatten_with_keys = _sequence_with_keys(_deque_flatten), _mapping_with_keys(_dict_flatten)
+_ordereddict_flatten_with_keys, _ordereddict_flatten = _dict_flatten_with_keys, _dict_flatten
+_defaultdict_flatten_with_keys = _mapping_with_keys(_defaultdict_flatten)
+
 for _cls, _flat, _unflat, _name, _keys, _dump, _load in (
-        (tuple, _tuple_flatten, _tuple_unflatten, "builtins.tuple", _sequence_with_keys(_tuple_flatten), None, None),
-        (list, _list_flatten, _list_unflatten, "builtins.list", _sequence_with_keys(_list_flatten), None, None),
-        (dict, _dict_flatten, _dict_unflatten, "builtins.dict", _mapping_with_keys(_dict_flatten), None, None),
+        (tuple, _tuple_flatten, _tuple_unflatten, "builtins.tuple", _tuple_flatten_with_keys, None, None),
+        (list, _list_flatten, _list_unflatten, "builtins.list", _list_flatten_with_keys, None, None),
+        (dict, _dict_flatten, _dict_unflatten, "builtins.dict", _dict_flatten_with_keys, None, None),
         (namedtuple, _namedtuple_flatten, _namedtuple_unflatten, "collections.namedtuple", _namedtuple_flatten_with_keys,
          _namedtuple_serialize, _namedtuple_deserialize),
-        (OrderedDict, _dict_flatten, _ordereddict_unflatten, "collections.OrderedDict", _mapping_with_keys(_dict_flatten),
+        (OrderedDict, _dict_flatten, _ordereddict_unflatten, "collections.OrderedDict", _dict_flatten_with_keys,
          None, None),
         (defaultdict, _defaultdict_flatten, _defaultdict_unflatten, "collections.defaultdict",
-         _mapping_with_keys(_defaultdict_flatten), _defaultdict_serialize, _defaultdict_deserialize),
-        (deque, _deque_flatten, _deque_unflatten, "collections.deque", _sequence_with_keys(_deque_flatten), None, None)):
+         _defaultdict_flatten_with_keys, _defaultdict_serialize, _defaultdict_deserialize),
+        (deque, _deque_flatten, _deque_unflatten, "collections.deque", _deque_flatten_with_keys, None, None)):
     _private_register_pytree_node(_cls, _flat, _unflat, serialized_type_name=_name, to_dumpable_context=_dump,
                                   from_dumpable_context=_load, flatten_with_keys_fn=_keys)
 del _cls, _flat, _unflat, _name, _keys, _dump, _load

@@ -1,7 +1,8 @@
 """Models over several devices. There is one device so far, so this is what PyTorch does where it finds no other."""
 from ..modules.module import Module
+from ._scatter import gather, scatter, scatter_kwargs  # noqa: F401
 
-__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel"]
+__all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "scatter"]
 
 
 class DataParallel(Module):

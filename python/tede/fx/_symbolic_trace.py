@@ -1,0 +1,208 @@
+"""Tracing: the forward function is called once with proxies, and calls of modules become nodes."""
+import builtins
+import functools
+import inspect
+import math
+
+from tede.fx.graph import Graph
+from tede.fx.graph_module import GraphModule
+from tede.fx.proxy import TracerBase, _proxies
+from tede.nn import Module
+
+_wrapped = {}           # (id of a namespace, name) -> the namespace; functions there are nodes while a trace runs
+
+
+def wrap(fn_or_name):
+    """Let calls of a function of the caller's module be nodes of traces, instead of what happens in it. At module scope."""
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = inspect.currentframe().f_back
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped[id(frame.f_globals), name] = frame.f_globals
+    return fn_or_name
+
+
+class _Patches:
+    """Attributes replaced for the duration of a trace."""
+
+    def __init__(self):
+        self._undo = []
+
+    def item(self, namespace, name, value):
+        had = name in namespace
+        before = namespace.get(name)
+        self._undo.append(lambda: namespace.__setitem__(name, before) if had else namespace.pop(name, None))
+        namespace[name] = value
+
+    def attribute(self, cls, name, value):
+        had, before = name in cls.__dict__, cls.__dict__.get(name)      # the layers' base may have it, in C
+        self._undo.append(lambda: setattr(cls, name, before) if had else delattr(cls, name))
+        setattr(cls, name, value)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        while self._undo:
+            self._undo.pop()()
+
+
+def _recorded(function):
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        for proxy in _proxies((args, kwargs)):
+            return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        return function(*args, **kwargs)
+    return call
+
+
+class Tracer(TracerBase):
+    """`is_leaf_module` says which modules stay calls; others are followed."""
+
+    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+        self._autowrap_functions = {
+            id(value) for module in autowrap_modules for name, value in vars(module).items()
+            if not name.startswith("_") and callable(value)} | {id(function) for function in autowrap_functions}
+        self.param_shapes_constant, self.submodule_paths, self.root = param_shapes_constant, None, None
+        self.scope, self.num_calls, self.node_name_to_scope, self.tensor_attrs = None, {}, {}, {}
+
+    def is_leaf_module(self, m, module_qualified_name):
+        """True for the library's own layers, except Sequential."""
+        from tede.nn import Sequential
+        return m.__module__.startswith(("tede.nn", "torch.nn", "tede.ao", "torch.ao")) and not isinstance(m, Sequential)
+
+    def path_of_module(self, mod):
+        """The path at which the root has a module."""
+        if self.submodule_paths is None:
+            self.submodule_paths = {module: name for name, module in self.root.named_modules()}
+        path = self.submodule_paths.get(mod)
+        if path is None:
+            path = next((name for name, module in self.root.named_modules() if module is mod), None)
+            if path is None:
+                raise NameError("module is not installed as a submodule")
+        return path
+
+    def call_module(self, m, forward, args, kwargs):
+        path = self.path_of_module(m)
+        if not self.is_leaf_module(m, path):
+            return forward(*args, **kwargs)
+        return self.create_proxy("call_module", path, args, kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        """What an attribute of a module is while the trace runs: parameters become nodes."""
+        from tede import Tensor
+        if isinstance(attr_val, Tensor):
+            path = self._tensor_path(attr_val)
+            if path is not None and (path in self._parameter_names or self.proxy_buffer_attributes):
+                if path not in parameter_proxy_cache:
+                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+                return parameter_proxy_cache[path]
+        return attr_val
+
+    def _tensor_path(self, tensor):
+        for name, value in (*self.root.named_parameters(), *self.root.named_buffers()):
+            if value is tensor:
+                return name
+        return None
+
+    def create_arg(self, a):
+        from tede import Tensor
+        from tede.nn import Parameter
+        if isinstance(a, Parameter):
+            for name, p in self.root.named_parameters():
+                if a is p:
+                    return self.create_node("get_attr", name, (), {})
+            raise NameError("parameter is not a member of this module")
+        if isinstance(a, Tensor):
+            path = self._tensor_path(a) or self.tensor_attrs.get(id(a))
+            if path is None:
+                i = 0
+                while hasattr(self.root, f"_tensor_constant{i}"):
+                    i += 1
+                path = f"_tensor_constant{i}"
+                setattr(self.root, path, a)
+                self.tensor_attrs[id(a)] = path
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return super().create_arg(a)
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """A proxy per parameter of the function; those in concrete_args have their value."""
+        root_fn = inspect.unwrap(root_fn)
+        parameters = list(inspect.signature(root_fn).parameters.values())
+        args, kwargs = [], {}
+        if is_module:
+            args.append(self.root)
+            parameters = parameters[1:]
+        for p in parameters:
+            if concrete_args is not None and p.name in concrete_args:
+                (kwargs.__setitem__(p.name, concrete_args[p.name]) if p.kind is p.KEYWORD_ONLY
+                 else args.append(concrete_args[p.name]))
+                continue
+            stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+            default = () if p.default is p.empty or stars else (p.default,)
+            proxy = self.create_proxy("placeholder", stars + p.name, default, {},
+                                      type_expr=p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None)
+            if stars == "*":
+                args.append(_Star(proxy))
+            elif stars == "**":
+                kwargs["**"] = proxy
+            elif p.kind is p.KEYWORD_ONLY:
+                kwargs[p.name] = proxy
+            else:
+                args.append(proxy)
+        return root_fn, args, kwargs
+
+    def trace(self, root, concrete_args=None):
+        """The graph of a module's forward, or of a function."""
+        if isinstance(root, Module):
+            self.root, fn = root, type(root).forward
+            if not inspect.isfunction(inspect.unwrap(fn)):
+                fn = fn.__func__
+            self._parameter_names = {name for name, _ in root.named_parameters()}
+        else:
+            self.root, fn, self._parameter_names = Module(), root, set()
+        self.submodule_paths = {module: name for name, module in self.root.named_modules()}
+        self.graph = Graph(tracer_cls=type(self))
+        fn, args, kwargs = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        args = [a for a in args if not isinstance(a, _Star)] + [a.proxy for a in args if isinstance(a, _Star)]
+        kwargs.pop("**", None)
+        cache, original_getattr, original_call = {}, Module.__getattr__, Module.__call__
+        tracer = self
+
+        def module_getattr(module, name):
+            return tracer.getattr(name, original_getattr(module, name), cache)
+
+        def module_call(module, *args, **kwargs):
+            return tracer.call_module(module, lambda *a, **k: original_call(module, *a, **k), args, kwargs)
+        with _Patches() as patches:
+            patches.attribute(Module, "__getattr__", module_getattr)
+            patches.attribute(Module, "__call__", module_call)
+            for (_, name), namespace in list(_wrapped.items()):
+                function = namespace.get(name, getattr(builtins, name, None))
+                if function is not None:
+                    patches.item(namespace, name, _recorded(function))
+            if hasattr(fn, "__globals__"):
+                for name, value in list(fn.__globals__.items()):
+                    if id(value) in self._autowrap_functions:
+                        patches.item(fn.__globals__, name, _recorded(value))
+            result = fn(*args, **kwargs)
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        self.submodule_paths = None
+        return self.graph
+
+
+class _Star:
+    def __init__(self, proxy):
+        self.proxy = proxy
+
+
+def symbolic_trace(root, concrete_args=None):
+    """A GraphModule of a module or a function."""
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    return GraphModule(tracer.root, graph, type(root).__name__ if isinstance(root, Module) else root.__name__)
+

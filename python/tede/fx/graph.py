@@ -1,0 +1,364 @@
+"""A graph is a ring of nodes in the order of execution; it prints itself, checks itself, and becomes Python code."""
+import builtins
+import keyword
+import math
+import operator
+import re
+import types
+
+from tede.fx.node import Node, map_arg
+
+_INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<",
+          "rshift": ">>", "and_": "&", "or_": "|", "xor": "^", "matmul": "@", "eq": "==", "ne": "!=", "lt": "<", "gt": ">",
+          "le": "<=", "ge": ">="}
+magic_methods = {**{name: f"{{}} {sign} {{}}" for name, sign in _INFIX.items()}, "getitem": "{}[{}]", "neg": "-{}", "pos": "+{}",
+                 "invert": "~{}"}
+inplace_methods = {f"i{name.rstrip('_')}": f"{{}} {sign}= {{}}" for name, sign in list(_INFIX.items())[:13]}
+
+
+def qualified_name(function):
+    """Where a function is found: "operator.add", "torch.relu", "torch.nn.functional.linear"."""
+    if getattr(builtins, getattr(function, "__name__", ""), None) is function:
+        return function.__name__
+    return ".".join(_place(function)[:2])
+
+
+def _place(function):
+    """(module's name, attribute, module) of a function; the module is PyTorch's name of a place in tede."""
+    import tede
+    name = getattr(function, "__name__", "")
+    if getattr(operator, name, None) is function:
+        return "_operator", name, operator
+    for path in ("", ".nn.functional", ".special", ".linalg", ".fft"):
+        module = tede
+        for part in path.split(".")[1:]:
+            module = getattr(module, part)
+        if module.__dict__.get(name) is function or (path == "" and name and getattr(tede, name, None) is function):
+            return "torch" + path, name, module
+    module = getattr(function, "__module__", None) or "builtins"
+    return re.sub(r"^tede\b", "torch", module), getattr(function, "__qualname__", name).replace("<", "_").replace(">", "_"), None
+
+
+def _type_repr(kind):
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+def _snake_case(name):
+    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
+
+
+class _Namespace:
+    """Names that are free, given out once each."""
+
+    def __init__(self):
+        self._used, self._count = set(), {}
+
+    def create_name(self, candidate, obj=None):
+        candidate = re.sub(r"[^0-9a-zA-Z_]+", "_", candidate) or "_unnamed"
+        if candidate[0].isdigit():
+            candidate = "_" + candidate
+        found = re.fullmatch(r"(.*)_(\d+)", candidate)
+        base, number = (found.group(1), int(found.group(2))) if found else (candidate, None)
+        taken = candidate in self._used or keyword.iskeyword(candidate) or (
+            hasattr(builtins, candidate) and getattr(builtins, candidate) is not obj) or candidate in ("torch", "device", "inf", "nan")
+        name = candidate
+        if taken:
+            number = self._count.get(base, number or 0)
+            while name in self._used or name == candidate:
+                number += 1
+                name = f"{base}_{number}"
+        self._count[base] = number or 0
+        self._used.add(name)
+        return name
+
+
+class PythonCode:
+    """The source of a forward function, and what it names."""
+
+    def __init__(self, src, globals):
+        self.src, self.globals = src, globals
+
+
+class CodeGen:
+    """How a graph becomes code; here always a plain forward(self, ...)."""
+
+
+class Graph:
+    def __init__(self, owning_module=None, tracer_cls=None, tracer_extras=None):
+        self._root = Node.__new__(Node)
+        self._root.op, self._root.name, self._root._erased = "root_", "", False
+        self._root._prev = self._root._next = self._root
+        self._root.graph, self._root.users, self._root._input_nodes, self._root.meta = self, {}, {}, {}
+        self._insert, self._names = self._root.prepend, _Namespace()
+        self.owning_module, self._tracer_cls, self._codegen = owning_module, tracer_cls, CodeGen()
+
+    # ---- looking
+
+    @property
+    def nodes(self):
+        return _NodeList(self)
+
+    def find_nodes(self, *, op, target=None, sort=True):
+        return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+    def output_node(self):
+        return next(node for node in reversed(self.nodes) if node.op == "output")
+
+    # ---- making nodes
+
+    def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+        args, kwargs = args or (), kwargs or {}
+        if name is None:
+            name = self._target_to_str(target)
+        node = Node(self, self._names.create_name(name), op, target, args, kwargs, type_expr)
+        self._insert(node)
+        return node
+
+    def _target_to_str(self, target):
+        if callable(target):
+            name = target.__name__
+        else:
+            name = target.removeprefix("self.") if isinstance(target, str) else str(target)
+            if name.startswith("__") and name.endswith("__"):
+                name = name[2:-2]
+        return _snake_case(name.replace(".", "_"))
+
+    def placeholder(self, name, type_expr=None, default_value=Node):
+        return self.create_node("placeholder", name, () if default_value is Node else (default_value,), type_expr=type_expr)
+
+    def get_attr(self, qualified_name, type_expr=None):
+        return self.create_node("get_attr", qualified_name, type_expr=type_expr)
+
+    def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+        return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
+
+    def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+        return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
+
+    def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+        return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
+
+    def output(self, result, type_expr=None):
+        return self.create_node("output", "output", (result,), type_expr=type_expr)
+
+    def node_copy(self, node, arg_transform=lambda x: x):
+        """A copy of another graph's node, its inputs turned into this graph's by `arg_transform`."""
+        copy = self.create_node(node.op, node.target, map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform),
+                                node.name, node.type)
+        copy.meta = dict(node.meta)
+        return copy
+
+    def graph_copy(self, g, val_map, return_output_node=False):
+        """Copy the nodes of `g`, noting which became which in `val_map`; what `g` gives is returned."""
+        for node in g.nodes:
+            if node in val_map:
+                continue
+            if node.op == "output":
+                result = map_arg(node.args[0], lambda n: val_map[n])
+                return (result, node) if return_output_node else result
+            val_map[node] = self.node_copy(node, lambda n: val_map[n])
+
+    def __deepcopy__(self, memo=None):
+        copy, known = Graph(tracer_cls=self._tracer_cls), {}
+        result = copy.graph_copy(self, known, return_output_node=True)
+        if result is not None:
+            output = copy.output(result[0], type_expr=result[1].type)
+            output.meta = dict(result[1].meta)
+        return copy
+
+    # ---- changing
+
+    def inserting_before(self, n=None):
+        return _InsertPoint(self, (n or self._root).prepend if n is not None else self._root.append)
+
+    def inserting_after(self, n=None):
+        return _InsertPoint(self, n.append if n is not None else self._root.prepend)
+
+    def erase_node(self, to_erase):
+        if to_erase.users:
+            raise RuntimeError(f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} users in the graph: "
+                               f"{to_erase.users}!")
+        if to_erase.graph is not self:
+            raise RuntimeError(f"Attempting to remove {to_erase} from wrong graph!")
+        to_erase._unlink()
+        to_erase._erased = True
+        to_erase._set((), {})
+
+    def eliminate_dead_code(self, is_impure_node=None):
+        """Remove the nodes that nobody uses; says whether there were any."""
+        before = len(self.nodes)
+        for node in reversed(self.nodes):
+            if not (is_impure_node or Node.is_impure)(node) and not node.users:
+                self.erase_node(node)
+        return len(self.nodes) < before
+
+    def lint(self):
+        """Raise where the graph isn't one: a node used before it is there, a name twice, a target that's missing."""
+        seen, names = set(), set()
+        for node in self.nodes:
+            if node.graph is not self:
+                raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that "
+                                       f"Nodes in the graph are topologically ordered\n{self}")
+            if node.name in names:
+                raise RuntimeError(f"Node redefined name {node.name}!")
+            if self.owning_module is not None and node.op in ("get_attr", "call_module"):
+                at = self.owning_module
+                for part in node.target.split("."):
+                    if not hasattr(at, part):
+                        raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {at}")
+                    at = getattr(at, part)
+            seen.add(node)
+            names.add(node.name)
+
+    # ---- showing
+
+    def python_code(self, root_module, **options):
+        """The graph as the source of forward(`root_module`, ...)."""
+        names, lines, parameters, last_use = {}, [], [], {}
+        for node in reversed(self.nodes):
+            for used in (*node.all_input_nodes, node):
+                last_use.setdefault(used, node)
+        gone = {}
+        for used, at in last_use.items():
+            gone.setdefault(at, []).append(used)
+
+        def known(hint, obj):
+            """The name under which the code finds an object."""
+            if getattr(builtins, hint, None) is obj:
+                return hint
+            module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)
+            if place is not None and place is not operator:
+                import tede
+                names["torch"] = tede
+                return f"{module}.{attribute}"
+            if place is operator:
+                names["_operator"] = operator
+                return f"_operator.{attribute}"
+            name = re.sub(r"\W", "_", f"{module}.{attribute}")
+            while name in names and names[name] is not obj:
+                name += "_"
+            names[name] = obj
+            return name
+
+        def show(a):
+            if isinstance(a, Node):
+                return a.name
+            if isinstance(a, tuple):
+                if hasattr(a, "_fields"):
+                    return f"{known(type(a).__name__, type(a))}({', '.join(map(show, a))})"
+                return f"({', '.join(map(show, a))}{',' if len(a) == 1 else ''})"
+            if isinstance(a, list):
+                return f"[{', '.join(map(show, a))}]"
+            if isinstance(a, dict):
+                return "{" + ", ".join(f"{key!r}: {show(value)}" for key, value in a.items()) + "}"
+            if isinstance(a, slice):
+                return f"slice({show(a.start)}, {show(a.stop)}, {show(a.step)})"
+            if isinstance(a, float) and not math.isfinite(a):
+                return f"float('{a}')"
+            if type(a).__name__ in ("dtype", "memory_format", "layout", "device"):
+                import tede
+                names["torch"], names["device"] = tede, tede.device
+                return re.sub(r"^tede\.", "torch.", repr(a))
+            if a is Ellipsis:
+                return "..."
+            if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)):
+                return known(a.__name__, a)
+            return repr(a)
+
+        def call(args, kwargs):
+            return ", ".join([*map(show, args), *(f"{key} = {show(value)}" for key, value in kwargs.items())])
+        for node in self.nodes:
+            kind = f" : {known(_type_repr(node.type), node.type)}" if isinstance(node.type, type) else ""
+            if node.op == "placeholder":
+                default = f" = {show(node.args[0])}" if node.args else ""
+                raw = node.target
+                parameters.append(f"{raw}{kind}{default}")
+                if raw.lstrip("*") != node.name:
+                    lines.append(f"{node.name} = {raw.lstrip('*')}")
+                continue
+            if node.op == "output":
+                lines.append(f"return {show(node.args[0])}")
+                continue
+            if node.op == "get_attr":
+                value = _attribute("self", node.target)
+            elif node.op == "call_module":
+                value = f"{_attribute('self', node.target)}({call(node.args, node.kwargs)})"
+            elif node.op == "call_method":
+                value = f"{show(node.args[0])}.{node.target}({call(node.args[1:], node.kwargs)})"
+            else:
+                fn, name = node.target, getattr(node.target, "__name__", "")
+                plain = getattr(operator, name, None) is fn and not node.kwargs
+                if plain and name in magic_methods:
+                    value = magic_methods[name].format(*map(show, node.args))
+                elif plain and name in inplace_methods:
+                    lines.append(inplace_methods[name].format(*map(show, node.args)))
+                    value = show(node.args[0])
+                elif fn is getattr and len(node.args) == 2 and isinstance(node.args[1], str) and node.args[1].isidentifier():
+                    value = f"{show(node.args[0])}.{node.args[1]}"
+                else:
+                    value = f"{known(name, fn)}({call(node.args, node.kwargs)})"
+            unused = [used.name for used in gone.get(node, ())]
+            lines.append(f"{node.name}{kind} = {value}" + (f";  {' = '.join(unused)} = None" if unused else ""))
+        body = "\n".join("    " + line for line in lines or ["pass"])
+        return PythonCode(f"\n\n\ndef forward({', '.join(['self', *parameters])}):\n{body}\n", names)
+
+    def __str__(self):
+        lines = []
+        for node in self.nodes:
+            line = node.format_node()
+            lines.append(f"    {line}" if line else "")
+        return "graph():\n" + "\n".join(lines)
+
+    def print_tabular(self):
+        """Print the nodes as a table; needs the package tabulate."""
+        try:
+            from tabulate import tabulate
+        except ImportError:
+            print("`print_tabular` relies on the library `tabulate`, which could not be found on this machine. Run `pip install "
+                  "tabulate` to install the library.")
+            raise
+        print(tabulate([[n.op, n.name, n.target, n.args, n.kwargs] for n in self.nodes],
+                       headers=["opcode", "name", "target", "args", "kwargs"]))
+
+
+def _attribute(base, path):
+    for part in path.split("."):
+        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
+    return base
+
+
+class _InsertPoint:
+    def __init__(self, graph, insert):
+        self.graph, self.before = graph, graph._insert
+        graph._insert = insert
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        self.graph._insert = self.before
+
+
+class _NodeList:
+    """The nodes in order. A node that is looked at may be erased, and others put behind it."""
+
+    def __init__(self, graph, direction="_next"):
+        self.graph, self.direction = graph, direction
+
+    def __iter__(self):
+        root = self.graph._root
+        at = getattr(root, self.direction)
+        while at is not root:
+            if not at._erased:
+                yield at
+            at = getattr(at, self.direction)
+
+    def __len__(self):
+        return sum(1 for _ in self)
+
+    def __reversed__(self):
+        return _NodeList(self.graph, "_prev" if self.direction == "_next" else "_next").__iter__()

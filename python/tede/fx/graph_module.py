@@ -1,0 +1,179 @@
+"""A module whose forward is the code of a graph."""
+import copy
+import linecache
+
+from tede.fx.graph import Graph
+from tede.nn import Module
+
+_USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
+_count = 0
+
+
+def _copy_attr(from_module, to_module, target):
+    """Let `to_module` have what `from_module` has at a path, with modules on the way."""
+    *path, field = target.split(".")
+    for item in path:
+        inner, other = getattr(from_module, item), getattr(to_module, item, None)
+        if inner is other:
+            return
+        if other is None:
+            other = Module()
+            setattr(to_module, item, other)
+        from_module, to_module = inner, other
+    from tede import Tensor
+    value = getattr(from_module, field)
+    if isinstance(value, Tensor) and field not in from_module._parameters:
+        to_module.register_buffer(field, value)
+    else:
+        setattr(to_module, field, value)
+
+
+def _assign_attr(value, to_module, target):
+    *path, field = target.split(".")
+    for item in path:
+        if getattr(to_module, item, None) is None:
+            setattr(to_module, item, Module())
+        to_module = getattr(to_module, item)
+    setattr(to_module, field, value)
+
+
+def _compile(code):
+    """The function that source text defines; tracebacks and inspect find its lines."""
+    global _count
+    name = f"<eval_with_key>.{_count}"
+    _count += 1
+    names = dict(code.globals)
+    linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
+    exec(compile(code.src, name, "exec"), names)
+    return names["forward"]
+
+
+class GraphModule(Module):
+    """Setting `graph`, or `recompile()` after changes of it, makes the code anew."""
+
+    def __new__(cls, *args, **kwargs):
+        # forward is the class's, as of any module, so each instance has a class.
+        base = next((c for c in cls.__mro__ if "_graph_module_instance" not in c.__dict__), cls)
+        return object.__new__(type(base.__name__, (base,), {"_graph_module_instance": True, "__module__": base.__module__}))
+
+    def __init__(self, root, graph, class_name="GraphModule"):
+        super().__init__()
+        type(self).__name__ = type(self).__qualname__ = class_name
+        if isinstance(root, Module):
+            self.training = getattr(root, "training", True)
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module"):
+                    _copy_attr(root, self, node.target)
+        else:
+            for node in graph.nodes:
+                if node.op in ("get_attr", "call_module") and node.target not in root:
+                    raise RuntimeError(f"Node {node} referenced target {node.target} but that target was not provided in `root`!")
+            for target in sorted({n.target for n in graph.nodes if n.op in ("get_attr", "call_module")}, key=lambda t: t.count(".")):
+                _assign_attr(root[target], self, target)
+        self.meta = dict(getattr(root, "meta", None) or {}) if not isinstance(root, dict) else {}
+        self.graph = graph
+
+    @property
+    def graph(self):
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph):
+        if not isinstance(graph, Graph):
+            raise AssertionError(f"Expected a Graph instance, but got {type(graph)}")
+        self._graph = graph
+        graph.owning_module = self
+        self.recompile()
+
+    @property
+    def code(self):
+        """The source of forward."""
+        return self._code
+
+    def recompile(self):
+        """Make forward from the graph."""
+        code = self._graph.python_code(root_module="self")
+        self._code = code.src
+        type(self).forward = _compile(code)
+        return code
+
+    def print_readable(self, print_output=True, **options):
+        text = f"class {type(self).__name__}(torch.nn.Module):" + self._code.replace("\n", "\n    ")
+        if print_output:
+            print(text)
+        return text
+
+    def add_submodule(self, target, m):
+        """Put a module at a path; False if a part of the path isn't a module."""
+        *path, field = target.split(".")
+        at = self
+        for item in path:
+            if not hasattr(at, item):
+                setattr(at, item, Module())
+            at = getattr(at, item)
+            if not isinstance(at, Module):
+                return False
+        at.add_module(field, m)
+        return True
+
+    def delete_submodule(self, target):
+        *path, field = target.split(".")
+        at = self
+        for item in path:
+            at = getattr(at, item, None)
+            if not isinstance(at, Module):
+                return False
+        if not isinstance(getattr(at, field, None), Module):
+            return False
+        delattr(at, field)
+        return True
+
+    def delete_all_unused_submodules(self):
+        """Remove the submodules that no node calls."""
+        used = set()
+        for node in self.graph.nodes:
+            if node.op in ("call_module", "get_attr"):
+                parts = node.target.split(".")
+                used.update(".".join(parts[:i + 1]) for i in range(len(parts)))
+                if node.op == "call_module":
+                    used.update(f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules() if name)
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
+
+    def __deepcopy__(self, memo):
+        plain = Module()
+        plain.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key not in ("_graph", "_code")})
+        return GraphModule(plain, copy.deepcopy(self._graph), type(self).__name__)
+
+    def __copy__(self):
+        return GraphModule(self, self._graph, type(self).__name__)
+
+    def __reduce__(self):
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
+        return _rebuild, (state, self._code, type(self).__name__)
+
+    def __str__(self):
+        return "\n".join([super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"])
+
+
+class _CodeOnlyModule(Module):
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
+def _rebuild(state, code, name):
+    """From a pickle: the code is run with proxies, which makes the graph again."""
+    import operator
+    import tede
+    from tede.fx._symbolic_trace import Tracer
+    from tede.fx.graph import PythonCode
+
+    class KeepModules(Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return True
+    module = _CodeOnlyModule(state)
+    plain = type("CodeOnly", (_CodeOnlyModule,), {
+        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device}))})
+    module.__class__ = plain
+    return GraphModule(module, KeepModules().trace(module), name)

@@ -1,0 +1,183 @@
+"""One step of a graph: an operation, its target, its arguments, and who uses its result."""
+import operator
+
+OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
+_side_effects = {operator.setitem}
+
+
+def has_side_effect(fn):
+    """Say that calls of a function must stay although nobody uses their results."""
+    _side_effects.add(fn)
+    return fn
+
+
+def map_aggregate(a, fn):
+    """`a` with `fn` applied to what its tuples, lists, dicts and slices hold, at any depth."""
+    if isinstance(a, tuple):
+        values = [map_aggregate(x, fn) for x in a]
+        return type(a)(*values) if hasattr(a, "_fields") else tuple(values)
+    if isinstance(a, list):
+        return [map_aggregate(x, fn) for x in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(value, fn) for key, value in a.items()}
+    if isinstance(a, slice):
+        return slice(*(map_aggregate(x, fn) for x in (a.start, a.stop, a.step)))
+    return fn(a)
+
+
+def map_arg(a, fn):
+    """`a` with `fn` applied to the nodes in it."""
+    if not callable(fn):
+        raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
+    return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
+
+
+class Node:
+    """`op` is one of OPS; `target` an attribute's path, a function, or a method's name."""
+
+    def __init__(self, graph, name, op, target, args, kwargs, return_type=None):
+        if op not in OPS:
+            raise AssertionError(f"op '{op}' is not one of {OPS}")
+        if op == "call_function":
+            if not callable(target):
+                raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a "
+                                 "Callable is expected")
+        elif not isinstance(target, str):
+            raise ValueError(f"Node [graph = {graph}, name = '{name}'] target {target} has type {type(target)} but a str is "
+                             "expected")
+        self.graph, self.name, self.op, self.target, self.type = graph, name, op, target, return_type
+        self.users, self.meta, self._erased = {}, {}, False
+        self._prev = self._next = self
+        self._args, self._kwargs, self._input_nodes = (), {}, {}
+        self._set(args, kwargs)
+
+    def _set(self, args, kwargs):
+        for node in self._input_nodes:
+            node.users.pop(self, None)
+        self._input_nodes = {}
+
+        def note(node):
+            self._input_nodes[node] = None
+            node.users[self] = None
+            return node
+        self._args, self._kwargs = map_arg(tuple(args), note), map_arg(dict(kwargs), note)
+
+    @property
+    def args(self):
+        return self._args
+
+    @args.setter
+    def args(self, args):
+        self._set(args, self._kwargs)
+
+    @property
+    def kwargs(self):
+        return self._kwargs
+
+    @kwargs.setter
+    def kwargs(self, kwargs):
+        self._set(self._args, kwargs)
+
+    @property
+    def all_input_nodes(self):
+        return list(self._input_nodes)
+
+    @property
+    def next(self):
+        return self._next
+
+    @property
+    def prev(self):
+        return self._prev
+
+    @property
+    def stack_trace(self):
+        return self.meta.get("stack_trace")
+
+    def update_arg(self, idx, arg):
+        args = list(self.args)
+        args[idx] = arg
+        self.args = tuple(args)
+
+    def insert_arg(self, idx, arg):
+        self.args = (*self.args[:idx], arg, *self.args[idx:])
+
+    def update_kwarg(self, key, arg):
+        self.kwargs = {**self.kwargs, key: arg}
+
+    def _unlink(self):
+        self._prev._next, self._next._prev = self._next, self._prev
+
+    def prepend(self, x):
+        """Move node `x` before this one."""
+        if x is self:
+            return
+        x._unlink()
+        x._prev, x._next = self._prev, self
+        self._prev._next = self._prev = x
+
+    def append(self, x):
+        """Move node `x` behind this one."""
+        self._next.prepend(x)
+
+    def replace_all_uses_with(self, replace_with, delete_user_cb=lambda user: True, *, propagate_meta=False):
+        """Let the users of this node use another; those that were changed are returned."""
+        changed = [user for user in list(self.users) if delete_user_cb(user)]
+        if propagate_meta:
+            replace_with.meta.update(self.meta)
+        for user in changed:
+            user.replace_input_with(self, replace_with)
+        return changed
+
+    def replace_input_with(self, old_input, new_input):
+        def new(node):
+            return new_input if node is old_input else node
+        self._set(map_arg(self.args, new), map_arg(self.kwargs, new))
+
+    def is_impure(self, impure_random=True):
+        """Whether the call has an effect besides its result."""
+        if self.op in ("placeholder", "output"):
+            return True
+        if self.op == "call_function":
+            return self.target in _side_effects
+        if self.op == "call_module" and self.graph.owning_module is not None:
+            return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
+        return False
+
+    def format_node(self, placeholder_names=None, maybe_return_typename=None):
+        """The line that print(graph) shows."""
+        from tede.fx.graph import _type_repr, qualified_name
+        kind = f"{_type_repr(self.type)} " if self.type else ""
+        if self.op == "placeholder":
+            default = f"(default={self.args[0]})" if self.args else ""
+            if placeholder_names is not None:
+                placeholder_names.append(self.target + (f": {_type_repr(self.type)}" if self.type else ""))
+                return None
+            return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self.target}]{default}"
+        if self.op == "output":
+            return f"return {self.args[0]}" if maybe_return_typename is not None else f"return {self.args}"
+        target = qualified_name(self.target) if self.op == "call_function" else self.target
+        if self.op == "get_attr":
+            return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]"
+        args = map_aggregate(self.args, lambda x: _Shown(f"%{x}") if isinstance(x, Node) else x)
+        kwargs = map_aggregate(self.kwargs, lambda x: _Shown(f"%{x}") if isinstance(x, Node) else x)
+        kwargs = "{" + ", ".join(f"{key}: {value}" for key, value in kwargs.items()) + "}"
+        return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}](args = {args}, kwargs = {kwargs})"
+
+    def __repr__(self):
+        return self.name
+
+    def __lt__(self, other):
+        """Whether this node comes first."""
+        node = self
+        while node.op != "root_":
+            node = node._next
+            if node is other:
+                return True
+            if node is self.graph._root:
+                return False
+        return False
+
+
+class _Shown(str):
+    __repr__ = str.__str__

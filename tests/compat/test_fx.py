@@ -1,0 +1,116 @@
+"""torch.fx: tracing, graphs as code, edits, interpreters."""
+import copy
+import importlib
+import operator
+import pickle
+
+import pytest
+
+
+@pytest.fixture
+def fx(lib):
+    return importlib.import_module(lib.__name__ + ".fx")
+
+
+@pytest.fixture
+def model(lib, nn, F):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = nn.Linear(4, 3)
+            self.scale = nn.Parameter(lib.rand(3))
+            self.layers = nn.Sequential(nn.ReLU(), nn.Linear(3, 3))
+
+        def forward(self, x, y=2.0):
+            a, b = self.linear(x + y).chunk(2, dim=1)
+            z = F.relu(lib.cat([a, b], 1) * self.scale)
+            return self.layers(z).sum(dim=-1), z.shape[0]
+    return Model()
+
+
+def test_a_trace_gives_what_the_module_gives(lib, fx, model):
+    traced, x = fx.symbolic_trace(model), lib.randn(2, 4)
+    (wanted, n), (found, m) = model(x), traced(x)
+    assert lib.equal(wanted, found) and n == m == 2
+    assert list(traced.state_dict()) == list(model.state_dict())
+    found.sum().backward()
+    assert model.scale.grad is not None           # parameters are shared
+
+
+def test_nodes_and_code(lib, fx, model):
+    traced = fx.symbolic_trace(model)
+    assert [(n.op, n.name) for n in traced.graph.nodes] == [
+        ("placeholder", "x"), ("placeholder", "y"), ("call_function", "add"), ("call_module", "linear"), ("call_method", "chunk"),
+        ("call_function", "getitem"), ("call_function", "getitem_1"), ("call_function", "cat"), ("get_attr", "scale"),
+        ("call_function", "mul"), ("call_function", "relu"), ("call_module", "layers_0"), ("call_module", "layers_1"),
+        ("call_method", "sum_1"), ("call_function", "getattr_1"), ("call_function", "getitem_2"), ("output", "output")]
+    assert "linear = self.linear(add);  add = None" in traced.code
+    assert "chunk = linear.chunk(2, dim = 1);  linear = None" in traced.code
+    assert "cat = torch.cat([getitem, getitem_1], 1)" in traced.code
+    traced.graph.lint()
+
+
+def test_edits(lib, fx):
+    def f(x):
+        return lib.relu(x) + 1
+    traced = fx.symbolic_trace(f)
+    for node in traced.graph.nodes:
+        if node.op == "call_function" and node.target is operator.add:
+            with traced.graph.inserting_after(node):
+                new = traced.graph.call_function(operator.mul, (node, 3))
+            node.replace_all_uses_with(new)
+            new.args = (node, 3)
+    traced.recompile()
+    assert traced(lib.tensor([-1., 2.])).tolist() == [3, 9]
+    with pytest.raises(RuntimeError, match="still had"):
+        traced.graph.erase_node(next(iter(traced.graph.nodes)))
+
+
+def test_dead_code_goes(lib, fx):
+    def f(x):
+        x.neg()
+        return x + 1
+    traced = fx.symbolic_trace(f)
+    assert traced.graph.eliminate_dead_code()
+    assert [n.op for n in traced.graph.nodes] == ["placeholder", "call_function", "output"]
+
+
+def test_control_flow_is_refused(lib, fx):
+    with pytest.raises(Exception, match="cannot be used as inputs to control flow"):
+        fx.symbolic_trace(lambda x: x if x.sum() > 0 else -x)
+
+
+def test_interpreter_and_transformer(lib, fx, model):
+    traced, x = fx.symbolic_trace(model), lib.randn(2, 4)
+    seen = []
+
+    class Count(fx.Interpreter):
+        def run_node(self, n):
+            seen.append(n.name)
+            return super().run_node(n)
+    assert lib.equal(Count(traced).run(x)[0], model(x)[0])
+    assert len(seen) == len(traced.graph.nodes)
+
+    class Negate(fx.Transformer):
+        def call_function(self, target, args, kwargs):
+            return super().call_function(operator.sub if target is operator.add else target, args, kwargs)
+    assert lib.allclose(Negate(traced).transform()(x, -2.0)[0], model(x)[0])
+
+
+def test_copies_and_pickles(lib, fx, nn):
+    traced, x = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2), nn.Tanh())), lib.randn(3, 2)
+    for other in (copy.deepcopy(traced), pickle.loads(pickle.dumps(traced))):
+        assert lib.equal(other(x), traced(x)) and other.code == traced.code
+
+
+@pytest.mark.parametrize("leaf", [True, False])
+def test_a_tracer_chooses_leaves(lib, fx, nn, leaf):
+    class Inner(nn.Module):
+        def forward(self, x):
+            return x.exp().log()
+
+    class Own(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return leaf
+    graph = Own().trace(nn.Sequential(Inner()))
+    assert [n.op for n in graph.nodes][1:-1] == (["call_module"] if leaf else ["call_method", "call_method"])
