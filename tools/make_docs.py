@@ -31,11 +31,11 @@ MODULES = [
 # The menu: pages of docs/ by their names. What is not here is listed under "More".
 MENU = [
     ("Ten minutes", "tour.md"), ("From Python to the loop", "from-python-to-the-loop.md"),
-    ("Extending", ["add-an-operator.md", "add-a-dtype.md", "add-a-device.md"]),
+    ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
     ("PyTorch", ["differences.md", "missing-operators.md"]),
-    ("Design", "design.md"),
+    ("Design", ["design.md", "transforms.md"]),
 ]
 
 

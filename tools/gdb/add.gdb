@@ -4,4 +4,7 @@ set breakpoint pending on
 set print thread-events off
 break td_pointwise_run
 run
-backtrace 12
+# The loop of the instruction set that this machine has.
+rbreak ^add_tensor_f32_v[234]$
+continue
+backtrace 14
