@@ -32,7 +32,7 @@ MODULES = [
 MENU = [
     ("Ten minutes", "tour.md"), ("From Python to the loop", "from-python-to-the-loop.md"),
     ("Extending", ["add-an-operator.md", "extending.md"]),
-    ("Reference", ["operators.md", "c-api.md"]),
+    ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
     ("PyTorch", ["differences.md", "missing-operators.md"]),
     ("Design", ["design.md", "transforms.md"]),
@@ -71,6 +71,17 @@ def prose(doc):
     return re.sub(r"(?<!`)``(?!`)", "`", "\n".join(out))
 
 
+def examples():
+    """{name: lines} of docs/examples.md: what is called first in each of its examples."""
+    found = {}
+    for block in re.findall(r"```pycon\n(.*?)```", (ROOT / "docs/examples.md").read_text(), re.S):
+        for example in re.split(r"^(?=>>> )", block, flags=re.M):
+            called = re.match(r">>> (tede(?:\.\w+)+)\(", example)
+            if called:
+                found.setdefault(called[1], []).append(example.rstrip())
+    return found
+
+
 def names_of(thing):
     """Public names without the in-place twins of others: the page of an operator's family says that they are there."""
     public = getattr(thing, "__all__", None)
@@ -86,7 +97,7 @@ def python_page(title, path, about):
         return None
     if path.endswith(".Tensor"):
         holder = holder.Tensor
-    out = [f"# {path}", "", about or prose(inspect.getdoc(holder) or ""), ""]
+    out, shown = [f"# {path}", "", about or prose(inspect.getdoc(holder) or ""), ""], examples()
     for name in names_of(holder):
         try:
             thing = getattr(holder, name)
@@ -105,6 +116,8 @@ def python_page(title, path, about):
         if called and called != name:
             out += ["```python", called, "```", ""]
         out += [prose(doc), ""]
+        for example in shown.get(f"{path}.{name}", ()):
+            out += ["```pycon", example, "```", ""]
         if isinstance(thing, type):
             for part, method in sorted(vars(thing).items()):
                 text = inspect.getdoc(method) if callable(method) else None

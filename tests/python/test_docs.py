@@ -1,4 +1,5 @@
 """The documentation shows code that is there, and its examples run."""
+import doctest
 import pathlib
 import re
 import shutil
@@ -47,6 +48,15 @@ def test_python_examples_run(page):
     space = {}
     for block in re.findall(r'```python\n(.*?)```', page.read_text(), re.S):
         exec(compile(block, str(page), 'exec'), space)
+
+
+@pytest.mark.parametrize('page', [p for p in PAGES if '```pycon' in p.read_text()], ids=lambda p: p.name)
+def test_examples_print_what_the_page_says(page):
+    text = '\n'.join(re.findall(r'```pycon\n(.*?)```', page.read_text(), re.S))
+    test = doctest.DocTestParser().get_doctest(text, {'tede': tede}, page.name, str(page), 0)
+    said = []
+    doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert test.examples and not said, ''.join(said)
 
 
 def c_programs():
