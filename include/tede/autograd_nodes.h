@@ -86,6 +86,11 @@ TD_API td_hook *td_node_add_tensor_hook(td_node *node, int input, td_tensor_hook
 TD_API void     td_hook_remove(td_hook *hook);
 TD_API bool     td_hook_is_removed(const td_hook *hook);
 TD_API void     td_hook_release(td_hook *hook);
+/* For collectors of cycles: while x and its node belong to the caller alone, each hook of x whose context is dropped by `drop`. */
+TD_API void     td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg);
+/* Run one node by itself, outside of a pass: grads has one per input (NULL or TD_NONE: zeros), results room for one per edge,
+ * which become owned or NULL.  Hooks are not called. */
+TD_API int      td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results) TD_MUST_USE;
 
 /* ---- nodes of your own ------------------------------------------------------------------------------------------
  *

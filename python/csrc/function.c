@@ -9,7 +9,7 @@ typedef struct ContextObject {
     PyObject_HEAD
     PyObject *dict;
     td_node  *node;         /* borrowed; NULL before the call and after the node's end */
-    PyObject *to_save, *dirty, *non_differentiable, *needs_input_grad, *function;
+    PyObject *to_save, *for_forward, *dirty, *non_differentiable, *needs_input_grad, *function;
     bool      materialize;
     Py_ssize_t n_arguments;
     bool     *is_tensor;    /* of the arguments */
@@ -231,6 +231,15 @@ static PyObject *save_for_backward(PyObject *self, PyObject *args)
     set_tuple(&((ContextObject *)self)->to_save, args);
     Py_RETURN_NONE;
 }
+/* What jvp finds in saved_tensors; `...` ends that. */
+static PyObject *save_for_forward(PyObject *self, PyObject *args)
+{
+    if (PyTuple_GET_SIZE(args) == 1 && PyTuple_GET_ITEM(args, 0) == Py_Ellipsis)
+        Py_CLEAR(((ContextObject *)self)->for_forward);
+    else
+        set_tuple(&((ContextObject *)self)->for_forward, args);
+    Py_RETURN_NONE;
+}
 /* All are tensors (the error begins with `what`). */
 static int only_tensors(PyObject *args, const char *what)
 {
@@ -266,6 +275,8 @@ static PyObject *saved_tensors(PyObject *self, void *unused)
 {
     (void)unused;
     ContextObject *ctx = (ContextObject *)self;
+    if (ctx->for_forward)
+        return Py_NewRef(ctx->for_forward);
     if (ctx->to_save)
         return Py_NewRef(ctx->to_save);
     if (!ctx->node)
@@ -318,6 +329,7 @@ static int context_clear(PyObject *self)
     ContextObject *c = (ContextObject *)self;
     Py_CLEAR(c->dict);
     Py_CLEAR(c->to_save);
+    Py_CLEAR(c->for_forward);
     Py_CLEAR(c->dirty);
     Py_CLEAR(c->non_differentiable);
     return 0;
@@ -343,6 +355,7 @@ static void context_dealloc(PyObject *self)
 }
 static PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS, "Keep tensors for backward, which finds them in saved_tensors."},
+    {"save_for_forward", save_for_forward, METH_VARARGS, "Keep tensors for jvp, which finds them in saved_tensors."},
     {"mark_dirty", mark_dirty, METH_VARARGS, "These operands were written in place."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "These outputs have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O, "Whether absent gradients come as zeros (at first they do) or None."},

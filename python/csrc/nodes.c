@@ -357,6 +357,8 @@ PyObject *td_py_register_hook(PyObject *self, PyObject *hook)
 {
     if (!td_requires_grad(td_py_x(self)))
         return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    if (!PyObject_GC_IsTracked(self))
+        PyObject_GC_Track(self);
     return wrap_handle(td_tensor_add_hook(td_py_x(self), call_tensor_hook, Py_NewRef(hook), td_py_drop), hook);
 }
 PyObject *td_py_register_leaf_hook(PyObject *self, PyObject *hook)
@@ -366,6 +368,8 @@ PyObject *td_py_register_leaf_hook(PyObject *self, PyObject *hook)
         return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
     if (!td_is_leaf(x))
         return PyErr_Format(PyExc_RuntimeError, "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    if (!PyObject_GC_IsTracked(self))
+        PyObject_GC_Track(self);
     return wrap_handle(td_leaf_add_hook(x, call_leaf_hook, Py_NewRef(hook), td_py_drop), hook);
 }
 static PyObject *node_register_hook(PyObject *self, PyObject *hook)
@@ -398,6 +402,38 @@ static PyGetSetDef node_getset[] = {
     {"metadata", node_metadata, NULL, NULL, NULL},
     {NULL},
 };
+/* node(*grads): what the node makes of them, as a pass would. */
+static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
+{
+    td_node *node = ((NodeObject *)self)->node;
+    int n = td_node_inputs(node), m = td_node_edges(node);
+    if ((kw && PyDict_GET_SIZE(kw)) || PyTuple_GET_SIZE(args) != n)
+        return PyErr_Format(PyExc_TypeError, "%s takes %d gradients, and no keywords", td_node_name(node), n);
+    td_tensor **all = PyMem_Calloc((size_t)(n + m) + 1, sizeof *all);
+    if (!all)
+        return PyErr_NoMemory();
+    for (int i = 0; i < n; i++) {
+        PyObject *item = PyTuple_GET_ITEM(args, i);
+        if (!td_py_is_tensor(item) && item != Py_None) {
+            PyMem_Free(all);
+            return PyErr_Format(PyExc_TypeError, "expected Variable argument %d", i);
+        }
+        all[i] = item == Py_None ? NULL : td_py_x(item);
+    }
+    int failed;
+    Py_BEGIN_ALLOW_THREADS
+    failed = td_node_call(node, all, all + n);
+    Py_END_ALLOW_THREADS
+    for (int i = 0; i < m && !failed; i++)
+        if (!all[n + i])
+            all[n + i] = td_tensor_retain(TD_NONE);
+    PyObject *result = failed ? td_py_raise() : m == 1 ? td_py_wrap_borrowed(all[n]) : td_py_tensor_tuple(m, all + n);
+    for (int i = 0; i < m; i++)
+        td_tensor_release(all[n + i]);
+    PyMem_Free(all);
+    return result;
+}
+
 static PyTypeObject node_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.autograd.Node",
     .tp_basicsize = sizeof(NodeObject),
@@ -405,6 +441,7 @@ static PyTypeObject node_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_call = node_call,
     .tp_getattro = node_getattro,
     .tp_setattro = node_setattro,
     .tp_methods = node_methods,

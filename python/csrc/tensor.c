@@ -146,14 +146,31 @@ static void drop_wrapper(void *wrapper)
     td_py_drop(wrapper);
 }
 
+/* A hook that refers to its tensor is a cycle, which the collector sees while nobody else holds the tensor. */
+static void visit_hook(td_hook *hook, void *context, void *arg)
+{
+    (void)hook;
+    visitproc visit;
+    memcpy(&visit, arg, sizeof visit);
+    visit(context, ((void **)arg)[1]);
+}
+static void remove_hook(td_hook *hook, void *context, void *arg)
+{
+    (void)context, (void)arg;
+    td_hook_remove(hook);
+}
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
 {
     Py_VISIT(((TensorObject *)o)->dict);
+    if (td_py_x(o))
+        td_tensor_visit_hooks(td_py_x(o), td_py_drop, visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
     return 0;
 }
 static int tensor_clear(PyObject *o)
 {
     Py_CLEAR(((TensorObject *)o)->dict);
+    if (td_py_x(o))
+        td_tensor_visit_hooks(td_py_x(o), td_py_drop, remove_hook, NULL);
     return 0;
 }
 

@@ -158,6 +158,27 @@ static int apply(td_task *task, td_node *node, td_tensor **grads)
     return status;
 }
 
+int td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results)
+{
+    td_tensor *few[16] = {NULL}, **own = few;
+    int status = 0, n = node->n_inputs;
+    if (n > TD_COUNT(few) && !(own = td_mem_alloc_zero((size_t)n * sizeof *own)))
+        return -1;
+    for (int i = 0; i < n; i++)
+        own[i] = grads[i] && grads[i] != TD_NONE ? td_tensor_retain(grads[i]) : NULL;
+    for (int i = 0; i < node->n_edges; i++)
+        results[i] = NULL;
+    if (node->type->flags & TD_NODE_ACCUMULATES)
+        status = own[0] ? td_accumulate(node, own, td_grad_enabled()) : 0;
+    else
+        status = node->type->apply(node, own, results);
+    for (int i = 0; i < n; i++)
+        td_tensor_release(own[i]);
+    if (own != few)
+        td_mem_free(own, (size_t)n * sizeof *own);
+    return status;
+}
+
 static int run_node(td_task *task, uint32_t index)
 {
     td_entry *entry = &task->entries[index];

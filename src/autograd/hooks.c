@@ -388,3 +388,26 @@ int td_node_hook_count(td_node *node)
     td_autograd_meta *meta = leaf ? leaf->autograd : NULL;
     return meta ? n + alive(&meta->lock, meta->hooks) + alive(&meta->lock, meta->accumulated_hooks) : n;
 }
+
+/* ---- cycles through hooks */
+
+static void visit_list(td_hook *list, td_drop *drop, void (*visit)(td_hook *, void *, void *), void *arg)
+{
+    for (td_hook *next; list; list = next) {
+        next = list->next;
+        if (list->drop == drop && !td_hook_is_removed(list))
+            visit(list, list->context, arg);
+    }
+}
+
+void td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg)
+{
+    td_autograd_meta *meta = x->autograd;
+    if (!meta || __atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE) != 1)
+        return;
+    visit_list(meta->hooks, drop, visit, arg);
+    visit_list(meta->accumulated_hooks, drop, visit, arg);
+    td_node *node = meta->grad_fn;
+    if (node && node->extra && __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1)
+        visit_list(node->extra->hooks, drop, visit, arg);
+}

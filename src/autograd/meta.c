@@ -164,7 +164,7 @@ int td_set_requires_grad(td_tensor *x, bool on)
 int td_detach_history(td_tensor *x)
 {
     if (x->base)
-        return td_error(TD_E_RUNTIME, "Can't detach views in-place. Use detach() instead: the base keeps its history.");
+        return td_error(TD_E_RUNTIME, "Can't detach views in-place. Use detach() instead. (Its base keeps its history.)");
     td_autograd_meta *meta = x->autograd;
     if (meta) {
         td_node *node = meta->grad_fn;

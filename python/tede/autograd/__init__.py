@@ -145,6 +145,9 @@ def __getattr__(name):
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode
         return getattr(anomaly_mode, name)
+    if name == "set_multithreading_enabled":
+        from tede.autograd.grad_mode import set_multithreading_enabled
+        return set_multithreading_enabled
     if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
         try:
             return __import__("tede.autograd." + name, fromlist=[name])

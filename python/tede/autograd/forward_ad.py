@@ -3,6 +3,7 @@ from collections import namedtuple
 
 from tede import _C
 from tede._C import Tensor
+from tede.autograd.function import _dual_levels
 
 __all__ = ["UnpackedDualTensor", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual", "dual_level"]
 
@@ -16,6 +17,7 @@ def enter_dual_level():
     if _current_level >= 0:
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     _current_level = 0
+    _dual_levels.append(0)
     return 0
 
 
@@ -26,6 +28,7 @@ def exit_dual_level(*, level=None):
     if level != _current_level:
         raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _current_level = -1
+    _dual_levels.clear()
     _C._end_dual_level()
 
 

@@ -85,7 +85,12 @@ class Function(FunctionCtx):
         if _C._transform_level() and not getattr(cls, "_lowered", False):
             from tede.func import _function
             return _function.apply(cls, args)
-        context = _C._FunctionContext()
+        if _dual_levels and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
+            return _apply_dual(cls, args, kwargs, split)
+        return cls._record(_C._FunctionContext(), args, kwargs, split)
+
+    @classmethod
+    def _record(cls, context, args, kwargs, split):
         if not split:
             if not kwargs:
                 return _C._apply_function(cls, context, cls.forward, *args)
@@ -96,6 +101,27 @@ class Function(FunctionCtx):
             cls.setup_context(ctx, inputs, output)
             return output
         return _C._apply_function(cls, context, forward, *args)
+
+
+_dual_levels = []       # of autograd.forward_ad
+
+
+def _apply_dual(cls, args, kwargs, split):
+    """apply of dual numbers: forward sees the plain ones, and jvp makes the results' tangents."""
+    pairs = [_C._unpack_dual(x) if isinstance(x, _C.Tensor) else (x, None) for x in args]
+    context = _C._FunctionContext()
+    results = cls._record(context, [plain for plain, _ in pairs], kwargs, split)
+    zeros = _C._functions["zeros_like"]
+    given = [zeros(x) if t is None and isinstance(x, _C.Tensor) and x.is_floating_point() else t for x, t in pairs]
+    tangents = cls.jvp(context, *given)
+    context.save_for_forward(...)
+    several = isinstance(results, tuple)
+    listed = results if several else (results,)
+    tangents = tangents if isinstance(tangents, tuple) else (tangents,)
+    if len(tangents) != len(listed):
+        raise RuntimeError(f"{cls.__name__}.jvp returned {len(tangents)} tangents for {len(listed)} results")
+    duals = tuple(x if t is None else _C._make_dual(x, t) for x, t in zip(listed, tangents))
+    return duals if several else duals[0]
 
 
 def _bind(forward, args, kwargs):

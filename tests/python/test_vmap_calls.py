@@ -1,0 +1,62 @@
+"""What vmap costs: a rule's calls don't depend on the batch's size, and the loop over members is an exception."""
+import pytest
+import tede
+from tede import nn
+
+F, linalg = nn.functional, tede.linalg
+INTO = {"v": (6,), "m": (6, 6), "i": (2, 4, 8), "c": (2, 8, 8)}
+ROWS = tede.tensor([2, 0, 1])
+
+
+def spd(a):
+    return a @ a.mT + 6 * tede.eye(6)
+
+
+RULES = {
+    "pointwise": (lambda a, b: tede.where(a > b, a.exp() * b, a.clamp(min=0) + 2).pow(2), "m", "m"),
+    "in place": (lambda a: a.clone().mul_(2).add_(1), "m"),
+    "reductions": (lambda a: a.sum() + a.mean(1).amax() + a.std(0).prod() + a.logsumexp(1).sum() + a.norm(), "m"),
+    "order": (lambda a: a.sort(1)[0] + a.cumsum(0) + a.topk(2, 1)[0].sum() + a.argmax(1), "m"),
+    "products": (lambda a, b: a @ b @ b[0] + tede.einsum("ij,kj->ik", a, b)[0] + tede.dot(a[0], b[0]), "m", "m"),
+    "views": (lambda a: a.t().reshape(3, 12).unsqueeze(0).expand(2, 3, 12).permute(2, 0, 1).flip(0).chunk(3)[1], "m"),
+    "joins": (lambda a, b: tede.cat([a, tede.stack([a, b]).sum(0)], 1).roll(1, 0), "m", "m"),
+    "indexing": (lambda a: a[ROWS, 1:4] + a.index_select(0, ROWS)[:, :3] + a.gather(0, ROWS[None])[0], "m"),
+    "writes": (lambda a: a.clone().index_fill_(0, ROWS, 1.0).masked_fill(a > 0, 2.0).scatter(1, ROWS[None], 3.0), "m"),
+    "convolution": (lambda a: F.conv1d(a, tede.ones(4, 4, 3)).relu(), "i"),
+    "batched weights": (lambda a, w: F.conv1d(a, w[:, None, :3].expand(6, 4, 3)), "i", "m"),
+    "pools": (lambda a: F.max_pool2d(F.avg_pool2d(a, 2), 2), "c"),
+    "norms": (lambda a: F.group_norm(F.layer_norm(a, (8,)), 2), "i"),
+    "batch norm": (lambda a: F.batch_norm(a, None, None, training=True), "i"),
+    "losses": (lambda a: F.cross_entropy(a, tede.arange(6)) + F.mse_loss(a, a * 2) + F.smooth_l1_loss(a, a * 3), "m"),
+    "softmax": (lambda a: a.softmax(1) + a.log_softmax(0), "m"),
+    "attention": (lambda a: F.scaled_dot_product_attention(a[None], a[None], a[None]), "m"),
+    "embedding": (lambda a: F.embedding(ROWS, a), "m"),
+    "padding": (lambda a: F.pad(F.pad(a, (1, 1)), (1, 1), "reflect"), "i"),
+    "factorizations": (lambda a: linalg.cholesky(spd(a)) + linalg.inv(spd(a)) + linalg.svdvals(a) + linalg.eigvalsh(spd(a)), "m"),
+    "solutions": (lambda a, b: linalg.solve(spd(a), b) + linalg.det(a) + linalg.slogdet(a)[1] + linalg.qr(a)[1], "m", "m"),
+    "distances": (lambda a, b: tede.cdist(a, b), "m", "m"),
+    "fft": (lambda a: tede.fft.fft2(a).abs(), "m"),
+    "interpolation": (lambda a: F.interpolate(a[None], scale_factor=2), "c"),
+    "gradients": (tede.func.grad(lambda a: (a @ a).tanh().sum()), "m"),
+    "tangents": (lambda a: tede.func.jvp(lambda x: F.layer_norm(x @ x, (6,)), (a,), (a,))[1], "m"),
+    "hessians": (tede.func.hessian(lambda v: (v ** 3).sum() + v[0] * v[1]), "v"),
+}
+
+
+def calls(f, batches):
+    with tede.profiler.profile() as seen:
+        result = tede.func.vmap(f)(*batches)
+    return [event.name for event in seen.events()], result
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_batch_of_64_takes_the_calls_of_a_batch_of_2(name):
+    f, *shapes = RULES[name]
+    loops = tede._C._vmap_fallback_count()
+    many = [tede.randn(64, *INTO[shape]) for shape in shapes]
+    for_2, _ = calls(f, [x[:2] for x in many])
+    for_64, together = calls(f, many)
+    assert len(for_64) <= len(for_2), [name for name in for_64 if name not in for_2]
+    assert tede._C._vmap_fallback_count() == loops
+    apart = tede.stack([f(*(x[i] for x in many)) for i in (0, 40, 63)])
+    assert tede.allclose(together[[0, 40, 63]], apart, atol=1e-3, rtol=1e-3)
