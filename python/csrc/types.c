@@ -12,6 +12,7 @@ static const struct {
     bool floating, is_signed;
     double eps, max, tiny;
 } reserved[] = {
+    {"complex32", 4, 0, false, true, 0, 0, 0},     /* the first, and the complex one */
     {"float8_e4m3fn", 1, 8, true, true, 0.125, 448, 0x1p-6},     {"float8_e5m2", 1, 8, true, true, 0.25, 57344, 0x1p-14},
     {"float8_e4m3fnuz", 1, 8, true, true, 0.125, 240, 0x1p-7},   {"float8_e5m2fnuz", 1, 8, true, true, 0.125, 57344, 0x1p-15},
     {"float8_e8m0fnu", 1, 8, true, false, 1, 0x1p127, 0x1p-127}, {"float4_e2m1fn_x2", 1, 0, true, true, 0, 0, 0},
@@ -72,7 +73,7 @@ static PyObject *dtype_flag(PyObject *self, void *which)
     if (code >= RESERVED)
         switch ((intptr_t)which) {
         case 0: return PyBool_FromLong(reserved[code - RESERVED].floating);
-        case 1: Py_RETURN_FALSE;
+        case 1: return PyBool_FromLong(code == RESERVED);
         case 2: return PyBool_FromLong(reserved[code - RESERVED].is_signed);
         default: return PyLong_FromLong(reserved[code - RESERVED].size);
         }
@@ -87,6 +88,8 @@ static PyObject *dtype_to(PyObject *self, PyObject *which)
 {
     (void)which;
     int code = ((EnumObject *)self)->code;
+    if (code == RESERVED)
+        return Py_NewRef(td_py_dtype(TD_F16));
     return Py_NewRef(code < RESERVED ? td_py_dtype(td_dtype_to_real(code)) : self);
 }
 static PyObject *dtype_to_complex(PyObject *self, PyObject *unused)
@@ -533,7 +536,7 @@ int td_py_types_init(PyObject *module)
     }
     static PyObject *others[sizeof reserved / sizeof *reserved];
     for (int i = 0; i < (int)(sizeof reserved / sizeof *reserved); i++) {
-        if (add_enum(module, &td_py_dtype_type, others, i, (const char *[]){reserved[i].name, NULL}) < 0)
+        if (add_enum(module, &td_py_dtype_type, others, i, (const char *[]){reserved[i].name, i ? NULL : "chalf", NULL}) < 0)
             return -1;
         ((EnumObject *)others[i])->code = RESERVED + i;
     }

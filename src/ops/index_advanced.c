@@ -479,40 +479,36 @@ static td_tensor *without_zeros(td_tensor *x)
     return td_masked_fill_scalar(x, zero, td_int(1));
 }
 
-/* The product of everything that went to a place but one element: by division, with care for zeros. */
+/* The product of everything that went to a place but one element: the result by the element.  A zero is counted as one
+ * in its own gradient; a second zero in src makes the result, and so the gradients, zero. */
 static int product_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, td_tensor *result,
                              bool include_self, td_tensor **results)
 {
-    /* Zeros count as ones in the product; how many there are decides what is left of it. */
+#define PRODUCT(start, values) (!(start) || !(values) ? NULL : w->indexed                                                   \
+    ? td_index_reduce(start, w->dim, w->index, values, "prod", include_self)                                                \
+    : td_scatter_reduce_two(start, w->dim, w->index, values, "prod", include_self))
     TD_AUTO td_tensor *self_ones = without_zeros(self);
-    TD_AUTO td_tensor *src_ones = without_zeros(src);
-    TD_AUTO td_tensor *product = !self_ones || !src_ones ? NULL
-        : w->indexed ? td_index_reduce(self_ones, w->dim, w->index, src_ones, "prod", include_self)
-                     : td_scatter_reduce_two(self_ones, w->dim, w->index, src_ones, "prod", include_self);
-    TD_AUTO td_tensor *src_zero = td_eq_number(src, 0);
-    TD_AUTO td_tensor *self_zero = td_eq_number(self, 0);
-    TD_AUTO td_tensor *src_zeros = src_zero ? td_to(src_zero, (td_dtype)grad->dtype) : NULL;
+    TD_AUTO td_tensor *self_others = PRODUCT(self_ones, src);
+    TD_AUTO td_tensor *self_part = td_div(self_others, self_ones);
+    results[0] = td_mul(grad, self_part);
+    TD_AUTO td_tensor *is_zero = td_eq_number(src, 0);
+    TD_AUTO td_tensor *zero = is_zero ? td_to(is_zero, (td_dtype)grad->dtype) : NULL;
     TD_AUTO td_tensor *none = td_zeros_like(self);
-    TD_AUTO td_tensor *base = self_zero && include_self ? td_to(self_zero, (td_dtype)grad->dtype) : td_tensor_retain(none);
-    TD_AUTO td_tensor *zeros = base && src_zeros ? place_sum(w, base, src_zeros) : NULL;
-    (void)result;
-    if (!product || !zeros)
-        return -1;
-    /* of self: grad * product / self if there is no zero, grad * product if its own is the only one, else 0 */
-    TD_AUTO td_tensor *self_others = td_sub(zeros, base);
-    TD_AUTO td_tensor *self_clear = td_eq_number(self_others, 0);
-    TD_AUTO td_tensor *self_part = td_div(product, self_ones);
-    TD_AUTO td_tensor *self_grad = td_mul(grad, self_part);
-    results[0] = td_mul(self_grad, self_clear);
-    TD_AUTO td_tensor *src_product = fetch(w, product);
-    TD_AUTO td_tensor *src_count = fetch(w, zeros);
-    TD_AUTO td_tensor *src_others = td_sub(src_count, src_zeros);
-    TD_AUTO td_tensor *src_clear = td_eq_number(src_others, 0);
-    TD_AUTO td_tensor *src_part = td_div(src_product, src_ones);
-    TD_AUTO td_tensor *src_grad = fetch(w, grad);
-    TD_AUTO td_tensor *src_scaled = td_mul(src_grad, src_part);
-    results[1] = td_mul(src_scaled, src_clear);
+    TD_AUTO td_tensor *counts = none && zero ? place_sum(w, none, zero) : NULL;
+    TD_AUTO td_tensor *count = counts ? fetch(w, counts) : NULL;
+    TD_AUTO td_tensor *one = count ? td_eq_number(count, 1) : NULL;
+    TD_AUTO td_tensor *single = td_logical_and(is_zero, one);
+    TD_AUTO td_tensor *src_clear = td_masked_fill_scalar(src, single, td_int(1));
+    TD_AUTO td_tensor *clear_result = PRODUCT(self, src_clear);
+    TD_AUTO td_tensor *clear_scaled = td_mul(grad, clear_result);
+    TD_AUTO td_tensor *scaled = td_mul(grad, result);
+    TD_AUTO td_tensor *src_ones = without_zeros(src);
+    TD_AUTO td_tensor *of_single = clear_scaled ? fetch(w, clear_scaled) : NULL;
+    TD_AUTO td_tensor *of_all = scaled ? fetch(w, scaled) : NULL;
+    TD_AUTO td_tensor *by_element = td_div(of_all, src_ones);
+    results[1] = td_where(single, of_single, by_element);
     return results[0] && results[1] ? 0 : -1;
+#undef PRODUCT
 }
 
 static int reduce_gradients(const placing *w, td_tensor *grad, td_tensor *self, td_tensor *src, const char *reduce,

@@ -17,8 +17,12 @@ td_tensor *td_op_linalg_matrix_power(td_tensor *self, int64_t n)
         return NULL;
     if (n == 0) {
         LET(unit) = td_eye(self->sizes[self->ndim - 1], (td_dtype)self->dtype, self->device);
-        LET(wide) = td_expand(unit, self->ndim, self->sizes);
-        return td_clone_format(wide, TD_CONTIGUOUS_FORMAT);
+        td_tensor *power = td_clone_format(self, TD_CONTIGUOUS_FORMAT);    /* of self's graph, with a gradient of 0 */
+        if (!power || !unit || td_copy_from_(power, unit, false)) {
+            td_tensor_release(power);
+            return NULL;
+        }
+        return power;
     }
     LET(base) = n < 0 ? td_linalg_inv(self) : td_ref(self);
     uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;

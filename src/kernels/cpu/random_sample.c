@@ -86,6 +86,8 @@ int td_sample_rrelu(td_generator *g, td_dtype dtype, void *out, int64_t n, const
 {
     if (dtype != TD_F32 && dtype != TD_F64 && dtype != TD_BF16)
         return td_random_no_kernel("rrelu_with_noise_out_cpu", dtype);
+    if (dtype != TD_F64)        /* the bounds are of the dtype computed in */
+        lower = (float)lower, upper = (float)upper;
     g = td_random_lock(g);
     for (int64_t i = 0; i < n; i++)
         store(dtype, out, i, load(dtype, x, i) <= 0 ? uniform(g) * (upper - lower) + lower : 1);
