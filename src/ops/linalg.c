@@ -606,7 +606,8 @@ int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rco
     td_dtype dtype = (td_dtype)A->dtype;
     batched(specs, A, dtype, 2, n, B->sizes[B->ndim - 1]);
     td_spec_set(specs + 1, A->ndim - 2, A->sizes, TD_I64, A->device);
-    return batched(specs + 2, A, td_dtype_to_real(dtype), 1, m < n ? m : n, 0);
+    batched(specs + 2, A, td_dtype_to_real(dtype), 1, m < n ? m : n, 0);
+    return td_spec_columns(specs);
 }
 int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const double *rcond, const char *driver)
 {
@@ -640,8 +641,12 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     TD_AUTO td_tensor *X = all[0], *rank = all[1], *values = all[2];
     td_dtype real = td_dtype_to_real((td_dtype)A->dtype);
     TD_AUTO td_tensor *none = td_empty_memory_format(1, (int64_t[]){0}, real, A->device, TD_MEMORY_FORMAT_NONE);
-    TD_AUTO td_tensor *residuals = td_ref(none);
-    bool full = m > n && strcmp(way, "gelsy");
+    /* Without residuals an empty tensor, which is in the graph all the same; ceil, as that passes nothing on. */
+    TD_AUTO td_tensor *flat = td_reshape(X, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *nothing = td_narrow(flat, 0, 0, 0);
+    TD_AUTO td_tensor *sizes_of_none = td_abs(nothing);
+    TD_AUTO td_tensor *residuals = td_ceil(sizes_of_none);
+    bool full = m > n && strcmp(way, "gelsy") && A->device.type != TD_META;
     for (int64_t i = 0; full && i < rank->numel; i++)
         full = ((const int64_t *)rank->data)[i] == n;
     if (full) {
@@ -658,6 +663,8 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
         return -1;
     results[0] = td_ref(solution), results[1] = td_ref(residuals);
     results[2] = td_ref(strcmp(way, "gels") ? rank : no_rank);
-    results[3] = td_ref(!strcmp(way, "gelsd") || !strcmp(way, "gelss") ? values : none);
+    results[3] = !strcmp(way, "gelsd") || !strcmp(way, "gelss") ? td_detach(values) : td_ref(none);
+    if (!results[3])
+        return td_results_drop(3, results);
     return 0;
 }

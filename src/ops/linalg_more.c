@@ -161,7 +161,9 @@ td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau)
         td_tensor_release(result);
         result = next;
     }
-    return td_clone(result);
+    LET(turned) = td_transpose_int(result, -2, -1);      /* in columns, as LAPACK's */
+    LET(columns) = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
+    return td_transpose_int(columns, -2, -1);
 }
 
 /* ---- norms */

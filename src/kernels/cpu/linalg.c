@@ -452,10 +452,9 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *ou
             if (!pass)
                 continue;
             rank[i] = r;
-            for (int row = 0; row < n; row++)
-                for (int column = 0; column < k; column++)
-                    memcpy((char *)out0->data + ((i * n + row) * k + column) * (int64_t)b.item,
-                           (char *)x->data + ((int64_t)column * most + row) * (int64_t)b.item, b.item);
+            for (int column = 0; column < k; column++)
+                memcpy((char *)out0->data + (i * k + column) * n * (int64_t)b.item,
+                       (char *)x->data + (int64_t)column * most * (int64_t)b.item, (size_t)n * b.item);
         }
         lwork = least ? (int)answer(few->data, dtype) : 1;
     }
