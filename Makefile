@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug time-operator develop gen docs clean
+.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -106,6 +106,9 @@ debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside 
 
 time-operator: build  ## how long it takes to add an operator, build and test it; at most a minute
 	$(BIN)/python tools/time_operator.py
+
+bench: build    ## how fast tede is beside PyTorch, where .venv has that, and beside what the machine can do
+	$(BIN)/python bench/bench.py $(ARGS)
 
 # meson-python's editable install looks whether anything changed whenever tede is imported, and compiles that.
 develop: $(VENV)/ready  ## the package in .venv as the sources are: rebuilt, where they changed, on import

@@ -6,7 +6,7 @@
 #ifndef S
 #include "base/base.h"
 #include "kernels/cpu/gemm.h"
-#include "kernels/cpu/maths.h"
+#include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_attention.h"
 
 #define TD_BODY "nn_attention_isa.c"
@@ -82,18 +82,13 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
         int columns = (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE);
         N(scores)(job, b, h, q0, rows, k0, columns, s);
         for (int r = 0; r < rows; r++) {
-            T *row = s + r * TD_KEY_TILE, m = top[r], add = 0;
+            T *row = s + r * TD_KEY_TILE, m = top[r];
             const int seen = N(trim)(job, q0 + r, k0, columns, row);
 #pragma omp simd reduction(max : m)
             for (int c = 0; c < seen; c++)
                 m = row[c] > m ? row[c] : m;
             T shift = m == none ? 0 : m;
-#pragma omp simd reduction(+ : add)
-            for (int c = 0; c < seen; c++) {
-                T e = N(td_exp)(row[c] - shift);
-                row[c] = e;
-                add += e;
-            }
+            const T add = N(td_exp_less)(row, shift, row, seen);
             if (m != top[r] && k0) {
                 T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
 #pragma omp simd
@@ -149,9 +144,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
         T *row = p + r * TD_KEY_TILE;
         const T shift = lse[r];
         const int seen = N(trim)(job, q0 + r, k0, columns, row);
-#pragma omp simd
-        for (int c = 0; c < seen; c++)
-            row[c] = N(td_exp)(row[c] - shift);
+        N(td_exp_less)(row, shift, row, seen);
     }
     N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
     N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp,

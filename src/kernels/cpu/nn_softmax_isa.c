@@ -3,7 +3,7 @@
  * The largest element is subtracted first, so that no exponential overflows.  Rows that lie across memory
  * (inner > 1) are taken in blocks of columns side by side. */
 #ifndef S
-#include "kernels/cpu/maths.h"
+#include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_softmax.h"
 
 enum { COLUMNS = 64 };
@@ -28,33 +28,17 @@ static T N(row_max)(const T *x, int64_t n)
     return top;
 }
 
-static T N(sum_exp)(const T *x, int64_t n, T top)
-{
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++)
-        sum += N(td_exp)(x[i] - top);
-    return sum;
-}
-
 static void N(row)(const T *x, T *y, int64_t n, bool log)
 {
     T top = N(row_max)(x, n);
     if (log) {
-        T shift = N(td_log)(N(sum_exp)(x, n, top));
+        T shift = N(td_log)(N(td_exp_less)(x, top, NULL, n));
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - top - shift;
         return;
     }
-    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < n; i++) {
-        T e = N(td_exp)(x[i] - top);
-        y[i] = e;
-        sum += e;
-    }
-    T scale = 1 / sum;
+    const T scale = 1 / N(td_exp_less)(x, top, y, n);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
@@ -158,7 +142,7 @@ static void N(entropy)(void *context, int64_t from, int64_t to)
     const T *weight = job->weight;
     for (int64_t r = from; r < to; r++) {
         const T *x = (const T *)job->x + r * job->n;
-        T top = N(row_max)(x, job->n), lse = N(td_log)(N(sum_exp)(x, job->n, top)), loss = 0;
+        T top = N(row_max)(x, job->n), lse = N(td_log)(N(td_exp_less)(x, top, NULL, job->n)), loss = 0;
         ((T *)job->lse)[r] = top + lse;
         int64_t t = job->target[r];
         if (t != job->ignore) {
@@ -201,11 +185,12 @@ static void N(entropy_backward)(void *context, int64_t from, int64_t to)
         }
         T g = ((const T *)job->grad)[job->grad_rows ? r : 0] * (T)job->grad_scale, lse = ((const T *)job->lse)[r];
         T own = (T)(1 - job->smoothing) * (weight ? weight[t] : 1), sum = g * (own + spread * total);
-        if (job->smoothing == 0)
+        if (job->smoothing == 0) {
+            N(td_exp_less)(x, lse, dx, job->n);
 #pragma omp simd
             for (int64_t c = 0; c < job->n; c++)
-                dx[c] = sum * N(td_exp)(x[c] - lse);
-        else if (weight)
+                dx[c] *= sum;
+        } else if (weight)
 #pragma omp simd
             for (int64_t c = 0; c < job->n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread * weight[c];

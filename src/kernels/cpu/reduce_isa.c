@@ -4,7 +4,7 @@
  * precision: the error grows with the block, not with the run.  Columns are folded in T for ROWS rows at a time, then
  * likewise.  The vectors have 64 bytes at every instruction-set level, so all levels give the same bits. */
 #include "base/base.h"
-#include "kernels/cpu/maths.h"
+#include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/reduce.h"
 
 /* Vectors wider than the machine's are passed between inlined functions only. */
@@ -38,18 +38,21 @@ static double merge_lse(double *m, double s, double m2, double s2)
 #define I int32_t
 #define SUFFIX f32
 #define EXP td_exp_f32
+#define EXP_LESS td_exp_less_f32
 #define POW td_pow_f32
 #include "kernels/cpu/reduce_leaves.h"
 #undef T
 #undef I
 #undef SUFFIX
 #undef EXP
+#undef EXP_LESS
 #undef POW
 
 #define T double
 #define I int64_t
 #define SUFFIX f64
 #define EXP td_exp_f64
+#define EXP_LESS td_exp_less_f64
 #define POW td_pow_f64
 #include "kernels/cpu/reduce_leaves.h"
 

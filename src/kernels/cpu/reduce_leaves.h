@@ -1,4 +1,4 @@
-/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP and POW set. */
+/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP, EXP_LESS and POW set. */
 
 #define V  NAME(vec)
 #define VI NAME(veci)
@@ -327,8 +327,7 @@ static void NAME(lse_run)(td_word *acc, const void *from, int64_t n, int64_t bas
         NAME(max_run)(&top, x + i, m, base, p);
         T most = (T)top.d;
         if (most - most == 0) {
-            for (int64_t k = 0; k < m; k++)
-                block[k] = EXP(x[i + k] - most);
+            EXP_LESS(x + i, most, block, m);
             NAME(sum_run)(&sum, block, m, base, p);
         }
         acc[1].d = merge_lse(&acc[0].d, acc[1].d, top.d, sum.d);

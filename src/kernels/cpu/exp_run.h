@@ -1,0 +1,50 @@
+/* Exponentials of a row less a number, and their sum: what softmax, its relatives and attention do with each row. */
+#ifndef TD_KERNELS_CPU_EXP_RUN_H
+#define TD_KERNELS_CPU_EXP_RUN_H
+#include "kernels/cpu/maths.h"
+
+/* y[i] = exp(x[i] - shift) for i below n, unless y is NULL; y may be x. */
+#ifdef __AVX512F__
+TD_MATHS float td_exp_less_f32(const float *x, float shift, float *y, int64_t n)
+{
+    const __m512 less = _mm512_set1_ps(shift);
+    __m512 sum = _mm512_setzero_ps();
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        const __m512 e = td_wide_exp(_mm512_sub_ps(_mm512_loadu_ps(x + i), less));
+        if (y)
+            _mm512_storeu_ps(y + i, e);
+        sum = _mm512_add_ps(sum, e);
+    }
+    if (i < n) {
+        const __mmask16 rest = (__mmask16)((1u << (n - i)) - 1);
+        const __m512 e = td_wide_exp(_mm512_sub_ps(_mm512_maskz_loadu_ps(rest, x + i), less));
+        if (y)
+            _mm512_mask_storeu_ps(y + i, rest, e);
+        sum = _mm512_mask_add_ps(sum, rest, sum, e);
+    }
+    return _mm512_reduce_add_ps(sum);
+}
+#define TD_EXP_LESS(T, S)
+#else
+#define TD_EXP_LESS TD_EXP_LESS_PLAIN
+#endif
+#define TD_EXP_LESS_PLAIN(T, S) \
+    TD_MATHS T td_exp_less_##S(const T *x, T shift, T *y, int64_t n) \
+    { \
+        T sum = 0; \
+        _Pragma("omp simd reduction(+ : sum)") \
+        for (int64_t i = 0; i < n; i++) { \
+            const T e = td_exp_##S(x[i] - shift); \
+            if (y) \
+                y[i] = e; \
+            sum += e; \
+        } \
+        return sum; \
+    }
+TD_EXP_LESS(float, f32)
+TD_EXP_LESS_PLAIN(double, f64)
+#undef TD_EXP_LESS
+#undef TD_EXP_LESS_PLAIN
+
+#endif
