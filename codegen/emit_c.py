@@ -64,7 +64,8 @@ class Chunk(Rows):
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row)
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row,
+                            e.get('out_dtype') == 'same')
         return name
 
     @staticmethod
@@ -72,13 +73,13 @@ class Chunk(Rows):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, same_out=False):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths}, .dtypes = {mask},
-    .rows = {{{rows}}},
+    .rows = {{{rows}}},{" .same_out = true," if same_out else ""}
 }};
 ''')
 
@@ -176,11 +177,14 @@ class Chunk(Rows):
         first = next((a for a in op.schema.arguments if a.is_tensor), None)
         for text, groups in op.entry.get('refuses', {}).items():
             mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in REFUSABLE[g])
-            x, test = first.c, f'({mask}) >> {first.c}->dtype & 1'
             if first.list:
-                x, test = f'{first.c}[0]', f'n_{first.c} && ({mask}) >> {first.c}[0]->dtype & 1'
-            lines += [f'    if (TD_UNLIKELY({test}))',
-                      f'        return td_refuse({x}, {json.dumps(text)}){", NULL" if fail == "NULL" else ""};']
+                operands = [(f'{first.c}[0]', f'n_{first.c} && ')]
+            else:       # elementwise it is the common dtype, so any operand's
+                operands = [(a.c, '') for a in op.schema.arguments
+                            if a is first or (op.kind == 'pointwise' and a.is_tensor and not a.list and not a.optional)]
+            for x, test in operands:
+                lines += [f'    if (TD_UNLIKELY({test}({mask}) >> {x}->dtype & 1))',
+                          f'        return td_refuse({x}, {json.dumps(text)}){", NULL" if fail == "NULL" else ""};']
         if texts:
             tests = [f'{a.c}->dtype == TD_BOOL' for a in op.schema.arguments if a.is_tensor]
             text = json.dumps(texts[0])
@@ -188,6 +192,13 @@ class Chunk(Rows):
                 text = f'{" && ".join(tests)} ? {json.dumps(texts[1])} : {text}'
             error = f'td_error(TD_E_RUNTIME, "%s", {text})'
             lines += [f'    if (TD_UNLIKELY({" || ".join(tests)}))', f'        return {error}{", NULL" if fail == "NULL" else ""};']
+        tensors = [a.c for a in op.schema.arguments if a.is_tensor and not a.out]
+        if 'dtype_error' in op.entry:
+            test = ' || '.join(f'{c}->dtype != self->dtype' for c in tensors[1:])
+            error = f'td_error(TD_E_RUNTIME, {json.dumps(op.entry["dtype_error"])})'
+            lines += [f'    if (TD_UNLIKELY({test}))', f'        return {error}{", NULL" if fail == "NULL" else ""};']
+        for name in op.entry.get('same_dtype', []):
+            lines += [f'    if (td_check_same_dtype("{name}", self, {name}))', f'        return {fail};']
         for name in op.entry.get('fitting', []):
             lines += [f'    if (td_scalar_check({name}, (td_dtype)self->dtype))', f'        return {fail};']
         return lines
@@ -237,6 +248,15 @@ class Chunk(Rows):
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()] + [a.c for a in op.mutable]
         return f'    if (td_out_check_{base.c}({", ".join(args)}))\n        return -1;\n'
 
+    @staticmethod
+    def given_dtype(op):
+        """``out_dtype: given``: what is computed has the out's dtype, unless the call names one (given_float: of floats only)."""
+        given = (op.parent or op).entry.get('out_dtype', '')
+        if not given.startswith('given'):
+            return ''
+        test = ' && (td_dtype_is_floating((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)self->dtype))' if given == 'given_float' else ''
+        return f'    if (dtype == TD_DTYPE_NONE{test})\n        dtype = (td_dtype){op.mutable[0].c}->dtype;\n'
+
     def backend_kernel(self, op):
         """From td_meta_X and td_cpu_X."""
         base = op.parent or op
@@ -282,7 +302,7 @@ class Chunk(Rows):
 ''' if base.entry.get('out_dtype') == 'exact' else ''
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
-{self.out_check(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
+{self.out_check(op)}{self.given_dtype(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
         return -1;
     if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call}))
         return td_results_drop({n}, results);
@@ -363,7 +383,7 @@ class Chunk(Rows):
 {{
     if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
-{refusals}{self.out_check(op)}{call}
+{refusals}{self.out_check(op)}{self.given_dtype(op)}{call}
     if (status == 0 && !td_is_backend(keys)) {{
 {bump}    }}
     return status;

@@ -111,7 +111,7 @@ def functions(named, indent=''):
 def stubs(families, template):
     """{path below python/tede/_C: text}"""
     places, methods, records = {place: {} for place in ['', *PLACES]}, {}, {}
-    for groups in families.values():
+    for groups in (g for family, g in families.items() if family != 'deprecated'):
         for group in groups:
             place = group[0].entry.get('python') or ''
             if place == 'internal' or 'internal' in group[0].entry.get('flags', []):

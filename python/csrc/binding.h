@@ -160,7 +160,6 @@ typedef struct OperatorObject {
     bool           method, ready;
     bool           numbers;            /* Python numbers are taken for tensors */
     bool           exact_names;        /* of ops.<namespace>: arguments have their schema's names, all overloads count */
-    bool           older_form;         /* errors speak of more signatures than there are */
     bool           heavy;              /* worth giving up the lock for smaller operands */
     uint8_t        autocast;           /* what autocast does with its operands, once known */
     PyObject      *shown;              /* what __torch_function__ is told, if not this object itself */
@@ -216,6 +215,7 @@ static inline void td_py_scratch_begin(Scratch *s)
 /* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
 /* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */
 const char *td_py_nearer(const char *name, const char *candidate, const char *best);
+int       td_py_warn_deprecated(OperatorObject *op, const Overload *called);
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* A call in the older form of its operator, add(x, 2, y): is_one says whether it is, the result is the operator's. */
 PyObject *td_py_older_form(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool *is_one);

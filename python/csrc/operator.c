@@ -8,10 +8,6 @@ static const char *const take_numbers[] = {
     "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "_to_copy", "to",
     "where",
 };
-/* Names that are also taken in an older form, add(x, 2, y): see older.c. Their errors speak of two signatures. */
-static const char *const had_older_form[] = {
-    "add", "sub", "addbmm", "addcdiv", "addcmul", "addmm", "addmv", "addr", "baddbmm",
-};
 /* Work per element is large: the lock is given up for smaller operands. */
 static const char *const heavy[] = {
     "mm", "bmm", "matmul", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose2d",
@@ -376,7 +372,6 @@ static OperatorObject *operator_of(PyObject *dict, const char *name, bool method
     op->text = PyUnicode_AsUTF8(key);
     op->method = method;
     op->numbers = among(take_numbers, sizeof take_numbers / sizeof *take_numbers, name, inplace);
-    op->older_form = among(had_older_form, sizeof had_older_form / sizeof *had_older_form, name, inplace);
     op->heavy = among(heavy, sizeof heavy / sizeof *heavy, name, inplace) || strncmp(name, "linalg_", 7) == 0;
     int failed = PyDict_SetItem(dict, key, (PyObject *)op);
     Py_DECREF(op);

@@ -458,7 +458,7 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
         if (count >= least && count <= most)
             plausible++, only = o;
     }
-    if (total == 1 && last && !op->older_form)
+    if (total == 1 && last)
         return explain(op, last, args, nargs, kwnames);
     int64_t n;
     for (int i = 0; i < op->count; i++)      /* x.view(2, "a") can only mean a list of ints */

@@ -464,6 +464,25 @@ static PyObject *two_dtypes(PyObject *args, td_dtype *a, td_dtype *b, const char
     *a = ((EnumObject *)x)->code, *b = ((EnumObject *)y)->code;
     return Py_None;
 }
+static PyObject *set_promotion(PyObject *m, PyObject *o)
+{
+    (void)m;
+    static const char *const names[] = {"pytorch", "array_api"};
+    const char *name = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : "";
+    int rules = 0;
+    while (rules < 2 && strcmp(names[rules], name))
+        rules++;
+    if (rules == 2)
+        return PyErr_Format(PyExc_ValueError, "promotion rules are 'pytorch' or 'array_api', not %R", o);
+    const char *before = names[td_get_promotion()];
+    return td_set_promotion((td_promotion)rules) ? (PyObject *)td_py_raise() : PyUnicode_FromString(before);
+}
+static PyObject *get_promotion(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyUnicode_FromString(td_get_promotion() == TD_PROMOTION_ARRAY_API ? "array_api" : "pytorch");
+}
+
 static PyObject *promote_types(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -495,6 +514,8 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
 static PyMethodDef functions[] = {
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating point tensors."},
     {"set_default_dtype", set_default_dtype, METH_O, "Choose the dtype of new floating point tensors."},
+    {"_set_promotion", set_promotion, METH_O, "Choose this thread's promotion rules; gives the name of those before."},
+    {"get_promotion", get_promotion, METH_NOARGS, "The name of this thread's promotion rules: 'pytorch' or 'array_api'."},
     {"promote_types", promote_types, METH_VARARGS, "The smallest dtype that both dtypes fit in, by kind of number."},
     {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_VARARGS | METH_KEYWORDS,
      "Whether results of dtype `from_` may be stored in `to`."},

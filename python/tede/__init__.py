@@ -15,7 +15,8 @@ globals().update(_C._functions)           # every operator that is a function
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
 from tede._tensor import Parameter        # noqa: E402,F401
 from tede._modes import (                 # noqa: E402,F401
-    enable_grad, inference_mode, no_grad, set_grad_enabled)
+    enable_grad, inference_mode, no_grad, promotion, set_grad_enabled, set_promotion)
+from tede._C import get_promotion        # noqa: E402,F401
 from math import e, inf, nan, pi          # noqa: E402,F401
 
 newaxis = None

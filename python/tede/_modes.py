@@ -1,7 +1,7 @@
 """no_grad and its kin: context managers and decorators over the thread's modes."""
 from tede import _C
-from tede._C import (_set_below_autograd, _set_grad_enabled, _set_inference_mode, _set_python_excluded, is_grad_enabled,
-                     is_inference_mode_enabled)
+from tede._C import (_set_below_autograd, _set_grad_enabled, _set_inference_mode, _set_promotion, _set_python_excluded,
+                     is_grad_enabled, is_inference_mode_enabled)
 
 
 def _wrap(function, make):
@@ -49,6 +49,30 @@ class _Mode:
 
     def clone(self):
         return type(self)()
+
+
+class promotion(_Mode):
+    """Within it operands of different dtypes are promoted by ``rules``: "pytorch", or "array_api", the array API standard's,
+    which refuses to mix kinds of numbers. For this thread; also a decorator."""
+
+    def __init__(self, rules):
+        if rules not in ("pytorch", "array_api"):
+            raise ValueError(f"promotion rules are 'pytorch' or 'array_api', not {rules!r}")
+        self.rules, self.before = rules, []
+
+    def clone(self):
+        return type(self)(self.rules)
+
+    def __enter__(self):
+        self.before.append(_set_promotion(self.rules))
+
+    def __exit__(self, *error):
+        _set_promotion(self.before.pop())
+
+
+def set_promotion(rules):
+    """Promote operands of different dtypes by ``rules``, "pytorch" or "array_api", on this thread from now on."""
+    _set_promotion(rules)
 
 
 class no_grad(_Mode):

@@ -562,6 +562,9 @@ def __idiv__(self, other):
 
 def result_type(a, b):
     """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others."""
+    if _C.get_promotion() != "pytorch":
+        a, b = (x.detach().to("meta") if isinstance(x, Tensor) else x for x in (a, b))
+        return _C._functions["mul"](a, b).dtype
     if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dim() and b.dim():
         return _C.promote_types(a.dtype, b.dtype)
 

@@ -395,6 +395,7 @@ static int pass(const request *r)
 
     td_thread_state modes = td_masks_now;
     td_masks_now.inference = false;
+    td_masks_now.include &= ~TD_KEYSET(TD_KEY_PROMOTION);      /* formulas are written for PyTorch's rules */
     td_set_grad_enabled(r->create_graph);
     td_task_now = &task;
     depth++;

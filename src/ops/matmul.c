@@ -101,6 +101,13 @@ int td_meta_dot(td_spec *specs, td_tensor *self, td_tensor *other)
     return td_spec_set(specs, 0, NULL, (td_dtype)self->dtype, self->device);
 }
 
+int td_out_check_dot(td_tensor *self, td_tensor *tensor, td_tensor *out)
+{
+    (void)tensor;
+    return out->dtype == self->dtype ? 0 : td_error(TD_E_RUNTIME, "result dtype %s does not match input dtype %s",
+                                                    td_dtype_title((td_dtype)out->dtype), td_dtype_title((td_dtype)self->dtype));
+}
+
 td_tensor *td_op_vdot(td_tensor *self, td_tensor *other)
 {
     TD_AUTO td_tensor *conjugate = td_conj(self);

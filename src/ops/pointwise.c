@@ -5,6 +5,7 @@
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/watch.h"
@@ -44,6 +45,35 @@ static td_dtype out_dtype(const td_pointwise *op, td_dtype common)
     return op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(common) : common;
 }
 
+static bool integer_holds(td_dtype dtype, td_scalar value)
+{
+    if (value.kind == TD_SCALAR_UINT)           /* above int64's */
+        return dtype == TD_U64;
+    int bits = 8 * td_itemsizes[dtype];
+    if (!td_dtype_is_signed(dtype))
+        return value.i >= 0 && (bits == 64 || value.i >> bits == 0);
+    return bits == 64 || (value.i >= -(INT64_C(1) << (bits - 1)) && value.i < INT64_C(1) << (bits - 1));
+}
+
+/* A number or a tensor without dimensions doesn't raise the width of an integer result, and may not fit it.  It wraps around,
+ * as in PyTorch, but not silently. */
+static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype common)
+{
+    for (int i = 0; i < op->n_in; i++) {
+        td_scalar value;
+        if (in[i]->ndim || in[i]->dtype == (int8_t)common || op->truths >> i & 1 || in[i]->device.type != TD_CPU)
+            continue;
+        if (td_tensor_item(in[i], &value) || integer_holds(common, value))
+            continue;
+        bool above = value.kind == TD_SCALAR_UINT;
+        if (td_warn(above ? "%s: %" PRIu64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result"
+                          : "%s: %" PRId64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result",
+                    op->name, value.i, td_dtype_name(common)))
+            return -1;
+    }
+    return 0;
+}
+
 /* The dtype that the operands are promoted to; conditions stay out of it. */
 static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 {
@@ -55,7 +85,10 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
     if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
         common = td_default_dtype();
-    return op->promote == TD_PROMOTE_NUMBER && common == TD_BOOL ? TD_I64 : common;
+    if (op->promote == TD_PROMOTE_NUMBER && common == TD_BOOL)
+        common = TD_I64;
+    bool integer = common != TD_DTYPE_NONE && common != TD_BOOL && !td_dtype_is_floating(common) && !td_dtype_is_complex(common);
+    return integer && n > 1 && warn_unfit(op, in, common) ? TD_DTYPE_NONE : common;
 }
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common)
@@ -192,8 +225,11 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return -1;
-    td_loop *loop = find_loop(op, common);
-    if (!loop || td_check_cast(op->name, out_dtype(op, common), out->dtype))
+    if (op->same_out && !inplace && out->dtype != (int8_t)out_dtype(op, common) && out_dtype(op, common) == common)
+        return td_error(TD_E_RUNTIME, "Found dtype %s but expected %s", td_dtype_title((td_dtype)out->dtype),
+                        td_dtype_title(out_dtype(op, common)));
+    td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common);
+    if (!loop)
         return -1;
     int64_t sizes[TD_MAX_DIMS];
     int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);

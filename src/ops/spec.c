@@ -104,6 +104,14 @@ int td_check_cast(const char *op, td_dtype from, td_dtype to)
                     td_dtype_title(to));
 }
 
+int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor *operand)
+{
+    if (operand->dtype == self->dtype || operand->flags & TD_FLAG_WRAPPED_NUMBER)
+        return 0;
+    return td_error(TD_E_RUNTIME, "expected dtype %s for `%s` but got dtype %s", name_in_c((td_dtype)self->dtype), name,
+                    name_in_c((td_dtype)operand->dtype));
+}
+
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
