@@ -442,6 +442,10 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         """An operator that calls another one, with numbers as tensors."""
         wrap = ''.join(f'    TD_AUTO td_tensor *number_{n} = td_wrapped_number({n});\n' for n in op.wrapped)
         args = [f'number_{n}' if n in op.wrapped else n for n in op.names()]
+        if op.deprecated:
+            given = {a.name for a in op.schema.arguments}
+            args = [n for a in op.target.schema.arguments if a.in_c
+                    for n in (a.names() if a.name in given else a.default_parameters())]
         self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
     (void)keys;

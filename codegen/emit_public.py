@@ -55,6 +55,8 @@ extern "C" {
 ''']
     shorts = []
     for family, groups in families.items():
+        if family == 'deprecated':
+            continue
         parts.append(f'\n/* ==== {family} {"=" * max(4, 100 - len(family))} */\n')
         for group in groups:
             for op in group:
@@ -107,6 +109,8 @@ def operators_page(families, root):
              'that they come from. `tools/parity_figures.py` makes the table.', '',
              '## Left out', '', left_out(root), '', 'More in [missing-operators.md](missing-operators.md).', '']
     for family, groups in families.items():
+        if family == 'deprecated':
+            continue
         lines += [f'## {family}', '', '| operator | | what it gives | dtypes | results | variants | gradients |',
                   '|---|---|---|---|---|---|---|']
         for group in groups:

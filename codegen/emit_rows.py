@@ -126,7 +126,7 @@ class Rows:
         flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent', 'inplace_view')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
-        flags += ['TD_OP_DEPRECATED'] if e.get('deprecated') else []
+        flags += ['TD_OP_DEPRECATED'] if op.deprecated else []
         return ' | '.join(flags) or '0'
 
     def row(self, op, backend, autograd, forward):

@@ -35,6 +35,7 @@ class Operator:
     index: int = 0
     target: object = None      # of an operator that only calls another one: that other
     wrapped: tuple = ()        # the numbers that become tensors on the way
+    deprecated: bool = False   # PyTorch's older order of arguments, for Python only
     alias: bool = False        # whether the other is the same but for its name
 
     @property
@@ -166,6 +167,21 @@ def forward(group, family, text, variants, place, out_overload, wrapped, doc):
     return result
 
 
+def deprecated_of(group):
+    """``deprecated: [add(Tensor self, Scalar alpha, Tensor other)]``: older orders of an operator's arguments, which Python
+    still takes, with a warning; what isn't given has its default."""
+    functional, result = group[0], []
+    for i, text in enumerate(functional.entry.get('deprecated', [])):
+        name, _, rest = text.partition('(')
+        overload = 'deprecated' + (str(i + 1) if i else '')
+        new = forward(group, 'deprecated', f'{name}.{overload}({rest} -> Tensor', functional.entry['variants'],
+                      functional.entry.get('python'), overload + '_out', (), '')
+        for op in new:
+            op.deprecated = True
+        result.append(new)
+    return result
+
+
 def copy_of(group, family):
     """``copy: true`` at a view: an operator of the name with _copy, which gives new memory."""
     view = group[0]
@@ -196,6 +212,7 @@ def load(folder):
         families[path.stem] = [expand(one, path.stem) for entry in entries for one in each_name(entry)]
     families['copy'] = [copy_of(group, 'copy') for groups in list(families.values()) for group in groups if group[0].entry.get('copy')]
     families['alias'] = [more for groups in list(families.values()) for group in groups for more in forwards(group, 'alias')]
+    families['deprecated'] = [old for groups in list(families.values()) for group in groups for old in deprecated_of(group)]
     seen = {}
     for groups in families.values():
         for op in (op for group in groups for op in group):

@@ -251,8 +251,11 @@ def parse(text):
 def inplace_of(schema):
     """add.Tensor -> add_.Tensor"""
     arguments = [replace(a) for a in schema.arguments]
-    arguments[0].mutable = True
-    text = schema.text.replace(schema.name, schema.name + '_', 1).replace('(Tensor', '(Tensor(a!)', 1)
+    written = next((a for a in arguments if a.name == 'self'), arguments[0])
+    written.mutable = True
+    text = schema.text.replace(schema.name, schema.name + '_', 1)
+    text = re.sub(r'\bTensor (?=self\b)', 'Tensor(a!) ', text, count=1) if written.name == 'self' and not written.list else \
+        text.replace('(Tensor', '(Tensor(a!)', 1)
     if arguments[0].list:
         return Schema(schema.name + '_', schema.overload, arguments, [], text.rpartition('->')[0] + '-> ()')
     return Schema(schema.name + '_', schema.overload, arguments, [Argument('Tensor', '', mutable=True)],

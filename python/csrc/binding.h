@@ -212,13 +212,12 @@ static inline void td_py_scratch_begin(Scratch *s)
     s->temporaries = 0, s->used = 0, s->blocks = NULL, s->out = NULL, s->elements = 0;
     s->overrides = s->requires_grad = s->listed = false;
 }
-/* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
 /* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */
 const char *td_py_nearer(const char *name, const char *candidate, const char *best);
+/* PyTorch's warning of an older order of arguments; -1 if it is an error. */
 int       td_py_warn_deprecated(OperatorObject *op, const Overload *called);
+/* Raise PyTorch's TypeError for a call that no overload takes; returns NULL. */
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
-/* A call in the older form of its operator, add(x, 2, y): is_one says whether it is, the result is the operator's. */
-PyObject *td_py_older_form(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool *is_one);
 int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
 
 /* ---- autocast.c */

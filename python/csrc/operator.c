@@ -170,6 +170,10 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
                 td_py_scratch_drop(&s);
                 return td_py_override(op->shown ? op->shown : self, args, nargs, kwnames);
             }
+            if (TD_UNLIKELY(o->hidden) && td_py_warn_deprecated(op, o) < 0) {
+                td_py_scratch_drop(&s);
+                return NULL;
+            }
             PyObject *result = invoke(op, o, &s);
             if (TD_UNLIKELY(result == Py_None) && o->info->n_results == 0 && nargs && writes_list(o->info))
                 return Py_NewRef(args[0]);
@@ -178,10 +182,6 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         if (found < 0)
             return NULL;
     }
-    bool older;
-    PyObject *result = td_py_older_form(op, args, nargs, kwnames, &older);
-    if (older)
-        return result;
     PyObject *by_name = td_py_no_overload(op, args, nargs, kwnames);
     if (by_name)
         return by_name;

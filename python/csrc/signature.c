@@ -520,3 +520,31 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
     Py_XDECREF(text);
     return NULL;
 }
+
+/* PyTorch's words for a call that an older order of arguments fits; once for all operators, as there.  -1: it is an error. */
+int td_py_warn_deprecated(OperatorObject *op, const Overload *called)
+{
+    static bool warned;
+    if (warned)
+        return 0;
+    int pieces;
+    PyObject *line = signature(called, has_out(op, called), &pieces), *text = NULL;
+    if (line)
+        text = PyUnicode_FromFormat("This overload of %s is deprecated:\n\t%s%U\nConsider using one of the following signatures instead:",
+                                    op->text, op->text, line);
+    Py_XDECREF(line);
+    for (int i = 0; i < op->count && text; i++) {
+        const Overload *o = &op->overloads[i];
+        if (o->hidden || o->n_out || strcmp(o->info->overload, "Scalar") == 0)
+            continue;
+        if (!(line = signature(o, has_out(op, o), &pieces)))
+            Py_CLEAR(text);
+        else
+            add(&text, "\n\t%s%U", op->text, line);
+        Py_XDECREF(line);
+    }
+    warned = text != NULL;
+    int failed = text ? PyErr_WarnEx(PyExc_UserWarning, PyUnicode_AsUTF8(text), 1) : -1;
+    Py_XDECREF(text);
+    return failed;
+}
