@@ -74,12 +74,12 @@ class Chunk(Rows):
         return 1 + 8 * calls
 
     def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, same_out=False):
-        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
+        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g]) + (' | 1u << 31' if same_out else '')
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths}, .dtypes = {mask},
-    .rows = {{{rows}}},{" .same_out = true," if same_out else ""}
+    .rows = {{{rows}}},
 }};
 ''')
 
@@ -125,7 +125,8 @@ class Chunk(Rows):
 {body}
 }}
 ''')
-        self.stub(op, fail)
+        if not op.deprecated:
+            self.stub(op, fail)
         backend = self.backend(op)
         autograd = self.autograd(op, fail)
         forward = self.forward(op)
@@ -174,6 +175,9 @@ class Chunk(Rows):
         """Checks of operands for which an entry has an error of its own: dtypes that the first one can't have; what it
         says of a bool one, and of nothing but bool ones; numbers that self's dtype must be able to hold."""
         lines, texts = [], op.entry.get('bool_errors')
+        for name in op.entry.get('same_dtype', []):
+            lines += ['    int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor *operand);',
+                      f'    if (td_check_same_dtype("{name}", self, {name}))', f'        return {fail};']
         first = next((a for a in op.schema.arguments if a.is_tensor), None)
         for text, groups in op.entry.get('refuses', {}).items():
             mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in REFUSABLE[g])
@@ -197,8 +201,6 @@ class Chunk(Rows):
             test = ' || '.join(f'{c}->dtype != self->dtype' for c in tensors[1:])
             error = f'td_error(TD_E_RUNTIME, {json.dumps(op.entry["dtype_error"])})'
             lines += [f'    if (TD_UNLIKELY({test}))', f'        return {error}{", NULL" if fail == "NULL" else ""};']
-        for name in op.entry.get('same_dtype', []):
-            lines += [f'    if (td_check_same_dtype("{name}", self, {name}))', f'        return {fail};']
         for name in op.entry.get('fitting', []):
             lines += [f'    if (td_scalar_check({name}, (td_dtype)self->dtype))', f'        return {fail};']
         return lines

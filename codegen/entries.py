@@ -7,13 +7,14 @@ from dataclasses import dataclass
 import yaml
 
 from . import schema as schemas
+from .requires import requires
 
 KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths',
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype'}
+          'same_dtype', 'requires'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -107,7 +108,7 @@ def expand(entry, family):
     if entry['kind'] == 'pointwise' and 'value' not in entry:
         raise EntryError(f'{where}: a pointwise operator needs a value')
     variant = 'functional'
-    if schema.arguments and schema.arguments[0].mutable and schema.name.endswith('_'):
+    if any(a.mutable and not a.out for a in schema.arguments) and schema.name.endswith('_'):
         variant = 'inplace'
     elif any(a.out for a in schema.arguments):
         variant = 'out'
@@ -121,6 +122,10 @@ def expand(entry, family):
         result.append(Operator(s, entry, 'out', family, base, c_name(s)))
     for op in result:
         op.schema.c_name = 'td_' + op.c
+    try:
+        requires(base)
+    except ValueError as error:
+        raise EntryError(f'{where}: {error}') from None
     return result
 
 
@@ -174,7 +179,7 @@ def deprecated_of(group):
     for i, text in enumerate(functional.entry.get('deprecated', [])):
         name, _, rest = text.partition('(')
         overload = 'deprecated' + (str(i + 1) if i else '')
-        new = forward(group, 'deprecated', f'{name}.{overload}({rest} -> Tensor', functional.entry['variants'],
+        new = forward(group, 'deprecated', f'{name}.{overload}({rest} -> Tensor{"(a!)" if name.endswith("_") else ""}', functional.entry['variants'],
                       functional.entry.get('python'), overload + '_out', (), '')
         for op in new:
             op.deprecated = True

@@ -6,7 +6,7 @@
  *
  *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded
  *   bits 16..20   layouts; each has a slot per device
- *   bits 24..35   what happens around a kernel, innermost first */
+ *   bits 24..34   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
 #define TEDE_DISPATCH_H
 #include <tede/base.h>
@@ -26,7 +26,6 @@ typedef enum td_key {
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
     TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
     TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS,
-    TD_KEY_PROMOTION,               /* in the thread's mask where promotion isn't PyTorch's: td_set_promotion */
     TD_KEYS = 40, TD_KEY_AROUND = TD_KEY_PYTHON,    /* the first of those that run around kernels */
 } td_key;
 #define TD_KEYSET(key) ((td_keyset)1 << (key))
@@ -156,13 +155,6 @@ TD_API int td_op_call_composite(const td_op *op, td_keyset keys, const td_value 
 typedef struct td_masks { td_keyset include, exclude; } td_masks;
 TD_API td_masks td_thread_masks(void);
 TD_API void     td_set_thread_masks(td_masks masks);
-/* How operands of different dtypes are promoted on this thread.  PyTorch's rules, or those of the Python array API standard:
- * kinds (bool, integers, floats and complex numbers) don't mix, tensors without dimensions count like others, a number is of
- * a kind that the tensor's dtype can hold, and what is written keeps its dtype; the rest is a TypeError. */
-typedef enum td_promotion { TD_PROMOTION_PYTORCH, TD_PROMOTION_ARRAY_API } td_promotion;
-TD_API int          td_set_promotion(td_promotion rules) TD_MUST_USE;
-TD_API td_promotion td_get_promotion(void);
-
 /* The keys of one tensor. */
 TD_API td_keyset td_tensor_keys(const td_tensor *x);
 /* Whether a call on x goes straight to a device's kernel: no gradient, transform, watcher or conjugation in between. */

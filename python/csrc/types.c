@@ -3,6 +3,7 @@
  * The first three are enumerations: one object per code, made once, compared by identity. */
 #include "binding.h"
 #include <float.h>
+#include <tede/promotion.h>
 
 /* Dtypes of PyTorch's that programs name, to compare with or to look up, and that no tensor here has. */
 enum { RESERVED = 64 };

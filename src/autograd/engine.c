@@ -11,6 +11,7 @@
  * Nodes are needed if they lead to an input.  Gradients that arrive at an input are captured after its hooks have run; its
  * node is run only if another input lies behind it.  td_backward_inputs captures nothing: it runs the inputs'
  * accumulators, and inputs with a history keep their gradient (td_retain_grad). */
+#include <tede/promotion.h>
 #include "autograd/engine.h"
 #include "base/watch.h"
 #include "autograd/needs.h"

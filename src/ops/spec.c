@@ -104,6 +104,8 @@ int td_check_cast(const char *op, td_dtype from, td_dtype to)
                     td_dtype_title(to));
 }
 
+/* An operand must have self's dtype, unless it is a number: PyTorch's error.  Generated code declares it where it is called. */
+int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor *operand);
 int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor *operand)
 {
     if (operand->dtype == self->dtype || operand->flags & TD_FLAG_WRAPPED_NUMBER)

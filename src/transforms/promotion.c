@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <tede/auto.h>
+#include <tede/promotion.h>
 #include "dispatch/glue.h"
 
 enum { MOST_OPERANDS = 64 };
@@ -188,7 +189,7 @@ static int promote(const td_op *op, td_keyset keys, const td_value *arguments, t
 /* ---- the thread's choice */
 
 static int registered = -1;
-static void register_once(void) { registered = td_register_fallback(TD_KEY_PROMOTION, TD_CPU, promote, NULL); }
+static void register_once(void) { registered = td_register_fallback((td_key)TD_KEY_PROMOTION, TD_CPU, promote, NULL); }
 
 int td_set_promotion(td_promotion rules)
 {
