@@ -51,6 +51,12 @@ td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool t
         return NULL;
     if (!training)
         return td_leaky_relu(self, td_float((from + to) / 2));
+    if (self->dtype == TD_BF16) {      /* the slopes are rounded only in the product */
+        TD_AUTO td_tensor *wide = td_to(self, TD_F32);
+        TD_AUTO td_tensor *slopes = td_rrelu_slopes(wide, from, to, generator);
+        TD_AUTO td_tensor *scaled = td_rrelu_scaled(wide, slopes);
+        return td_to(scaled, TD_BF16);
+    }
     TD_AUTO td_tensor *noise = td_rrelu_slopes(self, from, to, generator);
     return td_rrelu_scaled(self, noise);
 }
@@ -62,6 +68,11 @@ int td_op_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool trainin
         return -1;
     if (!training)
         return td_leaky_relu_(self, td_float((from + to) / 2));
+    if (self->dtype == TD_BF16) {
+        TD_AUTO td_tensor *before = td_clone(self);
+        TD_AUTO td_tensor *scaled = td_rrelu(before, lower, upper, training, generator);
+        return td_copy_from_(self, scaled, false);
+    }
     TD_AUTO td_tensor *noise = td_rrelu_slopes(self, from, to, generator);
     return td_mul_tensor_(self, noise);
 }

@@ -521,7 +521,7 @@ td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weigh
     TD_AUTO td_tensor *half = td_mm(x, flat);
     TD_AUTO td_tensor *parts = td_reshape(half, 3, (int64_t[]){rows, out, in2});
     TD_AUTO td_tensor *products = td_mul_tensor(parts, y);
-    TD_AUTO td_tensor *sums = td_sum_over(products, 1, (int64_t[]){2}, false);
+    TD_AUTO td_tensor *sums = products ? td_sum_dim_intlist(products, 1, (int64_t[]){2}, false, (td_dtype)products->dtype) : NULL;
     TD_AUTO td_tensor *shaped = td_reshape(sums, input1->ndim, sizes);
     return bias == TD_NONE ? td_ref(shaped) : td_add_tensor(shaped, bias, td_int(1));
 }
