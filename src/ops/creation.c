@@ -72,6 +72,8 @@ td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, t
     int64_t strides[TD_MAX_DIMS];
     if (is_channels(format))
         return empty_in(self->ndim, self->sizes, kind, where, format);
+    if (!self->numel && format != TD_CONTIGUOUS_FORMAT)      /* nothing to be dense or not */
+        return td_tensor_new_strided(self->ndim, self->sizes, self->strides, kind, where);
     if (keep && td_dense_order_strides(self, strides))
         return td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where);
     return td_tensor_new(self->ndim, self->sizes, kind, where);
