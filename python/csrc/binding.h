@@ -117,7 +117,9 @@ td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory */
 td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
-bool       td_py_without_data(td_tensor *x);                /* with an error if there is none to read */
+/* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is asked for _local_scalar_dense then. */
+int        td_py_item(td_tensor *x, td_scalar *value);
+bool       td_py_without_data(td_tensor *x, const char *what);                /* with an error if there is none to read */
 int  td_py_interop_init(PyObject *module);
 int  td_py_dlpack_init(PyObject *module);
 /* Methods that methods.c lists. */

@@ -225,10 +225,27 @@ static td_tensor *plain_of(td_tensor *x, bool force)
     return plain ? plain : td_py_raise();
 }
 
-/* Whether a tensor stands for others: a wrapper subclass, or the many of a vmap; with an error. */
-bool td_py_without_data(td_tensor *x)
+int td_py_item(td_tensor *x, td_scalar *value)
 {
-    if (!td_tensor_is_hollow(x) && !td_wrapper_level(x))
+    static const td_op *op;
+    if (!td_tensor_is_hollow(x))
+        return td_tensor_item(x, value);
+    td_value result, argument = {.kind = TD_VALUE_TENSOR, .tensor = x};
+    if (!op)
+        op = td_op_find("aten::_local_scalar_dense");
+    if (!op || td_op_call(op, &argument, &result) != 0)
+        return -1;
+    *value = result.kind == TD_VALUE_FLOAT ? td_float(result.number) : result.kind == TD_VALUE_SCALAR ? result.scalar
+           : result.kind == TD_VALUE_BOOL ? td_bool(result.integer != 0) : td_int(result.integer);
+    return 0;
+}
+
+/* Whether a tensor stands for others: a wrapper subclass, or the many of a vmap; with an error. */
+bool td_py_without_data(td_tensor *x, const char *what)
+{
+    if (td_tensor_is_hollow(x))
+        return PyErr_Format(PyExc_RuntimeError, "%s is not supported for tensor subclasses.", what), true;
+    if (!td_wrapper_level(x))
         return false;
     PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     return true;
@@ -249,7 +266,7 @@ PyObject *td_py_numpy(PyObject *self, bool force)
             return NULL;
         }
     }
-    if (td_py_without_data(td_py_x(self)))
+    if (td_py_without_data(td_py_x(self), ".numpy()"))
         return NULL;
     td_tensor *x = plain_of(td_py_x(self), force);
     if (!x)

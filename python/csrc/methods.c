@@ -81,7 +81,9 @@ NOARGS(data_ptr)
 {
     (void)unused;
     td_tensor *x = td_py_x(self);
-    if (td_py_without_data(x))
+    if (td_tensor_is_hollow(x))
+        return PyLong_FromLong(0);
+    if (td_py_without_data(x, "data_ptr()"))
         return NULL;
     return PyLong_FromVoidPtr(td_tensor_numel(x) ? td_tensor_data(x) : NULL);
 }
@@ -119,13 +121,13 @@ NOARGS(item)
     if (td_tensor_numel(x) != 1)
         return PyErr_Format(PyExc_RuntimeError, "a Tensor with %lld elements cannot be converted to Scalar",
                             (long long)td_tensor_numel(x));
-    return td_tensor_item(x, &value) < 0 ? td_py_raise() : td_py_number_of(value);
+    return td_py_item(x, &value) < 0 ? td_py_raise() : td_py_number_of(value);
 }
 NOARGS(tolist)
 {
     (void)unused;
     OVERRIDDEN("tolist");
-    if (td_py_without_data(td_py_x(self)))
+    if (td_py_without_data(td_py_x(self), ".tolist()"))
         return NULL;
     return td_py_tolist(td_py_x(self));
 }
@@ -136,7 +138,7 @@ NOARGS(number_complex)
     td_tensor *x = td_py_x(self);
     if (td_tensor_numel(x) != 1)
         return PyErr_Format(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
-    if (td_tensor_item(x, &value) < 0)
+    if (td_py_item(x, &value) < 0)
         return td_py_raise();
     return PyComplex_FromDoubles(value.kind == TD_SCALAR_COMPLEX ? value.d : td_scalar_double(value), value.imag);
 }

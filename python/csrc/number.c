@@ -189,7 +189,7 @@ static int value_of(PyObject *a, td_scalar *value)
 {
     if (td_tensor_numel(td_py_x(a)) != 1)
         return PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars"), -1;
-    return td_tensor_item(td_py_x(a), value) < 0 ? (td_py_raise(), -1) : 0;
+    return td_py_item(td_py_x(a), value) < 0 ? (td_py_raise(), -1) : 0;
 }
 static int number_bool(PyObject *a)
 {
@@ -198,7 +198,7 @@ static int number_bool(PyObject *a)
     if (n != 1)
         return PyErr_Format(PyExc_RuntimeError, "Boolean value of Tensor with %s is ambiguous",
                             n ? "more than one value" : "no values"), -1;
-    if (td_tensor_item(td_py_x(a), &value) < 0)
+    if (td_py_item(td_py_x(a), &value) < 0)
         return td_py_raise(), -1;
     return td_scalar_bool(value);
 }

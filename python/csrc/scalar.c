@@ -41,7 +41,7 @@ int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
     if (tensors && td_py_is_tensor(o)) {
         if (!gives_value(td_py_x(o)))
             return 0;
-        return td_tensor_item(td_py_x(o), value) < 0 ? (td_py_raise(), -1) : 1;
+        return td_py_item(td_py_x(o), value) < 0 ? (td_py_raise(), -1) : 1;
     }
     if (td_py_is_numpy_scalar(o)) {
         PyObject *number = td_py_numpy_item(o);
@@ -67,7 +67,7 @@ int td_py_as_int(PyObject *o, int64_t *value, bool bools)
         td_tensor *x = td_py_x(o);
         if (!td_dtype_is_integral(td_tensor_dtype(x)) || !gives_value(x))
             return 0;
-        if (td_tensor_item(x, &scalar) < 0)
+        if (td_py_item(x, &scalar) < 0)
             return td_py_raise(), -1;
         *value = td_scalar_int(scalar);
         return 1;

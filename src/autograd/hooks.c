@@ -99,7 +99,8 @@ static td_hook *append(uint8_t *lock, td_hook **list, td_hook *hook)
     return hook;
 }
 
-/* The hooks of a list as an array of owned references. */
+/* The hooks of a list as an array of owned references.  Each counts as running, so that a hook which another one removes is
+ * called once more, as in PyTorch. */
 typedef struct snapshot {
     td_hook **hooks, *few[8];
     int       count, room;
@@ -117,7 +118,7 @@ static int take(snapshot *s, uint8_t *lock, td_hook **list, td_hook_kind kind)
         s->count = 0;
         if (count <= s->room) {
             for (td_hook *h = *list; h && s->count < count; h = h->next)
-                if (h->kind == kind && !td_hook_is_removed(h)) {
+                if (h->kind == kind && enter(h)) {
                     __atomic_fetch_add(&h->refcount, 1, __ATOMIC_RELAXED);
                     s->hooks[s->count++] = h;
                 }
@@ -136,8 +137,10 @@ static int take(snapshot *s, uint8_t *lock, td_hook **list, td_hook_kind kind)
 
 static void give_back(snapshot *s)
 {
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; i < s->count; i++) {
+        leave(s->hooks[i]);
         td_hook_release(s->hooks[i]);
+    }
     if (s->hooks != s->few)
         td_mem_free(s->hooks, (size_t)s->room * sizeof *s->hooks);
 }
@@ -182,11 +185,10 @@ int td_hooks_run_tensor(uint8_t *lock, td_hook **list, int input, td_tensor **gr
     int status = take(&s, lock, list, TD_HOOK_TENSOR);
     for (int i = 0; i < s.count && status == 0; i++) {
         td_hook *hook = s.hooks[i];
-        if (hook->input != input || !enter(hook))
+        if (hook->input != input)
             continue;
         td_tensor *replacement = NULL;
         status = hook->tensor(hook->context, *grad ? *grad : TD_NONE, &replacement);
-        leave(hook);
         if (status != 0)
             td_tensor_release(replacement);
         else if (replacement)
@@ -202,12 +204,8 @@ int td_hooks_run_leaf(uint8_t *lock, td_hook **list, td_tensor *leaf)
     if (!*list)
         return 0;
     int status = take(&s, lock, list, TD_HOOK_LEAF);
-    for (int i = 0; i < s.count && status == 0; i++) {
-        if (enter(s.hooks[i])) {
-            status = s.hooks[i]->leaf(s.hooks[i]->context, leaf);
-            leave(s.hooks[i]);
-        }
-    }
+    for (int i = 0; i < s.count && status == 0; i++)
+        status = s.hooks[i]->leaf(s.hooks[i]->context, leaf);
     give_back(&s);
     return status;
 }
@@ -262,10 +260,7 @@ int td_hooks_run_pre(td_node *node, int n, td_tensor **grads)
             break;
         }
         fill_none(n, grads, seen);
-        if (enter(s.hooks[i])) {
-            status = s.hooks[i]->pre(s.hooks[i]->context, n, seen, seen + n);
-            leave(s.hooks[i]);
-        }
+        status = s.hooks[i]->pre(s.hooks[i]->context, n, seen, seen + n);
         status = replace_all(status, n, grads, seen + n);
         scratch_free(&room);
     }
@@ -287,10 +282,7 @@ int td_hooks_run_post(td_node *node, int n_results, td_tensor **results, int n_g
         td_tensor **replacements = seen + n_results + n_grads;
         fill_none(n_results, results, seen);
         fill_none(n_grads, grads, seen + n_results);
-        if (enter(s.hooks[i])) {
-            status = s.hooks[i]->post(s.hooks[i]->context, n_results, seen, n_grads, seen + n_results, replacements);
-            leave(s.hooks[i]);
-        }
+        status = s.hooks[i]->post(s.hooks[i]->context, n_results, seen, n_grads, seen + n_results, replacements);
         status = replace_all(status, n_results, results, replacements);
         scratch_free(&room);
     }

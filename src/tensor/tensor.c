@@ -407,6 +407,8 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         return td_error(TD_E_RUNTIME, "Tensor.item() cannot be called on meta tensors");
     if (x->device.type != TD_CPU || !x->storage)
         return td_error(TD_E_RUNTIME, "item: the tensor must be on the CPU and strided; copy it with .to() first");
+    if (TD_UNLIKELY(x->storage->device.type == TD_META))
+        return td_error(TD_E_RUNTIME, "Cannot access data pointer of Tensor that doesn't have storage");
     if (TD_UNLIKELY(x->extra != NULL) && TD_EXTRA_TABLE(x)->readable && TD_EXTRA_TABLE(x)->readable(x) != 0)
         return -1;
     const void *p = x->data;

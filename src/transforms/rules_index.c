@@ -410,7 +410,38 @@ static int rule_embedding_backward(td_batch *b, const char *how)
     return td_batch_give(b, 0, td_tensor_retain(made), 0);
 }
 
+/* The k-th true element takes the k-th of source: each member's positions are counted along its elements. */
+static int rule_masked_scatter(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor, *source = b->arguments[2].tensor;
+    int rank = self->ndim > mask->ndim ? self->ndim : mask->ndim;
+    TD_AUTO td_tensor *whole = td_expanded(b, self), *truths = td_expanded(b, mask), *given = td_expanded(b, source);
+    TD_AUTO td_tensor *x = td_padded(whole, rank), *m = td_padded(truths, rank);
+    if (!x || !m || !given)
+        return -1;
+    int64_t sizes[TD_MAX_DIMS + 1];
+    for (int d = 0; d <= rank; d++)
+        sizes[d] = x->sizes[d] == 1 ? m->sizes[d] : x->sizes[d];
+    TD_AUTO td_tensor *wide = td_expand(m, rank + 1, sizes);
+    TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, -1});
+    TD_AUTO td_tensor *from = td_reshape(given, 2, (int64_t[]){b->size, source->numel});
+    TD_AUTO td_tensor *count = td_cumsum(flat, 1, TD_I64), *one = td_wrapped_number(td_int(1));
+    TD_AUTO td_tensor *before = td_sub(count, one);
+    td_scalar least = td_int(0);
+    TD_AUTO td_tensor *at = td_clamp(before, &least, NULL);
+    if (!at || source->numel == 0)
+        return at ? td_batch_give(b, 0, td_expand(x, rank + 1, sizes), 0) : -1;
+    /* Where the mask is false the position doesn't matter, but must exist. */
+    td_scalar most = td_int(source->numel - 1);
+    TD_AUTO td_tensor *inside = td_clamp(at, NULL, &most);
+    TD_AUTO td_tensor *picked = td_gather(from, 1, inside, false);
+    TD_AUTO td_tensor *shaped = td_reshape(picked, rank + 1, sizes);
+    return td_batch_give(b, 0, td_where(wide, shaped, x), 0);
+}
+
 const td_batch_row td_rules_index[] = {
+    {"masked_scatter", rule_masked_scatter, ""},
     {"gather", rule_along, ""}, {"scatter.src", rule_along, ""}, {"scatter.value", rule_along, ""}, {"scatter.reduce", rule_along, ""},
     {"scatter.value_reduce", rule_along, ""}, {"scatter_add", rule_along, ""}, {"scatter_reduce.two", rule_along, ""},
     {"scatter_.src", rule_along, ""}, {"scatter_.value", rule_along, ""}, {"scatter_.reduce", rule_along, ""},

@@ -362,6 +362,51 @@ static int rule_class_loss(td_batch *b, const char *how)
     return status | td_batch_give(b, n - 1, td_tensor_retain(total), 0);
 }
 
+/* multi_margin_loss ('1' result) and multilabel_margin_loss_forward ('2'): rows fold, and each member's are reduced. */
+static int rule_margin_loss(td_batch *b, const char *how)
+{
+    td_tensor *self = tensor_at(b, 0);
+    int at = td_argument_index(b->op, "reduction"), weights = td_argument_index(b->op, "weight");
+    if (self->ndim == 0 || (weights >= 0 && td_is_batched(b, tensor_at(b, weights))))
+        return td_rule_loop(b, "");
+    int64_t reduction = b->arguments[at].integer;
+    bool single = self->ndim == 1;
+    for (int i = 0; i < 2; i++) {
+        TD_AUTO td_tensor *x = td_expanded(b, tensor_at(b, i));
+        if (!x || td_batch_set(b, i, !single ? td_folded(x) : x->ndim == 1 || i == 0 || *how == '2' ? td_tensor_retain(x)
+                                                                                                : td_squeeze_dim(x, 1)) != 0)
+            return -1;
+    }
+    b->frame.values[at].integer = 0;
+    td_value out[2];
+    if (td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    TD_AUTO td_tensor *flat = out[0].tensor;
+    TD_AUTO td_tensor *rows = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    int status = td_batch_give(b, 0, single || !reduction ? td_tensor_retain(rows)
+                                     : reduction == 1 ? td_mean_dim(rows, 1, (int64_t[]){1}, false)
+                                                      : td_sum_dim_intlist(rows, 1, (int64_t[]){1}, false, TD_DTYPE_NONE), 0);
+    if (*how == '2') {
+        TD_AUTO td_tensor *marks = out[1].tensor;
+        status |= td_batch_give(b, 1, single ? td_tensor_retain(marks) : td_unfolded(marks, b->size), 0);
+    }
+    return status;
+}
+
+/* Distances between the pairs of each member's rows. */
+static int rule_pdist(td_batch *b, const char *how)
+{
+    (void)how;
+    TD_AUTO td_tensor *x = td_front(b, tensor_at(b, 0));
+    if (!x || x->ndim != 3)
+        return td_rule_loop(b, "");
+    TD_AUTO td_tensor *pairs = td_triu_indices(x->sizes[1], x->sizes[1], 1, TD_I64, x->device);
+    TD_AUTO td_tensor *i = td_select_int(pairs, 0, 0), *j = td_select_int(pairs, 0, 1);
+    TD_AUTO td_tensor *left = td_index_select(x, 1, i), *right = td_index_select(x, 1, j);
+    TD_AUTO td_tensor *difference = td_sub(left, right);
+    return td_batch_give(b, 0, td_linalg_vector_norm(difference, td_float(b->arguments[1].number), 1, (int64_t[]){-1}, false, TD_DTYPE_NONE), 0);
+}
+
 /* Rows of logits fold with their targets; classes' weights are no rows. */
 static int rule_class_targets(td_batch *b, const char *how)
 {
@@ -439,7 +484,8 @@ const td_batch_row td_rules_nn[] = {
     {"attention_backward", rule_attention, "1"}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
     {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
     {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},
-    {"nll_loss_backward", rule_nll_backward, ""}, {"cross_entropy_targets", rule_class_targets, ""}, {"rnn_layer", rule_rnn_layer, ""},
+    {"multi_margin_loss", rule_margin_loss, "1"}, {"multilabel_margin_loss_forward", rule_margin_loss, "2"},
+    {"_pdist_forward", rule_pdist, ""}, {"nll_loss_backward", rule_nll_backward, ""}, {"cross_entropy_targets", rule_class_targets, ""}, {"rnn_layer", rule_rnn_layer, ""},
     {"_softmax_backward_data", td_rule_dims, "a"}, {"_log_softmax_backward_data", td_rule_dims, "a"},
     {"linear_scan", td_rule_dims, "a"}, {"pow.Tensor_Scalar", td_rule_pointwise, ""}, {"pow.Scalar", td_rule_pointwise, ""},
     {"igamma", td_rule_pointwise, ""}, {"igammac", td_rule_pointwise, ""}, {"complex", td_rule_pointwise, ""},

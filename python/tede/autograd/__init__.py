@@ -18,6 +18,10 @@ class _VariableMeta(type(Tensor)):
 class Variable(Tensor, metaclass=_VariableMeta):
     """The old name of tensors that take part in gradients: every tensor is one, and Variable(x) is x."""
 
+    class _execution_engine:
+        """What programs ask of the engine."""
+        queue_callback = staticmethod(_C._queue_callback)
+
 
 def _tuple(x):
     return tuple(x) if isinstance(x, (tuple, list)) and not hasattr(x, "ownership_token") else (x,)

@@ -86,7 +86,7 @@ TD_TEST(overwriting_a_saved_value_is_an_error_that_names_both_sides)
     TRY(scale_(y, 2));
     AUTO s = TRY(total(y));
     CHECK_FAILS(backward(s), TD_E_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                "[torch.FloatTensor [3]], which is output 0 of ExpBackward0, is at version 1; expected version 0 instead.",
+                "[torch.FloatTensor [3]], which is output 0 of Exp, is at version 1; expected version 0 instead.",
                 "ExpBackward0 had saved it", "scale_ wrote over it");
     CHECK(!td_grad(x));
     AUTO w = TRY(VECTOR(1, 1, 1));
@@ -329,7 +329,7 @@ TD_TEST(views_of_leaves_and_views_under_no_grad_are_not_written)
     AUTO z = TRY(scale(x, 1));
     AUTO m = TRY(slice(z, 0, 2));
     m->flags |= TD_FLAG_MULTI_VIEW;
-    CHECK_FAILS(scale_(m, 2), TD_E_RUNTIME, "Output 0 of SliceBackward0 is a view and is being modified inplace. This view is the output of a "
+    CHECK_FAILS(scale_(m, 2), TD_E_RUNTIME, "Output 0 of Slice is a view and is being modified inplace. This view is the output of a "
                 "function that returns multiple views.");
 }
 
@@ -559,8 +559,8 @@ TD_TEST(a_custom_node_computes_gradients)
         AUTO square = outputs[0], *same = outputs[1];
         CHECK(same != y && same->storage == y->storage && td_grad_fn(same) == td_grad_fn(square));
         CHECK_STR(td_node_name(TRY(td_grad_fn(square))), "SquareBackward");
-        CHECK_FAILS(scale_(same, 2), TD_E_RUNTIME, "Output 1 of Square is a view and is being modified inplace. This view was created "
-                    "inside a custom Function");
+        CHECK_FAILS(scale_(same, 2), TD_E_RUNTIME, "Output 1 of Square is a view and is being modified inplace. This view is the "
+                    "output of a function that returns multiple views.");
         AUTO s = TRY(total(square));
         TRY(backward(s));
         CHECK_IS(td_grad(x), 6, 8);

@@ -8,6 +8,7 @@
 #include "autograd/needs.h"
 #include <tede/foreign.h>
 #include "autograd/node.h"
+#include "dispatch/glue.h"
 
 #define CPU ((td_device){TD_CPU, -1})
 
@@ -83,7 +84,7 @@ static inline int scale_(td_tensor *x, double factor)
     }
     if (status == 0) {
         EACH(x, *at(x, i) * (float)factor)
-        td_bump_version(x);
+        td_wrote(x, "scale_");
         if (node)
             status = td_rebase_history(x, node, 0);
     }
