@@ -46,13 +46,15 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
-_WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys")
+_WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
     "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func")
+_WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",
+                                          "RecursiveScriptClass")})
 _WRITTEN.update({name: "_numbers" for name in (
     "set_float32_matmul_precision", "get_float32_matmul_precision", "sym_int", "sym_float", "sym_not", "sym_ite", "sym_max",
     "sym_min", "sym_sum", "sym_sqrt", "eig", "symeig", "solve", "lstsq", "matrix_rank")})
@@ -108,6 +110,8 @@ def _rest_of_C(name):
     """Names of PyTorch's extension that Python has here."""
     if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
         return getattr(_import("tede._keys"), name.lstrip("_"))
+    if name in ("PyTorchFileReader", "PyTorchFileWriter"):
+        return getattr(_import("tede._zip"), name)
     raise AttributeError(f"module 'tede._C' has no attribute '{name}'")
 
 

@@ -1,15 +1,5 @@
 """Where PyTorch keeps what tede keeps elsewhere: for checkpoints that name classes, and for programs' imports."""
 
-_NN = {"channelshuffle": ("shape", "ChannelShuffle"), "flatten": ("shape", "Flatten Unflatten"),
-       "fold": ("shape", "Fold Unfold"), "pixelshuffle": ("shape", "PixelShuffle PixelUnshuffle"),
-       "upsampling": ("shape", "Upsample UpsamplingBilinear2d UpsamplingNearest2d"),
-       "instancenorm": ("batchnorm", "InstanceNorm1d InstanceNorm2d InstanceNorm3d LazyInstanceNorm1d LazyInstanceNorm2d "
-                                     "LazyInstanceNorm3d"),
-       "activation": ("attention", "MultiheadAttention")}
-_OPTIM = {"asgd": ("adaptive", "ASGD"), "adadelta": ("adaptive", "Adadelta"), "adagrad": ("adaptive", "Adagrad"),
-          "adamax": ("adaptive", "Adamax"), "nadam": ("adaptive", "NAdam"), "radam": ("adaptive", "RAdam"),
-          "rmsprop": ("adaptive", "RMSprop"), "rprop": ("adaptive", "Rprop"), "adamw": ("adam", "AdamW"),
-          "_adafactor": ("matrix", "Adafactor"), "_muon": ("matrix", "Muon")}
 _DISTRIBUTIONS = {
     "bounded": "beta.Beta continuous_bernoulli.ContinuousBernoulli dirichlet.Dirichlet kumaraswamy.Kumaraswamy "
                "logistic_normal.LogisticNormal uniform.Uniform",
@@ -28,16 +18,11 @@ _DISTRIBUTIONS = {
 
 _SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs",
          "func": "_functorch _functorch.apis _functorch.vmap _functorch.eager_transforms _functorch.functional_call",
-         "jit": "_script _trace _state", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable"}
+         "jit": "_script _trace _state annotations", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable"}
 
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
-for _package, _table in (("nn.modules.", _NN), ("optim.", _OPTIM)):
-    for _theirs, (_ours, _names) in _table.items():
-        MODULES[_package + _theirs] = _package + _ours
-        for _name in _names.split():
-            CLASSES["tede." + _package + _ours, _name] = "torch." + _package + _theirs
-MODULES.pop("nn.modules.activation")
+CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
 MODULES["_custom_ops"] = "library"
 for _ours, _names in _SAME.items():
     for _name in _names.split():

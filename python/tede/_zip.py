@@ -195,3 +195,66 @@ def fill(file, view):
         if not n:
             raise EOFError(f"the file ends {len(view) - at} bytes early")
         at += n
+
+
+class PyTorchFileReader:
+    """The records of a checkpoint, under PyTorch's names for them."""
+
+    def __init__(self, name_or_buffer):
+        self._own = open(name_or_buffer, "rb") if isinstance(name_or_buffer, str) or hasattr(name_or_buffer, "__fspath__") else None
+        self._reader = Reader(self._own or name_or_buffer)
+
+    def get_record(self, name):
+        return bytes(self._reader.read(name))
+
+    def has_record(self, name):
+        return self._reader.has(name)
+
+    def get_all_records(self):
+        return self._reader.names()
+
+    def get_record_size(self, name):
+        return self._reader.length(name)
+
+    def get_record_offset(self, name):
+        return self._reader.offset(name)
+
+    def get_storage_from_record(self, name, numel, dtype):
+        """A tensor of the first elements of a record."""
+        import tede
+        data = bytearray(self._reader.length(name))
+        self._reader.read_into(name, data)
+        return tede.frombuffer(data, dtype=dtype, count=numel) if numel else tede.empty(0, dtype=dtype)
+
+    def version(self):
+        return int(self.get_record("version"))
+
+    def serialization_id(self):
+        return self.get_record(".data/serialization_id").decode() if self.has_record(".data/serialization_id") else ""
+
+
+class PyTorchFileWriter:
+    """Writes a checkpoint record by record; `write_end_of_file` is the last call."""
+
+    def __init__(self, name_or_buffer, compute_crc32=True, alignment=64):
+        import os
+        self._own = open(name_or_buffer, "wb") if isinstance(name_or_buffer, str) or hasattr(name_or_buffer, "__fspath__") else None
+        name = os.path.splitext(os.path.basename(name_or_buffer))[0] if self._own else "archive"
+        self._writer, self._names = Writer(self._own or name_or_buffer, name), []
+
+    def write_record(self, name, data, size=None):
+        if hasattr(data, "nbytes") and callable(data.nbytes):           # a storage
+            data = bytes(data)
+        data = data.encode() if isinstance(data, str) else data
+        self._names.append(name)
+        self._writer.record(name, memoryview(data)[:size] if size is not None else data)
+
+    def get_all_written_records(self):
+        return list(self._names)
+
+    def write_end_of_file(self):
+        if "version" not in self._names:
+            self.write_record("version", b"3\n")
+        self._writer.close()
+        if self._own:
+            self._own.close()

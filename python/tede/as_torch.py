@@ -32,6 +32,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
             return None
+        from tede._absent import MODULES as ABSENT, find
         from tede._aliases import MODULES
         rest = name[6:]
         ours = "tede." + MODULES.get(rest, rest) if rest else "tede"
@@ -40,10 +41,12 @@ class _Finder(importlib.abc.MetaPathFinder):
         except ModuleNotFoundError as error:
             if error.name is None or not (ours == error.name or ours.startswith(error.name + ".")):
                 raise
-            from tede._absent import find
             module = find(rest)
             if module is None:
                 return None
+        if not hasattr(module, "__path__") and any(
+                other.startswith(rest + ".") or rest == other.partition(".")[0] for other in (*MODULES, *ABSENT)):
+            module.__path__ = []            # PyTorch's is a package, whose modules are found here too
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 

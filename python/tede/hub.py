@@ -1,9 +1,57 @@
 """Models from a folder with a hubconf.py. Nothing is fetched from repositories; weights may be, by their address."""
 import importlib.util
 import os
+import re
 import sys
 
 _dir = None
+READ_DATA_CHUNK, MODULE_HUBCONF, VAR_DEPENDENCY = 1 << 17, "hubconf.py", "dependencies"
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
+
+
+class _Silent:
+    """Stands for tqdm where it isn't installed: counts, and shows nothing."""
+
+    def __init__(self, iterable=None, total=None, **options):
+        self.iterable, self.total, self.n = iterable, total, 0
+
+    def __iter__(self):
+        return iter(self.iterable)
+
+    def update(self, n=1):
+        self.n += n
+
+    def close(self):
+        """Nothing is open."""
+
+    set_description = set_postfix = close
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+def __getattr__(name):
+    if name == "tqdm":
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            tqdm = _Silent
+        globals()[name] = tqdm
+        return tqdm
+    if name in ("HTTPError", "URLError"):
+        import urllib.error as place
+    elif name in ("Request", "urlopen"):
+        import urllib.request as place
+    elif name == "urlparse":
+        import urllib.parse as place
+    else:
+        place = None
+    if place is not None:
+        return getattr(place, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _get_torch_home():
@@ -97,7 +145,6 @@ def download_url_to_file(url, dst, hash_prefix=None, progress=True):
 def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=True, check_hash=False, file_name=None,
                              weights_only=False):
     """Load a checkpoint by its address, from the folder of downloads if it is there."""
-    import re
     from urllib.parse import urlparse
     from tede.serialization import load as load_file
     folder = model_dir or os.path.join(get_dir(), "checkpoints")
@@ -105,6 +152,6 @@ def load_state_dict_from_url(url, model_dir=None, map_location=None, progress=Tr
     name = file_name or os.path.basename(urlparse(url).path)
     path = os.path.join(folder, name)
     if not os.path.exists(path):
-        found = re.search(r"-([a-f0-9]*)\.", name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, path, found.group(1) if found else None, progress=progress)
     return load_file(path, map_location=map_location, weights_only=weights_only)

@@ -40,6 +40,9 @@ def script_if_tracing(fn):
     return fn
 
 
+_script_if_tracing = script_if_tracing
+
+
 def export(fn):
     return fn
 
@@ -74,11 +77,19 @@ def annotate(the_type, the_value):
     return the_value
 
 
+class _Broadcasting:
+    """BroadcastingList2[float]: an annotation that says a list, or one value for all its places."""
+
+    def __getitem__(self, types):
+        return None
+
+
+BroadcastingList1, BroadcastingList2, BroadcastingList3 = _Broadcasting(), _Broadcasting(), _Broadcasting()
+
+
 class Attribute:
     def __new__(cls, value, type):
         return value
-
-
 
 
 def _overload(func):
@@ -119,6 +130,16 @@ class ScriptFunction:
     """No function is an instance."""
 
 
+class CompilationUnit:
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("torch.jit.CompilationUnit: there is no TorchScript here")
+
+
+class ScriptObject:
+    """No object is an instance."""
+
+
+ScriptMethod, RecursiveScriptClass = ScriptFunction, ScriptObject
 RecursiveScriptModule = TracedModule = TopLevelTracedModule = ScriptModule
 
 

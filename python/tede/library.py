@@ -15,6 +15,7 @@ __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "
            "infer_schema", "register_autograd", "register_kernel", "opcheck", "CustomOpDef"]
 
 _kernels = {}                   # (full name, key) -> the callable
+_waiting = {}                   # full name -> the kernels that came before their operator
 _RESERVED = {"prim"}
 
 
@@ -27,7 +28,11 @@ def _register(full, key, function):
     number, device = key_of(key)
     if function is fallthrough_kernel:
         function = None
-    _C._register_boxed(full, number, device, function)
+    try:
+        _C._register_boxed(full, number, device, function)
+    except ValueError:          # kernels may come before the operator, or without it: a package whose binary can't be loaded
+        _waiting.setdefault(full, []).append((key, function))
+        return
     _kernels[full, key] = function
 
 
@@ -87,6 +92,8 @@ class Library:
         _defined[0] += 1
         name = schema.partition("(")[0].strip()
         self._op_defs.add(f"{self.ns}::{name}")
+        for key, function in _waiting.pop(_full(name, self.ns), ()):
+            _register(_full(name, self.ns), key, function)
         return name
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):

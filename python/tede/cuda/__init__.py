@@ -85,8 +85,8 @@ def memory_summary(device=None, abbreviated=False):
 
 
 class _Dummy:
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError(f"torch.cuda.{type(self).__name__} requires CUDA support")
+    def __new__(cls, *args, **kwargs):
+        raise RuntimeError(f"torch.cuda.{cls.__name__} requires CUDA support")
 
 
 class Stream(_Dummy):
@@ -99,6 +99,30 @@ class ExternalStream(_Dummy):
 
 class CUDAGraph(_Dummy):
     """Fails: there is no CUDA device."""
+
+
+class MemPool(_Dummy):
+    """Fails: there is no CUDA device."""
+
+
+class CUDAPluggableAllocator(_Dummy):
+    """Fails: there is no CUDA device."""
+
+
+class GreenContext(_Dummy):
+    """Fails: there is no CUDA device."""
+
+
+class graph(_Dummy):
+    """Fails: there is no CUDA device."""
+
+
+class CudaError(RuntimeError):
+    """What a call of CUDA's runtime says."""
+
+
+class DeferredCudaCallError(Exception):
+    """A call that waited for CUDA failed."""
 
 
 class Event:
@@ -154,6 +178,15 @@ def __getattr__(name):
         import importlib
         import sys
         return importlib.import_module("tede.cuda." + name) if name in ("amp", "nvtx") else sys.modules[__name__]
+    if name in ("caching_allocator_disabled caching_allocator_enable change_current_allocator check_error clock_rate cudart "
+                "current_solver_handle device_memory_used get_per_process_memory_fraction get_stream_from_external graph_pool_handle "
+                "make_graphed_callables memory_usage use_mem_pool").split():
+        return _refuse
+    if name.endswith("memory_stats") or name.endswith("memory_stats_as_nested_dict"):
+        return _nothing if name.startswith("reset") else memory_stats
+    if name.endswith("Storage") and name.removesuffix("Storage") in _tensor._NAMES.values():
+        globals()[name] = value = _type(name)
+        return value
     if name.endswith("Tensor") and name.removesuffix("Tensor") in _tensor._NAMES.values():
         globals()[name] = value = _type(name)
         return value

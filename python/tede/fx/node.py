@@ -1,6 +1,7 @@
 """One step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
+Argument = Target = object          # for annotations
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _side_effects = {operator.setitem}
 

@@ -49,3 +49,10 @@ def export(f, *args, **kwargs):
 
 def explain(f, *args, **kwargs):
     raise NotImplementedError("torch._dynamo.explain: nothing is traced here; python -m tede.explain shows what ran")
+
+
+class OptimizedModule:
+    """What torch.compile makes of a module elsewhere. Here it gives the module itself: nothing is an instance."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("torch._dynamo.OptimizedModule: torch.compile returns the module itself here")

@@ -1,0 +1,1 @@
+"""What PyTorch keeps here for tracing with values that are unknown; only the questions have answers."""

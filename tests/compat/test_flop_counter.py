@@ -1,0 +1,35 @@
+"""FlopCounterMode counts what products do, by module and in all."""
+import importlib
+
+import pytest
+
+
+@pytest.fixture
+def count(lib):
+    mode = importlib.import_module(lib.__name__ + ".utils.flop_counter").FlopCounterMode
+
+    def count(function):
+        with mode(display=False) as counter:
+            function()
+        return counter
+    return count
+
+
+def test_products(lib, count):
+    a, b = lib.rand(3, 4), lib.rand(4, 5)
+    assert count(lambda: a @ b).get_total_flops() == 2 * 3 * 4 * 5
+    assert count(lambda: lib.rand(2, 3, 4) @ lib.rand(2, 4, 5)).get_total_flops() == 2 * 2 * 3 * 4 * 5
+    assert count(lambda: a + a).get_total_flops() == 0
+
+
+def test_layers_and_their_gradients(lib, nn, count):
+    conv, x = nn.Conv2d(3, 6, 3, padding=1), lib.rand(2, 3, 8, 8, requires_grad=True)
+    once = 2 * 2 * 6 * 64 * 3 * 9
+    assert count(lambda: conv(x)).get_total_flops() == once
+    assert count(lambda: conv(x).sum().backward()).get_total_flops() == 3 * once
+
+
+def test_modules(lib, nn, count):
+    model = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 6))
+    counts = {name: sum(values.values()) for name, values in count(lambda: model(lib.rand(3, 4))).get_flop_counts().items()}
+    assert counts == {"Global": 300, "Sequential": 300, "Sequential.0": 120, "Sequential.2": 180}
