@@ -298,11 +298,28 @@ static int check_weights(td_dtype dtype, const void *weights, int64_t rows, int6
     return 0;
 }
 
-/* Running sums, scaled so that the last is one, and a search among them.  Sums are float32 for narrower dtypes. */
+static int64_t search(const double *sums, int64_t k, double x)
+{
+    int64_t left = 0, right = k;
+    while (left < right) {
+        int64_t middle = left + (right - left) / 2;
+        if (sums[middle] < x)
+            left = middle + 1;
+        else
+            right = middle;
+    }
+    return left;
+}
+
+/* Running sums, scaled so that the last is one, and a search among them.  Sums are float32 for narrower dtypes.
+ *
+ * Where a search goes next can't be guessed, and a wrong guess costs more than a step: several searches go on side by side, all
+ * in as many steps, without branches.  What they find is the same as long as the sums rise. */
 static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const void *weights, int64_t k,
                          int64_t samples, double *sums)
 {
-    bool wide = dtype == TD_F64;
+    enum { TOGETHER = 8 };
+    bool wide = dtype == TD_F64, rising = true;
     double sum = 0;
     for (int64_t i = 0; i < k; i++) {
         sum = sum + load(dtype, weights, i);
@@ -311,18 +328,23 @@ static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const vo
     for (int64_t i = 0; i < k; i++)
         sums[i] = wide ? sums[i] / sum : (double)(float)(sums[i] / sum);
     sums[k - 1] = 1;
-    for (int64_t j = 0; j < samples; j++) {
-        double x = uniform(g);
-        int64_t left = 0, right = k;
-        while (left < right) {
-            int64_t middle = left + (right - left) / 2;
-            if (sums[middle] < x)
-                left = middle + 1;
-            else
-                right = middle;
-        }
-        out[j] = left;
+    for (int64_t i = 1; i < k; i++)
+        rising &= sums[i - 1] <= sums[i];
+    int64_t j = 0;
+    for (; rising && j + TOGETHER <= samples; j += TOGETHER) {
+        double x[TOGETHER];
+        const double *at[TOGETHER];
+        for (int t = 0; t < TOGETHER; t++)
+            x[t] = uniform(g), at[t] = sums;
+        for (int64_t left = k; left > 1; left -= left / 2)
+#pragma GCC unroll 8
+            for (int t = 0; t < TOGETHER; t++)
+                at[t] += at[t][left / 2 - 1] < x[t] ? left / 2 : 0;
+        for (int t = 0; t < TOGETHER; t++)
+            out[j + t] = at[t] - sums + (*at[t] < x[t]);
     }
+    for (; j < samples; j++)
+        out[j] = search(sums, k, uniform(g));
 }
 
 /* weight / exponential: the largest scores are a sample without replacement, in the order of drawing. */
