@@ -46,6 +46,9 @@ _WRITTEN.update({name: "storage" for name in (
     "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
+_WRITTEN.update({name: "_checks" for name in (
+    "_assert", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
+    "_check_tensor_all", "_check_tensor_all_with", "_check_is_size")})
 _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
@@ -110,6 +113,8 @@ def _rest_of_C(name):
     """Names of PyTorch's extension that Python has here."""
     if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
         return getattr(_import("tede._keys"), name.lstrip("_"))
+    if name in ("_log_api_usage_once", "_log_api_usage_metadata"):
+        return lambda *args: None           # usage isn't reported to anybody
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(_import("tede._zip"), name)
     raise AttributeError(f"module 'tede._C' has no attribute '{name}'")

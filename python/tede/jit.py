@@ -2,7 +2,7 @@
 
 A program that scripts its model runs as it is. Saving a scripted module, and loading one, is not there.
 """
-from typing import Final  # noqa: F401
+from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: F401
 
 from tede._notice import once as _once
 

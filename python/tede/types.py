@@ -9,6 +9,7 @@ from tede._C import Size, Tensor, device as _device_type, dtype as _dtype, layou
 from tede.storage import TypedStorage, UntypedStorage
 
 _int, _float, _bool, _complex, _str = builtins.int, builtins.float, builtins.bool, builtins.complex, builtins.str
+_device, _device_or_none = _device_type, Union[_device_type, None]
 _size = Union[Size, list[int], tuple[int, ...]]
 _dispatchkey = str
 Number = Union[int, float, bool]

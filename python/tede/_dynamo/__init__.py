@@ -30,6 +30,11 @@ def graph_break(msg=""):
     """Accepted for compatibility."""
 
 
+def is_dynamo_supported():
+    """False."""
+    return False
+
+
 def disallow_in_graph(fn):
     return fn
 

@@ -80,6 +80,15 @@ class Optimizer:
     def _prepare(self):
         for name in _HOOKS:
             self.__dict__.setdefault(name, OrderedDict())
+        self._patch_step_function()
+
+    @staticmethod
+    def profile_hook_step(func):
+        """A step function that calls hooks."""
+        return _with_hooks(func)
+
+    def _patch_step_function(self):
+        """Let the class's step call hooks. Optimizers around others, which don't call our __init__, call this."""
         cls = type(self)
         if not getattr(cls.step, "hooked", False):
             cls.step = _with_hooks(cls.step)

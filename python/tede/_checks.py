@@ -1,0 +1,56 @@
+"""Checks that raise what they are told to: torch._check(n > 0, lambda: f"n is {n}")."""
+from tede import _C
+
+
+def _assert(condition, message):
+    """assert, as a call; a traced condition becomes a node."""
+    if type(condition) is not _C.Tensor and hasattr(type(condition), "__torch_function__"):
+        from tede.overrides import handle_torch_function
+        return handle_torch_function(_assert, (condition,), condition, message)
+    assert condition, message
+
+
+def _check_with(error_type, cond, message):
+    if not isinstance(cond, bool):
+        raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if cond:
+        return
+    if message is None:
+        raise error_type("Expected cond to be True, but got False. (Could this error message be improved? If so, please report an "
+                         "enhancement request to PyTorch.)")
+    if not callable(message):
+        raise TypeError("message must be a callable")
+    raise error_type(str(message()))
+
+
+def _raising(name, error):
+    def check(cond, message=None):
+        _check_with(error, cond, message)
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Raise {error.__name__} unless the condition, a bool, holds."
+    return check
+
+
+_check, _check_index = _raising("_check", RuntimeError), _raising("_check_index", IndexError)
+_check_value, _check_type = _raising("_check_value", ValueError), _raising("_check_type", TypeError)
+_check_not_implemented = _raising("_check_not_implemented", NotImplementedError)
+
+
+def _check_tensor_all_with(error_type, cond, message=None):
+    if not isinstance(cond, _C.Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, bool(cond.all()), message)
+
+
+def _check_tensor_all(cond, message=None):
+    """Raise RuntimeError unless all elements of a bool tensor are true."""
+    _check_tensor_all_with(RuntimeError, cond, message)
+
+
+def _check_is_size(i, message=None, *, max=None):
+    """Raise RuntimeError unless a number can be a size."""
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
