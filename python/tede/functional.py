@@ -94,6 +94,11 @@ def chain_matmul(*matrices, out=None):
     return _operator(name)(matrices) if out is None else _operator(name)(matrices, out=out)
 
 
+def _title(x):
+    from tede._tensor import _NAMES, _short
+    return _NAMES[_short(x.dtype)]
+
+
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between all rows of two batches of matrices."""
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
@@ -106,6 +111,10 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     for name, x in (("X1", x1), ("X2", x2)):
         if x.dim() < 2:
             raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
+        if not x.is_floating_point():
+            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {_title(x)}")
+        if x.element_size() == 2:
+            raise NotImplementedError(f'"cdist" not implemented for \'{_title(x)}\'')
     if x1.shape[-1] != x2.shape[-1]:
         raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
     if p < 0:

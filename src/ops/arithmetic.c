@@ -233,6 +233,8 @@ td_tensor *td_op_clamp_tensor(td_tensor *self, td_tensor *min, td_tensor *max)
 {
     if (min == TD_NONE && max == TD_NONE)
         return td_fail(TD_E_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
+    if (min != TD_NONE && max != TD_NONE && self->dtype == TD_BOOL && min->dtype == TD_BOOL && max->dtype == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"clamp_cpu\" not implemented for 'Bool'");
     TD_AUTO td_tensor *low = min == TD_NONE ? td_ref(self) : td_clamp_min_tensor(self, min);
     return max == TD_NONE ? td_ref(low) : td_clamp_max_tensor(low, max);
 }

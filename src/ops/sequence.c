@@ -38,6 +38,8 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     td_dtype kind = dtype != TD_DTYPE_NONE ? dtype : complex ? td_dtype_to_complex(td_default_dtype()) : td_default_dtype();
     if (steps < 0)
         return td_fail(TD_E_RUNTIME, "number of steps must be non-negative");
+    if (kind == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%.8s_cpu\" not implemented for 'Bool'", op + sizeof "torch." - 1);
     if (complex && !td_dtype_is_complex(kind))
         return td_fail(TD_E_RUNTIME, "%s: inferred dtype ComplexFloat can't be safely cast to passed dtype %s", op, td_dtype_title(kind));
     TD_AUTO td_tensor *out = td_tensor_new(1, &steps, kind, or_cpu(device));
