@@ -62,8 +62,10 @@ def main():
                 if op.variant == 'functional':
                     by_name.setdefault(op.schema.name, []).append(op.schema)
     lookup = lambda name: by_name.get(name, [])
-    public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
-              ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT), **emit_pyi.committed(ROOT, families)}
+    public = {}
+    if options.check or options.public:
+        public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
+                  ROOT / 'docs/operators.md': emit_public.operators_page(families, ROOT), **emit_pyi.committed(ROOT, families)}
     if options.header:
         write(options.header, emit_public.ops_header(families))
         return

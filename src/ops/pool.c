@@ -130,6 +130,31 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     return 0;
 }
 
+/* Strides with channels innermost. */
+static void channels_last(int ndim, const int64_t *sizes, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int k = 0; k < ndim; k++) {
+        int d = k == 0 ? 1 : k == ndim - 1 ? 0 : ndim - k;
+        strides[d] = step;
+        step *= sizes[d] > 1 ? sizes[d] : 1;
+    }
+}
+/* The result of an input whose channels are innermost lies likewise. */
+static int follow_format(td_spec *spec, const td_tensor *self, int dims)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (self->ndim != dims + 2 || self->flags & TD_FLAG_CONTIGUOUS || !self->numel)
+        return 0;
+    channels_last(self->ndim, self->sizes, strides);
+    for (int d = 0; d < self->ndim; d++)
+        if (self->sizes[d] != 1 && self->strides[d] != strides[d])
+            return 0;
+    channels_last(spec->ndim, spec->sizes, spec->strides);
+    spec->strided = true;
+    return 0;
+}
+
 /* ---- the largest elements */
 
 #define MAX_POOL(n)                                                                                                    \
@@ -144,7 +169,8 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
         if (self->dtype == TD_BOOL || td_is_complex(self))                                                             \
             return no_kernel("max_pool" #n "d", self);                                                                 \
         spec_of(&specs[1], self, n, &w, TD_I64);                                                                       \
-        return spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                 \
+        spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                        \
+        return follow_format(&specs[0], self, n) | follow_format(&specs[1], self, n);                                  \
     }                                                                                                                  \
     td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,        \
                                     const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
@@ -199,8 +225,9 @@ MAX_POOL_BACKWARD(3)
 
 int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    (void)grad, (void)indices, (void)dims;
-    return td_spec_like(specs, self);
+    (void)grad, (void)indices;
+    td_spec_like(specs, self);
+    return follow_format(specs, self, (int)dims);
 }
 
 int td_meta_max_pool_pick(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t dims)

@@ -69,17 +69,17 @@ static const td_pool_table *by_rows(const pooling *p, td_dtype type)
 static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indices)
 {
     td_dtype type = compute_dtype(self);
-    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
-    if (!x || !y)
+    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type), *at = td_target(indices, TD_I64);
+    if (!x || !y || !at)
         return -1;
     set_totals(p);
-    p->x = x->data, p->y = y->data, p->at = (int64_t *)indices->data;
+    p->x = x->data, p->y = y->data, p->at = (int64_t *)at->data;
     const td_pool_table *rows = by_rows(p, type);
     td_loop_body *body = rows ? rows->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
         : type == TD_F64 ? maximum_f64 : maximum_i64;
     if (p->in_total && p->out_total)
         td_parallel_for(0, self->numel / p->in_total, td_grain(4 * p->in_total), body, p);
-    return td_finish(out, y);
+    return td_finish(out, y) || td_finish(indices, at) ? -1 : 0;
 }
 
 #define MAX_POOL(n)                                                                                                    \
