@@ -918,7 +918,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{']
         if several:
             lines += [f'    int status = invoke_{c}({call});', f'    if (status || !({test}))', '        return status;',
-                      f'    td_keyset before = td_forward_begin();', f'    td_tensor *sums[{n}] = {{0}};',
+                      '    td_keyset before = td_forward_begin();', f'    td_tensor *sums[{n}] = {{0}};',
                       f'    status = tangent_{c}({", ".join([*op.names(), "sums"])});',
                       f'    return td_forward_end_all(before, status, {len(s.results)}, results, {n}, sums);', '}', '']
         else:

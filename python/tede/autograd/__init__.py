@@ -74,7 +74,7 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
     _C._backward(tensors, grads, retain_graph, create_graph, inputs)
 
 
-def _warn_of_cycle(told=[]):
+def _warn_of_cycle(told=[]):  # noqa: B006
     """Once per process."""
     if told:
         return

@@ -182,7 +182,7 @@ def __getattr__(name):
                 "current_solver_handle device_memory_used get_per_process_memory_fraction get_stream_from_external graph_pool_handle "
                 "make_graphed_callables memory_usage use_mem_pool").split():
         return _refuse
-    if name.endswith("memory_stats") or name.endswith("memory_stats_as_nested_dict"):
+    if name.endswith(("memory_stats", "memory_stats_as_nested_dict")):
         return _nothing if name.startswith("reset") else memory_stats
     if name.endswith("Storage") and name.removesuffix("Storage") in _tensor._NAMES.values():
         globals()[name] = value = _type(name)

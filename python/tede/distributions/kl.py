@@ -13,7 +13,7 @@ from tede.distributions.bounded import Beta, ContinuousBernoulli, Dirichlet, Uni
 from tede.distributions.compound import Independent, TransformedDistribution
 from tede.distributions.continuous import Cauchy, Gumbel, Laplace, Normal
 from tede.distributions.discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
-from tede.distributions.distribution import Distribution, ExponentialFamily
+from tede.distributions.distribution import ExponentialFamily
 from tede.distributions.multivariate import (
     LowRankMultivariateNormal, MultivariateNormal, _log_diagonal, _lowrank_logdet, _lowrank_mahalanobis, _mahalanobis)
 from tede.distributions.positive import Exponential, Gamma, HalfNormal, Pareto
