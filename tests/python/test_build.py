@@ -22,11 +22,11 @@ ENTRY = """
 
 def generated(folder, entry=""):
     """What the generator writes for the tree's entries, and one more: {name: text}."""
-    shutil.copytree(ROOT / "codegen", folder / "codegen")
-    shutil.copytree(ROOT / "ops", folder / "ops")
-    shutil.copytree(ROOT / "tools", folder / "tools")
-    for name in ("src", "python", "include", "tests"):
-        (folder / name).symlink_to(ROOT / name)
+    for path in ROOT.iterdir():         # copies where a resolved link would lead back to the tree
+        if path.name in ("codegen", "ops", "tools"):
+            shutil.copytree(path, folder / path.name)
+        elif not path.name.startswith((".", "build")):
+            (folder / path.name).symlink_to(path)
     with open(folder / "ops" / "unary.yaml", "a") as file:
         file.write(entry)
     subprocess.run([sys.executable, "-m", "codegen", "--out", folder / "out"], cwd=folder, check=True)
