@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-tests lint coverage sanitize packages install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test c-tests lint coverage sanitize fuzz-ops packages install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -95,6 +95,15 @@ install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PR
 
 uninstall:      ## take away what `make install` put there last
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install uninstall
+
+fuzz-ops: $(VENV)/ready  ## every operator with arguments that it should refuse, under AddressSanitizer; ARGS="--sample 10" for fewer
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-fuzz --buildtype=debugoptimized -Doptimization=1 \
+	    -Db_sanitize=address -Db_lundef=false -Dwheel=true $(if $(wildcard $(BUILD)-fuzz/meson-info),--reconfigure)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-fuzz
+	rm -rf $(BUILD)-fuzz/package && mkdir -p $(BUILD)-fuzz/package && cp -r python/tede $(BUILD)-fuzz/package/
+	cp $(BUILD)-fuzz/_C*.so $(BUILD)-fuzz/libtede.so $(BUILD)-fuzz/package/tede/
+	LD_PRELOAD=$$(cc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(BUILD)-fuzz/package \
+	    $(BIN)/python tools/fuzz_ops.py $(ARGS)
 
 debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \

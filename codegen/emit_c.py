@@ -21,6 +21,8 @@ PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'fir
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL'}
 FAILED = {'tensor': 'NULL'}
+# Operators whose operands may be on several devices.
+ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as'}
 
 
 class Chunk(Rows):
@@ -205,6 +207,19 @@ class Chunk(Rows):
             lines += [f'    if (td_scalar_check({name}, (td_dtype)self->dtype))', f'        return {fail};']
         return lines
 
+    @staticmethod
+    def one_device(op, fail):
+        """The refusal of operands on the CPU and on meta in one call; asked only where the call's keys have both."""
+        base = op.parent or op
+        tensors = [a for a in op.schema.arguments if a.is_tensor and a.name != 'indices']
+        if base.schema.name in ANY_DEVICES or len(tensors) + sum(a.list for a in tensors) < 2:
+            return ''
+        lists = ', '.join(f'{{n_{a.c}, {a.c}}}' if a.list else f'{{1, &{a.c}}}' for a in tensors)
+        return f'''    if (TD_UNLIKELY((keys & TD_KEYSET(TD_CPU)) && (keys & TD_KEYSET(TD_META))) &&
+        td_check_devices({len(tensors)}, (td_spec_inputs[]){{{lists}}}, {str(op.kind == 'kernel').lower()}))
+        return {fail};
+'''
+
     def backend_pointwise(self, op):
         base = op.parent or op
         scalars = []
@@ -283,7 +298,7 @@ class Chunk(Rows):
             fail = 'NULL' if n == 1 else '-1'
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
-{declare}{meta}    if (td_specs_new(specs, {n}, results))
+{self.one_device(op, fail)}{declare}{meta}    if (td_specs_new(specs, {n}, results))
         return {fail};
     if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call})) {{
         td_results_drop({n}, results);
@@ -344,6 +359,8 @@ class Chunk(Rows):
             lazy = f'''    if (TD_UNLIKELY(keys & TD_KEYS_LAZY))
         return invoke_{op.c}({", ".join(["keys & TD_KEYS_TO_LAZY", *op.names()])});
 ''' if op.kind == 'native' and op.entry.get('grad') is None and op.tensors else '    (void)keys;\n'
+            if op.kind == 'native':
+                lazy += self.one_device(op, 'NULL' if op.result == 'tensor' else '-1')
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {lazy}{refusals}    return td_op_{body}({", ".join(op.names())});
@@ -955,6 +972,9 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include <tede/dispatch.h>
 #include <tede/list.h>
 #include "dispatch/glue.h"
+
+/* src/ops/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, if so told. */
+int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);
 
 '''
         extern = f'extern const td_loop_row td_loops_{self.name}_v2[], td_loops_{self.name}_v3[], td_loops_{self.name}_v4[];\n\n' if self.loop_rows else ''

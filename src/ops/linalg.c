@@ -220,7 +220,11 @@ td_tensor *td_op_pivots_to_permutation(td_tensor *pivots, int64_t n)
     for (int d = 0; d < pivots->ndim - 1; d++)
         count *= sizes[d];
     td_tensor *out = td_tensor_new(pivots->ndim, sizes, TD_I64, pivots->device);
-    for (int64_t b = 0; out && b < count; b++) {
+    if (k > n) {
+        td_tensor_release(out);
+        return td_fail(TD_E_RUNTIME, "lu_unpack: %" PRId64 " pivots are more than the %" PRId64 " rows", k, n);
+    }
+    for (int64_t b = 0; out && out->device.type != TD_META && b < count; b++) {
         int64_t *order = (int64_t *)out->data + b * n;
         for (int64_t i = 0; i < n; i++)
             order[i] = i;
@@ -393,8 +397,10 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
 
 static td_tensor *sign_of_pivots(td_tensor *pivots, td_dtype dtype)
 {
-    TD_AUTO td_tensor *swaps = td_as_contiguous(pivots, TD_I32);
     int n = pivots->ndim - 1;
+    if (pivots->device.type == TD_META)
+        return td_tensor_new(n, pivots->sizes, dtype, pivots->device);
+    TD_AUTO td_tensor *swaps = td_as_contiguous(pivots, TD_I32);
     int64_t k = pivots->sizes[n], count = 1;
     for (int d = 0; d < n; d++)
         count *= pivots->sizes[d];
@@ -602,6 +608,8 @@ td_tensor *td_op_linalg_eigvals(td_tensor *self)
 int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond)
 {
     (void)rcond;
+    if (A->ndim < 2 || B->ndim < 2)
+        return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     int64_t n = A->sizes[A->ndim - 1], m = A->sizes[A->ndim - 2];
     td_dtype dtype = (td_dtype)A->dtype;
     batched(specs, A, dtype, 2, n, B->sizes[B->ndim - 1]);

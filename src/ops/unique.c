@@ -356,6 +356,11 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
     return searched(seq, self, sorter, right || (side && !strcmp(side, "right")), out_int32);
 }
 
+/* A number, on meta if x is. */
+static td_tensor *beside(const td_tensor *x, td_tensor *number)
+{
+    return number && x->device.type == TD_META ? td_tensor_new(0, NULL, (td_dtype)number->dtype, x->device) : td_tensor_retain(number);
+}
 static td_tensor *number_like(td_tensor *x, td_scalar value)
 {
     TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
@@ -364,7 +369,7 @@ static td_tensor *number_like(td_tensor *x, td_scalar value)
 td_tensor *td_op_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right, const char *side,
                                      td_tensor *sorter)
 {
-    TD_AUTO td_tensor *number = number_like(sorted_sequence, self);
+    TD_AUTO td_tensor *made = number_like(sorted_sequence, self), *number = beside(sorted_sequence, made);
     return number ? td_op_searchsorted_tensor(sorted_sequence, number, out_int32, right, side, sorter) : NULL;
 }
 td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right)
@@ -375,7 +380,7 @@ td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool o
 }
 td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right)
 {
-    TD_AUTO td_tensor *number = number_like(boundaries, self);
+    TD_AUTO td_tensor *made = number_like(boundaries, self), *number = beside(boundaries, made);
     return number ? td_op_bucketize_tensor(number, boundaries, out_int32, right) : NULL;
 }
 
@@ -422,12 +427,12 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
 }
 td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *number = td_tensor_from_scalar(test_element);
+    TD_AUTO td_tensor *made = td_tensor_from_scalar(test_element), *number = beside(elements, made);
     return number ? td_op_isin_tensor_tensor(elements, number, assume_unique, invert) : NULL;
 }
 td_tensor *td_op_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *number = td_tensor_from_scalar(element);
+    TD_AUTO td_tensor *made = td_tensor_from_scalar(element), *number = beside(test_elements, made);
     return number ? td_op_isin_tensor_tensor(number, test_elements, assume_unique, invert) : NULL;
 }
 
