@@ -1,6 +1,4 @@
 """What operators refuse, how their results lie in memory, and gradients that had gaps."""
-import math
-
 import pytest
 
 # operator, dtypes that it refuses, the error
@@ -92,11 +90,13 @@ def test_channels_last(lib):
     y = x.contiguous(memory_format=lib.channels_last)
     assert y.stride() == (24, 1, 8, 2) and y.tolist() == x.tolist() and not y.is_contiguous()
     assert y.is_contiguous(memory_format=lib.channels_last)
-    assert y.contiguous(memory_format=lib.channels_last) is y or y.contiguous(memory_format=lib.channels_last).data_ptr() == y.data_ptr()
+    assert y.contiguous(memory_format=lib.channels_last).data_ptr() == y.data_ptr()
     for z in (x.to(memory_format=lib.channels_last), x.clone(memory_format=lib.channels_last), lib.empty_like(y), y + 1,
               x.double(memory_format=lib.channels_last), lib.empty(1, 2, 3, 4, memory_format=lib.channels_last)):
         assert z.stride() == y.stride()
     assert y.contiguous().stride() == x.stride()
+    pooled, places = lib.nn.functional.max_pool2d(y, 2, return_indices=True)
+    assert pooled.stride() == places.stride() == (4, 1, 4, 2) and pooled.flatten().tolist() == [5, 7, 17, 19]
     with pytest.raises(RuntimeError, match="rank 4"):
         lib.ones(2, 3).contiguous(memory_format=lib.channels_last)
     assert x.reshape(1, 2, 3, 2, 2).contiguous(memory_format=lib.channels_last_3d).stride() == (24, 1, 8, 4, 2)
@@ -104,7 +104,7 @@ def test_channels_last(lib):
 
 def test_strides_of_new_dimensions_and_coordinates(lib):
     assert lib.ones(1, 5).expand(1, 1, 5).stride() == (5, 5, 1)
-    assert lib.ones(5).expand(1, 4, 5).stride() == (20, 0, 1) or lib.ones(5).expand(1, 4, 5).stride() == (0, 0, 1)
+    assert lib.ones(5).expand(1, 4, 5).stride() == (0, 0, 1)
     at = lib.nonzero(lib.tensor([[1, 0], [1, 1]]))
     assert at.stride() == (1, 3) and at.tolist() == [[0, 0], [1, 0], [1, 1]]
 
@@ -160,4 +160,4 @@ def test_dtypes_that_are_names_here(lib):
 def test_slopes_of_rrelu_round_their_bounds(lib):
     lib.manual_seed(1)
     y = lib.nn.functional.rrelu(-lib.ones(7), training=True)
-    assert y[6].item() == -float.fromhex("0x1.c4a7fcp-3") and not math.isnan(y.sum().item())
+    assert y[6].item() == -float.fromhex("0x1.c4a7fcp-3")
