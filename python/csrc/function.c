@@ -293,6 +293,21 @@ static PyObject *saved_tensors(PyObject *self, void *unused)
     }
     return all;
 }
+static PyObject *raw_saved_tensors(PyObject *self, void *unused)
+{
+    (void)unused;
+    td_node *node = ((ContextObject *)self)->node;
+    int n = node ? td_node_saved_count(node) : 0;
+    PyObject *all = PyTuple_New(n);
+    for (int i = 0; i < n && all; i++) {
+        PyObject *item = td_py_raw_saved(node, i);
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
+}
 static PyObject *needs_input_grad(PyObject *self, void *unused)
 {
     (void)unused;
@@ -364,6 +379,7 @@ static PyMethodDef context_methods[] = {
 static PyGetSetDef context_getset[] = {
     {"saved_tensors", saved_tensors, NULL, NULL, NULL},
     {"saved_variables", saved_tensors, NULL, NULL, NULL},
+    {"_raw_saved_tensors", raw_saved_tensors, NULL, "What saved_tensors unpacks, to put hooks on.", NULL},
     {"needs_input_grad", needs_input_grad, NULL, "Which arguments want a gradient.", NULL},
     {NULL},
 };

@@ -210,17 +210,17 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
     if (td_py_taken_over(self))
         return td_py_override_method("backward", &self, 1);
     bool tensor = td_py_is_tensor(gradient);
-    if (inputs != Py_None || (gradient != Py_None && !tensor)) {
+    if (inputs != Py_None || create || td_transform_level() || (gradient != Py_None && !tensor)) {
         PyObject *module = PyImport_ImportModule("tede.autograd");
         PyObject *result = module ? PyObject_CallMethod(module, "_backward_of", "OOOiO", self, gradient, retain, create, inputs) : NULL;
         Py_XDECREF(module);
         return result;
     }
-    int keep = retain == Py_None ? create : PyObject_IsTrue(retain);
+    int keep = retain == Py_None ? 0 : PyObject_IsTrue(retain);
     if (keep < 0)
         return NULL;
     td_tensor *root = td_py_x(self), *g = tensor ? td_py_x(gradient) : NULL;
-    if (check_roots(1, &root, &g) < 0 || backward_all(1, &root, &g, keep, create) < 0)
+    if (check_roots(1, &root, &g) < 0 || backward_all(1, &root, &g, keep, false) < 0)
         return NULL;
     Py_RETURN_NONE;
 }

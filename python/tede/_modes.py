@@ -187,3 +187,4 @@ class batch_invariant(_Mode):
 
 
 _C._DisableTorchDispatch, _C._AutoDispatchBelowAutograd = _DisableTorchDispatch, _AutoDispatchBelowAutograd
+_C._is_multithreading_enabled = _C._multithreading_enabled

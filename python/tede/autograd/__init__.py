@@ -83,7 +83,7 @@ def _warn_of_cycle(told=[]):  # noqa: B006
     warnings.warn("Using backward() with create_graph=True will create a reference cycle between the parameter and its gradient which can "
                   "cause a memory leak. We recommend using autograd.grad when creating the graph to avoid this. If you have to use this "
                   "function, make sure to reset the .grad fields of your parameters to None after use to break the cycle and avoid the "
-                  "leak.", stacklevel=3)
+                  "leak.", stacklevel=4)
 
 
 def _backward_of(x, gradient, retain_graph, create_graph, inputs):

@@ -243,7 +243,8 @@ def linearize(func, *primals):
             raise RuntimeError(f"Expected the tangents {tangent_spec} to have the same argspec as the primals {spec}")
         for i, (p, t) in enumerate(zip(flat, flat_tangents)):
             if p.shape != t.shape:
-                raise RuntimeError(f"Expected tangent at index {i} in flattened pytree to have shape {p.shape}, but got {t.shape} instead")
+                raise RuntimeError(f"tangent:{i} with shape {t.shape} in flattened pytree doesn't match the shape {p.shape} of the "
+                                   "corresponding primal.")
             if p.dtype != t.dtype:
                 raise RuntimeError(f"Expected tangent at index {i} in flattened pytree to have dtype {p.dtype}, but got {t.dtype} instead")
         return jvp(func, kept, tangents)[1]
