@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-tests lint coverage sanitize fuzz-ops packages install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test c-tests lint coverage sanitize fuzz-ops tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -82,6 +82,16 @@ sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBeha
 	    $(if $(wildcard $(BUILD)-asan/meson-info),--reconfigure)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-asan
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(BUILD)-asan/tests/c
+
+SECONDS_OF_STRESS ?= 20
+tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load devices, under ThreadSanitizer
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-tsan --buildtype=debugoptimized -Doptimization=1 \
+	    -Db_sanitize=thread -Db_lundef=false -Dpython=false -Dtests=false $(if $(wildcard $(BUILD)-tsan/meson-info),--reconfigure)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-tsan
+	$(BIN)/python tools/tsan.py $(BUILD)-tsan $(SECONDS_OF_STRESS)
+
+instructions: build  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
+	$(BIN)/python tools/instructions.py $(BUILD)
 
 packages: build $(VENV)/extra-packages  ## the installed library and the wheel, tried out of the tree as users do
 	$(BIN)/python tools/check_packages.py

@@ -26,7 +26,7 @@ def main():
         cells = ["TD_" + promoted(a, b) for b in NAMES]
         rows.append(f"    {{{', '.join(cells[:8])},\n     {', '.join(cells[8:])}}},")
     text = f"""/* torch.promote_types of PyTorch {torch.__version__.split('+')[0]}, by tools/promotion_table.py. */
-static const signed char promotion_table[TD_DTYPES][TD_DTYPES] = {{
+static const signed char promotion_table[TD_DTYPE_A][TD_DTYPE_A] = {{
 {chr(10).join(rows)}
 }};
 """

@@ -66,7 +66,8 @@ TD_API void td_set_warning_handler(td_warning_handler *handler, void *context);
 typedef enum td_dtype {
     TD_BOOL, TD_U8, TD_I8, TD_I16, TD_I32, TD_I64, TD_U16, TD_U32, TD_U64,
     TD_F16, TD_BF16, TD_F32, TD_F64, TD_C64, TD_C128,
-    TD_DTYPES,              /* how many there are */
+    TD_DTYPE_A, TD_DTYPE_B, TD_DTYPE_C, TD_DTYPE_D,      /* room for those of plug-ins: td_dtype_register */
+    TD_DTYPES,              /* how many there can be */
     TD_DTYPE_NONE = -1,     /* an absent optional dtype */
 } td_dtype;
 
@@ -87,6 +88,20 @@ TD_API td_dtype    td_promote_types(td_dtype a, td_dtype b);
 /* float32 unless td_set_default_dtype changed it (process wide, as in PyTorch). */
 TD_API td_dtype    td_default_dtype(void);
 TD_API int         td_set_default_dtype(td_dtype dtype);
+
+/* A dtype of your own: elements of 1, 2, 4 or 8 bytes that stand for real numbers.  Pointwise operators compute on them in
+ * float32, and results are stored in the dtype again; beside another floating dtype that one is the result's.  Copies,
+ * conversions, views and printing know it; operators that would need loops of their own for it say that they have none. */
+typedef struct td_dtype_kind {
+    const char *name, *title;                           /* "scaled8" in repr, "Scaled8" in messages */
+    size_t      size;
+    /* Convert n neighbouring elements; called on any thread, and can't fail. */
+    void      (*load)(float *to, const void *from, int64_t n);
+    void      (*store)(void *to, const float *from, int64_t n);
+} td_dtype_kind;
+/* The new dtype; TD_DTYPE_NONE with an error if a name is taken, a member is missing or there is no room.  `kind` must
+ * stay, there is no way back. */
+TD_API td_dtype td_dtype_register(const td_dtype_kind *kind);
 
 /* ---- devices ------------------------------------------------------------------------------ */
 

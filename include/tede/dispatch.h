@@ -4,8 +4,8 @@
  * and exclude masks applied.  The highest key picks the kernel from the operator's row.  A kernel gets the set, so
  * that it can go on to the next lower key.  Device bits say where, functionality bits say what:
  *
- *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded
- *   bits 16..20   layouts; each has a slot per device
+ *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded: <tede/device.h>
+ *   bits 16..23   layouts, the last three for those of plug-ins: <tede/layout.h>; each has a slot per device
  *   bits 24..34   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
 #define TEDE_DISPATCH_H
@@ -21,6 +21,7 @@ typedef uint64_t td_keyset;
 typedef enum td_key {
     /* 0..15: td_device_type */
     TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
+    TD_KEY_LAYOUT_A, TD_KEY_LAYOUT_B, TD_KEY_LAYOUT_C,      /* of plug-ins: td_layout_key tells whose */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
@@ -32,7 +33,7 @@ typedef enum td_key {
 #define TD_KEYS_CPU    (TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU))
 
 /* Slots of an operator's row: 16 for bits 24..39, then layout x device. */
-enum { TD_SLOTS = 16 + 5 * TD_DEVICE_TYPES };
+enum { TD_SLOTS = 16 + 8 * TD_DEVICE_TYPES };
 static inline int td_key_slot(int functionality, int device)
 {
     return functionality >= TD_KEY_AROUND ? functionality - TD_KEY_AROUND
@@ -65,7 +66,8 @@ typedef struct td_value {
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUTS } td_layout;
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUT_C,
+                         TD_LAYOUTS } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,
                                 TD_MEMORY_FORMAT_NONE = -1 } td_memory_format;
 
@@ -100,6 +102,7 @@ enum {
     TD_OP_COMPOSITE = 16384,        /* made of other operators */
     TD_OP_INPLACE_VIEW = 65536,     /* changes what self shows, writes no element: squeeze_, resize_ */
     TD_OP_LINEAR = 32768,           /* its tangent is what it gives of the operands' tangents */
+    TD_OP_ANY_DEVICE = 131072,      /* its body allocates and copies, whatever the device: it reads no element itself */
 };
 typedef struct td_op_info {
     const char   *name;             /* "add" */

@@ -51,6 +51,31 @@ typedef void td_watcher(const td_event *event, void *context);
 /* Let `watcher` hear of this thread's calls from now on; NULL ends that.  0, or -1 if there is one already. */
 TD_API int td_watch(td_watcher *watcher, void *context) TD_MUST_USE;
 
+/* ---- recording calls, to run them again --------------------------------------------------------------------------
+ *
+ * A recording holds the calls that a thread makes, by schema, at the level at which the program makes them: what
+ * operators make of each other isn't in it, and it is made above autograd, so that what is played again has gradients as
+ * calls have.  Tensors that are neither inputs nor results of what was recorded are held as constants.  Decisions that the
+ * program took between the calls (branches, numbers read by td_tensor_item) are as they were. */
+typedef struct td_recording td_recording;
+/* Record this thread's calls from now on; inputs are what a replay replaces.  NULL with an error if it is watched or
+ * recorded already. */
+TD_API td_recording *td_record_begin(int n_inputs, td_tensor *const *inputs);
+/* Stop, and say what is to be given back by a replay.  -1 if the recording was of another thread, had failed (out of
+ * memory) or an output is no tensor that it has seen; it can only be released then. */
+TD_API int  td_record_end(td_recording *r, int n_outputs, td_tensor *const *outputs) TD_MUST_USE;
+/* Also ends it, if that wasn't done.  NULL is fine. */
+TD_API void td_recording_release(td_recording *r);
+
+/* Make the calls again: as many inputs as there were, owned results for as many outputs. */
+TD_API int td_recording_play(const td_recording *r, td_tensor *const *inputs, td_tensor **outputs) TD_MUST_USE;
+TD_API int td_recording_inputs(const td_recording *r);
+TD_API int td_recording_outputs(const td_recording *r);
+TD_API int td_recording_calls(const td_recording *r);
+TD_API const td_op *td_recording_call(const td_recording *r, int i);
+/* The graph as text, a line per call; td_string_free the result. */
+TD_API char *td_recording_str(const td_recording *r);
+
 /* Strict views: while it is on, what would copy where a view was to be expected, or copy an operand on the way to a
  * kernel, fails instead (TD_E_RUNTIME) and says what doesn't fit.  For this thread; returns what it was. */
 TD_API bool td_set_strict_views(bool on);

@@ -12,6 +12,7 @@ enum { UNKNOWN, UNTOUCHED, LOWER, FLOAT32, WIDEST };
 static const char *const lower[] = {
     "conv1d", "conv2d", "conv3d", "bmm", "mm", "baddbmm", "addmm", "addbmm", "linear", "matmul", "conv_transpose1d",
     "conv_transpose2d", "conv_transpose3d", "scaled_dot_product_attention", "linalg_vecdot", "linalg_matmul", "convolution",
+    "conv_tbc", "prelu", "einsum", "chain_matmul", "linalg_multi_dot", "lstm",
 };
 static const char *const float32[] = {
     "avg_pool3d", "binary_cross_entropy", "grid_sampler", "polar", "prod", "quantile", "nanquantile", "stft", "cdist", "trace",

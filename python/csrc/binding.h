@@ -98,7 +98,7 @@ int  td_py_types_init(PyObject *module);
 int  td_py_size_init(PyObject *module);
 
 /* ---- generator.c, storage.c */
-typedef struct { PyObject_HEAD td_generator *g; } GeneratorObject;
+typedef struct { PyObject_HEAD td_generator *g; td_device device; } GeneratorObject;
 extern PyTypeObject td_py_Generator, td_py_Storage;
 PyObject *td_py_storage(td_tensor *x);
 PyObject *td_py_generator_of(td_generator *g);            /* new; None for NULL */
@@ -270,6 +270,11 @@ static inline bool td_py_taken_over(PyObject *self)
 PyObject *td_py_getitem(PyObject *self, PyObject *index);
 int       td_py_setitem(PyObject *self, PyObject *index, PyObject *value);
 PyObject *td_py_getitem_int(PyObject *self, Py_ssize_t i);
+
+/* ---- device.c, record.c */
+int td_py_device_init(PyObject *module);
+int td_py_record_init(PyObject *module);
+PyObject *td_py_generator_on(td_generator *g, td_device device);      /* takes over g */
 
 /* ---- grad.c, nodes.c, function.c, saved.c */
 PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors);     /* NULL and TD_NONE become None */

@@ -1,5 +1,6 @@
 /* Generators of random numbers, and the functions that seed the default one. */
 #include "binding.h"
+#include <tede/device.h>
 
 static PyObject *default_object;
 
@@ -12,13 +13,15 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         return NULL;
     if (device && td_py_as_device(device, &where) < 0)
         return NULL;
-    if (where.type != TD_CPU)
-        return PyErr_Format(PyExc_RuntimeError, "Generator: only the CPU has one here");
+    if (td_device_resolve(&where) < 0)
+        return td_py_raise();
     GeneratorObject *self = (GeneratorObject *)type->tp_alloc(type, 0);
     if (self && !(self->g = td_generator_new())) {
         Py_DECREF(self);
         return td_py_raise();
     }
+    if (self)
+        self->device = where;
     return (PyObject *)self;
 }
 static void generator_dealloc(PyObject *self)
@@ -81,15 +84,16 @@ static PyObject *set_state(PyObject *self, PyObject *o)
         return td_py_raise();
     return Py_NewRef(self);
 }
-static PyObject *generator_of(td_generator *g)
+PyObject *td_py_generator_on(td_generator *g, td_device device)
 {
     GeneratorObject *self = g ? (GeneratorObject *)td_py_Generator.tp_alloc(&td_py_Generator, 0) : td_py_raise();
     if (self)
-        self->g = g;
+        self->g = g, self->device = device;
     else
         td_generator_release(g);
     return (PyObject *)self;
 }
+static PyObject *generator_of(td_generator *g) { return td_py_generator_on(g, (td_device){TD_CPU, -1}); }
 PyObject *td_py_generator_of(td_generator *g)
 {
     if (!g)
@@ -99,7 +103,7 @@ PyObject *td_py_generator_of(td_generator *g)
 static PyObject *clone_state(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return generator_of(td_generator_clone(((GeneratorObject *)self)->g));
+    return td_py_generator_on(td_generator_clone(((GeneratorObject *)self)->g), ((GeneratorObject *)self)->device);
 }
 static PyObject *generator_reduce(PyObject *self, PyObject *unused)
 {
@@ -112,8 +116,8 @@ static PyObject *generator_reduce(PyObject *self, PyObject *unused)
 }
 static PyObject *generator_device(PyObject *self, void *unused)
 {
-    (void)self, (void)unused;
-    return td_py_device((td_device){TD_CPU, -1});
+    (void)unused;
+    return td_py_device(((GeneratorObject *)self)->device);
 }
 static PyMethodDef methods[] = {
     {"manual_seed", manual_seed, METH_O, "Begin the stream of this seed; returns the generator."},
@@ -140,6 +144,12 @@ PyTypeObject td_py_Generator = {
 static PyObject *module_manual_seed(PyObject *m, PyObject *o)
 {
     (void)m;
+    uint64_t seed;
+    if (seed_of(o, &seed) < 0)
+        return NULL;
+    for (int type = TD_META + 1; type < TD_DEVICE_TYPES; type++)
+        for (int i = td_device_count(type) - 1; i >= 0; i--)
+            td_generator_seed(td_device_generator((td_device){(int8_t)type, (int8_t)i}), seed);
     return manual_seed(default_object, o);
 }
 static PyObject *module_seed(PyObject *m, PyObject *unused)

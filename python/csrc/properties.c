@@ -2,6 +2,7 @@
 #include "calls_csrc_properties.h"
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/layout.h>
 
 /* An attribute of a subclass with a __torch_function__ goes through that. */
 #define OVERRIDDEN(name)                                                                     \
@@ -28,7 +29,7 @@ GETTER(device)
 GETTER(layout)
 {
     BEGIN(layout);
-    return Py_NewRef(td_py_layout(TD_STRIDED));
+    return Py_NewRef(td_py_layout(td_tensor_layout(x)));
 }
 GETTER(ndim)
 {

@@ -2,6 +2,7 @@
  *
  * The first three are enumerations: one object per code, made once, compared by identity. */
 #include "binding.h"
+#include <tede/layout.h>
 #include <float.h>
 #include <tede/promotion.h>
 
@@ -23,20 +24,31 @@ static const struct {
 
 static PyObject *dtypes[TD_DTYPES], *layouts[TD_LAYOUTS], *formats[4];
 
+/* Those from outside get their objects when they are first met. */
+static PyObject *object_of(PyTypeObject *type, PyObject **objects, int code)
+{
+    EnumObject *o = objects[code] ? NULL : PyObject_New(EnumObject, type);
+    if (o) {
+        o->code = code;
+        objects[code] = (PyObject *)o;
+    }
+    return objects[code] ? objects[code] : (PyErr_Clear(), Py_None);
+}
 PyObject *td_py_dtype(td_dtype dtype)
 {
+    if (dtype >= 0 && dtype < TD_DTYPES && TD_UNLIKELY(!dtypes[dtype]))
+        return td_dtype_size(dtype) ? object_of(&td_py_dtype_type, dtypes, dtype) : Py_None;
     return dtype >= 0 && dtype < TD_DTYPES ? dtypes[dtype] : Py_None;
 }
 PyObject *td_py_layout(int layout)
 {
-    return layout >= 0 && layout < TD_LAYOUTS ? layouts[layout] : Py_None;
+    return td_layout_name(layout) ? object_of(&td_py_layout_type, layouts, layout) : Py_None;
 }
 PyObject *td_py_memory_format(int format)
 {
     return format >= 0 && format < 4 ? formats[format] : Py_None;
 }
 
-static const char *const layout_names[TD_LAYOUTS] = {"strided", "sparse_coo", "sparse_csr"};
 static const char *const format_names[4] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 static const char *enum_name(PyObject *self)
@@ -44,7 +56,7 @@ static const char *enum_name(PyObject *self)
     int code = ((EnumObject *)self)->code;
     if (Py_IS_TYPE(self, &td_py_dtype_type))
         return code < RESERVED ? td_dtype_name(code) : reserved[code - RESERVED].name;
-    return Py_IS_TYPE(self, &td_py_layout_type) ? layout_names[code] : format_names[code];
+    return Py_IS_TYPE(self, &td_py_layout_type) ? td_layout_name(code) : format_names[code];
 }
 static PyObject *enum_repr(PyObject *self)
 {
@@ -512,7 +524,24 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
     return PyBool_FromLong(category(from) <= category(to));
 }
 
+/* The dtype or layout of a name that has been registered since the module was made, or None. */
+static PyObject *registered(PyObject *m, PyObject *o)
+{
+    (void)m;
+    const char *name = PyUnicode_AsUTF8(o);
+    if (!name)
+        return NULL;
+    for (int code = TD_DTYPE_A; code < TD_DTYPES; code++)
+        if (td_dtype_size(code) && strcmp(td_dtype_name(code), name) == 0)
+            return Py_NewRef(td_py_dtype(code));
+    for (int code = TD_LAYOUT_A; code < TD_LAYOUTS; code++)
+        if (td_layout_name(code) && strcmp(td_layout_name(code), name) == 0)
+            return Py_NewRef(td_py_layout(code));
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_registered", registered, METH_O, NULL},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating point tensors."},
     {"set_default_dtype", set_default_dtype, METH_O, "Choose the dtype of new floating point tensors."},
     {"_set_promotion", set_promotion, METH_O, "Choose this thread's promotion rules; gives the name of those before."},
@@ -548,7 +577,7 @@ int td_py_types_init(PyObject *module)
         {TD_F16, "half"}, {TD_F32, "float"}, {TD_F64, "double"}, {TD_I16, "short"}, {TD_I32, "int"}, {TD_I64, "long"},
         {TD_C64, "cfloat"}, {TD_C128, "cdouble"},
     };
-    for (int code = 0; code < TD_DTYPES; code++) {
+    for (int code = 0; code < TD_DTYPE_A; code++) {
         const char *names[3] = {td_dtype_name(code)};
         for (size_t i = 0; i < sizeof also / sizeof *also; i++)
             if (also[i].code == code)
@@ -562,8 +591,8 @@ int td_py_types_init(PyObject *module)
             return -1;
         ((EnumObject *)others[i])->code = RESERVED + i;
     }
-    for (int code = 0; code < TD_LAYOUTS; code++)
-        if (add_enum(module, &td_py_layout_type, layouts, code, (const char *[]){layout_names[code], NULL}) < 0)
+    for (int code = 0; code < TD_LAYOUT_A; code++)
+        if (add_enum(module, &td_py_layout_type, layouts, code, (const char *[]){td_layout_name(code), NULL}) < 0)
             return -1;
     for (int code = 0; code < 4; code++)
         if (add_enum(module, &td_py_memory_format_type, formats, code, (const char *[]){format_names[code], NULL}) < 0)

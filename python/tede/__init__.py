@@ -33,7 +33,7 @@ _SUBMODULES = frozenset((
     "safetensors", "serialization", "_ops", "backends", "cuda", "distributions", "amp", "signal", "masked", "sparse",
     "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
-    "explain", "memory", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
+    "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
     "_dynamo", "ao", "quantization", "package", "_subclasses",
 ))
 # Functions that Python writes over operators, and the module that has them.
@@ -55,7 +55,7 @@ _WRITTEN.update({name: "amp" for name in (
     "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
-                fork_rng="random", vmap="func")
+                fork_rng="random", vmap="func", load_device="_devices")
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",
                                           "RecursiveScriptClass")})
 _WRITTEN.update({name: "_numbers" for name in (
@@ -103,6 +103,8 @@ def __getattr__(name):
         value = _sys.modules[__name__]
     elif name == "ops":
         value = _import("tede._ops").ops
+    elif not name.startswith("_") and _C._registered(name) is not None:
+        value = _C._registered(name)        # a dtype or layout from outside
     else:
         raise _Missing(name)
     globals()[name] = value

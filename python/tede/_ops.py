@@ -23,6 +23,9 @@ def key_of(dispatch_key):
         return _KEYS[name], 0
     if name in _DEVICES:
         return 16, _DEVICES[name]
+    type_of = getattr(_C, "_device_type", None)         # a device that was loaded: its name is the key's
+    if isinstance(name, str) and type_of and type_of(name) > 1:
+        return 16, type_of(name)
     raise RuntimeError(f"could not parse dispatch key: {name}")
 
 
@@ -52,7 +55,10 @@ class OpOverload:
         return schema
 
     def __call__(self, /, *args, **kwargs):
-        return self._op(*args, **kwargs)
+        result = self._op(*args, **kwargs)
+        if isinstance(result, tuple):       # plain here, and lists where the schema says so
+            return list(result) if self._schema_text.endswith("[]") else tuple(result)
+        return result
 
     def name(self):
         return self._name

@@ -17,6 +17,7 @@ def is_autocast_available(device_type):
     """Whether the device's kind knows autocast."""
     if not isinstance(device_type, str):
         raise TypeError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    _C.device(device_type)
     return device_type in _defaults
 
 
@@ -62,6 +63,7 @@ class autocast:
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         if not isinstance(device_type, str):
             raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        _C.device(device_type)
         if device_type not in _defaults:
             raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
         self.device, self.fast_dtype = device_type, dtype or get_autocast_dtype(device_type)
@@ -171,12 +173,11 @@ class GradScaler:
             return outputs
         if isinstance(outputs, _C.Tensor):
             return outputs * self._scale
-        if isinstance(outputs, (list, tuple)):
-            return type(outputs)(self.scale(x) for x in outputs)
         try:
-            return [self.scale(x) for x in outputs]
+            scaled = map(self.scale, outputs)
         except TypeError:
             raise ValueError("outputs must be a Tensor or an iterable of Tensors") from None
+        return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
 
     def unscale_(self, optimizer):
         """Divide the gradients of an optimizer's parameters by the scale."""

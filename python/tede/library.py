@@ -8,7 +8,7 @@ import weakref
 
 import tede
 from tede import _C
-from tede._ops import _overload_named, forget, key_of
+from tede._ops import _DEVICES, _KEYS, _overload_named, forget, key_of
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
            "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
@@ -34,6 +34,18 @@ def _register(full, key, function):
         _waiting.setdefault(full, []).append((key, function))
         return
     _kernels[full, key] = function
+
+
+_early = {}         # kernels of operators that aren't defined yet: full name -> [(key, function)]
+
+
+def _register_soon(full, key, function):
+    space, _, name = full.partition("::")
+    if name.partition(".")[0] and full.partition(".")[0] and not _C._overloads(space, name.partition(".")[0]):
+        key_of(key)
+        _early.setdefault(full, []).append((key, function))
+    else:
+        _register(full, key, function)
 
 
 def _full(name, namespace=None):
@@ -63,9 +75,9 @@ class Library:
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported library type: ", kind)
+            raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind in ("DEF", "FRAGMENT"):
-            raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF":
             if ns in Library._defined:
                 raise RuntimeError(f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
@@ -85,9 +97,12 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
-            raise RuntimeError("cannot define an operator with a Library of kind IMPL")
+            raise RuntimeError(f"""def("{schema.partition('(')[0].strip()}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL """
+                               "block.  All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.")
         schema = schema.strip()
         _C._define(f"{self.ns}::{schema}")
+        for key, fn in _early.pop(f"{self.ns}::{schema.partition('(')[0].strip()}", ()):
+            _register(f"{self.ns}::{schema.partition('(')[0].strip()}", key, fn)
         from tede._ops import _defined
         _defined[0] += 1
         name = schema.partition("(")[0].strip()
@@ -97,23 +112,22 @@ class Library:
         return name
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
-        """A kernel for an operator and a key; with no key for all devices."""
+        """A kernel for an operator and a key; with no key for all devices. The operator may be defined later."""
+        if not isinstance(op_name, str) and not hasattr(op_name, "_schema"):
+            raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument, got "
+                               f"{type(op_name)}")
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
         full = _full(op_name if isinstance(op_name, str) else _name_of(op_name), self.ns)
         if full.partition("::")[0] != self.ns:
             raise ValueError(f"the operator {full} is not in this library's namespace {self.ns}")
-        if (full, key) in _kernels and _kernels[full, key] is not None and not allow_override:
-            raise RuntimeError("This is not allowed since there's already a kernel registered from python overriding "
-                               f"{full.partition('::')[2]}'s behavior for {key or 'CompositeImplicitAutograd'} dispatch key and "
-                               f"{self.ns} namespace.")
         if with_keyset:
             inner = fn
 
             def fn(*args, **kwargs):
                 return inner(None, *args, **kwargs)
-        _register(full, key, fn)
+        _register_soon(full, key, fn)
         self._op_impls.add((full, key))
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
@@ -129,7 +143,7 @@ class Library:
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         full = _full(op_name, self.ns)
-        _register(full, "Meta", _with_context(fn))
+        _register_soon(full, "Meta", _with_context(fn))
         _fakes[full] = fn
         self._op_impls.add((full, "Meta"))
 
@@ -187,7 +201,8 @@ def define(qualname, schema, *, lib=None, tags=()):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
     namespace, sep, name = qualname.partition("::")
     if not sep:
-        raise ValueError(f"expected a name like 'namespace::name', not {qualname!r}")
+        raise ValueError(f"Expected `qualname` to be of the form \"namespace::name\", but got {qualname}. The qualname passed to the "
+                         "torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
     if not schema.startswith("("):
         raise ValueError(f"define(qualname, schema, ...): expected schema to look like e.g. \"(Tensor x) -> Tensor\" but got "
                          f"\"{schema}\"")
@@ -197,12 +212,16 @@ def define(qualname, schema, *, lib=None, tags=()):
 _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExplicitAutograd", "opencl": "OpenCL"}
 
 
+def _key_of_type(name):
+    """A dispatch key, or a device that was loaded, whose name is its key."""
+    if name in _KEYS or name in _DEVICES:
+        return name
+    tede.device(name)
+    return name
+
+
 def _key_for(device):
-    if device is None:
-        return "CompositeExplicitAutograd"
-    if device not in _TYPES:
-        raise ValueError(f"Unsupported device type {device}")
-    return _TYPES[device]
+    return "CompositeExplicitAutograd" if device is None else _TYPES.get(device) or _key_of_type(device)
 
 
 def impl(qualname, types, func=None, *, lib=None):
@@ -220,10 +239,7 @@ def impl(qualname, types, func=None, *, lib=None):
     def register(f):
         library = lib or _library(full.partition("::")[0])
         for t in types:
-            if t in _TYPES:
-                library.impl(full, f, _TYPES[t])
-            else:
-                library.impl(full, f, t)
+            library.impl(full, f, _TYPES.get(t) or _key_of_type(t))
         return f
     return register if func is None else register(func)
 
@@ -254,9 +270,7 @@ class FakeImplCtx:
 
 def get_ctx():
     """The context of the fake kernel that is running."""
-    if not _context:
-        raise RuntimeError("get_ctx(): not within a fake kernel")
-    return _context[-1]
+    return _context[-1] if _context else None
 
 
 def _with_context(fn):
@@ -298,14 +312,20 @@ def _takes_keywords(setup):
     return "keyword_only_inputs" in inspect.signature(setup).parameters
 
 
-def _autograd_kernel(overload, info):
-    """A kernel for the Autograd key: the operator as one node, whose backward is info's."""
+def _below_kernel(overload, info=None):
+    """A kernel for the Autograd key that records nothing: of operators that write their operands, too."""
     def below(*args, **kwargs):
         before = _C._set_below_autograd(True)
         try:
             return overload(*args, **kwargs)
         finally:
             _C._set_below_autograd(before)
+    return below
+
+
+def _autograd_kernel(overload, info):
+    """A kernel for the Autograd key: the operator as one node, whose backward is info's."""
+    below = _below_kernel(overload)
 
     class Generated(tede.autograd.Function):
         @staticmethod
@@ -440,6 +460,9 @@ def _annotations():
 
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     """The schema that a function's annotations say."""
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError("mutates_args must either be a sequence of the names of the arguments that are mutated or the string "
+                         "'unknown'. ")
     known = _annotations()
     signature = inspect.signature(prototype_function, eval_str=True)
     what = f"infer_schema(func): {{}} Got func with signature {signature})"
@@ -457,7 +480,10 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
             error(f"Parameter {name} must have a type annotation.")
         text = known.get(p.annotation)
         if text is None:
-            error(f"Parameter {name} has unsupported type {p.annotation}. The valid types are: {list(known)}.")
+            if getattr(p.annotation, "__origin__", None) is tuple:
+                error(f"Parameter {name} has unsupported type {p.annotation}. We do not support Tuple inputs in schema. As a workaround, "
+                      "please try to use List instead.")
+            error(f"Parameter {name} has unsupported type {p.annotation}. The valid types are: {known.keys()}.")
         if mutates_args == "unknown" or name in mutates_args:
             if not text.startswith("Tensor"):
                 if mutates_args != "unknown":
@@ -472,7 +498,9 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
         if isinstance(default, str):
             default = f'"{default}"'
         elif isinstance(default, tede.dtype):
-            default = str(default).removeprefix("torch.")
+            default = str(default).rpartition(".")[2]
+        elif isinstance(default, tede.device):
+            default = f'"{default}"'
         elif not (default is None or isinstance(default, (int, float, bool))):
             error(f"Parameter {name} has an unsupported default value type {type(default)}. Please file an issue on GitHub so we can "
                   "prioritize this.")
@@ -480,8 +508,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     if mutates_args != "unknown":
         missing = [name for name in mutates_args if name not in signature.parameters]
         if missing:
-            error(f"{missing} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of "
-                  "all args that the custom op mutates, or just the string \"unknown\" if you don't know.")
+            error(f"{set(missing)} in mutates_args were not found in the custom op's signature. mutates_args should contain the names of "
+                  "all args that the custom op mutates, or just the string 'unknown' if you don't know.")
     result = signature.return_annotation
     if result is signature.empty:
         error("No return type annotation was provided. Please add one.")
@@ -525,8 +553,8 @@ class CustomOpDef:
         self._lib.define(name + schema)
         self._opoverload = _overload_named(self._qualname)
         self._lib._register_fake(self._qualname, self._run_fake)
-        if not self._opoverload._schema.is_mutable:
-            self._lib.impl(self._qualname, _autograd_kernel(self._opoverload, self._info), "Autograd")
+        make = _below_kernel if self._opoverload._schema.is_mutable else _autograd_kernel
+        self._lib.impl(self._qualname, make(self._opoverload, self._info), "Autograd")
         _custom[self._qualname] = self
         self.__name__ = name
         self.__doc__ = fn.__doc__
@@ -615,7 +643,8 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
         text = infer_schema(fn, mutates_args=mutates_args) if schema is None else schema
         namespace, sep, opname = name.partition("::")
         if not sep:
-            raise ValueError(f"expected a name like 'namespace::name', not {name!r}")
+            raise ValueError(f"Expected `qualname` to be of the form \"namespace::name\", but got {name}. The qualname passed to the "
+                             "torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
         op = CustomOpDef(namespace, opname, text, fn, tags)
         if schema is not None:
             declared = {a.name for a in op._opoverload._schema.arguments if a.is_write}
@@ -670,15 +699,14 @@ def _test_schema(op, args, kwargs):
     for name, was, x in zip(owners, before, now):
         if name not in written and not tede.equal(was.nan_to_num() if was.is_floating_point() else was,
                                                   x.detach().nan_to_num() if x.is_floating_point() else x.detach()):
-            raise OpCheckError(f"opcheck(op, ...): test_schema failed with Argument {name} is not defined as mutable but was mutated")
+            raise RuntimeError(f"Argument {name} is not defined as mutable but was mutated")
     inputs = {x.untyped_storage().data_ptr(): n for n, x in zip(owners, now) if x.numel()}
     results = result if isinstance(result, (tuple, list)) else (result,)
     for i, x in enumerate(_tensors(results)):
         returns = op._schema.returns
         aliased = i < len(returns) and returns[i].alias_info is not None
         if x.numel() and x.untyped_storage().data_ptr() in inputs and not aliased:
-            raise OpCheckError(f"opcheck(op, ...): test_schema failed with Argument "
-                               f"{inputs[x.untyped_storage().data_ptr()]} is not defined to alias output but was aliasing")
+            raise RuntimeError(f"Argument {inputs[x.untyped_storage().data_ptr()]} is not defined to alias output but was aliasing")
 
 
 def _test_autograd_registration(op, args, kwargs):
@@ -687,7 +715,7 @@ def _test_autograd_registration(op, args, kwargs):
     if not _C._has_kernel(op.name(), *key_of("Autograd")) and not _C._has_kernel(op.name(), 16, 0):
         return
     if not _C._has_kernel(op.name(), *key_of("Autograd")):
-        raise OpCheckError("opcheck(op, ...): test_autograd_registration failed with an operator that has a kernel for CPU and none "
+        raise RuntimeError("an operator that has a kernel for CPU and none "
                            f"for Autograd: {op}. Its gradient is not registered in a way that works with all of autograd")
 
 
@@ -699,11 +727,11 @@ def _test_faketensor(op, args, kwargs):
     try:
         fake = op(*_copied(args, to_meta), **dict(zip(kwargs, _copied(kwargs.values(), to_meta))))
     except (RuntimeError, NotImplementedError) as error:
-        raise OpCheckError(f"opcheck(op, ...): test_faketensor failed with {error}") from error
+        raise RuntimeError(str(error)) from error
     many = (lambda x: x if isinstance(x, (tuple, list)) else (x,))
     for a, b in zip(_tensors(many(real)), _tensors(many(fake))):
         if a.shape != b.shape or a.dtype != b.dtype:
-            raise OpCheckError("opcheck(op, ...): test_faketensor failed with the fake kernel's result of shape "
+            raise RuntimeError("the fake kernel's result of shape "
                                f"{tuple(b.shape)} and dtype {b.dtype}, where the real one has {tuple(a.shape)} and {a.dtype}")
 
 
@@ -716,7 +744,7 @@ def _test_aot(op, args, kwargs):
     if wanted and live:
         for g, x in zip(tede.autograd.grad(live, wanted, [tede.ones_like(y) for y in live], allow_unused=True), wanted):
             if g is not None and g.shape != x.shape:
-                raise OpCheckError("opcheck(op, ...): test_aot_dispatch_dynamic failed with a gradient of shape "
+                raise RuntimeError("a gradient of shape "
                                    f"{tuple(g.shape)} for an operand of shape {tuple(x.shape)}")
 
 
@@ -738,6 +766,6 @@ def opcheck(op, args, kwargs=None, *, test_utils=_UTILS, raise_exception=True, a
             found[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:
-                raise OpCheckError(str(error)) from error
+                raise OpCheckError(f"opcheck(op, ...): {name} failed with {error} (scroll up for stack trace)") from error
             found[name] = error
     return found

@@ -1,6 +1,6 @@
 /* The backward pass.
  *
- * It runs on the calling thread.  First it finds all nodes that the roots lead to and counts the edges into each; then it
+ * It runs on the calling thread, but for nodes of accelerators (lanes.c).  First it finds all nodes that the roots lead to and counts the edges into each; then it
  * runs nodes that wait for nothing any more, the latest first.  A node's gradients are added up in the pass's own slots until
  * the node is run, so nothing of a pass is left in the graph, and after an error the graph can be gone through again.
  *
@@ -14,12 +14,15 @@
 #include <tede/promotion.h>
 #include "autograd/engine.h"
 #include "base/watch.h"
+#include "autograd/lanes.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
+#include "tensor/device.h"
 #include <pthread.h>
 #include <time.h>
 
 TD_TLS td_task *td_task_now;
+TD_TLS td_node *td_node_now;
 static TD_TLS int depth;
 static int64_t next_id;
 
@@ -98,19 +101,19 @@ static int deliver(td_task *task, const td_node *from, int i, const td_edge *edg
 
 /* ---- running one node */
 
-static void drop_results(td_task *task, int n)
+static void drop_results(td_tensor **results, int n)
 {
     for (int i = 0; i < n; i++)
-        td_tensor_release(task->results[i]);
+        td_tensor_release(results[i]);
 }
 
-static int check_nan(td_task *task, td_node *node)
+static int check_nan(td_node *node, td_tensor *const *results)
 {
     bool check;
     if (!td_anomaly(&check) || !check)
         return 0;
     for (int i = 0; i < node->n_edges; i++) {
-        td_tensor *x = task->results[i];
+        td_tensor *x = results[i];
         int found = x && x != TD_NONE ? td_need_has_nan(x) : 0;
         if (found < 0)
             return -1;
@@ -134,7 +137,7 @@ static int run_tensor_hooks(td_task *task, td_node *node, td_tensor **grads)
     return node->extra->retained ? td_node_run_retained(node, grads, task->create_graph) : 0;
 }
 
-static int apply(td_task *task, td_node *node, td_tensor **grads)
+static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **results)
 {
     bool hooked = node->extra && node->extra->hooks, any = node->type->flags & TD_NODE_TAKES_UNDEFINED;
     int status = 0;
@@ -146,12 +149,12 @@ static int apply(td_task *task, td_node *node, td_tensor **grads)
         if (node->type->flags & TD_NODE_ACCUMULATES)
             status = td_accumulate(node, grads, task->create_graph);
         else
-            status = node->type->apply(node, grads, task->results);
+            status = node->type->apply(node, grads, results);
         if (TD_UNLIKELY(status == 0 && td_anomaly_on))
-            status = check_nan(task, node);
+            status = check_nan(node, results);
     }
     if (TD_UNLIKELY(hooked) && status == 0)
-        status = td_hooks_run_post(node, node->n_edges, task->results, node->n_inputs, grads);
+        status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
     if (any && status == 0 && node->type->flags & TD_NODE_ACCUMULATES)
         status = td_accumulator_run_hooks(node, true, NULL);
     if (TD_UNLIKELY(status != 0) && td_anomaly_on)
@@ -180,12 +183,12 @@ int td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results)
     return status;
 }
 
-static int run_node(td_task *task, uint32_t index)
+int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
 {
     td_entry *entry = &task->entries[index];
     td_node *node = entry->node;
     td_tensor **grads = &task->slots[entry->first];
-    task->current = node;
+    td_node_now = node;
     if (run_tensor_hooks(task, node, grads) != 0)
         return -1;
     for (int c = entry->capture; c >= 0; c = task->captures[c].next)
@@ -194,25 +197,27 @@ static int run_node(td_task *task, uint32_t index)
     bool runs = !task->restricted || entry->needed;
     int n = runs ? node->n_edges : 0, i = 0;
     for (int e = 0; e < n; e++)
-        task->results[e] = NULL;
+        results[e] = NULL;
     TD_TELL(.kind = TD_EVENT_NODE, .name = td_node_name(node), .pointer = node);
-    int status = runs ? apply(task, node, grads) : 0;
+    int status = runs ? apply(task, node, grads, results) : 0;
     for (int g = 0; g < node->n_inputs; g++) {
         td_tensor_release(grads[g]);
         grads[g] = NULL;
     }
     if (TD_UNLIKELY(status != 0)) {
-        drop_results(task, n);
+        drop_results(results, n);
         return -1;
     }
     TD_TELL(.kind = TD_EVENT_NODE_END, .name = td_node_name(node), .pointer = node,
             .numbers = {runs && !task->keep ? node->n_saved : 0});
     if (runs && !task->keep)
         td_node_release_saved(node);
+    if (TD_UNLIKELY(task->lanes != NULL))
+        td_lanes_lock(task);
     for (; i < n && status == 0; i++) {
-        td_tensor *grad = task->results[i];
+        td_tensor *grad = results[i];
         const td_edge *edge = &node->edges[i];
-        task->results[i] = NULL;
+        results[i] = NULL;
         if (grad == TD_NONE)
             grad = NULL;
         if (!edge->node) {
@@ -226,9 +231,11 @@ static int run_node(td_task *task, uint32_t index)
         else if (grad)
             status = deliver(task, node, i, edge, next, grad);
         if (--next->dependencies == 0 && status == 0 && (!task->restricted || next->needed || next->capture >= 0))
-            status = td_task_push(task, to);
+            status = TD_UNLIKELY(task->lanes != NULL) ? td_lanes_push(task, to) : td_task_push(task, to);
     }
-    drop_results(task, n);
+    if (TD_UNLIKELY(task->lanes != NULL))
+        td_lanes_unlock(task);
+    drop_results(results, n);
     return status;
 }
 
@@ -353,6 +360,20 @@ static int ask_now_and_then(int64_t *due)
     return first ? 0 : ask();
 }
 
+/* The roots' nodes are in the heap; they go to their devices' lanes. */
+static int run_lanes(td_task *task)
+{
+    uint32_t n = task->n_ready, few[16], *first = n > TD_COUNT(few) ? td_mem_alloc(n * sizeof *first) : few;
+    if (!first)
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        first[i] = td_task_pop(task);
+    int status = td_lanes_run(task, first, n, ask_now_and_then);
+    if (first != few)
+        td_mem_free(first, n * sizeof *first);
+    return status;
+}
+
 static int run(td_task *task, const request *r)
 {
     int64_t due = 0;
@@ -366,10 +387,14 @@ static int run(td_task *task, const request *r)
         if (entry->dependencies == 0 && wanted && td_task_push(task, i) != 0)
             return -1;
     }
-    while (task->n_ready > 0)
-        if (run_node(task, td_task_pop(task)) != 0 || TD_UNLIKELY(ask_now_and_then(&due) != 0))
+    if (TD_UNLIKELY(__atomic_load_n(&td_any_device, __ATOMIC_RELAXED) && task->n_ready > 0) && td_lanes_wanted(task)) {
+        if (run_lanes(task) != 0)
             return -1;
-    task->current = NULL;
+    }
+    while (task->n_ready > 0)
+        if (td_task_run_node(task, td_task_pop(task), task->results) != 0 || TD_UNLIKELY(ask_now_and_then(&due) != 0))
+            return -1;
+    td_node_now = NULL;
     if (run_at_end(task) != 0)
         return -1;
     return r->results ? hand_out(task, r) : 0;
@@ -395,6 +420,7 @@ static int pass(const request *r)
     task.restricted = r->inputs != NULL;
 
     td_thread_state modes = td_masks_now;
+    td_node *running = td_node_now;
     td_masks_now.inference = false;
     td_masks_now.include &= ~TD_KEYSET(TD_KEY_PROMOTION);      /* formulas are written for PyTorch's rules */
     td_set_grad_enabled(r->create_graph);
@@ -403,6 +429,7 @@ static int pass(const request *r)
     int status = run(&task, r);
     depth--;
     td_task_now = task.outer;
+    td_node_now = running;
     td_masks_now = modes;
 
     td_task_free(&task);
@@ -513,7 +540,7 @@ bool     td_backward_running(void) { return td_task_now != NULL; }
 int64_t  td_backward_id(void) { return td_task_now ? td_task_now->id : -1; }
 bool     td_backward_keeps_graph(void) { return td_task_now && td_task_now->keep; }
 bool     td_backward_has_inputs(void) { return td_task_now && td_task_now->restricted; }
-td_node *td_backward_node(void) { return td_task_now ? td_task_now->current : NULL; }
+td_node *td_backward_node(void) { return td_task_now ? td_node_now : NULL; }
 
 int td_backward_will_run(td_node *node)
 {
@@ -531,11 +558,14 @@ int td_backward_at_end(int (*fn)(void *context), void *context, td_drop *drop)
         return td_error(TD_E_RUNTIME, "Final callbacks can only be installed during backward pass.");
     while (task->outer)
         task = task->outer;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;        /* workers of a pass may come here at once */
     size_t size = sizeof *task->at_end;
+    pthread_mutex_lock(&lock);
     td_at_end *more = td_mem_realloc(task->at_end, (size_t)task->n_at_end * size, ((size_t)task->n_at_end + 1) * size);
-    if (!more)
-        return -1;
-    task->at_end = more;
-    more[task->n_at_end++] = (td_at_end){fn, context, drop};
-    return 0;
+    if (more) {
+        task->at_end = more;
+        more[task->n_at_end++] = (td_at_end){fn, context, drop};
+    }
+    pthread_mutex_unlock(&lock);
+    return more ? 0 : -1;
 }

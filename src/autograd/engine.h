@@ -27,7 +27,7 @@ enum { TD_TASK_INLINE = 32 };
 typedef struct td_task {
     struct td_task *outer;      /* the pass in which this one was started */
     int64_t     id;
-    td_node    *current;
+    struct td_lanes *lanes;     /* of a pass over several devices; else NULL */
     bool        keep, create_graph, restricted;
     td_entry   *entries;
     uint32_t    n_entries, entry_room;
@@ -51,6 +51,10 @@ typedef struct td_task {
 } td_task;
 
 extern TD_TLS td_task *td_task_now;
+extern TD_TLS td_node *td_node_now;     /* the node that this thread runs */
+
+/* Run a ready node, with room for as many results as any node of the pass has edges. */
+int       td_task_run_node(td_task *task, uint32_t entry, td_tensor **results) TD_MUST_USE;
 
 /* ---- task.c: the nodes of a pass */
 void      td_task_init(td_task *task);

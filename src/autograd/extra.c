@@ -162,7 +162,7 @@ int td_anomaly_record(td_node *node)
     if (!extra)
         return -1;
     if (td_task_now)
-        extra->parent = td_node_retain(td_task_now->current);
+        extra->parent = td_node_retain(td_node_now);
     const td_anomaly_hooks *hooks = anomaly_hooks;
     if (hooks && hooks->record) {
         extra->record = hooks->record(node);

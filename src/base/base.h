@@ -21,6 +21,16 @@ void *td_mem_alloc_zero(size_t size);
 void  td_mem_free(void *block, size_t size);       /* NULL is fine */
 void *td_mem_realloc(void *block, size_t old_size, size_t new_size);
 
+/* ---- dtypes, beside the public functions: sizes by dtype, 0 where there is none (yet); conversions of those from plug-ins */
+extern uint8_t td_itemsizes[TD_DTYPES];
+typedef void td_dtype_load(float *to, const void *from, int64_t n);
+typedef void td_dtype_store(void *to, const float *from, int64_t n);
+const char *td_device_name(int type);       /* NULL where there is none */
+void        td_device_set_name(int type, const char *name);
+td_dtype_load  *td_dtype_loader(td_dtype dtype);
+td_dtype_store *td_dtype_storer(td_dtype dtype);
+static inline bool td_is_foreign_dtype(int dtype) { return dtype >= TD_DTYPE_A && dtype < TD_DTYPES; }
+
 /* ---- half types, exact both ways (round to nearest even, NaN kept, subnormals right) */
 typedef uint16_t td_f16;     /* the bits of an IEEE binary16 */
 typedef uint16_t td_bf16;    /* the upper half of a binary32 */

@@ -1,11 +1,16 @@
-/* Dtypes, devices and scalars: small tables, and PyTorch's rule for the dtype of a result of two. */
+/* Dtypes, devices and scalars: small tables, and PyTorch's rule for the dtype of a result of two.
+ *
+ * Rows for dtypes and devices from outside are filled in while others read: the kind or name, which says that a row is
+ * there, is written last. */
 #include "base.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
-enum kind { BOOL, SIGNED, UNSIGNED, BAREBONES, FLOATING, COMPLEX };    /* BAREBONES: uint16, uint32, uint64 */
+/* BAREBONES: uint16, uint32, uint64.  FOREIGN: from outside. */
+enum kind { BOOL, SIGNED, UNSIGNED, BAREBONES, FOREIGN, FLOATING, COMPLEX };
 
-static const struct {
+static struct {
     const char *name, *title;
     uint8_t size, kind;
 } dtypes[TD_DTYPES] = {
@@ -26,9 +31,11 @@ static const struct {
     [TD_C128] = {"complex128", "ComplexDouble", 16, COMPLEX},
 };
 
+uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16};
+
 static inline bool known(td_dtype dtype)
 {
-    return (unsigned)dtype < TD_DTYPES;
+    return (unsigned)dtype < TD_DTYPES && (dtype < TD_DTYPE_A || __atomic_load_n(&td_itemsizes[dtype], __ATOMIC_ACQUIRE));
 }
 
 const char *td_dtype_name(td_dtype dtype)
@@ -101,6 +108,11 @@ td_dtype td_promote_types(td_dtype a, td_dtype b)
                  "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s", dtypes[a].title, dtypes[b].title);
         return TD_DTYPE_NONE;
     }
+    if (ka == FOREIGN || kb == FOREIGN) {       /* weaker than the other floats, stronger than integers; no two of them */
+        if (ka == kb)
+            td_error(TD_E_RUNTIME, "Promotion for %s and %s is not supported", dtypes[a].title, dtypes[b].title);
+        return ka == kb ? TD_DTYPE_NONE : ka > kb ? a : b;
+    }
     if (ka == COMPLEX || kb == COMPLEX)
         return a == TD_C128 || b == TD_C128 || a == TD_F64 || b == TD_F64 ? TD_C128 : TD_C64;
     if (ka == FLOATING && kb == FLOATING)
@@ -113,6 +125,40 @@ td_dtype td_promote_types(td_dtype a, td_dtype b)
         return dtypes[a].size > dtypes[b].size ? a : b;
     return TD_I16;    /* uint8 with int8 */
 }
+
+static const td_dtype_kind *foreign[TD_DTYPES - TD_DTYPE_A];
+static pthread_mutex_t      lock = PTHREAD_MUTEX_INITIALIZER;
+
+td_dtype td_dtype_register(const td_dtype_kind *kind)
+{
+    if (!kind || !kind->name || !*kind->name || !kind->title || !kind->load || !kind->store)
+        return td_error(TD_E_VALUE, "a dtype needs a name, a title, load and store"), TD_DTYPE_NONE;
+    if (kind->size != 1 && kind->size != 2 && kind->size != 4 && kind->size != 8)
+        return td_error(TD_E_VALUE, "dtype '%s': elements have 1, 2, 4 or 8 bytes, not %zu", kind->name, kind->size), TD_DTYPE_NONE;
+    td_dtype made = TD_DTYPE_NONE;
+    bool taken = false;
+    pthread_mutex_lock(&lock);
+    for (td_dtype d = 0; d < TD_DTYPES; d++) {
+        taken |= dtypes[d].name && (!strcmp(dtypes[d].name, kind->name) || !strcmp(dtypes[d].title, kind->title));
+        if (!dtypes[d].name && made == TD_DTYPE_NONE)
+            made = d;
+    }
+    if (!taken && made != TD_DTYPE_NONE) {
+        dtypes[made].name = kind->name, dtypes[made].title = kind->title;
+        dtypes[made].size = (uint8_t)kind->size, dtypes[made].kind = FOREIGN;
+        foreign[made - TD_DTYPE_A] = kind;
+        __atomic_store_n(&td_itemsizes[made], (uint8_t)kind->size, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&lock);
+    if (taken)
+        td_error(TD_E_VALUE, "there is a dtype '%s' already", kind->name);
+    else if (made == TD_DTYPE_NONE)
+        td_error(TD_E_RUNTIME, "no room for dtype '%s': there are %d from outside already", kind->name, TD_DTYPES - TD_DTYPE_A);
+    return taken ? TD_DTYPE_NONE : made;
+}
+
+td_dtype_load  *td_dtype_loader(td_dtype dtype) { return foreign[dtype - TD_DTYPE_A]->load; }
+td_dtype_store *td_dtype_storer(td_dtype dtype) { return foreign[dtype - TD_DTYPE_A]->store; }
 
 static int default_dtype = TD_F32;
 
@@ -132,18 +178,24 @@ int td_set_default_dtype(td_dtype dtype)
 
 /* ---- devices */
 
-static const char *const device_names[] = {
+static const char *device_names[TD_DEVICE_TYPES] = {
     [TD_CPU] = "cpu", [TD_META] = "meta", [TD_CUDA] = "cuda", [TD_OPENCL] = "opencl", [TD_XPU] = "xpu", [TD_MPS] = "mps",
     [TD_HPU] = "hpu",
 };
+
+const char *td_device_name(int type)
+{
+    return (unsigned)type < TD_DEVICE_TYPES ? __atomic_load_n(&device_names[type], __ATOMIC_ACQUIRE) : NULL;
+}
+void td_device_set_name(int type, const char *name) { __atomic_store_n(&device_names[type], name, __ATOMIC_RELEASE); }
 
 const char *td_device_str(td_device device, char *buffer)
 {
     char type[16];
     if (device.type < 0)
         snprintf(type, sizeof type, "none");
-    else if (device.type < TD_COUNT(device_names))
-        snprintf(type, sizeof type, "%s", device_names[device.type]);
+    else if (td_device_name(device.type))
+        snprintf(type, sizeof type, "%s", td_device_name(device.type));
     else
         snprintf(type, sizeof type, "device%d", device.type);
     if (device.index >= 0)
@@ -180,8 +232,8 @@ int td_device_parse(td_device *device, const char *text)
                             "Could not parse device index '%s' in device string '%s'; an index is at most %d", digits,
                             text, INT8_MAX);
     }
-    for (int type = 0; type < TD_COUNT(device_names); type++)
-        if (strlen(device_names[type]) == length && memcmp(text, device_names[type], length) == 0) {
+    for (int type = 0; type < TD_DEVICE_TYPES; type++)
+        if (td_device_name(type) && strlen(td_device_name(type)) == length && memcmp(text, td_device_name(type), length) == 0) {
             device->type = (int8_t)type;
             device->index = (int8_t)index;
             return 0;

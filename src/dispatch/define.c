@@ -326,10 +326,10 @@ const td_op *td_op_define(const char *schema)
         char name[256];
         snprintf(name, sizeof name, "%s::%s%s%s", space, info->name, *info->overload ? "." : "", info->overload);
         unsigned at = hash(space, strlen(space), info->name);
+        pthread_mutex_lock(&lock);
         if (td_op_find(name))
             status = td_error(TD_E_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times. "
                               "Each overload's schema should only be registered with a single call to def().", schema);
-        pthread_mutex_lock(&lock);
         if (status == 0 && n_rows == room) {
             defined **more = realloc(rows, (size_t)(room * 2 + 16) * sizeof *rows);
             status = more ? (rows = more, room = room * 2 + 16, 0) : td_error(TD_E_MEMORY, "no memory for another operator");

@@ -3,6 +3,8 @@
  * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
 #include "dispatch/op.h"
 #include "dispatch/glue.h"
+#include "tensor/device.h"
+#include "tensor/layout.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -15,7 +17,7 @@ static struct {
     int      count, capacity;
     td_op  **buckets;
     unsigned n_buckets;
-    td_boxed_entry fallbacks[TD_SLOTS];
+    td_boxed_entry *fallbacks[TD_SLOTS];
 } table;
 static pthread_once_t  table_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -120,31 +122,65 @@ static const char *slot_title(int slot, char *buffer, size_t size)
     if (slot < 16) {
         snprintf(buffer, size, "%s", slot < TD_COUNT(around) ? around[slot] : "?");
     } else {
-        int device = (slot - 16) % TD_DEVICE_TYPES;
-        snprintf(buffer, size, "%s%s", layouts[(slot - 16) / TD_DEVICE_TYPES],
-                 device < TD_COUNT(devices) ? devices[device] : "PrivateUse");
+        int device = (slot - 16) % TD_DEVICE_TYPES, layout = (slot - 16) / TD_DEVICE_TYPES;
+        const char *own = td_device_name(device);
+        snprintf(buffer, size, "%s%s", layout < TD_COUNT(layouts) ? layouts[layout] : td_layout_title(layout),
+                 device < TD_COUNT(devices) ? devices[device] : own ? own : "PrivateUse");
     }
     return buffer;
+}
+
+static bool has_boxed(const td_op *op, int slot)
+{
+    td_boxed_entry **boxed = __atomic_load_n(&op->boxed, __ATOMIC_ACQUIRE);
+    const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[slot], __ATOMIC_ACQUIRE) : NULL;
+    return entry && entry->kernel;
+}
+static bool has_fallback(int slot)
+{
+    const td_boxed_entry *entry = __atomic_load_n(&table.fallbacks[slot], __ATOMIC_ACQUIRE);
+    return entry && entry->kernel;
+}
+
+/* The unboxed kernel of a slot of td_key_slot's. */
+static td_kernel own_kernel(const td_op *op, int slot)
+{
+    if (slot < TD_ROW_SLOTS - 1)
+        return __atomic_load_n(&op->kernels[slot], __ATOMIC_ACQUIRE);
+    td_kernel *layouts = __atomic_load_n(&op->layouts, __ATOMIC_ACQUIRE);
+    return layouts ? __atomic_load_n(&layouts[slot], __ATOMIC_ACQUIRE) : NULL;
 }
 
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
 {
     for (;;) {
         int slot = td_top_slot(*keys);
-        if (op->kernels[slot])
-            return op->kernels[slot];
-        if ((op->boxed && op->boxed[slot].kernel) || table.fallbacks[slot].kernel)
+        td_kernel kernel = own_kernel(op, slot);
+        if (kernel)
+            return kernel;
+        if (has_boxed(op, slot))
+            return op->from_boxed;
+        /* On a device from outside, a body that only calls others, or only looks at sizes and strides, is better than a
+         * fallback for everything.  In a layout only calls mean the same. */
+        const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
+        const uint32_t neutral = TD_OP_COMPOSITE | (strided ? TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE : 0);
+        if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)))
+            return op->composite;
+        if (has_fallback(slot))
             return op->from_boxed;
         if (slot >= 16) {
-            if (op->composite)
+            if (op->composite && !outside)
                 return op->composite;
-            if (op->boxed && op->boxed[TD_SLOTS].kernel)
+            if (has_boxed(op, TD_SLOTS))
                 return op->from_boxed;
             char where[32];
             const char *space = op->info.space ? op->info.space : "aten";
             if (slot == TD_SLOT_META && op->info.flags & TD_OP_DATA_DEPENDENT)
                 td_fail(TD_E_NOT_IMPLEMENTED, "aten::%s: attempted to run this operator with Meta tensors, but its result's "
                         "shape depends on data; there was no meta kernel registered", op->info.name);
+            else if (slot == TD_SLOT_META && op->info.space)
+                td_fail(TD_E_NOT_IMPLEMENTED, "%s::%s: attempted to run this operator with Meta tensors, but there was no fake impl or "
+                        "Meta kernel registered. Give it one by torch.library.register_fake.", space, op->info.name);
             else
                 td_fail(TD_E_NOT_IMPLEMENTED, "Could not run '%s::%s%s%s' with arguments from the '%s' backend.",
                         space, op->info.name, *op->info.overload ? "." : "", op->info.overload, slot_title(slot, where, sizeof where));
@@ -235,11 +271,19 @@ int td_op_call(const td_op *op, const td_value *arguments, td_value *results)
 int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)
 {
     int slot = td_top_slot(keys);
-    const td_boxed_entry *entry = op->boxed && op->boxed[slot].kernel ? &op->boxed[slot] : &table.fallbacks[slot];
-    if (!entry->kernel && op->boxed)
-        entry = &op->boxed[TD_SLOTS];
-    if (!entry->kernel)
+    td_boxed_entry **boxed = __atomic_load_n(&op->boxed, __ATOMIC_ACQUIRE);
+    const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[slot], __ATOMIC_ACQUIRE) : NULL;
+    if (!entry || !entry->kernel)
+        entry = __atomic_load_n(&table.fallbacks[slot], __ATOMIC_ACQUIRE);
+    if ((!entry || !entry->kernel) && boxed)
+        entry = __atomic_load_n(&boxed[TD_SLOTS], __ATOMIC_ACQUIRE);
+    if (!entry || !entry->kernel) {
+        /* Taken away since the call picked it: what is there now? */
+        td_kernel kernel = op->unbox ? td_pick(op, &keys) : NULL;
+        if (kernel && kernel != op->from_boxed)
+            return op->unbox(kernel, keys, arguments, results);
         return td_error(TD_E_RUNTIME, "%s: the boxed kernel was taken away during the call", op->info.name);
+    }
     return entry->kernel(op, keys, arguments, results, entry->context);
 }
 
@@ -260,13 +304,26 @@ void td_values_release(td_value *values, int count)
 
 static int find_slot(const char *name, td_key key, int device, td_op **op, int *slot)
 {
-    if (key < TD_KEY_DENSE || key >= TD_KEYS || (key > TD_KEY_NESTED && key < TD_KEY_AROUND) || device < 0 ||
-        device >= TD_DEVICE_TYPES)
+    if (key < TD_KEY_DENSE || key >= TD_KEYS || device < 0 || device >= TD_DEVICE_TYPES)
         return td_error(TD_E_VALUE, "no slot for key %d and device %d", (int)key, device);
     *slot = td_key_slot(key, device);
     if (name && !(*op = (td_op *)td_op_find(name)))
         return td_error(TD_E_VALUE, "no operator is named '%s'", name);
     return 0;
+}
+
+/* The place of a slot's unboxed kernel, made if need be.  The table is the process's own memory: rows are never freed. */
+static td_kernel *place_of(td_op *op, int slot)
+{
+    if (slot < TD_ROW_SLOTS - 1)
+        return &op->kernels[slot];
+    if (!op->layouts) {
+        td_kernel *layouts = calloc(TD_SLOTS, sizeof *layouts);
+        if (!layouts)
+            return td_fail(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
+        __atomic_store_n(&op->layouts, layouts, __ATOMIC_RELEASE);
+    }
+    return &op->layouts[slot];
 }
 
 int td_register_kernel(const char *name, td_key key, int device, td_kernel kernel)
@@ -275,23 +332,49 @@ int td_register_kernel(const char *name, td_key key, int device, td_kernel kerne
     int slot;
     if (find_slot(name, key, device, &op, &slot))
         return -1;
-    __atomic_store_n(&op->kernels[slot], kernel, __ATOMIC_RELEASE);
+    if (kernel && !op->unbox)
+        return td_error(TD_E_VALUE, "'%s' was defined by its schema: it takes boxed kernels only", name);
+    pthread_mutex_lock(&table_lock);
+    td_kernel *place = place_of(op, slot);
+    if (place)
+        __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&table_lock);
+    return place ? 0 : -1;
+}
+
+/* A new record in a place of records; see Note [Registering while others call]. */
+static int show(td_boxed_entry **place, td_boxed_kernel *kernel, void *context, td_kernel below)
+{
+    if (!*place && !kernel)
+        return 0;
+    td_boxed_entry *entry = malloc(sizeof *entry);
+    if (!entry)
+        return td_error(TD_E_MEMORY, "no memory to register a kernel");
+    *entry = (td_boxed_entry){kernel, context, kernel ? below : NULL, *place};
+    __atomic_store_n(place, entry, __ATOMIC_RELEASE);
     return 0;
 }
 
 static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context)
 {
-    int status = 0;
+    int status = -1;
     pthread_mutex_lock(&table_lock);
-    if (!op->boxed && !(op->boxed = calloc(TD_SLOTS + 1, sizeof *op->boxed))) {
-        status = td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
-    } else {
+    td_kernel *place = slot < TD_SLOTS ? place_of(op, slot) : NULL;
+    if (!op->boxed) {
+        td_boxed_entry **boxed = calloc(TD_SLOTS + 1, sizeof *boxed);
+        if (boxed)
+            __atomic_store_n(&op->boxed, boxed, __ATOMIC_RELEASE);
+        else
+            td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
+    }
+    if (op->boxed && (place || slot == TD_SLOTS)) {
         /* Taken away again, it uncovers the kernel that was there before the first boxed one. */
-        bool covers = op->boxed[slot].kernel != NULL;
-        td_kernel below = covers || slot >= TD_SLOTS ? op->boxed[slot].below : op->kernels[slot];
-        op->boxed[slot] = (td_boxed_entry){kernel, context, kernel ? below : NULL};
-        if (slot < TD_SLOTS)
-            __atomic_store_n(&op->kernels[slot], kernel ? op->from_boxed : covers ? below : NULL, __ATOMIC_RELEASE);
+        const td_boxed_entry *now = op->boxed[slot];
+        bool covers = now && now->kernel;
+        td_kernel below = covers ? now->below : place ? *place : NULL;
+        status = show(&op->boxed[slot], kernel, context, below);
+        if (status == 0 && place && (kernel || covers))
+            __atomic_store_n(place, kernel ? op->from_boxed : below, __ATOMIC_RELEASE);
     }
     pthread_mutex_unlock(&table_lock);
     return status;
@@ -318,7 +401,7 @@ bool td_op_has_kernel(const td_op *op, td_key key, int device)
         td_error_clear();
         return false;
     }
-    return op->kernels[slot] != NULL;
+    return own_kernel(op, slot) != NULL;
 }
 
 int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *context)
@@ -327,7 +410,27 @@ int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *
     if (find_slot(NULL, key, device, NULL, &slot))
         return -1;
     pthread_mutex_lock(&table_lock);
-    table.fallbacks[slot] = (td_boxed_entry){kernel, context};
+    int status = show(&table.fallbacks[slot], kernel, context, NULL);
     pthread_mutex_unlock(&table_lock);
-    return 0;
+    return status;
+}
+
+/* What a device has registered, if its start fails half way. */
+void td_forget_device(int device)
+{
+    for (int i = 0; i < td_op_count(); i++) {
+        td_op *op = (td_op *)td_op_at(i);
+        for (int layout = TD_KEY_DENSE; op && layout < TD_KEY_AROUND; layout++) {
+            int slot = td_key_slot(layout, device);
+            if (has_boxed(op, slot) && set_boxed(op, slot, NULL, NULL))
+                td_error_clear();
+            pthread_mutex_lock(&table_lock);
+            if (slot < TD_ROW_SLOTS - 1 || op->layouts)
+                __atomic_store_n(place_of(op, slot), NULL, __ATOMIC_RELEASE);
+            pthread_mutex_unlock(&table_lock);
+        }
+    }
+    for (int layout = TD_KEY_DENSE; layout < TD_KEY_AROUND; layout++)
+        if (td_register_fallback(layout, device, NULL, NULL))
+            td_error_clear();
 }

@@ -2,7 +2,11 @@
  *
  * A row is written by the generator beside the operator's stub, and filled in at run time by those who register
  * kernels.  A stub computes the call's key set, takes the highest key's slot and jumps.  An empty slot is the
- * slow way: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key. */
+ * slow way: a boxed kernel, a fallback, a composite body, or, for what runs around kernels, the next key.
+ *
+ * Note [Registering while others call]
+ * A slot is a pointer, read and written atomically; a boxed kernel and its context are a record that is made before its
+ * pointer is shown and never freed.  So calls take no lock, and see the old or the new one. */
 #ifndef TD_DISPATCH_OP_H
 #define TD_DISPATCH_OP_H
 #include <tede/list.h>
@@ -10,23 +14,30 @@
 #include "dispatch/masks.h"
 #include "tensor/tensor.h"
 
+/* See Note [Registering while others call]. */
 typedef struct td_boxed_entry {
     td_boxed_kernel *kernel;
     void            *context;
     td_kernel        below;          /* the unboxed kernel that it covers, or NULL */
+    struct td_boxed_entry *before;   /* what was registered before; keeps all of them reachable */
 } td_boxed_entry;
 
 /* Calls `kernel` with the arguments unpacked. */
 typedef int td_unboxer(td_kernel kernel, td_keyset keys, const td_value *arguments, td_value *results);
+
+/* Of a row: what runs around kernels, strided tensors by device, and one slot, always empty, for all other layouts.  Theirs
+ * are numbered as in td_key_slot and live in a table of their own, once there are any. */
+enum { TD_ROW_SLOTS = 16 + TD_DEVICE_TYPES + 1 };
 
 struct td_op {
     td_op_info      info;
     td_unboxer     *unbox;               /* NULL: all kernels are boxed (define.c) */
     td_kernel       from_boxed;          /* an unboxed kernel that boxes its arguments and goes to td_call_boxed */
     td_kernel       composite;           /* device-neutral body, or NULL */
-    td_boxed_entry *boxed;               /* TD_SLOTS of them and the default, or NULL */
+    td_boxed_entry **boxed;              /* TD_SLOTS of them and the default, or NULL */
+    td_kernel      *layouts;             /* TD_SLOTS, of which those from TD_ROW_SLOTS - 1 on are used; or NULL */
     const void     *batching;            /* the rule for batches, once it has been asked for: src/transforms/batch.c */
-    td_kernel       kernels[TD_SLOTS];
+    td_kernel       kernels[TD_ROW_SLOTS];
 };
 
 /* Operands with a conjugate or negative that is not computed yet (src/ops/lazy.c), and a call that goes on from there. */
@@ -47,6 +58,8 @@ extern const td_op_rows td_op_chunks[];
 extern const int        td_op_chunk_count;
 
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
+/* Takes away all that is registered for a device. */
+void      td_forget_device(int device);
 
 static inline int td_top_slot(td_keyset keys)
 {
@@ -55,11 +68,18 @@ static inline int td_top_slot(td_keyset keys)
          : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & 0xffff) | 1))
                                : TD_SLOT_CPU;
 }
+static inline int td_row_slot(td_keyset keys)
+{
+    int top = 63 - __builtin_clzll(keys | 1);
+    return top >= TD_KEY_AROUND ? top - TD_KEY_AROUND
+         : top == TD_KEY_DENSE ? 16 + (63 - __builtin_clzll((keys & 0xffff) | 1))
+         : top > TD_KEY_DENSE ? TD_ROW_SLOTS - 1 : TD_SLOT_CPU;
+}
 
 /* The kernel for these keys; on return `keys` may have lost keys that have nothing to say.  NULL with an error. */
 static inline td_kernel td_pick(const td_op *op, td_keyset *keys)
 {
-    td_kernel kernel = op->kernels[td_top_slot(*keys)];
+    td_kernel kernel = __atomic_load_n(&op->kernels[td_row_slot(*keys)], __ATOMIC_ACQUIRE);
     return TD_LIKELY(kernel != NULL) ? kernel : td_pick_slow(op, keys);
 }
 

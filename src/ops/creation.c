@@ -1,6 +1,7 @@
 /* Tensors from nothing or after another; copies and conversions. */
 
 #include "calls_ops_creation.h"
+#include <tede/device.h>
 #include <math.h>
 #include <stdlib.h>
 #include <tede/auto.h>
@@ -258,7 +259,7 @@ int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor 
 td_tensor *td_op_clone_format(td_tensor *self, td_memory_format format)
 {
     td_tensor *copy = td_op_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, format);
-    if (copy && copy->device.type == TD_CPU && td_copy_elements(copy, self)) {
+    if (copy && copy->device.type != TD_META && td_copy_elements(copy, self)) {
         td_tensor_release(copy);
         return NULL;
     }
@@ -293,9 +294,14 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     return td_copy_elements(self, src);
 }
 
-td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype)
+td_tensor *td_op_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype, td_device device)
 {
-    return td_grad_fit(grad, (int)n_shape, shape, dtype);
+    td_tensor *fitted = td_grad_fit(grad, (int)n_shape, shape, dtype);
+    if (!fitted || (fitted->device.type == device.type && fitted->device.index == device.index))
+        return fitted;
+    td_tensor *moved = td__to_copy(fitted, TD_DTYPE_NONE, device, false, TD_MEMORY_FORMAT_NONE);
+    td_tensor_release(fitted);
+    return moved;
 }
 
 td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking, td_memory_format format)
@@ -315,6 +321,8 @@ static td_tensor *convert(td_tensor *self, td_dtype dtype, td_device device, boo
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     td_device where = device.type < 0 ? self->device : device;
+    if (where.type > TD_META && where.index < 0 && td_device_resolve(&where))
+        return NULL;
     bool same = kind == (td_dtype)self->dtype && where.type == self->device.type &&
                 (where.index == self->device.index || where.index < 0 || self->device.index < 0) &&
                 lies_in(self, format);
@@ -370,6 +378,12 @@ int td_fill_value(td_tensor *self, td_scalar value)
         return 0;
     if (td_scalar_check(value, (td_dtype)self->dtype))
         return -1;
+    if (self->device.type > TD_META) {
+        td_tensor *one = td_tensor_new(0, NULL, (td_dtype)self->dtype, (td_device){TD_CPU, -1});
+        int status = one && td_fill_value(one, value) == 0 ? td_copy_elements(self, one) : -1;
+        td_tensor_release(one);
+        return status;
+    }
     fill_work work = {.data = self->data, .item = td_dtype_size(self->dtype)};
     double complex_value[2] = {td_scalar_double(value), value.kind == TD_SCALAR_COMPLEX ? value.imag : 0};
     int64_t whole = value.i;

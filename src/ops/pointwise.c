@@ -16,7 +16,7 @@ static const int8_t column_of[TD_DTYPES] = {
     [TD_BOOL] = TD_LOOP_BOOL, [TD_U8] = TD_LOOP_I32, [TD_I8] = TD_LOOP_I32, [TD_I16] = TD_LOOP_I32, [TD_U16] = TD_LOOP_I32,
     [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
     [TD_F16] = TD_LOOP_F32, [TD_BF16] = TD_LOOP_F32, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
-    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128,
+    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
 };
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
@@ -85,7 +85,8 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
         if (!(op->truths >> i & 1))
             voices[n++] = in[i];
     td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
-    if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
+    if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_is_foreign_dtype(common) &&
+        !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
         common = td_default_dtype();
     if (op->promote == TD_PROMOTE_NUMBER && common == TD_BOOL)
         common = TD_I64;
@@ -95,7 +96,8 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common)
 {
-    td_loop *loop = op->dtypes >> common & 1 ? loop_of(op, column_of[common]) : NULL;
+    bool has = op->dtypes >> (td_is_foreign_dtype(common) ? TD_F32 : common) & 1;
+    td_loop *loop = has ? loop_of(op, column_of[common]) : NULL;
     if (!loop)
         td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
     return loop;
@@ -215,7 +217,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_tensor *out = out_strides(op->n_in, in, ndim, sizes, strides)
                          ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                          : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
-    if (out && device.type == TD_CPU && run_loop(op, loop, common, in, out, params)) {
+    if (out && device.type != TD_META && run_loop(op, loop, common, in, out, params)) {
         td_tensor_release(out);
         return NULL;
     }
@@ -249,7 +251,7 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     }
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;
-    return out->device.type == TD_CPU ? run_loop(op, loop, common, in, out, params) : 0;
+    return out->device.type != TD_META ? run_loop(op, loop, common, in, out, params) : 0;
 }
 
 int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)

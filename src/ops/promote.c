@@ -84,11 +84,13 @@ static td_dtype combine(td_dtype higher, td_dtype lower)
         return lower;
     if (lower == TD_DTYPE_NONE || td_dtype_is_complex(higher))
         return higher;
+    if (td_is_foreign_dtype(higher))
+        return td_dtype_is_complex(lower) ? TD_C64 : higher;
     if (td_dtype_is_floating(higher))
         return td_dtype_is_complex(lower) ? td_dtype_to_complex(higher) : higher;
     if (td_dtype_is_complex(lower))
         return lower;
-    if (higher == TD_BOOL || td_dtype_is_floating(lower))
+    if (higher == TD_BOOL || td_dtype_is_floating(lower) || td_is_foreign_dtype(lower))
         return td_promote_types(higher, lower);
     return higher;
 }

@@ -93,10 +93,14 @@ int td_scalar_check(td_scalar value, td_dtype dtype)
                                               name_of_target(dtype));
 }
 
+static int rank(td_dtype dtype)
+{
+    return td_dtype_is_complex(dtype) ? 3 : td_dtype_is_floating(dtype) || td_is_foreign_dtype(dtype) ? 2 : dtype == TD_BOOL ? 0 : 1;
+}
+
 int td_check_cast(const char *op, td_dtype from, td_dtype to)
 {
-    int rank_from = td_dtype_is_complex(from) ? 3 : td_dtype_is_floating(from) ? 2 : from == TD_BOOL ? 0 : 1;
-    int rank_to = td_dtype_is_complex(to) ? 3 : td_dtype_is_floating(to) ? 2 : to == TD_BOOL ? 0 : 1;
+    int rank_from = rank(from), rank_to = rank(to);
     if (rank_from <= rank_to)
         return 0;
     (void)op;

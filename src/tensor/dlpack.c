@@ -46,6 +46,8 @@ static exported *export_tensor(td_tensor *x, td_dl_copy copy, bool *copied)
         return NULL;
     if (!x->storage)
         return td_fail(TD_E_RUNTIME, "Can't export tensors with layout other than strided");
+    if (td_is_foreign_dtype(x->dtype))
+        return td_fail(TD_E_RUNTIME, "Can't export tensors of dtype %s: DLPack has no name for it", td_dtype_name(x->dtype));
     if (x->flags & TD_FLAG_CONJ)
         return td_fail(TD_E_RUNTIME, "Can't export tensors with the conjugate bit set");
     if (x->flags & TD_FLAG_NEG)
@@ -125,7 +127,7 @@ td_dl_versioned *td_dlpack_export_versioned(td_tensor *x, td_dl_copy copy)
 static td_dtype dtype_of(const td_dl_tensor *t)
 {
     if (t->lanes == 1)
-        for (int dtype = 0; dtype < TD_DTYPES; dtype++)
+        for (int dtype = 0; dtype < TD_DTYPE_A; dtype++)
             if (codes[dtype] == t->code && td_itemsizes[dtype] * 8 == t->bits)
                 return dtype;
     td_error(TD_E_RUNTIME, "Unsupported DLPack element type: code %d, %d bits, %d lanes", t->code, t->bits, t->lanes);

@@ -4,6 +4,8 @@
  * numbers, whether their range asks for scientific notation, and how wide the widest is.  Only finite numbers other than
  * zero take part in that.  Complex tensors have a format for each part. */
 #include <tede/print.h>
+#include "tensor/device.h"
+#include "tensor/layout.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
 #include <math.h>
@@ -96,6 +98,13 @@ static string new_string(void)
     return s;
 }
 
+char *td_string_copy(const char *text)
+{
+    string s = new_string();
+    put_text(&s, text);
+    return finish(&s);
+}
+
 void td_string_free(char *text)
 {
     if (!text)
@@ -122,6 +131,11 @@ static double part(const td_tensor *x, const char *p, bool imag)
     case TD_F32: return sign * *(const float *)p;
     case TD_F64: return sign * *(const double *)p;
     case TD_C64: return sign * ((const float *)p)[imag];
+    case TD_DTYPE_A: case TD_DTYPE_B: case TD_DTYPE_C: case TD_DTYPE_D: {
+        float number;
+        td_dtype_loader(x->dtype)(&number, p, 1);
+        return sign * number;
+    }
     default: return sign * ((const double *)p)[imag];
     }
 }
@@ -209,7 +223,8 @@ static void see_width(const td_tensor *x, const char *p, void *context)
 
 static format find_format(const td_tensor *x, bool summarize, bool imag)
 {
-    format f = {.floating = td_dtype_is_floating(x->dtype) || td_dtype_is_complex(x->dtype), .whole = true, .width = 1};
+    bool floating = td_dtype_is_floating(x->dtype) || td_dtype_is_complex(x->dtype) || td_is_foreign_dtype(x->dtype);
+    format f = {.floating = floating, .whole = true, .width = 1};
     survey s = {.imag = imag, .whole = true, .format = &f};
     if (f.floating) {
         visit(x, 0, x->data, summarize, see_range, &s);
@@ -346,14 +361,20 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         return NULL;
     bool meta = x->device.type == TD_META;
     char name[32], text[256] = "";
-    if (!meta && !contents && (x->device.type != TD_CPU || !x->storage))
-        return td_fail(TD_E_NOT_IMPLEMENTED, "td_tensor_str: only strided tensors on the CPU can be shown, this is on %s",
-                       td_device_str(x->device, name));
+    /* What is elsewhere, or laid out otherwise, is shown by a copy. */
+    td_tensor *shown = meta || contents || !x->numel ? td_tensor_retain(x) : !x->storage ? td_layout_to_dense(x) : td_tensor_retain(x);
+    if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
+        td_tensor *there = shown;
+        shown = td_host_copy(there);
+        td_tensor_release(there);
+    }
+    if (!shown)
+        return NULL;
     string s = new_string();
     int64_t indent = (int64_t)strlen(prefix) + 1;
     put_text(&s, prefix);
     put_text(&s, "(");
-    layout l = {.x = x, .summarize = (double)x->numel > options.threshold};
+    layout l = {.x = shown, .summarize = (double)x->numel > options.threshold};
     if (contents) {
         put_text(&s, contents);
     } else if (meta) {
@@ -361,10 +382,10 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     } else if (x->numel == 0) {
         put_text(&s, "[]");
     } else {
-        l.real = find_format(x, l.summarize, false);
+        l.real = find_format(shown, l.summarize, false);
         if (td_dtype_is_complex(x->dtype))
-            l.imag = find_format(x, l.summarize, true);
-        put_slices(&s, &l, 0, x->data, indent);
+            l.imag = find_format(shown, l.summarize, true);
+        put_slices(&s, &l, 0, shown->data, indent);
     }
     tail t = {.s = &s, .indent = indent, .line = 2};
     for (size_t i = s.length; s.block && i > 0 && s.block[STRING_HEAD + i - 1] != '\n'; i--)
@@ -394,7 +415,12 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         strcpy(text, "requires_grad=True");
     if (text[0])
         put_suffix(&t, text);
+    if (td_tensor_layout(x) != TD_STRIDED) {
+        snprintf(text, sizeof text, "layout=%s%s", dtype_prefix, td_layout_name(td_tensor_layout(x)));
+        put_suffix(&t, text);
+    }
     put_text(&s, ")");
+    td_tensor_release(shown);
     return finish(&s);
 }
 

@@ -8,19 +8,17 @@
  * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
  * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
+#include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/place.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
-_Static_assert(sizeof(td_itemsizes) == TD_DTYPES, "a dtype without a size");
 
 typedef struct retired {
     struct retired *next;
     void           *data;
     size_t          capacity;
 } retired;
-
-td_device_memory td_device_memories[TD_DEVICE_TYPES];
 
 static td_storage *new_head(td_device device, size_t nbytes)
 {
@@ -30,26 +28,14 @@ static td_storage *new_head(td_device device, size_t nbytes)
     return s;
 }
 
-/* A device whose library isn't loaded. Programs look for PyTorch's words. */
-static void *no_memory_of(td_device device)
-{
-    char name[32];
-    switch (device.type) {
-    case TD_CUDA: return td_fail(TD_E_ASSERTION, "Torch not compiled with CUDA enabled");
-    case TD_XPU: return td_fail(TD_E_ASSERTION, "Torch not compiled with XPU enabled");
-    case TD_MPS: return td_fail(TD_E_RUNTIME, "PyTorch is not linked with support for mps devices");
-    default: return td_fail(TD_E_RUNTIME, "no memory of device %s: its library isn't loaded", td_device_str(device, name));
-    }
-}
-
 static void *device_alloc(td_device device, size_t nbytes)
 {
     if (device.type == TD_CPU)
         return td_mem_alloc(nbytes);
-    td_device_memory *memory = device.type >= 0 && device.type < TD_DEVICE_TYPES ? &td_device_memories[device.type] : NULL;
-    if (!memory || !memory->alloc)
-        return no_memory_of(device);
-    return memory->alloc(device, nbytes);
+    void *block = td_device_of(device.type)->alloc(device, nbytes);
+    if (!block && td_error_code() == TD_OK)
+        return td_fail(TD_E_MEMORY, "%s: no memory for %zu bytes", td_device_name(device.type), nbytes);
+    return block;
 }
 
 static void device_free(td_device device, void *block, size_t nbytes)
@@ -57,7 +43,7 @@ static void device_free(td_device device, void *block, size_t nbytes)
     if (device.type == TD_CPU)
         td_mem_free(block, nbytes);
     else if (block)
-        td_device_memories[device.type].free(device, block, nbytes);
+        td_device_of(device.type)->free(device, block, nbytes);
 }
 
 td_storage *td_storage_new(td_device device, size_t nbytes)
@@ -70,6 +56,8 @@ td_storage *td_storage_new(td_device device, size_t nbytes)
     }
     if (nbytes > PTRDIFF_MAX)
         return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with size of %zu bytes", nbytes);
+    if (device.type > TD_META && td_device_resolve(&device))
+        return NULL;
     td_storage *s = new_head(device, nbytes);
     if (!s || device.type == TD_META || !nbytes)
         return s;
@@ -156,7 +144,7 @@ static int copy_bytes(td_device device, void *to, const void *from, size_t nbyte
         memcpy(to, from, nbytes);
         return 0;
     }
-    return td_device_memories[device.type].copy(device, to, from, nbytes);
+    return td_device_of(device.type)->copy(device, to, device, from, nbytes);
 }
 
 int td_storage_resize(td_storage *s, size_t nbytes)

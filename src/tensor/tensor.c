@@ -2,6 +2,7 @@
  *
  * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
  * Note [Small tensors]. */
+#include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/place.h"
 #include "dispatch/masks.h"
@@ -181,7 +182,7 @@ static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
 
 static int check_kind(td_dtype dtype, td_device device)
 {
-    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES))
+    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || !td_itemsizes[dtype]))
         return td_error(TD_E_TYPE, "not a dtype: %d", (int)dtype);
     if (TD_UNLIKELY((unsigned)device.type >= TD_DEVICE_TYPES))
         return td_error(TD_E_RUNTIME, "not a device: %d", (int)device.type);
@@ -201,7 +202,7 @@ static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
 /* All but small CPU tensors. */
 static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0)
+    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 || td_device_resolve(&device) != 0)
         return NULL;
     td_tensor *x = new_head((int)ndim, dtype, device);
     if (!x)
@@ -405,10 +406,16 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         return td_error(TD_E_RUNTIME, "a Tensor with %" PRId64 " elements cannot be converted to Scalar", x->numel);
     if (x->device.type == TD_META)
         return td_error(TD_E_RUNTIME, "Tensor.item() cannot be called on meta tensors");
-    if (x->device.type != TD_CPU || !x->storage)
-        return td_error(TD_E_RUNTIME, "item: the tensor must be on the CPU and strided; copy it with .to() first");
-    if (TD_UNLIKELY(x->storage->device.type == TD_META))
+    if (x->storage && x->storage->device.type == TD_META)
         return td_error(TD_E_RUNTIME, "Cannot access data pointer of Tensor that doesn't have storage");
+    if (x->device.type != TD_CPU && x->storage) {
+        td_tensor *here = td_host_copy(x);
+        int status = td_tensor_item(here, value);
+        td_tensor_release(here);
+        return status;
+    }
+    if (!x->storage)
+        return td_error(TD_E_RUNTIME, "item: the tensor must be strided; copy it with .to_dense() first");
     if (TD_UNLIKELY(x->extra != NULL) && TD_EXTRA_TABLE(x)->readable && TD_EXTRA_TABLE(x)->readable(x) != 0)
         return -1;
     const void *p = x->data;
@@ -430,7 +437,13 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
     case TD_BF16: *value = td_float(sign * td_bf16_to_f32(*(const td_bf16 *)p)); return 0;
     case TD_F32: *value = td_float(sign * *(const float *)p); return 0;
     case TD_F64: *value = td_float(sign * *(const double *)p); return 0;
-    default: break;
+    default:
+        if (td_is_foreign_dtype(x->dtype)) {
+            float number;
+            td_dtype_loader(x->dtype)(&number, p, 1);
+            *value = td_float(number);
+            return 0;
+        }
     }
     double imag_sign = x->flags & TD_FLAG_CONJ ? -sign : sign;
     if (x->dtype == TD_C64)

@@ -115,15 +115,6 @@ typedef struct td_tensor_hooks {
 } td_tensor_hooks;
 extern td_tensor_hooks td_tensor_hook;
 
-/* Memory of devices other than the CPU and meta; an entry without `alloc` is a device that isn't there. */
-typedef struct td_device_memory {
-    void *(*alloc)(td_device device, size_t nbytes);        /* NULL with an error recorded */
-    void  (*free)(td_device device, void *block, size_t nbytes);
-    int   (*copy)(td_device device, void *to, const void *from, size_t nbytes);   /* both on it */
-} td_device_memory;
-extern td_device_memory td_device_memories[TD_DEVICE_TYPES];
-
-static const uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16};
 static inline int64_t td_itemsize(const td_tensor *x) { return td_itemsizes[x->dtype]; }
 
 /* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first. */
@@ -148,6 +139,8 @@ bool td_bounds(int ndim, const int64_t *sizes, const int64_t *strides, int64_t *
 /* Strides with which `self`'s elements can be seen as `sizes` without a copy; false if there are none. */
 bool td_view_strides(const td_tensor *self, int ndim, const int64_t *sizes, int64_t *strides);
 void td_tensor_update_flags(td_tensor *x);
+/* A text that td_string_free frees; NULL with an error. */
+char *td_string_copy(const char *text);
 
 static inline uint32_t *td_version_of(const td_tensor *x)
 {

@@ -1,4 +1,5 @@
-/* Operators under a watcher: a fallback on the Tracing key, which stands above autograd and below the transforms.
+/* Operators under a watcher, or being recorded (record.c): a fallback on the Tracing key, which stands above autograd and
+ * below the transforms.
  *
  * The thread includes the key while it is watched, so calls that operators make of each other are heard of too, as
  * what happens between an operator's beginning and its end. */
@@ -6,13 +7,16 @@
 
 #include "base/watch.h"
 #include "dispatch/op.h"
+#include "trace/record.h"
 
 static int watched_call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
+    if (td_recording_now)
+        return td_recorded_call(op, keys, arguments, results);
     td_keyset below = keys & ~TD_KEYSET(TD_KEY_TRACING);
     const int device = __builtin_ctzll((below & 0xffff) | 1 << 15);
-    td_kernel kernel = op->kernels[td_key_slot(TD_KEY_DENSE, device)];
+    td_kernel kernel = __atomic_load_n(&op->kernels[td_key_slot(TD_KEY_DENSE, device)], __ATOMIC_RELAXED);
     TD_TELL(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
             .pointer = (const void *)(uintptr_t)(kernel ? kernel : op->composite), .n = op->info.n_arguments, .values = arguments);
     int status = td_op_call_keys(op, below, arguments, results);
@@ -27,12 +31,19 @@ static void register_fallback(void)
     registered = td_register_fallback(TD_KEY_TRACING, TD_CPU, watched_call, NULL);
 }
 
-int td_watch(td_watcher *watcher, void *context)
+int td_tracing_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_fallback);
-    if (registered != 0)
+    return registered;
+}
+
+int td_watch(td_watcher *watcher, void *context)
+{
+    if (td_tracing_start() != 0)
         return -1;
+    if (watcher && td_recording_now)
+        return td_error(TD_E_RUNTIME, "this thread's calls are recorded already");
     if (!watcher == !td_watch_now.watcher)
         return watcher ? td_error(TD_E_RUNTIME, "this thread is watched already") : 0;
     td_watch_now = (td_watch_state){watcher, context};

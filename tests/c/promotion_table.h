@@ -1,5 +1,5 @@
 /* torch.promote_types of PyTorch 2.13.0, by tools/promotion_table.py. */
-static const signed char promotion_table[TD_DTYPES][TD_DTYPES] = {
+static const signed char promotion_table[TD_DTYPE_A][TD_DTYPE_A] = {
     {TD_BOOL, TD_U8, TD_I8, TD_I16, TD_I32, TD_I64, TD_DTYPE_NONE, TD_DTYPE_NONE,
      TD_DTYPE_NONE, TD_F16, TD_BF16, TD_F32, TD_F64, TD_C64, TD_C128},
     {TD_U8, TD_U8, TD_I16, TD_I16, TD_I32, TD_I64, TD_DTYPE_NONE, TD_DTYPE_NONE,

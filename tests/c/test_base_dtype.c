@@ -5,8 +5,8 @@
 
 TD_TEST(promotion_is_pytorchs)
 {
-    for (int a = 0; a < TD_DTYPES; a++)
-        for (int b = 0; b < TD_DTYPES; b++) {
+    for (int a = 0; a < TD_DTYPE_A; a++)
+        for (int b = 0; b < TD_DTYPE_A; b++) {
             td_error_clear();
             CHECK_EQ(td_promote_types((td_dtype)a, (td_dtype)b), promotion_table[a][b]);
             CHECK_EQ(td_error_code(), promotion_table[a][b] == TD_DTYPE_NONE ? TD_E_RUNTIME : TD_OK);
@@ -18,13 +18,13 @@ TD_TEST(promotion_is_pytorchs)
 
 TD_TEST(each_dtype_has_a_name_and_a_size)
 {
-    static const struct { const char *name, *title; int size; } expected[TD_DTYPES] = {
+    static const struct { const char *name, *title; int size; } expected[TD_DTYPE_A] = {
         {"bool", "Bool", 1}, {"uint8", "Byte", 1}, {"int8", "Char", 1}, {"int16", "Short", 2}, {"int32", "Int", 4},
         {"int64", "Long", 8}, {"uint16", "UInt16", 2}, {"uint32", "UInt32", 4}, {"uint64", "UInt64", 8},
         {"float16", "Half", 2}, {"bfloat16", "BFloat16", 2}, {"float32", "Float", 4}, {"float64", "Double", 8},
         {"complex64", "ComplexFloat", 8}, {"complex128", "ComplexDouble", 16},
     };
-    for (int d = 0; d < TD_DTYPES; d++) {
+    for (int d = 0; d < TD_DTYPE_A; d++) {
         CHECK_STR(td_dtype_name((td_dtype)d), expected[d].name);
         CHECK_STR(td_dtype_title((td_dtype)d), expected[d].title);
         CHECK_EQ(td_dtype_size((td_dtype)d), expected[d].size);

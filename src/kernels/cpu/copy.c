@@ -6,7 +6,9 @@
 #include "calls_kernels_cpu_copy.h"
 #include "base/watch.h"
 #include "kernels/cpu/convert.h"
+#include "kernels/cpu/foreign.h"
 #include "ops/iterator.h"
+#include "tensor/device.h"
 #include <inttypes.h>
 #include <tede/auto.h>
 
@@ -32,7 +34,11 @@ static const td_convert_table *runs(void)
     return t;
 }
 
-td_convert_run *td_converter(td_dtype to, td_dtype from) { return runs()->run[to][from]; }
+td_convert_run *td_converter(td_dtype to, td_dtype from)
+{
+    td_convert_run *run = runs()->run[to][from];
+    return TD_LIKELY(run != NULL) ? run : td_foreign_converter(to, from);
+}
 
 void td_fill_run(size_t size, char *to, const char *element, int64_t n)
 {
@@ -326,9 +332,11 @@ int td_copy_elements(td_tensor *dst, td_tensor *src)
         return 0;
     if (src->device.type == TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");
+    if (td_is_outside(dst->device) || td_is_outside(src->device))
+        return dst->numel ? td_copy_across(dst, src) : 0;
     char to[32], from[32];
-    if (dst->device.type != TD_CPU || src->device.type != TD_CPU || !dst->storage || !src->storage)
-        return td_error(TD_E_NOT_IMPLEMENTED, "td_copy_elements: copies strided tensors on the CPU, not from %s to %s",
+    if (!dst->storage || !src->storage)
+        return td_error(TD_E_NOT_IMPLEMENTED, "td_copy_elements: copies strided tensors, not other layouts, from %s to %s",
                         td_device_str(src->device, from), td_device_str(dst->device, to));
     if (dst->numel > 0)
         copy_planned(dst, src);

@@ -1,0 +1,275 @@
+/* Backward passes over several devices.
+ *
+ * Each index of an accelerator has one worker thread, made when it is first needed, and every thread that runs a pass or
+ * serves a device has a lane: a heap of ready nodes, the latest first.  A node goes to the lane of its device's worker, one
+ * of the CPU to the lane of the thread that began the pass.  So the devices' queues are fed side by side, and the order on each
+ * is the one that a single thread would have chosen.
+ *
+ * A worker's node may begin a pass itself, whose nodes may need another worker that is waiting likewise.  Therefore who
+ * waits for a pass serves its own lane meanwhile, whichever pass the nodes are of.
+ *
+ * One lock guards the lanes and the counts of what passes have on their way; it is held for a few instructions at a time.
+ * Each pass has a lock of its own for gradients and dependencies of nodes that wait.  No foreign code runs under either, but
+ * for additions of gradients under the latter. */
+#include "calls_autograd_lanes.h"
+#include "autograd/lanes.h"
+
+#include <pthread.h>
+#include <time.h>
+#include "autograd/saved.h"
+#include "dispatch/masks.h"
+#include "tensor/device.h"
+
+typedef struct item { uint64_t sequence; int64_t pass; td_task *task; uint32_t entry; } item;
+
+typedef struct lane {
+    pthread_cond_t woken;
+    item          *heap;
+    uint32_t       n, room;
+    td_device      device;
+} lane;
+
+struct td_lanes {
+    pthread_mutex_t lock;           /* of what waits */
+    lane           *owner;
+    int64_t         outstanding;    /* ready or running */
+    td_thread_state modes;
+    void           *saved_hooks;
+    bool            failed;
+    td_code         code;
+    char           *message;
+    void           *foreign;
+};
+
+static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
+static lane *workers[TD_DEVICE_TYPES][INT8_MAX + 1];
+static TD_TLS lane *own_lane;
+
+/* ---- which lane */
+
+static td_device device_of(const td_node *node)
+{
+    for (int i = 0; i < node->n_inputs; i++)
+        if (node->inputs[i].defined)
+            return node->inputs[i].device;
+    return (td_device){TD_CPU, -1};
+}
+
+bool td_lanes_wanted(const td_task *task)
+{
+    for (uint32_t i = 0; i < task->n_entries; i++)
+        if (td_is_outside(device_of(task->entries[i].node)))
+            return true;
+    return false;
+}
+
+/* ---- heaps: of two passes the one that began later comes first, since an older one may wait for it */
+
+static bool before(const item *a, const item *b)
+{
+    return a->pass != b->pass ? a->pass > b->pass : a->sequence > b->sequence;
+}
+
+static int put(lane *l, item what)
+{
+    if (l->n == l->room) {
+        uint32_t room = l->room ? 2 * l->room : 64;
+        item *more = td_mem_realloc(l->heap, l->room * sizeof *more, room * sizeof *more);
+        if (!more)
+            return -1;
+        l->heap = more, l->room = room;
+    }
+    uint32_t at = l->n++;
+    while (at > 0 && before(&what, &l->heap[(at - 1) / 2])) {
+        l->heap[at] = l->heap[(at - 1) / 2];
+        at = (at - 1) / 2;
+    }
+    l->heap[at] = what;
+    pthread_cond_signal(&l->woken);
+    return 0;
+}
+
+static item take(lane *l)
+{
+    item top = l->heap[0], last = l->heap[--l->n];
+    uint32_t at = 0, child;
+    while ((child = 2 * at + 1) < l->n) {
+        if (child + 1 < l->n && before(&l->heap[child + 1], &l->heap[child]))
+            child++;
+        if (!before(&l->heap[child], &last))
+            break;
+        l->heap[at] = l->heap[child];
+        at = child;
+    }
+    if (l->n)
+        l->heap[at] = last;
+    return top;
+}
+
+/* ---- running */
+
+/* The first error is the pass's; it travels to the thread that began it. */
+static void note_failure(struct td_lanes *lanes)
+{
+    pthread_mutex_lock(&lanes_lock);
+    bool first = !lanes->failed;
+    __atomic_store_n(&lanes->failed, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&lanes_lock);
+    if (first) {
+        size_t size = strlen(td_error_message()) + 1;
+        lanes->code = td_error_code();
+        lanes->message = td_mem_alloc(size);
+        if (lanes->message)
+            memcpy(lanes->message, td_error_message(), size);
+        lanes->foreign = td_error_take_foreign();
+    }
+    td_error_clear();
+}
+
+static void execute(item what)
+{
+    td_task *task = what.task, *outer = td_task_now;
+    struct td_lanes *lanes = task->lanes;
+    td_thread_state modes = td_masks_now;
+    td_tensor *few[16], **results = few;
+    size_t bytes = (size_t)task->most_edges * sizeof *results;
+    void *hooks = td_saved_hooks_swap(lanes->saved_hooks);
+    td_masks_now = lanes->modes;
+    td_task_now = task;
+    if (bytes > sizeof few)
+        results = td_mem_alloc(bytes);
+    if (!results || td_task_run_node(task, what.entry, results) != 0)
+        note_failure(lanes);
+    if (results && results != few)
+        td_mem_free(results, bytes);
+    td_task_now = outer;
+    td_masks_now = modes;
+    td_saved_hooks_swap(hooks);
+}
+
+/* Run what comes into a lane, until the pass has nothing on its way any more; for ever without one. */
+static void serve(lane *l, td_task *until, int (*interrupted)(int64_t *due))
+{
+    int64_t due = 0;
+    pthread_mutex_lock(&lanes_lock);
+    while (!until || until->lanes->outstanding > 0) {
+        if (!l->n) {
+            struct timespec soon;
+            clock_gettime(CLOCK_REALTIME, &soon);
+            soon.tv_nsec += 100000000;
+            soon.tv_sec += soon.tv_nsec / 1000000000, soon.tv_nsec %= 1000000000;
+            if (until)
+                pthread_cond_timedwait(&l->woken, &lanes_lock, &soon);
+            else
+                pthread_cond_wait(&l->woken, &lanes_lock);
+        } else {
+            item next = take(l);
+            struct td_lanes *lanes = next.task->lanes;
+            pthread_mutex_unlock(&lanes_lock);
+            if (!__atomic_load_n(&lanes->failed, __ATOMIC_ACQUIRE))
+                execute(next);
+            pthread_mutex_lock(&lanes_lock);
+            if (--lanes->outstanding == 0 && lanes->owner != l)
+                pthread_cond_signal(&lanes->owner->woken);
+        }
+        if (until && interrupted) {
+            pthread_mutex_unlock(&lanes_lock);
+            if (!__atomic_load_n(&until->lanes->failed, __ATOMIC_ACQUIRE) && interrupted(&due) != 0)
+                note_failure(until->lanes);
+            pthread_mutex_lock(&lanes_lock);
+        }
+    }
+    pthread_mutex_unlock(&lanes_lock);
+}
+
+static void *work(void *argument)
+{
+    own_lane = argument;
+    if (td_device_set_current(own_lane->device) != 0)
+        td_error_clear();
+    serve(own_lane, NULL, NULL);
+    return NULL;
+}
+
+/* A forked child has no workers; what it inherits of them is of no use. */
+static void forget_workers(void)
+{
+    memset(workers, 0, sizeof workers);
+    own_lane = NULL;
+    pthread_mutex_init(&lanes_lock, NULL);
+}
+static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_workers); }
+
+/* The worker of a device, with the lock held; NULL if there can't be one, and the pass's own thread does its work. */
+static lane *worker_of(td_device device)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    lane **place = &workers[device.type][device.index < 0 ? 0 : device.index];
+    if (*place)
+        return *place;
+    pthread_once(&once, watch_forks);
+    pthread_t thread;
+    lane *l = td_mem_alloc_zero(sizeof *l);
+    if (!l) {
+        td_error_clear();
+        return NULL;
+    }
+    l->device = device;
+    pthread_cond_init(&l->woken, NULL);
+    if (pthread_create(&thread, NULL, work, l) != 0) {
+        td_mem_free(l, sizeof *l);
+        return NULL;
+    }
+    pthread_detach(thread);
+    return *place = l;
+}
+
+int td_lanes_push(td_task *task, uint32_t entry)
+{
+    const td_node *node = task->entries[entry].node;
+    td_device device = device_of(node);
+    pthread_mutex_lock(&lanes_lock);
+    lane *to = td_is_outside(device) ? worker_of(device) : NULL;
+    task->lanes->outstanding++;
+    int status = put(to ? to : task->lanes->owner, (item){node->sequence, task->id, task, entry});
+    if (status != 0)
+        task->lanes->outstanding--;
+    pthread_mutex_unlock(&lanes_lock);
+    return status;
+}
+
+void td_lanes_lock(td_task *task) { pthread_mutex_lock(&task->lanes->lock); }
+void td_lanes_unlock(td_task *task) { pthread_mutex_unlock(&task->lanes->lock); }
+
+int td_lanes_run(td_task *task, const uint32_t *first, uint32_t n_first, int (*interrupted)(int64_t *due))
+{
+    lane here = {.device = {TD_CPU, -1}};
+    struct td_lanes lanes = {.owner = own_lane ? own_lane : &here, .modes = td_masks_now};
+    lanes.saved_hooks = td_saved_hooks_swap(NULL);
+    td_saved_hooks_swap(lanes.saved_hooks);
+    pthread_mutex_init(&lanes.lock, NULL);
+    pthread_cond_init(&here.woken, NULL);
+    lane *before = own_lane;
+    own_lane = lanes.owner;
+    task->lanes = &lanes;
+    bool pushed = true;
+    for (uint32_t i = 0; i < n_first && pushed; i++)
+        pushed = td_lanes_push(task, first[i]) == 0;
+    if (!pushed)
+        note_failure(&lanes);
+    serve(lanes.owner, task, interrupted);
+    own_lane = before;
+    task->lanes = NULL;
+    pthread_cond_destroy(&here.woken);
+    pthread_mutex_destroy(&lanes.lock);
+    td_mem_free(here.heap, here.room * sizeof *here.heap);
+    if (!lanes.failed)
+        return 0;
+    if (lanes.foreign)
+        td_error_foreign(lanes.foreign, NULL, lanes.message ? lanes.message : "");
+    else
+        td_error(lanes.code ? lanes.code : TD_E_RUNTIME, "%s", lanes.message ? lanes.message : "backward: out of memory");
+    if (lanes.message)
+        td_mem_free(lanes.message, strlen(lanes.message) + 1);
+    return -1;
+}

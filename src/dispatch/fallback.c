@@ -1,0 +1,171 @@
+/* The CPU fallback of devices from outside: see <tede/device.h>.
+ *
+ * One tensor that stands at several places of a call is fetched once, so what is out and in at the same time stays so.
+ * A result that is one of the copies is the argument itself (out=, in-place); any other goes to the device that
+ * the call is on: what its device argument says, or where its first operand there lives. */
+#include "calls_dispatch_fallback.h"
+#include <tede/kernel.h>
+#include "dispatch/op.h"
+#include "ops/spec.h"
+#include "tensor/device.h"
+
+static int64_t taken;
+
+int64_t td_cpu_fallback_count(void) { return __atomic_load_n(&taken, __ATOMIC_RELAXED); }
+
+typedef struct pair { td_tensor *there, *here; uint32_t version; bool written; } pair;
+
+/* A call that is being carried to the CPU.  Blocks of the lists and the pairs are one allocation. */
+typedef struct trip {
+    td_device   device;
+    pair       *pairs;
+    int         n_pairs;
+    td_value   *values;
+    td_tensor **members;
+    size_t      bytes;
+} trip;
+
+static int count_tensors(const td_value *v)
+{
+    return v->kind == TD_VALUE_TENSOR ? 1 : v->kind == TD_VALUE_TENSORS ? v->count : 0;
+}
+
+static bool is_there(const td_tensor *x) { return x && x != TD_NONE && td_is_outside(x->device); }
+
+/* Its copy on the CPU: borrowed from the trip. */
+static td_tensor *fetch(trip *t, td_tensor *x, bool written)
+{
+    if (!is_there(x))
+        return x;
+    for (int i = 0; i < t->n_pairs; i++)
+        if (t->pairs[i].there == x) {
+            t->pairs[i].written |= written;
+            return t->pairs[i].here;
+        }
+    td_tensor *here = td_host_copy(x);
+    if (!here)
+        return NULL;
+    t->pairs[t->n_pairs++] = (pair){x, here, 0, written};
+    return here;
+}
+
+static int prepare(trip *t, const td_op *op, const td_value *arguments)
+{
+    const td_op_info *info = &op->info;
+    size_t n = (size_t)info->n_arguments, tensors = 0;
+    for (size_t i = 0; i < n; i++)
+        tensors += (size_t)count_tensors(&arguments[i]);
+    t->bytes = tensors * sizeof(pair) + n * sizeof(td_value) + tensors * sizeof(td_tensor *);
+    t->pairs = td_mem_alloc(t->bytes + 1);
+    if (!t->pairs)
+        return -1;
+    t->values = (td_value *)(t->pairs + tensors);
+    t->members = (td_tensor **)(t->values + n);
+    t->device = TD_DEVICE_NONE;
+    td_tensor **members = t->members;
+    for (size_t i = 0; i < n; i++) {
+        const td_value *v = &arguments[i];
+        const bool written = info->arguments[i].is_mutable;
+        t->values[i] = *v;
+        for (int k = 0; k < count_tensors(v); k++) {
+            td_tensor *x = v->kind == TD_VALUE_TENSOR ? v->tensor : v->tensors[k];
+            if (is_there(x) && t->device.type < 0)
+                t->device = x->device;
+            td_tensor *here = fetch(t, x, written);
+            if (!here && x)
+                return -1;
+            if (v->kind == TD_VALUE_TENSOR)
+                t->values[i].tensor = here;
+            else
+                members[k] = here;
+        }
+        if (v->kind == TD_VALUE_TENSORS) {
+            t->values[i].tensors = members;
+            members += v->count;
+        }
+    }
+    for (size_t i = 0; i < n; i++)
+        if (arguments[i].kind == TD_VALUE_DEVICE && td_is_outside(arguments[i].device)) {
+            t->device = arguments[i].device;
+            t->values[i].device = (td_device){TD_CPU, -1};
+        }
+    if (td_device_resolve(&t->device))
+        return -1;
+    for (size_t i = 0; i < n; i++)
+        if (info->arguments[i].kind == TD_VALUE_GENERATOR && (arguments[i].kind == TD_VALUE_NONE || !arguments[i].generator))
+            t->values[i] = (td_value){.kind = TD_VALUE_GENERATOR, .generator = td_device_generator(t->device)};
+    return 0;
+}
+
+/* The device's tensor for one that the call gave: owned; takes over `here`. */
+static td_tensor *send_back(trip *t, td_tensor *here)
+{
+    if (!here || here == TD_NONE || here->device.type != TD_CPU)
+        return here;
+    td_tensor *there = NULL;
+    for (int i = 0; i < t->n_pairs; i++)
+        if (t->pairs[i].here == here)
+            there = td_tensor_retain(t->pairs[i].there);
+    if (!there)
+        there = td_device_copy(here, t->device);
+    td_tensor_release(here);
+    return there;
+}
+
+static int write_back(trip *t)
+{
+    for (int i = 0; i < t->n_pairs; i++) {
+        pair *p = &t->pairs[i];
+        if (!p->written)
+            continue;
+        const bool moved = p->here->ndim != p->there->ndim ||
+                           memcmp(p->here->sizes, p->there->sizes, sizeof(int64_t) * p->here->ndim);
+        if ((moved && td_resize(p->there, p->here->ndim, p->here->sizes)) || td_copy_elements(p->there, p->here))
+            return -1;
+    }
+    return 0;
+}
+
+static int send_results(trip *t, const td_op *op, td_value *results)
+{
+    int status = 0;
+    for (int r = 0; r < op->info.n_results; r++) {
+        td_value *v = &results[r];
+        if (v->kind == TD_VALUE_TENSOR && status == 0) {
+            v->tensor = send_back(t, v->tensor);
+            status = v->tensor ? 0 : -1;
+        }
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count && status == 0; k++) {
+            td_tensor **member = (td_tensor **)&v->tensors[k];
+            *member = send_back(t, *member);
+            status = *member ? 0 : -1;
+        }
+    }
+    if (status != 0)
+        td_values_release(results, op->info.n_results);
+    return status;
+}
+
+int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    trip t = {0};
+    __atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+    if (td_check_same_device(op, arguments))
+        return -1;
+    int status = prepare(&t, op, arguments);
+    if (status == 0) {
+        status = td_op_call_keys(op, (keys & ~(td_keyset)0xffff) | TD_KEYSET(TD_CPU), t.values, results);
+        if (status == 0 && write_back(&t) != 0) {
+            td_values_release(results, op->info.n_results);
+            status = -1;
+        }
+        if (status == 0)
+            status = send_results(&t, op, results);
+    }
+    for (int i = 0; i < t.n_pairs; i++)
+        td_tensor_release(t.pairs[i].here);
+    if (t.pairs)
+        td_mem_free(t.pairs, t.bytes + 1);
+    return status;
+}

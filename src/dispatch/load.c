@@ -1,0 +1,105 @@
+/* Taking in a device from outside: its table is looked at before anything of it is called, and shown to others when it
+ * is whole.  A library that fails after its start has run stays mapped, since what it did can't be known. */
+#include "calls_dispatch_load.h"
+#include <ctype.h>
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include "dispatch/op.h"
+#include "tensor/device.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* `from`: what messages call it. */
+static int check_table(const td_device_library *table, const char *from)
+{
+    if (table->abi != TD_DEVICE_ABI)
+        return td_error(TD_E_RUNTIME, "%s was built for version %u of the device interface, this library has version %d", from,
+                        (unsigned)table->abi, TD_DEVICE_ABI);
+    if (table->size < sizeof *table)
+        return td_error(TD_E_RUNTIME, "%s: its table has %u bytes, which is too short", from, (unsigned)table->size);
+    const char *name = table->name;
+    bool good = name && *name && !isdigit((unsigned char)*name) && strnlen(name, 16) < 16;
+    for (const char *c = name; good && *c; c++)
+        good = isalnum((unsigned char)*c) || *c == '_';
+    if (!good)
+        return td_error(TD_E_RUNTIME, "%s: a device's name has 1 to 15 letters, digits and underscores, no digit first", from);
+    const char *missing = !table->count ? "count" : !table->alloc ? "alloc" : !table->free ? "free" : !table->copy ? "copy" : NULL;
+    if (missing)
+        return td_error(TD_E_RUNTIME, "%s: device '%s' has no function '%s'", from, name, missing);
+    return 0;
+}
+
+/* The number of a name that PyTorch knows, or the first that nobody has; -1 with an error. */
+static int find_type(const char *name)
+{
+    int type = td_device_find(name);
+    if (type == TD_CPU || type == TD_META || (type >= 0 && td_device_of(type)))
+        return td_error(TD_E_RUNTIME, "there is a device '%s' already", name);
+    for (int t = TD_HPU + 1; type < 0 && t < TD_DEVICE_TYPES; t++)
+        if (!td_device_of(t))
+            type = t;
+    return type >= 0 ? type : td_error(TD_E_RUNTIME, "no room for device '%s': there are too many", name);
+}
+
+/* With the lock held.  *started: whether code of the device may be registered. */
+static int take_in(const td_device_library *table, const char *from, bool *started)
+{
+    if (check_table(table, from))
+        return -1;
+    int type = find_type(table->name);
+    if (type < 0)
+        return -1;
+    td_error_clear();
+    int count = table->count();
+    if (count < 1 || count > INT8_MAX)
+        return td_error_code() != TD_OK ? -1 : td_error(TD_E_RUNTIME, "%s: device '%s' says that there are %d of it; 1 to %d are "
+                                                        "possible", from, table->name, count, INT8_MAX);
+    if (td_device_make_generators(type, count))
+        return -1;
+    const char *before = td_device_name(type);
+    __atomic_store_n(&td_devices[type], table, __ATOMIC_RELEASE);
+    td_device_set_name(type, table->name);
+    __atomic_store_n(&td_any_device, true, __ATOMIC_RELEASE);
+    *started = true;
+    if (!table->start || table->start(type) == 0)
+        return type;
+    if (td_error_code() == TD_OK)
+        td_error(TD_E_RUNTIME, "%s: device '%s' could not be started, for no reason given", from, table->name);
+    td_forget_device(type);
+    td_device_set_name(type, before);
+    __atomic_store_n(&td_devices[type], NULL, __ATOMIC_RELEASE);
+    return -1;
+}
+
+int td_device_register(const td_device_library *table)
+{
+    bool started = false;
+    if (!table)
+        return td_error(TD_E_VALUE, "td_device_register: no table");
+    pthread_mutex_lock(&lock);
+    int type = take_in(table, "td_device_register", &started);
+    pthread_mutex_unlock(&lock);
+    return type;
+}
+
+int td_device_load(const char *path)
+{
+    if (!path || !*path)
+        return td_error(TD_E_VALUE, "td_device_load: no path");
+    pthread_mutex_lock(&lock);
+    bool started = false;
+    int type = -1;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    const td_device_library *table = library ? dlsym(library, TD_DEVICE_SYMBOL) : NULL;
+    if (!library)
+        td_error(TD_E_IO, "the device library can't be loaded: %s", dlerror());
+    else if (!table)
+        td_error(TD_E_RUNTIME, "%s is no device library: it has no symbol '%s'", path, TD_DEVICE_SYMBOL);
+    else
+        type = take_in(table, path, &started);
+    if (library && type < 0 && !started)
+        dlclose(library);
+    pthread_mutex_unlock(&lock);
+    return type;
+}

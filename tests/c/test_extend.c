@@ -1,0 +1,383 @@
+/* What stands around kernels, and what comes from outside, through the public API: vmap and forward mode, recordings,
+ * operators, devices, layouts and dtypes; each also with allocations that fail. */
+#include "td_test.h"
+#include "tensor_helpers.h"
+#include <pthread.h>
+#include <tede/autograd_nodes.h>
+#include <tede/device.h>
+#include <tede/layout.h>
+#include <tede/ops.h>
+#include <tede/trace.h>
+#include <tede/transforms.h>
+
+#define AUTO TD_AUTO td_tensor *
+
+static td_tensor *line(int64_t n) { return td_arange(td_int(n), TD_F64, CPU); }
+static td_tensor *table(int64_t rows, int64_t columns)
+{
+    AUTO flat = line(rows * columns);
+    return flat ? td_reshape(flat, 2, (int64_t[]){rows, columns}) : NULL;
+}
+static double number(td_tensor *x)
+{
+    td_scalar value = td_float(NAN);
+    AUTO sum = x ? td_sum(x) : NULL;
+    return sum && td_tensor_item(sum, &value) == 0 ? td_scalar_double(value) : NAN;
+}
+
+/* ---- transforms */
+
+/* f over a batch of rows at a vmap level; an owned tensor of the results. */
+static td_tensor *mapped(td_tensor *x, td_tensor *(*f)(td_tensor *))
+{
+    if (td_transform_enter(TD_TRANSFORM_VMAP, td_tensor_sizes(x)[0], TD_RANDOM_ERROR) < 0)
+        return NULL;
+    td_tensor *wrapped = td_transform_wrap(x, 0), *made = wrapped ? f(wrapped) : NULL, *out = NULL;
+    int dim = -1;
+    if (made) {
+        out = td_transform_unwrap(made, 0, &dim);
+        if (out && dim > 0) {
+            td_tensor *turned = td_movedim_int(out, dim, 0);
+            td_tensor_release(out);
+            out = turned;
+        }
+    }
+    td_tensor_release(made), td_tensor_release(wrapped);
+    td_transform_leave();
+    return out;
+}
+
+static td_tensor *pointwise(td_tensor *x)
+{
+    AUTO e = td_exp(x);
+    AUTO t = td_mul(e, x);
+    return td_add(t, e);
+}
+static td_tensor *reduced(td_tensor *x)
+{
+    AUTO s = td_cumsum(x, 0, TD_DTYPE_NONE);
+    return td_sum_dim_intlist(s, 1, (int64_t[]){0}, false, TD_DTYPE_NONE);
+}
+static td_tensor *product(td_tensor *x)
+{
+    AUTO column = td_unsqueeze(x, 1);
+    AUTO row = td_unsqueeze(x, 0);
+    AUTO outer = td_matmul(column, row);
+    AUTO turned = td_transpose_int(outer, 0, 1);
+    return td_matmul(turned, x);
+}
+static td_tensor *by_chance(td_tensor *x)
+{
+    AUTO zeros = td_zeros_like(x);
+    return zeros ? td_bernoulli(zeros, NULL) : NULL;
+}
+
+TD_TEST(a_function_of_a_row_is_mapped_over_rows)
+{
+    AUTO x = TRY(table(3, 4));
+    AUTO scaled = TRY(td_div_scalar(x, td_float(12)));
+    static td_tensor *(*const functions[])(td_tensor *) = {pointwise, reduced, product};
+    for (int k = 0; k < TD_COUNT(functions); k++) {
+        AUTO all = TRY(mapped(scaled, functions[k]));
+        CHECK_EQ(td_tensor_sizes(all)[0], 3);
+        for (int row = 0; row < 3; row++) {
+            AUTO one = TRY(td_select_int(scaled, 0, row));
+            AUTO expected = TRY(functions[k](one));
+            AUTO got = TRY(td_select_int(all, 0, row));
+            AUTO off = TRY(td_sub(got, expected));
+            AUTO size = TRY(td_abs(off));
+            CHECK(number(size) < 1e-9);
+        }
+    }
+    CHECK_FAILS(mapped(scaled, by_chance), TD_E_RUNTIME, "random");
+    CHECK_EQ(td_transform_level(), 0);
+}
+
+TD_TEST(tangents_follow_formulas_and_levels)
+{
+    AUTO x = TRY(line(4));
+    AUTO direction = TRY(td_ones_like(x));
+    AUTO dual = TRY(td_make_dual(x, direction));
+    AUTO y = TRY(pointwise(dual));
+    CHECK(td_tangent(y) != NULL);
+    AUTO e = TRY(td_exp(x));                        /* d (x + 1) e^x = (x + 2) e^x */
+    AUTO slope = TRY(td_mul(e, x));
+    AUTO twice = TRY(td_mul_scalar(e, td_int(2)));
+    AUTO expected = TRY(td_add(slope, twice));
+    AUTO off = TRY(td_sub(td_tangent(y), expected));
+    CHECK_NEAR(number(off), 0, 1e-9);
+    AUTO matrix = TRY(td_reshape(dual, 2, (int64_t[]){2, 2}));
+    AUTO squared = TRY(td_matmul(matrix, matrix));
+    AUTO sorted = TRY(td_cumsum(squared, 1, TD_DTYPE_NONE));
+    CHECK(td_tangent(sorted) != NULL);
+    AUTO primal = TRY(td_primal(dual));
+    CHECK(td_tangent(primal) == NULL);
+    td_end_dual_level();
+}
+
+/* ---- recordings */
+
+static td_tensor *work(td_tensor *x, td_tensor *constant)
+{
+    AUTO y = td_matmul(x, constant);
+    AUTO parts = td_sum_dim_intlist(y, 1, (int64_t[]){-1}, true, TD_DTYPE_NONE);
+    if (!parts || td_relu_(y) != 0)
+        return NULL;
+    return td_add(y, parts);
+}
+
+TD_TEST(a_recording_is_played_on_other_tensors)
+{
+    AUTO x = TRY(table(2, 2));
+    AUTO constant = TRY(table(2, 3));
+    AUTO other = TRY(table(4, 2));
+    td_recording *r = TRY(td_record_begin(1, &x));
+    AUTO y = work(x, constant);
+    int status = y ? td_record_end(r, 1, &y) : -1;
+    td_tensor *played = NULL;
+    char *text = status == 0 ? td_recording_str(r) : NULL;
+    if (text)
+        status = td_recording_play(r, &other, &played);
+    bool named = text && strstr(text, "= aten::matmul(%0, ") && strstr(text, "aten::relu_(") && strstr(text, "keepdim=True");
+    int calls = status == 0 ? td_recording_calls(r) : 0;
+    td_string_free(text);
+    td_recording_release(r);
+    AUTO result = played;
+    CHECK(status == 0 && text);
+    CHECK(named);
+    CHECK_EQ(calls, 4);
+    AUTO expected = TRY(work(other, constant));
+    CHECK_NEAR(number(result), number(expected), 1e-9);
+}
+
+TD_TEST(a_recording_that_is_dropped_leaves_the_thread_alone)
+{
+    AUTO x = TRY(line(2));
+    td_recording *r = TRY(td_record_begin(1, &x));
+    td_recording *second = td_record_begin(1, &x);
+    td_code code = td_error_code();
+    td_error_clear();
+    AUTO y = td_neg(x);
+    td_recording_release(r);
+    CHECK(!second && (code == TD_E_RUNTIME || td_test_failing));
+    TRY(y);
+    CHECK(td_is_plain(x));
+    CHECK_FAILS(td_record_end(NULL, 0, NULL), TD_E_RUNTIME, "isn't recording");
+}
+
+/* ---- operators */
+
+static int twice(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys, (void)context;
+    td_tensor *x = arguments[0].tensor;
+    if (td_check_ndim(op, 0, x, 2) || td_check_sizes_of(op, 0, x, 2, (int64_t[]){TD_ANY, 3}) ||
+        td_check_dtype_of(op, 0, x, TD_FLOATS) || td_check_argument(op, 1, arguments[1].number > 0, "be above zero, got %g", arguments[1].number))
+        return -1;
+    td_tensor *out = td_output(results, 2, td_tensor_sizes(x), td_tensor_dtype(x), td_tensor_device(x));
+    if (!out)
+        return -1;
+    td_accessor to = td_access(out), from = td_access(x);
+#define RUN(T)                                                                                        \
+    for (int64_t i = 0; i < to.sizes[0]; i++)                                                          \
+        for (int64_t j = 0; j < to.sizes[1]; j++)                                                      \
+            *TD_AT(T, to, i, j) = (T)(*TD_AT(T, from, i, j) * arguments[1].number)
+    if (td_tensor_dtype(x) == TD_F16) {
+        td_values_release(results, 1);
+        return td_error(TD_E_NOT_IMPLEMENTED, "halves");
+    }
+    TD_SWITCH_FLOATS("test::times", td_tensor_dtype(x), RUN)
+    return 0;
+}
+static td_tensor *times(const td_op *op, td_tensor *x, double factor)
+{
+    td_value arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {.kind = TD_VALUE_FLOAT, .number = factor}}, result;
+    return td_op_call(op, arguments, &result) == 0 ? result.tensor : NULL;
+}
+
+TD_TEST(checks_name_the_argument_and_its_position)
+{
+    const td_op *op = TRY(td_op_define("test::times(Tensor matrix, float factor=2.5, int[2] k=[1, 2], str s=\"a\") -> Tensor"));
+    int registered = td_register_default("test::times", twice, NULL);
+    AUTO x = table(3, 3);
+    AUTO turned = x ? td_transpose_int(x, 0, 1) : NULL;
+    AUTO y = turned ? times(op, turned, 2) : NULL;
+    AUTO flat = line(3);
+    AUTO wrong = table(3, 2);
+    AUTO whole = x ? td_to(x, TD_I64) : NULL;
+    char message[5][160] = {{0}};
+    bool given = x && y && flat && wrong && whole, failed = true;
+    for (int i = 0; i < 5 && given; i++) {
+        failed &= i == 0 ? !times(op, flat, 1) : i == 1 ? !times(op, wrong, 1) : i == 2 ? !times(op, whole, 1)
+                : i == 3 ? !times(op, x, -1) : !td_op_define("test::times(Tensor x) -> Tensor");
+        snprintf(message[i], sizeof message[i], "%s", td_error_message());
+        if (td_error_code() != TD_E_MEMORY)
+            td_error_clear();
+    }
+    CHECK_EQ(td_op_remove(op), 0);
+    CHECK_EQ(registered, 0);
+    CHECK(given && failed);
+    CHECK_NEAR(number(y), 72, 1e-9);
+    CHECK(strstr(message[0], "test::times(): argument 'matrix' (position 1) must have 2 dimensions, but has 1"));
+    CHECK(strstr(message[1], "argument 'matrix' (position 1) must have sizes [-1, 3] (-1: any), but has [3, 2]"));
+    CHECK(strstr(message[2], "must have one of the dtypes float16, bfloat16, float32, float64, but has int64"));
+    CHECK(strstr(message[3], "argument 'factor' (position 2) must be above zero, got -1"));
+    CHECK(strstr(message[4], "multiple times"));
+}
+
+TD_TEST(schemas_that_cant_be_read_are_refused)
+{
+    static const char *const bad[] = {"", "x", "a::", "a::f", "a::f(", "a::f(Tensor", "a::f(Tensor x", "a::f(Tensor x)", "a::f(Tensor x) ->",
+        "a::f(Tensr x) -> Tensor", "a::f(Tensor x=) -> Tensor", "a::f(int x=[) -> Tensor", "a::f(str s='a) -> Tensor", "a::f(Tensor[ x) -> Tensor",
+        "a::f(Tensor x) -> (Tensor", "a::f(Tensor x) -> Tensor y z", "a::f(Tensor x,, Tensor y) -> Tensor", "a::f(int[] k=[1, b]) -> Tensor"};
+    for (int i = 0; i < TD_COUNT(bad); i++)
+        CHECK_FAILS(td_op_define(bad[i]), TD_E_RUNTIME, "schema '");
+}
+
+/* ---- a device in this program: its memory is the C library's */
+
+static int live, copies;
+static int count(void) { return 2; }
+static void *take(td_device d, size_t n)
+{
+    (void)d;
+    __atomic_fetch_add(&live, 1, __ATOMIC_RELAXED);
+    return malloc(n);
+}
+static void give(td_device d, void *p, size_t n)
+{
+    (void)d, (void)n;
+    __atomic_fetch_sub(&live, 1, __ATOMIC_RELAXED);
+    free(p);
+}
+static int copy(td_device to_device, void *to, td_device from_device, const void *from, size_t n)
+{
+    (void)to_device, (void)from_device;
+    __atomic_fetch_add(&copies, 1, __ATOMIC_RELAXED);
+    memcpy(to, from, n);
+    return 0;
+}
+static int start(int type) { return td_register_fallback(TD_KEY_DENSE, type, td_cpu_fallback, NULL); }
+static const td_device_library plain = {TD_DEVICE_ABI, sizeof plain, "plain", count, start, take, give, copy, NULL};
+
+static int plain_type(void)
+{
+    int type = td_device_find("plain");
+    return type >= 0 ? type : td_device_register(&plain);
+}
+static td_tensor *moved(td_tensor *x, td_device device)
+{
+    return td_to_device(x, device, td_tensor_dtype(x), false, false, TD_MEMORY_FORMAT_NONE);
+}
+
+TD_TEST(operators_run_on_a_device_by_the_cpu)
+{
+    int type = TRY(plain_type());
+    const td_device there = {(int8_t)type, 1};
+    {
+        AUTO x = TRY(table(3, 4));
+        AUTO y = TRY(moved(x, there));
+        CHECK_EQ(td_tensor_device(y).index, 1);
+        AUTO turned = TRY(td_transpose_int(y, 0, 1));
+        AUTO part = TRY(td_narrow(turned, 0, 1, 2));
+        AUTO e = TRY(td_exp(part));
+        AUTO scaled = TRY(td_mul(e, e));
+        AUTO both = TRY(td_cat(2, (td_tensor *[]){part, scaled}, 0));
+        CHECK(td_mul_scalar_(part, td_int(1)) == 0);
+        AUTO back = TRY(moved(both, CPU));
+        CHECK_EQ(td_tensor_sizes(back)[0], 4);
+        AUTO sum = TRY(td_sum(y));
+        td_scalar value;
+        CHECK_EQ(td_tensor_item(sum, &value), 0);
+        CHECK_NEAR(value.d, 66, 1e-9);
+        AUTO other = TRY(moved(x, (td_device){(int8_t)type, 0}));
+        CHECK_FAILS(td_add(other, y), TD_E_RUNTIME, "plain:0 and plain:1");
+        CHECK_FAILS(moved(x, (td_device){(int8_t)type, 2}), TD_E_RUNTIME, "there are 2");
+    }
+    CHECK_EQ(__atomic_load_n(&live, __ATOMIC_RELAXED), 0);
+}
+
+TD_TEST(a_backward_pass_over_devices_gives_the_cpus_gradients)
+{
+    int type = TRY(plain_type());
+    AUTO x = TRY(line(4));
+    CHECK_EQ(td_set_requires_grad(x, true), 0);
+    {
+        AUTO a = TRY(moved(x, (td_device){(int8_t)type, 0}));
+        AUTO b = TRY(moved(x, (td_device){(int8_t)type, 1}));
+        AUTO aa = TRY(td_mul(a, a));
+        AUTO bb = TRY(td_exp(b));
+        AUTO back = TRY(moved(bb, (td_device){(int8_t)type, 0}));
+        AUTO loss = TRY(td_mul(aa, back));
+        AUTO sum = TRY(td_sum(loss));
+        CHECK_EQ(td_backward(1, &sum, NULL, false, false), 0);
+    }
+    AUTO e = TRY(td_exp(x));                        /* d x^2 e^x = (x^2 + 2x) e^x */
+    AUTO detached = TRY(td_detach(e));
+    AUTO more = TRY(td_add_scalar(x, td_int(2), td_int(1)));
+    AUTO factor = TRY(td_mul(more, x));
+    AUTO expected = TRY(td_mul(factor, detached));
+    CHECK(td_grad(x) != NULL);
+    CHECK_NEAR(number(td_grad(x)), number(expected), 1e-9);
+    CHECK_EQ(td_set_grad(x, NULL), 0);
+}
+
+/* ---- layouts and dtypes */
+
+static void drop_fields(void *fields) { td_tensor_release(fields); }
+static td_tensor *dense(td_tensor *x) { return td_diag_embed(td_tensor_fields(x), 0, -2, -1); }
+static const td_layout_kind kind = {"test_diagonal", drop_fields, dense};
+
+TD_TEST(a_layout_has_its_fields_and_refuses_what_it_has_no_kernel_for)
+{
+    static int layout;
+    if (!layout)
+        layout = TRY(td_layout_register(&kind));
+    AUTO diagonal = TRY(line(3));
+    td_tensor *made = td_tensor_with_layout(layout, td_tensor_retain(diagonal), 2, (int64_t[]){3, 3}, TD_F64, CPU);
+    if (!made)
+        td_tensor_release(diagonal);
+    AUTO x = TRY(made);
+    CHECK_EQ(td_tensor_layout(x), layout);
+    CHECK(td_tensor_fields(x) == diagonal && td_tensor_storage(x) == NULL);
+    char *text = TRY(td_tensor_str(x));
+    bool shown = strstr(text, "test_diagonal") && strstr(text, "[0., 0., 2.]");
+    td_string_free(text);
+    CHECK(shown);
+    AUTO alias = TRY(td_detach(x));
+    CHECK(td_tensor_fields(alias) == diagonal);
+    CHECK_FAILS(td_exp(x), TD_E_NOT_IMPLEMENTED, "test_diagonal");
+    CHECK_FAILS(td_transpose_int(x, 0, 1), TD_E_NOT_IMPLEMENTED);
+    CHECK_FAILS(td_layout_register(&kind), TD_E_VALUE, "already");
+}
+
+static void load(float *to, const void *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        to[i] = (float)((const int8_t *)from)[i] / 4;
+}
+static void store(void *to, const float *from, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((int8_t *)to)[i] = (int8_t)lrintf(from[i] * 4);
+}
+static const td_dtype_kind quarters = {"quarters", "Quarters", 1, load, store};
+
+TD_TEST(a_dtype_is_computed_on_in_float32)
+{
+    static td_dtype dtype;
+    if (!dtype)
+        dtype = td_dtype_register(&quarters);
+    CHECK(dtype >= TD_DTYPE_A);
+    AUTO x = TRY(line(5));
+    AUTO q = TRY(td_to(x, dtype));
+    AUTO half = TRY(td_mul_scalar(q, td_float(0.5)));
+    CHECK_EQ(td_tensor_dtype(half), dtype);
+    AUTO wide = TRY(td_add(half, x));
+    CHECK_EQ(td_tensor_dtype(wide), TD_F64);
+    CHECK_NEAR(number(wide), 15, 1e-9);
+    CHECK_EQ(td_promote_types(dtype, TD_I64), dtype);
+    CHECK_EQ(td_promote_types(TD_F16, dtype), TD_F16);
+    CHECK_FAILS(td_matmul(q, q), TD_E_RUNTIME);
+    CHECK_FAILS((int)td_dtype_register(&quarters), TD_E_VALUE, "already");
+}
