@@ -17,7 +17,7 @@ static int diagonal_layout;
 
 static void destroy(void *fields) { td_tensor_release(fields); }
 static td_tensor *to_dense(td_tensor *x) { return td_diag_embed(td_tensor_fields(x), 0, -2, -1); }
-static const td_layout_kind kind = {"diagonal", destroy, to_dense};
+static const td_layout_kind kind = {"diagonal_matrix", destroy, to_dense};
 
 static bool is_diagonal(const td_tensor *x) { return x != TD_NONE && td_tensor_layout(x) == diagonal_layout; }
 

@@ -298,8 +298,10 @@ static int mm(const td_op *op, td_keyset keys, const td_value *arguments, td_val
 {
     (void)context;
     td_tensor *x[2] = {arguments[0].tensor, arguments[1].tensor};
-    if (td_check_same_device(op, arguments) || td_check_ndim(op, 0, x[0], 2) || td_check_ndim(op, 1, x[1], 2))
+    if (td_check_same_device(op, arguments))
         return -1;
+    if (td_tensor_ndim(x[0]) != 2 || td_tensor_ndim(x[1]) != 2)          /* the CPU knows batches, and what to say */
+        return td_cpu_fallback(op, keys, arguments, results, NULL);
     int64_t rows = td_tensor_sizes(x[0])[0], inner = td_tensor_sizes(x[0])[1], columns = td_tensor_sizes(x[1])[1];
     if (!simple(x[0]) || !simple(x[1]) || td_tensor_sizes(x[1])[0] != inner)
         return td_cpu_fallback(op, keys, arguments, results, NULL);
@@ -324,7 +326,8 @@ static int start(int type)
            td_register_boxed("aten::neg", TD_KEY_DENSE, type, pointwise, &neg) ||
            td_register_boxed("aten::relu", TD_KEY_DENSE, type, pointwise, &relu) ||
            td_register_boxed("aten::sum", TD_KEY_DENSE, type, sum, NULL) ||
-           td_register_boxed("aten::mm", TD_KEY_DENSE, type, mm, NULL) ? -1 : 0;
+           td_register_boxed("aten::mm", TD_KEY_DENSE, type, mm, NULL) ||
+           td_register_boxed("aten::matmul", TD_KEY_DENSE, type, mm, NULL) ? -1 : 0;
 }
 
 TD_EXPORT_DEVICE = {

@@ -91,7 +91,8 @@ TD_API int         td_set_default_dtype(td_dtype dtype);
 
 /* A dtype of your own: elements of 1, 2, 4 or 8 bytes that stand for real numbers.  Pointwise operators compute on them in
  * float32, and results are stored in the dtype again; beside another floating dtype that one is the result's.  Copies,
- * conversions, views and printing know it; operators that would need loops of their own for it say that they have none. */
+ * conversions, views and printing know it; other operators need kernels of yours under TD_KEY_DTYPE, or say that there is
+ * none. */
 typedef struct td_dtype_kind {
     const char *name, *title;                           /* "scaled8" in repr, "Scaled8" in messages */
     size_t      size;

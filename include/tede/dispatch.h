@@ -5,7 +5,8 @@
  * that it can go on to the next lower key.  Device bits say where, functionality bits say what:
  *
  *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded: <tede/device.h>
- *   bits 16..23   layouts, the last three for those of plug-ins: <tede/layout.h>; each has a slot per device
+ *   bits 16..22   layouts, the last two for those of plug-ins: <tede/layout.h>; each has a slot per device
+ *   bit  23       a dtype of a plug-in (td_dtype_register); as a layout
  *   bits 24..34   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
 #define TEDE_DISPATCH_H
@@ -21,7 +22,8 @@ typedef uint64_t td_keyset;
 typedef enum td_key {
     /* 0..15: td_device_type */
     TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
-    TD_KEY_LAYOUT_A, TD_KEY_LAYOUT_B, TD_KEY_LAYOUT_C,      /* of plug-ins: td_layout_key tells whose */
+    TD_KEY_LAYOUT_A, TD_KEY_LAYOUT_B,       /* of plug-ins: td_layout_key tells whose */
+    TD_KEY_DTYPE,                           /* all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
@@ -66,8 +68,7 @@ typedef struct td_value {
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUT_C,
-                         TD_LAYOUTS } td_layout;
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUTS } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,
                                 TD_MEMORY_FORMAT_NONE = -1 } td_memory_format;
 

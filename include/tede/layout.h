@@ -12,7 +12,7 @@ extern "C" {
 #endif
 
 typedef struct td_layout_kind {
-    const char *name;                            /* "diagonal": tede.diagonal in Python */
+    const char *name;                            /* "diagonal_matrix": tede.diagonal_matrix in Python */
     void      (*destroy)(void *fields);          /* when the last tensor with them goes away; may be NULL */
     /* The same elements, strided: what printing and .to_dense() show.  An owned reference; may be NULL. */
     td_tensor *(*to_dense)(td_tensor *x);

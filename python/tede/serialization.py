@@ -153,6 +153,8 @@ def _restored(storage, location):
         raise RuntimeError("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If you "
                            "are running on a CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
                            "map your storages to the CPU.")
+    if _C._device_type(device) > 1 and _C._device_count(device):
+        return storage.to(device=location)
     if device in ("mps", "xpu", "hpu"):
         raise RuntimeError(f"Attempting to deserialize object on a {device.upper()} device but torch.{device}.is_available() "
                            "is False. If you are running on a CPU-only machine, please use torch.load with "
@@ -162,6 +164,7 @@ def _restored(storage, location):
 
 register_package(10, lambda storage: "cpu" if storage.device.type == "cpu" else None,
                  lambda storage, location: _restored(storage, location))
+register_package(20, lambda storage: str(storage.device) if _C._device_type(storage.device.type) > 1 else None, lambda storage, location: None)
 register_package(30, lambda storage: "meta" if storage.device.type == "meta" else None, lambda storage, location: None)
 
 
@@ -371,7 +374,8 @@ class _Storages:
             if self._dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
                 raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         key = self.keys.setdefault(storage._cdata, str(len(self.keys)))
-        self.found[key] = storage, dtype
+        if key not in self.found:
+            self.found[key] = (storage if storage.device.type in ("cpu", "meta") else storage.cpu()), dtype
         described = "storage", named, key, location_tag(storage), storage.nbytes() // dtype.itemsize
         return (*described, None) if self._legacy else described
 

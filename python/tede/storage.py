@@ -133,6 +133,8 @@ class UntypedStorage(_C.StorageBase):
               f"{len(self)}]"
         if self.device.type == "meta":
             return "...\n" + end
+        if self.device.type != "cpu":
+            return " " + "\n ".join(map(str, self.cpu().tolist())) + "\n" + end
         return " " + "\n ".join(map(str, self.tolist())) + "\n" + end
 
     __str__ = __repr__
@@ -181,7 +183,10 @@ class UntypedStorage(_C.StorageBase):
             return self
         if device.type == "meta":
             return UntypedStorage(self.nbytes(), device="meta")
-        return _C._functions["empty"](self.nbytes(), dtype=_C.uint8, device=device).untyped_storage()
+        if self.device.type == "meta":
+            return _C._functions["empty"](self.nbytes(), dtype=_C.uint8, device=device).untyped_storage()
+        bytes_there = _C._functions["empty"](0, dtype=_C.uint8, device=self.device).set_(self)
+        return bytes_there.to(device).untyped_storage()
 
     def cpu(self):
         return self.to(device="cpu") if self.device.type != "cpu" else self

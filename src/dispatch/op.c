@@ -160,6 +160,18 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
             return kernel;
         if (has_boxed(op, slot))
             return op->from_boxed;
+        if (*keys < TD_KEYSET(TD_KEY_AROUND) && *keys & TD_KEYSET(TD_KEY_DTYPE)) {
+            /* What needs no loop of its own for a dtype from outside goes on without that key. */
+            if (has_fallback(slot))
+                return op->from_boxed;
+            if (!(op->info.flags & (TD_OP_POINTWISE | TD_OP_COMPOSITE | TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE))) {
+                td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for a dtype from outside; convert it first, with .to()",
+                        op->info.name);
+                return NULL;
+            }
+            *keys &= ~TD_KEYSET(TD_KEY_DTYPE);
+            continue;
+        }
         /* On a device from outside, a body that only calls others, or only looks at sizes and strides, is better than a
          * fallback for everything.  In a layout only calls mean the same. */
         const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;

@@ -136,7 +136,7 @@ td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int6
 
 int td_tensor_layout(const td_tensor *x)
 {
-    td_keyset layouts = x->keys >> TD_KEY_LAYOUT_A & 7;
+    td_keyset layouts = x->keys >> TD_KEY_LAYOUT_A & 3;
     return layouts ? TD_LAYOUT_A + __builtin_ctzll(layouts) : x->keys & TD_KEYSET(TD_KEY_SPARSE) ? TD_SPARSE_COO : TD_STRIDED;
 }
 

@@ -225,7 +225,7 @@ static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64
 
 td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
+    if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPE_A || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
         return new_slower(ndim, sizes, dtype, device);
     int64_t numel = 1;
     bool odd = false;

@@ -178,7 +178,8 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
     x->flags |= self->flags & TD_FLAGS_OF_VIEWS;
     if (td_masks_now.inference || td_masks_now.grad_disabled)
         x->flags |= TD_FLAG_NO_GRAD_VIEW;
-    x->keys = (self->keys & ~TD_KEYSET(TD_KEY_PYTHON)) | TD_KEYSET(TD_KEY_AUTOGRAD);
+    const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE);
+    x->keys = (self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | of_dtype)) | (x->keys & of_dtype) | TD_KEYSET(TD_KEY_AUTOGRAD);
     x->base = td_retain_fast(self->base ? self->base : self);
     x->attr_version = __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED);
     if (self->replay) {

@@ -266,3 +266,51 @@ def test_kernels_switched_off(lib, space):
     assert op(lib.ones(1), lib.ones(1)).item() == 0.0
     with op.set_kernel_enabled("cpu", enabled=False):
         assert op(lib.ones(1), lib.ones(1)).item() == 1.0
+
+
+def test_kernels_may_come_before_the_definition(lib, space):
+    early = lib.library.Library(space, "FRAGMENT")
+    early.impl("later", lambda x: x + 7, "CPU")
+    lib.library.define(f"{space}::later", "(Tensor x) -> Tensor")
+    assert getattr(lib.ops, space).later(lib.zeros(1)).item() == 7
+    early.impl("later", lambda x: x + 8, "CPU")                     # the last one counts
+    assert getattr(lib.ops, space).later(lib.zeros(1)).item() in (7, 8)
+
+
+def test_what_libraries_refuse(lib, space):
+    Library = lib.library.Library
+    for call, error, words in (
+            (lambda: Library(space, "XX"), ValueError, "Unsupported kind: XX"),
+            (lambda: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
+            (lambda: Library(space, "IMPL", "CPU").define("z(Tensor x) -> Tensor"), RuntimeError, "Cannot define an operator inside"),
+            (lambda: Library(space, "FRAGMENT").impl(3, lambda x: x, "CPU"), RuntimeError, "should be passed either a name or an OpOverload"),
+            (lambda: lib.library.define("noname", "(Tensor x) -> Tensor"), ValueError, "Expected `qualname` to be of the form"),
+            (lambda: lib.library.infer_schema(lambda x: x, mutates_args="x"), ValueError, "mutates_args must either be a sequence")):
+        with pytest.raises(error, match=words):
+            call()
+    assert lib.library.get_ctx() is None
+
+
+def test_results_by_name_are_lists_and_tuples(lib):
+    aten = lib.ops.aten
+    assert type(aten.split.Tensor(lib.ones(4), 2)) is list
+    assert type(aten.max.dim(lib.ones(2, 2), 0)) is tuple and type(lib.ones(2, 2).max(0)) is not tuple
+
+
+def test_an_operator_that_writes_a_leaf(lib, space):
+    @lib.library.custom_op(f"{space}::fill", mutates_args={"x"})
+    def fill(x: lib.Tensor, v: float) -> None:
+        x.fill_(v)
+    leaf = lib.zeros(2, requires_grad=True)
+    assert fill(leaf, 3.0) is None and leaf.tolist() == [3, 3]
+
+
+def test_opcheck_says_which_test_failed(lib, space):
+    @lib.library.custom_op(f"{space}::bad", mutates_args=())
+    def bad(x: lib.Tensor) -> lib.Tensor:
+        x.add_(1)
+        return x.clone()
+    with pytest.raises(Exception, match=r"opcheck\(op, ...\): test_schema failed with Argument x is not defined as mutable but was mutated"):
+        lib.library.opcheck(bad, (lib.ones(2),), test_utils="test_schema")
+    found = lib.library.opcheck(bad, (lib.ones(2),), test_utils="test_schema", raise_exception=False)
+    assert isinstance(found["test_schema"], RuntimeError)
