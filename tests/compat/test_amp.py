@@ -1,0 +1,81 @@
+"""autocast's lists of operators on the CPU, its modes, and GradScaler."""
+import pytest
+
+LOWER, WIDE, SAME = "lower", "float32", "same"
+CASES = {
+    "matmul": (lambda t, a, b: a @ b, LOWER), "linear": (lambda t, a, b: t.nn.functional.linear(a, b), LOWER),
+    "bmm": (lambda t, a, b: t.bmm(a[None], b[None]), LOWER), "addmm": (lambda t, a, b: t.addmm(a, a, b), LOWER),
+    "baddbmm": (lambda t, a, b: t.baddbmm(a[None], a[None], b[None]), LOWER), "addbmm": (lambda t, a, b: t.addbmm(a, a[None], b[None]), LOWER),
+    "conv1d": (lambda t, a, b: t.nn.functional.conv1d(a[None], t.rand(2, 4, 3)), LOWER),
+    "conv_transpose1d": (lambda t, a, b: t.nn.functional.conv_transpose1d(a[None], t.rand(4, 2, 3)), LOWER),
+    "einsum": (lambda t, a, b: t.einsum("ij,jk", a, b), LOWER), "prelu": (lambda t, a, b: t.nn.functional.prelu(a, t.ones(1)), LOWER),
+    "chain_matmul": (lambda t, a, b: t.chain_matmul(a, b), LOWER), "multi_dot": (lambda t, a, b: t.linalg.multi_dot([a, b, a]), LOWER),
+    "attention": (lambda t, a, b: t.nn.functional.scaled_dot_product_attention(a[None], b[None], a[None]), LOWER),
+    "exp": (lambda t, a, b: a.exp(), SAME), "softmax": (lambda t, a, b: a.softmax(0), SAME), "sum": (lambda t, a, b: a.sum(), SAME),
+    "double": (lambda t, a, b: a.double() @ b.double(), SAME), "layer_norm": (lambda t, a, b: t.nn.functional.layer_norm(a, [4]), SAME),
+    "mse_loss": (lambda t, a, b: t.nn.functional.mse_loss(a.bfloat16(), b.bfloat16()), WIDE),
+    "prod": (lambda t, a, b: a.bfloat16().prod(), WIDE), "trace": (lambda t, a, b: a.bfloat16().trace(), WIDE),
+    "cat": (lambda t, a, b: t.cat([a, b.bfloat16()]), WIDE),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_autocast_computes_in(lib, name, dtype):
+    f, what = CASES[name]
+    a, b = lib.rand(4, 4), lib.rand(4, 4)
+    plain = f(lib, a, b).dtype
+    expected = {LOWER: getattr(lib, dtype), WIDE: lib.float32, SAME: plain}[what]
+    with lib.autocast("cpu", dtype=getattr(lib, dtype)):
+        assert f(lib, a, b).dtype == expected
+        with lib.autocast("cpu", enabled=False):
+            assert f(lib, a, b).dtype == plain
+
+
+def test_gradients_under_autocast_have_their_leaves_dtype(lib):
+    layer = lib.nn.Linear(4, 2)
+    with lib.autocast("cpu"):
+        out = layer(lib.ones(3, 4))
+        assert out.dtype == lib.bfloat16
+    out.sum().backward()
+    assert layer.weight.grad.dtype == lib.float32 and layer.weight.grad.tolist() == [[3] * 4] * 2
+
+
+def test_modes_and_their_errors(lib):
+    assert not lib.is_autocast_enabled("cpu") and lib.get_autocast_dtype("cpu") == lib.bfloat16
+    assert lib.amp.is_autocast_available("cpu")
+    for call in (lambda: lib.autocast("nope"), lambda: lib.amp.is_autocast_available("nope")):
+        with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
+            call()
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        lib.autocast(lib.device("cpu"))
+
+    @lib.amp.custom_fwd(device_type="cpu", cast_inputs=lib.float32)
+    def forward(ctx, x):
+        return x.dtype, lib.is_autocast_enabled("cpu")
+    with lib.autocast("cpu"):
+        assert forward(type("C", (), {})(), lib.ones(1, dtype=lib.bfloat16)) == (lib.float32, False)
+
+
+def test_a_grad_scaler(lib):
+    scaler = lib.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    p = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([p], lr=1.0)
+    scaler.scale((p * 2).sum()).backward()
+    assert p.grad.tolist() == [8, 8]
+    scaler.unscale_(optimizer)
+    assert p.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="has already been called on this optimizer since the last update"):
+        scaler.unscale_(optimizer)
+    scaler.step(optimizer)
+    with pytest.raises(RuntimeError, match="already been called since the last update"):
+        scaler.step(optimizer)
+    scaler.update()
+    assert p.tolist() == [-1, -1] and scaler.get_scale() == 4 and scaler.state_dict()["_growth_tracker"] == 1
+    p.grad = lib.full((2,), float("inf"))
+    scaler.step(optimizer)
+    scaler.update()
+    assert p.tolist() == [-1, -1] and scaler.get_scale() == 2
+    assert [x.item() for x in scaler.scale([lib.ones(()), lib.ones(())])] == [2, 2]
+    with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
+        scaler.scale(3)
