@@ -398,7 +398,8 @@ TD_API td_tensor *td_clone_format(td_tensor *self, td_memory_format memory_forma
 TD_API td_tensor *td_contiguous_format(td_tensor *self, td_memory_format memory_format);
 TD_API int td_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking) TD_MUST_USE;
 /* A gradient reduced to the shape and dtype of what was copied. */
-TD_API td_tensor *td_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype);
+TD_API td_tensor *td_copy_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, td_dtype dtype,
+        td_device device);
 /* A copy of another dtype or on another device. */
 TD_API td_tensor *td__to_copy(td_tensor *self, td_dtype dtype, td_device device, bool non_blocking,
         td_memory_format memory_format);
