@@ -76,8 +76,8 @@ TD_API td_generator *td_device_generator(td_device device);
 /* A boxed fallback for a device: copies operands to the CPU, calls the operator there, copies back what it wrote and what it
  * gives.  Register it with td_register_fallback(TD_KEY_DENSE, type, td_cpu_fallback, NULL).  Views, allocations and
  * operators that are made of others don't come here: they work on any device. */
-TD_API td_boxed_kernel td_cpu_fallback;
-/* How many calls it has taken, since the process began; and what it is to be asked before each (NULL: nobody), for tests. */
+TD_API int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context) TD_MUST_USE;
+/* How many calls it has taken, since the process began. */
 TD_API int64_t td_cpu_fallback_count(void);
 
 #ifdef __cplusplus
