@@ -157,6 +157,18 @@ PyObject *td_py_tolist(td_tensor *x)
             return NULL;
         x = plain;
     }
+    const bool foreign = td_tensor_dtype(x) >= TD_DTYPE_A;
+    if (td_tensor_device(x).type > TD_META || foreign || !td_tensor_storage(x)) {
+        if (!td_tensor_storage(x)) {
+            td_tensor_release(plain);
+            return PyErr_Format(PyExc_NotImplementedError, "tolist(): the tensor isn't strided; use to_dense() first");
+        }
+        td_tensor *here = td_py_to(x, foreign ? TD_F32 : TD_DTYPE_NONE, (td_device){TD_CPU, -1}, false, false, TD_MEMORY_FORMAT_NONE);
+        td_tensor_release(plain);
+        if (!here)
+            return NULL;
+        plain = x = here;
+    }
     PyObject *list = nested(x, 0, td_tensor_data(x));
     td_tensor_release(plain);
     return list;

@@ -134,8 +134,20 @@ static void begin_standard(void)
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
+/* While another device's call runs on the CPU: that device's generator. */
+static TD_TLS td_generator *stand_in;
+
+td_generator *td_default_stand_in(td_generator *g)
+{
+    td_generator *before = stand_in;
+    stand_in = g;
+    return before;
+}
+
 td_generator *td_default_generator(void)
 {
+    if (TD_UNLIKELY(stand_in != NULL))
+        return stand_in;
     pthread_once(&standard_once, begin_standard);
     return &standard;
 }

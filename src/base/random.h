@@ -66,6 +66,9 @@ static inline double td_random_unit64(uint64_t word)
     return (double)(int64_t)(word & ((UINT64_C(1) << 53) - 1)) * 0x1p-53;
 }
 
+/* Let this thread's default generator be g, NULL: the usual one; gives what was set before. */
+td_generator *td_default_stand_in(td_generator *g);
+
 /* One normal number in double precision, by Box-Muller, with the generator's cache. */
 double td_random_normal(td_generator *g, double mean, double std);
 

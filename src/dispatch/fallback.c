@@ -5,6 +5,7 @@
  * the call is on: what its device argument says, or where its first operand there lives. */
 #include "calls_dispatch_fallback.h"
 #include <tede/kernel.h>
+#include "base/random.h"
 #include "dispatch/op.h"
 #include "ops/spec.h"
 #include "tensor/device.h"
@@ -91,9 +92,6 @@ static int prepare(trip *t, const td_op *op, const td_value *arguments)
         }
     if (td_device_resolve(&t->device))
         return -1;
-    for (size_t i = 0; i < n; i++)
-        if (info->arguments[i].kind == TD_VALUE_GENERATOR && (arguments[i].kind == TD_VALUE_NONE || !arguments[i].generator))
-            t->values[i] = (td_value){.kind = TD_VALUE_GENERATOR, .generator = td_device_generator(t->device)};
     return 0;
 }
 
@@ -155,7 +153,9 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
         return -1;
     int status = prepare(&t, op, arguments);
     if (status == 0) {
+        td_generator *before = td_default_stand_in(td_device_generator(t.device));
         status = td_op_call_keys(op, (keys & ~(td_keyset)0xffff) | TD_KEYSET(TD_CPU), t.values, results);
+        td_default_stand_in(before);
         if (status == 0 && write_back(&t) != 0) {
             td_values_release(results, op->info.n_results);
             status = -1;

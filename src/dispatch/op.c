@@ -176,6 +176,9 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
          * fallback for everything.  In a layout only calls mean the same. */
         const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
         const uint32_t neutral = TD_OP_COMPOSITE | (strided ? TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE : 0);
+        /* Of the views, detach alone means the same in any layout: the layout's own alias. */
+        if (!strided && op->composite && !strcmp(op->info.name, "detach"))
+            return op->composite;
         if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)))
             return op->composite;
         if (has_fallback(slot))
