@@ -99,6 +99,10 @@ def __getattr__(name):
                 raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
+    elif name in ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+                  "sparse_compressed_tensor"):
+        from tede._absent import MODULES
+        value = _import("tede._absent").module("sparse", MODULES["sparse"])(name)
     elif name == "torch":               # PyTorch's package imports itself
         value = _sys.modules[__name__]
     elif name == "ops":
