@@ -102,7 +102,7 @@ def from_torch(dtype='float32', most=4, match=None, seed=0):
             continue                    # the database calls it through a function of its own
         if not callable(fn) or op.name.rpartition('.')[2] in NOT_A_FUNCTION_OF_VALUES:
             continue
-        random.seed(seed), torch.manual_seed(seed)
+        random.seed(seed), torch.default_generator.manual_seed(seed)
         samples = op.sample_inputs('cpu', getattr(torch, dtype))
         count = 0
         while count < most:
