@@ -116,8 +116,7 @@ static int take_mask(indexed *x, const td_tensor *self, td_tensor *mask, int64_t
     if (!found)
         return -1;
     for (int d = 0; d < mask->ndim; d++) {
-        int64_t stride = mask->ndim;
-        td_tensor *column = td_view_strided(found, 1, &found->sizes[0], &stride, d);
+        td_tensor *column = td_view_strided(found, 1, &found->sizes[0], &found->strides[0], d * found->strides[1]);
         td_tensor *own = column ? td_make_contiguous(column) : NULL;
         td_tensor_release(column);
         if (!own)
