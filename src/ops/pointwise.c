@@ -49,6 +49,8 @@ enum { EXACT_OUT = 31 };     /* the bit of an operator's dtypes that says: an ou
 
 static bool integer_holds(td_dtype dtype, td_scalar value)
 {
+    if (td_is_foreign_dtype(dtype))             /* their own conversion says what becomes of a number */
+        return true;
     if (value.kind == TD_SCALAR_UINT)           /* above int64's */
         return dtype == TD_U64;
     int bits = 8 * td_itemsizes[dtype];

@@ -47,7 +47,7 @@ def program(tmp_path_factory):
         out = folder / name
         if not out.exists():
             done = subprocess.run([CC, "-O1", "-Wall", "-Wextra", "-Werror", str(ROOT / "examples/c" / f"{name}.c"), "-o", str(out),
-                                   *flags(), "-lm"], capture_output=True, text=True)
+                                   *flags(), "-lm", "-pthread"], capture_output=True, text=True)
             assert done.returncode == 0, done.stderr
         return str(out)
     return build
@@ -66,6 +66,29 @@ def test_an_operator_from_outside(program):
     done = subprocess.run([program("operator")], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["gradient within 1e-15 of the formula", "2 calls counted", "taken away"]
+
+
+@pytest.mark.parametrize("name, lines", [
+    ("diagonal", ["[0., 0., 0., 9.]], layout=torch.diagonal_matrix)", "tensor([3., 3., 3., 3.])", "Could not run 'aten::exp'"]),
+    ("scaled8", ["tensor([-4., -3., -1.,  1.,  3.,  4.], dtype=torch.scaled8)", '"matmul" not implemented for a dtype from outside']),
+    ("trace", ["%2 = aten::matmul(%0, %1)", "%3 = aten::relu_(%3)", "played: 50, gradient 4"]),
+])
+def test_layouts_dtypes_and_recordings_from_outside(program, name, lines):
+    done = subprocess.run([program(name)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    for line in lines:
+        assert line in done.stdout
+
+
+def test_a_device_from_outside(program, tmp_path):
+    library = tmp_path / "toy_device.so"
+    built = subprocess.run([CC, "-shared", "-fPIC", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", str(ROOT / "examples/c/toy_device.c"),
+                            "-o", str(library), *flags(), "-pthread"], capture_output=True, text=True)
+    assert built.returncode == 0, built.stderr
+    done = subprocess.run([program("toy"), str(library)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    for line in ("2 devices", "loss 51.4645", "[8.7183, 8.7183, 8.7183]", "threads: one for each device", "found at least two devices, toy:0 and cpu!"):
+        assert line in done.stdout
 
 
 @pytest.fixture(scope="module")
