@@ -197,7 +197,7 @@ static const td_batch_row *choose(const td_op *op)
         return &random_row;
     if (op->info.flags & TD_OP_POINTWISE)
         return &pointwise_row;
-    if (op->info.flags & TD_OP_COMPOSITE)
+    if (op->info.flags & TD_OP_COMPOSITE && op->composite)      /* those that read data have a kernel instead */
         return &parts_row;
     if (functional_of(op))
         return &inplace_row;

@@ -60,3 +60,8 @@ def test_a_batch_of_64_takes_the_calls_of_a_batch_of_2(name):
     assert tede._C._vmap_fallback_count() == loops
     apart = tede.stack([f(*(x[i] for x in many)) for i in (0, 40, 63)])
     assert tede.allclose(together[[0, 40, 63]], apart, atol=1e-3, rtol=1e-3)
+
+
+def test_a_composite_that_reads_data_is_refused():
+    with pytest.raises(RuntimeError, match="combinations"):
+        tede.func.vmap(tede.combinations)(tede.ones(2, 3))
