@@ -343,8 +343,8 @@ static td_kernel *place_of(td_op *op, int slot)
 
 int td_register_kernel(const char *name, td_key key, int device, td_kernel kernel)
 {
-    td_op *op;
-    int slot;
+    td_op *op = NULL;
+    int slot = 0;
     if (find_slot(name, key, device, &op, &slot))
         return -1;
     if (kernel && !op->unbox)
@@ -397,8 +397,8 @@ static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context
 
 int td_register_boxed(const char *name, td_key key, int device, td_boxed_kernel *kernel, void *context)
 {
-    td_op *op;
-    int slot;
+    td_op *op = NULL;
+    int slot = 0;
     return find_slot(name, key, device, &op, &slot) ? -1 : set_boxed(op, slot, kernel, context);
 }
 
@@ -421,7 +421,7 @@ bool td_op_has_kernel(const td_op *op, td_key key, int device)
 
 int td_register_fallback(td_key key, int device, td_boxed_kernel *kernel, void *context)
 {
-    int slot;
+    int slot = 0;
     if (find_slot(NULL, key, device, NULL, &slot))
         return -1;
     pthread_mutex_lock(&table_lock);
