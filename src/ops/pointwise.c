@@ -29,14 +29,14 @@ static td_loop *__attribute__((noinline)) ask_for_loop(const td_pointwise *op, i
     td_isa isa = td_cpu_isa();
     td_loop *loop = op->rows[isa]->loops[column];
     if (!__atomic_load_n(&td_watched_threads, __ATOMIC_RELAXED))
-        td_isa_now = isa;
+        __atomic_store_n(&td_isa_now, (int)isa, __ATOMIC_RELAXED);
     TD_TELL(.kind = TD_EVENT_LOOP, .name = op->name, .pointer = (const void *)(uintptr_t)loop, .numbers = {isa, column});
     return loop;
 }
 
 static inline td_loop *loop_of(const td_pointwise *op, int column)
 {
-    int isa = td_isa_now;
+    int isa = __atomic_load_n(&td_isa_now, __ATOMIC_RELAXED);
     return TD_LIKELY(isa != TD_ISAS) ? op->rows[isa]->loops[column] : ask_for_loop(op, column);
 }
 
