@@ -279,13 +279,16 @@ def test_kernels_may_come_before_the_definition(lib, space):
 
 def test_what_libraries_refuse(lib, space):
     Library = lib.library.Library
+
+    def same(x: lib.Tensor) -> lib.Tensor:
+        return x
     for call, error, words in (
             (lambda: Library(space, "XX"), ValueError, "Unsupported kind: XX"),
             (lambda: Library("prim", "DEF"), ValueError, "prim is a reserved namespace"),
             (lambda: Library(space, "IMPL", "CPU").define("z(Tensor x) -> Tensor"), RuntimeError, "Cannot define an operator inside"),
             (lambda: Library(space, "FRAGMENT").impl(3, lambda x: x, "CPU"), RuntimeError, "should be passed either a name or an OpOverload"),
             (lambda: lib.library.define("noname", "(Tensor x) -> Tensor"), ValueError, "Expected `qualname` to be of the form"),
-            (lambda: lib.library.infer_schema(lambda x: x, mutates_args="x"), ValueError, "mutates_args must either be a sequence")):
+            (lambda: lib.library.infer_schema(same, mutates_args="x"), ValueError, "mutates_args must either be a sequence")):
         with pytest.raises(error, match=words):
             call()
     assert lib.library.get_ctx() is None
