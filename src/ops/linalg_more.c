@@ -105,14 +105,17 @@ td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
     int64_t n = self->sizes[self->ndim - 1];
     if (!self->numel)
         return td_clone(self);
-    LET(still) = td_detach(self);
-    LET(sizes) = td_abs(still);
-    LET(columns) = td_sum_over(sizes, 1, (int64_t[]){-2}, false);
-    LET(largest) = td_max_all(columns);
-    td_scalar norm;
-    if (!largest || td_tensor_item(largest, &norm))
-        return NULL;
-    double size = td_scalar_double(norm);
+    double size = 0;            /* nothing to look at on meta */
+    if (self->device.type != TD_META) {
+        LET(still) = td_detach(self);
+        LET(sizes) = td_abs(still);
+        LET(columns) = td_sum_over(sizes, 1, (int64_t[]){-2}, false);
+        LET(largest) = td_max_all(columns);
+        td_scalar norm;
+        if (!largest || td_tensor_item(largest, &norm))
+            return NULL;
+        size = td_scalar_double(norm);
+    }
     int halvings = isfinite(size) && size > 1 ? (int)ceil(log2(size)) : 0;
     LET(x) = td_times(self, td_float(ldexp(1, -halvings)));
     LET(unit) = td_eye(n, (td_dtype)self->dtype, self->device);

@@ -62,6 +62,8 @@ static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *le
     p->segments = given->sizes[a] - by_offsets;
     if (p->segments < 0)
         return td_error(TD_E_RUNTIME, "segment_reduce(): offsets must have at least one element along axis");
+    if (data->device.type == TD_META)
+        return 0;
     TD_AUTO td_tensor *numbers = td_as_contiguous(given, TD_I64);
     p->bounds = td_tensor_new(2, (int64_t[]){p->outer, p->segments + 1}, TD_I64, data->device);
     if (!numbers || !p->bounds)
@@ -105,6 +107,8 @@ td_tensor *td_op_segment_reduce(td_tensor *data, const char *reduce, td_tensor *
     int64_t sizes[TD_MAX_DIMS];
     memcpy(sizes, data->sizes, sizeof *sizes * data->ndim);
     sizes[p.axis] = p.segments;
+    if (data->device.type == TD_META)
+        return td_tensor_new(data->ndim, sizes, (td_dtype)data->dtype, data->device);
     TD_AUTO td_tensor *x = td_as_contiguous(data, TD_F64);
     TD_AUTO td_tensor *out = td_tensor_new(data->ndim, sizes, TD_F64, data->device);
     if (!x || !out)
@@ -142,6 +146,8 @@ td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td
     TD_AUTO td_tensor *bounds = p.bounds;
     if (failed)
         return NULL;
+    if (data->device.type == TD_META)
+        return td_tensor_new(data->ndim, data->sizes, (td_dtype)data->dtype, data->device);
     TD_AUTO td_tensor *g = td_as_contiguous(grad, TD_F64);
     TD_AUTO td_tensor *y = td_as_contiguous(output, TD_F64);
     TD_AUTO td_tensor *x = td_as_contiguous(data, TD_F64);

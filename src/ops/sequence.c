@@ -75,45 +75,47 @@ td_tensor *td_op_logspace(td_scalar start, td_scalar end, int64_t steps, double 
     return make_spaced("torch.logspace()", start, end, steps, base, dtype, device);
 }
 
-static int number_in(const char *op, const char *which, td_tensor *x, td_scalar *value)
+/* Without a value where the result has none either. */
+static int number_in(const char *op, const char *which, td_tensor *x, td_device result, td_scalar *value)
 {
     if (x->ndim)
         return td_error(TD_E_RUNTIME, "%s only supports 0-dimensional start and end tensors, but got %s with %d dimension(s).", op, which, x->ndim);
-    return td_tensor_item(x, value);
+    *value = td_float(0);
+    return x->device.type == TD_META && result.type == TD_META ? 0 : td_tensor_item(x, value);
 }
 td_tensor *td_op_linspace_tensor_tensor(td_tensor *start, td_tensor *end, int64_t steps, td_dtype dtype, td_device device)
 {
     td_scalar a, b;
-    if (number_in("linspace", "start", start, &a) || number_in("linspace", "end", end, &b))
+    if (number_in("linspace", "start", start, device, &a) || number_in("linspace", "end", end, device, &b))
         return NULL;
     return td_linspace(a, b, steps, dtype, device);
 }
 td_tensor *td_op_linspace_tensor_scalar(td_tensor *start, td_scalar end, int64_t steps, td_dtype dtype, td_device device)
 {
     td_scalar a;
-    return number_in("linspace", "start", start, &a) ? NULL : td_linspace(a, end, steps, dtype, device);
+    return number_in("linspace", "start", start, device, &a) ? NULL : td_linspace(a, end, steps, dtype, device);
 }
 td_tensor *td_op_linspace_scalar_tensor(td_scalar start, td_tensor *end, int64_t steps, td_dtype dtype, td_device device)
 {
     td_scalar b;
-    return number_in("linspace", "end", end, &b) ? NULL : td_linspace(start, b, steps, dtype, device);
+    return number_in("linspace", "end", end, device, &b) ? NULL : td_linspace(start, b, steps, dtype, device);
 }
 td_tensor *td_op_logspace_tensor_tensor(td_tensor *start, td_tensor *end, int64_t steps, double base, td_dtype dtype, td_device device)
 {
     td_scalar a, b;
-    if (number_in("logspace", "start", start, &a) || number_in("logspace", "end", end, &b))
+    if (number_in("logspace", "start", start, device, &a) || number_in("logspace", "end", end, device, &b))
         return NULL;
     return td_logspace(a, b, steps, base, dtype, device);
 }
 td_tensor *td_op_logspace_tensor_scalar(td_tensor *start, td_scalar end, int64_t steps, double base, td_dtype dtype, td_device device)
 {
     td_scalar a;
-    return number_in("logspace", "start", start, &a) ? NULL : td_logspace(a, end, steps, base, dtype, device);
+    return number_in("logspace", "start", start, device, &a) ? NULL : td_logspace(a, end, steps, base, dtype, device);
 }
 td_tensor *td_op_logspace_scalar_tensor(td_scalar start, td_tensor *end, int64_t steps, double base, td_dtype dtype, td_device device)
 {
     td_scalar b;
-    return number_in("logspace", "end", end, &b) ? NULL : td_logspace(start, b, steps, base, dtype, device);
+    return number_in("logspace", "end", end, device, &b) ? NULL : td_logspace(start, b, steps, base, dtype, device);
 }
 
 td_tensor *td_op_range_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device)

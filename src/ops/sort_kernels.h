@@ -39,6 +39,9 @@ int64_t td_sorter_index(const td_sorter *s, int64_t place);
 int64_t td_sorter_nans(const td_sorter *s, int64_t *first);
 bool    td_sorter_same(const td_sorter *s, int64_t place, int64_t other);       /* equal keys */
 
+/* Integers as int64 in the same order: those of uint64 less 2^63. */
+td_tensor *td_ordered_int64(td_tensor *x);
+
 /* A tensor with `dim` moved to the end, contiguous: rows of x->sizes[dim] elements. */
 td_tensor *td_rows_of(td_tensor *x, int dim);
 /* Copy rows back to where they came from. */

@@ -256,6 +256,9 @@ int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_te
     if (where->ndim > 1)
         return td_error(TD_E_RUNTIME, "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, "
                         "but got a tensor with %d dims", where->ndim);
+    if (where->device.type != TD_CPU)
+        return td_error(TD_E_RUNTIME, "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on %s",
+                        td_device_name(where->device.type));
     TD_AUTO td_tensor *numbers = td_make_contiguous(where);
     if (!numbers)
         return -1;

@@ -302,8 +302,8 @@ static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *so
     td_dtype kind = search_dtype((td_dtype)sequence->dtype);
     if (values->device.type == TD_META)
         return td_tensor_new(values->ndim, values->sizes, out_int32 ? TD_I32 : TD_I64, values->device);
-    TD_AUTO td_tensor *s = td_as_contiguous(sequence, kind);
-    TD_AUTO td_tensor *v = td_as_contiguous(values, kind);
+    TD_AUTO td_tensor *s = kind == TD_I64 ? td_ordered_int64(sequence) : td_as_contiguous(sequence, kind);
+    TD_AUTO td_tensor *v = kind == TD_I64 ? td_ordered_int64(values) : td_as_contiguous(values, kind);
     TD_AUTO td_tensor *order = sorter == TD_NONE ? td_tensor_retain(TD_NONE) : td_as_contiguous(sorter, TD_I64);
     TD_AUTO td_tensor *out = s && v && order ? new_i64(values->ndim, values->sizes, values->device) : NULL;
     if (!out)

@@ -5,6 +5,7 @@
 #include <tede/kernel.h>
 #include "base/base.h"
 #include "kernels/cpu/scan.h"
+#include "ops/sort_kernels.h"
 
 static const td_scan_table *table(void) { return TD_ISA_PICK(td_scan_table); }
 
@@ -54,13 +55,27 @@ int td_cpu_linear_scan(td_tensor *a, td_tensor *c, int64_t dim, bool reverse, td
 {
     return scan(table()->linear, a, c, dim, reverse, out0, NULL);
 }
+/* uint64 is compared as int64 of the same order. */
+static int extremes(td_scan b, td_tensor *self, int64_t dim, td_tensor *out, td_tensor *at)
+{
+    if (self->dtype != TD_U64)
+        return scan(b, self, NULL, dim, false, out, at);
+    TD_AUTO td_tensor *x = td_ordered_int64(self);
+    TD_AUTO td_tensor *y = x ? td_tensor_new(out->ndim, out->sizes, TD_I64, out->device) : NULL;
+    if (!y || scan(b, x, NULL, dim, false, y, at))
+        return -1;
+    for (int64_t i = 0; i < y->numel; i++)
+        ((uint64_t *)out->data)[i] = ((const uint64_t *)y->data)[i] ^ UINT64_C(1) << 63;
+    return 0;
+}
+
 int td_cpu_cummax(td_tensor *self, int64_t dim, td_tensor *out0, td_tensor *out1)
 {
-    return scan(table()->cummax, self, NULL, dim, false, out0, out1);
+    return extremes(table()->cummax, self, dim, out0, out1);
 }
 int td_cpu_cummin(td_tensor *self, int64_t dim, td_tensor *out0, td_tensor *out1)
 {
-    return scan(table()->cummin, self, NULL, dim, false, out0, out1);
+    return extremes(table()->cummin, self, dim, out0, out1);
 }
 int td_cpu_logcumsumexp(td_tensor *self, int64_t dim, td_tensor *out0)
 {

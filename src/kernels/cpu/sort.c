@@ -305,6 +305,20 @@ bool td_sorter_same(const td_sorter *s, int64_t place, int64_t other)
                      : ((const pair *)s->pairs)[place].key == ((const pair *)s->pairs)[other].key;
 }
 
+td_tensor *td_ordered_int64(td_tensor *x)
+{
+    td_tensor *y = x->dtype == TD_U64 ? td_tensor_new(x->ndim, x->sizes, TD_I64, x->device) : td_as_contiguous(x, TD_I64);
+    if (!y || x->dtype != TD_U64)
+        return y;
+    if (td_copy_elements(y, x)) {
+        td_tensor_release(y);
+        return NULL;
+    }
+    for (int64_t i = 0; i < y->numel; i++)
+        ((uint64_t *)y->data)[i] ^= TOP64;
+    return y;
+}
+
 /* ---- rows */
 
 static td_tensor *moved(td_tensor *x, int dim)
