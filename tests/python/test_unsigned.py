@@ -28,3 +28,12 @@ def test_unsigned_arithmetic_wraps_and_compares(bits):
     assert (x // 2).tolist() == [0, top // 2, 3] and (x % 4).tolist() == [1, 3, 3]
     assert (x > 6).tolist() == [False, True, True] and x.sort()[0].tolist() == [1, 7, top]
     assert (x & 3).tolist() == [1, 3, 3] and (x >> 1).tolist() == [0, top // 2, 3]
+
+
+def test_uint64_above_int64_has_its_order():
+    top = 2 ** 63
+    x = tede.tensor([top + 5, 1, top + 9, 7], dtype=tede.uint64)
+    assert x.cummax(0)[0].tolist() == [top + 5, top + 5, top + 9, top + 9] and x.cummax(0)[1].tolist() == [0, 0, 2, 2]
+    assert x.cummin(0)[0].tolist() == [top + 5, 1, 1, 1]
+    edges = tede.tensor([1, 5, top + 5], dtype=tede.uint64)
+    assert tede.searchsorted(edges, tede.tensor([top + 1, top + 7, 3], dtype=tede.uint64)).tolist() == [2, 3, 1]
