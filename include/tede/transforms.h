@@ -6,6 +6,7 @@
  * hides one dimension; at a grad or jvp level it is a tensor with a history, or a tangent, of its own.  See docs/transforms.md. */
 #ifndef TEDE_TRANSFORMS_H
 #define TEDE_TRANSFORMS_H
+#include <tede/dispatch.h>
 #include <tede/tensor.h>
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,9 @@ TD_API td_tensor *td_transform_unwrap(td_tensor *x, int level, int *dim);
 TD_API int  td_wrapper_level(const td_tensor *x);
 TD_API bool td_wrapper_is_batch(const td_tensor *x);
 
+/* A rule for an operator at vmap levels, in place of the loop over the members or of what was there.  It gets the call as it
+ * came, wrappers among the operands: it unwraps them, works below the level, and wraps what it gives. */
+TD_API int td_vmap_register(const char *op, td_boxed_kernel *rule, void *context) TD_MUST_USE;
 /* Calls that ran once per member of a batch, since the process began. */
 TD_API int64_t td_vmap_fallback_count(void);
 /* Is called before an operator runs once per member for the first time; NULL: nobody is told. */

@@ -1,5 +1,6 @@
 /* Kernels written in Python: boxed values become a call's arguments, what it returns becomes the operator's results. */
 #include "binding.h"
+#include <tede/transforms.h>
 #include <math.h>
 #include <tede/list.h>
 
@@ -250,6 +251,18 @@ static PyObject *register_boxed(PyObject *m, PyObject *args)
         return td_py_raise();
     Py_RETURN_NONE;
 }
+/* _register_batching(operator, callable): its rule at vmap levels. */
+static PyObject *register_batching(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name;
+    PyObject *callable;
+    if (!PyArg_ParseTuple(args, "sO:_register_batching", &name, &callable) || PyList_Append(kept, callable) < 0)
+        return NULL;
+    if (td_vmap_register(name, python_kernel, callable) < 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
 static PyObject *define(PyObject *m, PyObject *text)
 {
     (void)m;
@@ -316,6 +329,7 @@ static PyObject *has_kernel(PyObject *m, PyObject *args)
 }
 static PyMethodDef functions[] = {
     {"_register_boxed", register_boxed, METH_VARARGS, NULL},
+    {"_register_batching", register_batching, METH_VARARGS, NULL},
     {"_define", define, METH_O, NULL},
     {"_undefine", undefine, METH_O, NULL},
     {"_op_info", op_info, METH_O, NULL},

@@ -89,13 +89,26 @@ static void include_key(void)
     td_set_thread_masks(masks);
 }
 
+static PyObject *registered;                /* dict: overload -> {class: handler}, for classes whose own handler is not asked */
+
+/* What `type` makes of a call: the handler that was registered for the operator, else the __torch_dispatch__ of `owner`. */
+static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
+{
+    PyObject *of_classes = PyDict_GET_SIZE(registered) ? PyDict_GetItemWithError(registered, function) : NULL;
+    PyObject *handler = of_classes ? PyDict_GetItemWithError(of_classes, type) : NULL;
+    if (handler)
+        return PyObject_CallFunctionObjArgs(handler, owner, function, types, args, kwargs, NULL);
+    PyObject *method = PyErr_Occurred() ? NULL : PyObject_GetAttr(owner, word);
+    PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
+    Py_XDECREF(method);
+    return result;
+}
+
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *mode = modes[--n_modes];
     include_key();
-    PyObject *method = PyObject_GetAttr(mode, word);
-    PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
-    Py_XDECREF(method);
+    PyObject *result = ask_one(mode, (PyObject *)Py_TYPE(mode), function, types, args, kwargs);
     modes[n_modes++] = mode;
     include_key();
     return result;
@@ -112,9 +125,8 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
         result = ask_mode(function, types, args, kwargs);
     for (int i = 0; i < list->n && (!result ? !PyErr_Occurred() : result == Py_NotImplemented); i++) {
         Py_CLEAR(result);
-        PyObject *method = PyObject_GetAttr(list->objects[i], word);
-        result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
-        Py_XDECREF(method);
+        PyObject *type = (PyObject *)Py_TYPE(list->objects[i]);
+        result = ask_one(type, type, function, types, args, kwargs);
     }
     if (result == Py_NotImplemented) {
         Py_CLEAR(result);
@@ -327,7 +339,8 @@ static PyMethodDef functions[] = {
 };
 int td_py_dispatch_init(PyObject *module)
 {
-    if (!(overloads = PyDict_New()) || !(word = PyUnicode_InternFromString("__torch_dispatch__")) ||
+    if (!(overloads = PyDict_New()) || !(registered = PyDict_New()) ||
+        PyModule_AddObjectRef(module, "_torch_dispatch_rules", registered) < 0 || !(word = PyUnicode_InternFromString("__torch_dispatch__")) ||
         PyModule_AddFunctions(module, functions) < 0 ||
         !(disabled = PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl")))
         return -1;

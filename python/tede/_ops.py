@@ -146,7 +146,10 @@ class OpOverloadPacket:
         return self._operator
 
     def __call__(self, /, *args, **kwargs):
-        return self._refresh()(*args, **kwargs)
+        result = self._refresh()(*args, **kwargs)
+        if isinstance(result, tuple) and all(_C._op_info(full)[0].endswith("[]") for full in self._full):
+            return list(result)
+        return result
 
     @property
     def op(self):

@@ -370,9 +370,17 @@ def __reversed__(self):
 @method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Look at another tensor's memory, or at a storage, in place."""
+    if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
+        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
         source = self.new_empty((0,))
     elif not isinstance(source, Tensor):
+        if not hasattr(source, "untyped"):
+            invalid = f"\n      didn't match because some of the arguments have invalid types: (!{type(source).__name__}!)"
+            raise TypeError(f"set_() received an invalid combination of arguments - got ({type(source).__name__}), but expected one of:\n"
+                            f" * (){invalid}\n * (torch.Storage source){invalid}\n * (torch.Storage source, int storage_offset, tuple of "
+                            f"ints size, tuple of ints stride = None)\n * (Tensor source){invalid}\n * (Tensor source, int "
+                            "storage_offset, tuple of ints size, tuple of ints stride = None)\n")
         if size is None:
             size = (source.nbytes() // self.itemsize,)
         if stride is None:

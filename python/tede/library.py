@@ -161,6 +161,8 @@ def _destroy(ns, kind, defined, implemented, alive):
             _C._register_boxed(full, number, device, None)
         _kernels.pop((full, key), None)
     for full in defined:
+        for overload in [o for o in _C._torch_dispatch_rules if o.name() == full]:
+            del _C._torch_dispatch_rules[overload]
         if _C._undefine(full):
             forget(full)
         for key in [k for k in _kernels if k[0] == full]:
@@ -402,8 +404,23 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     library.impl(full, _autograd_kernel(overload, _Info(backward, setup_context)), "Autograd", allow_override=True)
 
 
+def _checked_name(op, what):
+    if not isinstance(op, (str, CustomOpDef)) and not hasattr(op, "_schema"):
+        raise ValueError(f"{what}({op}): got unexpected type for op: {type(op)}")
+    return _name_of(op)
+
+
 def register_vmap(op, func=None, /, *, lib=None):
-    raise NotImplementedError("library.register_vmap isn't there yet")
+    """func(info, in_dims, *args, **kwargs) gives the results for a whole batch, and the dimension of the batch in each."""
+    full = _checked_name(op, "register_vmap")
+
+    def register(f):
+        def rule(*args, **kwargs):
+            from tede.func._function import apply_rule
+            return apply_rule(f, args, kwargs)
+        _C._register_batching(full, rule)
+        return f
+    return register if func is None else register(func)
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
@@ -423,7 +440,13 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
-    raise NotImplementedError("library.register_torch_dispatch isn't there yet: give the class a __torch_dispatch__")
+    """func(cls or mode, op, types, args, kwargs) is asked in place of the class's __torch_dispatch__ for this operator."""
+    overload = _overload_named(_checked_name(op, "register_torch_dispatch"))
+
+    def register(f):
+        _C._torch_dispatch_rules.setdefault(overload, {})[torch_dispatch_class] = f
+        return f
+    return register if func is None else register(func)
 
 
 def get_kernel(op, dispatch_key):

@@ -144,7 +144,7 @@ static int save(td_node *node, int i, td_tensor *x, int output)
     if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
         return td_error(TD_E_RUNTIME, "Inference tensors cannot be saved for backward. Please do not use Tensors created in "
                         "inference mode in computation tracked by autograd. To work around this, you can make a clone to get a normal "
-                        "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`. (%s would save it)", td_node_name(node));
+                        "tensor and use it in autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.");
     slot->output = output;
     slot->version = td_tensor_version(x);
     if (!__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))

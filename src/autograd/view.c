@@ -186,9 +186,11 @@ int td_check_inplace(td_tensor *x, const char *op)
 {
     if (!x || x == TD_NONE)
         return 0;
+    (void)op;
     if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
         return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
-                        "clone to get a normal tensor before doing inplace update. (%s would write it)", op);
+                        "clone to get a normal tensor before doing inplace update.See "
+                        "https://github.com/pytorch/rfcs/pull/17 for more details.");
     if (!td_grad_enabled())
         return 0;
     if (x->base) {

@@ -204,6 +204,38 @@ static const td_batch_row *choose(const td_op *op)
     return td_dims_from_schema(op) ? &dims_row : &loop_row;
 }
 
+/* ---- rules from outside.  They stay, for a call on another thread may be on its way to one that was replaced. */
+
+typedef struct given_rule {
+    td_batch_row       row;         /* first: what op->batching points to */
+    td_boxed_kernel   *rule;
+    void              *context;
+    struct given_rule *next;
+} given_rule;
+static given_rule *given_rules;
+
+static int call_given(td_batch *b, const char *how)
+{
+    (void)how;
+    const given_rule *given = __atomic_load_n(&b->op->batching, __ATOMIC_ACQUIRE);      /* rules are only replaced by rules */
+    return given->rule(b->op, 0, b->arguments, b->results, given->context);
+}
+
+int td_vmap_register(const char *name, td_boxed_kernel *rule, void *context)
+{
+    td_op *op = (td_op *)td_op_find(name);
+    if (!op)
+        return td_error(TD_E_VALUE, "there is no operator %s", name);
+    given_rule *given = td_mem_alloc_zero(sizeof *given);
+    if (!given)
+        return -1;
+    *given = (given_rule){{"", call_given, ""}, rule, context, __atomic_load_n(&given_rules, __ATOMIC_RELAXED)};
+    while (!__atomic_compare_exchange_n(&given_rules, &given->next, given, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        ;
+    __atomic_store_n(&op->batching, &given->row, __ATOMIC_RELEASE);
+    return 0;
+}
+
 /* The functional form below, then a copy into self. */
 int td_rule_inplace(td_batch *b, const char *how)
 {
@@ -252,6 +284,8 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
         td_transform_raise(before);
         return status;
     }
+    if (row->rule == call_given)
+        return row->rule(&b, row->how);
     if (any && op->info.flags & TD_OP_OUT)
         return td_error(TD_E_NOT_IMPLEMENTED, "vmap: aten::%s with out= is not there; use the result", op->info.name);
     if (op->info.flags & TD_OP_INPLACE && any && !td_is_batched(&b, arguments[0].tensor)) {

@@ -373,3 +373,42 @@ def test_variables_are_tensors(lib):
     x = Variable(lib.ones(2), requires_grad=True)
     assert isinstance(x, Variable) and isinstance(lib.ones(1), Variable) and x.requires_grad
     assert not isinstance(1, Variable)
+
+
+# ---- memory exchanged under a leaf, and gradcheck of batches ------------------------------------------------------------------
+
+def test_set_on_a_leaf(lib):
+    x = leaf(lib, 1.0, 2.0)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation."):
+        x.set_(lib.ones(3, dtype=lib.float64))
+    with pytest.raises(RuntimeError, match="a leaf Variable"):
+        x.set_(lib.ones(3, dtype=lib.float64).untyped_storage())
+    with lib.no_grad():
+        x.set_(lib.ones(3, dtype=lib.float64))
+    assert x.shape == (3,) and x.requires_grad and x.is_leaf
+    with pytest.raises(TypeError, match=r"set_\(\) received an invalid combination of arguments - got \(int\)"):
+        x.detach().set_(1)
+
+
+def test_gradcheck_of_batches(lib):
+    class Doubled(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return lib.tensor(g.tolist(), dtype=lib.float64) * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return lib.tensor(t.tolist(), dtype=lib.float64) * 2
+    check, x = lib.autograd.gradcheck, leaf(lib, 1.0, 2.0)
+    every = {"check_forward_ad": True, "check_batched_grad": True, "check_batched_forward_grad": True}
+    assert check(lambda x: x.sin() * x, x, **every)
+    assert check(lambda x: (x.sin() * x, x.exp()), x.detach().to(lib.complex128).requires_grad_(), **every)
+    assert check(Doubled.apply, x, check_forward_ad=True)
+    for how in ({"check_batched_grad": True}, {"check_forward_ad": True, "check_batched_forward_grad": True}):
+        with pytest.raises(lib.autograd.gradcheck.__globals__["GradcheckError"], match="While computing batched gradients, got:"):
+            check(Doubled.apply, x, **how)
+        assert not check(Doubled.apply, x, raise_exception=False, **how)

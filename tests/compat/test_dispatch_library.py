@@ -317,3 +317,125 @@ def test_opcheck_says_which_test_failed(lib, space):
         lib.library.opcheck(bad, (lib.ones(2),), test_utils="test_schema")
     found = lib.library.opcheck(bad, (lib.ones(2),), test_utils="test_schema", raise_exception=False)
     assert isinstance(found["test_schema"], RuntimeError)
+
+
+# ---- rules for batches, and for classes that see operators ----------------------------------------------------------------
+
+def sine(lib, space):
+    @lib.library.custom_op(f"{space}::sine", mutates_args=())
+    def op(x: lib.Tensor, k: int) -> lib.Tensor:
+        return x.sin() * k
+    return op
+
+
+def test_a_rule_for_batches(lib, space):
+    op, seen = sine(lib, space), []
+
+    @op.register_vmap
+    def rule(info, in_dims, x, k):
+        seen.append((info.batch_size, info.randomness, in_dims, tuple(x.shape), k))
+        return op(x, k), in_dims[0]
+    x = lib.arange(6.0).reshape(3, 2)
+    assert lib.equal(lib.vmap(lambda x: op(x, 2), in_dims=1)(x), (x.sin() * 2).T)
+    assert seen == [(2, "error", (1, None), (3, 2), 2)]
+    del seen[:]
+    lib.vmap(lib.vmap(lambda x: op(x, 2)), randomness="different")(x)
+    assert [s[:4] for s in seen] == [(2, "error", (0, None), (2,)), (3, "different", (0, None), (3, 2))]
+    del seen[:]
+    lib.vmap(lambda y: op(x, 2).sum() + y)(x)
+    assert not seen
+
+
+def test_a_rule_for_lists_and_keywords(lib, space):
+    library = lib.library.Library(space, "DEF")
+    library.define("scaled(Tensor[] xs, Tensor? y=None, *, float k=1.0) -> Tensor[]")
+    library.impl("scaled", lambda xs, y=None, *, k=1.0: [x * k for x in xs], "CompositeExplicitAutograd")
+    op = getattr(lib.ops, space).scaled
+
+    def rule(info, in_dims, xs, y=None, *, k=1.0):
+        assert in_dims[0] == [0, 1] and y is None
+        return op([xs[0], xs[1].T], y, k=k), [0, 0]
+    lib.library.register_vmap(f"{space}::scaled", rule, lib=library)
+    a, b = lib.vmap(lambda x, y: op([x, y], k=2.0), in_dims=(0, 1))(lib.ones(3, 2), lib.ones(2, 3))
+    assert a.tolist() == b.tolist() == [[2.0, 2.0]] * 3
+
+
+def test_rules_for_batches_answer_with_a_pair(lib, space):
+    op = sine(lib, space)
+    op.register_vmap(lambda info, in_dims, x, k: op(x, k))
+    with pytest.raises(RuntimeError, match="to have two returns, an output and out_dims"):
+        lib.vmap(lambda x: op(x, 2))(lib.ones(3, 2))
+    op.register_vmap(lambda info, in_dims, x, k: (op(x, k), (0, 0)))
+    with pytest.raises(RuntimeError, match="incompatible"):
+        lib.vmap(lambda x: op(x, 2))(lib.ones(3, 2))
+    with pytest.raises(ValueError, match="got unexpected type for op"):
+        lib.library.register_vmap(3, lambda: None)
+
+
+def test_an_operator_that_writes_has_a_rule(lib, space):
+    @lib.library.custom_op(f"{space}::triple_", mutates_args=("x",))
+    def op(x: lib.Tensor) -> None:
+        x.mul_(3)
+
+    @op.register_vmap
+    def rule(info, in_dims, x):
+        op(x)
+        return None, None
+
+    def function(x):
+        op(x)
+        return x + 0
+    x = lib.ones(3, 2)
+    assert lib.vmap(function)(x).tolist() == x.tolist() == [[3.0, 3.0]] * 3
+
+
+def test_gradients_through_a_rule(lib, space):
+    op = sine(lib, space)
+
+    def setup(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.k = inputs[1]
+    op.register_autograd(lambda ctx, g: (g * ctx.saved_tensors[0].cos() * ctx.k, None), setup_context=setup)
+    op.register_vmap(lambda info, in_dims, x, k: (op(x, k), in_dims[0]))
+    x = lib.arange(6.0).reshape(3, 2).requires_grad_()
+    lib.vmap(lambda x: op(x, 2))(x).sum().backward()
+    assert lib.allclose(x.grad, 2 * x.detach().cos())
+
+
+def test_a_handler_of_one_operator(lib, space):
+    from importlib import import_module
+    op, seen = sine(lib, space), []
+
+    class Mode(import_module(lib.__name__ + ".utils._python_dispatch").TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Boxed(lib.Tensor):
+        @staticmethod
+        def __new__(cls, x):
+            made = lib.Tensor._make_wrapper_subclass(cls, x.shape, dtype=x.dtype)
+            made.x = x
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+    with pytest.raises(TypeError, match="Multiple dispatch failed"):
+        op(Boxed(lib.ones(2)), 2)
+
+    @lib.library.register_torch_dispatch(op, Mode)
+    def of_mode(mode, func, types, args, kwargs):
+        assert isinstance(mode, Mode)
+        return func(*args, **kwargs) * 100
+
+    @op.register_torch_dispatch(Boxed)
+    def of_class(cls, func, types, args, kwargs):
+        assert cls is Boxed and Boxed in types
+        return Boxed(func(args[0].x, *args[1:]))
+    assert lib.equal(op(Boxed(lib.ones(2)), 2).x, lib.ones(2).sin() * 2)
+    x = lib.ones(2)
+    with Mode():
+        y = op(x, 2)
+        x.sin()
+    assert lib.equal(y, lib.ones(2).sin() * 2 * 100) and seen == ["aten.sin.default"]

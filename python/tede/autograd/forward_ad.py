@@ -44,13 +44,33 @@ def make_dual(tensor, tangent, *, level=None):
     for x, name in ((tensor, "primal"), (tangent, "tangent")):
         if not (isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())):
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {getattr(x, 'dtype', type(x))}")
+    if _at_vmap(tensor, tangent):
+        return _make_batched(tensor, tangent)
     return _C._make_dual(tensor, tangent)
+
+
+def _at_vmap(*tensors):
+    return _C._transform_level() and _C._transform_now()[0] == 0 and any(_C._transform_unwrap(x)[1] >= 0 for x in tensors)
+
+
+def _make_batched(tensor, tangent):
+    """At a vmap level tangents belong to what is wrapped, for operators run below the level."""
+    size = _C._transform_now()[1]
+
+    def front(x, dim):
+        return x.movedim(dim, 0) if dim >= 0 else x.expand(size, *x.shape)
+    (x, at), (t, to) = _C._transform_unwrap(tensor), _C._transform_unwrap(tangent)
+    return _C._transform_wrap(_C._transform_below(lambda: make_dual(front(x, at), front(t, to))), 0)
 
 
 def unpack_dual(tensor, *, level=None):
     """(primal, tangent) of a dual number; the tangent is None where there is none."""
     if _maybe_level(level) < 0:
         return UnpackedDualTensor(tensor, None)
+    if isinstance(tensor, Tensor) and _at_vmap(tensor):
+        value, dim = _C._transform_unwrap(tensor)
+        parts = _C._transform_below(unpack_dual, value)
+        return UnpackedDualTensor(*(x if x is None else _C._transform_wrap(x, dim) for x in parts))
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 

@@ -200,6 +200,34 @@ def _check_forward(func, inputs, wanted, o):
                     raise GradcheckError(_mismatch(tede.stack(row), numerical[k][axis], k, number, None, forward=True))
 
 
+def _check_batched_forward(func, inputs):
+    """Tangents of a batch of directions at once are those of one direction after another."""
+    from tede.autograd import forward_ad
+    plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+    where = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    for number, at in enumerate(where):
+        directions = [tede.randn_like(plain[at]) for _ in range(2)]
+
+        def tangents(direction):
+            args = list(plain)
+            with forward_ad.dual_level():
+                args[at] = forward_ad.make_dual(plain[at].detach(), direction)
+                pairs = [forward_ad.unpack_dual(y) for y in _outputs(func, args)]
+                return tuple(tede.zeros_like(p.primal) if p.tangent is None else p.tangent for p in pairs)
+        one_by_one = [tangents(d) for d in directions]
+        try:
+            batched = tede.vmap(tangents)(tede.stack(directions))
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n\ngradcheck failed while testing batched "
+                                 "gradient computation with forward-mode AD.\nIt is tested where both `check_batched_forward_grad=True` "
+                                 "and `check_forward_ad=True`.") from error
+        for k, together in enumerate(batched):
+            for b, alone in enumerate(one_by_one):
+                if not tede.allclose(together[b], alone[k]):
+                    raise GradcheckError(f"For output {k} and input {number}: the tangents of a batch of directions "
+                                         f"are {together[b]} where those of one direction are {alone[k]}")
+
+
 def _check_grad_output(outputs, wanted):
     """Gradients of zero are zeros of the right kind."""
     live = [y for y in outputs if y.requires_grad]
@@ -269,7 +297,8 @@ def _check_batched(func, inputs, wanted, outputs):
         try:
             batched = grad(y, wanted, tede.stack(seeds), retain_graph=True, allow_unused=True, is_grads_batched=True)
         except RuntimeError as error:
-            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n\ngradcheck or gradgradcheck failed while "
+                                 "testing batched gradient computation.") from error
         for k, g in enumerate(batched):
             for b in range(2):
                 single = one_by_one[b][k]
@@ -312,6 +341,8 @@ def _check(func, inputs, o):
         (_check_fast if o["fast_mode"] else _check_slow)(func, inputs, wanted, outputs, o)
     if o["check_forward_ad"]:
         _check_forward(func, inputs, wanted, o)
+        if o["check_batched_forward_grad"]:
+            _check_batched_forward(func, inputs)
     if not o["check_backward_ad"]:
         return
     if o["check_batched_grad"]:

@@ -34,20 +34,30 @@ def apply(cls, args):
     if not own and not generated:
         raise RuntimeError(f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
                            f"vmap staticmethod or set generate_vmap_rule=True. {HELP}")
-    flat, spec = tree.tree_flatten(args)
-    pairs = [_C._transform_unwrap(x) if isinstance(x, Tensor) else (x, -1) for x in flat]
-    values = tree.tree_unflatten([value for value, _ in pairs], spec)
-    dims = tree.tree_unflatten([None if dim < 0 else dim for _, dim in pairs], spec)
-    if all(dim < 0 for _, dim in pairs):
+    values, dims, batched = _unwrapped(args)
+    if not batched:
         return _C._transform_below(cls.apply, *values)
     if own:
-        made = _C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)
-        if not (isinstance(made, tuple) and len(made) == 2):
-            raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
-                               f"with the output. Got a {type(made)} instead")
-        output, out_dims = made
-    else:
-        output, out_dims = _C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0
+        return _wrapped(*_pair(_C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)))
+    return _wrapped(_C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0)
+
+
+def _unwrapped(args):
+    """The arguments one level out, the batch's dimension of each (None: it has none), and whether any has one."""
+    flat, spec = tree.tree_flatten(args)
+    pairs = [_C._transform_unwrap(x) if isinstance(x, Tensor) else (x, -1) for x in flat]
+    return (tree.tree_unflatten([value for value, _ in pairs], spec),
+            tree.tree_unflatten([None if dim < 0 else dim for _, dim in pairs], spec), any(dim >= 0 for _, dim in pairs))
+
+
+def _pair(made):
+    if not (isinstance(made, tuple) and len(made) == 2):
+        raise RuntimeError("Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
+                           f"with the output. Got a {type(made)} instead")
+    return made
+
+
+def _wrapped(output, out_dims):
     flat, spec = flatten(output)
     places = tree._broadcast_to_and_flatten(out_dims, spec)
     if places is None:
@@ -56,6 +66,18 @@ def apply(cls, args):
                            f"{tree.tree_flatten(out_dims)[1]} but output has structure {spec}. {HELP}")
     return tree.tree_unflatten([x if d is None or not isinstance(x, Tensor) else _C._transform_wrap(x, d % x.dim())
                                 for x, d in zip(flat, places)], spec)
+
+
+def apply_rule(rule, args, kwargs):
+    """An operator's own rule for batches, given to library.register_vmap, at the innermost level."""
+    _, size, randomness = _C._transform_now()
+    values, dims, _ = _unwrapped(args)
+    keywords, _, _ = _unwrapped(kwargs)
+
+    def below():
+        return rule(VmapInfo(size, RANDOMNESS[randomness]), dims, *values, **keywords)
+    output, out_dims = _pair(_C._transform_below(below))
+    return None if output is None else _wrapped(output, out_dims)
 
 
 def _lowered(cls, number):
