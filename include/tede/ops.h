@@ -2281,8 +2281,6 @@ TD_API td_tensor *td__standard_gamma(td_tensor *self, td_generator *generator);
 TD_API td_tensor *td__sample_dirichlet(td_tensor *self, td_generator *generator);
 /* Numbers of successes among count trials. */
 TD_API td_tensor *td_binomial(td_tensor *count, td_tensor *prob, td_generator *generator);
-/* The derivative of gamma samples; not there yet. */
-TD_API td_tensor *td__standard_gamma_grad(td_tensor *self, td_tensor *output);
 /* Normal numbers. */
 TD_API td_tensor *td_normal_float_float(double mean, double std, int64_t n_size, const int64_t *size,
         td_generator *generator, td_dtype dtype, td_device device);
@@ -3250,6 +3248,10 @@ TD_API int td_special_shifted_chebyshev_polynomial_v_out(td_tensor *x, td_tensor
 TD_API td_tensor *td_special_shifted_chebyshev_polynomial_w(td_tensor *x, td_tensor *n);
 TD_API int td_special_shifted_chebyshev_polynomial_w_out(td_tensor *x, td_tensor *n,
         td_tensor *out) TD_MUST_USE;
+/* The derivative of samples of Gamma(self) by self. */
+TD_API td_tensor *td__standard_gamma_grad(td_tensor *self, td_tensor *output);
+/* The derivative of samples of Beta(alpha, total - alpha) by alpha, divided by 1 - x. */
+TD_API td_tensor *td__dirichlet_grad(td_tensor *x, td_tensor *alpha, td_tensor *total);
 
 /* ==== tangents ============================================================================================ */
 

@@ -121,6 +121,8 @@ def _rest_of_C(name):
         return getattr(_import("tede._keys"), name.lstrip("_"))
     if name in ("_log_api_usage_once", "_log_api_usage_metadata"):
         return lambda *args: None           # usage isn't reported to anybody
+    if name == "_get_tracing_state":
+        return lambda: None                 # no TorchScript tracer ever runs
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):
         return getattr(_import("tede._zip"), name)
     raise AttributeError(f"module 'tede._C' has no attribute '{name}'")

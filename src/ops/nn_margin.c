@@ -7,7 +7,7 @@
 td_tensor *td_op_no_derivative(td_tensor *grad, const char *name)
 {
     (void)grad;
-    if (!strcmp(name, "_pdist_backward"))          /* PyTorch has two ways to say so */
+    if (!strcmp(name, "_pdist_backward") || !strcmp(name, "_standard_gamma_grad"))      /* PyTorch has two ways to say so */
         return td_fail(TD_E_NOT_IMPLEMENTED, "the derivative for '%s' is not implemented.", name);
     return td_fail(TD_E_RUNTIME, "derivative for aten::%s is not implemented", name);
 }

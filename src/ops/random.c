@@ -383,11 +383,6 @@ td_tensor *td_op__standard_gamma(td_tensor *self, td_generator *generator)
 {
     return sampled("gamma", self, td_sample_gamma, generator);
 }
-td_tensor *td_op__standard_gamma_grad(td_tensor *self, td_tensor *output)
-{
-    (void)self, (void)output;
-    return td_fail(TD_E_NOT_IMPLEMENTED, "_standard_gamma_grad isn't implemented: gamma samples have no gradient yet");
-}
 td_tensor *td_op__sample_dirichlet(td_tensor *self, td_generator *generator)
 {
     int64_t k = self->ndim ? self->sizes[self->ndim - 1] : 1;

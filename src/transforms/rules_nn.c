@@ -492,7 +492,7 @@ const td_batch_row td_rules_nn[] = {
     {"frexp.Tensor", td_rule_pointwise, ""}, {"special_bessel_j0", td_rule_pointwise, ""},
     {"special_bessel_j1", td_rule_pointwise, ""}, {"special_bessel_y0", td_rule_pointwise, ""},
     {"special_bessel_y1", td_rule_pointwise, ""}, {"special_spherical_bessel_j0", td_rule_pointwise, ""},
-    {"_standard_gamma_grad", td_rule_pointwise, ""}, {"constant_pad_nd", td_rule_leading, ""}, {"one_hot", td_rule_leading, ""},
+    {"constant_pad_nd", td_rule_leading, ""}, {"one_hot", td_rule_leading, ""},
     {"_fft_c2c", td_rule_dims, ""}, {"_fft_r2c", td_rule_dims, ""}, {"_fft_c2r", td_rule_dims, ""},
     {NULL, NULL, NULL},
 };

@@ -91,6 +91,59 @@ def test_gradients_pass_through_samples(lib):
         assert a.grad.isfinite().all() and a.grad.abs().sum() > 0
 
 
+SHAPES = [1e-3, 0.05, 0.5, 1.0, 2.0, 6.5, 7.9, 8.1, 20.0, 100.0, 1e3]
+
+
+@pytest.mark.parametrize("name, places", [
+    ("_standard_gamma_grad", [1e-8, 0.01, 0.5, 0.79, 0.81, 1.5, 5.0, 7.5, 8.5, 9.5, 45.0, 100.0, 950.0, 1100.0]),
+    ("_dirichlet_grad", [1e-8, 0.01, 0.1, 0.3, 0.49, 0.5, 0.51, 0.7, 0.9, 0.95, 0.999])])
+def test_how_samples_move_with_their_parameter(both, name, places):
+    """On both sides of each border between the expansions. float32 is held to the exact values: PyTorch's own series lose
+    all digits where the total is far larger than a parameter."""
+    tede, torch = both
+
+    def values(lib, dtype):
+        def grid(values, *shape):
+            return lib.tensor(values, dtype=lib.float64).to(getattr(lib, dtype)).reshape(shape)
+        x, alpha, beta = grid(places, -1, 1, 1), grid(SHAPES, -1, 1), grid(SHAPES, -1)
+        return lib._standard_gamma_grad(alpha, x) if "gamma" in name else lib._dirichlet_grad(x, alpha, alpha + beta)
+    exact = values(torch, "float64").flatten().tolist()
+    for dtype, tolerance in (("float64", 1e-8), ("float32", 2e-2)):
+        assert values(tede, dtype).flatten().tolist() == pytest.approx(exact, rel=tolerance, abs=1e-6)
+    for lib in both:
+        for dtype, title in ((lib.float16, "Half"), (lib.int64, "Long")):
+            x = lib.ones(3, dtype=dtype)
+            with pytest.raises(NotImplementedError, match=f"\"{name}_cpu\" not implemented for '{title}'"):
+                getattr(lib, name)(*[x, x] if "gamma" in name else [x, x, x])
+
+
+def test_gradients_of_samples_are_those_of_pytorch(both):
+    def gradients(lib):
+        D = importlib.import_module(lib.__name__ + ".distributions")
+        for make in (lambda a, b: D.Gamma(a, b), lambda a, b: D.Chi2(a + 0 * b), lambda a, b: D.StudentT(a, b), D.Beta,
+                     lambda a, b: D.Dirichlet(lib.stack([a, b])), lambda a, b: D.InverseGamma(a, b), D.FisherSnedecor):
+            a = lib.tensor([0.3, 1.5, 30.0], dtype=lib.float64, requires_grad=True)
+            b = lib.tensor([2.0, 0.7, 12.0], dtype=lib.float64, requires_grad=True)
+            lib.manual_seed(4)
+            (make(a, b).rsample((5,)) * lib.arange(1.0, 6.0).reshape(5, *[1] * len(make(a, b).event_shape), 1)).sum().backward()
+            yield a.grad.tolist(), b.grad.tolist()
+    for mine, expected in zip(*map(gradients, both)):
+        assert mine[0] == pytest.approx(expected[0], rel=1e-6) and mine[1] == pytest.approx(expected[1], rel=1e-6)
+
+
+def test_gradients_of_samples_have_no_gradient(lib):
+    a = lib.tensor([0.6, 1.5], requires_grad=True)
+    slope, = lib.autograd.grad(lib._standard_gamma(a).sum(), a, create_graph=True)
+    raised = None
+    try:
+        slope.sum().backward()
+    except NotImplementedError as error:
+        raised = str(error)
+    assert raised == "the derivative for '_standard_gamma_grad' is not implemented."
+    with pytest.raises(RuntimeError, match="derivative for aten::_sample_dirichlet is not implemented"):
+        lib._sample_dirichlet(a).sum().backward()
+
+
 def test_parameters_and_values_are_checked(lib):
     D = importlib.import_module(lib.__name__ + ".distributions")
     with pytest.raises(ValueError, match="Expected parameter scale .* to satisfy the constraint GreaterThan"):

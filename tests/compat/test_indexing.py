@@ -186,3 +186,18 @@ def test_nothing_leaks_through_errors(lib):
         with pytest.raises(IndexError):
             x[0, lib.tensor([7])]
     assert x.sum() == 276
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 3, 4), (1, 5), (5, 1), (0, 3), (2, 1, 2, 3)])
+def test_masks_of_several_dimensions_pick_what_numpy_picks(lib, shape):
+    np = pytest.importorskip("numpy")
+    there = np.arange(np.prod(shape), dtype=np.int64).reshape(shape)
+    x = lib.tensor(there.tolist(), dtype=lib.int64).reshape(shape)
+    for mask, expected in ((x % 2 == 1, there % 2 == 1), ((x % 3 == 0).flip(0), (there % 3 == 0)[::-1])):
+        assert x[mask].tolist() == there[expected].tolist() and x.masked_select(mask).tolist() == there[expected].tolist()
+        y, written = x.clone(), there.copy()
+        y[mask], written[expected] = -1, -1
+        assert y.tolist() == written.tolist()
+    rows = x.flatten(1).sum(1) % 2 == 0
+    assert x[rows].tolist() == there[there.reshape(shape[0], -1).sum(1) % 2 == 0].tolist() if shape[0] else not x[rows].numel()
+    assert x.mT[(x % 2 == 1).mT].tolist() == there.swapaxes(-1, -2)[(there % 2 == 1).swapaxes(-1, -2)].tolist()

@@ -1,5 +1,9 @@
 """Every layer beside PyTorch's: the same text, the same initial values, the same outputs and gradients."""
+import copy
 import importlib
+import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy
@@ -224,3 +228,35 @@ def test_margin_losses_need_no_kernel_of_their_own(both, monkeypatch, name, args
     rows = numpy.random.default_rng(0).standard_normal((3, 4)).tolist()
     a, b = [float(lib.nn.functional.multilabel_margin_loss(lib.tensor(rows), lib.tensor(labels))) for lib in both]
     assert a == pytest.approx(b, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_copies_of_recurrent_layers_have_weights_of_their_own(lib, name):
+    layer, x = getattr(lib.nn, name)(4, 5, 2, bidirectional=True), lib.randn(3, 2, 4)
+    y = layer(x)[0]
+    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        assert lib.equal(twin(x)[0], y)
+        assert all(a is getattr(twin, n) for a, n in zip(twin._flat_weights, twin._flat_weights_names, strict=True))
+        with lib.no_grad():
+            twin.weight_ih_l0.zero_()
+        assert not lib.equal(twin(x)[0], y) and lib.equal(layer(x)[0], y)
+    layer.weight_hh_l1 = lib.nn.Parameter(lib.zeros_like(layer.weight_hh_l1))
+    assert any(weight is layer.weight_hh_l1 for weight in layer._flat_weights) and not lib.equal(layer(x)[0], y)
+
+
+def test_recurrent_layers_of_one_library_run_in_the_other(both, tmp_path):
+    """Whole modules, as programs that run on tede in PyTorch's place save them."""
+    script = """
+import sys, torch
+if sys.argv[1] == "save":
+    layer, x = torch.nn.LSTM(4, 5, 2), torch.randn(3, 2, 4)
+    torch.save((layer, x, layer(x)[0].detach()), sys.argv[2])
+else:
+    layer, x, y = torch.load(sys.argv[2], weights_only=False)
+    assert torch.allclose(layer(x)[0], y, atol=1e-6)
+"""
+    (tmp_path / "script.py").write_text(script)
+    ways = [], ["-m", "tede.as_torch"]
+    for writer, reader in (ways, ways[::-1]):
+        for way, what in ((writer, "save"), (reader, "load")):
+            subprocess.run([sys.executable, *way, str(tmp_path / "script.py"), what, str(tmp_path / "layer.pt")], check=True)

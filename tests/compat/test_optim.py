@@ -371,3 +371,10 @@ def test_gradients_of_the_rate(lib, name):
     h = 1e-4
     difference = (loss(0.1 + h, start.clone()) - loss(0.1 - h, start.clone())).item() / (2 * h)
     assert gradient.item() == pytest.approx(difference, rel=1e-4)
+
+
+def test_all_optimizers_are_in_the_modules_dict(lib):
+    import importlib
+    optim = importlib.import_module(lib.__name__ + ".optim")
+    there = {name for name, value in vars(optim).items() if isinstance(value, type) and issubclass(value, optim.Optimizer)}
+    assert {"Adam", "SGD", "LBFGS", "Rprop", "Muon"} <= there and optim.__dict__["AdamW"] is optim.AdamW

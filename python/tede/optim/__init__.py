@@ -40,3 +40,16 @@ def __getattr__(name):
 
 def __dir__():
     return sorted({*__all__, *_MODULES})
+
+
+class _Module(type(sys)):
+    """Programs pick an optimizer by `vars(optim)[name]` or go through all of them: that loads every file."""
+
+    @property
+    def __dict__(self):
+        for name in _HOME:
+            getattr(self, name)
+        return super().__dict__
+
+
+sys.modules[__name__].__class__ = _Module

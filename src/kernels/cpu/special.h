@@ -12,6 +12,9 @@
 #define TD_SPECIAL_2(name) \
     double td_##name##_f64(double x, double n); \
     static inline float td_##name##_f32(float x, float n) { return (float)td_##name##_f64(x, n); }
+#define TD_SPECIAL_3(name) \
+    double td_##name##_f64(double x, double n, double m); \
+    static inline float td_##name##_f32(float x, float n, float m) { return (float)td_##name##_f64(x, n, m); }
 
 TD_SPECIAL_1(airy_ai)
 TD_SPECIAL_1(bessel_j0)
@@ -32,7 +35,11 @@ TD_SPECIAL_2(hermite_polynomial_h)
 TD_SPECIAL_2(hermite_polynomial_he)
 TD_SPECIAL_2(laguerre_polynomial_l)
 TD_SPECIAL_2(legendre_polynomial_p)
+/* How samples move with their parameter (special_sample.c). */
+TD_SPECIAL_2(standard_gamma_grad)
+TD_SPECIAL_3(dirichlet_grad)
 
 #undef TD_SPECIAL_1
 #undef TD_SPECIAL_2
+#undef TD_SPECIAL_3
 #endif

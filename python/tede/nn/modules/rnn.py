@@ -140,8 +140,12 @@ class RNNBase(Module):
                 text += f", {name}={value}"
         return text
 
+    def __getstate__(self):
+        """PyTorch's modules keep the lists of weights and look for them in what they load."""
+        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+
     def __setstate__(self, state):
-        super().__setstate__(state)
+        super().__setstate__({name: value for name, value in state.items() if not name.startswith("_flat_weights")})
         self.__dict__.setdefault("proj_size", 0)
 
     # The part of a call that all kinds share. A state is a tensor, or for LSTM a pair; `_each` treats both alike.
