@@ -1,6 +1,5 @@
 """Devices, layouts, dtypes and recordings from outside: the libraries of examples/c, compiled as a user would, used from Python."""
 import ctypes
-import pathlib
 import subprocess
 import sys
 import textwrap
