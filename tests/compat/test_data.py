@@ -2,12 +2,15 @@
 import collections
 import os
 import signal
+import subprocess
+import sys
 import time
 import warnings
 
 import pytest
 
 np = pytest.importorskip("numpy")
+pytest.importorskip("numpy.random")     # NumPy loads it when it is first named, which in a forked worker can fail
 Point = collections.namedtuple("Point", "x y")
 
 
@@ -210,3 +213,42 @@ def test_timeouts_and_what_is_left_behind():
     del iterator
     assert not [name for name in os.listdir("/dev/shm") if name.startswith(prefix)]
     assert not any(process.is_alive() for process in workers)
+
+
+@pytest.mark.parametrize("method", ("fork", "spawn"))
+def test_an_interrupt_ends_the_program_and_its_workers(lib, method, tmp_path):
+    (tmp_path / "endless.py").write_text(f"""
+import time, {lib.__name__} as lib
+from {lib.__name__}.utils.data import DataLoader
+class Slow:
+    def __len__(self):
+        return 100000
+    def __getitem__(self, i):
+        time.sleep(0.01)
+        return lib.zeros(10)
+if __name__ == "__main__":
+    batches = iter(DataLoader(Slow(), num_workers=2, multiprocessing_context="{method}"))
+    next(batches)
+    print(*[process.pid for process in batches._workers], flush=True)
+    for _ in batches:
+        pass
+""")
+    program = subprocess.Popen([sys.executable, "endless.py"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, start_new_session=True,
+                               env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
+    workers = [int(pid) for pid in program.stdout.readline().split()]
+    os.killpg(program.pid, signal.SIGINT)       # what a terminal does: the workers get it too
+    _, errors = program.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors and program.returncode
+    until = time.monotonic() + 10
+    while any(map(running, workers)) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert len(workers) == 2 and not any(map(running, workers))
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
