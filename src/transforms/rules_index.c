@@ -79,9 +79,8 @@ static int rule_index_write(td_batch *b, const char *how)
     bool written = b->op->info.arguments[0].is_mutable;
     if (dim < 0)
         return -1;
-    if (!self->ndim)
-        return td_rule_loop(b, "");
-    TD_AUTO td_tensor *wide = td_expanded(b, self);
+    TD_AUTO td_tensor *whole = td_expanded(b, self);
+    TD_AUTO td_tensor *wide = whole && !self->ndim ? td_unsqueeze(whole, -1) : td_tensor_retain(whole);
     TD_AUTO td_tensor *from = source == TD_NONE ? TD_NONE : td_expanded(b, source);
     td_tensor *value = arg(b, "value");
     if (!td_is_batched(b, index) && !td_is_batched(b, value)) {
@@ -90,7 +89,13 @@ static int rule_index_write(td_batch *b, const char *how)
         if (source != TD_NONE && td_batch_set(b, 3, source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
             return -1;
         b->frame.values[1].integer = dim + 1;
-        return td_batch_call(b, b->op, 0);
+        td_value out;
+        if (self->ndim || written)
+            return td_batch_call(b, b->op, 0);
+        if (td_op_call(b->op, b->frame.values, &out) != 0)
+            return -1;
+        TD_AUTO td_tensor *line = out.tensor;
+        return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
     }
     TD_AUTO td_tensor *indices = td_expanded(b, index);
     TD_AUTO td_tensor *line = source == TD_NONE || source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1);
@@ -115,11 +120,29 @@ static int rule_index_write(td_batch *b, const char *how)
     } else {
         made = td_scatter_value(wide, dim + 1, along, b->arguments[3].scalar);
     }
+    TD_AUTO td_tensor *result = made && !self->ndim ? td_squeeze_dim(made, 1) : td_tensor_retain(made);
     if (!written)
-        return td_batch_give(b, 0, td_tensor_retain(made), 0);
+        return td_batch_give(b, 0, td_tensor_retain(result), 0);
     b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
     TD_AUTO td_tensor *place = td_front(b, self);
-    return !made || !place || td_copy_(place, made) != 0 ? (td_tensor_release(self), -1) : 0;
+    return !result || !place || td_copy_(place, result) != 0 ? (td_tensor_release(self), -1) : 0;
+}
+
+/* Segments of each member: what says where they lie has the batch in front, as the data has. */
+static int rule_segments(td_batch *b, const char *how)
+{
+    (void)how;
+    int axis = td_argument_index(b->op, "axis"), data = td_argument_index(b->op, "data");
+    if (b->arguments[axis].integer < 0)
+        b->frame.values[axis].integer += b->arguments[data].tensor->ndim;
+    b->frame.values[axis].integer++;
+    for (int i = 0; i < b->op->info.n_arguments; i++) {
+        td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+        TD_AUTO td_tensor *wide = x == TD_NONE ? TD_NONE : td_expanded(b, x);
+        if (x != TD_NONE && td_batch_set(b, i, td_contiguous(wide)) != 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
 }
 
 /* ---- x[indices] */
@@ -453,5 +476,6 @@ const td_batch_row td_rules_index[] = {
     {"index_reduce_", rule_index_write, "r"},
     {"index.Tensor", rule_index, ""}, {"index_put", rule_index_put, ""}, {"index_put_", rule_index_put, ""},
     {"_index_put_impl_", rule_index_put, ""}, {"take", rule_take, ""}, {"put", rule_put, ""}, {"put_", rule_put, ""}, {"embedding", rule_embedding, ""},
-    {"embedding_dense_backward", rule_embedding_backward, ""}, {NULL, NULL, NULL},
+    {"embedding_dense_backward", rule_embedding_backward, ""}, {"segment_reduce", rule_segments, ""},
+    {"_segment_reduce_backward", rule_segments, ""}, {NULL, NULL, NULL},
 };

@@ -306,6 +306,17 @@ static int rule_batch_norm(td_batch *b, const char *how)
 
 /* ---- losses: each row's by itself, then the member's mean or sum */
 
+/* weight[classes] where each member has its own weights. */
+static td_tensor *of_member(td_batch *b, td_tensor *weight, td_tensor *classes)
+{
+    if (!classes)
+        return NULL;
+    TD_AUTO td_tensor *table = td_front(b, weight);
+    TD_AUTO td_tensor *flat = td_reshape(classes, 2, (int64_t[]){b->size, b->size ? classes->numel / b->size : 0});
+    TD_AUTO td_tensor *picked = td_gather(table, 1, flat, false);
+    return td_reshape(picked, classes->ndim, classes->sizes);
+}
+
 /* How much each row counts: its class's weight, or one; nothing where it is ignored. */
 static td_tensor *row_weights(td_batch *b, td_tensor *target, td_tensor *weight, int64_t ignore, td_dtype dtype)
 {
@@ -314,10 +325,18 @@ static td_tensor *row_weights(td_batch *b, td_tensor *target, td_tensor *weight,
     if (weight == TD_NONE)
         return td_tensor_retain(ones);
     TD_AUTO td_tensor *safe = td_mul(target, counts);
-    (void)b;
-    TD_AUTO td_tensor *picked = td_take(weight, safe);
+    TD_AUTO td_tensor *picked = td_is_batched(b, weight) ? of_member(b, weight, safe) : td_take(weight, safe);
     TD_AUTO td_tensor *cast = td_to(picked, dtype);
     return td_mul(cast, ones);
+}
+
+/* Rows of the loss without weights, times what each row counts: where members have weights of their own. */
+static td_tensor *weighted(td_batch *b, td_tensor *rows, td_tensor *classes, td_tensor *weight, int64_t ignore)
+{
+    if (!td_is_batched(b, weight) || !rows || !classes)
+        return td_tensor_retain(rows);
+    TD_AUTO td_tensor *counts = row_weights(b, classes, weight, ignore, (td_dtype)rows->dtype);
+    return td_mul(rows, counts);
 }
 
 static td_tensor *sum_of_member(td_tensor *x)
@@ -335,8 +354,8 @@ static int rule_class_loss(td_batch *b, const char *how)
 {
     td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1), *weight = tensor_at(b, 2);
     int64_t reduction = b->arguments[3].integer, ignore = b->arguments[4].integer;
-    if (td_is_batched(b, weight))
-        return td_rule_loop(b, "");
+    if (td_is_batched(b, weight) && td_batch_set(b, 2, TD_NONE) != 0)
+        return -1;
     TD_AUTO td_tensor *x = td_expanded(b, self);
     TD_AUTO td_tensor *classes = td_expanded(b, target);
     bool single = self->ndim == 1;
@@ -349,7 +368,8 @@ static int rule_class_loss(td_batch *b, const char *how)
         return -1;
     int n = b->op->info.n_results, status = 0;
     TD_AUTO td_tensor *flat = out[0].tensor;
-    TD_AUTO td_tensor *rows = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    TD_AUTO td_tensor *plain = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    TD_AUTO td_tensor *rows = weighted(b, plain, classes, weight, ignore);
     td_tensor_release(out[n - 1].tensor);
     TD_AUTO td_tensor *counts = row_weights(b, classes, weight, ignore, (td_dtype)self->dtype);
     TD_AUTO td_tensor *total = sum_of_member(counts);
@@ -365,30 +385,33 @@ static int rule_class_loss(td_batch *b, const char *how)
 /* multi_margin_loss ('1' result) and multilabel_margin_loss_forward ('2'): rows fold, and each member's are reduced. */
 static int rule_margin_loss(td_batch *b, const char *how)
 {
-    td_tensor *self = tensor_at(b, 0);
+    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
     int at = td_argument_index(b->op, "reduction"), weights = td_argument_index(b->op, "weight");
-    if (self->ndim == 0 || (weights >= 0 && td_is_batched(b, tensor_at(b, weights))))
-        return td_rule_loop(b, "");
+    td_tensor *weight = weights >= 0 ? tensor_at(b, weights) : TD_NONE;
     int64_t reduction = b->arguments[at].integer;
-    bool single = self->ndim == 1;
-    for (int i = 0; i < 2; i++) {
-        TD_AUTO td_tensor *x = td_expanded(b, tensor_at(b, i));
-        if (!x || td_batch_set(b, i, !single ? td_folded(x) : x->ndim == 1 || i == 0 || *how == '2' ? td_tensor_retain(x)
-                                                                                                : td_squeeze_dim(x, 1)) != 0)
-            return -1;
-    }
+    bool single = self->ndim < 2, marks = *how == '2';
+    TD_AUTO td_tensor *x = td_expanded(b, self);
+    TD_AUTO td_tensor *classes = td_expanded(b, target);
+    TD_AUTO td_tensor *row = x && !self->ndim ? td_unsqueeze(x, -1) : single ? td_tensor_retain(x) : td_folded(x);
+    TD_AUTO td_tensor *of_row = !single ? td_folded(classes) : marks && !target->ndim ? td_unsqueeze(classes, -1)
+                              : !marks && target->ndim ? td_squeeze_dim(classes, 1) : td_tensor_retain(classes);
+    if (td_batch_set(b, 0, td_tensor_retain(row)) != 0 || td_batch_set(b, 1, td_tensor_retain(of_row)) != 0 ||
+        (td_is_batched(b, weight) && td_batch_set(b, weights, TD_NONE) != 0))
+        return -1;
     b->frame.values[at].integer = 0;
     td_value out[2];
     if (td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
     TD_AUTO td_tensor *flat = out[0].tensor;
-    TD_AUTO td_tensor *rows = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    TD_AUTO td_tensor *plain = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
+    TD_AUTO td_tensor *rows = weighted(b, plain, single ? of_row : classes, weight, -1);
     int status = td_batch_give(b, 0, single || !reduction ? td_tensor_retain(rows)
                                      : reduction == 1 ? td_mean_dim(rows, 1, (int64_t[]){1}, false)
                                                       : td_sum_dim_intlist(rows, 1, (int64_t[]){1}, false, TD_DTYPE_NONE), 0);
-    if (*how == '2') {
-        TD_AUTO td_tensor *marks = out[1].tensor;
-        status |= td_batch_give(b, 1, single ? td_tensor_retain(marks) : td_unfolded(marks, b->size), 0);
+    if (marks) {
+        TD_AUTO td_tensor *found = out[1].tensor;
+        status |= td_batch_give(b, 1, !target->ndim ? td_squeeze_dim(found, 1) : single ? td_tensor_retain(found)
+                                                                                   : td_unfolded(found, b->size), 0);
     }
     return status;
 }
@@ -428,8 +451,6 @@ static int rule_nll_backward(td_batch *b, const char *how)
     td_tensor *grad = tensor_at(b, 0), *self = tensor_at(b, 1), *target = tensor_at(b, 2);
     td_tensor *weight = tensor_at(b, 3), *total = tensor_at(b, 6);
     int64_t reduction = b->arguments[4].integer;
-    if (td_is_batched(b, weight))
-        return td_rule_loop(b, "");
     bool single = self->ndim == 1;
     TD_AUTO td_tensor *g = td_expanded(b, grad);
     TD_AUTO td_tensor *whole = td_expanded(b, total);
@@ -439,7 +460,10 @@ static int rule_nll_backward(td_batch *b, const char *how)
     if (!classes || !x)
         return -1;
     TD_AUTO td_tensor *padded = reduction ? td_padded(scaled, classes->ndim - 1) : td_tensor_retain(scaled);
-    TD_AUTO td_tensor *spread = td_expand(padded, classes->ndim, classes->sizes);
+    TD_AUTO td_tensor *even = td_expand(padded, classes->ndim, classes->sizes);
+    TD_AUTO td_tensor *spread = weighted(b, even, classes, weight, b->arguments[5].integer);
+    if (td_is_batched(b, weight) && td_batch_set(b, 3, TD_NONE) != 0)
+        return -1;
     TD_AUTO td_tensor *one = td_tensor_from_scalar(td_float(1));
     if (td_batch_set(b, 0, single ? td_tensor_retain(spread) : td_folded(spread)) != 0 ||
         td_batch_set(b, 1, single ? td_tensor_retain(x) : td_folded(x)) != 0 ||

@@ -306,3 +306,51 @@ def test_batches_of_cotangents(lib):
     y = x * x
     rows = lib.autograd.grad(y, x, lib.eye(3), is_grads_batched=True)[0]
     assert close(rows, lib.diag(2 * x.detach()))
+
+
+# ---- rules in place of loops: each member by itself is what the batch gives ---------------------------------------------------
+
+def assert_members(lib, function, *operands, in_dims=0):
+    dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(operands)
+    together = lib.vmap(function, in_dims=in_dims)(*operands)
+    size = next(x.shape[d] for x, d in zip(operands, dims) if d is not None)
+    for i in range(size):
+        alone = function(*(x if d is None else x.select(d, i) for x, d in zip(operands, dims)))
+        assert together[i].shape == alone.shape and lib.allclose(together[i], alone, atol=1e-6, equal_nan=True)
+
+
+def test_class_weights_of_members(lib):
+    F = lib.nn.functional
+    x, w = lib.randn(3, 5, 4, dtype=lib.float64), lib.rand(3, 4, dtype=lib.float64)
+    t = lib.randint(0, 4, (3, 5))
+    for reduction in ("none", "mean", "sum"):
+        how = {"reduction": reduction}
+        assert_members(lib, lambda x, t, w: F.nll_loss(x, t, w, ignore_index=1, **how), x, t, w)
+        assert_members(lib, lambda w: F.nll_loss(x[0], t[0], w, **how), w)
+        assert_members(lib, lambda x, w: F.nll_loss(x, t[0], w, **how), x, w.T, in_dims=(0, 1))
+        assert_members(lib, lambda x, t, w: F.cross_entropy(x, t, w, **how), x, t, w)
+        assert_members(lib, lambda x, t, w: F.nll_loss(x, t, w, **how), x[:, 0], t[:, 0], w)
+        assert_members(lib, lambda x, t, w: F.multi_margin_loss(x, t, weight=w, **how), x, t, w)
+        assert_members(lib, lambda x, t, w: F.multi_margin_loss(x, t, weight=w, **how), x[:, 0], t[:, 0], w)
+        assert_members(lib, lambda x, t: F.multilabel_margin_loss(x, t, **how), x[:, 0, 0], t[:, 0] * 0)
+    g = lib.func.grad(lambda x, t, w: F.nll_loss(x.log_softmax(-1), t, w))
+    assert_members(lib, g, x, t, w)
+
+
+def test_segments_of_members(lib):
+    x, n = lib.randn(2, 6, 3, dtype=lib.float64), lib.tensor([[1, 2, 3], [4, 0, 2]])
+    for reduce in ("sum", "mean", "max", "min", "prod"):
+        def function(x, n):
+            return lib.segment_reduce(x, reduce, lengths=n, axis=0, unsafe=True)
+        assert_members(lib, function, x, n)
+        assert_members(lib, function, x, n[0], in_dims=(0, None))
+        assert_members(lib, lambda n: function(x[0], n), n)
+    assert_members(lib, lib.func.grad(lambda x, n: (lib.segment_reduce(x, "sum", lengths=n, unsafe=True) ** 2).sum()), x, n)
+
+
+def test_writes_to_indexed_numbers_of_members(lib):
+    x, i, s = lib.randn(3), lib.zeros(3, dtype=lib.int64), lib.randn(3)
+    for function in (lambda x, i, s: x.index_add(0, i, s), lambda x, i, s: x.index_reduce(0, i, s, "prod"),
+                     lambda x, i, s: x.index_fill(0, i, 2.0)):
+        assert_members(lib, function, x, i, s)
+        assert_members(lib, function, x, i[0], s, in_dims=(0, None, 0))
