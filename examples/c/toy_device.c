@@ -134,7 +134,7 @@ static void *take(td_device device, size_t nbytes)
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = (nbytes + page - 1) / page * page;
     block *b = malloc(sizeof *b);
     void *start = b && bytes >= nbytes ? mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) : MAP_FAILED;
-    if (start == MAP_FAILED) {
+    if (!b || start == MAP_FAILED) {
         free(b);
         return td_fail(TD_E_MEMORY, "toy:%d is out of memory: %zu bytes were asked for", device.index, nbytes);
     }

@@ -35,7 +35,9 @@ uint8_t td_itemsizes[TD_DTYPES] = {1, 1, 1, 2, 4, 8, 2, 4, 8, 2, 2, 4, 8, 8, 16}
 
 static inline bool known(td_dtype dtype)
 {
-    return (unsigned)dtype < TD_DTYPES && (dtype < TD_DTYPE_A || __atomic_load_n(&td_itemsizes[dtype], __ATOMIC_ACQUIRE));
+    if ((int)dtype < 0 || dtype >= TD_DTYPES)
+        return false;
+    return dtype < TD_DTYPE_A || __atomic_load_n(&td_itemsizes[dtype], __ATOMIC_ACQUIRE);
 }
 
 const char *td_dtype_name(td_dtype dtype)

@@ -50,6 +50,9 @@ static int join_batch(const char *op, const td_tensor *A, int tail_a, const td_t
 {
     int na = A->ndim - tail_a, nb = B->ndim - tail_b, n = na > nb ? na : nb;
     td_shape_text a, b;
+    if (na < 0 || nb < 0)
+        return td_error(TD_E_RUNTIME, "%s: The input tensors must have at least %d and %d dimensions, but have shapes %s and %s", op,
+                        tail_a, tail_b, td_shape_str(A->ndim, A->sizes, a), td_shape_str(B->ndim, B->sizes, b));
     for (int i = 0; i < n; i++) {
         int64_t x = i < n - na ? 1 : A->sizes[i - (n - na)], y = i < n - nb ? 1 : B->sizes[i - (n - nb)];
         if (x != y && x != 1 && y != 1)
@@ -138,10 +141,26 @@ td_tensor *td_op_cholesky(td_tensor *self, bool upper)
     td_tensor *pair[2];
     return checked("cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
 }
+static int check_cholesky_solve(td_tensor *self, td_tensor *input2)
+{
+    if (self->ndim < 2)
+        return td_error(TD_E_RUNTIME, "b should have at least 2 dimensions, but has %d dimensions instead", self->ndim);
+    if (input2->ndim < 2)
+        return td_error(TD_E_RUNTIME, "u should have at least 2 dimensions, but has %d dimensions instead", input2->ndim);
+    if (td_check_square("cholesky_solve", input2))
+        return -1;
+    if (self->dtype != input2->dtype || self->sizes[self->ndim - 2] != input2->sizes[input2->ndim - 1])
+        return td_error(TD_E_RUNTIME, "Incompatible matrix sizes or dtypes for cholesky_solve: each A matrix is %" PRId64 " by %" PRId64
+                        " but each b matrix is %" PRId64 " by %" PRId64, input2->sizes[input2->ndim - 1], input2->sizes[input2->ndim - 1],
+                        self->sizes[self->ndim - 2], self->sizes[self->ndim - 1]);
+    return 0;
+}
 int td_meta_cholesky_solve_helper(td_spec *specs, td_tensor *self, td_tensor *A, bool upper)
 {
     (void)upper;
     int64_t sizes[TD_MAX_DIMS];
+    if (check_cholesky_solve(self, A))
+        return -1;
     int n = join_batch("cholesky_solve", self, 2, A, 2, sizes);
     if (n < 0 || td_check_linalg_dtype("cholesky_solve", self))
         return -1;
@@ -151,16 +170,6 @@ int td_meta_cholesky_solve_helper(td_spec *specs, td_tensor *self, td_tensor *A,
 }
 td_tensor *td_op_cholesky_solve(td_tensor *self, td_tensor *input2, bool upper)
 {
-    if (self->ndim < 2)
-        return td_fail(TD_E_RUNTIME, "b should have at least 2 dimensions, but has %d dimensions instead", self->ndim);
-    if (input2->ndim < 2)
-        return td_fail(TD_E_RUNTIME, "u should have at least 2 dimensions, but has %d dimensions instead", input2->ndim);
-    if (td_check_square("cholesky_solve", input2))
-        return NULL;
-    if (self->dtype != input2->dtype || self->sizes[self->ndim - 2] != input2->sizes[input2->ndim - 1])
-        return td_fail(TD_E_RUNTIME, "Incompatible matrix sizes or dtypes for cholesky_solve: each A matrix is %" PRId64 " by %" PRId64
-                       " but each b matrix is %" PRId64 " by %" PRId64, input2->sizes[input2->ndim - 1], input2->sizes[input2->ndim - 1],
-                       self->sizes[self->ndim - 2], self->sizes[self->ndim - 1]);
     return td_cholesky_solve_helper(self, input2, upper);
 }
 /* X = (L L^H)^-1 B: the factor's gradient isn't confined to its triangle, as in PyTorch. */

@@ -222,7 +222,7 @@ static td_tensor *padded(td_tensor *x, td_tensor *whole)
 
 int td_op_svd_tangent(td_tensor **results, td_tensor *t, td_tensor *U_in, td_tensor *S, td_tensor *Vh_in)
 {
-    if (U_in->ndim < 2)
+    if (U_in->ndim < 2 || Vh_in->ndim < 2 || S->ndim < 1)
         return td_error(TD_E_RUNTIME, "svd: the derivative needs the singular vectors, which were not computed");
     int64_t m = U_in->sizes[U_in->ndim - 2], n = Vh_in->sizes[Vh_in->ndim - 1], k = S->sizes[S->ndim - 1];
     LET(U) = td_narrow(U_in, -1, 0, k);
@@ -241,7 +241,7 @@ int td_op_svd_tangent(td_tensor **results, td_tensor *t, td_tensor *U_in, td_ten
     LET(squares) = td_mul_tensor(S, S);
     LET(u) = over_gaps(left, squares);
     LET(v) = over_gaps(right, squares);
-    if (td_is_complex(P)) {         /* the phase, shared evenly by both */
+    if (P && td_is_complex(P)) {    /* the phase, shared evenly by both */
         LET(imag) = td_imag(diagonal);
         LET(turn) = td_times(imag, td_complex(0, 0.5));
         LET(part) = td_div_tensor(turn, S);

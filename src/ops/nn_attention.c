@@ -16,10 +16,33 @@ static void heads_spec(td_spec *spec, td_tensor *like, int64_t width)
     spec->strides[0] = l * h * width, spec->strides[1] = width, spec->strides[2] = h * width, spec->strides[3] = 1;
 }
 
+static bool is_shape(const td_tensor *x, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+    return x->ndim == 4 && x->sizes[0] == a && x->sizes[1] == b && x->sizes[2] == c && x->sizes[3] == d;
+}
+
+/* [batch, heads, length, features] each, keys and values with the heads or a divisor of them; the mask broadcastable to
+ * [batch, heads, queries, keys]. */
+static int check_heads(const td_tensor *query, const td_tensor *key, const td_tensor *value, const td_tensor *mask)
+{
+    bool fit = query->ndim == 4 && key->ndim == 4 && value->ndim == 4;
+    if (fit) {
+        const int64_t *q = query->sizes, *k = key->sizes;
+        fit = is_shape(key, q[0], k[1], k[2], q[3]) && is_shape(value, q[0], k[1], k[2], value->sizes[3]) &&
+              (q[1] == k[1] || (k[1] && q[1] % k[1] == 0)) && (mask == TD_NONE || mask->ndim <= 4);
+        const int64_t scores[4] = {q[0], q[1], q[2], k[2]};
+        for (int d = 0; fit && mask != TD_NONE && d < mask->ndim; d++)
+            fit = mask->sizes[d] == 1 || mask->sizes[d] == scores[4 - mask->ndim + d];
+    }
+    return fit ? 0 : td_error(TD_E_RUNTIME, "attention: the shapes of query, key, value and mask don't fit");
+}
+
 int td_meta_attention(td_spec *specs, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal,
                       double scale)
 {
-    (void)key, (void)mask, (void)causal, (void)scale;
+    (void)causal, (void)scale;
+    if (check_heads(query, key, value, mask))
+        return -1;
     heads_spec(&specs[0], query, value->sizes[3]);
     return td_spec_set(&specs[1], 3, query->sizes, query->dtype == TD_F64 ? TD_F64 : TD_F32, query->device);
 }
@@ -28,7 +51,13 @@ int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query
                                td_tensor *mask,
                                td_tensor *result, td_tensor *lse, bool causal, double scale)
 {
-    (void)grad, (void)mask, (void)result, (void)lse, (void)causal, (void)scale;
+    (void)causal, (void)scale;
+    if (check_heads(query, key, value, mask))
+        return -1;
+    const int64_t *q = query->sizes;
+    if (!is_shape(grad, q[0], q[1], q[2], value->sizes[3]) || !is_shape(result, q[0], q[1], q[2], value->sizes[3]) ||
+        lse->ndim != 3 || lse->sizes[0] != q[0] || lse->sizes[1] != q[1] || lse->sizes[2] != q[2])
+        return td_error(TD_E_RUNTIME, "attention_backward: grad, result and lse don't have the shapes of attention's results");
     heads_spec(&specs[0], query, query->sizes[3]);
     heads_spec(&specs[1], key, key->sizes[3]);
     heads_spec(&specs[2], value, value->sizes[3]);
@@ -171,6 +200,8 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
 td_tensor *td_op_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tensor *t_value, td_tensor *query, td_tensor *key,
                                    td_tensor *value, td_tensor *mask, bool causal, double scale)
 {
+    if (check_heads(query, key, value, mask))
+        return NULL;
     int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
     TD_AUTO td_tensor *k = repeat_heads(key, times);
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);

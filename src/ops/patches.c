@@ -72,8 +72,21 @@ int td_meta_columns_to_image(td_spec *specs, td_tensor *self, int64_t n_size, co
                              int64_t n_stride,
                              const int64_t *stride)
 {
-    (void)n_kernel, (void)kernel, (void)n_dilation, (void)dilation, (void)n_padding, (void)padding, (void)n_stride,
-    (void)stride;
+    window w = {kernel, dilation, padding, stride};
+    td_shape_text text, other;
+    int64_t each[2], room = 1;
+    if (check_window(&w, n_kernel, n_dilation, n_padding, n_stride))
+        return -1;
+    if (n_size != 3 && n_size != 4)
+        return td_error(TD_E_RUNTIME, "columns_to_image: an image has 3 or 4 dimensions, not %" PRId64, n_size);
+    for (int64_t d = 0; d < n_size; d++) {
+        if (size[d] < 0)
+            return td_error(TD_E_RUNTIME, "columns_to_image: a size is negative: %s", td_shape_str((int)n_size, size, text));
+        room *= d < n_size - 2 ? size[d] : 1;
+    }
+    if (room * kernel[0] * kernel[1] * positions(&w, size + n_size - 2, each) != self->numel)
+        return td_error(TD_E_RUNTIME, "columns_to_image: columns %s don't make an image %s",
+                        td_shape_str(self->ndim, self->sizes, text), td_shape_str((int)n_size, size, other));
     return td_spec_set(specs, (int)n_size, size, (td_dtype)self->dtype, self->device);
 }
 
