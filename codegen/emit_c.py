@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 from . import grad as gradients
+from . import nodes
 from .emit_rows import Rows
 from .grad import Emitter, GradError, Uses
 from .value import GROUPS, Formula
@@ -580,7 +581,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
         n_edges = ' + '.join([str(sum(not a.list for a in operands)), *(f'n_{a.c}' for a in operands if a.list)])
         n_inputs = {'tensor': '1', 'void': '1', 'list': 'results->count'}.get(op.result, str(len(s.results)))
         n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
-        title = ''.join(w.capitalize() for w in base.schema.name.strip('_').split('_')) + 'Backward0'
+        title = nodes.title(base.schema)
         has_state = bool(members)
         shared = inplace and op is not base     # the functional form's node serves the in-place form too
         if not shared:

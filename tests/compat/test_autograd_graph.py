@@ -412,3 +412,17 @@ def test_gradcheck_of_batches(lib):
         with pytest.raises(lib.autograd.gradcheck.__globals__["GradcheckError"], match="While computing batched gradients, got:"):
             check(Doubled.apply, x, **how)
         assert not check(Doubled.apply, x, raise_exception=False, **how)
+
+
+# ---- names ------------------------------------------------------------------------------------------------------------------
+
+def test_nodes_are_numbered_by_overload(lib):
+    x = lib.rand(3, 3).add(0.1).requires_grad_()
+    y, image = x.detach().clone(), lib.rand(1, 1, 4, 4, requires_grad=True)
+    names = {"Sum0": x.sum(), "Sum1": x.sum(0), "Mean0": x.mean(), "Mean1": x.mean(0), "Prod1": x.prod(0), "Max0": x.max(0)[0],
+             "Max1": x.max(), "Min1": x.min(), "Median1": x.median(0)[0], "Squeeze0": x.squeeze(), "Squeeze1": x.squeeze(0),
+             "Squeeze2": x.squeeze((0, 1)), "Pow0": x.square(), "Pow1": x ** y, "Pow2": 2 ** x, "Clamp1": x.clamp(0, 1),
+             "Div2": lib.div(x, y, rounding_mode="trunc"), "Log1P0": x.log1p(), "NanToNum0": x.nan_to_num(),
+             "NllLoss0": lib.nn.functional.nll_loss(x, lib.tensor([0, 1, 2])), "MaskedFill1": x.masked_fill(x > 1, lib.tensor(0.0)),
+             "MaxPool2DWithIndices0": lib.nn.functional.max_pool2d(image, 2), "FftC2C0": lib.fft.fft(x + 0j)}
+    assert {k: v.grad_fn.name() for k, v in names.items()} == {k: f"{k[:-1]}Backward{k[-1]}" for k in names}
