@@ -252,3 +252,33 @@ def running(pid):
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+class Collecting:
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, i):
+        import gc
+        gc.collect()
+        return i
+
+
+def test_a_worker_that_collects_an_inherited_iterator_leaves_its_workers_alone():
+    pytest.importorskip("tede")
+    import gc
+    from tede.utils.data import DataLoader
+    gc.collect()
+    gc.disable()
+    try:
+        loader = DataLoader(range(40), num_workers=1, multiprocessing_context="fork")
+        cycle = {"iterator": iter(loader)}
+        cycle["itself"], process = cycle, cycle["iterator"]._workers[0]
+        del cycle
+        other = DataLoader(Collecting(), num_workers=1, batch_size=4, multiprocessing_context="fork")
+        assert [batch.tolist() for batch in other] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+        process.join(0.3)
+        assert process.is_alive()
+    finally:
+        gc.enable()
+        process.terminate()

@@ -225,7 +225,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if loader.prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._prefetch, self._in_order, self._persistent = loader.prefetch_factor, loader.in_order, loader.persistent_workers
-        self._shutdown, self._workers, self._queues, self._pipes = False, [], [], []
+        self._shutdown, self._owner, self._workers, self._queues, self._pipes = False, os.getpid(), [], [], []
         self._prefix = f"tede_{os.getpid()}_{os.urandom(6).hex()}"
         job = worker.Job(self._dataset_kind == _DatasetKind.Iterable, self._dataset, loader._auto_collation, loader.collate_fn,
                          loader.drop_last, self._base_seed, loader.worker_init_fn, self._num_workers, self._prefix)
@@ -358,7 +358,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._queues[which].put(None)
 
     def _shutdown_workers(self):
-        if getattr(self, "_shutdown", True):
+        # A worker that is forked inherits whatever iterators there are, and may collect one: their workers aren't its own.
+        if getattr(self, "_shutdown", True) or self._owner != os.getpid():
             return
         self._shutdown = True
         try:
