@@ -5,9 +5,9 @@ number is 0 but for those in OTHERS, where an operator stands for an overload, o
 import re
 
 OTHERS = {
-    'sum.dim_IntList': 'Sum1', 'mean.dim': 'Mean1', 'prod.dim_int': 'Prod1', 'max': 'Max1', 'min': 'Min1', 'median.dim': 'Median1',
+    'prod.dim_int': 'Prod1', 'max': 'Max1', 'min': 'Min1', 'median.dim': 'Median1',
     'nanmedian.dim': 'Nanmedian1', 'squeeze.dim': 'Squeeze1', 'squeeze.dims': 'Squeeze2', 'pow.Tensor_Tensor': 'Pow1',
-    'pow.Scalar': 'Pow2', 'div.Tensor_mode': 'Div2', 'index_fill.int_Tensor': 'IndexFill1', 'masked_fill.Tensor': 'MaskedFill1',
+    'pow.Scalar': 'Pow2', 'trunc_divide': 'Div2', 'index_fill.int_Tensor': 'IndexFill1', 'masked_fill_with': 'MaskedFill1',
     'scatter.value': 'Scatter1', 'clamp_both': 'Clamp1', 'clamp_min_same': 'Clamp1', 'clamp_max_same': 'Clamp1', 'square': 'Pow0',
     'nan_to_num_impl': 'NanToNum0', 'softshrink_impl': 'Softshrink0', 'nll_loss_forward': 'NllLoss0',
     'cross_entropy_rows': 'NllLoss0', '_pdist_forward': 'Pdist0',
