@@ -223,6 +223,8 @@ td_tensor *td_op_pivots_to_permutation(td_tensor *pivots, int64_t n)
     TD_AUTO td_tensor *swaps = td_as_contiguous(pivots, TD_I32);
     if (!swaps)
         return NULL;
+    if (pivots->ndim < 1 || n < 0)
+        return td_fail(TD_E_RUNTIME, "lu_unpack: LU_pivots must have at least one dimension");
     int64_t sizes[TD_MAX_DIMS], k = pivots->sizes[pivots->ndim - 1], count = 1;
     memcpy(sizes, pivots->sizes, sizeof *sizes * pivots->ndim);
     sizes[pivots->ndim - 1] = n;

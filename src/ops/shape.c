@@ -507,6 +507,19 @@ static int stretch_of(stretch *s, int64_t n_base, const int64_t *base_size, cons
     return 0;
 }
 
+/* x must have this shape, with a stride for each of its sizes and for each of the other shape's. */
+static int check_strided(const td_tensor *x, int64_t n, const int64_t *size, int64_t n_stride, int64_t n_other, int64_t n_other_stride)
+{
+    td_shape_text a, b;
+    if (n != n_stride || n_other != n_other_stride)
+        return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
+    bool same = x->ndim == n;
+    for (int d = 0; same && d < n; d++)
+        same = x->sizes[d] == size[d];
+    return same ? 0 : td_error(TD_E_RUNTIME, "as_strided_backward: expected a gradient of shape %s, but got %s",
+                               td_shape_str((int)n, size, a), td_shape_str(x->ndim, x->sizes, b));
+}
+
 /* How often each element of the base was written, as a tensor of its shape. */
 static td_tensor *times_written(const stretch *s, td_tensor *like, int64_t n, const int64_t *size, const int64_t *stride)
 {
@@ -521,9 +534,9 @@ td_tensor *td_op_as_strided_backward(td_tensor *grad, int64_t n_base, const int6
                                      const int64_t *base_stride, int64_t base_offset, int64_t n_size, const int64_t *size,
                                      int64_t n_stride, const int64_t *stride, const int64_t *storage_offset)
 {
-    (void)n_size, (void)size, (void)n_stride, (void)n_base_stride;
     stretch s;
-    if (stretch_of(&s, n_base, base_size, base_stride, base_offset, grad->ndim, grad->sizes, stride, storage_offset))
+    if (check_strided(grad, n_size, size, n_stride, n_base, n_base_stride) ||
+        stretch_of(&s, n_base, base_size, base_stride, base_offset, grad->ndim, grad->sizes, stride, storage_offset))
         return NULL;
     if (!grad->numel)
         return td_zeros(n_base, base_size, grad->dtype, grad->device);
@@ -541,9 +554,9 @@ td_tensor *td_op_as_strided_through(td_tensor *self, int64_t n_base, const int64
                                     const int64_t *base_stride, int64_t base_offset, int64_t n_size, const int64_t *size,
                                     int64_t n_stride, const int64_t *stride, const int64_t *storage_offset)
 {
-    (void)n_base_stride, (void)n_stride;
     stretch s;
-    if (stretch_of(&s, n_base, base_size, base_stride, base_offset, n_size, size, stride, storage_offset))
+    if (check_strided(self, n_base, base_size, n_base_stride, n_size, n_stride) ||
+        stretch_of(&s, n_base, base_size, base_stride, base_offset, n_size, size, stride, storage_offset))
         return NULL;
     TD_AUTO td_tensor *flat = td_zeros(1, &s.span, self->dtype, self->device), *share = NULL;
     if (s.overlaps) {
