@@ -26,6 +26,10 @@ int td_meta__pdist_forward(td_spec *specs, td_tensor *self, double p)
 
 int td_meta__pdist_backward(td_spec *specs, td_tensor *grad, td_tensor *self, double p, td_tensor *pdist)
 {
-    (void)grad, (void)p, (void)pdist;
+    (void)p;
+    int64_t n = self->ndim == 2 ? self->sizes[0] : 0, pairs = n * (n - 1) / 2;
+    if (self->ndim != 2 || grad->numel != pairs || pdist->numel != pairs || self->dtype != grad->dtype ||
+        self->dtype != pdist->dtype)
+        return td_error(TD_E_RUNTIME, "_pdist_backward: grad and pdist must have an element for each pair of self's rows");
     return td_spec_like(specs, self);
 }

@@ -71,6 +71,9 @@ static td_tensor *count(td_tensor *self, int64_t n, td_tensor *const *bins, td_t
 {
     if (check(self, n, bins, weight) || check_dtype(self))
         return NULL;
+    if (self->device.type == TD_META)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "aten::histogram: attempted to run this operator with Meta tensors, but its results depend on "
+                       "values");
     TD_AUTO td_tensor *x = td_as_contiguous(self, TD_F64);
     TD_AUTO td_tensor *w = td_is_some(weight) ? td_as_contiguous(weight, TD_F64) : td_ref(TD_NONE);
     TD_AUTO_LIST td_tensor_list edges = {0};

@@ -5,6 +5,7 @@
 #include "calls_ops_nn_attention.h"
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 #include "ops/compose.h"
 
 /* Results are laid out [batch][length][heads][features], so that joining the heads is a view. */
@@ -202,6 +203,11 @@ td_tensor *td_op_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tens
 {
     if (check_heads(query, key, value, mask))
         return NULL;
+    const td_tensor *operands[3][2] = {{t_query, query}, {t_key, key}, {t_value, value}};
+    for (int i = 0; i < 3; i++)
+        if (operands[i][0] != TD_NONE && (operands[i][0]->ndim != 4 || memcmp(operands[i][0]->sizes, operands[i][1]->sizes,
+                                                                            4 * sizeof(int64_t))))
+            return td_fail(TD_E_RUNTIME, "attention_tangent: tangents have the shapes of their operands");
     int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
     TD_AUTO td_tensor *k = repeat_heads(key, times);
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);

@@ -42,6 +42,8 @@ int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor 
         return -1;
     if (grad->ndim < 1 || rows < 0)
         return td_error(TD_E_RUNTIME, "embedding_dense_backward: the gradient must have a last dimension, num_weights must not be negative");
+    if (grad->numel != indices->numel * grad->sizes[grad->ndim - 1])
+        return td_error(TD_E_RUNTIME, "embedding_dense_backward: the gradient must have a row for each index");
     return td_spec_set(specs, 2, (int64_t[]){rows, grad->sizes[grad->ndim - 1]}, (td_dtype)grad->dtype, grad->device);
 }
 

@@ -191,7 +191,7 @@ static int twice(const td_op *op, td_keyset keys, const td_value *arguments, td_
 }
 static td_tensor *times(const td_op *op, td_tensor *x, double factor)
 {
-    td_value arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {.kind = TD_VALUE_FLOAT, .number = factor}}, result;
+    td_value arguments[4] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {.kind = TD_VALUE_FLOAT, .number = factor}}, result;
     return td_op_call(op, arguments, &result) == 0 ? result.tensor : NULL;
 }
 
