@@ -165,7 +165,6 @@ class DataLoader:
 
 class _BaseDataLoaderIter:
     def __init__(self, loader):
-        self._loader = loader
         self._dataset_kind, self._dataset = loader._dataset_kind, loader.dataset
         self._index_sampler, self._timeout = loader._index_sampler, loader.timeout
         self._num_workers = loader.num_workers
