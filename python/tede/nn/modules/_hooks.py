@@ -8,41 +8,8 @@ import warnings
 import weakref
 from collections import OrderedDict
 
+from ...utils.hooks import RemovableHandle  # noqa: F401
 from .._native import T
-
-
-class RemovableHandle:
-    """Takes a hook out again: by `remove()`, or at the end of a `with` block."""
-
-    next_id = 0
-
-    def __init__(self, hooks_dict, *, extra_dict=None):
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
-        self.id = RemovableHandle.next_id
-        RemovableHandle.next_id += 1
-        extra = extra_dict if isinstance(extra_dict, list) else [] if extra_dict is None else [extra_dict]
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in extra)
-
-    def remove(self):
-        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
-            hooks = ref()
-            if hooks is not None:
-                hooks.pop(self.id, None)
-
-    def __getstate__(self):
-        return self.hooks_dict_ref(), self.id, tuple(ref() for ref in self.extra_dict_ref)
-
-    def __setstate__(self, state):
-        hooks, self.id = state[:2]
-        self.hooks_dict_ref = weakref.ref(OrderedDict() if hooks is None else hooks)
-        RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in (state[2] if len(state) > 2 else None) or ())
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exc):
-        self.remove()
 
 
 class WrappedHook:
