@@ -24,26 +24,7 @@ static PyObject *object_of(td_value *v)
                 PyTuple_SET_ITEM(list, i, item);
         }
         return list;
-    case TD_VALUE_BOOL: return PyBool_FromLong(v->integer != 0);
-    case TD_VALUE_INT: return PyLong_FromLongLong(v->integer);
-    case TD_VALUE_FLOAT: return PyFloat_FromDouble(v->number);
-    case TD_VALUE_SCALAR: return td_py_number_of(v->scalar);
-    case TD_VALUE_STRING: return PyUnicode_FromString(v->string);
-    case TD_VALUE_DTYPE: return Py_NewRef(td_py_dtype((td_dtype)v->integer));
-    case TD_VALUE_DEVICE: return td_py_device(v->device);
-    case TD_VALUE_LAYOUT: return Py_NewRef(td_py_layout((int)v->integer));
-    case TD_VALUE_MEMORY_FORMAT: return Py_NewRef(td_py_memory_format((int)v->integer));
-    case TD_VALUE_INTS:
-        list = PyList_New(v->count);
-        for (int i = 0; i < v->count && list; i++) {
-            PyObject *n = PyLong_FromLongLong(v->ints[i]);
-            if (!n)
-                Py_CLEAR(list);
-            else
-                PyList_SET_ITEM(list, i, n);
-        }
-        return list;
-    default: Py_RETURN_NONE;
+    default: return td_py_object_of(v);
     }
 }
 
