@@ -7,34 +7,9 @@
 #include "calls_ops_linalg_grad.h"
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
-#include "ops/linalg.h"
+#include "ops/linalg_products.h"
 
-#define LET(x) TD_AUTO td_tensor *x
-
-static td_tensor *mm(td_tensor *a, td_tensor *b) { return td_matmul(a, b); }
 static td_tensor *minus(td_tensor *x) { return td_neg(x); }
-/* a^H b and a b^H */
-static td_tensor *adjoint_mm(td_tensor *a, td_tensor *b)
-{
-    LET(turned) = td_adjoint_of(a);
-    return td_matmul(turned, b);
-}
-static td_tensor *mm_adjoint(td_tensor *a, td_tensor *b)
-{
-    LET(turned) = td_adjoint_of(b);
-    return td_matmul(a, turned);
-}
-/* x scaled per column (row) by the numbers of a batch of vectors. */
-static td_tensor *times_columns(td_tensor *x, td_tensor *v)
-{
-    LET(row) = td_unsqueeze(v, -2);
-    return td_mul(x, row);
-}
-static td_tensor *times_rows(td_tensor *v, td_tensor *x)
-{
-    LET(column) = td_unsqueeze(v, -1);
-    return td_mul(column, x);
-}
 static td_tensor *over_columns(td_tensor *x, td_tensor *v)
 {
     LET(row) = td_unsqueeze(v, -2);

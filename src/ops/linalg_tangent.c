@@ -5,29 +5,10 @@
  * gaps between eigenvalues), and so on. */
 #include "calls_ops_linalg_tangent.h"
 #include "dispatch/glue.h"
-#include "ops/linalg.h"
+#include "ops/linalg_products.h"
 
-#define LET(x) TD_AUTO td_tensor *x
-
-static td_tensor *mm(td_tensor *a, td_tensor *b) { return td_matmul(a, b); }
 static td_tensor *minus(td_tensor *a, td_tensor *b) { return td_sub_tensor(a, b, td_int(1)); }
 static td_tensor *plus(td_tensor *a, td_tensor *b) { return td_add_tensor(a, b, td_int(1)); }
-static td_tensor *adjoint_mm(td_tensor *a, td_tensor *b)
-{
-    LET(turned) = td_adjoint_of(a);
-    return td_matmul(turned, b);
-}
-/* x scaled per column. */
-static td_tensor *times_columns(td_tensor *x, td_tensor *v)
-{
-    LET(row) = td_unsqueeze(v, -2);
-    return td_mul_tensor(x, row);
-}
-static td_tensor *times_rows(td_tensor *v, td_tensor *x)
-{
-    LET(column) = td_unsqueeze(v, -1);
-    return td_mul_tensor(column, x);
-}
 static int give(int n, td_tensor **results, td_tensor *const *values)
 {
     for (int i = 0; i < n; i++)
