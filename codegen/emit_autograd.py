@@ -1,0 +1,504 @@
+"""Autograd nodes and tangents from the `grad:` and `jvp:` of entries: what is saved, and how gradients are made of it.
+
+emit_c.py writes the kernels that these are recorded around, grad.py turns the formulas into calls of operators."""
+import ast
+import re
+
+from . import grad as gradients
+from . import nodes
+from .emit_rows import Rows
+from .grad import Emitter, GradError, Uses
+from .value import GROUPS, Formula
+
+
+class Nodes(Rows):
+    def autograd(self, op, fail):
+        """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
+        which have no gradient (the Autograd key then falls through)."""
+        e = op.entry
+        spec = e.get('grad')
+        if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none')):
+            return self.autograd_out(op)
+        if op.target:
+            return None
+        if spec is None or spec == 'none':
+            if spec is None and op.kind in ('pointwise', 'kernel') :
+                raise GradError(f'{op.family}: {op.schema.full_name}: say `grad: none` if there is no gradient')
+            return None
+        base = op.parent or op
+        if op.variant == 'inplace' and op.kind in ('native', 'composite', 'view') and op is not base:
+            pass
+        return self.autograd_node(op, base, spec, fail)
+
+    def autograd_out(self, op):
+        tensors = [a for a in op.schema.arguments if a.is_tensor]
+        tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
+        self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
+{{
+    if ({tests})
+        return td_fail_out_grad("{op.schema.name}");
+    return invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])});
+}}
+''')
+        return f'autograd_{op.c}'
+
+    def autograd_node(self, op, base, spec, fail):
+        s, where = base.schema, f'{op.family}: {base.schema.full_name}'
+        inplace = op.variant == 'inplace'
+        spec = {tuple(k.strip() for k in key.split(',')): text for key, text in spec.items()}
+        operands = [a for a in s.arguments if any(a.name in key for key in spec)]
+        unknown = {k for key in spec for k in key} - {a.name for a in operands}
+        if unknown:
+            raise GradError(f'{where}: grad names {sorted(unknown)}, which are no operands')
+        edge = {}
+        for a in operands:
+            edge[a.name] = ' + '.join([str(sum(not x.list for x in operands[:operands.index(a)])),
+                                       *(f's->n_{x.c}' for x in operands[:operands.index(a)] if x.list)])
+            edge[a.name] = edge[a.name].removeprefix('0 + ') if ' + ' in edge[a.name] else edge[a.name]
+        result_names = {}
+        if base.result == 'tensor' or base.result == 'void':
+            result_names['result'] = 0
+        else:
+            for i, r in enumerate(s.results):
+                result_names[r.name or f'result{i}'] = i
+        trees = {key: ast.parse(str(text).strip(), mode='eval').body for key, text in spec.items()}
+        uses = {key: Uses(tree) for key, tree in trees.items()}
+        for use in uses.values():
+            if 'wants' in use.whole:
+                use.whole.discard('wants')
+        # what is saved
+        saved, members, saves_before, saves_after, releases, names = [], [], [], [], [], {}
+        wants_any = lambda keys: ' || '.join(f'td_node_wants(node, {edge[k]})' if not s.argument(k).list else
+                                             '1' for key in keys for k in key) or '0'
+        needs = {}
+        for key, use in uses.items():
+            for name in use.whole - {'grad'}:      # always the incoming gradient, whatever the operands are called
+                needs.setdefault(name, []).append(key)
+        list_saved = None
+        for a in s.arguments:
+            if a.is_tensor and a.list and (a.name in needs or a in operands):
+                members.append(f'int64_t n_{a.c};')
+                saves_before.append(f'    s->n_{a.c} = n_{a.c};')
+        for a in s.arguments:
+            if a.is_tensor and not a.list and a.name in needs:
+                index = len(saved)
+                saved.append(a.name)
+                source = 'original' if inplace and a.name == 'self' else a.c
+                saves_before.append(f'    if (({wants_any(needs[a.name])}) && td_node_save(node, {index}, {source}))\n        goto fail;')
+                names[a.name] = 'T', a.c
+            elif a.is_tensor and a.list and a.name in needs:
+                list_saved = a
+            elif not a.is_tensor and a.name in needs and a.in_c:
+                names[a.name] = self.save_plain(a, members, saves_before, releases)
+        for name, i in result_names.items():
+            if name in needs:
+                index = len(saved)
+                saved.append(name)
+                value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{i}]')
+                saves_after.append(f'    if (({wants_any(needs[name])}) && td_node_save_result(node, {index}, {value}, {i}))\n        goto fail_result;')
+                names[name] = 'T', name
+        if list_saved:
+            a = list_saved
+            saves_before.append(f'    for (int64_t i = 0; i < n_{a.c}; i++)\n'
+                                f'        if (td_node_save(node, (int)({len(saved)} + i), {a.c}[i]))\n            goto fail;')
+            names[a.name] = 'TL', (f's->n_{a.c}', a.c)
+        for use in uses.values():
+            for name, part in sorted(use.parts):
+                if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
+                    continue
+                self.save_part(s, name, part, names, members, saves_before, saves_after, releases, inplace, base, result_names)
+        pointwise = op.kind == 'pointwise'
+        if pointwise:
+            for a in operands:
+                members.append(f'td_fit *fit_{a.c};')
+                value = 'self' if inplace else 'result'
+                if not (inplace and a.name == 'self'):
+                    saves_after.append(f'    if (td_fit_save(&s->fit_{a.c}, {a.c}, {value}))\n        goto fail_result;')
+                releases.append(f'    td_fit_free(s->fit_{a.c});\n    s->fit_{a.c} = NULL;')
+        n_edges = ' + '.join([str(sum(not a.list for a in operands)), *(f'n_{a.c}' for a in operands if a.list)])
+        n_inputs = {'tensor': '1', 'void': '1', 'list': 'results->count'}.get(op.result, str(len(s.results)))
+        n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
+        title = nodes.title(base.schema)
+        has_state = bool(members)
+        shared = inplace and op is not base     # the functional form's node serves the in-place form too
+        if not shared:
+            if has_state:
+                self.code.append(f'struct state_{op.c} {{\n' + ''.join(f'    {m}\n' for m in members) + '};\n')
+            self.apply(op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands)
+            if releases:
+                self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
+                                 + '\n'.join(releases) + '\n}\n')
+            release = f', .release = release_{op.c}' if releases else ''
+            titles = f', .saved_names = "{" ".join(saved)}"' if saved else ''
+            self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}{titles}}};\n')
+        node_c = base.c if shared else op.c
+        self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
+                    inplace and 'self' in needs, fail)
+        return f'autograd_{op.c}'
+
+    def save_plain(self, a, members, saves, releases):
+        c = a.c
+        if a.list and a.type == 'int':
+            members.append(f'td_ints {c};')
+            saves.append(f'    if (td_ints_save(&s->{c}, n_{c}, {c}))\n        goto fail;')
+            releases.append(f'    td_ints_free(&s->{c});')
+            return 'L', (f's->{c}.n', f's->{c}.items')
+        if a.list and a.type == 'bool':
+            members.append(f'int64_t n_{c}; bool {c}[8];')
+            saves.append(f'    s->n_{c} = n_{c};\n    memcpy(s->{c}, {c}, (size_t)n_{c});')
+            return 'M', (f's->n_{c}', f's->{c}')
+        if a.type == 'str':
+            members.append(f'char {c}[24];')
+            saves.append(f'    snprintf(s->{c}, sizeof s->{c}, "%s", {c} ? {c} : "");')
+            return 's', f's->{c}'
+        ctype = {'int': 'int64_t', 'float': 'double', 'bool': 'bool', 'Scalar': 'td_scalar', 'ScalarType': 'td_dtype',
+                 'Device': 'td_device', 'MemoryFormat': 'td_memory_format'}[a.type]
+        kind = gradients.ARGUMENT_KIND[a.type]
+        if a.optional and a.type in ('int', 'float', 'bool', 'Scalar'):
+            members.append(f'bool has_{c}; {ctype} {c};')
+            saves.append(f'    s->has_{c} = {c} != NULL;\n    if ({c})\n        s->{c} = *{c};')
+            return kind + '?', f'(s->has_{c} ? &s->{c} : NULL)'
+        members.append(f'{ctype} {c};')
+        saves.append(f'    s->{c} = {c};')
+        return kind, f's->{c}'
+
+    def save_part(self, s, name, part, names, members, before, after, releases, inplace, base, result_names):
+        a = s.argument(name)
+        saves, label = before, 'fail'
+        if a is not None:
+            value = a.c
+        elif name in result_names:
+            value = 'self' if inplace else {'tensor': 'result', 'void': 'self'}.get(base.result, f'results[{result_names[name]}]')
+            saves, label = after, 'fail_result'
+        else:
+            raise GradError(f'{s.full_name}: unknown name {name!r}')
+        if part in ('shapes', 'ranks'):
+            if f'{name}.shapes' not in names:
+                members.append(f'td_ints ranks_{name}, shapes_{name};')
+                saves.append(f'    if (td_ints_save_shapes(&s->ranks_{name}, &s->shapes_{name}, n_{value}, {value}))\n        goto {label};')
+                releases.append(f'    td_ints_free(&s->ranks_{name});\n    td_ints_free(&s->shapes_{name});')
+                names[f'{name}.ranks'] = 'L', (f's->ranks_{name}.n', f's->ranks_{name}.items')
+                names[f'{name}.shapes'] = 'L', (f's->shapes_{name}.n', f's->shapes_{name}.items')
+        elif part in ('shape', 'strides'):
+            field = 'sizes' if part == 'shape' else 'strides'
+            members.append(f'td_ints {part}_{name};')
+            saves.append(f'    if (td_ints_save(&s->{part}_{name}, {value}->ndim, {value}->{field}))\n        goto {label};')
+            releases.append(f'    td_ints_free(&s->{part}_{name});')
+            names[f'{name}.{part}'] = 'L', (f's->{part}_{name}.n', f's->{part}_{name}.items')
+        elif part == 'offset':
+            members.append(f'int64_t offset_{name};')
+            saves.append(f'    s->offset_{name} = td_tensor_offset({value});')
+            names[f'{name}.offset'] = 'i', f's->offset_{name}'
+        else:
+            ctype, kind = {'dtype': ('td_dtype', 'D'), 'device': ('td_device', 'V'), 'ndim': ('int64_t', 'i'),
+                           'numel': ('int64_t', 'i')}[part]
+            members.append(f'{ctype} {part}_{name};')
+            saves.append(f'    s->{part}_{name} = ({ctype}){value}->{part};' if part != 'device' else
+                         f'    s->device_{name} = {value}->device;')
+            names[f'{name}.{part}'] = kind, f's->{part}_{name}'
+
+    def apply(self, op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands):
+        grads_used, maybe = set(), set()      # maybe: those that a formula takes as they are, present or not
+        for key, use in uses.items():
+            for name in use.whole:
+                if name == 'grad':
+                    grads_used.add(0)
+            tree = ast.parse(str(spec[key]).strip(), mode='eval')
+            given = {id(node.args[0]) for node in ast.walk(tree) if gradients.is_given(node)}
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name) and node.value.id == 'grads':
+                    (maybe if id(node) in given else grads_used).add(node.slice.value)
+            for name, _ in use.parts:
+                if name == 'grad':
+                    grads_used.add(0)
+        out = [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
+        if has_state:
+            out += [f'    struct state_{op.c} *s = node->state;', '    (void)s;']
+        every = 'grads' in {n for u in uses.values() for n in u.whole} and base.result == 'list'
+        local = dict(names)
+        if every:
+            out += ['    TD_AUTO_LIST td_tensor_list all = {0};',
+                    '    if (td_node_all_grads(node, grads, &all))', '        return -1;']
+            local['grads'] = 'TL', ('all.count', 'all.items')
+        elif len(base.schema.results) <= 1:
+            out += ['    td_tensor *grad = grads[0];', '    if (!grad)', '        return 0;']
+            local['grad'] = 'T', 'grad'
+        else:
+            test = ' && '.join(f'!grads[{i}]' for i in sorted(grads_used | maybe)) or '0'
+            out += [f'    if ({test})', '        return 0;']
+            for i in sorted(grads_used):
+                out += [f'    TD_AUTO td_tensor *grad_{i} = grads[{i}] ? td_tensor_retain(grads[{i}]) : td_node_zeros(node, {i});']
+                local[f'grads.{i}'] = 'T', f'grad_{i}'
+            local['grad'] = local.get('grads.0')
+        for i, name in enumerate(saved):
+            users = [key for key, use in uses.items() if name in use.whole]
+            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for key in users for k in key if not base.schema.argument(k).list) or '1'
+            variable = names[name][1]
+            out += [f'    TD_AUTO td_tensor *{variable} = NULL;',
+                    f'    if (({test}) && !({variable} = td_node_saved(node, {i})))', '        return -1;']
+        if list_saved:
+            c = list_saved.c
+            out += [f'    TD_AUTO_LIST td_tensor_list list_{c} = {{0}};',
+                    f'    if (td_node_saved_list(node, {len(saved)}, s->n_{c}, &list_{c}))', '        return -1;']
+            local[list_saved.name] = 'TL', (f's->n_{c}', f'list_{c}.items')
+        local['wants'] = 'M', (str(len(operands)), f'(const bool[]){{{", ".join(f"td_node_wants(node, {edge[a.name]})" for a in operands if not a.list)}}}')
+        for key, text in spec.items():
+            emitter = Emitter(local, self.lookup, where)
+            emitter.used = self.declared
+            list_operand = base.schema.argument(key[0]).list
+            test = ' || '.join(f'td_node_wants(node, {edge[k]})' for k in key) if not list_operand else '1'
+            emitter.indent = '        '
+            value = emitter.formula(text)
+            out.append(f'    if ({test}) {{')
+            if len(key) == 1 and pointwise:
+                fused = self.fuse(op, base, key[0], text, local, where)
+                fit = f's->fit_{base.schema.argument(key[0]).c}'
+                if fused:
+                    out += fused
+                    out += [f'            if (!(results[{edge[key[0]]}] = td_fit_apply(fused, {fit})))', '                return -1;',
+                            '        } else {', *('    ' + l for l in emitter.lines),
+                            f'            if (!(results[{edge[key[0]]}] = td_fit_apply({emitter.as_tensor(value)}, {fit})))',
+                            '                return -1;', '        }']
+                else:
+                    tensor = emitter.as_tensor(value)
+                    out += emitter.lines
+                    out += [f'        if (!(results[{edge[key[0]]}] = td_fit_apply({tensor}, {fit})))', '            return -1;']
+            elif len(key) == 1 and not list_operand:
+                tensor = emitter.as_tensor(value)
+                out += emitter.lines
+                out += [f'        if (td_give(&results[{edge[key[0]]}], {tensor}))', '            return -1;']
+            elif list_operand:
+                if value[0] != 'TL':
+                    raise GradError(f'{where}: the gradient of a list is a list')
+                out += emitter.lines
+                out += [f'        for (int64_t i = 0; i < s->n_{base.schema.argument(key[0]).c}; i++)',
+                        f'            if (td_node_wants(node, {edge[key[0]]} + i) && td_give(&results[{edge[key[0]]} + i], {value[1][1]}[i]))',
+                        '                return -1;']
+            else:
+                if value[0] != 'R' or value[1][0] != len(key):
+                    raise GradError(f'{where}: a joint formula must give {len(key)} results')
+                out += emitter.lines
+                for i, k in enumerate(key):
+                    out += [f'        if (td_node_wants(node, {edge[k]}) && {value[1][1]}[{i}] != TD_NONE)',
+                            f'            results[{edge[k]}] = {value[1][1]}[{i}];',
+                            '        else', f'            td_tensor_release({value[1][1]}[{i}]);']
+            out.append('    }')
+        out += ['    return 0;', '}', '']
+        self.code.append('\n'.join(out))
+
+    def fuse(self, op, base, operand, text, local, where):
+        """One pass for a gradient that is itself pointwise: the lines of an if without its end, or None."""
+        fused = self.fused(op.c, 'grad', base, operand, text, local, where, 'grad')
+        if not fused:
+            return None
+        loops, n, operands, params = fused
+        return [f'        td_tensor *operands[] = {{{operands}}};',
+                f'        if (td_fusable({n}, operands)) {{',
+                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{loops}, operands, {params});']
+
+    def fused(self, name, what, base, operand, text, local, where, factor):
+        """Loops for a formula that is linear in `factor`: their name, how many operands, the C lists of these and of the
+        numbers; None for what is no single pass.  A formula that was seen before has its loops."""
+        tree = ast.parse(str(text).strip(), mode='eval').body
+        if sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree)) < 2:
+            return None
+        used = Uses(tree)
+        if used.parts:
+            return None
+        tensors = [n for n in (factor, *local) if n in used.whole and local.get(n) and local[n][0] == 'T' and n != 'grads.0']
+        tensors = list(dict.fromkeys(tensors))
+        scalars = [n for n in local if n in used.whole and local[n] and local[n][0] in ('S', 'd')]
+        if used.whole - set(tensors) - set(scalars) - {'PI', 'E', 'LN2', 'INF', 'NAN', 'SQRT_HALF', 'TWO_OVER_SQRT_PI',
+                                                      'INV_SQRT_2PI', 'SQRT_2_OVER_PI', 'LN10', 'SQRT_PI_OVER_2'} - {
+                n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}:
+            return None
+        listed = lambda tensors, scalars: (
+            ', '.join(local[t or factor][1] for t in tensors),
+            f'(const td_scalar[]){{{", ".join({"S": "{}", "d": "td_float({})"}[local[n][0]].format(local[n][1]) for n in scalars)}}}'
+            if scalars else 'NULL')
+        plain = re.sub(rf'\b{factor}\b', '@', str(text).strip())
+        if (base.c, plain) in self.loops_of:
+            loops, in_order, scalars = self.loops_of[base.c, plain]
+            return loops, len(tensors), *listed(in_order, scalars)
+        truths = base.entry.get('truths', [])
+        formula = Formula(text, tensors, [t for t in tensors if t in truths], scalars, where)
+        if not all(formula.compiles_for(c) for c in GROUPS['float']) or not formula_functions_known(tree):
+            return None
+        loops = f'{name}_{what}_{operand}'
+        row = self.pointwise_row(loops, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
+                                 ['float'], 'same', where)
+        self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
+                            self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
+        self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
+        return loops, len(tensors), *listed(tensors, scalars)
+
+    def record(self, op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, before, after, clone, fail):
+        tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in operands)
+        if op.mutable and not any(a.name == 'self' for a in operands):
+            tests += ' || td_wants_grad(self)'
+        names = ', '.join(['keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)', *op.names()])
+        lines = [f'static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}', '{']
+        if op.mutable:
+            lines += [f'    if (TD_UNLIKELY({op.mutable[0].c}->flags & TD_FLAG_INFERENCE) && td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))',
+                      '        return -1;']
+        lines += [f'    if (!({tests}))', f'        return invoke_{op.c}({names});']
+        if op.mutable:
+            lines += [f'    if (td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))', '        return -1;']
+        listy = op.result == 'list'
+        if listy:   # how many results there are is known afterwards
+            lines += ['    td_keyset excluded = td_below_autograd();', f'    int status = invoke_{op.c}({names});',
+                      '    td_end_below(excluded);', '    if (status)', '        return -1;']
+        state_size = f'sizeof(struct state_{node_c})' if has_state else '0'
+        if clone:
+            lines += ['    TD_AUTO td_tensor *original = td_clone_detached(self);', '    if (!original)', f'        return {fail};']
+        lines += [f'    td_node *node = td_node_new(&node_{node_c}, (int)({n_edges}), (int)({n_inputs}), (int)({n_saved}), {state_size});',
+                  '    if (!node)', f'        {"goto fail_early;" if listy else f"return {fail};"}']
+        if has_state:
+            lines += [f'    struct state_{node_c} *s = node->state;', '    (void)s;']
+        for a in operands:
+            start = sum(not x.list for x in operands[:operands.index(a)])
+            if a.list:
+                lines += [f'    for (int64_t i = 0; i < n_{a.c}; i++)', f'        if (td_node_connect(node, (int)({start} + i), {a.c}[i]))',
+                          '            goto fail;']
+            else:
+                lines += [f'    if (td_node_connect(node, {edge[a.name]}, {a.c}))', '        goto fail;']
+        lines += before
+        if listy:
+            lines += after
+            lines += ['    for (int64_t i = 0; i < results->count; i++)',
+                      '        if (td_dtype_is_floating((td_dtype)results->items[i]->dtype) || td_dtype_is_complex((td_dtype)results->items[i]->dtype))',
+                      '            if (td_set_history(results->items[i], node, (int)i))', '                goto fail;',
+                      '    td_node_release(node);', '    return 0;', 'fail:', '    td_node_release(node);', 'fail_early:',
+                      '    td_tensor_list_release(results);', '    return -1;', '}', '']
+            text = '\n'.join(lines).replace('goto fail_result;', 'goto fail;')
+            self.code.append(text)
+            return
+        lines += ['    td_keyset excluded = td_below_autograd();']
+        if op.result == 'tensor':
+            lines += [f'    td_tensor *result = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (!result)', '        goto fail;']
+            lines += after
+            lines += ['    if (td_set_history(result, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return result;',
+                      'fail_result:', '    td_tensor_release(result);', 'fail:', '    td_node_release(node);', '    return NULL;', '}', '']
+        elif op.result == 'void':
+            lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
+            lines += after
+            lines += ['    if (td_rebase_history(self, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return 0;',
+                      'fail_result:', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']
+        else:
+            n = len(base.schema.results)
+            lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
+            lines += after
+            lines += [f'    for (int i = 0; i < {base.entry.get("differentiable", n)}; i++)',
+                      '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || '
+                      'td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
+                      '            td_set_history(results[i], node, i))', '            goto fail_result;',
+                      '    td_node_release(node);', '    return 0;',
+                      'fail_result:', f'    td_results_drop({n}, results);', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']
+        text = '\n'.join(lines)
+        if 'goto fail_result' not in text:
+            text = text.replace('fail_result:\n    td_tensor_release(result);\n', '').replace('fail_result:\n', '')
+        if 'goto fail;' not in text:
+            text = text.replace('fail:\n', '')
+        self.code.append(text)
+
+    # ----------------------------------------------------------------------------------------- forward mode
+    def forward(self, op):
+        """Emit the kernel on the ForwardAD key: the results' tangents are sums, over the operands with one, of their
+        formulas.  A pointwise gradient is linear in `grad` and elementwise, so that it is the tangent's formula too (up to
+        conjugation); `jvp:` has those that differ, with `t` for the tangent.  None: src/transforms/forward.c knows."""
+        base = op.parent or op
+        spec, own = base.entry.get('grad'), base.entry.get('jvp')
+        if op.variant != 'functional' or op.result not in ('tensor', 'tuple') or op.target or not isinstance(spec, dict):
+            return None
+        if isinstance(own, dict):
+            formulas, conjugates = own, False
+        elif own == 'reduce':      # every element belongs to one result: the gradient's factors, times the tangent, summed
+            (name, text), = spec.items()
+            dims = ', dim, keepdim' if op.schema.argument('dim') else ''
+            factor = re.sub(r'\bgrad\b', 'ones_like(result)', str(text).strip())
+            formulas, conjugates = {name: f'sum(conj({factor}) * t{dims})'}, False
+        elif own is None and op.kind == 'pointwise':
+            formulas = {k: re.sub(r'\bgrad\b', 't', str(v)) for k, v in spec.items()}
+            conjugates = 'complex' in op.entry.get('dtypes', [])
+        else:
+            return None
+        s, where = op.schema, f'{op.family}: {op.schema.full_name}'
+        several = op.result == 'tuple'
+        n = base.entry.get('differentiable', len(s.results)) if several else 1
+        names = {r.name or f'result{i}': ('T', f'results[{i}]') for i, r in enumerate(s.results)} if several else {}
+        names |= {'t': ('T', 't'), 'result': ('T', 'results[0]' if several else 'result')}
+        for a in s.arguments:
+            if not a.in_c:
+                continue
+            kind = gradients.kind_of(a)
+            if a.is_tensor:
+                names[a.name] = (kind, (f'n_{a.c}', a.c)) if a.list else (kind, a.c)
+            elif a.list:
+                names[a.name] = kind, (f'n_{a.c}', a.c)
+            else:
+                names[a.name] = (kind + '?' if a.optional and a.type in ('int', 'float', 'bool', 'Scalar') else kind), a.c
+        c, parameters = op.c, op.parameters()
+        lines = [f'static int tangent_{c}({", ".join([*([] if several else ["td_tensor *result"]), *parameters, "td_tensor **sums"])})', '{']
+        for name, text in formulas.items():
+            joint = [s.argument(k.strip()).c for k in name.split(',')]
+            operand = joint[0]
+            own_names = names | {f't_{x}': ('T', f't_{x}') for x in joint}
+            fused = not several and op.kind == 'pointwise' and len(joint) == 1 and self.fuse_tangent(op, base, name, text, names, where)
+            if len(joint) == 1:
+                lines += [f'    if (td_tangent({operand})) {{',
+                          f'        TD_AUTO td_tensor *t = td_forward_operand({operand}, {str(bool(conjugates)).lower()});',
+                          '        if (!t)', '            return -1;']
+            else:       # t_name for each, absent where there is none
+                lines.append(f'    if ({" || ".join(f"td_tangent({x})" for x in joint)}) {{')
+                lines += [f'        td_tensor *t_{x} = td_tangent({x}) ? td_tangent({x}) : TD_NONE;' for x in joint]
+            emitter = Emitter(own_names, self.lookup, where)
+            emitter.indent += '    ' if fused else ''
+            for i, part in enumerate(text if isinstance(text, list) else [text]):
+                value = emitter.formula(part)
+                if value[0] == 'R':
+                    if value[1][0] != n:
+                        raise GradError(f'{where}: {value[1][0]} tangents for {n} results')
+                    emitter.line(f'if (td_forward_take(sums, {n}, {value[1][1]}))')
+                else:
+                    emitter.line(f'if (td_forward_add(&sums[{i}], {emitter.as_tensor(value)}))')
+                emitter.line('    return -1;')
+            lines += [*fused, '        } else {', *emitter.lines, '        }'] if fused else emitter.lines
+            lines.append('    }')
+        for argument in [*([] if several else ['result']), *op.names()]:
+            lines.append(f'    (void){argument};')
+        lines += ['    return 0;', '}', '']
+        test = ' || '.join(f'td_tangent({s.argument(a.strip()).c})' for key in formulas for a in key.split(','))
+        call = ', '.join(['keys & ~TD_KEYSET(TD_KEY_FORWARD_AD)', *op.names()])
+        lines += [f'static {op.declaration("forward_" + c, ["td_keyset keys"])}', '{']
+        if several:
+            lines += [f'    int status = invoke_{c}({call});', f'    if (status || !({test}))', '        return status;',
+                      '    td_keyset before = td_forward_begin();', f'    td_tensor *sums[{n}] = {{0}};',
+                      f'    status = tangent_{c}({", ".join([*op.names(), "sums"])});',
+                      f'    return td_forward_end_all(before, status, {len(s.results)}, results, {n}, sums);', '}', '']
+        else:
+            lines += [f'    td_tensor *result = invoke_{c}({call});', f'    if (!result || !({test}))', '        return result;',
+                      '    td_keyset before = td_forward_begin();', '    td_tensor *sum = NULL;',
+                      f'    int status = tangent_{c}({", ".join(["result", *op.names(), "&sum"])});',
+                      f'    return td_forward_end(before, status, result, sum, {str(bool(conjugates)).lower()});', '}', '']
+        self.code.append('\n'.join(lines))
+        return f'forward_{c}'
+
+    def fuse_tangent(self, op, base, operand, text, names, where):
+        """The lines of an if without its end that compute a tangent in one pass, or None; the gradient's loops where its
+        formula is the same one."""
+        fused = self.fused(op.c, 'tangent', base, operand, text, names, where, 't')
+        if not fused:
+            return None
+        loops, n, operands, params = fused
+        return [f'        td_tensor *operands[] = {{{operands}}};', f'        if (td_forward_fusable({n}, operands)) {{',
+                f'            TD_AUTO td_tensor *fused = td_pointwise_run(&pw_{loops}, operands, {params});',
+                '            if (td_forward_add(sums, fused))', '                return -1;']
+
+
+def formula_functions_known(tree):
+    """Whether every function of a fused formula has an inline."""
+    known = {'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'tanh', 'erf',
+             'sqrt', 'rsqrt', 'sigmoid', 'where', 'abs', 'conj', 'sign', 'sgn', 'pow', 'maximum', 'minimum', 'square',
+             'digamma', 'reciprocal', 'real'}
+    return all(isinstance(n.func, ast.Name) and n.func.id in known for n in ast.walk(tree) if isinstance(n, ast.Call))
