@@ -80,7 +80,7 @@ class Formula:
 
         def cut(function, arguments):
             """See Note [Runs within loops]."""
-            cuts.append((len(lines), f'block{counter + 1}', f'td_{function}_run_{compute}', arguments))
+            cuts.append((len(lines), f'block{counter + 1}', f'TD_RUN({function}, {compute})', arguments))
             return let(f'block{counter + 1}[i - start]', 'f')
 
         def number(value):
@@ -200,7 +200,7 @@ class Formula:
         inputs = [(f'x_{o}', 'int' if o in self.truths else ctype, f'{o}[i]') for o in self.operands if o in used]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
-            return '\n'.join([*body, f'    td_{whole[0]}_run_{compute}({", ".join(whole[1])}, out, count);', '}', ''])
+            return '\n'.join([*body, f'    TD_RUN({whole[0]}, {compute})({", ".join(whole[1])}, out, count);', '}', ''])
 
         def loop(first, last, until, wanted, stores):
             """Of the first lines (until counts them) those that the wanted code needs."""

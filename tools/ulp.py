@@ -161,7 +161,7 @@ library's).
 
 Elements per nanosecond on one thread, data in the first-level cache, arguments from the range where the function is
 mostly used. The figures move with the load of the machine; they are for comparing functions and levels. Scalar there:
-lgamma, and fmod, remainder and floor_div in float64 and on v2. `maths.h` has forms for runs of these and of sin, cos
+lgamma, and fmod, remainder and floor_div in float64 and on v2. `runs.h` has forms for runs of these and of sin, cos
 and tan that vectorise and are several times faster than the ones below.
 
 | function | f32 v2 | f32 v3 | f32 v4 | f64 v2 | f64 v3 | f64 v4 |

@@ -146,11 +146,52 @@ TD_TEST(remainder_and_floor_division_follow_python)
     }
 }
 
+/* What the three levels' forms for runs give, those that this machine has. */
+#define RUN_OF(name, level) \
+    void td_##name##_run_f64_##level(const double *x, double *y, int64_t n); \
+    void td_##name##_run_f32_##level(const float *x, float *y, int64_t n);
+#define RUN_OF_TWO(name, level) \
+    void td_##name##_run_f64_##level(const double *a, const double *b, double *y, int64_t n); \
+    void td_##name##_run_f32_##level(const float *a, const float *b, float *y, int64_t n);
+#define CHECK_RUN(name, level) \
+    td_##name##_run_f64_##level(x, y, N); \
+    td_##name##_run_f32_##level(u, w, N); \
+    for (int i = 0; i < N; i++) { \
+        CHECK(alike(y[i], td_##name##_f64(x[i]), 0x1p-53, 0x1p-1074)); \
+        CHECK(alike(w[i], td_##name##_f32(u[i]), 0x1p-24, 0x1p-149)); \
+    }
+#define CHECK_RUN_OF_TWO(name, level) \
+    td_##name##_run_f64_##level(x, z, y, N); \
+    td_##name##_run_f32_##level(u, v, w, N); \
+    for (int i = 0; i < N; i++) \
+        CHECK(alike(y[i], td_##name##_f64(x[i], z[i]), 0, 0) && alike(w[i], td_##name##_f32(u[i], v[i]), 0, 0));
+#define CHECK_LEVEL(level) \
+    RUN_OF(sin, level) RUN_OF(cos, level) RUN_OF(tan, level) \
+    RUN_OF_TWO(fmod, level) RUN_OF_TWO(remainder, level) RUN_OF_TWO(floor_div, level) \
+    static void check_##level(const double *x, const double *z, const float *u, const float *v) \
+    { \
+        static double y[N]; \
+        static float w[N]; \
+        CHECK_RUN(sin, level) \
+        CHECK_RUN(cos, level) \
+        CHECK_RUN(tan, level) \
+        CHECK_RUN_OF_TWO(fmod, level) \
+        CHECK_RUN_OF_TWO(remainder, level) \
+        CHECK_RUN_OF_TWO(floor_div, level) \
+        memcpy(w, u, sizeof w); \
+        td_sin_run_f32_##level(w, w, N); \
+        for (int i = 0; i < N; i++) \
+            CHECK(alike(w[i], td_sin_f32(u[i]), 0x1p-24, 0x1p-149)); \
+    }
+enum { N = 1000 };
+CHECK_LEVEL(v2)
+CHECK_LEVEL(v3)
+CHECK_LEVEL(v4)
+
 TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
 {
-    enum { N = 1000 };
-    static double x[N], z[N], y[N];
-    static float u[N], v[N], w[N];
+    static double x[N], z[N];
+    static float u[N], v[N];
     for (int i = 0; i < N; i++) {
         x[i] = (i - 500) * (i > 600 && i < 610 ? 1e17 : 0.37);
         z[i] = i % 7 - 3.5 + (i == 300 ? 1e-20 : 0);
@@ -158,27 +199,11 @@ TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
         v[i] = (float)z[i];
     }
     z[900] = 0, v[900] = 0, z[901] = INFINITY, v[901] = INFINITY;
-#define CHECK_RUN(name) \
-    td_##name##_run_f64(x, y, N); \
-    td_##name##_run_f32(u, w, N); \
-    for (int i = 0; i < N; i++) { \
-        CHECK(alike(y[i], td_##name##_f64(x[i]), 0x1p-53, 0x1p-1074)); \
-        CHECK(alike(w[i], td_##name##_f32(u[i]), 0x1p-24, 0x1p-149)); \
-    }
-    CHECK_RUN(sin)
-    CHECK_RUN(cos)
-    CHECK_RUN(tan)
-#define CHECK_RUN2(name) \
-    td_##name##_run_f64(x, z, y, N); \
-    td_##name##_run_f32(u, v, w, N); \
-    for (int i = 0; i < N; i++) \
-        CHECK(alike(y[i], td_##name##_f64(x[i], z[i]), 0, 0) && alike(w[i], td_##name##_f32(u[i], v[i]), 0, 0));
-    CHECK_RUN2(fmod)
-    CHECK_RUN2(remainder)
-    CHECK_RUN2(floor_div)
-    td_sin_run_f32(u, u, N);
-    for (int i = 0; i < N; i++)
-        CHECK(alike(u[i], td_sin_f32((float)x[i]), 0x1p-24, 0x1p-149));
+    check_v2(x, z, u, v);
+    if (td_cpu_isa() >= TD_V3)
+        check_v3(x, z, u, v);
+    if (td_cpu_isa() >= TD_V4)
+        check_v4(x, z, u, v);
 }
 
 TD_TEST(special_functions_at_their_special_points)

@@ -2,6 +2,7 @@
 #ifndef TD_KERNELS_CPU_EXP_RUN_H
 #define TD_KERNELS_CPU_EXP_RUN_H
 #include "kernels/cpu/maths.h"
+#include "kernels/cpu/maths_wide.h"
 
 /* y[i] = exp(x[i] - shift) for i below n, unless y is NULL; y may be x. */
 #ifdef __AVX512F__

@@ -4,6 +4,7 @@
 #include <complex.h>
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/maths.h"
+#include "kernels/cpu/runs.h"
 #include "ops/pointwise.h"
 
 #define TD_COMPLEX_C64(real, imag)  __builtin_complex((float)(real), (float)(imag))

@@ -2,7 +2,7 @@
  *
  * Files that gain from wider vectors are compiled once per instruction-set level: -DTD_ISA=v2 -march=x86-64-v2, and
  * so for v3 and v4.  All in them is static but one const table of functions, named with TD_ISA_NAME; a caller declares
- * the three tables with TD_ISA_TABLES and takes one with TD_ISA_PICK.  All levels give the same results. */
+ * the three tables with TD_ISA_TABLES and takes one with TD_ISA_PICK.  (What they share themselves is in runs_isa.c.)  All levels give the same results. */
 #ifndef TD_KERNELS_CPU_ISA_H
 #define TD_KERNELS_CPU_ISA_H
 #include <tede/base.h>

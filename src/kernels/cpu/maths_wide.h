@@ -1,4 +1,4 @@
-/* A few functions of mathematics for whole runs, by what AVX-512 has and the scalar inlines can't say.
+/* A few functions of mathematics on whole vectors, by what AVX-512 has and the scalar inlines can't say.
  *
  * A permutation of two registers is a table of 32 entries that costs as much as an addition.  So the polynomials are
  * short and each vector element has its own: erf(x) and tanh(x) / x are cut into intervals around the multiples of a
@@ -129,23 +129,6 @@ TD_MATHS __m512 td_wide_sqrt(__m512 x)
         return _mm512_mask_sqrt_ps(root, other, x);
     return root;
 }
-
-#define TD_WIDE_RUN(name) \
-    static inline void td_##name##_run_f32(const float *x, float *y, int64_t n) \
-    { \
-        int64_t i = 0; \
-        for (; i + 16 <= n; i += 16) \
-            _mm512_storeu_ps(y + i, td_wide_##name(_mm512_loadu_ps(x + i))); \
-        if (i < n) { \
-            const __mmask16 rest = (__mmask16)((1u << (n - i)) - 1); \
-            _mm512_mask_storeu_ps(y + i, rest, td_wide_##name(_mm512_maskz_loadu_ps(rest, x + i))); \
-        } \
-    }
-TD_WIDE_RUN(exp)
-TD_WIDE_RUN(erf)
-TD_WIDE_RUN(tanh)
-TD_WIDE_RUN(sqrt)
-#undef TD_WIDE_RUN
 
 #endif
 #endif
