@@ -5,6 +5,7 @@
  * has the function, float32 is compared with our float64 and ulp.py compares that with mpmath.  Every loop here is of
  * the kind that kernels contain, so what is measured is the vectorised code. */
 #include "kernels/cpu/maths.h"
+#include "kernels/cpu/runs.h"
 #include <float.h>
 #include <quadmath.h>
 #include <stdlib.h>
@@ -50,10 +51,10 @@ BINARY(BINARY_LOOPS)
     static void name##_run_loop_##S(const T *x, const T *y, T *out, long n) \
     { \
         (void)y; \
-        td_##name##_run_##S(x, out, n); \
+        TD_RUN(name, S)(x, out, n); \
     }
 #define RUN_2(name, S, T) \
-    static void name##_run_loop_##S(const T *x, const T *y, T *out, long n) { td_##name##_run_##S(x, y, out, n); }
+    static void name##_run_loop_##S(const T *x, const T *y, T *out, long n) { TD_RUN(name, S)(x, y, out, n); }
 RUN_1(exp, f32, float) RUN_1(erf, f32, float) RUN_1(tanh, f32, float) RUN_1(sqrt, f32, float)
 RUN_1(sin, f32, float) RUN_1(cos, f32, float) RUN_1(tan, f32, float)
 RUN_1(sin, f64, double) RUN_1(cos, f64, double) RUN_1(tan, f64, double)
