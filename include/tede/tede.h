@@ -1,6 +1,7 @@
 /* tede/tede.h: all of the public API.  Each header can also be included alone. */
 #ifndef TEDE_TEDE_H
 #define TEDE_TEDE_H
+#include <tede/autocast.h>
 #include <tede/autograd.h>
 #include <tede/base.h>
 #include <tede/dispatch.h>

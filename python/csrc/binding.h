@@ -16,7 +16,7 @@
  *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
- *   environment.c    default device, the package's name          autocast.c     casts before calls
+ *   environment.c    default device, autocast, the package's name
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -163,7 +163,6 @@ typedef struct OperatorObject {
     bool           numbers;            /* Python numbers are taken for tensors */
     bool           exact_names;        /* of ops.<namespace>: arguments have their schema's names, all overloads count */
     bool           heavy;              /* worth giving up the lock for smaller operands */
-    uint8_t        autocast;           /* what autocast does with its operands, once known */
     PyObject      *shown;              /* what __torch_function__ is told, if not this object itself */
 } OperatorObject;
 extern PyTypeObject td_py_Function, td_py_Method;
@@ -222,10 +221,6 @@ int       td_py_warn_deprecated(OperatorObject *op, const Overload *called);
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
 
-/* ---- autocast.c */
-extern _Thread_local td_dtype td_py_autocast;           /* what products compute in; TD_DTYPE_NONE: autocast is off */
-int td_py_autocast_arguments(OperatorObject *op, const Overload *o, Scratch *s);   /* -1 with a Python error, scratch clean */
-int td_py_autocast_init(PyObject *module);
 /* ---- boxed.c: boxed values as Python's arguments and results */
 /* A new object of a lent value. */
 PyObject *td_py_object_of(const td_value *v);

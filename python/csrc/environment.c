@@ -1,7 +1,8 @@
-/* What a program sets for all calls: the default device, and the name that the package goes by.
+/* What a program sets for all calls: the default device, autocast, and the name that the package goes by.
  *
  * A device is a context manager: entering it puts the default aside on a stack of the thread's, leaving takes it back. */
 #include "binding.h"
+#include <tede/autocast.h>
 #include <tede/modes.h>
 
 const char *td_py_package = "tede";
@@ -91,12 +92,43 @@ static PyObject *is_batch_invariant(PyObject *m, PyObject *unused)
     return PyBool_FromLong(td_batch_invariant());
 }
 
+static PyObject *set_autocast(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *dtype;
+    td_autocast state = {TD_DTYPE_NONE, true};
+    int cached;
+    if (!PyArg_ParseTuple(args, "Op", &dtype, &cached))
+        return NULL;
+    if (dtype != Py_None && !td_py_as_dtype(dtype, &state.dtype))
+        return PyErr_Format(PyExc_TypeError, "_set_autocast takes a dtype or None");
+    state.cached = cached;
+    if (td_autocast_set(state) != 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+static PyObject *autocast_deeper(PyObject *m, PyObject *by)
+{
+    (void)m;
+    long n = PyLong_AsLong(by);
+    return n == -1 && PyErr_Occurred() ? NULL : PyLong_FromLong(td_autocast_deeper((int)n));
+}
+static PyObject *clear_autocast_cache(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    td_autocast_clear_cache();
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
     {"set_default_device", set_default_device, METH_O,
      "set_default_device(device)\n\nWhere new tensors are made if nothing else is said."},
     {"get_default_device", get_default_device, METH_NOARGS, "Where new tensors are made if nothing else is said."},
     {"_set_batch_invariant", set_batch_invariant, METH_O, NULL},
     {"is_batch_invariant", is_batch_invariant, METH_NOARGS, "Whether a batch_invariant context is open, in any thread."},
+    {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},
+    {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
+    {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
     {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
     {NULL},
 };

@@ -136,12 +136,7 @@ BOTH(rshift, RSHIFT)
 BOTH(and, AND)
 BOTH(or, OR)
 BOTH(xor, XOR)
-static PyObject *number_matmul(PyObject *a, PyObject *b)
-{
-    if (TD_UNLIKELY(td_py_autocast != TD_DTYPE_NONE) && td_py_is_tensor(a) && td_py_is_tensor(b))
-        return td_py_operate(td_py_find_function("matmul"), (PyObject *[]){a, b}, 2);
-    return binary(MATMUL, a, b);
-}
+static PyObject *number_matmul(PyObject *a, PyObject *b) { return binary(MATMUL, a, b); }
 static PyObject *number_pow(PyObject *a, PyObject *b, PyObject *modulus)
 {
     if (modulus != Py_None)

@@ -102,8 +102,6 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
 {
     td_value results[8];
     int failed;
-    if (TD_UNLIKELY(td_py_autocast != TD_DTYPE_NONE) && td_py_autocast_arguments(op, o, s) < 0)
-        return NULL;
     if (TD_UNLIKELY(is_long(op, o, s))) {
         bool lists = s->listed;
         if (lists)

@@ -52,7 +52,7 @@ _WRITTEN.update({name: "_checks" for name in (
 _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
-    "is_autocast_cache_enabled", "set_autocast_cache_enabled")})
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting")})
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices")

@@ -51,10 +51,19 @@ def is_autocast_cache_enabled():
 
 def set_autocast_cache_enabled(enabled):
     _state.cache = enabled
+    _apply()
+
+
+def autocast_increment_nesting():
+    return _C._autocast_deeper(1)
+
+
+def autocast_decrement_nesting():
+    return _C._autocast_deeper(-1)
 
 
 def _apply():
-    _C._set_autocast(get_autocast_dtype("cpu") if _enabled("cpu") else None)
+    _C._set_autocast(get_autocast_dtype("cpu") if _enabled("cpu") else None, is_autocast_cache_enabled())
 
 
 class autocast:
@@ -82,18 +91,22 @@ class autocast:
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
 
     def __enter__(self):
-        self.prev = _enabled(self.device)
-        self.prev_fastdtype = get_autocast_dtype(self.device)
-        setattr(_state, self.device, self._enabled)
-        setattr(_state, self.device + "_dtype", self.fast_dtype)
-        _apply()
+        self.prev, self.prev_fastdtype = _enabled(self.device), get_autocast_dtype(self.device)
+        self.prev_cache_enabled = is_autocast_cache_enabled()
+        self._set(self._enabled, self.fast_dtype, self._cache_enabled)
+        _C._autocast_deeper(1)
         return self
 
     def __exit__(self, *exception):
-        setattr(_state, self.device, self.prev)
-        setattr(_state, self.device + "_dtype", self.prev_fastdtype)
-        _apply()
+        _C._autocast_deeper(-1)
+        self._set(self.prev, self.prev_fastdtype, self.prev_cache_enabled)
         return False
+
+    def _set(self, enabled, dtype, cache):
+        setattr(_state, self.device, enabled)
+        setattr(_state, self.device + "_dtype", dtype)
+        _state.cache = cache
+        _apply()
 
     def __call__(self, func):
         @functools.wraps(func)

@@ -79,3 +79,43 @@ def test_a_grad_scaler(lib):
     assert [x.item() for x in scaler.scale([lib.ones(()), lib.ones(())])] == [2, 2]
     with pytest.raises(ValueError, match="outputs must be a Tensor or an iterable of Tensors"):
         scaler.scale(3)
+
+
+def test_a_weight_is_cast_once_until_the_outermost_end(lib):
+    w, x = lib.ones(3, 3, requires_grad=True), lib.ones(3, 3)
+
+    def casts(**how):
+        with lib.autocast("cpu", **how):
+            a, b = x @ w, x @ w
+        return [y.grad_fn.next_functions[1][0] for y in (a, b)]
+    first, second = casts()
+    assert first is second and first.name() == "ToCopyBackward0"
+    first, second = casts(cache_enabled=False)
+    assert first is not second
+    with lib.autocast("cpu"):
+        a = x @ w
+        with lib.autocast("cpu", enabled=False):
+            assert (x @ w).dtype == lib.float32
+        with lib.autocast("cpu"):
+            b = x @ w
+        assert a.grad_fn.next_functions[1][0] is b.grad_fn.next_functions[1][0]
+        lib.clear_autocast_cache()
+        assert a.grad_fn.next_functions[1][0] is not (x @ w).grad_fn.next_functions[1][0]
+    (a + b).sum().backward()
+    assert w.grad.dtype == lib.float32 and w.grad.unique().tolist() == [6]
+
+
+@pytest.mark.parametrize("name, expected", [("GRU", "float32"), ("LSTM", "bfloat16"), ("RNN", "bfloat16"), ("GRUCell", "float32"),
+                                            ("RNNCell", "bfloat16")])
+def test_recurrent_layers_under_autocast(lib, name, expected):
+    layer = getattr(lib.nn, name)(4, 4)
+    with lib.autocast("cpu"):
+        out = layer(lib.rand(2, 4) if "Cell" in name else lib.rand(2, 3, 4))
+    assert (out[0] if isinstance(out, tuple) else out).dtype == getattr(lib, expected)
+
+
+def test_transforms_under_autocast(lib):
+    w, x = lib.rand(3, 3), lib.rand(2, 3)
+    with lib.autocast("cpu"):
+        assert lib.func.vmap(lambda v: v @ w)(x).dtype == lib.bfloat16
+        assert lib.func.grad(lambda v: (x @ v).float().sum())(w).dtype == lib.float32

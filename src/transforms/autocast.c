@@ -1,0 +1,223 @@
+/* Autocast: boxed kernels on the Autocast key of the operators that are named here, and nothing on any other.
+ *
+ * The lists are data, PyTorch's for CPUs; the first thread to turn autocast on registers them.  A thread that has it on
+ * includes the key, so calls of these operators come here first: operands are cast, by the same recorded conversion
+ * that Tensor.to is, and the call goes on without the key, for all that it is made of too.
+ *
+ * A weight is used by many calls, so casts of leaves that need a gradient are kept until the outermost end: they share one
+ * node, too.  What was written since, or was cast when gradients were off and is asked for when they are on, is cast anew. */
+#include "calls_transforms_autocast.h"
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <tede/autocast.h>
+#include <tede/autograd.h>
+#include "transforms/level.h"
+
+typedef enum policy { LOWER, FLOAT32, WIDEST, POLICIES } policy;
+
+static const char *const lists[POLICIES][90] = {
+    [LOWER] = {
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",
+        "bmm", "addmm", "addbmm", "baddbmm", "matmul", "linear", "linalg_vecdot", "prelu",
+        "scaled_dot_product_attention", "lstm",
+        "rnn_tanh", "rnn_relu", "rnn_tanh_cell", "rnn_relu_cell",
+    },
+    [FLOAT32] = {
+        "_lu_with_info", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "binary_cross_entropy",
+        "binary_cross_entropy_with_logits", "cholesky", "cholesky_inverse", "cholesky_solve",
+        "cosine_embedding_loss", "cross_entropy_loss", "ctc_loss", "fft_fft", "fft_fft2", "fft_fftn", "fft_hfft",
+        "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ihfft", "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft",
+        "fft_rfft2", "fft_rfftn", "fractional_max_pool2d", "fractional_max_pool3d", "geqrf", "grid_sampler",
+        "grid_sampler_2d", "grid_sampler_3d", "hinge_embedding_loss", "huber_loss", "inverse", "kl_div", "l1_loss",
+        "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals",
+        "linalg_eigvalsh", "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
+        "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals", "linalg_tensorinv",
+        "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d",
+        "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_margin_loss_forward", "nanquantile",
+        "nll_loss", "nll_loss2d", "nll_loss_nd", "ormqr", "pinverse", "poisson_nll_loss", "polar", "prod", "qr",
+        "quantile", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d",
+        "replication_pad3d", "rnn_layer", "smooth_l1_loss", "soft_margin_loss", "stft", "svd", "trace", "triangular_solve",
+        "triplet_margin_loss", "view_as_complex",
+    },
+    [WIDEST] = {"stack", "cat", "index_copy"},
+};
+
+/* ---- a thread's state */
+
+typedef struct kept { td_tensor *source, *cast; uint32_t version; bool recorded; struct kept *next; } kept;
+
+static _Thread_local td_autocast now = {TD_DTYPE_NONE, true};
+static _Thread_local int   depth;
+static _Thread_local kept *casts;
+
+void td_autocast_clear_cache(void)
+{
+    while (casts) {
+        kept *k = casts;
+        casts = k->next;
+        td_tensor_release(k->source);
+        td_tensor_release(k->cast);
+        td_mem_free(k, sizeof *k);
+    }
+}
+
+/* ---- casts */
+
+static bool eligible(const td_tensor *x)
+{
+    return x != TD_NONE && x->device.type == TD_CPU && td_dtype_is_floating((td_dtype)x->dtype) && x->dtype != TD_F64;
+}
+
+static kept **find(const td_tensor *x)
+{
+    kept **at = &casts;
+    while (*at && (*at)->source != x)
+        at = &(*at)->next;
+    return at;
+}
+
+/* The cast of a leaf that needs a gradient: a new reference. */
+static td_tensor *cast_kept(td_tensor *x, td_dtype dtype)
+{
+    kept **at = find(x), *k = *at;
+    const bool recorded = td_grad_enabled();
+    if (k && k->cast->dtype == dtype && k->version == td_tensor_version(x) && k->recorded == recorded)
+        return td_tensor_retain(k->cast);
+    td_tensor *made = td_to(x, dtype);
+    if (!made)
+        return NULL;
+    if (!k) {
+        k = td_mem_alloc(sizeof *k);
+        if (!k) {
+            td_tensor_release(made);
+            return NULL;
+        }
+        *k = (kept){td_tensor_retain(x), NULL, 0, false, NULL};
+        *at = k;
+    }
+    td_tensor_release(k->cast);
+    k->cast = td_tensor_retain(made);
+    k->version = td_tensor_version(x);
+    k->recorded = recorded;
+    return made;
+}
+
+static td_tensor *cast(td_frame *f, td_tensor *x, td_dtype dtype)
+{
+    if (!eligible(x) || x->dtype == dtype)
+        return x;
+    const bool keep = now.cached && depth && dtype == now.dtype && x->dtype == TD_F32 && x->flags & TD_FLAG_REQUIRES_GRAD &&
+                      !x->base && !td_wrapped_of(x) && !(x->flags & TD_FLAG_INFERENCE);
+    return td_frame_keep(f, keep ? cast_kept(x, dtype) : td_to(x, dtype));
+}
+
+/* The k-th tensor of argument i, or NULL behind the last. */
+static td_tensor **member(td_frame *f, int i, int k)
+{
+    td_value *v = &f->values[i];
+    if (v->kind == TD_VALUE_TENSORS)
+        return k < v->count ? &f->lists[i][k] : NULL;
+    return v->kind == TD_VALUE_TENSOR && k == 0 ? &v->tensor : NULL;
+}
+
+static int cast_all(td_frame *f, policy how)
+{
+    td_dtype dtype = how == FLOAT32 ? TD_F32 : now.dtype;
+    td_tensor **x;
+    for (int i = 0; how == WIDEST && i < f->count; i++)
+        for (int k = 0; (x = member(f, i, k)); k++)
+            if (eligible(*x) && (*x)->dtype == TD_F32)
+                dtype = TD_F32;
+    for (int i = 0; i < f->count; i++)
+        for (int k = 0; (x = member(f, i, k)); k++)
+            if (!(*x = cast(f, *x, dtype)))
+                return -1;
+    return 0;
+}
+
+static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys;
+    td_frame f;
+    if (td_frame_begin(&f, op, arguments) != 0)
+        return -1;
+    const td_keyset on = td_masks_now.include & TD_KEYSET(TD_KEY_AUTOCAST);
+    td_masks_now.include &= ~on;
+    int status = cast_all(&f, (policy)(intptr_t)context);
+    if (status == 0)
+        status = td_op_call(op, f.values, results);
+    td_masks_now.include |= on;
+    td_frame_end(&f);
+    return status;
+}
+
+/* ---- turning it on */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool registered;
+
+static int register_for(const td_op *op)
+{
+    char name[128];
+    snprintf(name, sizeof name, "aten::%s%s%s", op->info.name, *op->info.overload ? "." : "", op->info.overload);
+    for (int how = 0; how < POLICIES; how++)
+        for (int n = 0; n < TD_COUNT(lists[how]) && lists[how][n]; n++)
+            if (!strcmp(lists[how][n], op->info.name))
+                return td_register_boxed(name, TD_KEY_AUTOCAST, TD_CPU, call, (void *)(intptr_t)how);
+    return 0;
+}
+
+/* A kernel that somebody has registered before stays. */
+static int register_all(void)
+{
+    int status = 0;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; !registered && status == 0 && i < td_op_count(); i++) {
+        const td_op *op = td_op_at(i);
+        if (!op->info.alias_of && !op->info.space && !(op->info.flags & (TD_OP_OUT | TD_OP_INPLACE)) &&
+            !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU))
+            status = register_for(op);
+    }
+    registered |= status == 0;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+td_autocast td_autocast_now(void) { return now; }
+
+int td_autocast_set(td_autocast state)
+{
+    if (state.dtype != TD_DTYPE_NONE && register_all() != 0)
+        return -1;
+    now = state;
+    td_masks_now.include &= ~TD_KEYSET(TD_KEY_AUTOCAST);
+    if (state.dtype != TD_DTYPE_NONE)
+        td_masks_now.include |= TD_KEYSET(TD_KEY_AUTOCAST);
+    return 0;
+}
+
+int td_autocast_deeper(int by)
+{
+    depth = depth + by > 0 ? depth + by : 0;
+    if (!depth)
+        td_autocast_clear_cache();
+    return depth;
+}
+
+int td_autocast_begin(td_autocast *before, td_dtype dtype, bool cached)
+{
+    td_autocast was = now;
+    if (td_autocast_set((td_autocast){dtype, cached}) != 0)
+        return -1;
+    td_autocast_deeper(1);
+    *before = was;
+    return 0;
+}
+
+void td_autocast_end(td_autocast before)
+{
+    if (td_autocast_set(before) != 0)           /* cannot be: what held before has been set before */
+        td_error_clear();
+    td_autocast_deeper(-1);
+}
