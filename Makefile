@@ -72,8 +72,9 @@ $(VENV)/extra-%: $(VENV)/ready
 	$(BIN)/pip install -q $$($(BIN)/python tools/requirements.py $*)
 	touch $@
 
-lint: $(VENV)/extra-lint  ## ruff over the Python, cppcheck over the C
+lint: $(VENV)/extra-lint  ## ruff over the Python, clang-format and cppcheck over the C
 	$(BIN)/ruff check .
+	$(BIN)/python tools/format_c.py
 	$(BIN)/python tools/lint_c.py
 
 sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer

@@ -28,8 +28,9 @@ class Worst(ctypes.Structure):
 def build(level, folder):
     target = pathlib.Path(folder) / f'ulp_{level}.so'
     more = ['-mprefer-vector-width=512'] if level == 'v4' else []
+    sources = [str(ROOT / name) for name in ('tools/ulp.c', 'src/kernels/cpu/runs_isa.c')]
     subprocess.run(['gcc', *FLAGS, f'-march=x86-64-{level}', f'-DTD_ISA={level}', *more, f'-I{ROOT / "src"}', f'-I{ROOT / "include"}',
-                    str(ROOT / 'tools' / 'ulp.c'), str(ROOT / 'src' / 'kernels' / 'cpu' / 'runs_isa.c'), '-o', str(target), '-lquadmath', '-lm'], check=True)
+                    *sources, '-o', str(target), '-lquadmath', '-lm'], check=True)
     library = ctypes.CDLL(str(target))
     library.ulp_name.restype = ctypes.c_char_p
     for name in ('ulp_measure_f32', 'ulp_measure_half', 'ulp_measure_f64'):

@@ -66,6 +66,8 @@ static int mm(const td_op *op, td_keyset keys, const td_value *arguments, td_val
     return product ? 0 : -1;
 }
 
+typedef td_tensor *of_two(td_tensor *a, td_tensor *b);
+
 static int pointwise(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *of_fields)
 {
     (void)keys;
@@ -73,7 +75,8 @@ static int pointwise(const td_op *op, td_keyset keys, const td_value *arguments,
     if (!is_diagonal(a) || !is_diagonal(b))
         return td_error(TD_E_NOT_IMPLEMENTED, "%s of a diagonal matrix and one of another layout: use to_dense()",
                         td_op_describe(op)->name);
-    return give(results, ((td_tensor *(*)(td_tensor *, td_tensor *))*(void **)of_fields)(td_tensor_fields(a), td_tensor_fields(b)));
+    of_two *f = *(of_two **)of_fields;
+    return give(results, f(td_tensor_fields(a), td_tensor_fields(b)));
 }
 
 static int trace(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
