@@ -129,6 +129,7 @@ class Chunk(Nodes):
         if not op.deprecated:
             self.stub(op, fail)
         backend = self.backend(op)
+        op.sparse = self.sparse(op, fail)
         autograd = self.autograd(op, fail)
         forward = self.forward(op)
         self.boxes(op)
@@ -471,6 +472,44 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 }}
 ''')
         return None, None, f'comp_{op.c}'
+
+    # ------------------------------------------------------------------------------------------- sparse layouts
+    def sparse(self, op, fail):
+        """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values,
+        ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
+        base = op.parent or op
+        how = base.entry.get('sparse')
+        if how is None or op.target:
+            return None, None
+        body = base.entry.get('body', base.c)
+        if how == 'same':
+            return f'comp_{op.c}', f'comp_{op.c}'
+        args = [n for a in base.schema.arguments if a.in_c for n in a.names()]
+        call = f'td_sparse_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
+        if op is base and how == 'values':
+            inner = ', '.join('x ? td_sparse_of(x)->values : NULL' if n == 'self' else n for n in args)
+            lines = f'    TD_AUTO td_tensor *x = td_sparse_settled(self), *values = td_{op.c}({inner});\n' \
+                    f'    return td_sparse_with_values(x, values);'
+        elif op is base:
+            self.code.append(f'{op.declaration("td_sparse_" + body)};\n')
+            lines = f'    return {call};'
+        else:
+            if how == 'values':
+                call = f'sparse_{base.c}({", ".join(["keys", *args])})'
+            to = 'self' if op.variant == 'inplace' else op.mutable[0].c
+            if 'sparse_into' in base.entry:
+                self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
+                lines = f'    return td_sparse_{body}_into({", ".join([to, *args])});'
+            else:
+                lines = f'    return td_finish_{op.variant}("{op.schema.name}", {to}, {call});'
+        self.code.append(f'''static {op.declaration("sparse_" + op.c, ["td_keyset keys"])}
+{{
+    (void)keys;
+{lines}
+}}
+''')
+        name = f'sparse_{op.c}'
+        return name if how != 'compressed' else None, name if how != 'coo' else None
 
     # ------------------------------------------------------------------------------------------------- autograd
     def emit(self, prototypes):

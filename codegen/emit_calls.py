@@ -39,6 +39,10 @@ class Prototypes:
             params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
             outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
             self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
+        if op.entry.get('sparse') in ('coo', 'compressed', 'both'):
+            self.add('td_sparse_' + body, op.declaration('td_sparse_' + body) + ';')
+            if 'sparse_into' in op.entry:
+                self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
         elif op.kind == 'kernel':

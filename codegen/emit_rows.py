@@ -33,7 +33,7 @@ class Rows:
         s = op.schema
         in_c = [(i, a) for i, a in enumerate(s.arguments)]
         checks = ''.join(f'    if (td_check_layout(&a[{i}]))\n        return -1;\n' for i, a in in_c
-                         if a.type == 'Layout' and not a.in_c)
+                         if a.type == 'Layout' and not a.in_c and op.family != 'sparse')
         args = [code for i, a in in_c if a.in_c for code in a.unbox(f'a[{i}]')]
         call = lambda *more: f'((fn_{op.c})kernel)({", ".join(["keys", *more, *args])})'
         if op.result == 'tensor':
@@ -165,6 +165,8 @@ class Rows:
             kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
         if composite:
             kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
+        sparse = ', '.join(f'[{i}] = (td_kernel){name}' for i, name in enumerate(op.sparse) if name)
+        sparse = f' .sparse = {{{sparse}}},' if sparse else ''
         self.code.append(f'''static td_op row_{op.c} = {{
     .info = {{
         .name = "{s.name}", .overload = "{s.overload}",
@@ -174,7 +176,7 @@ class Rows:
         .flags = {self.flags(op)},{alias}
     }},
     .unbox = unbox_{op.c}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
-    .kernels = {{{", ".join(kernels)}}},
+    .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')
         self.rows.append(op.c)

@@ -14,7 +14,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype', 'requires'}
+          'same_dtype', 'requires', 'sparse', 'sparse_into', 'layouts'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -38,6 +38,7 @@ class Operator:
     wrapped: tuple = ()        # the numbers that become tensors on the way
     deprecated: bool = False   # PyTorch's older order of arguments, for Python only
     alias: bool = False        # whether the other is the same but for its name
+    sparse: tuple = (None, None)   # kernels for COO and compressed tensors, once they are emitted
 
     @property
     def kind(self):
@@ -103,6 +104,8 @@ def expand(entry, family):
     if entry.get('kind') not in KINDS:
         raise EntryError(f'{where}: kind is {entry.get("kind")!r}; it is one of {", ".join(KINDS)}')
     schema = schemas.parse(entry['func'])
+    for a in schema.arguments if entry.get('layouts') else []:
+        a.wanted = a.type == 'Layout'
     default = {'pointwise': ['function', 'method', 'inplace', 'out'], 'kernel': ['function', 'method', 'out']}
     variants = entry.setdefault('variants', default.get(entry['kind'], ['function', 'method']))
     if entry['kind'] == 'pointwise' and 'value' not in entry:

@@ -33,6 +33,7 @@ class Argument:
     default: str = None
     keyword_only: bool = False
     out: bool = False
+    wanted: bool = False      # of an optional layout: C takes it, -1 for none
 
     @property
     def is_tensor(self):
@@ -41,7 +42,7 @@ class Argument:
     @property
     def in_c(self):
         """Whether C functions take it: the only layout that factories make is strided, and memory isn't pinned."""
-        return not (self.type == 'Layout' and self.optional or self.name == 'pin_memory')
+        return not (self.type == 'Layout' and self.optional and not self.wanted or self.name == 'pin_memory')
 
     def parameters(self):
         """As declared in C: one or two parameters."""
@@ -86,6 +87,8 @@ class Argument:
             return [f'({value}.kind ? &{plain} : NULL)']
         if self.type in ('str', 'Generator'):
             return [f'({value}.kind ? {plain} : NULL)']
+        if self.type == 'Layout':
+            return [f'({value}.kind ? (td_layout){plain} : (td_layout)-1)']
         return [plain]
 
     def box(self):
@@ -97,7 +100,7 @@ class Argument:
             return f'{{.kind = {absent}TD_VALUE_{self.kind}, .count = (int32_t)n_{self.c}, .{lists[self.type]} = {self.c}}}'
         if self.is_tensor:
             return f'{{{kind}, .tensor = {self.c}}}'
-        if self.type == 'ScalarType' or self.type == 'MemoryFormat':
+        if self.type in ('ScalarType', 'MemoryFormat', 'Layout'):
             return f'{{.kind = (int){self.c} < 0 ? TD_VALUE_NONE : TD_VALUE_{self.kind}, .integer = {self.c}}}'
         if self.type == 'Device':
             return f'{{.kind = {self.c}.type < 0 ? TD_VALUE_NONE : TD_VALUE_DEVICE, .device = {self.c}}}'

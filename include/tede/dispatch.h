@@ -21,7 +21,7 @@ typedef uint64_t td_keyset;
 
 typedef enum td_key {
     /* 0..15: td_device_type */
-    TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_MKLDNN, TD_KEY_QUANTIZED, TD_KEY_NESTED,
+    TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_COMPRESSED, TD_KEY_QUANTIZED, TD_KEY_NESTED,
     TD_KEY_LAYOUT_A, TD_KEY_LAYOUT_B,       /* of plug-ins: td_layout_key tells whose */
     TD_KEY_DTYPE,                           /* all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
@@ -68,7 +68,8 @@ typedef struct td_value {
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
-typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUTS } td_layout;
+typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC,
+                         TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUTS } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,
                                 TD_MEMORY_FORMAT_NONE = -1 } td_memory_format;
 

@@ -867,6 +867,9 @@ TD_API td_tensor *td_index_select(td_tensor *self, int64_t dim, td_tensor *index
 TD_API int td_index_select_out(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *out) TD_MUST_USE;
 /* ``out[i][j] = self[index[i][j]][j]`` (dim 0), and so on. */
 TD_API td_tensor *td_gather(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad);
+/* The gradient of gather as a sparse tensor, an element per index. */
+TD_API td_tensor *td_gather_sparse_grad(td_tensor *grad, int64_t dim, td_tensor *index, int64_t n_shape,
+        const int64_t *shape);
 TD_API int td_gather_out(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad,
         td_tensor *out) TD_MUST_USE;
 /* ``self[index[i][j]][j] = src[i][j]`` (dim 0), and so on. */
@@ -1693,9 +1696,12 @@ TD_API td_tensor *td_embedding(td_tensor *weight, td_tensor *indices, int64_t pa
         bool scale_grad_by_freq, bool sparse);
 TD_API int td_embedding_out(td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool scale_grad_by_freq,
         bool sparse, td_tensor *out) TD_MUST_USE;
-/* The gradient of embedding: sparse gradients aren't made yet. */
+/* The gradient of embedding: sparse if ``sparse``. */
 TD_API td_tensor *td_embedding_backward(td_tensor *grad, td_tensor *indices, int64_t num_weights,
         int64_t padding_idx, bool scale_grad_by_freq, bool sparse);
+/* Rows of a gradient as the values of a sparse tensor, an element per index. */
+TD_API td_tensor *td_embedding_sparse_backward(td_tensor *grad, td_tensor *indices, int64_t num_weights,
+        int64_t padding_idx, bool scale_grad_by_freq);
 /* Rows of a gradient added up by index. */
 TD_API td_tensor *td_embedding_dense_backward(td_tensor *grad_output, td_tensor *indices, int64_t num_weights,
         int64_t padding_idx, bool scale_grad_by_freq);
@@ -1716,7 +1722,7 @@ TD_API int td__embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *
 /* Gradients of embedding_bag. */
 TD_API int td_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices,
         td_tensor *offset2bag, td_tensor *bag_size, td_tensor *max_indices, int64_t mode,
-        bool scale_grad_by_freq, td_tensor *per_sample_weights, int64_t padding_idx, int64_t n_mask,
+        bool scale_grad_by_freq, bool sparse, td_tensor *per_sample_weights, int64_t padding_idx, int64_t n_mask,
         const bool *mask) TD_MUST_USE;
 /* ``softmax(scale * query @ key.T + mask) @ value`` over the last two dimensions. A mask of truths says which keys take part, */
 TD_API td_tensor *td_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value,
@@ -3175,6 +3181,113 @@ TD_API int td_histc_out(td_tensor *self, int64_t bins, td_scalar min, td_scalar 
         td_tensor *out) TD_MUST_USE;
 /* How often each number occurs, or the sum of its weights. */
 TD_API td_tensor *td_bincount(td_tensor *self, td_tensor *weights, int64_t minlength);
+
+/* ==== sparse ============================================================================================== */
+
+/* A COO tensor over indices and values, whose dimensions are told apart. */
+TD_API td_tensor *td__sparse_coo_tensor_with_dims_and_tensors(int64_t sparse_dim, int64_t dense_dim,
+        int64_t n_size, const int64_t *size, td_tensor *indices, td_tensor *values, td_dtype dtype,
+        td_device device, const bool *is_coalesced);
+/* The elements of a gradient at indices. */
+TD_API td_tensor *td_sparse_constructor_values_backward(td_tensor *self, td_tensor *indices, td_dtype dtype);
+/* An empty COO tensor. */
+TD_API td_tensor *td__sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_dim, int64_t n_size,
+        const int64_t *size, td_dtype dtype, td_device device);
+/* An empty COO tensor. */
+TD_API td_tensor *td_sparse_coo_tensor_size(int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_device device);
+/* A COO tensor just large enough for its indices. */
+TD_API td_tensor *td_sparse_coo_tensor_indices(td_tensor *indices, td_tensor *values, td_dtype dtype,
+        td_device device, const bool *is_coalesced);
+/* A COO tensor of a shape. That the indices fit it is checked where they are used, or by ``check_invariants``. */
+TD_API td_tensor *td_sparse_coo_tensor_indices_size(td_tensor *indices, td_tensor *values, int64_t n_size,
+        const int64_t *size, td_dtype dtype, td_device device, const bool *is_coalesced);
+/* What sparse_coo_tensor gives. */
+TD_API td_tensor *td__sparse_coo_tensor_unsafe(td_tensor *indices, td_tensor *values, int64_t n_size,
+        const int64_t *size, td_dtype dtype, td_device device, const bool *is_coalesced);
+/* Raises unless indices and values make a COO tensor of the size. */
+TD_API int td__validate_sparse_coo_tensor_args(td_tensor *indices, td_tensor *values, int64_t n_size,
+        const int64_t *size, const bool *is_coalesced, const bool *check_pinning) TD_MUST_USE;
+/* The place of each column of indices in a contiguous tensor of the size. */
+TD_API td_tensor *td__coo_keys(td_tensor *indices, int64_t n_size, const int64_t *size);
+/* The indices, a column each, of places in a contiguous tensor of the size. */
+TD_API td_tensor *td__coo_unkeys(td_tensor *self, int64_t n_size, const int64_t *size);
+/* How many elements a sparse tensor specifies. */
+TD_API int td__nnz(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* How many dimensions have indices. */
+TD_API int td_sparse_dim(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* How many dimensions of a sparse tensor are those of its values. */
+TD_API int td_dense_dim(int64_t *results, td_tensor *self) TD_MUST_USE;
+/* Whether a COO tensor's indices are unique and in order. */
+TD_API int td_is_coalesced(bool *results, td_tensor *self) TD_MUST_USE;
+TD_API int td__coalesced_(td_tensor *self, bool coalesced) TD_MUST_USE;
+/* A COO tensor's indices as they are. */
+TD_API td_tensor *td__indices(td_tensor *self);
+/* A COO tensor's values as they are. */
+TD_API td_tensor *td__values(td_tensor *self);
+/* A coalesced COO tensor's indices. */
+TD_API td_tensor *td_indices(td_tensor *self);
+/* A sparse tensor's values. */
+TD_API td_tensor *td_values(td_tensor *self);
+/* A sparse tensor like self with a gradient's values. */
+TD_API td_tensor *td_values_backward(td_tensor *grad, td_tensor *self);
+/* The same COO tensor with unique indices in order, the values of equal indices added up. */
+TD_API td_tensor *td_coalesce(td_tensor *self);
+/* What coalesce gives. */
+TD_API td_tensor *td__coalesce(td_tensor *self);
+/* The same elements as a strided tensor. */
+TD_API td_tensor *td_to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
+/* The gradient of to_dense, of input's layout, and where that has elements unless told otherwise. */
+TD_API td_tensor *td_to_dense_backward(td_tensor *grad, td_tensor *input, const bool *masked_grad);
+/* A COO tensor of the elements that aren't zero; the dimensions after the first ``sparse_dim`` are dense. */
+TD_API td_tensor *td_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim);
+/* The gradient of to_sparse, of self's layout. */
+TD_API td_tensor *td_to_sparse_backward(td_tensor *grad, td_tensor *self);
+/* The elements of self at the indices that mask has. */
+TD_API td_tensor *td_sparse_mask(td_tensor *self, td_tensor *mask);
+/* The gradient of sparse_mask. */
+TD_API td_tensor *td_sparse_mask_backward(td_tensor *grad, td_tensor *mask);
+/* The values that self has at the indices of the sparse tensor mask, zeros where it has none. */
+TD_API td_tensor *td__values_at(td_tensor *self, td_tensor *mask);
+TD_API int td_sparse_resize_(td_tensor *self, int64_t n_size, const int64_t *size, int64_t sparse_dim,
+        int64_t dense_dim) TD_MUST_USE;
+TD_API int td_sparse_resize_and_clear_(td_tensor *self, int64_t n_size, const int64_t *size, int64_t sparse_dim,
+        int64_t dense_dim) TD_MUST_USE;
+TD_API int td_copy_sparse_to_sparse_(td_tensor *self, td_tensor *src, bool non_blocking) TD_MUST_USE;
+/* A matrix of the rows that crow, col and values give, times a dense one. */
+TD_API td_tensor *td__csr_product(td_tensor *crow, td_tensor *col, td_tensor *values, td_tensor *dense);
+/* A CSR, CSC, BSR or BSC tensor over its parts. */
+TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value_size(td_tensor *compressed_indices,
+        td_tensor *plain_indices, td_tensor *values, int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_layout layout, td_device device);
+/* A compressed tensor just large enough for its indices. */
+TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value(td_tensor *compressed_indices,
+        td_tensor *plain_indices, td_tensor *values, td_dtype dtype, td_layout layout, td_device device);
+/* Raises unless the parts make a tensor of the layout and the size. */
+TD_API int td__validate_sparse_compressed_tensor_args(td_tensor *compressed_indices, td_tensor *plain_indices,
+        td_tensor *values, int64_t n_size, const int64_t *size, td_layout layout,
+        const bool *check_pinning) TD_MUST_USE;
+/* Where each row of a compressed tensor begins among its values. */
+TD_API td_tensor *td_crow_indices(td_tensor *self);
+/* Where each column of a compressed tensor begins among its values. */
+TD_API td_tensor *td_ccol_indices(td_tensor *self);
+/* The column of each value of a compressed tensor. */
+TD_API td_tensor *td_col_indices(td_tensor *self);
+/* The row of each value of a compressed tensor. */
+TD_API td_tensor *td_row_indices(td_tensor *self);
+/* The elements that aren't zero, by compressed rows. */
+TD_API td_tensor *td_to_sparse_csr(td_tensor *self, const int64_t *dense_dim);
+/* The elements that aren't zero, by compressed columns. */
+TD_API td_tensor *td_to_sparse_csc(td_tensor *self, const int64_t *dense_dim);
+/* The blocks that aren't zero, by compressed rows of blocks. */
+TD_API td_tensor *td_to_sparse_bsr(td_tensor *self, int64_t n_blocksize, const int64_t *blocksize,
+        const int64_t *dense_dim);
+/* The blocks that aren't zero, by compressed columns of blocks. */
+TD_API td_tensor *td_to_sparse_bsc(td_tensor *self, int64_t n_blocksize, const int64_t *blocksize,
+        const int64_t *dense_dim);
+/* A sparse tensor of the elements that aren't zero, COO unless told otherwise. */
+TD_API td_tensor *td_to_sparse(td_tensor *self, td_layout layout, int64_t n_blocksize, const int64_t *blocksize,
+        const int64_t *dense_dim);
 
 /* ==== special ============================================================================================= */
 

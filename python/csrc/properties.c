@@ -44,6 +44,10 @@ GETTER(itemsize)
 GETTER(nbytes)
 {
     BEGIN(nbytes);
+    if (td_tensor_layout(x) != TD_STRIDED)
+        return PyErr_Format(PyExc_RuntimeError, "nbytes is not defined for sparse tensors.  If you want the size of the constituent "
+                            "tensors, add the nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, "
+                            "multiply numel() by element_size()");
     return PyLong_FromLongLong(td_tensor_numel(x) * (int64_t)td_dtype_size(td_tensor_dtype(x)));
 }
 GETTER(_version)
@@ -245,6 +249,10 @@ static PyObject *is_device(PyObject *self, void *type)
 {
     return PyBool_FromLong(td_tensor_device(td_py_x(self)).type == (intptr_t)type);
 }
+static PyObject *is_layout(PyObject *self, void *layout)
+{
+    return PyBool_FromLong(td_tensor_layout(td_py_x(self)) == (intptr_t)layout);
+}
 GETTER(__array_priority__)
 {
     (void)self, (void)unused;
@@ -285,8 +293,8 @@ PyGetSetDef td_py_getset[] = {
     {"is_cpu", is_device, NULL, NULL, (void *)TD_CPU},
     {"is_meta", is_device, NULL, NULL, (void *)TD_META},
     {"is_cuda", is_device, NULL, NULL, (void *)TD_CUDA},
-    {"is_sparse", is_device, NULL, NULL, (void *)-1},
-    {"is_sparse_csr", is_device, NULL, NULL, (void *)-1},
+    {"is_sparse", is_layout, NULL, "Whether it is of the COO layout.", (void *)TD_SPARSE_COO},
+    {"is_sparse_csr", is_layout, NULL, NULL, (void *)TD_SPARSE_CSR},
     {"is_quantized", is_device, NULL, NULL, (void *)-1},
     {"is_mkldnn", is_device, NULL, NULL, (void *)-1},
     {"is_nested", is_device, NULL, NULL, (void *)-1},

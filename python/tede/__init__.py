@@ -56,6 +56,7 @@ _WRITTEN.update({name: "amp" for name in (
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices")
+_WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",
                                           "RecursiveScriptClass")})
 _WRITTEN.update({name: "_numbers" for name in (
@@ -64,7 +65,7 @@ _WRITTEN.update({name: "_numbers" for name in (
 # These take any number of tensors, or more than tensors, although there are operators of their names.
 for _name in ("einsum", "meshgrid", "split", "norm", "unique", "unique_consecutive", "cdist", "atleast_1d", "atleast_2d",
               "atleast_3d", "broadcast_tensors", "block_diag", "cartesian_prod", "tensordot", "chain_matmul",
-              "nonzero"):
+              "nonzero", "sparse_coo_tensor", "sparse_compressed_tensor"):
     globals().pop(_name, None)
 del _name
 
@@ -99,10 +100,6 @@ def __getattr__(name):
                 raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
-    elif name in ("sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
-                  "sparse_compressed_tensor"):
-        from tede._absent import MODULES
-        value = _import("tede._absent").module("sparse", MODULES["sparse"])(name)
     elif name == "torch":               # PyTorch's package imports itself
         value = _sys.modules[__name__]
     elif name == "ops":

@@ -13,7 +13,6 @@ MODULES = {
     "distributed": _GROUPS,
     "utils.cpp_extension": "extensions of PyTorch's C++ library can't be built; tede has a C API (docs/c-api.md)",
     "utils.mobile_optimizer": "programs can't be packed for mobile phones",
-    "sparse": "tede has no sparse layouts",
     "package": "programs can't be packed; save the module's state_dict with torch.save",
     "export": "programs can't be exported as graphs; save the module's state_dict instead",
 }

@@ -413,8 +413,9 @@ def polygamma(self, n):
 
 
 @method
-def to_dense(self, dtype=None, **ignored):
-    return self if dtype is None else self.to(dtype)
+def to_sparse_coo(self):
+    """The elements that aren't zero as a COO tensor."""
+    return self.to_sparse()
 
 
 @method
@@ -448,24 +449,6 @@ for _name in ("norm", "unique", "unique_consecutive", "nonzero", "lu"):
 del _name
 
 
-# ---- layouts other than strided: what a strided tensor answers
-
-def _wants_layout(name, layout):
-    def call(self, *args, **kwargs):
-        raise RuntimeError(f"{name} expected {layout} layout but got Strided")
-    call.__name__ = name
-    call.__doc__ = f"For tensors of {layout} layout."
-    method(call)
-
-
-for _name, _layout in (
-        ("coalesce", "sparse coordinate tensor"), ("is_coalesced", "sparse coordinate tensor"),
-        ("indices", "sparse coordinate tensor"), ("values", "sparse tensor"), ("crow_indices", "sparse row compressed tensor"),
-        ("col_indices", "sparse row compressed tensor"), ("ccol_indices", "sparse column compressed tensor"),
-        ("row_indices", "sparse column compressed tensor")):
-    _wants_layout(_name, _layout)
-
-
 def _lacks(name, what):
     def call(self, *args, **kwargs):
         raise NotImplementedError(f"Tensor.{name}: tede has {what}")
@@ -475,9 +458,6 @@ def _lacks(name, what):
 
 
 for _name, _what in (
-        *((name, "no sparse layouts") for name in (
-            "to_sparse", "to_sparse_coo", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc", "sparse_mask",
-            "sparse_resize_", "sparse_resize_and_clear_", "resize_as_sparse_", "smm", "sspaddmm")),
         *((name, "no quantized dtypes") for name in (
             "int_repr", "q_scale", "q_zero_point", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points",
             "qscheme")),
@@ -485,17 +465,7 @@ for _name, _what in (
         ("record_stream", "no devices with streams"), ("ipu", "no such device"), ("mtia", "no such device"),
         ("xpu", "no such device")):
     _lacks(_name, _what)
-del _name, _layout, _what
-
-
-@method
-def dense_dim(self):
-    return self.dim()
-
-
-@method
-def sparse_dim(self):
-    return 0
+del _name, _what
 
 
 @method

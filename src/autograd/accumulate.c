@@ -14,6 +14,7 @@
 #include "autograd/needs.h"
 #include <pthread.h>
 #include <tede/foreign.h>
+#include "tensor/sparse.h"
 
 typedef struct accumulator {
     td_tensor      *leaf;
@@ -64,7 +65,7 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         }
         sum = grad;
     } else {
-        sum = td_need_add(old, grad);
+        sum = td_is_sparse(old) ? td_need_add(grad, old) : td_need_add(old, grad);   /* strided + sparse there is */
         td_tensor_release(grad);
         if (!sum)
             return -1;
@@ -113,7 +114,7 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 {
     td_tensor *x = *grad;
-    if (TD_UNLIKELY(td_tensor_is_hollow(x)))
+    if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_is_sparse(x)))
         return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
         if (x->base)
@@ -131,7 +132,14 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
     if (!create_graph && !may_call_out(*grad) && !may_call_out(a->leaf)) {
         int status = 0;
         pthread_mutex_lock(&a->mutex);
-        if (meta->grad)
+        if (TD_UNLIKELY(meta->grad && td_is_sparse(meta->grad) && !td_is_sparse(*grad))) {
+            td_tensor *old = meta->grad, *sum = td_need_add(*grad, old);     /* a sparse gradient becomes a strided one */
+            status = sum ? 0 : -1;
+            if (sum) {
+                __atomic_store_n(&meta->grad, sum, __ATOMIC_RELEASE);
+                td_tensor_release(old);
+            }
+        } else if (meta->grad)
             status = td_need_add_(meta->grad, *grad);
         else {
             td_tensor *first = adopt(a->leaf, grad);
@@ -145,7 +153,7 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         pthread_mutex_lock(&a->mutex);
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
-        td_tensor *sum = old ? td_need_add(old, *grad) : td_need_clone(*grad);
+        td_tensor *sum = !old ? td_need_clone(*grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
         if (!sum) {
             td_tensor_release(old);
             return -1;

@@ -27,6 +27,8 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
 {
     if (!result)
         return -1;
+    if (TD_UNLIKELY(td_is_sparse(self) || td_is_sparse(result)))
+        return check_inplace(op, self, result) ? td_results_drop(1, &result) : td_sparse_finish(op, self, result);
     int status = check_inplace(op, self, result) || td_check_overlap(op, self, 0, NULL) ? -1 : 0;
     if (status == 0 && self->device.type != TD_META)
         status = td_copy_elements(self, result);
@@ -51,6 +53,8 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
 {
     if (!result)
         return -1;
+    if (TD_UNLIKELY(td_is_sparse(out) || td_is_sparse(result)))
+        return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_sparse_finish(op, out, result);
     int status = -1;
     if (td_check_cast(op, result->dtype, out->dtype) == 0 && td_resize_output(out, result->ndim, result->sizes) == 0 &&
         td_check_overlap(op, out, 0, NULL) == 0)

@@ -11,6 +11,7 @@
 #include "autograd/node.h"
 #include "dispatch/op.h"
 #include "ops/pointwise.h"
+#include "tensor/sparse.h"
 #include "ops/spec.h"
 
 /* ---- forms derived from functional results */
@@ -42,6 +43,10 @@ typedef struct td_fit { int32_t ndim, dtype; int64_t sizes[]; } td_fit;
 int        td_fit_save(td_fit **fit, const td_tensor *operand, const td_tensor *result);
 td_tensor *td_fit_apply(td_tensor *grad, const td_fit *fit);
 void       td_fit_free(td_fit *fit);
+
+/* ---- sparse tensors (src/ops/sparse.c): x coalesced if it is COO, else x; and the COO forms of td_finish_inplace and _out */
+td_tensor *td_sparse_settled(td_tensor *x);
+int        td_sparse_finish(const char *op, td_tensor *to, td_tensor *result);
 
 /* ---- writes: a new version, and who made it, for the message about a saved value that was overwritten (Note [Saved variables]).
  * Nobody asks before something was saved. */

@@ -117,7 +117,7 @@ static const char *slot_title(int slot, char *buffer, size_t size)
 {
     static const char *const around[] = {"Python", "Unwrap", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
                                          "Tracing", "Autocast", "Functionalize", "Transforms", "Promotion"};
-    static const char *const layouts[] = {"", "Sparse", "Mkldnn", "Quantized", "NestedTensor"};
+    static const char *const layouts[] = {"", "Sparse", "SparseCsr", "Quantized", "NestedTensor"};
     static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};
     if (slot < 16) {
         snprintf(buffer, size, "%s", slot < TD_COUNT(around) ? around[slot] : "?");
@@ -148,7 +148,9 @@ static td_kernel own_kernel(const td_op *op, int slot)
     if (slot < TD_ROW_SLOTS - 1)
         return __atomic_load_n(&op->kernels[slot], __ATOMIC_ACQUIRE);
     td_kernel *layouts = __atomic_load_n(&op->layouts, __ATOMIC_ACQUIRE);
-    return layouts ? __atomic_load_n(&layouts[slot], __ATOMIC_ACQUIRE) : NULL;
+    td_kernel kernel = layouts ? __atomic_load_n(&layouts[slot], __ATOMIC_ACQUIRE) : NULL;
+    int sparse = slot == td_key_slot(TD_KEY_SPARSE, TD_CPU) ? 0 : slot == td_key_slot(TD_KEY_COMPRESSED, TD_CPU) ? 1 : -1;
+    return kernel || sparse < 0 ? kernel : op->sparse[sparse];
 }
 
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys)

@@ -36,6 +36,7 @@ struct td_op {
     td_kernel       composite;           /* device-neutral body, or NULL */
     td_boxed_entry **boxed;              /* TD_SLOTS of them and the default, or NULL */
     td_kernel      *layouts;             /* TD_SLOTS, of which those from TD_ROW_SLOTS - 1 on are used; or NULL */
+    td_kernel       sparse[2];           /* for sparse tensors on the CPU, COO ones and compressed ones: `sparse:` in the entry */
     const void     *batching;            /* the rule for batches, once it has been asked for: src/transforms/batch.c */
     td_kernel       kernels[TD_ROW_SLOTS];
 };

@@ -30,8 +30,29 @@ td_tensor *td_op_embedding_backward(td_tensor *grad, td_tensor *indices, int64_t
                                     bool by_freq, bool sparse)
 {
     if (sparse)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "embedding: sparse gradients are not implemented");
+        return td_embedding_sparse_backward(grad, indices, rows, padding_idx, by_freq);
     return td_embedding_dense_backward(grad, indices, rows, padding_idx, by_freq);
+}
+
+td_tensor *td_op_embedding_sparse_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx, bool by_freq)
+{
+    if (by_freq)
+        return td_fail(TD_E_RUNTIME, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
+    if (grad->ndim < 1 || grad->numel != indices->numel * grad->sizes[grad->ndim - 1])
+        return td_fail(TD_E_RUNTIME, "embedding_sparse_backward: the gradient must have a row for each index");
+    const int64_t width = grad->sizes[grad->ndim - 1];
+    TD_AUTO td_tensor *line = td_reshape(indices, 1, (int64_t[]){indices->numel}), *index = td_to(line, TD_I64);
+    TD_AUTO td_tensor *values = td_reshape(grad, 2, (int64_t[]){indices->numel, width});
+    TD_AUTO td_tensor *padding = td_wrapped_number(td_int(padding_idx)), *kept = padding_idx >= 0 ? td_ne_tensor(index, padding) : NULL;
+    if (padding_idx >= 0) {         /* the padding row has no gradient */
+        TD_AUTO td_tensor *list = td_nonzero(kept), *chosen = list ? td_view(list, 1, (int64_t[]){list->sizes[0]}) : NULL;
+        td_tensor *some = td_index_select(index, 0, chosen), *of = td_index_select(values, 0, chosen);
+        td_tensor_release(index), td_tensor_release(values);
+        index = some, values = of;
+    }
+    TD_AUTO td_tensor *row = td_unsqueeze(index, 0);
+    return td__sparse_coo_tensor_with_dims_and_tensors(1, 1, 2, (int64_t[]){rows, width}, row, values, TD_DTYPE_NONE, TD_DEVICE_NONE,
+                                                       NULL);
 }
 
 int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor *indices, int64_t rows,
@@ -95,8 +116,6 @@ int td_op_embedding_bag_padding_idx(td_tensor **results, td_tensor *weight, td_t
                                     int64_t mode, bool sparse, td_tensor *per_sample, bool last_offset,
                                     const int64_t *padding_idx)
 {
-    if (sparse && td_grad_enabled() && td_requires_grad(weight))
-        return td_error(TD_E_NOT_IMPLEMENTED, "embedding_bag: sparse gradients are not implemented");
     int64_t padding = -1, rows = weight->ndim ? weight->sizes[0] : 0;
     if (padding_idx) {
         if (*padding_idx < -rows || *padding_idx >= rows)
@@ -119,9 +138,8 @@ int td_op_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indic
 /* Each index's share of its bag's gradient, then added up by index. */
 int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices,
                              td_tensor *offset2bag,
-                             td_tensor *bag_size, td_tensor *max_indices, int64_t mode, bool by_freq,
-                             td_tensor *per_sample,
-                             int64_t padding_idx, int64_t n_mask, const bool *mask)
+                             td_tensor *bag_size, td_tensor *max_indices, int64_t mode, bool by_freq, bool sparse,
+                             td_tensor *per_sample, int64_t padding_idx, int64_t n_mask, const bool *mask)
 {
     (void)n_mask;
     int64_t rows = weight->sizes[0], width = weight->sizes[1];
@@ -152,8 +170,7 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
         TD_AUTO td_tensor *spread = td_embedding(share, offset2bag, -1, false, false);
         TD_AUTO td_tensor *factors = per_sample == TD_NONE ? td_ref(TD_NONE) : td_unsqueeze(per_sample, 1);
         TD_AUTO td_tensor *weighted = per_sample == TD_NONE ? td_ref(spread) : td_mul_tensor(spread, factors);
-        results[0] = mask[0] ? td_embedding_dense_backward(weighted, indices, rows, padding_idx,
-                                                           by_freq) : td_ref(TD_NONE);
+        results[0] = mask[0] ? td_embedding_backward(weighted, indices, rows, padding_idx, by_freq, sparse) : td_ref(TD_NONE);
         if (mask[1]) {
             TD_AUTO td_tensor *picked = td_embedding(weight, indices, -1, false, false);
             TD_AUTO td_tensor *products = td_mul_tensor(picked, spread);

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include "dispatch/masks.h"
 #include "tensor/head.h"
+#include "tensor/sparse.h"
 
 static const td_layout_kind *kinds[TD_LAYOUTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,7 +25,7 @@ static const td_layout_kind *kind_of(int layout)
 
 const char *td_layout_name(int layout)
 {
-    static const char *const own[] = {"strided", "sparse_coo", "sparse_csr"};
+    static const char *const own[] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"};
     const td_layout_kind *kind = kind_of(layout);
     return (unsigned)layout < (unsigned)TD_COUNT(own) ? own[layout] : kind ? kind->name : NULL;
 }
@@ -32,7 +33,7 @@ const char *td_layout_name(int layout)
 td_key td_layout_key(int layout)
 {
     return layout >= TD_LAYOUT_A && layout < TD_LAYOUTS ? (td_key)(TD_KEY_LAYOUT_A + layout - TD_LAYOUT_A)
-           : layout == TD_STRIDED ? TD_KEY_DENSE : TD_KEY_SPARSE;
+           : layout == TD_STRIDED ? TD_KEY_DENSE : layout == TD_SPARSE_COO ? TD_KEY_SPARSE : TD_KEY_COMPRESSED;
 }
 
 const char *td_layout_title(int number)
@@ -137,7 +138,7 @@ td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int6
 int td_tensor_layout(const td_tensor *x)
 {
     td_keyset layouts = x->keys >> TD_KEY_LAYOUT_A & 3;
-    return layouts ? TD_LAYOUT_A + __builtin_ctzll(layouts) : x->keys & TD_KEYSET(TD_KEY_SPARSE) ? TD_SPARSE_COO : TD_STRIDED;
+    return layouts ? TD_LAYOUT_A + __builtin_ctzll(layouts) : td_is_sparse(x) ? td_sparse_of(x)->layout : TD_STRIDED;
 }
 
 void *td_tensor_fields(const td_tensor *x) { return td_tensor_layout(x) >= TD_LAYOUT_A ? ((fields *)x->extra)->own : NULL; }

@@ -6,6 +6,7 @@
 #include <tede/print.h>
 #include "tensor/device.h"
 #include "tensor/layout.h"
+#include "tensor/sparse.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
 #include <math.h>
@@ -338,14 +339,21 @@ static void put_suffix(tail *t, const char *text)
     put_text(t->s, text);
 }
 
-static void put_size(tail *t, const td_tensor *x)
+enum { SIZE_ROOM = 8 + TD_MAX_DIMS * 22 };
+
+static const char *size_text(const td_tensor *x, char *text)
 {
-    char text[8 + TD_MAX_DIMS * 22];
     int at = sprintf(text, "size=(");
     for (int d = 0; d < x->ndim; d++)
         at += sprintf(text + at, "%s%" PRId64, d ? ", " : "", x->sizes[d]);
     strcpy(text + at, x->ndim == 1 ? ",)" : ")");
-    put_suffix(t, text);
+    return text;
+}
+
+static void put_size(tail *t, const td_tensor *x)
+{
+    char text[SIZE_ROOM];
+    put_suffix(t, size_text(x, text));
 }
 
 static void put_dtype(tail *t, const td_tensor *x)
@@ -355,6 +363,45 @@ static void put_dtype(tail *t, const td_tensor *x)
     put_suffix(t, text);
 }
 
+/* ---- the elements */
+
+static void put_elements(string *s, const td_tensor *x, int64_t indent)
+{
+    layout l = {.x = x, .summarize = (double)x->numel > options.threshold};
+    l.real = find_format(x, l.summarize, false);
+    if (td_dtype_is_complex(x->dtype))
+        l.imag = find_format(x, l.summarize, true);
+    put_slices(s, &l, 0, x->data, indent);
+}
+
+/* A part of a sparse tensor: "indices=tensor([[0, 1]])". */
+static void put_part(string *s, const char *name, const td_tensor *x, int64_t indent)
+{
+    char text[SIZE_ROOM];
+    put_text(s, name);
+    put_text(s, "=tensor(");
+    if (x->numel == 0) {
+        put_text(s, "[], ");
+        put_text(s, size_text(x, text));
+    } else {
+        put_elements(s, x, indent + (int64_t)strlen(name) + 8);
+    }
+    put_text(s, ")");
+}
+
+static void put_parts(string *s, const td_tensor *x, int64_t indent)
+{
+    const td_sparse *p = td_sparse_of(x);
+    bool rows = td_rows_compressed(p->layout);
+    put_part(s, !p->plain ? "indices" : rows ? "crow_indices" : "ccol_indices", p->indices, indent);
+    if (p->plain) {
+        put_text(s, ",\n"), pad(s, ' ', indent);
+        put_part(s, rows ? "col_indices" : "row_indices", p->plain, indent);
+    }
+    put_text(s, ",\n"), pad(s, ' ', indent);
+    put_part(s, "values", p->values, indent);
+}
+
 char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
 {
     if (!x)
@@ -362,7 +409,8 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     bool meta = x->device.type == TD_META;
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
-    td_tensor *shown = meta || contents || !x->numel ? td_tensor_retain(x) : !x->storage ? td_layout_to_dense(x) : td_tensor_retain(x);
+    const bool sparse = td_is_sparse(x);
+    td_tensor *shown = meta || contents || !x->numel || sparse ? td_tensor_retain(x) : !x->storage ? td_layout_to_dense(x) : td_tensor_retain(x);
     if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
         td_tensor *there = shown;
         shown = td_host_copy(there);
@@ -374,18 +422,16 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     int64_t indent = (int64_t)strlen(prefix) + 1;
     put_text(&s, prefix);
     put_text(&s, "(");
-    layout l = {.x = shown, .summarize = (double)x->numel > options.threshold};
     if (contents) {
         put_text(&s, contents);
+    } else if (sparse) {
+        put_parts(&s, x, indent);
     } else if (meta) {
         put_text(&s, "...");
     } else if (x->numel == 0) {
         put_text(&s, "[]");
     } else {
-        l.real = find_format(shown, l.summarize, false);
-        if (td_dtype_is_complex(x->dtype))
-            l.imag = find_format(shown, l.summarize, true);
-        put_slices(&s, &l, 0, shown->data, indent);
+        put_elements(&s, shown, indent);
     }
     tail t = {.s = &s, .indent = indent, .line = 2};
     for (size_t i = s.length; s.block && i > 0 && s.block[STRING_HEAD + i - 1] != '\n'; i--)
@@ -396,7 +442,22 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
         put_suffix(&t, device);
     }
-    if (meta || x->numel == 0) {
+    if (sparse) {
+        const td_sparse *parts = td_sparse_of(x);
+        if (!parts->plain) {        /* on a line of its own */
+            put_text(&s, ",\n"), pad(&s, ' ', indent);
+            put_text(&s, size_text(x, (char[SIZE_ROOM]){0}));
+            t.line = indent + (int64_t)strlen(size_text(x, (char[SIZE_ROOM]){0}));
+        } else {
+            put_size(&t, x);
+        }
+        const td_tensor *places = parts->plain ? parts->plain : parts->indices;
+        snprintf(text, sizeof text, "nnz=%" PRId64, places->sizes[places->ndim - 1]);
+        put_suffix(&t, text);
+        if (x->dtype != (int8_t)standard)
+            put_dtype(&t, x);
+        text[0] = 0;
+    } else if (meta || x->numel == 0) {
         if (meta || x->ndim != 1)
             put_size(&t, x);
         if (x->dtype != (int8_t)standard)
@@ -409,16 +470,17 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
             x->dtype != TD_BOOL)
             put_dtype(&t, x);
     }
+    if (td_tensor_layout(x) != TD_STRIDED) {
+        snprintf(text, sizeof text, "layout=%s%s", dtype_prefix, td_layout_name(td_tensor_layout(x)));
+        put_suffix(&t, text);
+        text[0] = 0;
+    }
     if (suffix_hook)
         suffix_hook(x, text, sizeof text);
     else if (x->flags & TD_FLAG_REQUIRES_GRAD)
         strcpy(text, "requires_grad=True");
     if (text[0])
         put_suffix(&t, text);
-    if (td_tensor_layout(x) != TD_STRIDED) {
-        snprintf(text, sizeof text, "layout=%s%s", dtype_prefix, td_layout_name(td_tensor_layout(x)));
-        put_suffix(&t, text);
-    }
     put_text(&s, ")");
     td_tensor_release(shown);
     return finish(&s);

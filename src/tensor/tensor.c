@@ -101,7 +101,7 @@ void td_tensor_follow(td_tensor *x)
 
 uint32_t td_tensor_version(const td_tensor *x)
 {
-    return x->storage ? __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED) : 0;
+    return x->storage || x->own_version ? __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED) : 0;
 }
 
 /* ---- geometry */

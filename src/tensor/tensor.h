@@ -154,7 +154,7 @@ static inline bool td_readonly(const td_tensor *x)
 /* After a successful write. */
 static inline void td_bump_version(td_tensor *x)
 {
-    if (!(x->flags & TD_FLAG_INFERENCE) && x->storage)
+    if (!(x->flags & TD_FLAG_INFERENCE) && (x->storage || x->own_version))
         __atomic_fetch_add(td_version_of(x), 1, __ATOMIC_RELAXED);
 }
 static inline td_tensor *td_retain_fast(td_tensor *x)

@@ -40,3 +40,15 @@ class Adagrad(PerParameter):
         rate = to_scalar(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
         state["sum"].addcmul_(grad, grad, value=1)
         p.addcdiv_(grad, state["sum"].sqrt() + group["eps"], value=-rate)
+
+    def _check_sparse(self, group):
+        if group["weight_decay"] != 0:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+
+    def _sparse(self, p, grad, state, group):
+        state["step"] += 1
+        rate = to_scalar(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        grad = (-grad if group["maximize"] else grad).coalesce()
+        state["sum"].add_(grad * grad)
+        root = state["sum"].sparse_mask(grad)._values().sqrt_().add_(group["eps"])
+        p.add_(T.sparse_coo_tensor(grad._indices(), grad._values() / root, grad.shape, check_invariants=False), alpha=-rate)

@@ -358,6 +358,10 @@ class PerParameter(Optimizer):
             p, grad = T.view_as_real(p), T.view_as_real(grad)
         self._update(p, grad, state, group)
 
+    def _check_sparse(self, group):
+        """Raise unless `_sparse`, the update for a gradient that is a sparse tensor, is there and can be used."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+
     def step(self, closure=None):
         """Change the parameters once; gives the closure's loss."""
         differentiable = self.defaults.get("differentiable", False)
@@ -368,10 +372,10 @@ class PerParameter(Optimizer):
                     grad = p.grad
                     if grad is None:
                         continue
-                    if grad.is_sparse:
-                        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
                     state = self.state[p]
+                    if grad.is_sparse:
+                        self._check_sparse(group)
                     if not state:
                         state.update(self._start(p, group))
-                    self._one(p, grad, state, group)
+                    (self._sparse if grad.is_sparse else self._one)(p, grad, state, group)
         return loss
