@@ -2,6 +2,7 @@
 
 #include "calls_ops_join.h"
 #include <inttypes.h>
+#include <stdio.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
@@ -42,9 +43,15 @@ int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, in
         if (x->device.type != first->device.type)
             return td_error(TD_E_RUNTIME, "torch.cat(): all input tensors must be on the same device");
         for (int k = 0; k < x->ndim; k++)
-            if (k != d && x->sizes[k] != first->sizes[k])
+            if (k != d && x->sizes[k] != first->sizes[k]) {
+                char name[32];
+                td_drawn_text drawn;
+                snprintf(name, sizeof name, "tensors[%" PRId64 "]", i);
                 return td_error(TD_E_RUNTIME, "Sizes of tensors must match except in dimension %d. Expected size %" PRId64 " but got size %" PRId64
-                                " for tensor number %" PRId64 " in the list.", d, first->sizes[k], x->sizes[k], i);
+                                " for tensor number %" PRId64 " in the list.%s", d, first->sizes[k], x->sizes[k], i,
+                                td_draw_shapes(drawn, true, 2, (td_drawn[]){{"before", first->ndim, first->sizes, -1},
+                                                                            {name, x->ndim, x->sizes, k}}));
+            }
         specs->sizes[d] += x->sizes[d];
     }
     return 0;

@@ -35,6 +35,13 @@ static int check_expands(const td_tensor *self, int ndim, const int64_t *sizes)
     return 0;
 }
 
+static int not_multiplied(int64_t m, int64_t k, int64_t k2, int64_t n, const td_drawn *shapes)
+{
+    td_drawn_text drawn;
+    return td_error(TD_E_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%" PRId64 ")%s",
+                    m, k, k2, n, td_draw_shapes(drawn, false, 2, shapes));
+}
+
 int td_meta_mm(td_spec *specs, td_tensor *self, td_tensor *mat2)
 {
     if (self->ndim != 2)
@@ -42,8 +49,8 @@ int td_meta_mm(td_spec *specs, td_tensor *self, td_tensor *mat2)
     if (mat2->ndim != 2)
         return td_error(TD_E_RUNTIME, "mat2 must be a matrix");
     if (self->sizes[1] != mat2->sizes[0])
-        return td_error(TD_E_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%"
-                        PRId64 ")", self->sizes[0], self->sizes[1], mat2->sizes[0], mat2->sizes[1]);
+        return not_multiplied(self->sizes[0], self->sizes[1], mat2->sizes[0], mat2->sizes[1],
+                              (td_drawn[]){{"mat1", 2, self->sizes, 1}, {"mat2", 2, mat2->sizes, 0}});
     if (same_dtype(self, mat2) || no_bool("addmm_impl_cpu_", self))
         return -1;
     return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], mat2->sizes[1]}, (td_dtype)self->dtype, self->device);
@@ -147,8 +154,9 @@ int td_meta_matmul(td_spec *specs, td_tensor *self, td_tensor *other)
         if (self->ndim > 2 && other->ndim > 2)
             return td_error(TD_E_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%" PRId64 ", %" PRId64
                             "] but got: [%" PRId64 ", %" PRId64 "].", self->sizes[0], k, self->sizes[0], k2);
-        return td_error(TD_E_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%"
-                        PRId64 ")", k ? self->numel / k : m, k, k2, n);
+        return not_multiplied(k ? self->numel / k : m, k, k2, n,
+                              (td_drawn[]){{"input", self->ndim, self->sizes, self->ndim - 1},
+                                           {"other", other->ndim, other->sizes, other->ndim > 1 ? other->ndim - 2 : 0}});
     }
     int batch = td_matmul_batch(self, other, sizes);
     if (batch < 0)
@@ -428,8 +436,9 @@ int td_meta_linear(td_spec *specs, td_tensor *input, td_tensor *weight, td_tenso
     int64_t k = input->sizes[input->ndim - 1], in = weight->sizes[weight->ndim - 1], sizes[TD_MAX_DIMS];
     if (k != in) {
         int64_t rows = k ? input->numel / k : 0;
-        return td_error(TD_E_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%"
-                        PRId64 ")", rows, k, in, weight->ndim == 2 ? weight->sizes[0] : 1);
+        return not_multiplied(rows, k, in, weight->ndim == 2 ? weight->sizes[0] : 1,
+                              (td_drawn[]){{"input", input->ndim, input->sizes, input->ndim - 1},
+                                           {"weight", weight->ndim, weight->sizes, weight->ndim - 1}});
     }
     if (input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s",

@@ -6,38 +6,6 @@
 
 /* ---- shapes */
 
-enum { DRAWN_DIMS = 12, DRAWN = 512 };
-
-/* Two shapes, one under the other, aligned at the right as broadcasting aligns them, and a mark under dimension `at`
- * (counted in the longer one).  Nothing for shapes that don't fit on a line. */
-static const char *draw_shapes(char text[DRAWN], int na, const int64_t *a, int nb, const int64_t *b, int at)
-{
-    int ndim = na > nb ? na : nb, used = 0, mark = 0;
-    text[0] = 0;
-    if (ndim > DRAWN_DIMS)
-        return text;
-    for (int row = 0; row < 3; row++) {
-        int column = snprintf(text + used, DRAWN - used, row == 0 ? "\n    a  [" : row == 1 ? "\n    b  [" : "\n");
-        used += column;
-        for (int d = 0; d < ndim && row < 2; d++) {
-            int da = d - (ndim - na), db = d - (ndim - nb), here = row ? db : da;
-            int wa = da < 0 ? 0 : snprintf(NULL, 0, "%" PRId64, a[da]), wb = db < 0 ? 0 : snprintf(NULL, 0, "%" PRId64, b[db]);
-            int width = wa > wb ? wa : wb;
-            if (width > 19 || used > DRAWN - 64)
-                return text[0] = 0, text;
-            column += width + 2;
-            if (d == at)
-                mark = column - 4;
-            if (here < 0)
-                used += snprintf(text + used, DRAWN - used, "%*s", width + 2, "");
-            else
-                used += snprintf(text + used, DRAWN - used, "%*" PRId64 "%s", width, (row ? b : a)[here], d + 1 < ndim ? ", " : "]");
-        }
-    }
-    snprintf(text + used, DRAWN - used, "%*s^", mark, "");
-    return text;
-}
-
 int td_broadcast_shape(const char *op, int n, td_tensor *const *tensors, int64_t *sizes)
 {
     int ndim = 0;
@@ -56,7 +24,7 @@ int td_broadcast_shape(const char *op, int n, td_tensor *const *tensors, int64_t
                 continue;
             if (sizes[to] != 1) {
                 td_shape_text a, b;
-                char drawn[DRAWN];
+                td_drawn_text drawn;
                 int first = ndim;   /* the dimensions that the operands before have given it */
                 for (int before = 0; before < k; before++)
                     if (ndim - tensors[before]->ndim < first)
@@ -66,7 +34,8 @@ int td_broadcast_shape(const char *op, int n, td_tensor *const *tensors, int64_t
                                 PRId64 ") at non-singleton dimension %d (sizes %s and %s)%s", op ? op : "", op ? ": " : "",
                                 sizes[to], x->sizes[d], at, td_shape_str(ndim - first, sizes + first, a),
                                 td_shape_str(x->ndim, x->sizes, b),
-                                draw_shapes(drawn, ndim - first, sizes + first, x->ndim, x->sizes, at));
+                                td_draw_shapes(drawn, true, 2, (td_drawn[]){{"a", ndim - first, sizes + first, -1},
+                                                                            {"b", x->ndim, x->sizes, d}}));
             }
             sizes[to] = x->sizes[d];
         }

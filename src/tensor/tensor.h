@@ -167,6 +167,13 @@ static inline td_tensor *td_retain_fast(td_tensor *x)
 typedef char td_shape_text[256];
 const char *td_shape_str(int ndim, const int64_t *sizes, td_shape_text buffer);
 
+/* Several shapes under each other, for the end of an error's message: drawn.c.  `at` is the dimension that doesn't fit,
+ * -1 for no mark; `aligned` at the right, as broadcasting aligns them.  "" where they wouldn't fit on lines. */
+enum { TD_DRAWN = 1200 };
+typedef char td_drawn_text[TD_DRAWN];
+typedef struct td_drawn { const char *name; int ndim; const int64_t *sizes; int at; } td_drawn;
+const char *td_draw_shapes(td_drawn_text text, bool aligned, int n, const td_drawn *shapes);
+
 /* Wrap and check a dimension as PyTorch does; -1 with IndexError recorded. */
 int td_wrap_dim(int64_t dim, int ndim);
 
