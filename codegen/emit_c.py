@@ -65,8 +65,7 @@ class Chunk(Nodes):
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row,
-                            e.get('out_dtype') == 'same')
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op))
         return name
 
     @staticmethod
@@ -74,13 +73,14 @@ class Chunk(Nodes):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, same_out=False):
-        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g]) + (' | 1u << 31' if same_out else '')
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None):
+        mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
+        exact = f'\n    .exact = {exact},' if exact else ''
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths}, .dtypes = {mask},
-    .rows = {{{rows}}},
+    .rows = {{{rows}}},{exact}
 }};
 ''')
 
@@ -266,6 +266,13 @@ class Chunk(Nodes):
         return f'    if (td_out_check_{base.c}({", ".join(args)}))\n        return -1;\n'
 
     @staticmethod
+    def exact_out(op):
+        """The words about an out= of another dtype than the result's, as a C string; None where it only has to hold it."""
+        rule = (op.parent or op).entry.get('out_dtype', '')
+        words = {'exact': 'TD_EXACT_OUT', 'same': '"Found dtype {got} but expected {want}"'}
+        return words.get(rule) or (json.dumps(rule) if ' ' in rule else None)
+
+    @staticmethod
     def given_dtype(op):
         """``out_dtype: given``: what is computed has the out's dtype, unless the call names one (given_float: of floats only)."""
         given = (op.parent or op).entry.get('out_dtype', '')
@@ -304,7 +311,7 @@ class Chunk(Nodes):
         td_results_drop({n}, results);
         return {fail};
     }}
-    return {"results[0]" if n == 1 else "0"};
+{self.follow_format(base)}    return {"results[0]" if n == 1 else "0"};
 }}
 ''')
         elif op.variant == 'out':
@@ -314,9 +321,9 @@ class Chunk(Nodes):
             pack = f'''    td_spec_inputs inputs[] = {{{one or "{0, NULL}"}}};
     td_tensor *outs[] = {{{outs}}}, *results[{n}];
 '''
-            exact = f'''    if (td_specs_exact(specs, {n}, outs))
+            exact = f'''    if (td_specs_exact({self.exact_out(op)}, specs, {n}, outs))
         return -1;
-''' if base.entry.get('out_dtype') == 'exact' else ''
+''' if self.exact_out(op) else ''
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
 {self.out_check(op)}{self.given_dtype(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
@@ -334,6 +341,27 @@ class Chunk(Nodes):
 }}
 ''')
         return f'cpu_{op.c}', f'cpu_{op.c}', None
+
+    def follow_format(self, op, results='results'):
+        """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);
+        ``format: preserve``: their dimensions lie in the order of the first operand's."""
+        rule, n = op.entry.get('format'), len(op.schema.results)
+        if not rule:
+            return ''
+        of = {a.name: a for a in op.tensors}
+        keep = rule == 'preserve'
+        one = op.tensors[0] if keep else of[rule[0]]
+        if one.list:
+            given = f'n_{one.c}, {one.c}, true'
+        else:
+            given = f'{len(rule)}, (td_tensor *[]){{{", ".join(of[name].c for name in rule)}}}, false' if not keep else one.c
+        name = 'td_keep_order' if keep else 'td_follow_format'
+        prototype = f'int {name}(int n_results, td_tensor **results, {"const td_tensor *like" if keep else "int64_t n, td_tensor *const *of, bool all"});'
+        if prototype not in self.code:
+            self.code.insert(0, prototype)
+        return f'''    if ({name}({n}, {results}, {given}))
+        return {"NULL" if n == 1 else "-1"};
+'''
 
     def backend_native(self, op):
         return self.with_body(op)
@@ -361,9 +389,15 @@ class Chunk(Nodes):
 ''' if op.kind == 'native' and op.entry.get('grad') is None and op.tensors else '    (void)keys;\n'
             if op.kind == 'native':
                 lazy += self.one_device(op, 'NULL' if op.result == 'tensor' else '-1')
+            call = f'    return td_op_{body}({", ".join(op.names())});'
+            if 'format' in op.entry:
+                call = f'''    td_tensor *result = td_op_{body}({", ".join(op.names())});
+    if (!result)
+        return NULL;
+{self.follow_format(op, '&result')}    return result;'''
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-{lazy}{refusals}    return td_op_{body}({", ".join(op.names())});
+{lazy}{refusals}{call}
 }}
 ''')
         elif op.variant == 'inplace':
@@ -380,20 +414,34 @@ class Chunk(Nodes):
 ''')
         else:
             n = len(base.schema.results)
+            exact = self.exact_out(op)
             if base.result == 'list':
                 out = op.mutable[0].c
+                if exact:
+                    exact = f'''    if (td_list_exact({exact}, n_{out}, {out}, &results))
+        return -1;
+'''
                 call = f'''    td_tensor_list results;
     if (td_op_{body}({", ".join(["&results", *args])}))
         return -1;
-    int status = td_finish_out_list("{op.schema.name}", n_{out}, {out}, &results);'''
+{exact or ""}    int status = td_finish_out_list("{op.schema.name}", n_{out}, {out}, &results);'''
+            elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
+                out = op.mutable[0].c
+                call = f'''    if (td_factory_out(&dtype, {"&device" if "device" in args else "NULL"}, {out}))
+        return -1;
+    int status = td_finish_factory({out}, td_op_{body}({", ".join(args)}));'''
             elif n == 1:
-                call = f'    int status = td_finish_out("{op.schema.name}", {op.mutable[0].c}, td_op_{body}({", ".join(args)}));'
+                result = f'td_op_{body}({", ".join(args)})'
+                if exact:
+                    result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
+                call = f'    int status = td_finish_out("{op.schema.name}", {op.mutable[0].c}, {result});'
             else:
                 outs = ', '.join(a.c for a in op.mutable)
-                call = f'''    td_tensor *results[{n}];
-    if (td_op_{body}({", ".join(["results", *args])}))
+                exact = f' || td_results_exact({exact}, {n}, outs, results)' if exact else ''
+                call = f'''    td_tensor *results[{n}], *outs[{n}] = {{{outs}}};
+    if (td_op_{body}({", ".join(["results", *args])}){exact})
         return -1;
-    int status = td_finish_outs("{op.schema.name}", {n}, (td_tensor *[]){{{outs}}}, results);'''
+    int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
             bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else

@@ -14,7 +14,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype', 'requires', 'sparse', 'sparse_into', 'layouts'}
+          'same_dtype', 'requires', 'sparse', 'sparse_into', 'layouts', 'format'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # C names that base.h and tensor.h use for something else.
 TAKEN = {'complex', 'grad', 'bool', 'int', 'float', 'tensor', 'fail', 'error'}
@@ -194,7 +194,7 @@ def copy_of(group, family):
     """``copy: true`` at a view: an operator of the name with _copy, which gives new memory."""
     view = group[0]
     text = f'{view.schema.name}_copy{view.schema.text[len(view.schema.name):]}'
-    return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view,
+    return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view, 'out_dtype': 'exact',
                    'doc': f'What {view.schema.name} gives, in memory of its own.'}, family)
 
 

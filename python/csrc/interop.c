@@ -66,7 +66,7 @@ static int spelling_of(td_dtype dtype)
 static td_tensor *from_interface(PyObject *array, PyObject *interface)
 {
     PyObject *text = PyDict_GetItemString(interface, "typestr"), *shape = PyDict_GetItemString(interface, "shape");
-    PyObject *strides = PyDict_GetItemString(interface, "strides"), *data = PyDict_GetItemString(interface, "data");
+    PyObject *data = PyDict_GetItemString(interface, "data");
     const char *name = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
     if (!name || !shape || !PyTuple_Check(shape) || !data || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2) {
         PyErr_SetString(PyExc_TypeError, "the object's __array_interface__ isn't complete");
@@ -98,16 +98,22 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
         sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
         n *= sizes[i];
     }
-    bool spaced = strides && strides != Py_None;
+    /* The interface leaves strides out where NumPy calls the array contiguous, whatever they are: the array itself has them. */
+    PyObject *strides = PyObject_GetAttrString(array, "strides");
+    bool spaced = strides && PyTuple_Check(strides) && PyTuple_GET_SIZE(strides) == ndim, whole = true;
     for (Py_ssize_t i = 0; spaced && i < ndim; i++) {
         steps[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, i));
-        if (steps[i] % itemsize)
-            return PyErr_Format(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy "
-                                "the numpy array to reallocate the memory."), NULL;
+        whole &= steps[i] % itemsize == 0;
         steps[i] /= itemsize;
         if (n == 0 && steps[i] < 0)
             steps[i] = -steps[i];
     }
+    Py_XDECREF(strides);
+    if (!strides)
+        return NULL;
+    if (!whole)
+        return PyErr_Format(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy "
+                            "the numpy array to reallocate the memory."), NULL;
     void *memory = PyLong_AsVoidPtr(PyTuple_GET_ITEM(data, 0));
     if (PyErr_Occurred())
         return NULL;

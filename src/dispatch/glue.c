@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 int td_results_drop(int n, td_tensor **results)
 {
@@ -56,7 +57,8 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
     if (TD_UNLIKELY(td_is_sparse(out) || td_is_sparse(result)))
         return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_sparse_finish(op, out, result);
     int status = -1;
-    if (td_check_cast(op, result->dtype, out->dtype) == 0 && td_resize_output(out, result->ndim, result->sizes) == 0 &&
+    if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
+        td_resize_output(out, result->ndim, result->sizes) == 0 &&
         td_check_overlap(op, out, 0, NULL) == 0)
         status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
     td_tensor_release(result);
@@ -83,6 +85,104 @@ int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_ten
         status = td_finish_out(op, outs[i], td_tensor_retain(results->items[i]));
     td_tensor_list_release(results);
     return status;
+}
+
+int td_results_exact(const char *words, int n, td_tensor *const *outs, td_tensor **results)
+{
+    for (int i = 0; i < n; i++)
+        if (results[i] != TD_NONE && td_check_exact(words, (td_dtype)results[i]->dtype, (td_dtype)outs[i]->dtype))
+            return td_results_drop(n, results);
+    return 0;
+}
+
+td_tensor *td_exact(const char *words, const td_tensor *out, td_tensor *result)
+{
+    return result && td_results_exact(words, 1, (td_tensor *[]){(td_tensor *)out}, &result) ? NULL : result;
+}
+
+int td_list_exact(const char *words, int64_t n, td_tensor *const *outs, td_tensor_list *results)
+{
+    for (int64_t i = 0; i < n && i < results->count; i++)
+        if (td_check_exact(words, (td_dtype)results->items[i]->dtype, (td_dtype)outs[i]->dtype)) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    return 0;
+}
+
+int td_factory_out(td_dtype *dtype, td_device *device, const td_tensor *out)
+{
+    if (*dtype != TD_DTYPE_NONE && td_check_exact("dtype {want} does not match dtype of out parameter ({got})", *dtype, (td_dtype)out->dtype))
+        return -1;
+    *dtype = (td_dtype)out->dtype;
+    if (device)
+        *device = out->device;
+    return 0;
+}
+
+int td_finish_factory(td_tensor *out, td_tensor *result)
+{
+    bool fits = result && out->ndim == result->ndim && !memcmp(out->sizes, result->sizes, sizeof *out->sizes * out->ndim);
+    if (result && !fits && td_resize(out, result->ndim, result->sizes)) {
+        td_tensor_release(result);
+        return -1;
+    }
+    return td_finish_out("", out, result);
+}
+
+/* Whether channels lie innermost, as PyTorch tells it from strides (of one channel or one place that is a matter of opinion). */
+static bool has_channels_last(const td_tensor *x)
+{
+    int64_t least = 0;
+    if ((x->ndim != 4 && x->ndim != 5) || x->strides[1] == 0)
+        return false;
+    for (int k = 0; k < x->ndim; k++) {
+        int d = k == 0 ? 1 : k == x->ndim - 1 ? 0 : x->ndim - k;
+        if (x->sizes[d] == 0 || x->strides[d] < least || (d == 0 && least == x->strides[1]))
+            return false;
+        least = x->strides[d] * (x->sizes[d] > 1 ? x->sizes[d] : 1);
+    }
+    return true;
+}
+
+/* Results with their channels innermost if those of one of the operands (or of all) are.  Generated code declares it where it is
+ * called; on failure the results are dropped. */
+int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *const *of, bool all);
+int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *const *of, bool all)
+{
+    for (int k = 0; k < n_results; k++) {
+        td_tensor *x = results[k];
+        int64_t found = 0;
+        for (int64_t i = 0; i < n; i++)
+            found += of[i] != TD_NONE && of[i]->ndim == x->ndim && has_channels_last(of[i]);
+        if (!found || (all && found < n))
+            continue;
+        results[k] = td_clone_format(x, x->ndim == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D);
+        td_tensor_release(x);
+        if (!results[k])
+            return td_results_drop(n_results, results);
+    }
+    return 0;
+}
+
+/* The same of results whose dimensions lie in memory as those of `like`, if that has no gaps. */
+int td_keep_order(int n_results, td_tensor **results, const td_tensor *like);
+int td_keep_order(int n_results, td_tensor **results, const td_tensor *like)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (like->numel && (like->flags & TD_FLAG_CONTIGUOUS || !td_dense_order_strides(like, strides)))
+        return 0;
+    for (int k = 0; k < n_results; k++) {
+        td_tensor *x = results[k];
+        if (x->ndim != like->ndim || memcmp(x->sizes, like->sizes, sizeof *x->sizes * x->ndim))
+            continue;
+        results[k] = td_tensor_new_strided(x->ndim, x->sizes, like->numel ? strides : like->strides, (td_dtype)x->dtype, x->device);
+        int status = !results[k] ? -1 : x->device.type == TD_META ? 0 : td_copy_elements(results[k], x);
+        td_tensor_release(x);
+        if (status)
+            return td_results_drop(n_results, results);
+    }
+    return 0;
 }
 
 int td_refuse(const td_tensor *x, const char *text)

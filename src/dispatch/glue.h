@@ -27,6 +27,13 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
 int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results);
 /* Same for a list, whose number of tensors must be that of `outs`. */
 int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_tensor_list *results);
+/* Between them: results whose dtype an out= must have, see td_check_exact.  They are released where it has another one. */
+td_tensor *td_exact(const char *words, const td_tensor *out, td_tensor *result);
+int        td_results_exact(const char *words, int n, td_tensor *const *outs, td_tensor **results);
+int        td_list_exact(const char *words, int64_t n, td_tensor *const *outs, td_tensor_list *results);
+/* The out= of what makes tensors of no others: it says dtype and device, and gets its shape without a warning. */
+int td_factory_out(td_dtype *dtype, td_device *device, const td_tensor *out);
+int td_finish_factory(td_tensor *out, td_tensor *result);
 /* The error about a dtype that an operator doesn't take: PyTorch's name of the kernel that lacks it, or a sentence, in which {}
  * stands for the dtype. -1 */
 int td_refuse(const td_tensor *x, const char *text);

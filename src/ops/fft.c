@@ -4,6 +4,7 @@
 
 #include "calls_ops_fft.h"
 #include <inttypes.h>
+#include <stdlib.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
@@ -24,10 +25,48 @@ static int check_kernel(const char *op, td_tensor *self, int64_t n_dim, const in
             return -1;
     return 0;
 }
+
+/* Where a result's dimensions lie in memory: the transformed ones innermost, the others around them, each by falling strides of
+ * the input; of transforms of halves the last one is the innermost.  That is how PyTorch's results lie, and programs may see it. */
+static void order_by_strides(int *order, int n, const int64_t *strides)
+{
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && llabs(strides[order[j - 1]]) < llabs(strides[order[j]]); j--) {
+            int t = order[j];
+            order[j] = order[j - 1], order[j - 1] = t;
+        }
+}
+static void lay_out(int ndim, const int64_t *from, const int64_t *sizes, int64_t n_dim, const int64_t *dim, bool keep_last, int64_t *strides)
+{
+    int order[TD_MAX_DIMS], n = 0;
+    bool inner[TD_MAX_DIMS] = {false};
+    for (int64_t i = 0; i < n_dim; i++)
+        inner[td_wrap_dim(dim[i], ndim)] = true;
+    for (int d = 0; d < ndim; d++)
+        if (!inner[d])
+            order[n++] = d;
+    order_by_strides(order, n, from);
+    for (int64_t i = 0; i < n_dim; i++)
+        order[n + i] = td_wrap_dim(dim[i], ndim);
+    order_by_strides(order + n, (int)n_dim - keep_last, from);
+    int64_t step = 1;
+    for (int i = ndim; i-- > 0; step *= sizes[order[i]])
+        strides[order[i]] = step;
+}
+static int set_strides(td_spec *spec, const td_tensor *self, int64_t n_dim, const int64_t *dim, bool keep_last)
+{
+    int64_t plain[TD_MAX_DIMS];
+    if (!n_dim || td_contiguous_strides(spec->ndim, spec->sizes, plain) < 0)
+        return 0;
+    lay_out(self->ndim, self->strides, spec->sizes, n_dim, dim, keep_last, spec->strides);
+    spec->strided = memcmp(plain, spec->strides, sizeof *plain * spec->ndim) != 0;
+    return 0;
+}
 int td_meta__fft_c2c(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool forward)
 {
     (void)normalization, (void)forward;
-    return check_kernel("_fft_c2c", self, n_dim, dim, true) ? -1 : td_spec_like(specs, self);
+    return check_kernel("_fft_c2c", self, n_dim, dim, true) || td_spec_like(specs, self) ? -1
+         : set_strides(specs, self, n_dim, dim, false);
 }
 int td_meta__fft_r2c(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided)
 {
@@ -39,7 +78,7 @@ int td_meta__fft_r2c(td_spec *specs, td_tensor *self, int64_t n_dim, const int64
         int last = td_wrap_dim(dim[n_dim - 1], self->ndim);
         specs->sizes[last] = self->sizes[last] / 2 + 1;
     }
-    return 0;
+    return set_strides(specs, self, n_dim, dim, true);
 }
 int td_meta__fft_c2r(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, int64_t last_dim_size)
 {
@@ -50,6 +89,13 @@ int td_meta__fft_c2r(td_spec *specs, td_tensor *self, int64_t n_dim, const int64
         return td_error(TD_E_RUNTIME, "_fft_c2r: at least one dimension is needed");
     td_spec_set(specs, self->ndim, self->sizes, td_dtype_to_real((td_dtype)self->dtype), self->device);
     specs->sizes[td_wrap_dim(dim[n_dim - 1], self->ndim)] = last_dim_size;
+    if (n_dim == 1)
+        return set_strides(specs, self, 1, dim, true);
+    /* The other dimensions are transformed first, and lie as that leaves them. */
+    int64_t between[TD_MAX_DIMS];
+    lay_out(self->ndim, self->strides, self->sizes, n_dim - 1, dim, false, between);
+    lay_out(self->ndim, between, specs->sizes, 1, dim + n_dim - 1, true, specs->strides);
+    specs->strided = true;
     return 0;
 }
 
@@ -263,6 +309,30 @@ static td_tensor *c2r_many(const char *op, td_tensor *self, int64_t n_s, const i
     LET(turned) = td_conj(most);
     return td__fft_c2r(turned, 1, &p.dims[p.n - 1], mode, last);
 }
+/* Their out= takes floats of any width, and nothing else. */
+static int check_real_out(const char *op, const td_tensor *out)
+{
+    return td_is_floating(out) ? 0 : td_error(TD_E_RUNTIME, "%s expects a floating point output tensor, but got %s", op,
+                                              td_dtype_title((td_dtype)out->dtype));
+}
+#define REAL_OUT(name)                                                                                                     \
+    int td_out_check_fft_##name(td_tensor *self, const int64_t *n, int64_t dim, const char *norm, td_tensor *out)          \
+    {                                                                                                                      \
+        return (void)self, (void)n, (void)dim, (void)norm, check_real_out(#name, out);                                     \
+    }                                                                                                                      \
+    int td_out_check_fft_##name##2(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,      \
+                                   const char *norm, td_tensor *out)                                                       \
+    {                                                                                                                      \
+        return (void)self, (void)n_s, (void)s, (void)n_dim, (void)dim, (void)norm, check_real_out(#name "n", out);         \
+    }                                                                                                                      \
+    int td_out_check_fft_##name##n(td_tensor *self, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim,      \
+                                   const char *norm, td_tensor *out)                                                       \
+    {                                                                                                                      \
+        return td_out_check_fft_##name##2(self, n_s, s, n_dim, dim, norm, out);                                            \
+    }
+REAL_OUT(irfft)
+REAL_OUT(hfft)
+
 #define MANY(name, call) \
     td_tensor *td_op_fft_##name##2(td_tensor *x, int64_t n_s, const int64_t *s, int64_t n_dim, const int64_t *dim, const char *norm) \
     { \

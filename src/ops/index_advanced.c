@@ -31,7 +31,7 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
         return NULL;
     int64_t count = count_true(mask), ndim = self->ndim, rows = room < 0 ? count : room;
     /* Coordinates lie together by dimension, as PyTorch's do; those of nonzero_static by element. */
-    int64_t strides[2] = {room < 0 ? 1 : ndim, room < 0 ? rows : 1}, step = strides[0], across = strides[1];
+    int64_t strides[2] = {room < 0 || !ndim ? 1 : ndim, room < 0 ? rows : 1}, step = strides[0], across = strides[1];
     td_tensor *out = td_tensor_new_strided(2, (int64_t[]){rows, ndim}, strides, TD_I64, self->device);
     if (!out)
         return NULL;

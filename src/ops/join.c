@@ -101,6 +101,18 @@ int td_out_check_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, 
     return 0;
 }
 
+#define JOINS(name, ...)                                                                                                    \
+    int td_out_check_##name(int64_t n_tensors, td_tensor *const *tensors, __VA_ARGS__)                                      \
+    {                                                                                                                       \
+        return td_out_check_cat(n_tensors, tensors, 0, out);                                                                \
+    }
+JOINS(stack, __attribute__((unused)) int64_t dim, td_tensor *out)
+JOINS(hstack, td_tensor *out)
+JOINS(vstack, td_tensor *out)
+JOINS(dstack, td_tensor *out)
+JOINS(column_stack, td_tensor *out)
+JOINS(_chunk_cat, __attribute__((unused)) int64_t dim, __attribute__((unused)) int64_t num_chunks, td_tensor *out)
+
 int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)
 {
     if (!out->numel)

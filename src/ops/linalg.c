@@ -349,7 +349,7 @@ int td_meta_linalg_solve_ex(td_spec *specs, td_tensor *A, td_tensor *B, bool lef
     td_spec_set(specs + 1, lead, sizes, TD_I32, A->device);
     sizes[lead] = rows, sizes[lead + 1] = columns;
     td_spec_set(specs, lead + (vector ? 1 : 2), sizes, (td_dtype)B->dtype, B->device);
-    return left && !vector ? td_spec_columns(specs) : 0;
+    return left && specs->ndim >= 2 ? td_spec_columns(specs) : 0;
 }
 td_tensor *td_op_linalg_solve(td_tensor *A, td_tensor *B, bool left)
 {
@@ -397,10 +397,12 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
         return td_error(TD_E_RUNTIME, "torch.triangular_solve: Expected tensors with at least 2 dimensions");
     TD_AUTO td_tensor *turned = transpose ? td_transpose_int(A, -2, -1) : td_ref(A);
     TD_AUTO td_tensor *x = td_linalg_solve_triangular(turned, self, transpose ? !upper : upper, true, unitriangular);
-    TD_AUTO td_tensor *copy = td_clone(A);
-    if (!x || !copy)
+    TD_AUTO td_tensor *rows = td_transpose_int(A, -2, -1);
+    TD_AUTO td_tensor *copy = td_clone_format(rows, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *columns = td_transpose_int(copy, -2, -1);
+    if (!x || !columns)
         return -1;
-    results[0] = td_ref(x), results[1] = td_ref(copy);
+    results[0] = td_ref(x), results[1] = td_ref(columns);
     return 0;
 }
 
@@ -626,7 +628,14 @@ int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rco
     batched(specs, A, dtype, 2, n, B->sizes[B->ndim - 1]);
     td_spec_set(specs + 1, A->ndim - 2, A->sizes, TD_I64, A->device);
     batched(specs + 2, A, td_dtype_to_real(dtype), 1, m < n ? m : n, 0);
-    return td_spec_columns(specs);
+    if (td_spec_columns(specs))
+        return -1;
+    /* The solution is what LAPACK leaves in the first rows of a copy of B. */
+    int64_t longest = m > n ? m : n, step = longest * specs->sizes[specs->ndim - 1];
+    specs->strides[specs->ndim - 1] = longest > 0 ? longest : 1;
+    for (int d = specs->ndim - 2; d-- > 0; step *= specs->sizes[d] > 0 ? specs->sizes[d] : 1)
+        specs->strides[d] = step > 0 ? step : 1;
+    return 0;
 }
 int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const double *rcond, const char *driver)
 {

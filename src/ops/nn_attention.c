@@ -8,11 +8,14 @@
 #include <string.h>
 #include "ops/compose.h"
 
-/* Results are laid out [batch][length][heads][features], so that joining the heads is a view. */
+/* Results lie as their operand does: [batch][length][heads][features] where that is a view of such, so that joining the heads is a
+ * view, too; else contiguous. */
 static void heads_spec(td_spec *spec, td_tensor *like, int64_t width)
 {
     int64_t b = like->sizes[0], h = like->sizes[1], l = like->sizes[2];
     td_spec_set(spec, 4, (int64_t[]){b, h, l, width}, (td_dtype)like->dtype, like->device);
+    if (h == 1 || like->strides[1] >= like->strides[2] || like->strides[3] != 1 || like->sizes[3] != width)
+        return;
     spec->strided = true;
     spec->strides[0] = l * h * width, spec->strides[1] = width, spec->strides[2] = h * width, spec->strides[3] = 1;
 }

@@ -45,7 +45,6 @@ static td_dtype out_dtype(const td_pointwise *op, td_dtype common)
     return op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(common) : common;
 }
 
-enum { EXACT_OUT = 31 };     /* the bit of an operator's dtypes that says: an out= must have the result's dtype */
 
 static bool integer_holds(td_dtype dtype, td_scalar value)
 {
@@ -231,9 +230,10 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return -1;
-    if (op->dtypes >> EXACT_OUT & 1 && !inplace && out->dtype != (int8_t)out_dtype(op, common) && out_dtype(op, common) == common)
-        return td_error(TD_E_RUNTIME, "Found dtype %s but expected %s", td_dtype_title((td_dtype)out->dtype),
-                        td_dtype_title(out_dtype(op, common)));
+    if (!inplace && ((op->exact && (op->out != TD_OUT_REAL || out_dtype(op, common) == common) &&
+                      td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype)) ||
+                     td_check_out_device(result_device(op, in), out->device)))
+        return -1;
     td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common);
     if (!loop)
         return -1;

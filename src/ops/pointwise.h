@@ -23,6 +23,7 @@ typedef struct td_pointwise {
     uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
+    const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
 } td_pointwise;
 
 td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params);

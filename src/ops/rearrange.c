@@ -57,7 +57,11 @@ td_tensor *td_op_adjoint(td_tensor *self)
     return td_adjoint_of(self);
 }
 
-td_tensor *td_op_ravel(td_tensor *self) { return td_reshape(self, 1, (int64_t[]){-1}); }
+td_tensor *td_op_ravel(td_tensor *self)
+{
+    TD_AUTO td_tensor *dense = td_contiguous(self);
+    return td_reshape(dense, 1, (int64_t[]){-1});
+}
 
 td_tensor *td_op_unflatten_int(td_tensor *self, int64_t dim, int64_t n_sizes, const int64_t *sizes)
 {

@@ -201,19 +201,39 @@ int td_meta_argmin(td_spec *specs, td_tensor *self, const int64_t *dim, bool kee
 td_tensor *td_op_max_other(td_tensor *self, td_tensor *other) { return td_maximum(self, other); }
 td_tensor *td_op_min_other(td_tensor *self, td_tensor *other) { return td_minimum(self, other); }
 
-static int write_pair(td_tensor **pair, td_tensor *values, td_tensor *indices)
+/* Truths are written to bools or bytes. */
+static int check_truths(const char *op, const td_tensor *out)
 {
-    return td_finish_outs("max", 2, (td_tensor *[]){values, indices}, pair);
+    return out->dtype == TD_BOOL || out->dtype == TD_U8 ? 0
+         : td_error(TD_E_RUNTIME, "%s only supports bool tensor for result, got: %s", op, td_dtype_title((td_dtype)out->dtype));
+}
+#define TRUTHS(name)                                                                                                        \
+    int td_out_check_##name##_all(td_tensor *self, td_tensor *out) { return (void)self, check_truths(#name, out); }         \
+    int td_out_check_##name##_dim(td_tensor *self, int64_t dim, bool keepdim, td_tensor *out)                               \
+    {                                                                                                                       \
+        return (void)self, (void)dim, (void)keepdim, check_truths(#name, out);                                              \
+    }                                                                                                                       \
+    int td_out_check_##name##_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_tensor *out)        \
+    {                                                                                                                       \
+        return (void)self, (void)n_dim, (void)dim, (void)keepdim, check_truths(#name, out);                                 \
+    }
+TRUTHS(all)
+TRUTHS(any)
+
+static int write_pair(const char *op, td_tensor **pair, td_tensor *values, td_tensor *indices)
+{
+    td_tensor *outs[] = {values, indices};
+    return td_results_exact(TD_EXACT_OUT, 2, outs, pair) ? -1 : td_finish_outs(op, 2, outs, pair);
 }
 int td_op_max_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *max, td_tensor *max_values)
 {
     td_tensor *pair[2];
-    return td_max_dim(pair, self, dim, keepdim) ? -1 : write_pair(pair, max, max_values);
+    return td_max_dim(pair, self, dim, keepdim) ? -1 : write_pair("max", pair, max, max_values);
 }
 int td_op_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min, td_tensor *min_indices)
 {
     td_tensor *pair[2];
-    return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair(pair, min, min_indices);
+    return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair("min", pair, min, min_indices);
 }
 
 /* ---- truth */

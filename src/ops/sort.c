@@ -235,9 +235,8 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
     } else {
         shaped = td_tensor_retain(values);
     }
-    if (!shaped)
-        return NULL;
-    return q->ndim == 0 ? td_squeeze_dim(shaped, -1) : to_front(shaped);
+    TD_AUTO td_tensor *dense = shaped ? td_clone_format(shaped, TD_CONTIGUOUS_FORMAT) : NULL;
+    return !dense ? NULL : q->ndim == 0 ? td_squeeze_dim(dense, -1) : to_front(dense);
 }
 
 td_tensor *td_op_quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bool keepdim, const char *interpolation)

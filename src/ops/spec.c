@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <tede/kernel.h>
 
 td_tensor *td_spec_new(const td_spec *spec)
@@ -158,13 +159,39 @@ int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes)
     return td_resize(out, ndim, sizes);
 }
 
-int td_specs_exact(const td_spec *specs, int n, td_tensor *const *outs)
+int td_check_exact(const char *words, td_dtype want, td_dtype got)
+{
+    if (want == got)
+        return 0;
+    const struct { const char *key, *value; } names[] = {
+        {"{want}", td_dtype_title(want)}, {"{got}", td_dtype_title(got)}, {"{want_c}", name_in_c(want)}, {"{got_c}", name_in_c(got)},
+    };
+    char text[256];
+    size_t n = 0;
+    while (*words && n + 1 < sizeof text) {
+        size_t k = 0;
+        while (k < 4 && strncmp(words, names[k].key, strlen(names[k].key)))
+            k++;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", k < 4 ? 40 : 1, k < 4 ? names[k].value : words);
+        words += k < 4 ? strlen(names[k].key) : 1;
+    }
+    return td_error(TD_E_RUNTIME, "%s", text);
+}
+
+int td_specs_exact(const char *words, const td_spec *specs, int n, td_tensor *const *outs)
 {
     for (int i = 0; i < n; i++)
-        if (!specs[i].absent && outs[i]->dtype != specs[i].dtype)
-            return td_error(TD_E_RUNTIME, "Expected out tensor to have dtype %s, but got %s instead", name_in_c(specs[i].dtype),
-                            name_in_c((td_dtype)outs[i]->dtype));
+        if (!specs[i].absent && td_check_exact(words, specs[i].dtype, (td_dtype)outs[i]->dtype))
+            return -1;
     return 0;
+}
+
+int td_check_out_device(td_device from, td_device to)
+{
+    char a[32], b[32];
+    return from.type == to.type && from.index == to.index ? 0
+         : td_error(TD_E_RUNTIME, "Attempting to copy from device %s to device %s, but cross-device copies are not allowed!",
+                    td_device_str(from, a), td_device_str(to, b));
 }
 
 /* Whether writing to the i-th of outs, or giving it another shape, could change an input or an out before it. */
@@ -194,12 +221,8 @@ int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *cons
             targets[made] = td_tensor_retain(TD_NONE);
             continue;
         }
-        if (out->device.type != spec->device.type) {
-            char a[32], b[32];
-            td_error(TD_E_RUNTIME, "Expected out tensor to have device %s, but got %s instead", td_device_str(spec->device, a),
-                     td_device_str(out->device, b));
+        if (td_check_out_device(spec->device, out->device))
             goto fail;
-        }
         bool shared = is_shared(made, outs, n_in, inputs);
         if (td_check_cast(op, spec->dtype, out->dtype) || td_check_overlap(op, out, 0, NULL) ||
             (!shared && td_resize_output(out, spec->ndim, spec->sizes)))

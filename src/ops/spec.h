@@ -47,8 +47,11 @@ typedef struct td_spec_inputs {
  * dtype, other strides, memory shared with an input or another out); an owned reference either way. */
 int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,
                     const td_spec_inputs *inputs, td_tensor **targets);
-/* Whether the outs have the described dtypes: what PyTorch asks of operators that can't compute into another one. */
-int td_specs_exact(const td_spec *specs, int n, td_tensor *const *outs);
+/* An out= of an operator that can't compute into another dtype: `words` are PyTorch's, with {want} and {got} for the two dtypes. */
+#define TD_EXACT_OUT "Expected out tensor to have dtype {want_c}, but got {got_c} instead"
+int td_check_exact(const char *words, td_dtype want, td_dtype got);
+int td_specs_exact(const char *words, const td_spec *specs, int n, td_tensor *const *outs);
+int td_check_out_device(td_device from, td_device to);
 /* Copy temporaries back, now that nobody reads the inputs any more, and release the targets. */
 int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets);
 /* Change the shape in place, growing the storage if need be: contiguous afterwards. */

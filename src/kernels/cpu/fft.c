@@ -144,46 +144,72 @@ static double scale_of(const td_tensor *x, int64_t n_dim, const int64_t *dim, in
     return normalization == 0 ? 1 : normalization == 1 ? 1 / sqrt(n) : 1 / n;
 }
 
+/* Operands and results with their dimensions in the order in which the result's lie in memory, so that it is contiguous: the
+ * meta functions choose it.  `dims` are the transformed ones in that order. */
+typedef struct turned { td_tensor *x, *to; int64_t dims[TD_MAX_DIMS]; } turned;
+
+static int turn(turned *t, td_tensor *self, int64_t n_dim, const int64_t *dim, td_tensor *out)
+{
+    int64_t order[TD_MAX_DIMS], place[TD_MAX_DIMS];
+    int n = out->ndim;
+    for (int i = 0; i < n; i++) {
+        int j = i;
+        for (; j > 0 && out->strides[order[j - 1]] < out->strides[i]; j--)
+            order[j] = order[j - 1];
+        order[j] = i;
+    }
+    for (int i = 0; i < n; i++)
+        place[order[i]] = i;
+    for (int64_t i = 0; i < n_dim; i++)
+        t->dims[i] = place[td_wrap_dim(dim[i], n)];
+    TD_AUTO td_tensor *view = td_permute(self, n, order);
+    t->x = view ? td_make_contiguous(view) : NULL;
+    t->to = t->x ? td_permute(out, n, order) : NULL;
+    return t->to ? 0 : -1;
+}
+static int turned_drop(turned *t, int status)
+{
+    td_tensor_release(t->x);
+    td_tensor_release(t->to);
+    return status;
+}
+
 int td_cpu__fft_c2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool forward, td_tensor *out)
 {
-    TD_AUTO td_tensor *x = td_make_contiguous(self);
-    if (!x || !n_dim)
-        return x ? td_copy_elements(out, x) : -1;
+    if (!n_dim)
+        return td_copy_elements(out, self);
+    turned t = {0};
+    int status = turn(&t, self, n_dim, dim, out);
     double scale = scale_of(self, n_dim, dim, 0, normalization);
-    for (int64_t i = n_dim - 1; i >= 0; i--) {
-        int d = td_wrap_dim(dim[i], self->ndim);
-        if (run(i == n_dim - 1 ? x : out, TD_FFT_COMPLEX, out, TD_FFT_COMPLEX, d, out->sizes[d], forward, i ? 1 : scale))
-            return -1;
-    }
-    return 0;
+    for (int64_t i = n_dim - 1; i >= 0 && status == 0; i--)
+        status = run(i == n_dim - 1 ? t.x : t.to, TD_FFT_COMPLEX, t.to, TD_FFT_COMPLEX, (int)t.dims[i], t.to->sizes[t.dims[i]], forward,
+                     i ? 1 : scale);
+    return turned_drop(&t, status);
 }
 int td_cpu__fft_r2c(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided, td_tensor *out)
 {
     (void)onesided;
-    TD_AUTO td_tensor *x = td_make_contiguous(self);
-    if (!x)
-        return -1;
+    turned t = {0};
+    int status = turn(&t, self, n_dim, dim, out);
     double scale = scale_of(self, n_dim, dim, 0, normalization);
-    for (int64_t i = n_dim - 1; i >= 0; i--) {
-        int d = td_wrap_dim(dim[i], self->ndim);
+    for (int64_t i = n_dim - 1; i >= 0 && status == 0; i--) {
         bool first = i == n_dim - 1;
-        if (run(first ? x : out, first ? TD_FFT_REAL : TD_FFT_COMPLEX, out, TD_FFT_COMPLEX, d, self->sizes[d], true, i ? 1 : scale))
-            return -1;
+        status = run(first ? t.x : t.to, first ? TD_FFT_REAL : TD_FFT_COMPLEX, t.to, TD_FFT_COMPLEX, (int)t.dims[i], t.x->sizes[t.dims[i]],
+                     true, i ? 1 : scale);
     }
-    return 0;
+    return turned_drop(&t, status);
 }
 int td_cpu__fft_c2r(td_tensor *self, int64_t n_dim, const int64_t *dim, int64_t normalization, int64_t last_dim_size, td_tensor *out)
 {
-    TD_AUTO td_tensor *x = td_make_contiguous(self);
-    TD_AUTO td_tensor *work = n_dim > 1 && x ? td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device) : td_tensor_retain(x);
-    if (!work)
-        return -1;
+    turned t = {0};
+    int status = turn(&t, self, n_dim, dim, out);
+    TD_AUTO td_tensor *work = status ? NULL : n_dim > 1 ? td_tensor_new(t.x->ndim, t.x->sizes, (td_dtype)t.x->dtype, t.x->device)
+                            : td_tensor_retain(t.x);
+    status = work ? 0 : -1;
     double scale = scale_of(self, n_dim, dim, last_dim_size, normalization);
-    for (int64_t i = 0; i < n_dim - 1; i++) {
-        int d = td_wrap_dim(dim[i], self->ndim);
-        if (run(i ? work : x, TD_FFT_COMPLEX, work, TD_FFT_COMPLEX, d, work->sizes[d], false, 1))
-            return -1;
-    }
-    int d = td_wrap_dim(dim[n_dim - 1], self->ndim);
-    return run(work, TD_FFT_HALF, out, TD_FFT_REAL, d, last_dim_size, false, scale);
+    for (int64_t i = 0; i < n_dim - 1 && status == 0; i++)
+        status = run(i ? work : t.x, TD_FFT_COMPLEX, work, TD_FFT_COMPLEX, (int)t.dims[i], work->sizes[t.dims[i]], false, 1);
+    if (status == 0)
+        status = run(work, TD_FFT_HALF, t.to, TD_FFT_REAL, (int)t.dims[n_dim - 1], last_dim_size, false, scale);
+    return turned_drop(&t, status);
 }

@@ -453,7 +453,7 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *ou
                 continue;
             rank[i] = r;
             for (int column = 0; column < k; column++)
-                memcpy((char *)out0->data + (i * k + column) * n * (int64_t)b.item,
+                memcpy((char *)out0->data + (i * k + column) * most * (int64_t)b.item,
                        (char *)x->data + (int64_t)column * most * (int64_t)b.item, (size_t)n * b.item);
         }
         lwork = least ? (int)answer(few->data, dtype) : 1;

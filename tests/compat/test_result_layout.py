@@ -1,0 +1,81 @@
+"""How results lie in memory: channels innermost where the input's are, transformed dimensions innermost, matrices in columns."""
+import pytest
+
+POOLED = {
+    'conv2d': lambda lib, x: lib.nn.functional.conv2d(x, lib.ones(4, 4, 3, 3)),
+    'conv_transpose2d': lambda lib, x: lib.nn.functional.conv_transpose2d(x, lib.ones(4, 2, 3, 3)),
+    'avg_pool2d': lambda lib, x: lib.nn.functional.avg_pool2d(x, 2),
+    'adaptive_avg_pool2d': lambda lib, x: lib.nn.functional.adaptive_avg_pool2d(x, 2),
+    'adaptive_max_pool2d': lambda lib, x: lib.nn.functional.adaptive_max_pool2d(x, 2),
+    'max_pool2d': lambda lib, x: lib.nn.functional.max_pool2d(x, 2),
+    'batch_norm': lambda lib, x: lib.nn.functional.batch_norm(x, None, None, training=True),
+    'group_norm': lambda lib, x: lib.nn.functional.group_norm(x, 2),
+    'interpolate': lambda lib, x: lib.nn.functional.interpolate(x, scale_factor=2, mode='bilinear'),
+    'pad': lambda lib, x: lib.nn.functional.pad(x, (1, 1, 1, 1), mode='reflect'),
+    'pixel_shuffle': lambda lib, x: lib.nn.functional.pixel_shuffle(lib.cat([x, x], 1), 2),
+    'cat': lambda lib, x: lib.cat([x, x], 1),
+    'relu': lambda lib, x: x.relu(),
+}
+
+
+@pytest.mark.parametrize('name', POOLED)
+def test_channels_stay_last(lib, name):
+    plain = lib.arange(2 * 4 * 6 * 6.).reshape(2, 4, 6, 6)
+    x = plain.to(memory_format=lib.channels_last).requires_grad_()
+    result = POOLED[name](lib, x)
+    assert result.is_contiguous(memory_format=lib.channels_last) and not result.is_contiguous()
+    assert lib.allclose(result, POOLED[name](lib, plain), atol=1e-5)
+    assert POOLED[name](lib, plain).is_contiguous()
+    result.sum().backward()
+    assert x.grad.shape == x.shape
+
+
+def test_weights_with_channels_last_are_enough_for_a_convolution(lib):
+    weight = lib.ones(4, 3, 3, 3).to(memory_format=lib.channels_last)
+    assert lib.nn.functional.conv2d(lib.ones(2, 3, 6, 6), weight).is_contiguous(memory_format=lib.channels_last)
+
+
+def test_tensors_joined_lie_in_the_format_that_they_share(lib):
+    plain = lib.ones(2, 4, 6, 6)
+    assert lib.cat([plain.to(memory_format=lib.channels_last), plain]).is_contiguous()
+
+
+def test_transformed_dimensions_are_innermost(lib):
+    x = lib.arange(60.).reshape(3, 4, 5)
+    assert lib.fft.fft(x, dim=1).stride() == (20, 1, 4)
+    assert lib.fft.fft(x, dim=0).stride() == (1, 15, 3)
+    assert lib.fft.rfftn(x, dim=(0, 1)).stride() == (3, 1, 9)
+    assert lib.fft.irfftn(lib.fft.rfftn(x, dim=(1, 0)), dim=(1, 0), s=(4, 3)).shape == (3, 4, 5)
+    for dims in ((0,), (1,), (0, 1), (2, 0), (1, 0, 2)):
+        assert lib.allclose(lib.fft.ifftn(lib.fft.fftn(x, dim=dims), dim=dims).real, x, atol=1e-5)
+        assert lib.allclose(lib.fft.irfftn(lib.fft.rfftn(x, dim=dims), dim=dims, s=[x.shape[d] for d in dims]), x, atol=1e-5)
+
+
+def test_an_order_of_dimensions_is_kept(lib):
+    x = lib.arange(15.).reshape(3, 5).t()
+    for result in (x.flip(0), x.sort(0).values, x.sort(0).indices, x.index_fill(0, lib.tensor([1]), 1.), x.put(lib.tensor([1]), lib.ones(1))):
+        assert result.stride() == (1, 5)
+    assert x.ravel().stride() == (1,)
+    assert x.flip(0).tolist() == x.contiguous().flip(0).tolist()
+
+
+def test_solutions_lie_as_lapack_leaves_them(lib):
+    A = lib.eye(3).repeat(2, 1, 1)
+    assert lib.linalg.solve(A, lib.ones(2, 3)).stride() == (1, 2)
+    assert lib.linalg.solve(A, lib.ones(2, 3, 4)).stride() == (12, 1, 3)
+    found = lib.linalg.lstsq(lib.eye(4, 3).repeat(2, 1, 1), lib.arange(16.).reshape(2, 4, 2)).solution
+    assert found.stride() == (8, 1, 4)
+    assert lib.allclose(found, lib.arange(16.).reshape(2, 4, 2)[:, :3], atol=1e-5)
+
+
+def test_attention_lies_as_its_queries(lib):
+    attend = lib.nn.functional.scaled_dot_product_attention
+    heads = lib.ones(2, 6, 4, 8).transpose(1, 2)
+    assert attend(heads, heads, heads).stride() == (192, 8, 32, 1)
+    assert attend(heads.contiguous(), heads, heads).stride() == (192, 48, 8, 1)
+
+
+def test_empty_arrays_bring_their_strides(lib):
+    numpy = pytest.importorskip('numpy')
+    empty = numpy.lib.stride_tricks.as_strided(numpy.zeros(1, 'f4'), (5, 0, 3), (0, 12, 4))
+    assert lib.from_numpy(empty).stride() == lib.from_numpy(empty).clone().stride() == (0, 3, 1)
