@@ -1,8 +1,9 @@
 /* The iterator: see kernel.h for what it does, iterator.h for what a plan is.
  *
- * Three ways, by what the operands allow:
+ * Four ways, by what the operands allow:
  *   all contiguous, of the compute dtypes, of one shape: the loop runs on them as they are;
  *   rows (the plan's first dimension) that are long: the loop runs on pieces of rows;
+ *   the same, and an operand is transposed: tiles of rows, through which that operand alone is turned round;
  *   short rows: the loop runs on blocks of several whole rows.
  * Operands that are not contiguous over a piece, or of another dtype, go through a block in scratch memory on the
  * stack.  What a block holds depends on the shape alone, never on how many threads share the work.
@@ -12,6 +13,7 @@
  *   CONVERT   contiguous, but of another dtype
  *   GATHER    anything else
  *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
+ *   SINGLE    one element for a whole long row (a column): the block is filled when the row begins
  *
  * Large outputs are not written past the caches: that takes blocks between loop and memory, and measured with one
  * thread they cost what they save. */
@@ -23,7 +25,10 @@ enum {
     SCRATCH = 24 * 1024,            /* bytes of blocks, together; the rest of the first cache is the operands' own */
     LONGEST = 1024,                 /* elements of a block */
     SHORTEST = 128,
-    TILE = 32,
+    LONG_ROW = 128,                 /* elements of a row from which the loop is called once for it */
+    TILE_ALONG = 128,
+    TILE_ACROSS = 32,
+    SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
 };
 
@@ -117,7 +122,7 @@ void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_t
 
 /* ---- the walk */
 
-typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED } kind;
+typedef enum kind { DIRECT, CONVERT, GATHER, REPEATED, SINGLE } kind;
 
 typedef struct walk {
     const td_plan  *plan;
@@ -160,13 +165,50 @@ static int64_t offset_of(const td_plan *plan, const position *at, int k)
     return offset;
 }
 
-/* Copy `rows` whole rows of operand k from `at` on into `block`, or out of it. */
-static void copy_rows(const walk *w, int k, position at, int64_t rows, char *block, bool out)
+/* `rows` rows of `length` elements, `step` bytes from row to row, into a block of rows that follow each other. */
+static void rows_in(size_t size, char *block, const char *row, int64_t along, int64_t step, int64_t length, int64_t rows)
+{
+    int64_t bytes = length * (int64_t)size;
+    if (along == 0 && step != 0) {
+        td_fill_rows(size, block, length, row, step, rows);
+    } else if (step == 0 && rows > 1) {      /* the same row again and again: what is there is doubled */
+        td_copy_run(size, block, (int64_t)size, row, along, length);
+        for (int64_t done = bytes, all = rows * bytes; done < all; done += done)
+            memcpy(block + done, block, (size_t)(done < all - done ? done : all - done));
+    } else if (step == (int64_t)size && length > 1) {
+        td_transpose_block(size, block, bytes, row, along, length, rows);
+    } else if (rows > length) {              /* the longer of the two dimensions goes inside */
+        for (int64_t i = 0; i < length; i++)
+            td_copy_run(size, block + i * (int64_t)size, bytes, row + i * along, step, rows);
+    } else {
+        for (int64_t j = 0; j < rows; j++)
+            td_copy_run(size, block + j * bytes, (int64_t)size, row + j * step, along, length);
+    }
+}
+
+static void rows_out(size_t size, const char *block, char *row, int64_t along, int64_t step, int64_t length, int64_t rows)
+{
+    int64_t bytes = length * (int64_t)size;
+    if (step == (int64_t)size && length > 1) {
+        td_transpose_block(size, row, along, block, bytes, rows, length);
+    } else if (rows > length) {
+        for (int64_t i = 0; i < length; i++)
+            td_copy_run(size, row + i * along, step, block + i * (int64_t)size, bytes, rows);
+    } else {
+        for (int64_t j = 0; j < rows; j++)
+            td_copy_run(size, row + j * step, along, block + j * bytes, (int64_t)size, length);
+    }
+}
+
+/* Copy `rows` whole rows of operand k from `from` on into `block`, or out of it. */
+static void copy_rows(const walk *w, int k, const position *from, int64_t rows, char *block, bool out)
 {
     const td_plan *plan = w->plan;
     const int64_t *strides = plan->strides[k];
-    int64_t row_length = plan->sizes[0], size = (int64_t)w->size[k];
-    char *row = plan->data[k] + offset_of(plan, &at, k);
+    int64_t length = plan->sizes[0];
+    char *row = plan->data[k] + offset_of(plan, from, k);
+    position at;
+    memcpy(at.index, from->index, (size_t)plan->ndim * sizeof *at.index);
     while (rows > 0) {
         int64_t together = 1, step = 0;
         if (plan->ndim > 1) {
@@ -175,23 +217,11 @@ static void copy_rows(const walk *w, int k, position at, int64_t rows, char *blo
         }
         rows -= together;
         at.index[1] += together;
-        /* The longer of the two dimensions goes inside. */
-        if (together > row_length) {
-            for (int64_t i = 0; i < row_length; i++) {
-                if (out)
-                    td_copy_run((size_t)size, row + i * strides[0], step, block + i * size, row_length * size, together);
-                else
-                    td_copy_run((size_t)size, block + i * size, row_length * size, row + i * strides[0], step, together);
-            }
-        } else {
-            for (int64_t j = 0; j < together; j++) {
-                if (out)
-                    td_copy_run((size_t)size, row + j * step, strides[0], block + j * row_length * size, size, row_length);
-                else
-                    td_copy_run((size_t)size, block + j * row_length * size, size, row + j * step, strides[0], row_length);
-            }
-        }
-        block += together * row_length * size;
+        if (out)
+            rows_out(w->size[k], block, row, strides[0], step, length, together);
+        else
+            rows_in(w->size[k], block, row, strides[0], step, length, together);
+        block += together * length * (int64_t)w->size[k];
         row += together * step;
         for (int d = 1; d < plan->ndim - 1 && at.index[d] == plan->sizes[d]; d++) {
             row += strides[d + 1] - strides[d] * plan->sizes[d];
@@ -208,12 +238,23 @@ static void fill_block(const walk *w, int k, const position *at, int64_t rows, i
     const td_plan *plan = w->plan;
     char *native = w->convert[k] ? temporary : block;
     if (w->rows_of_block > 1)
-        copy_rows(w, k, *at, rows, native, false);
+        copy_rows(w, k, at, rows, native, false);
     else
         td_copy_run(w->size[k], native, (int64_t)w->size[k],
                     plan->data[k] + offset_of(plan, at, k) + column * plan->strides[k][0], plan->strides[k][0], n);
     if (w->convert[k])
         w->convert[k](block, native, n);
+}
+
+/* n times operand k's element, which is converted once. */
+static void fill_single(const walk *w, int k, const char *element, int64_t n, char *block)
+{
+    char value[16];
+    if (w->convert[k]) {
+        w->convert[k](value, element, 1);
+        element = value;
+    }
+    td_fill_rows(w->compute_size[k], block, n, element, 0, 1);
 }
 
 static void empty_block(const walk *w, int k, const position *at, int64_t rows, int64_t column, int64_t n, char *block,
@@ -224,7 +265,7 @@ static void empty_block(const walk *w, int k, const position *at, int64_t rows, 
     if (w->convert[k])
         w->convert[k](native, block, n);
     if (w->rows_of_block > 1)
-        copy_rows(w, k, *at, rows, native, true);
+        copy_rows(w, k, at, rows, native, true);
     else
         td_copy_run(w->size[k], plan->data[k] + offset_of(plan, at, k) + column * plan->strides[k][0],
                     plan->strides[k][0], native, (int64_t)w->size[k], n);
@@ -239,8 +280,9 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
     for (int k = 0; k < plan->count; k++) {
         blocks[k] = scratch;
         if (w->kind[k] != DIRECT)
-            scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
+            scratch += ((size_t)w->piece * w->compute_size[k] + SLACK) & ~(size_t)63;
     }
+    const char *single[TD_MAX_OPERANDS] = {NULL};       /* the elements that fill the blocks of rows' single ones */
     position at;
     int64_t row = w->rows_of_block > 1 ? from * w->rows_of_block : td_quotient(from, w->pieces);
     int64_t piece = w->rows_of_block > 1 ? 0 : from - row * w->pieces;
@@ -265,8 +307,14 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
         }
         for (int k = 0; k < plan->count; k++) {
             ptrs[k] = blocks[k];
-            if (w->kind[k] == DIRECT)
+            if (w->kind[k] == DIRECT) {
                 ptrs[k] = plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0];
+            } else if (w->kind[k] == SINGLE) {
+                const char *element = plan->data[k] + offset_of(plan, &at, k);
+                if (element != single[k])
+                    fill_single(w, k, element, w->piece, blocks[k]);
+                single[k] = element;
+            }
             else if (k >= w->n_out && w->kind[k] == CONVERT)
                 w->convert[k](blocks[k], plan->data[k] + offset_of(plan, &at, k) + column * plan->strides[k][0], n);
             else if (k >= w->n_out && w->kind[k] == GATHER)
@@ -293,35 +341,66 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
 
 static void blocks_body(void *context, int64_t from, int64_t to)
 {
-    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * 64];
+    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * SLACK];
     run_blocks(context, from, to, scratch);
 }
 
 /* Tiles instead of pieces of rows: where an operand's fastest dimension is not the first one (it is transposed), walking
- * along rows would fetch a cache line for each of its elements.  All operands pass through blocks here. */
-static void copy_tile(const walk *w, int k, char *at, char *block, int64_t along, int64_t across, bool out)
+ * along rows would fetch a cache line for each of its elements.  Such operands pass through blocks of a tile's size; then
+ * the loop runs row by row of the tile, in which the others lie as they would without tiles. */
+static void tile_in(const walk *w, int k, const char *at, char *block, char *temporary, int64_t along, int64_t across)
 {
-    int64_t step = w->plan->strides[k][0], row = w->plan->strides[k][w->across], size = (int64_t)w->size[k];
-    if (!out && row == size && step != size) {
-        td_transpose_block((size_t)size, block, along * size, at, step, along, across);
-        return;
+    char *native = w->convert[k] ? temporary : block;
+    rows_in(w->size[k], native, at, w->plan->strides[k][0], w->plan->strides[k][w->across], along, across);
+    if (w->convert[k])
+        w->convert[k](block, native, along * across);
+}
+
+static void tile_out(const walk *w, int k, char *at, char *block, char *temporary, int64_t along, int64_t across)
+{
+    char *native = w->convert[k] ? temporary : block;
+    if (w->convert[k])
+        w->convert[k](native, block, along * across);
+    rows_out(w->size[k], native, at, w->plan->strides[k][0], w->plan->strides[k][w->across], along, across);
+}
+
+static void run_tile(const walk *w, char *const *at, char *const *blocks, char *temporary, int64_t along, int64_t across)
+{
+    const td_plan *plan = w->plan;
+    char *ptrs[TD_MAX_OPERANDS];
+    for (int k = w->n_out; k < plan->count; k++)
+        if (w->kind[k] == GATHER)
+            tile_in(w, k, at[k], blocks[k], temporary, along, across);
+    for (int64_t j = 0; j < across; j++) {
+        for (int k = 0; k < plan->count; k++) {
+            char *row = at[k] + j * plan->strides[k][w->across];
+            ptrs[k] = w->kind[k] == DIRECT ? row : blocks[k];
+            if (w->kind[k] == GATHER)
+                ptrs[k] += j * along * (int64_t)w->compute_size[k];
+            else if (w->kind[k] == CONVERT && k >= w->n_out)
+                w->convert[k](ptrs[k], row, along);
+            else if (w->kind[k] == SINGLE && (j == 0 || plan->strides[k][w->across] != 0))
+                fill_single(w, k, row, along, ptrs[k]);
+        }
+        w->loop(along, ptrs, w->params);
+        for (int k = 0; k < w->n_out; k++)
+            if (w->kind[k] == CONVERT)
+                w->convert[k](at[k] + j * plan->strides[k][w->across], ptrs[k], along);
     }
-    for (int64_t i = 0; i < across; i++, block += along * size, at += row) {
-        if (out)
-            td_copy_run((size_t)size, at, step, block, size, along);
-        else
-            td_copy_run((size_t)size, block, size, at, step, along);
-    }
+    for (int k = 0; k < w->n_out; k++)
+        if (w->kind[k] == GATHER)
+            tile_out(w, k, at[k], blocks[k], temporary, along, across);
 }
 
 static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
 {
     const td_plan *plan = w->plan;
-    char *ptrs[TD_MAX_OPERANDS], *temporary = scratch;
+    char *blocks[TD_MAX_OPERANDS], *temporary = scratch;
     scratch += w->temporary;
     for (int k = 0; k < plan->count; k++) {
-        ptrs[k] = scratch;
-        scratch += ((size_t)w->piece * w->compute_size[k] + 63) & ~(size_t)63;
+        blocks[k] = scratch;
+        int64_t elements = w->kind[k] == DIRECT ? 0 : w->kind[k] == GATHER ? w->piece : w->along_size;
+        scratch += ((size_t)elements * w->compute_size[k] + SLACK) & ~(size_t)63;
     }
     for (int64_t t = from; t < to; t++) {
         int64_t rest = td_quotient(t, w->across_tiles), j = (t - rest * w->across_tiles) * w->across_size;
@@ -339,23 +418,13 @@ static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
             for (int k = 0; k < plan->count; k++)
                 at[k] += index * plan->strides[k][d];
         }
-        for (int k = w->n_out; k < plan->count; k++) {
-            copy_tile(w, k, at[k], w->convert[k] ? temporary : ptrs[k], along, across, false);
-            if (w->convert[k])
-                w->convert[k](ptrs[k], temporary, along * across);
-        }
-        w->loop(along * across, ptrs, w->params);
-        for (int k = 0; k < w->n_out; k++) {
-            if (w->convert[k])
-                w->convert[k](temporary, ptrs[k], along * across);
-            copy_tile(w, k, at[k], w->convert[k] ? temporary : ptrs[k], along, across, true);
-        }
+        run_tile(w, at, blocks, temporary, along, across);
     }
 }
 
 static void tiles_body(void *context, int64_t from, int64_t to)
 {
-    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * 64];
+    _Alignas(64) char scratch[SCRATCH + LONGEST * 16 + TD_MAX_OPERANDS * SLACK];
     run_tiles(context, from, to, scratch);
 }
 
@@ -373,22 +442,31 @@ static int find_across(const walk *w)
 static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
 {
     const td_plan *plan = w->plan;
-    if (plan->numel < LONGEST * 8 || !(w->across = find_across(w)))
+    if (!(w->across = find_across(w)))
         return false;
-    int64_t block = LONGEST, scratch = (int64_t)widest;
-    for (int k = 0; k < plan->count; k++)
-        scratch += (int64_t)w->compute_size[k];
-    while (block > SHORTEST && block * scratch > SCRATCH)
-        block /= 2;
-    w->temporary = (int64_t)(((size_t)block * widest + 63) & ~(size_t)63);
-    int64_t small = plan->sizes[w->across];
-    w->across_size = small < TILE ? small : TILE;
-    w->along_size = block / w->across_size < plan->sizes[0] ? block / w->across_size : plan->sizes[0];
+    int64_t tile = (int64_t)widest, rows = 0;       /* bytes of an element of the tile, and of one of a row */
+    for (int k = 0; k < plan->count; k++) {
+        if (w->kind[k] == REPEATED)
+            w->kind[k] = plan->strides[k][0] == 0 ? SINGLE : GATHER;
+        if (w->kind[k] == GATHER)
+            tile += (int64_t)w->compute_size[k];
+        else if (w->kind[k] != DIRECT)
+            rows += (int64_t)w->compute_size[k];
+    }
+    int64_t along = TILE_ALONG, across = TILE_ACROSS, small = plan->sizes[w->across];
+    while (along * (across * tile + rows) > SCRATCH)
+        across > 8 ? (across /= 2) : (along /= 2);
+    w->across_size = small < across ? small : across;
+    w->along_size = along < plan->sizes[0] ? along : plan->sizes[0];
     w->across_tiles = (small + w->across_size - 1) / w->across_size;
     w->along_tiles = (plan->sizes[0] + w->along_size - 1) / w->along_size;
     w->piece = w->across_size * w->along_size;
+    w->temporary = (int64_t)(((size_t)w->piece * widest + SLACK) & ~(size_t)63);
     int64_t tiles = plan->numel / plan->sizes[0] / small * w->across_tiles * w->along_tiles;
-    td_parallel_for(0, tiles, TD_THREAD_WORK / (w->piece * cost) + 1, tiles_body, w);
+    if (plan->numel * cost < 2 * TD_THREAD_WORK)
+        tiles_body(w, 0, tiles);
+    else
+        td_parallel_for(0, tiles, TD_THREAD_WORK / (w->piece * cost) + 1, tiles_body, w);
     return true;
 }
 
@@ -432,7 +510,7 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
             w.convert[k] = out ? td_converter(stored, compute[k]) : td_converter(compute[k], stored);
     }
     for (int k = 0; k < plan->count; k++) {
-        bool direct = !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k] && plan->sizes[0] >= LONGEST / 2;
+        bool direct = !w.convert[k] && plan->strides[k][0] == (int64_t)w.size[k] && plan->sizes[0] >= LONG_ROW;
         if (!direct)
             scratch += w.compute_size[k];
         if (w.convert[k] && w.size[k] > widest)
@@ -441,17 +519,20 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
     int64_t block = LONGEST;
     while (block > SHORTEST && block * (int64_t)(scratch + widest) > SCRATCH)
         block /= 2;
-    bool short_rows = plan->sizes[0] < block / 2 && w.rows > 1;
+    bool short_rows = plan->sizes[0] < LONG_ROW && w.rows > 1;
     w.rows_of_block = short_rows ? td_quotient(block, plan->sizes[0]) : 1;
     bool through_scratch = false;
     for (int k = 0; k < plan->count; k++) {
         bool contiguous = short_rows ? is_linear(plan, k, w.size[k])
                                      : plan->strides[k][0] == (int64_t)w.size[k] || plan->sizes[0] == 1;
-        bool constant = k >= n_out && is_constant(plan, k, short_rows || plan->sizes[0] <= block ? 1 : 0);
-        w.kind[k] = contiguous && !w.convert[k] ? DIRECT : constant ? REPEATED : contiguous ? CONVERT : GATHER;
+        bool again = w.rows > 1 && (short_rows || plan->sizes[0] <= block);     /* rows are whole, and there are more */
+        bool constant = k >= n_out && is_constant(plan, k, again ? 1 : 0);
+        bool single = k >= n_out && !short_rows && plan->strides[k][0] == 0;
+        w.kind[k] = contiguous && !w.convert[k] ? DIRECT : constant ? REPEATED : single ? SINGLE
+                                                : contiguous ? CONVERT : GATHER;
         through_scratch |= w.kind[k] != DIRECT;
     }
-    w.temporary = (int64_t)(((size_t)block * widest + 63) & ~(size_t)63);
+    w.temporary = (int64_t)(((size_t)block * widest + SLACK) & ~(size_t)63);
     if (!short_rows && run_as_tiles(&w, widest, cost > 0 ? cost : 1))
         return;
     w.piece = short_rows ? w.rows_of_block * plan->sizes[0] : through_scratch ? block : DIRECT_PIECE;

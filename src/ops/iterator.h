@@ -26,6 +26,10 @@ td_convert_run *td_converter(td_dtype to, td_dtype from);
 /* Copy n elements of `size` bytes (1, 2, 4, 8 or 16) between strided runs, strides in bytes. */
 void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 
+/* The first element of each of `rows` rows, `step` bytes apart, n times, row after row.  Up to 15 bytes behind the last
+ * one are overwritten. */
+void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t step, int64_t rows);
+
 /* n times the same element of 1, 2, 4 or 8 bytes. */
 void td_fill_run(size_t size, char *to, const char *element, int64_t n);
 

@@ -47,6 +47,29 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
     }
 }
 
+void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t step, int64_t rows)
+{
+    typedef uint64_t wide __attribute__((vector_size(16), aligned(1), may_alias));
+    int64_t bytes = n * (int64_t)size;
+    for (int64_t r = 0; r < rows; r++, from += step, to += bytes) {
+        if (bytes >= 512 && size <= 8) {
+            td_fill_run(size, to, from, n);
+            continue;
+        }
+        uint64_t low, high;
+        switch (size) {
+        case 1: low = high = *(const uint8_t *)from * UINT64_C(0x0101010101010101); break;
+        case 2: low = high = *(const uint16_t *)from * UINT64_C(0x0001000100010001); break;
+        case 4: low = high = *(const uint32_t *)from * UINT64_C(0x0000000100000001); break;
+        case 8: low = high = *(const uint64_t *)from; break;
+        default: memcpy(&low, from, 8), memcpy(&high, from + 8, 8); break;
+        }
+        wide pattern = {low, high};
+        for (int64_t i = 0; i < bytes; i += 16)
+            *(wide *)(to + i) = pattern;
+    }
+}
+
 void td_copy_streaming(char *to, const char *from, int64_t bytes)
 {
 #ifdef __SSE2__
