@@ -18,7 +18,8 @@ REFUSABLE = {**DTYPES, 'half': ['F16', 'BF16'], 'unsigned': ['U16', 'U32', 'U64'
 PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST',
            'number': 'TD_PROMOTE_NUMBER'}
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
-          'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL'}
+          'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL',
+          'bf16': 'TD_LOOP_BF16'}
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
 ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as'}
@@ -47,6 +48,10 @@ class Chunk(Nodes):
                 function = f'{name}_{column}'
                 self.loops.append(formula.emit(function, compute, real_out))
                 columns[column] = function
+            pairs = formula.emit(f'{name}_bf16', 'bf16', out) if group in ('float', 'wide') and out in ('same', 'bool') else None
+            if pairs:
+                self.loops.append(pairs)
+                columns['bf16'] = f'{name}_bf16'
         self.loop_rows.append((name, columns))
         return len(self.loop_rows) - 1
 
@@ -599,7 +604,7 @@ const int td_row_count_{self.name} = {len(self.rows)};
 '''
         rows = []
         for _, columns in self.loop_rows:
-            cells = ', '.join(f'[{COLUMN[c]}] = TD_ISA_NAME({f})' for c, f in columns.items())
+            cells = ', '.join(f'[{COLUMN[c]}] = {"TD_OF_PAIRS" if c == "bf16" else "TD_ISA_NAME"}({f})' for c, f in columns.items())
             rows.append(f'    {{{{{cells}}}}},\n')
         return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'
                 f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')

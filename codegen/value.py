@@ -12,6 +12,10 @@ accepts these kinds.  Narrower types travel through them: the iterator converts 
 cache.  float16 and bfloat16 are so computed in float32 and rounded once, as in PyTorch; narrow integers wrap as they
 would by themselves, since conversion keeps the low bits.
 
+Note [Pairs of bfloat16]
+Where a formula of a few plain steps takes less time than that conversion, a loop of its own reads bfloat16: as words
+of two numbers, since a shift or a mask makes a float32 of each half and no lanes change places.
+
 Note [Runs within loops]
 A function that has a form for runs cuts the loop: for blocks of elements, one loop computes its arguments, the function
 replaces them by its values, and the next loop goes on.  What a later loop needs of an earlier one it computes again,
@@ -45,6 +49,8 @@ BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
 _DIVISION, _ANGLE = {'fmod', 'remainder', 'floor_div'}, {'sin', 'cos', 'tan'}
 RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'exp', 'sqrt'}, 'f64': _DIVISION | _ANGLE}
 ALONE = {'exp', 'sqrt'}
+# What a formula may call, and how many steps it may take, to get a loop of pairs.
+PLAIN, MOST_STEPS = {'td_maximum_f32', 'td_minimum_f32'}, 2
 COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==', ast.NotEq: '!='}
 
 
@@ -64,7 +70,9 @@ class Formula:
             raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
 
     def emit(self, name, compute, out):
-        """A loop function.  out: 'same', 'bool' or 'real'."""
+        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16' gives None for formulas that aren't plain."""
+        pairs = compute == 'bf16'
+        compute = 'f32' if pairs else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
@@ -186,6 +194,10 @@ class Formula:
         out_type = {'bool': 'uint8_t', 'real': COMPUTE[real][0]}.get(out, ctype)
         if out == 'bool' and k != 'b':
             code = f'{code} != 0'
+        if pairs:
+            text = ' '.join(line for *_, line in lines)
+            plain = not cuts and 0 < len(lines) <= MOST_STEPS and set(re.findall(r'\b(td_\w+)\(', text)) <= PLAIN
+            return self._pairs(name, out, used, lines, code) if plain else None
         body = [f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
                 f'    {out_type} *out = ({out_type} *)runs[0];']
         for i, operand in enumerate(self.operands):
@@ -224,6 +236,33 @@ class Formula:
         inner += loop('start', 'end', len(lines), [code], [last])
         return '\n'.join([*body, '    for (int64_t start = 0; start < count; start += TD_RUN_BLOCK) {',
                           *self._indent(inner, 8), '    }', '}', ''])
+
+    def _pairs(self, name, out, used, lines, code):
+        """See Note [Pairs of bfloat16]: the formula as a function, and a loop that calls it for both halves of a word."""
+        operands = [(i, o, o in self.truths) for i, o in enumerate(self.operands) if o in used]
+        parameters = [(i, p) for i, p in enumerate(self.parameters) if p in used]
+        result, word = ('int', 'td_pair8') if out == 'bool' else ('float', 'td_pair16')
+        wants = [f'{"int" if truth else "float"} x_{o}' for _, o, truth in operands] + [f'float x_{p}' for _, p in parameters]
+
+        def value(half, at):
+            given = [f'td_{half}{8 if truth else 16}({o}[{at}])' for _, o, truth in operands] + [f'x_{p}' for _, p in parameters]
+            return f'TD_ISA_NAME({name}_value)({", ".join(given)})'
+        return '\n'.join([
+            '#ifdef TD_PAIRS',
+            f'static inline {result} TD_ISA_NAME({name}_value)({", ".join(wants)})', '{',
+            *(f'    const {t} {variable} = {line};' for variable, t, line in lines), f'    return {code};', '}',
+            f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
+            f'    {word} *out = ({word} *)runs[0];',
+            *(f'    const td_pair{8 if truth else 16} *{o} = (const td_pair{8 if truth else 16} *)runs[{i + 1}];'
+              for i, o, truth in operands),
+            *(f'    const float x_{p} = td_scalar_f32((const td_scalar *)params + {i});' for i, p in parameters),
+            *([] if parameters else ['    (void)params;']),
+            '#pragma omp simd',
+            '    for (int64_t i = 0; i < count / 2; i++)',
+            f'        out[i] = td_of_{"truths" if out == "bool" else "floats"}({value("low", "i")}, {value("high", "i")});',
+            '    if (count & 1)',
+            f'        td_last_{result}(out + count / 2, {value("last", "count / 2")});',
+            '}', '#endif', ''])
 
     def _whole(self, runs):
         """The function and its operands, if that is all the formula says and the function has a form for runs."""

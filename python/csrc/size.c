@@ -1,9 +1,32 @@
 /* tede.Size: a tuple of ints that knows the number of elements.  Slices, sums and products stay Sizes. */
 #include "binding.h"
 
+/* Sizes come and go with every x.shape, so a few short ones of each length are kept. */
+enum { KEPT_NDIM = 6, KEPT = 16 };
+static PyTupleObject *kept[KEPT_NDIM + 1][KEPT];
+static int            kept_count[KEPT_NDIM + 1];
+
+static void size_free(void *o)
+{
+    Py_ssize_t n = Py_SIZE(o);
+    if (Py_TYPE(o) == &td_py_Size && n <= KEPT_NDIM && kept_count[n] < KEPT)
+        kept[n][kept_count[n]++] = o;
+    else
+        PyObject_GC_Del(o);
+}
+
+/* Ints make no cycles, so the collector need not know. */
 PyObject *td_py_size(int ndim, const int64_t *sizes)
 {
-    PyObject *size = td_py_Size.tp_alloc(&td_py_Size, ndim);
+    PyObject *size;
+    if (TD_LIKELY(ndim <= KEPT_NDIM && kept_count[ndim])) {
+        size = (PyObject *)kept[ndim][--kept_count[ndim]];
+        PyObject_InitVar((PyVarObject *)size, &td_py_Size, ndim);
+    } else {
+        size = (PyObject *)PyObject_GC_NewVar(PyTupleObject, &td_py_Size, ndim);
+    }
+    if (size && ndim)
+        memset(((PyTupleObject *)size)->ob_item, 0, (size_t)ndim * sizeof(PyObject *));
     for (int i = 0; size && i < ndim; i++) {
         PyObject *n = PyLong_FromLongLong(sizes[i]);
         if (!n)
@@ -124,6 +147,7 @@ PyTypeObject td_py_Size = {
 int td_py_size_init(PyObject *module)
 {
     td_py_Size.tp_base = &PyTuple_Type;
+    td_py_Size.tp_free = size_free;
     size_sequence.sq_item = PyTuple_Type.tp_as_sequence->sq_item;
     size_sequence.sq_length = PyTuple_Type.tp_as_sequence->sq_length;
     size_mapping.mp_length = PyTuple_Type.tp_as_mapping->mp_length;

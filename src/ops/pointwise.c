@@ -21,6 +21,7 @@ static const int8_t column_of[TD_DTYPES] = {
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
     [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
+    [TD_LOOP_BF16] = TD_BF16,
 };
 
 /* The first time, or while somebody watches. */
@@ -171,7 +172,14 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
 {
     td_tensor *operands[TD_MAX_OPERANDS] = {out};
     td_dtype   compute[TD_MAX_OPERANDS];
-    td_dtype   inner = dtype_of_column[column_of[common]];
+    td_loop   *pairs = common == TD_BF16 ? loop_of(op, TD_LOOP_BF16) : NULL;
+    for (int i = 0; i < op->n_in && pairs; i++)
+        pairs = op->truths >> i & 1 || in[i]->dtype == TD_BF16 ? pairs : NULL;
+    if (pairs && out->dtype == (int8_t)out_dtype(op, common))
+        loop = pairs;
+    else
+        pairs = NULL;
+    td_dtype   inner = pairs ? TD_BF16 : dtype_of_column[column_of[common]];
     compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
     for (int i = 0; i < op->n_in; i++) {
         operands[i + 1] = in[i];
@@ -185,8 +193,9 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_tensor *first = in[0];
     td_dtype dtype = first->dtype;
     /* The fast way: nothing to promote, broadcast or convert. */
+    int column = dtype == TD_BF16 ? TD_LOOP_BF16 : column_of[dtype];
     bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
-                dtype_of_column[column_of[dtype]] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
+                dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
         fast = x->dtype == dtype && x->flags & TD_FLAG_CONTIGUOUS && x->ndim == first->ndim && x->device.type == TD_CPU;
@@ -194,7 +203,9 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
             fast = x->sizes[d] == first->sizes[d];
     }
     if (TD_LIKELY(fast) && (op->dtypes >> dtype & 1)) {
-        td_loop *loop = loop_of(op, column_of[dtype]);
+        td_loop *loop = loop_of(op, column);
+        if (TD_UNLIKELY(!loop))
+            goto slow;
         td_tensor *out = td_tensor_new(first->ndim, first->sizes, out_dtype(op, dtype), first->device);
         if (TD_UNLIKELY(!out))
             return NULL;
@@ -204,6 +215,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
         loop(first->numel, runs, params);
         return out;
     }
+slow:;
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_devices(op, in))
         return NULL;

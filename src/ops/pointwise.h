@@ -6,7 +6,7 @@
 
 /* Columns of a row of loops: see Note [Compute dtypes] in codegen/value.py. */
 enum { TD_LOOP_F32, TD_LOOP_F64, TD_LOOP_C64, TD_LOOP_C128, TD_LOOP_I32, TD_LOOP_I64, TD_LOOP_U64, TD_LOOP_BOOL,
-       TD_LOOPS };
+       TD_LOOP_BF16, TD_LOOPS };
 typedef struct td_loop_row { td_loop *loops[TD_LOOPS]; } td_loop_row;
 
 typedef enum td_promote {

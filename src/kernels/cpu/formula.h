@@ -14,6 +14,38 @@ static inline double td_scalar_f64(const td_scalar *s)
 {
     return s->kind == TD_SCALAR_FLOAT || s->kind == TD_SCALAR_COMPLEX ? s->d : s->kind == TD_SCALAR_UINT ? (double)s->u : (double)s->i;
 }
+/* See Note [Pairs of bfloat16] in codegen/value.py.  The oldest level has no room for them: it converts. */
+#ifdef TD_ISA_V2
+#define TD_OF_PAIRS(name) NULL
+#else
+#define TD_PAIRS
+#define TD_OF_PAIRS(name) TD_ISA_NAME(name)
+typedef uint32_t td_pair16 __attribute__((aligned(2), may_alias));
+typedef uint16_t td_pair8 __attribute__((aligned(1), may_alias));
+
+static inline float td_low16(uint32_t pair) { return td_bits_f32(pair << 16); }
+static inline float td_high16(uint32_t pair) { return td_bits_f32(pair & 0xffff0000u); }
+static inline int td_low8(uint16_t pair) { return pair & 0xff; }
+static inline int td_high8(uint16_t pair) { return pair >> 8; }
+/* A single one behind the pairs. */
+#define td_last16(pair) td_bf16_to_f32(*(const td_bf16 *)&(pair))
+#define td_last8(pair)  (*(const uint8_t *)&(pair))
+static inline void td_last_float(td_pair16 *at, float x) { *(td_bf16 *)at = td_f32_to_bf16(x); }
+static inline void td_last_int(td_pair8 *at, int truth) { *(uint8_t *)at = (uint8_t)(truth != 0); }
+
+/* td_f32_to_bf16, with the result in the upper half. */
+static inline uint32_t td_rounded16(float x)
+{
+    uint32_t bits = td_f32_bits(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return x != x ? 0x7fc00000 : rounded;
+}
+static inline uint32_t td_of_floats(float low, float high)
+{
+    return td_rounded16(low) >> 16 | (td_rounded16(high) & 0xffff0000u);
+}
+static inline uint16_t td_of_truths(int low, int high) { return (uint16_t)((low != 0) | (high != 0) << 8); }
+#endif
+
 static inline float td_scalar_f32(const td_scalar *s) { return (float)td_scalar_f64(s); }
 static inline double _Complex td_scalar_c128(const td_scalar *s)
 {
