@@ -1,12 +1,13 @@
 /* Loops of convolution on pictures of the input, see conv_panels.c. */
 #ifndef S
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/gemm.h"
 #if defined(__AVX512F__)
-enum { PANEL = 128 };       /* bytes of a panel's row: as in gemm_isa.c */
+enum { BYTES = 64, VECTORS = 3 };   /* of a vector; of a panel: as in gemm_isa.c */
 #elif defined(__AVX2__)
-enum { PANEL = 64 };
+enum { BYTES = 32, VECTORS = 2 };
 #else
-enum { PANEL = 32 };
+enum { BYTES = 16, VECTORS = 2 };
 #endif
 
 #define TD_BODY "conv_isa.c"
@@ -22,8 +23,8 @@ const td_conv_table TD_ISA_NAME(td_conv_table) = {
 /* Four vectors of sums at a time, each kernel element in turn. */
 static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T start, int64_t n, T *y)
 {
-    enum { LANES = PANEL / 2 / sizeof(T), BLOCK = 4 * LANES };
-    typedef T V __attribute__((vector_size(PANEL / 2), aligned(sizeof(T)), may_alias));
+    enum { LANES = BYTES / sizeof(T), BLOCK = 4 * LANES };
+    typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
     for (int64_t q = 0; q < n; q += BLOCK, x += BLOCK, y += BLOCK) {
         V sum[4];
         for (int r = 0; r < 4; r++)
@@ -37,8 +38,13 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
 
 static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t width, T *to)
 {
-    for (int64_t j = 0; j < width; j += PANEL / (int64_t)sizeof(T), x += PANEL / sizeof(T))
-        for (int64_t p = 0; p < depth; p++, to += PANEL / sizeof(T))
-            memcpy(to, x + offsets[p], PANEL);
+    enum { LANES = BYTES / sizeof(T) };
+    typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
+    for (int64_t j = 0, step; j < width; j += step, x += step) {
+        step = td_gemm_panel(width - j, LANES, VECTORS);
+        for (int64_t p = 0; p < depth; p++, to += step)
+            for (int64_t i = 0; i < step; i += LANES)
+                *(V *)(to + i) = *(const V *)(x + offsets[p] + i);
+    }
 }
 #endif

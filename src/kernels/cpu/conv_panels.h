@@ -37,7 +37,8 @@ static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, in
 static void N(correlate)(td_conv *c, const bands *b, int64_t first, int64_t last)
 {
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
-    const int64_t panel = gemm->N(panel), step = td_gemm_depth(c->k, sizeof(T));
+    const int64_t lanes = gemm->bytes / (int64_t)sizeof(T), panel = lanes * gemm->vectors;
+    const int64_t step = td_gemm_depth(c->k, sizeof(T));
     const int64_t area = c->out[1] * c->out[2];
     const size_t bytes = (size_t)(b->total + panel + step * COLUMNS) * sizeof(T);
     T *picture = td_mem_alloc(bytes), *columns = picture + b->total + panel;
@@ -74,7 +75,7 @@ static void N(correlate)(td_conv *c, const bands *b, int64_t first, int64_t last
 /* The same with one channel and one kernel per group. */
 static void N(depthwise)(td_conv *c, const bands *b, int64_t first, int64_t last)
 {
-    const int64_t slack = 2 * TD_ISA_PICK(td_gemm_table)->N(panel), area = c->out[1] * c->out[2];
+    const int64_t slack = 4 * TD_ISA_PICK(td_gemm_table)->bytes / (int64_t)sizeof(T), area = c->out[1] * c->out[2];
     const size_t bytes = (size_t)(b->total + slack) * sizeof(T);
     T *picture = td_mem_alloc(bytes);
     if (!picture) {
@@ -102,7 +103,7 @@ static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
     const int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2], size = b->rows * c->out[2];
     const bool few = c->cin < c->kernel[2];
-    const int64_t packed_size = td_gemm_packed_size(c->cout, size, gemm->N(panel));
+    const int64_t packed_size = td_gemm_packed_size(c->cout, size, gemm->bytes / (int64_t)sizeof(T));
     const size_t bytes = (size_t)(b->total + packed_size + c->k * c->cout) * sizeof(T);
     T *picture = td_mem_alloc(bytes), *packed = picture + b->total, *turned = packed + packed_size;
     if (!picture)

@@ -175,7 +175,7 @@ static void run(product *p)
         int64_t threads = td_num_threads();
         p->tile_n = even(p->n, 4096 / p->size * 2, 64);
         int64_t across = (p->n + p->tile_n - 1) / p->tile_n * p->count, wanted = threads > 1 ? 4 * threads : 1;
-        p->tile_m = even(p->m, clamp(p->m * across / wanted, 48, p->m > 48 ? p->m : 48), 12);
+        p->tile_m = even(p->m, clamp(p->m * across / wanted, 48, p->m > 48 ? p->m : 48), 24);
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
         int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M,

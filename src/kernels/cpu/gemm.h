@@ -37,8 +37,8 @@ void td_gemm_f64(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, td_
 /* ---- what gemm_isa.c exports per instruction-set level
  *
  * A b that serves many products is packed once: pack() writes td_gemm_packed_size(...) numbers, packed() reads them.
- * They lie in panels of `panel` columns, pass over k after pass: [pass][panel][depth][columns]; passes are as long as
- * td_gemm_depth says, except for the last, and the last panel is filled up with zeros. */
+ * They lie in panels of columns, pass over k after pass: [pass][panel][depth][columns]; passes are as long as
+ * td_gemm_depth says, except for the last, panels as wide as td_gemm_panel says, and the last is filled up with zeros. */
 typedef struct td_gemm_table {
     /* bias: n numbers added to every row of c, or NULL */
     void (*f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
@@ -51,7 +51,7 @@ typedef struct td_gemm_table {
                        int64_t ldc, const float *bias);
     void (*packed_f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, const double *b, double beta,
                        double *c, int64_t ldc, const double *bias);
-    int panel_f32, panel_f64;
+    int bytes, vectors;             /* of a vector; of the widest panel */
     bool fused;                     /* whether the level has fused multiply-add: else a library may be faster */
     /* y[i] = alpha * sum_p a[i][p] x[p] + beta * y[i], with steps for x and y */
     void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta,
@@ -69,18 +69,27 @@ typedef struct td_gemm_table {
 
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);
 
-enum { TD_GEMM_PASS = 1536 };       /* bytes of a row of a that one pass over k reads */
+/* The most steps of one pass over k, for numbers of a size. */
+#define TD_GEMM_PASS(size) ((size) == 4 ? 512 : 256)
 
 /* Steps of one pass over k: as equal as can be. */
 static inline int64_t td_gemm_depth(int64_t k, int64_t size)
 {
-    int64_t most = TD_GEMM_PASS / size, passes = (k + most - 1) / most;
+    int64_t most = TD_GEMM_PASS(size), passes = (k + most - 1) / most;
     return passes > 1 ? ((k + passes - 1) / passes + 7) / 8 * 8 : k;
 }
 
-static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t panel)
+/* Columns of the panel that begins `left` columns before the end, given numbers per vector and vectors of a wide panel: wide
+ * ones as long as two vectors or more are left, since one vector alone is slow. */
+static inline int64_t td_gemm_panel(int64_t left, int64_t lanes, int vectors)
 {
-    return (n + panel - 1) / panel * panel * k;
+    int64_t whole = (left + lanes - 1) / lanes;
+    return lanes * (whole < vectors ? whole : vectors == 3 && whole == 4 ? 2 : vectors);
+}
+
+static inline int64_t td_gemm_packed_size(int64_t n, int64_t k, int64_t lanes)
+{
+    return (n + lanes - 1) / lanes * lanes * k;
 }
 
 #endif

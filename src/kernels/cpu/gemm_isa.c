@@ -9,17 +9,27 @@
 #include <immintrin.h>
 #endif
 
-/* MR: rows of c that are computed together; as many as the registers take. */
+/* MR rows of VECTORS vectors of c are computed together: as many as the registers take.  LINES: the power of two that
+ * covers the rows. */
 #if defined(__AVX512F__)
-#define VBYTES 64
-#define MR     12
+#define VBYTES  64
+#define MR      8
+#define VECTORS 3
+#define LINES   8
 #elif defined(__AVX2__)
-#define VBYTES 32
-#define MR     6
+#define VBYTES  32
+#define MR      6
+#define VECTORS 2
+#define LINES   8
 #else
-#define VBYTES 16
-#define MR     4
+#define VBYTES  16
+#define MR      4
+#define VECTORS 2
+#define LINES   4
 #endif
+
+/* How the inner kernel meets a: anyhow, with k's steps side by side, or packed. */
+enum { STRIDED, ALONG, PACKED };
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b)  PASTE_(a, b)
@@ -56,6 +66,24 @@ INLINE vec_f64 fma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
     return a * b + c;
 #endif
 }
+
+/* sum += a * b.  Spelled out, since GCC otherwise lets the sum change places with a factor, whose register is free then, and
+ * moves and spills sums in the inner kernel for that: a tenth of its time. */
+#if defined(__AVX512F__) || defined(__FMA__)
+#define ADD_PRODUCT(name, V, instruction)                                 \
+    INLINE void name(V *sum, V a, V b)                                    \
+    {                                                                     \
+        __asm__(instruction " %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b)); \
+    }
+#else
+#define ADD_PRODUCT(name, V, instruction) \
+    INLINE void name(V *sum, V a, V b)    \
+    {                                     \
+        *sum += a * b;                    \
+    }
+#endif
+ADD_PRODUCT(add_product_f32, vec_f32, "vfmadd231ps")
+ADD_PRODUCT(add_product_f64, vec_f64, "vfmadd231pd")
 
 /* The first `count` lanes of memory; the others read as 0 and aren't written. */
 INLINE vec_f32 load_part_f32(const float *from, int count)
@@ -203,6 +231,6 @@ extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
     .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64,
     .pack_f32 = pack_f32, .pack_f64 = pack_f64, .packed_f32 = packed_f32, .packed_f64 = packed_f64,
-    .panel_f32 = 2 * VBYTES / 4, .panel_f64 = 2 * VBYTES / 8, .fused = FUSED,
+    .bytes = VBYTES, .vectors = VECTORS, .fused = FUSED,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,
 };

@@ -1,74 +1,111 @@
 /* Products of real matrices, for a T named SUFFIX: included by gemm_isa.c for float and double.
  *
- * The inner kernel holds MR x NR numbers of c in registers and walks over `depth` steps of k: each step broadcasts MR
- * numbers of a and multiplies them with NR of b.  Around it, as in every fast product since Goto's:
+ * The inner kernel holds MR rows of VECTORS vectors of c in registers and walks over `depth` steps of k: each step
+ * broadcasts MR numbers of a and multiplies them with a row of b.  Around it, as in every fast product since Goto's:
  *
  *     for each pass over k (at most KC steps, so that an MR x KC panel of a stays in the first cache)
- *         for each NC columns of b: packed into panels of NR columns, which stay in the second cache
- *             for each MR rows of a: packed if many panels of b will use them or if their lines fall on each other
- *                 for each panel of b: the inner kernel
+ *         for each MC rows of a
+ *             for each NC columns of b: packed into panels, which stay in the second cache
+ *                 for each MR rows of a: packed if many panels of b will use them or if their lines fall on each other
+ *                     for each panel of b: the inner kernel
+ *
+ * A wide tile needs few broadcasts: 8 x 48 take 11 loads for 24 products, 12 x 32 took 14.  Panels of b are VECTORS
+ * vectors wide, but for the last ones, see td_gemm_panel.
  *
  * The passes depend on k alone and the order of the additions within one on nothing, so how c is cut into tiles never
- * shows in the result.
- *
- * The last rows of c are computed by the smallest kernel that covers them, moved up to end where c ends; the rows
- * that it has in common with the one before are computed twice and stored once. */
+ * shows in the result. */
 
 #define V     N(vec)
 #define LANES ((int)(VBYTES / sizeof(T)))
-#define NR    (2 * LANES)
-#define KC    ((int)(TD_GEMM_PASS / sizeof(T)))
-#define NC    512
+#define NR    (VECTORS * LANES)
+#define KC    TD_GEMM_PASS(sizeof(T))
+#define NC    (192 / NR * NR)
+#define MC    (1024 / MR * MR)
 
 /* What stays the same for all tiles of a panel of a. */
 typedef struct N(tile) {
     int64_t depth, row, column;     /* steps of k; a's steps */
     T alpha, beta;
     int64_t ldc;
-    int skip;                       /* rows at the top that aren't stored */
 } N(tile);
 
-/* rows x (vectors * LANES) sums of products, with a row of `add` added to each; c is where they will go in the end, to have
- * it come nearer meanwhile.  Whole vectors of b and `add` are read and whole vectors are written. */
-INLINE void N(micro)(const int rows, const int vectors, const bool packed, const N(tile) *t, const T *a, const T *b, int64_t step_b,
-                     const T *c, const T *add, int64_t step_add, T *to, int64_t step_to)
+/* One step of k, the u-th from where the pointers are. */
+INLINE void N(step)(const int rows, const int vectors, const int way, const int u, const char *const *at, int64_t row,
+                    const char *line, int64_t down, V (*acc)[VECTORS])
 {
-    V acc[MR][2];
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-        acc[i][0] = acc[i][1] = (V){0};
-    /* In place, three rows per pointer: as far as an address can reach without arithmetic. */
-    const int64_t row = t->row * (int64_t)sizeof(T), column = (packed ? MR : t->column) * (int64_t)sizeof(T);
-    const int64_t down = step_b * (int64_t)sizeof(T), ahead = 8 * down;
-    const char *at[4], *line = (const char *)b;
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        at[i] = (const char *)a + 3 * i * row;
-    for (int i = t->skip; i < rows; i++)
-        __builtin_prefetch(c + i * t->ldc), __builtin_prefetch(c + i * t->ldc + vectors * LANES - 1);
-    for (int64_t p = t->depth; p > 0; p--) {
-        const V b0 = *(const V *)line, b1 = vectors > 1 ? *(const V *)(line + VBYTES) : b0;
-        __builtin_prefetch(line + ahead);
-        if (vectors > 1 && VBYTES == 64)
-            __builtin_prefetch(line + ahead + VBYTES);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            const char *from = packed ? at[0] + i * (int64_t)sizeof(T) : at[i / 3] + i % 3 * row;
-            const V x = *(const T *)from - (V){0};      /* minus 0: what changes nothing */
-            acc[i][0] = N(fma)(x, b0, acc[i][0]);
-            if (vectors > 1)
-                acc[i][1] = N(fma)(x, b1, acc[i][1]);
-        }
-        line += down;
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            at[i] += packed && i ? 0 : column;
+    V b[VECTORS];
+#pragma GCC unroll 3
+    for (int v = 0; v < vectors; v++)
+        b[v] = *(const V *)(line + u * down + v * VBYTES);
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++) {
+        const char *from = way == PACKED ? at[0] + (u * MR + i) * (int64_t)sizeof(T)
+                                         : at[i / 3] + i % 3 * row + u * (int64_t)sizeof(T);
+        const V x = *(const T *)from - (V){0};      /* minus 0: what changes nothing */
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            N(add_product)(&acc[i][v], x, b[v]);
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++, to += step_to, add += step_add) {
-        *(V *)to = acc[i][0] + *(const V *)add;
-        if (vectors > 1)
-            *(V *)(to + LANES) = acc[i][1] + *(const V *)(add + LANES);
+}
+
+/* rows x (vectors * LANES) sums of products, with a row of `add` added to each (or none, if NULL); c is where they will go in
+ * the end: a row of it comes nearer every eight steps, as all at once would hold up b.  Whole vectors of b and `add` are
+ * read and whole vectors are written. */
+INLINE void N(micro)(const int rows, const int vectors, const int way, const N(tile) *t, const T *a, const T *b,
+                     int64_t step_b, const T *c, const T *add, int64_t step_add, T *to, int64_t step_to)
+{
+    V acc[MR][VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            acc[i][v] = (V){0};
+    /* Three rows per pointer: as far as an address can reach without arithmetic. */
+    const int64_t row = t->row * (int64_t)sizeof(T);
+    const int64_t column = (way == PACKED ? MR : way == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
+    const int64_t down = step_b * (int64_t)sizeof(T);
+    const int unroll = vectors > 2 ? 2 : 4;
+    const bool far = step_b > 4 * NR;      /* rows that processors don't fetch ahead */
+    const char *line = (const char *)b;
+    const char *at[3] = {(const char *)a, (const char *)a + 3 * row, (const char *)a + 6 * row};
+    int64_t left = t->depth;
+    /* Loops without loops inside: their ends are guessed right. */
+#define STEPS(count)                                                           \
+    if (far)                                                                   \
+        for (int u = 0; u < count; u++)                                        \
+            for (int v = 0; v < vectors; v += 64 / VBYTES)                     \
+                __builtin_prefetch(line + (8 + u) * down + v * VBYTES);        \
+    for (int u = 0; u < count; u++)                                            \
+        N(step)(rows, vectors, way, u, at, row, line, down, acc);              \
+    line += (count) * down, left -= count;                                     \
+    for (int r = 0; r < 3; r++)                                                \
+        at[r] += (count) * column;
+    if (way != STRIDED) {
+        for (int i = 0; i < rows && left >= unroll; i++, c += t->ldc) {
+            for (int v = 0; v < vectors; v += 64 / VBYTES) 
+                __builtin_prefetch(c + v * LANES);
+            STEPS(unroll)
+        }
+        while (left >= unroll) {
+            STEPS(unroll)
+        }
+    }
+    while (left > 0) {
+        STEPS(1)
+    }
+#undef STEPS
+    if (add) {
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++, to += step_to, add += step_add)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                *(V *)(to + v * LANES) = acc[i][v] + *(const V *)(add + v * LANES);
+    } else {
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++, to += step_to)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                *(V *)(to + v * LANES) = acc[i][v];
     }
 }
 
@@ -77,171 +114,145 @@ static void N(finish)(int rows, int width, const N(tile) *t, const T *block, con
 {
     const V alpha = (V){0} + t->alpha, beta = (V){0} + t->beta;
     const bool old = t->beta != 0, plain = t->alpha == 1;
-    const int first = width < LANES ? width : LANES, second = width - first;
-    for (int i = t->skip; i < rows; i++) {
-        T *to = c + i * t->ldc;
-        V x = *(const V *)(block + i * NR);
-        if (!plain)
-            x = alpha * x;
-        if (old)
-            x = N(fma)(beta, N(load_part)(to, first), x);
-        if (bias)
-            x += N(load_part)(bias, first);
-        N(store_part)(to, x, first);
-        if (second > 0) {
-            V y = *(const V *)(block + i * NR + LANES);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < width; j += LANES) {
+            const int count = width - j < LANES ? width - j : LANES;
+            T *to = c + i * t->ldc + j;
+            V x = *(const V *)(block + i * NR + j);
             if (!plain)
-                y = alpha * y;
+                x = alpha * x;
             if (old)
-                y = N(fma)(beta, N(load_part)(to + LANES, second), y);
+                x = N(fma)(beta, N(load_part)(to, count), x);
             if (bias)
-                y += N(load_part)(bias + LANES, second);
-            N(store_part)(to + LANES, y, second);
+                x += N(load_part)(bias + j, count);
+            N(store_part)(to, x, count);
         }
-    }
 }
 
 /* Each a function of its own: together they would be too much for the compiler's allocation of registers. */
 #define ARGUMENTS const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, const T *add, int64_t step_add, \
                   T *to, int64_t step_to
-#define MICRO(r)                                                                \
-    static NOINLINE void N(micro_##r##_2)(ARGUMENTS)                            \
-    {                                                                           \
-        N(micro)(r, 2, false, t, a, b, step_b, c, add, step_add, to, step_to);  \
-    }                                                                           \
-    static NOINLINE void N(micro_##r##_1)(ARGUMENTS)                            \
-    {                                                                           \
-        N(micro)(r, 1, false, t, a, b, step_b, c, add, step_add, to, step_to);  \
+#define MICRO(name, r, v, way)                                                     \
+    static NOINLINE void N(name##_##v)(ARGUMENTS)                                     \
+    {                                                                                 \
+        N(micro)(r, v, way, t, a, b, step_b, c, add, step_add, to, step_to);       \
     }
-MICRO(1)
-MICRO(2)
-MICRO(4)
+#if VECTORS == 3
+#define MICROS(name, r, way) MICRO(name, r, 1, way) MICRO(name, r, 2, way) MICRO(name, r, 3, way)
+#define NAMES(name) {N(name##_1), N(name##_2), N(name##_3)}
+#else
+#define MICROS(name, r, way) MICRO(name, r, 1, way) MICRO(name, r, 2, way)
+#define NAMES(name) {N(name##_1), N(name##_2)}
+#endif
+MICROS(rows_1, 1, STRIDED)
+MICROS(rows_2, 2, STRIDED)
+MICROS(rows_4, 4, STRIDED)
 #if MR >= 6
-MICRO(6)
+MICROS(rows_6, 6, STRIDED)
 #endif
-#if MR >= 12
-MICRO(8)
-MICRO(12)
+#if MR >= 8
+MICROS(rows_8, 8, STRIDED)
 #endif
-#undef MICRO
-static NOINLINE void N(micro_packed)(ARGUMENTS)
-{
-    N(micro)(MR, 2, true, t, a, b, step_b, c, add, step_add, to, step_to);
-}
-#undef ARGUMENTS
+MICROS(along, MR, ALONG)
+MICROS(packed, MR, PACKED)
 
-#define MICRO(r)                                                           \
-    case r:                                                                \
-        if (width > LANES)                                                 \
-            N(micro_##r##_2)(t, a, b, step_b, c, add, step_add, to, step); \
-        else                                                               \
-            N(micro_##r##_1)(t, a, b, step_b, c, add, step_add, to, step); \
-        break;
-static void N(strip)(int rows, int width, const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *bias, T *c)
-{
-    static const T zeros[NR];
-    /* Without factors and parts of vectors, the sums are written, or added to what is there, where they belong; rows that were
-     * computed before get the same numbers again, but must not be added to twice. */
-    const bool plain = width == NR && t->alpha == 1, more = plain && t->beta == 1 && !t->skip && !bias;
-    const bool direct = more || (plain && t->beta == 0);
-    const T *add = more ? c : direct && bias ? bias : zeros;
-    T block[MR * NR], *to = direct ? c : block;
-    const int64_t step = direct ? t->ldc : NR, step_add = more ? t->ldc : 0;
-    if (rows == MR && width > LANES && t->row == 1 && t->column == MR)
-        N(micro_packed)(t, a, b, step_b, c, add, step_add, to, step);
-    else switch (rows) {
-        MICRO(1)
-        MICRO(2)
-        MICRO(4)
+typedef void N(kernel)(ARGUMENTS);
+/* By rows / 2 and vectors - 1. */
+static N(kernel) *const N(kernels)[][VECTORS] = {
+    NAMES(rows_1), NAMES(rows_2), NAMES(rows_4),
 #if MR >= 6
-        MICRO(6)
+    NAMES(rows_6),
 #endif
-#if MR >= 12
-        MICRO(8)
-        MICRO(12)
+#if MR >= 8
+    NAMES(rows_8),
 #endif
-    }
+};
+static N(kernel) *const N(kernels_along)[VECTORS] = NAMES(along), *const N(kernels_packed)[VECTORS] = NAMES(packed);
+#undef ARGUMENTS
+#undef MICRO
+#undef MICROS
+#undef NAMES
+
+/* The smallest kernel for so many rows; they are 1, 2, 4, ... */
+INLINE int N(covering)(int rows)
+{
+    return rows == 1 ? 1 : rows + rows % 2;
+}
+
+/* `rows` x `width` numbers of c, from as many rows of a or, if a is packed, from a panel that is filled up. */
+static void N(strip)(int rows, int width, const N(tile) *t, const T *a, bool packed, const T *b, int64_t step_b, const T *bias,
+                     T *c)
+{
+    /* Without factors and parts of vectors, the sums are written, or added to what is there, where they belong. */
+    const int all = N(covering)(rows), vectors = (width + LANES - 1) / LANES;
+    const bool plain = all == rows && width == vectors * LANES && t->alpha == 1, more = plain && t->beta == 1 && !bias;
+    const bool direct = more || (plain && t->beta == 0);
+    T block[MR * NR];
+    N(kernel) *const *kernels = N(kernels)[all / 2];
+    if (all == MR && packed)
+        kernels = N(kernels_packed);
+    else if (all == MR && t->column == 1)
+        kernels = N(kernels_along);
+    kernels[vectors - 1](t, a, b, step_b, c, more ? c : direct ? bias : NULL, more ? t->ldc : 0, direct ? c : block, direct ? t->ldc : NR);
     if (!direct)
         N(finish)(rows, width, t, block, bias, c);
 }
-#undef MICRO
 
-/* The rows that the next kernel computes, of `left` (at most `above` + left of which exist). */
-INLINE int N(rows)(int64_t above, int64_t left)
-{
-    static const int sizes[] = {MR, MR >= 12 ? 8 : 4, MR >= 12 ? 6 : 2, MR >= 12 ? 4 : 1, MR >= 12 ? 2 : 1, 1};
-    int best = MR;
-    if (left >= MR)     /* two of 8 are faster than one of 12 and one of 4 */
-        return MR >= 12 && left > MR && left <= 16 ? 8 : MR;
-    for (int i = 1; i < 6 && sizes[i] >= left; i++)
-        best = sizes[i];
-    if (best <= above + left)
-        return best;
-    for (int i = 0; i < 6; i++)
-        if (sizes[i] <= left)
-            return sizes[i];
-    return 1;
-}
-
-/* LANES vectors as rows become columns: each stage zips the first half of the rows with the second. */
-INLINE void N(turn)(V *x)
+/* `count` vectors as rows become columns: each stage zips the first half of the rows with the second. */
+INLINE void N(turn)(const int count, V *x)
 {
 #pragma GCC unroll 4
-    for (int stage = 1; stage < LANES; stage *= 2) {
-        V y[LANES];
+    for (int stage = 1; stage < count; stage *= 2) {
+        V y[LANES > 8 ? LANES : 8];
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES / 2; i++)
-            y[2 * i] = N(zip_low)(x[i], x[i + LANES / 2]), y[2 * i + 1] = N(zip_high)(x[i], x[i + LANES / 2]);
+        for (int i = 0; i < count / 2; i++)
+            y[2 * i] = N(zip_low)(x[i], x[i + count / 2]), y[2 * i + 1] = N(zip_high)(x[i], x[i + count / 2]);
 #pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
+        for (int i = 0; i < count; i++)
             x[i] = y[i];
     }
 }
 
-/* to[p * step + i] = from[i * row + p], for i < count <= LANES and p < n.  Writes whole vectors: up to LANES - count
- * numbers behind each row, which the next row overwrites, so the caller leaves room behind the last. */
-static void N(turn_rows)(int count, int64_t n, const T *from, int64_t row, T *to, int64_t step)
+/* to[p * step + i] = from[i * row + p], for i < count and p < n, and 0 for count <= i < lines.  Where step < lines, numbers
+ * behind those of a step are overwritten by the next, so the caller leaves room behind the last. */
+INLINE void N(turn_rows)(const int lines, int count, int64_t n, const T *from, int64_t row, T *to, int64_t step)
 {
+    const int each = lines < LANES ? 1 : lines / LANES;     /* vectors of a step, or steps of a vector */
     int64_t p = 0;
     for (; p + LANES <= n; p += LANES, to += LANES * step) {
-        V x[LANES];
-        if (count == LANES) {
+        V x[LANES > 8 ? LANES : 8];
 #pragma GCC unroll 16
-            for (int i = 0; i < LANES; i++)
-                x[i] = *(const V *)(from + i * row + p);
-        } else {
+        for (int i = 0; i < lines; i++)
+            x[i] = i < count ? *(const V *)(from + i * row + p) : (V){0};
+        N(turn)(lines, x);
 #pragma GCC unroll 16
-            for (int i = 0; i < LANES; i++)
-                x[i] = i < count ? *(const V *)(from + i * row + p) : (V){0};
-        }
-        N(turn)(x);
-#pragma GCC unroll 16
-        for (int i = 0; i < LANES; i++)
-            *(V *)(to + i * step) = x[i];
+        for (int i = 0; i < lines; i++)
+            *(V *)(lines < LANES ? to + i * LANES : to + i / each * step + i % each * LANES) = x[i];
     }
     for (; p < n; p++, to += step)
-        for (int i = 0; i < LANES; i++)
+        for (int i = 0; i < lines && i < step; i++)
             to[i] = i < count ? from[i * row + p] : 0;
 }
 
-/* depth x width of b, to depth x NR with zeros behind. */
-static void N(pack_panel)(int64_t depth, int64_t width, const T *b, int64_t row, int64_t column, T *to)
+/* depth x width of b, to depth x step with zeros behind. */
+static void N(pack_panel)(int64_t depth, int64_t width, const T *b, int64_t row, int64_t column, T *to, int64_t step)
 {
     if (column == 1) {
-        for (int64_t p = 0; p < depth; p++, to += NR, b += row) {
+        for (int64_t p = 0; p < depth; p++, to += step, b += row) {
             memcpy(to, b, (size_t)width * sizeof(T));
-            memset(to + width, 0, (size_t)(NR - width) * sizeof(T));
+            memset(to + width, 0, (size_t)(step - width) * sizeof(T));
         }
     } else if (row == 1) {
-        /* The second half first: what the first writes too far is its own. */
-        for (int half = 1; half >= 0; half--) {
-            int64_t count = width - half * LANES;
-            N(turn_rows)((int)(count < 0 ? 0 : count < LANES ? count : LANES), depth, b + half * LANES * column, column,
-                         to + half * LANES, NR);
+        for (int64_t j = 0; j < step; j += LANES) {
+            const int count = width - j < LANES ? (int)(width - j) : LANES;
+            if (count == LANES)
+                N(turn_rows)(LANES, LANES, depth, b + j * column, column, to + j, step);
+            else
+                N(turn_rows)(LANES, count, depth, b + j * column, column, to + j, step);
         }
     } else {
-        for (int64_t p = 0; p < depth; p++, to += NR)
-            for (int64_t j = 0; j < NR; j++)
+        for (int64_t p = 0; p < depth; p++, to += step)
+            for (int64_t j = 0; j < step; j++)
                 to[j] = j < width ? b[p * row + j * column] : 0;
     }
 }
@@ -252,131 +263,188 @@ static void N(pack_panels)(int64_t depth, int64_t width, const T *b, int64_t row
 {
     int64_t j = 0;
     if (column == 1) {
-        j = width / NR * NR;
+        while (td_gemm_panel(width - j, LANES, VECTORS) == NR && width - j >= NR)
+            j += NR;
         for (int64_t p = 0; p < depth; p++)
             for (int64_t x = 0; x < j; x += NR) {
-                const V *from = (const V *)(b + p * row + x);
-                V *at = (V *)(to + x * depth + p * NR), first = from[0], second = from[1];
-                at[0] = first, at[1] = second;
+                const T *from = b + p * row + x;
+                T *at = to + x * depth + p * NR;
+#pragma GCC unroll 3
+                for (int v = 0; v < NR; v += LANES) {
+                    *(V *)(at + v) = *(const V *)(from + v);
+                    __builtin_prefetch(from + 2 * row + v);
+                }
             }
     }
-    for (; j < width; j += NR)
-        N(pack_panel)(depth, width - j < NR ? width - j : NR, b + j * column, row, column, to + j * depth);
-}
-
-/* rows x depth of a, to depth x MR. */
-static void N(pack_rows)(int rows, int64_t depth, const T *a, int64_t row, int64_t column, T *to)
-{
-    if (column == 1) {
-        /* The last rows first: what these write too far is the others'. */
-        for (int i = (rows - 1) / LANES * LANES; i >= 0; i -= LANES)
-            N(turn_rows)(rows - i < LANES ? rows - i : LANES, depth, a + i * row, row, to + i, MR);
-    } else if (row == 1 && rows == MR) {
-        for (int64_t p = 0; p < depth; p++)
-            memcpy(to + p * MR, a + p * column, MR * sizeof(T));
-    } else {
-        for (int64_t p = 0; p < depth; p++)
-            for (int i = 0; i < rows; i++)
-                to[p * MR + i] = a[i * row + p * column];
+    for (int64_t step; j < width; j += step) {
+        step = td_gemm_panel(width - j, LANES, VECTORS);
+        N(pack_panel)(depth, width - j < step ? width - j : step, b + j * column, row, column, to + j * depth, step);
     }
 }
 
-/* Some columns of one pass: b is `b`, with panels side by side or (step NR) behind each other. */
+/* rows x depth of a, to panels of depth x MR, the last one with zeros behind. */
+static void N(pack_rows)(int64_t rows, int64_t depth, const T *a, int64_t row, int64_t column, T *to)
+{
+    int64_t i = 0;
+    if (row == 1) {
+        for (int64_t end; (end = rows - i < 8 * MR ? rows / MR * MR : i + 8 * MR) > i; i = end)
+            for (int64_t p = 0; p < depth; p++)
+                for (int64_t x = i; x < end; x += MR)
+                    memcpy(to + x * depth + p * MR, a + p * column + x, MR * sizeof(T));
+    } else if (column == 1) {
+        for (; i + MR <= rows; i += MR)
+            N(turn_rows)(LINES, MR, depth, a + i * row, row, to + i * depth, MR);
+    }
+    for (; i < rows; i += MR) {
+        const int count = rows - i < MR ? (int)(rows - i) : MR;
+        for (int64_t p = 0; p < depth; p++)
+            for (int r = 0; r < MR; r++)
+                to[i * depth + p * MR + r] = r < count ? a[(i + r) * row + p * column] : 0;
+    }
+}
+
+/* Some columns of one pass: panels of b one behind the other or, with a step, side by side. */
 typedef struct N(columns) {
-    const T *b, *tail;              /* tail: the panel for the last columns, if they don't fill one */
-    int64_t width, panel, step, step_tail;
+    const T *b, *tail;              /* tail: the last panel, if b lacks numbers to fill it */
+    int64_t width, step;
 } N(columns);
 
-static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column,
+/* Where a is packed, `block` rows at a time; if these are all, they may be in it already. */
+typedef struct N(room) {
+    T *panels;                      /* NULL: a is read as it lies */
+    int64_t block;
+    bool filled;
+} N(room);
+
+static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column, N(room) *room,
                    const N(columns) *b, const T *bias, T *c, int64_t ldc)
 {
-    /* Lines of a that are a multiple of half a page apart fall on few places of the first cache. */
-    const bool clash = column == 1 && row * (int64_t)sizeof(T) % 2048 == 0;
-    const bool pack = b->width > (clash || column != 1 ? 1 : 6) * NR;
-    _Alignas(64) T packed[(KC + 8) * MR + LANES];
-    for (int64_t i = 0; i < m;) {
-        int rows = N(rows)(i, m - i), skip = (int)(m - i < rows ? rows - (m - i) : 0);
-        i -= skip;
-        N(tile) t = {depth, row, column, alpha, beta, ldc, skip};
-        const T *from = a + i * row;
-        if (pack) {
-            N(pack_rows)(rows, depth, from, row, column, packed);
-            from = packed, t.row = 1, t.column = MR;
+    const bool packed = room->panels;
+    const N(tile) t = {depth, packed ? 1 : row, packed ? MR : column, alpha, beta, ldc};
+    /* A block of rows meets all panels before the next block comes; where b isn't packed, it meets one panel at a time, which
+     * stays in the first cache then. */
+    const int64_t block = room->block < m ? room->block : m;
+    for (int64_t i0 = 0; i0 < m; i0 += block) {
+        const int64_t end = i0 + block < m ? i0 + block : m, inner = b->step ? end - i0 : MR;
+        if (packed && !room->filled)
+            N(pack_rows)(end - i0, depth, a + i0 * row, row, column, room->panels);
+        for (int64_t i1 = i0; i1 < end; i1 += inner) {
+            int64_t width;
+            for (int64_t j = 0; j < b->width; j += width) {
+                const int64_t more = b->width - j;
+                width = td_gemm_panel(more, LANES, VECTORS);
+                const bool last = width >= more && b->tail;
+                const T *panel = last ? b->tail : b->b + j * (b->step ? 1 : depth);
+                const int64_t step = b->step && !last ? b->step : width;
+                int rows;
+                for (int64_t i = i1; i < i1 + inner && i < end; i += rows) {
+                    const int64_t left = end - i;
+                    rows = left >= MR ? MR : packed || left == 1 ? (int)left : (int)left / 2 * 2;
+                    const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
+                    N(strip)(rows, (int)(width < more ? width : more), &t, from, packed, panel, step, bias ? bias + j : NULL, c + i * ldc + j);
+                }
+            }
         }
-        int64_t j = 0;
-        for (; j + NR <= b->width; j += NR)
-            N(strip)(rows, NR, &t, from, b->b + j / NR * b->panel, b->step, bias ? bias + j : NULL, c + i * ldc + j);
-        if (j < b->width)
-            N(strip)(rows, (int)(b->width - j), &t, from, b->tail, b->step_tail, bias ? bias + j : NULL, c + i * ldc + j);
-        i += rows;
     }
+    room->filled = block == m;
 }
 
-/* b in panels, pass after pass: [pass][panel][depth][NR], which is what packed() reads. */
+/* b in panels, pass after pass: [pass][panel][depth][columns], which is what packed() reads. */
 static void N(pack)(int64_t n, int64_t k, td_matrix mb, T *to)
 {
     const int64_t step = td_gemm_depth(k, sizeof(T));
     for (int64_t p = 0; p < k; p += step) {
         int64_t depth = k - p < step ? k - p : step;
         N(pack_panels)(depth, n, (const T *)mb.data + p * mb.row, mb.row, mb.column, to);
-        to += (n + NR - 1) / NR * NR * depth;
+        to += td_gemm_packed_size(n, depth, LANES);
     }
+}
+
+/* Whether a, which meets n columns of b, is to be packed: lines that are a multiple of half a page apart fall on few places
+ * of the first cache. */
+INLINE bool N(packs)(int64_t n, int64_t row, int64_t column)
+{
+    const bool clash = column == 1 && row * (int64_t)sizeof(T) % 2048 == 0;
+    return n > (clash || column != 1 ? 1 : 4) * NR;
 }
 
 static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, const T *b, T beta, T *c, int64_t ldc,
                       const T *bias)
 {
-    const int64_t step = td_gemm_depth(k, sizeof(T)), whole = n / NR;
+    const int64_t step = td_gemm_depth(k, sizeof(T));
+    _Alignas(64) T panel[KC * MR + LANES];
     int64_t p = 0;
     do {    /* once even if k is 0, to scale c */
         int64_t depth = k - p < step ? k - p : step;
-        N(columns) columns = {b, b + whole * depth * NR, n, depth * NR, NR, NR};
-        N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &columns,
+        N(columns) columns = {.b = b, .width = n};
+        const bool pack = N(packs)(n, ma.row, ma.column);
+        N(room) room = {.panels = pack ? panel : NULL, .block = pack ? MR : m};
+        N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &room, &columns,
                p + depth >= k ? bias : NULL, c, ldc);
-        b += (n + NR - 1) / NR * depth * NR;
+        b += td_gemm_packed_size(n, depth, LANES);
         p += depth;
     } while (p < k);
+}
+
+/* How to cut `whole` into nearly equal pieces of at most `most`, multiples of `unit`. */
+INLINE int64_t N(pieces)(int64_t whole, int64_t most, int64_t unit)
+{
+    const int64_t count = (whole + most - 1) / most;
+    return count < 2 ? whole : ((whole + count - 1) / count + unit - 1) / unit * unit;
 }
 
 static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_matrix mb, T beta, T *c, int64_t ldc,
                     const T *bias)
 {
     const T *a = ma.data, *b = mb.data;
-    const int64_t step = td_gemm_depth(k, sizeof(T));
+    const int64_t step = td_gemm_depth(k, sizeof(T)), span = step * mb.row * (int64_t)sizeof(T);
     /* Few rows don't pay for packing b, unless its lines lie on many pages. */
-    const int64_t span = step * mb.row * (int64_t)sizeof(T);
-    const bool pack = mb.column != 1 || (m > 8 * MR && span > 1 << 14) || (m >= 8 && span > 1 << 19);
-    _Alignas(64) T panel[KC * NR];
-    int64_t across = pack ? NC : n;
-    size_t bytes = 0;
-    T *packed = panel;
-    if (pack && n > NR) {
-        bytes = (size_t)(step * (n < NC ? (n + NR - 1) / NR * NR : NC)) * sizeof(T);
-        packed = td_mem_alloc(bytes);
-        if (!packed)    /* panel by panel, then */
-            packed = panel, across = NR;
+    const bool pack = mb.column != 1 || (m > 128 && span > 1 << 14) || (m >= 8 && span > 1 << 23);
+    const bool pack_a = N(packs)(n, ma.row, ma.column);
+    _Alignas(64) T b_panel[KC * NR], a_panel[KC * MR + LANES];
+    N(room) room = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
+    T *packed = b_panel;
+    /* Blocks of columns for the second cache; of rows, if these stay packed for all columns.  What is read across is packed
+     * some panels at a time, to use up the lines that were fetched. */
+    int64_t across = pack ? N(pieces)(n, NC, NR) : n, down = pack_a && across < n ? N(pieces)(m, MC, MR) : m;
+    const int64_t size_b = pack && across > NR ? td_gemm_packed_size(across, step, LANES) : 0;
+    int64_t rows_a = across < n || !pack ? down : ma.row == 1 ? 8 * MR : MR;
+    rows_a = pack_a && rows_a > MR ? (rows_a + MR - 1) / MR * MR : 0;
+    const size_t bytes = (size_t)(size_b + rows_a * step + LANES) * sizeof(T);
+    T *block = size_b + rows_a ? td_mem_alloc(bytes) : NULL;
+    if (block) {
+        packed = size_b ? block : packed;
+        if (rows_a)
+            room = (N(room)){block + size_b, rows_a, false};
+    } else if (size_b + rows_a) {   /* no memory: panel by panel, then */
+        across = pack ? NR : n;
     }
     int64_t p = 0;
     do {    /* once even if k is 0, to scale c */
-        int64_t depth = k - p < step ? k - p : step;
-        for (int64_t j = 0; j < n; j += across) {
-            int64_t width = n - j < across ? n - j : across, whole = width / NR * NR;
-            const T *from = b + p * mb.row + j * mb.column;
-            N(columns) columns = {from, from + whole, width, NR, mb.row, mb.row};
-            if (pack) {
-                N(pack_panels)(depth, width, from, mb.row, mb.column, packed);
-                columns = (N(columns)){packed, packed + whole * depth, width, depth * NR, NR, NR};
-            } else if (width % NR % LANES) {
-                N(pack_panel)(depth, width - whole, from + whole, mb.row, 1, panel);
-                columns.tail = panel, columns.step_tail = NR;
+        const int64_t depth = k - p < step ? k - p : step;
+        for (int64_t i = 0; i < m; i += down) {
+            room.filled = false;
+            for (int64_t j = 0; j < n; j += across) {
+                const int64_t width = n - j < across ? n - j : across;
+                const T *from = b + p * mb.row + j * mb.column;
+                N(columns) columns = {.b = from, .width = width, .step = mb.row};
+                if (pack) {
+                    N(pack_panels)(depth, width, from, mb.row, mb.column, packed);
+                    columns = (N(columns)){.b = packed, .width = width};
+                } else if (width % LANES) {
+                    int64_t last = 0, end;
+                    while ((end = last + td_gemm_panel(width - last, LANES, VECTORS)) < width)
+                        last = end;
+                    N(pack_panel)(depth, width - last, from + last, mb.row, 1, b_panel, end - last);
+                    columns.tail = b_panel;
+                }
+                N(run)(m - i < down ? m - i : down, depth, alpha, p ? 1 : beta, a + i * ma.row + p * ma.column, ma.row,
+                       ma.column, &room, &columns, bias && p + depth >= k ? bias + j : NULL, c + i * ldc + j, ldc);
             }
-            N(run)(m, depth, alpha, p ? 1 : beta, a + p * ma.column, ma.row, ma.column, &columns,
-                   bias && p + depth >= k ? bias + j : NULL, c + j, ldc);
         }
         p += depth;
     } while (p < k);
-    if (packed != panel)
-        td_mem_free(packed, bytes);
+    td_mem_free(block, bytes);
 }
 
 static T N(dot)(int64_t n, const T *x, const T *y)
@@ -447,3 +515,4 @@ static void N(gemv)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int
 #undef NR
 #undef KC
 #undef NC
+#undef MC

@@ -19,11 +19,11 @@ static int64_t before(int64_t t, int64_t steps, bool reverse)
 }
 
 /* c = beta * c + a w + bias, again and again for one w of k x n, which is packed: blocks of columns, for the threads. */
-enum { BLOCK = 256 };
+enum { BLOCK = 384 };
 
 typedef struct repeated {
     td_dtype type;
-    int64_t rows, n, k, size, panel;
+    int64_t rows, n, k, size, lanes;
     td_matrix w;
     char *packed;               /* NULL where td_gemm is as good */
     size_t bytes;
@@ -34,7 +34,7 @@ typedef struct repeated {
 
 static int64_t block_at(const repeated *r, int64_t block)
 {
-    return block * td_gemm_packed_size(BLOCK, r->k, r->panel) * r->size;
+    return block * td_gemm_packed_size(BLOCK, r->k, r->lanes) * r->size;
 }
 
 static void pack_blocks(void *context, int64_t first, int64_t last)
@@ -72,7 +72,7 @@ static int prepare(repeated *r, int64_t steps)
 {
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
     r->size = (int64_t)td_dtype_size(r->type), r->packed = NULL;
-    r->panel = r->type == TD_F64 ? gemm->panel_f64 : gemm->panel_f32;
+    r->lanes = gemm->bytes / r->size;
     if (!gemm->fused || r->rows < 2 || r->n < 2 || steps < 2)
         return 0;
     int64_t blocks = td_ceil_div(r->n, BLOCK);
