@@ -77,12 +77,24 @@ lint: $(VENV)/extra-lint  ## ruff over the Python, clang-format and cppcheck ove
 	$(BIN)/python tools/format_c.py
 	$(BIN)/python tools/lint_c.py
 
-sanitize: $(VENV)/ready  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-asan --buildtype=debugoptimized -Doptimization=1 \
-	    -Db_sanitize=address,undefined -Db_lundef=false -Dpython=false -Dtests=true \
-	    $(if $(wildcard $(BUILD)-asan/meson-info),--reconfigure)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-asan
-	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(BUILD)-asan/tests/c
+# One build under AddressSanitizer and UndefinedBehaviorSanitizer for the C tests and for Python, whose package is put together
+# in a folder of its own.
+SANITIZED := $(BUILD)-asan
+$(SANITIZED)/package: FORCE $(VENV)/ready
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(SANITIZED) --buildtype=debugoptimized -Doptimization=1 \
+	    -Db_sanitize=address,undefined -Db_lundef=false -Dwheel=true -Dpython=true -Dtests=true \
+	    $(if $(wildcard $(SANITIZED)/meson-info),--reconfigure) > /dev/null
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(SANITIZED)
+	rm -rf $@ && mkdir -p $@ && cp -r python/tede $@/ && cp $(SANITIZED)/_C*.so $(SANITIZED)/libtede.so $@/tede/
+
+sanitize: $(SANITIZED)/package  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(SANITIZED)/tests/c
+
+# Leaks are looked for by the tests; what Python keeps is none. A size that nothing could hold is refused, as without a sanitizer.
+SANITIZED_PYTHON = LD_PRELOAD=$$(cc -print-file-name=libasan.so) UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=256 PYTHONPATH=$(SANITIZED)/package $(BIN)/python
+fuzz-ops: $(SANITIZED)/package  ## every operator with arguments that it should refuse, under the sanitizers; ARGS="--sample 10" for fewer
+	$(SANITIZED_PYTHON) tools/fuzz_ops.py $(ARGS)
 
 SECONDS_OF_STRESS ?= 20
 tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load devices, under ThreadSanitizer
@@ -106,15 +118,6 @@ install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PR
 
 uninstall:      ## take away what `make install` put there last
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install uninstall
-
-fuzz-ops: $(VENV)/ready  ## every operator with arguments that it should refuse, under AddressSanitizer; ARGS="--sample 10" for fewer
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-fuzz --buildtype=debugoptimized -Doptimization=1 \
-	    -Db_sanitize=address -Db_lundef=false -Dwheel=true $(if $(wildcard $(BUILD)-fuzz/meson-info),--reconfigure)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-fuzz
-	rm -rf $(BUILD)-fuzz/package && mkdir -p $(BUILD)-fuzz/package && cp -r python/tede $(BUILD)-fuzz/package/
-	cp $(BUILD)-fuzz/_C*.so $(BUILD)-fuzz/libtede.so $(BUILD)-fuzz/package/tede/
-	LD_PRELOAD=$$(cc -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(BUILD)-fuzz/package \
-	    $(BIN)/python tools/fuzz_ops.py $(ARGS)
 
 debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \

@@ -1,16 +1,18 @@
 """Call every operator with arguments that it should refuse: each rule of codegen/requires.py broken, and operands of every
-dtype, rank and device, empty ones too.  Whatever it does must be a result or an exception of the right type.
+dtype, rank and device, too short, too long and empty.  Whatever it does must be a result or an exception of the right type.
 
     python tools/fuzz_ops.py                 # all operators
     python tools/fuzz_ops.py --sample 20     # every 20th, another choice for each --seed
     python tools/fuzz_ops.py --match '^conv'
 
-`make fuzz-ops` runs it on a build with AddressSanitizer, which ends an
+`make fuzz-ops` runs it on a build with AddressSanitizer and UndefinedBehaviorSanitizer, which end an
 operator's process at the first byte out of bounds."""
 import argparse
 import os
 import pathlib
 import re
+import resource
+import signal
 import sys
 import warnings
 
@@ -18,39 +20,59 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / 'tests' / 'sweep'), str(ROOT)]
 RIGHT = RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, OverflowError
 BAD = {'dim': (99, -99), 'count': (-1, -2 ** 40), 'positive': (0, -1), 'size': (-2, -2 ** 62), 'word': ('no such word',),
-       'any': (0, -1, 3, 1000, -2 ** 62, 2 ** 62)}
+       'any': (0, -1, 3, 300, -2 ** 62, 2 ** 62)}
 # Rules that an operator may not let pass.  (Others may accept a value where it doesn't matter: an empty operand, a default.)
 STRICT = {'dim', 'word'}
+SECONDS = 20        # of the processor; a call that takes longer found a number too large to be refused late
 
 
 def broken(op, call, tede):
-    """[(title, args, strict)]: the call with one argument changed each."""
+    """[(title, argument, value, strict)]: what one argument is changed to, each; those left to their defaults too."""
     from codegen.requires import requires
     rules = requires(op)
-    names = [a for a in op.schema.arguments if a.default is None and not a.keyword_only]
-    for i, a in enumerate(names):
-        value = call.args[i]
-        rule = rules.get(a.name)
+    positional = [a.name for a in op.schema.arguments if not a.keyword_only]
+    given = {**dict(zip(positional, call.args)), **call.kwargs}
+    for a in op.schema.arguments:
+        value, rule = given.get(a.name), rules.get(a.name)
         for bad in BAD.get(rule, ()):
-            changed = [bad] * max(1, len(value)) if isinstance(value, list) else bad
-            yield f'{a.name}={changed}', i, changed, rule in STRICT
-        if isinstance(value, tede.Tensor):
-            if rule == 'index' and not value.is_floating_point():
+            changed = [bad] * max(1, len(value or '1')) if a.list else bad
+            yield f'{a.name}={changed}', a.name, changed, rule in STRICT
+        if a.is_tensor and not a.list:
+            if value is None:
+                value = tede.ones(3)
+            if not value.is_floating_point():
                 for bad in 99, -99, 2 ** 62:
-                    yield f'{a.name} has {bad}', i, tede.full_like(value, bad), False
-            for dtype in 'bool', 'uint8', 'int64', 'uint64', 'float16', 'bfloat16', 'float64', 'complex64':
-                yield f'{a.name} is {dtype}', i, value.to(getattr(tede, dtype)), False
-            for shape in (), (0,), (5,), (0, 3), (2, 0), (1, 2, 1, 2, 1, 2), (7, 5, 3):
-                yield f'{a.name} is {list(shape)}', i, tede.ones(shape, dtype=value.dtype), False
-            yield f'{a.name} is on meta', i, value.to('meta'), False
-            yield f'{a.name} is expanded', i, tede.ones((), dtype=value.dtype).expand(value.shape), False
-        elif isinstance(value, list) and value and isinstance(value[0], tede.Tensor):
-            yield f'{a.name} is empty', i, [], False
-            yield f'{a.name} differ', i, [value[0], tede.ones(7, 5, 3)], False
-        elif isinstance(value, list):
-            yield f'{a.name} is empty', i, [], False
-            yield f'{a.name} is long', i, value * 70, False
-        yield f'{a.name} is an object', i, object(), True
+                    if rule == 'index' or value.dtype in (tede.int32, tede.int64):
+                        yield f'{a.name} has {bad}', a.name, tede.full_like(value, bad if value.dtype == tede.int64 else bad % 2 ** 31), False
+            for dtype in 'bool', 'uint8', 'int32', 'int64', 'uint64', 'float16', 'bfloat16', 'float64', 'complex64':
+                yield f'{a.name} is {dtype}', a.name, value.to(getattr(tede, dtype)), False
+            for shape in (), (0,), (1,), (5,), (0, 3), (2, 0), (1, 2, 1, 2, 1, 2), (7, 5, 3):
+                yield f'{a.name} is {list(shape)}', a.name, tede.ones(shape, dtype=value.dtype), False
+            for k in range(value.dim()):
+                yield f'{a.name} is short in {k}', a.name, value.narrow(k, 0, max(value.size(k) - 1, 0)), False
+                yield f'{a.name} is long in {k}', a.name, tede.cat([value, value], k), False
+                yield f'{a.name} is empty in {k}', a.name, value.narrow(k, 0, 0), False
+                yield f'{a.name} lacks {k}', a.name, value.sum(k).to(value.dtype), False
+            yield f'{a.name} is transposed', a.name, value.permute(list(range(value.dim()))[::-1]), False
+            yield f'{a.name} is on meta', a.name, value.to('meta'), False
+            yield f'{a.name} is expanded', a.name, tede.ones((), dtype=value.dtype).expand(value.shape), False
+            yield f'{a.name} is None', a.name, None, False
+        elif a.is_tensor:
+            yield f'{a.name} is empty', a.name, [], False
+            if value:
+                yield f'{a.name} differ', a.name, [value[0], tede.ones(7, 5, 3)], False
+                yield f'{a.name} is one', a.name, value[:1], False
+                yield f'{a.name} are numbers', a.name, [tede.ones(()) for _ in value], False
+        elif a.list:
+            yield f'{a.name} is empty', a.name, [], False
+            if value:
+                yield f'{a.name} is long', a.name, value * 70, False
+                yield f'{a.name} is short', a.name, value[1:], False
+                yield f'{a.name} is longer', a.name, [*value, value[0]], False
+        if a.type in ('int', 'Scalar') and not a.list and isinstance(value, int):
+            for near in value - 1, value + 1, value + 5:
+                yield f'{a.name}={near}', a.name, near, False
+        yield f'{a.name} is an object', a.name, object(), True
 
 
 def main():
@@ -63,22 +85,37 @@ def main():
     warnings.simplefilter('ignore')
     import samples
     import tede
-    tede.memory.set_limit(1 << 30) if hasattr(tede.memory, 'set_limit') else None
+    if 'LD_PRELOAD' not in os.environ:      # AddressSanitizer reserves terabytes; it has a limit of its own
+        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY))
     by_name = {op.schema.full_name: op for op, _ in samples.entries() if options.internal or not is_internal(op)}
     chosen = set(sorted(by_name)[options.seed % options.sample::options.sample])
-    plain = {name.partition('.')[0] for name in chosen}
-    wrong, operators, calls = [], 0, 0
-    for call in samples.made_up('float32', 1, lambda name: name in plain and (not options.match or options.match.search(name))):
+    if options.match:
+        chosen = {name for name in chosen if options.match.search(name)}
+    wrong, operators, calls = [], set(), 0
+    for call in valid_calls(chosen):
         name = call.title.partition('[')[0]
-        if name in chosen:
-            operators += 1
-            made, found = tried(by_name[name], call, tede)
-            calls += made
-            wrong += found
+        operators.add(name)
+        made, found = tried(by_name[name], call, tede)
+        calls += made
+        wrong += found
     for line in wrong:
         print(line[:300])
-    print(f'{operators} operators, {calls} calls, {len(wrong)} wrong')
+    print(f'{len(operators)} operators of {len(chosen)}, {calls} calls, {len(wrong)} wrong')
     return bool(wrong) or not operators
+
+
+def valid_calls(chosen):
+    """[Call] of those operators: made up from their schemas, and those of tests/sweep/valid_calls.py."""
+    import samples
+    import valid_calls
+    callables = {op.schema.full_name: fn for op, fn in samples.entries()}
+    plain = {name.partition('.')[0] for name in chosen}
+    for call in samples.made_up('float32', 1, plain.__contains__):
+        if call.title.partition('[')[0] in chosen:
+            yield call
+    for name, args, kwargs in valid_calls.valid_calls():
+        if name in chosen:
+            yield samples.Call(f'{name}[]', callables[name], args, kwargs)
 
 
 def is_internal(op):
@@ -92,12 +129,17 @@ def tried(op, call, tede):
     if not child:
         os.close(come)
         with os.fdopen(go, 'w') as out:
-            for title, i, changed, strict in broken(op, call, tede):
-                args = [samples_copy(x) for x in call.args]
-                args[i] = changed
+            positional = [a.name for a in op.schema.arguments if not a.keyword_only][:len(call.args)]
+            for title, name, changed, strict in broken(op, call, tede):
+                signal.setitimer(signal.ITIMER_PROF, SECONDS)
+                args, kwargs = samples_copy(call.args), samples_copy(call.kwargs)
+                if name in positional:
+                    args[positional.index(name)] = changed
+                else:
+                    kwargs[name] = changed
                 print(f'{call.title} with {title}', file=out, flush=True)
                 try:
-                    call.fn(*args)
+                    call.fn(*args, **kwargs)
                 except (*RIGHT, MemoryError):
                     continue
                 except BaseException as error:

@@ -279,9 +279,15 @@ int td_op_call_composite(const td_op *op, td_keyset keys, const td_value *argume
 
 int td_op_call(const td_op *op, const td_value *arguments, td_value *results)
 {
-    for (int i = 0; i < op->info.n_arguments; i++)
-        if (arguments[i].kind == TD_VALUE_TENSOR && !arguments[i].tensor)
-            return td_null_argument(op->info.name, op->info.arguments[i].name), -1;
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        const td_arg *a = &op->info.arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && !v->tensor)
+            return td_null_argument(op->info.name, a->name), -1;
+        if (v->kind == TD_VALUE_BOOLS && a->list_size && v->count != a->list_size)     /* which results are wanted: kernels index it */
+            return td_error(TD_E_RUNTIME, "%s: %s: Tried to convert a List with %d elements to a fixed-size array of size %d", op->info.name,
+                            a->name, v->count, a->list_size);
+    }
     return td_op_call_keys(op, td_mask(keys_of_values(op, arguments)), arguments, results);
 }
 

@@ -66,6 +66,9 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
                         td_cpp_name(bias));
     if (input->dtype == TD_BOOL)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
+    for (int i = 0; i < g->dims; i++)
+        if (!weight->sizes[i + 2])
+            return td_error(TD_E_RUNTIME, "convolution: a kernel needs at least one element in each dimension, but weight is of size %s", wt);
     if (transposed)
         return 0;
     char padded[96] = "", kernel[96] = "";

@@ -58,7 +58,7 @@ int td_meta__ctc_loss(td_spec *specs, td_tensor *log_probs, td_tensor *targets, 
                       int64_t n_target, const int64_t *target, int64_t blank, bool zero_infinity)
 {
     (void)zero_infinity;
-    int64_t longest;
+    int64_t longest = 0;
     if (check(log_probs, targets, n_input, input, n_target, target, blank, &longest))
         return -1;
     const int64_t batch = log_probs->sizes[1];
@@ -71,10 +71,14 @@ int td_meta__ctc_loss_backward(td_spec *specs, td_tensor *grad, td_tensor *log_p
                                const int64_t *input, int64_t n_target, const int64_t *target, td_tensor *nll,
                                td_tensor *log_alpha, int64_t blank, bool zero_infinity)
 {
-    (void)grad, (void)nll, (void)log_alpha, (void)zero_infinity;
-    int64_t longest;
-    return check(log_probs, targets, n_input, input, n_target, target, blank, &longest) ? -1
-        : td_spec_like(specs, log_probs);
+    td_spec made[2];
+    if (td_meta__ctc_loss(made, log_probs, targets, n_input, input, n_target, target, blank, zero_infinity))
+        return -1;
+    const char *op = "_ctc_loss_backward";
+    if (td_check_numel(op, "grad", grad, made[0].sizes[0]) || td_check_numel(op, "neg_log_likelihood", nll, made[0].sizes[0]) ||
+        td_check_numel(op, "log_alpha", log_alpha, td_spec_numel(&made[1])))
+        return -1;
+    return td_spec_like(specs, log_probs);
 }
 
 /* The numbers of a tensor of lengths, contiguous. */
@@ -82,6 +86,8 @@ static td_tensor *lengths(const char *name, td_tensor *x)
 {
     if (x->dtype == TD_BOOL || td_is_floating(x) || td_is_complex(x))
         return td_fail(TD_E_RUNTIME, "%s must be integral", name);
+    if (x->device.type == TD_META)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "_ctc_loss: %s are read, so they can't be on meta", name);
     return td_as_contiguous(x, TD_I64);
 }
 

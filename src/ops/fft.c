@@ -13,6 +13,8 @@
 
 /* ---- what the kernels take */
 
+static int check_length(int64_t n) { return n >= 1 ? 0 : td_error(TD_E_RUNTIME, "Invalid number of data points (%" PRId64 ") specified", n); }
+
 static int check_kernel(const char *op, td_tensor *self, int64_t n_dim, const int64_t *dim, bool complex)
 {
     if (complex ? !td_is_complex(self) : !td_is_floating(self))
@@ -20,9 +22,19 @@ static int check_kernel(const char *op, td_tensor *self, int64_t n_dim, const in
                         td_dtype_title((td_dtype)self->dtype));
     if (self->dtype == TD_F16 || self->dtype == TD_BF16)
         return td_error(TD_E_RUNTIME, "Unsupported dtype %s", td_dtype_title((td_dtype)self->dtype));
-    for (int64_t i = 0; i < n_dim; i++)
-        if (td_wrap_dim(dim[i], self->ndim) < 0)
+    bool seen[TD_MAX_DIMS] = {false};
+    for (int64_t i = 0; i < n_dim; i++) {
+        int d = td_wrap_dim(dim[i], self->ndim);
+        if (d < 0)
             return -1;
+        if (seen[d])
+            return td_error(TD_E_RUNTIME, "FFT dims must be unique");
+        seen[d] = true;
+        if (!self->ndim)
+            return td_error(TD_E_RUNTIME, "%s expects a tensor of at least one dimension, not a number", op);
+        if (check_length(self->sizes[d]))
+            return -1;
+    }
     return 0;
 }
 
@@ -87,8 +99,14 @@ int td_meta__fft_c2r(td_spec *specs, td_tensor *self, int64_t n_dim, const int64
         return -1;
     if (!n_dim)
         return td_error(TD_E_RUNTIME, "_fft_c2r: at least one dimension is needed");
+    if (check_length(last_dim_size))
+        return -1;
+    int last = td_wrap_dim(dim[n_dim - 1], self->ndim);
+    if (self->sizes[last] != last_dim_size / 2 + 1)
+        return td_error(TD_E_RUNTIME, "_fft_c2r: %" PRId64 " numbers are made of %" PRId64 ", not of %" PRId64, last_dim_size,
+                        last_dim_size / 2 + 1, self->sizes[last]);
     td_spec_set(specs, self->ndim, self->sizes, td_dtype_to_real((td_dtype)self->dtype), self->device);
-    specs->sizes[td_wrap_dim(dim[n_dim - 1], self->ndim)] = last_dim_size;
+    specs->sizes[last] = last_dim_size;
     if (n_dim == 1)
         return set_strides(specs, self, 1, dim, true);
     /* The other dimensions are transformed first, and lie as that leaves them. */
@@ -165,7 +183,6 @@ static int norm_mode(const char *norm, bool forward)
         return 1;
     return td_error(TD_E_RUNTIME, "Invalid normalization mode: \"%s\"", norm);
 }
-static int check_length(int64_t n) { return n >= 1 ? 0 : td_error(TD_E_RUNTIME, "Invalid number of data points (%" PRId64 ") specified", n); }
 static int64_t size_at(const td_tensor *x, int64_t dim)
 {
     if (!x->ndim)

@@ -75,7 +75,11 @@ int td_meta_grid_sampler_3d(td_spec *specs, td_tensor *input, td_tensor *grid, i
 int td_meta_grid_sampler_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *grid, int64_t mode,
                                   int64_t padding, bool align, int64_t n_mask, const bool *mask)
 {
-    (void)grad, (void)mode, (void)padding, (void)align, (void)n_mask;
+    (void)align, (void)n_mask;
+    td_spec made;
+    if (describe(&made, input, grid, input->ndim == 5 ? 5 : 4, mode, padding) ||
+        td_check_numel("grid_sampler_backward", "grad", grad, td_spec_numel(&made)))
+        return -1;
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
     return mask[1] ? td_spec_like(&specs[1], grid) : td_spec_none(&specs[1]);
 }

@@ -218,6 +218,16 @@ int td_op_linalg_lu_factor(td_tensor **results, td_tensor *A, bool pivot)
         return -1;
     return keep(results, 2, all, 3);
 }
+/* A row of pivots per matrix, one for each of its rows. */
+int td_check_pivots_shape(const char *op, const char *name, const td_tensor *matrices, const td_tensor *pivots)
+{
+    if (pivots->ndim == matrices->ndim - 1 && !memcmp(pivots->sizes, matrices->sizes, sizeof *pivots->sizes * pivots->ndim))
+        return 0;
+    td_shape_text text;
+    return td_error(TD_E_RUNTIME, "%s: Expected %s.shape[:-1] and pivots.shape to be the same, but got pivots with shape %s instead", op, name,
+                    td_shape_str(pivots->ndim, pivots->sizes, text));
+}
+
 td_tensor *td_op_pivots_to_permutation(td_tensor *pivots, int64_t n)
 {
     TD_AUTO td_tensor *swaps = td_as_contiguous(pivots, TD_I32);
@@ -243,7 +253,8 @@ td_tensor *td_op_pivots_to_permutation(td_tensor *pivots, int64_t n)
             int64_t j = ((const int32_t *)swaps->data)[b * k + i] - 1, t = order[i];
             if (j < 0 || j >= n) {
                 td_tensor_release(out);
-                return td_fail(TD_E_RUNTIME, "lu_unpack: LU_pivots must be numbers from 1 to %" PRId64, n);
+                return td_fail(TD_E_RUNTIME, "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive. "
+                               "Did you properly pass the result of lu_factor?");
             }
             order[i] = order[j], order[j] = t;
         }
@@ -303,6 +314,10 @@ int td_meta_linalg_lu_solve(td_spec *specs, td_tensor *LU, td_tensor *pivots, td
         return td_error(TD_E_RUNTIME, "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type %s and B of type %s instead",
                         td_dtype_title((td_dtype)LU->dtype), td_dtype_title((td_dtype)B->dtype));
     int64_t n = LU->sizes[LU->ndim - 1], sizes[TD_MAX_DIMS];
+    if (pivots->ndim && pivots->sizes[pivots->ndim - 1] != n)
+        return td_error(TD_E_RUNTIME, "linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix");
+    if (td_check_pivots_shape("linalg.lu_solve", "LU", LU, pivots))
+        return -1;
     if (B->sizes[B->ndim - (left ? 2 : 1)] != n)
         return td_error(TD_E_RUNTIME, "linalg.lu_solve: Incompatible shapes of A and B for the equation %s (%" PRId64 "x%" PRId64 " and %" PRId64
                         "x%" PRId64 ")", left ? "AX = B" : "XA = B", n, n, B->sizes[B->ndim - 2], B->sizes[B->ndim - 1]);
@@ -623,6 +638,8 @@ int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rco
     (void)rcond;
     if (A->ndim < 2 || B->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
+    if (A->dtype != B->dtype || A->ndim != B->ndim || memcmp(A->sizes, B->sizes, sizeof *A->sizes * (A->ndim - 1u)))
+        return td_error(TD_E_RUNTIME, "_linalg_lstsq: A and B differ in dtype or in a dimension before the last");
     int64_t n = A->sizes[A->ndim - 1], m = A->sizes[A->ndim - 2];
     td_dtype dtype = (td_dtype)A->dtype;
     batched(specs, A, dtype, 2, n, B->sizes[B->ndim - 1]);

@@ -9,5 +9,6 @@ bool td_solve_takes_vector(const td_tensor *A, const td_tensor *B);
 int td_check_matrix(const char *op, const td_tensor *x, const char *name);
 int td_check_square(const char *op, const td_tensor *x);
 int td_check_linalg_dtype(const char *op, const td_tensor *x);
+int td_check_pivots_shape(const char *op, const char *name, const td_tensor *matrices, const td_tensor *pivots);
 
 #endif

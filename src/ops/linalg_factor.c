@@ -101,10 +101,8 @@ int td_meta_linalg_ldl_solve(td_spec *specs, td_tensor *LD, td_tensor *pivots, t
     if (LD->sizes[LD->ndim - 2] != B->sizes[B->ndim - 2])
         return td_error(TD_E_RUNTIME, "linalg.ldl_solve: Incompatible shapes of A and B for the equation AX = B (%" PRId64 "x%" PRId64 " and %" PRId64
                         "x%" PRId64 ")", LD->sizes[LD->ndim - 2], LD->sizes[LD->ndim - 1], B->sizes[B->ndim - 2], B->sizes[B->ndim - 1]);
-    td_shape_text a, b;
-    if (pivots->ndim != LD->ndim - 1 || memcmp(pivots->sizes, LD->sizes, sizeof *LD->sizes * pivots->ndim))
-        return td_error(TD_E_RUNTIME, "%s: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape %s and LD with shape %s",
-                        op, td_shape_str(pivots->ndim, pivots->sizes, a), td_shape_str(LD->ndim, LD->sizes, b));
+    if (td_check_pivots_shape(op, "LD", LD, pivots))
+        return -1;
     if (pivots->dtype != TD_I32 && pivots->dtype != TD_I64)
         return td_error(TD_E_RUNTIME, "%s: Expected pivots to be integers. Got %s", op, td_dtype_title((td_dtype)pivots->dtype));
     if (LD->dtype != B->dtype)

@@ -309,8 +309,12 @@ int td_meta_nll_loss_forward(td_spec *specs, td_tensor *self, td_tensor *target,
 int td_meta_nll_loss_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,
                               int64_t reduction, int64_t ignore, td_tensor *total)
 {
-    (void)grad, (void)reduction, (void)ignore, (void)total;
-    return td_check_classes(self, target, weight) ? -1 : td_spec_like(specs, self);
+    const char *op = "nll_loss_backward";
+    td_spec made[2];
+    if (td_meta_nll_loss_forward(made, self, target, weight, reduction, ignore) || td_check_numel(op, "total_weight", total, 1) ||
+        td_check_numel(op, "grad_output", grad, td_spec_numel(made)))
+        return -1;
+    return td_spec_like(specs, self);
 }
 
 td_tensor *td_op_nll_loss_nd(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction, int64_t ignore)
@@ -340,7 +344,11 @@ int td_meta_cross_entropy_rows_backward(td_spec *specs, td_tensor *grad, td_tens
                                         td_tensor *lse, td_tensor *total, int64_t reduction, int64_t ignore,
                                         double smoothing)
 {
-    (void)grad, (void)target, (void)weight, (void)lse, (void)total, (void)reduction, (void)ignore, (void)smoothing;
+    const char *op = "cross_entropy_rows_backward";
+    td_spec made[3];
+    if (td_meta_cross_entropy_rows(made, self, target, weight, reduction, ignore, smoothing) || td_check_numel(op, "total", total, 1) ||
+        td_check_numel(op, "lse", lse, td_spec_numel(&made[1])) || td_check_numel(op, "grad", grad, td_spec_numel(made)))
+        return -1;
     return td_spec_like(specs, self);
 }
 

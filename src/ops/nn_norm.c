@@ -180,14 +180,30 @@ td_tensor *td_op_layer_norm(td_tensor *input, int64_t n, const int64_t *shape, t
     return results[0];
 }
 
+static int64_t rows_of(const td_tensor *input, int64_t n)
+{
+    int64_t rows = 1;
+    for (int64_t d = 0; d < input->ndim - n; d++)
+        rows *= input->sizes[d];
+    return rows;
+}
+
+/* What a backward pass is given from the forward pass: a gradient for each element, two numbers for each group. */
+static int check_saved(const char *op, const td_tensor *grad, const td_tensor *input, const td_tensor *mean, const td_tensor *rstd, int64_t groups)
+{
+    return td_check_numel(op, "grad_out", grad, input->numel) || td_check_numel(op, "mean", mean, groups) ||
+           td_check_numel(op, "rstd", rstd, groups) ? -1 : 0;
+}
+
 int td_meta_native_layer_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n,
                                        const int64_t *shape,
                                        td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_tensor *bias,
                                        int64_t n_mask,
                                        const bool *mask)
 {
-    (void)grad, (void)mean, (void)rstd, (void)n_mask;
-    if (check_rows(input, n, shape, weight, bias, false))
+    (void)n_mask;
+    if (check_rows(input, n, shape, weight, bias, false) ||
+        check_saved("native_layer_norm_backward", grad, input, mean, rstd, rows_of(input, n)))
         return -1;
     td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
@@ -228,8 +244,9 @@ int td_meta__fused_rms_norm(td_spec *specs, td_tensor *input, int64_t n, const i
 int td_meta__fused_rms_norm_backward(td_spec *specs, td_tensor *grad, td_tensor *input, int64_t n, const int64_t *shape,
                                      td_tensor *rstd, td_tensor *weight, int64_t n_mask, const bool *mask)
 {
-    (void)grad, (void)rstd, (void)n_mask;
-    if (check_rows(input, n, shape, weight, TD_NONE, true))
+    (void)n_mask;
+    if (check_rows(input, n, shape, weight, TD_NONE, true) ||
+        check_saved("_fused_rms_norm_backward", grad, input, rstd, rstd, rows_of(input, n)))
         return -1;
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
     return mask[1] ? td_spec_like(&specs[1], weight) : td_spec_none(&specs[1]);
@@ -360,8 +377,13 @@ int td_meta_native_batch_norm_backward(td_spec *specs, td_tensor *grad, td_tenso
                                        td_tensor *running_mean, td_tensor *running_var, td_tensor *save_mean,
                                        td_tensor *save_invstd, bool train, double eps, int64_t n_mask, const bool *mask)
 {
-    (void)grad, (void)running_mean, (void)running_var, (void)save_mean, (void)save_invstd, (void)train, (void)eps,
-    (void)n_mask;
+    (void)eps, (void)n_mask;
+    const char *op = "native_batch_norm_backward";
+    if (input->ndim < 2)
+        return td_error(TD_E_RUNTIME, "%s: input must have at least 2 dimensions, but has %d", op, input->ndim);
+    if (check_saved(op, grad, input, train ? save_mean : running_mean, train ? save_invstd : running_var, input->sizes[1]) ||
+        (weight != TD_NONE && td_check_numel(op, "weight", weight, input->sizes[1])))
+        return -1;
     td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
     int64_t length[] = {input->sizes[1]};
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
@@ -523,7 +545,11 @@ int td_meta_native_group_norm_backward(td_spec *specs, td_tensor *grad, td_tenso
                                        int64_t n_mask,
                                        const bool *mask)
 {
-    (void)grad, (void)mean, (void)rstd, (void)N, (void)HxW, (void)group, (void)n_mask;
+    (void)n_mask;
+    const char *op = "native_group_norm_backward";
+    td_spec made[3];
+    if (td_meta_native_group_norm(made, input, weight, TD_NONE, N, C, HxW, group, 0) || check_saved(op, grad, input, mean, rstd, N * group))
+        return -1;
     td_dtype type = weight == TD_NONE ? (td_dtype)input->dtype : (td_dtype)weight->dtype;
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
     mask[1] ? td_spec_set(&specs[1], 1, &C, type, input->device) : td_spec_none(&specs[1]);

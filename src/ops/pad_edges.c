@@ -10,6 +10,8 @@ enum { REFLECT, REPLICATE, CIRCULAR };
 static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t *pad)
 {
     td_shape_text text;
+    if (n_pad % 2 || n_pad / 2 > 3 || n_pad / 2 > self->ndim)
+        return td_error(TD_E_RUNTIME, "pad_edges: %" PRId64 " numbers for %d dimensions", n_pad, self->ndim);
     td_spec_like(spec, self);
     for (int64_t i = 0; i < n_pad / 2; i++)
         spec->sizes[self->ndim - 1 - i] += pad[2 * i] + pad[2 * i + 1];
@@ -29,7 +31,10 @@ int td_meta_pad_edges(td_spec *specs, td_tensor *self, int64_t n_pad, const int6
 int td_meta_pad_edges_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad,
                                int64_t mode)
 {
-    (void)grad, (void)n_pad, (void)pad, (void)mode;
+    (void)mode;
+    td_spec made;
+    if (describe(&made, self, n_pad, pad) || td_check_numel("pad_edges_backward", "grad", grad, td_spec_numel(&made)))
+        return -1;
     return td_spec_like(specs, self);
 }
 

@@ -225,7 +225,12 @@ MAX_POOL_BACKWARD(3)
 
 int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    (void)grad, (void)indices;
+    const bool planes = grad->ndim == self->ndim && self->ndim >= dims &&
+                        !memcmp(grad->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims));
+    if (!planes)
+        return td_error(TD_E_RUNTIME, "max_pool_backward: the gradient must have a plane for each of self's");
+    if (td_check_numel("max_pool_backward", "indices", indices, grad->numel))
+        return -1;
     td_spec_like(specs, self);
     return follow_format(specs, self, (int)dims);
 }
@@ -348,8 +353,10 @@ int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, 
                               int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
                               bool ceil_mode, bool include_pad, const int64_t *divisor)
 {
-    (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)ceil_mode;
-    (void)include_pad, (void)grad, (void)divisor;
+    td_spec made;
+    if (td_meta_avg_pool_windows(&made, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ||
+        td_check_numel("avg_pool_backward", "grad", grad, td_spec_numel(&made)))
+        return -1;
     return td_spec_like(specs, self);
 }
 

@@ -49,6 +49,8 @@ static int one_int(const char *op, int64_t n)
 
 static int describe(td_spec *spec, td_tensor *self, int64_t dims, const int64_t *output, td_dtype dtype)
 {
+    if (dims > 3 || dims > self->ndim)
+        return td_error(TD_E_RUNTIME, "adaptive pooling: output_size has %" PRId64 " numbers for %d dimensions", dims, self->ndim);
     td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
     for (int i = 0; i < dims; i++)
         spec->sizes[self->ndim - dims + i] = output[i];
@@ -106,7 +108,10 @@ int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_outp
 int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_output,
                                   const int64_t *output)
 {
-    (void)grad, (void)n_output, (void)output;
+    td_spec made;
+    if (td_meta_adaptive_avg_windows(&made, self, n_output, output) ||
+        td_check_numel("adaptive_avg_backward", "grad", grad, td_spec_numel(&made)))
+        return -1;
     return td_spec_like(specs, self);
 }
 

@@ -5,7 +5,12 @@
 #include <emmintrin.h>
 #endif
 
-typedef struct { uint64_t half[2]; } bytes16;
+/* Elements of which only the size is known: cat moves pieces of eight bytes to where a float32 begins. */
+typedef uint8_t  any1;
+typedef uint16_t any2 __attribute__((aligned(1)));
+typedef uint32_t any4 __attribute__((aligned(1)));
+typedef uint64_t any8 __attribute__((aligned(1)));
+typedef struct { any8 half[2]; } any16;
 
 #define COPY_STRIDED(T)                                                             \
     do {                                                                            \
@@ -39,11 +44,11 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
         return;
     }
     switch (size) {
-    case 1: COPY_STRIDED(uint8_t); break;
-    case 2: COPY_STRIDED(uint16_t); break;
-    case 4: COPY_STRIDED(uint32_t); break;
-    case 8: COPY_STRIDED(uint64_t); break;
-    default: COPY_STRIDED(bytes16); break;
+    case 1: COPY_STRIDED(any1); break;
+    case 2: COPY_STRIDED(any2); break;
+    case 4: COPY_STRIDED(any4); break;
+    case 8: COPY_STRIDED(any8); break;
+    default: COPY_STRIDED(any16); break;
     }
 }
 
@@ -140,6 +145,6 @@ void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from,
         break;
     }
     case 8: TRANSPOSE(uint64_t); break;
-    default: TRANSPOSE(bytes16); break;
+    default: TRANSPOSE(any16); break;
     }
 }

@@ -146,6 +146,11 @@ td_tensor *td_op__segment_reduce_backward(td_tensor *grad, td_tensor *output, td
     TD_AUTO td_tensor *bounds = p.bounds;
     if (failed)
         return NULL;
+    for (int d = 0; d < data->ndim; d++) {
+        int64_t size = d == p.axis ? p.segments : data->sizes[d];
+        if (grad->ndim != data->ndim || output->ndim != data->ndim || grad->sizes[d] != size || output->sizes[d] != size)
+            return td_fail(TD_E_RUNTIME, "_segment_reduce_backward: grad and output must have the shape of the result");
+    }
     if (data->device.type == TD_META)
         return td_tensor_new(data->ndim, data->sizes, (td_dtype)data->dtype, data->device);
     TD_AUTO td_tensor *g = td_as_contiguous(grad, TD_F64);

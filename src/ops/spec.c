@@ -3,6 +3,7 @@
 #include "tensor/place.h"
 
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <tede/kernel.h>
@@ -13,6 +14,15 @@ td_tensor *td_spec_new(const td_spec *spec)
         return td_tensor_retain(TD_NONE);
     return spec->strided ? td_tensor_new_strided(spec->ndim, spec->sizes, spec->strides, spec->dtype, spec->device)
                          : td_tensor_new(spec->ndim, spec->sizes, spec->dtype, spec->device);
+}
+
+int td_check_numel(const char *op, const char *name, const td_tensor *x, int64_t numel)
+{
+    td_shape_text text;
+    if (x == TD_NONE)
+        return td_error(TD_E_RUNTIME, "%s: %s is needed", op, name);
+    return x->numel == numel ? 0 : td_error(TD_E_RUNTIME, "%s: %s must have %" PRId64 " elements, but its shape is %s", op, name, numel,
+                                            td_shape_str(x->ndim, x->sizes, text));
 }
 
 int td_spec_columns(td_spec *spec)

@@ -32,6 +32,17 @@ static inline int td_spec_none(td_spec *spec)
     return 0;
 }
 
+static inline int64_t td_spec_numel(const td_spec *spec)
+{
+    int64_t n = 1;
+    for (int i = 0; i < spec->ndim; i++)
+        n *= spec->sizes[i];
+    return n;
+}
+
+/* 0 if x has so many elements: a backward kernel walks over what its forward kernel made, and over gradients of that. */
+int td_check_numel(const char *op, const char *name, const td_tensor *x, int64_t numel);
+
 /* Its matrices in columns, as LAPACK leaves them. */
 int td_spec_columns(td_spec *spec);
 

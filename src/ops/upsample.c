@@ -12,6 +12,8 @@ int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const in
                      double scale_h, double scale_w)
 {
     (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
+    if (n_output > self->ndim)
+        return td_error(TD_E_RUNTIME, "resample: an output of %" PRId64 " dimensions for an input of %d", n_output, self->ndim);
     td_spec_like(specs, self);
     for (int64_t i = 0; i < n_output; i++)
         specs->sizes[self->ndim - n_output + i] = output[i];
@@ -22,7 +24,9 @@ int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, 
                               const int64_t *output,
                               int64_t mode, bool align, double scale_d, double scale_h, double scale_w)
 {
-    (void)n_output, (void)output, (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
+    (void)output, (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
+    if (n_input != grad->ndim || n_output > n_input)
+        return td_error(TD_E_RUNTIME, "resample_backward: a gradient of %d dimensions for an input of %" PRId64, grad->ndim, n_input);
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 

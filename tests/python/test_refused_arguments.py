@@ -32,3 +32,47 @@ def test_operands_on_two_devices_are_refused():
     for call in (lambda: tede.index_select(x, 0, there), lambda: tede.mm(x, tede.ones(4, 2, device='meta'))):
         with pytest.raises(RuntimeError, match='Expected all tensors to be on the same device'):
             call()
+
+
+def test_what_would_be_read_beyond_an_operand_is_refused():
+    """Each of these read or wrote outside of a tensor, divided by 0 or went on for hours, once."""
+    import tede
+    aten, r = tede.ops.aten, tede.rand
+    eye, pivots = tede.eye(3), tede.tensor([1, 2, 3], dtype=tede.int32)
+    c = r(2, dtype=tede.complex64)
+    classes, lengths = tede.tensor([0, 1, 0]), tede.tensor([1, 3])
+    calls = {
+        'at least one dimension': lambda: aten._fft_r2c(r(()), [0], 0, True),
+        r'data points \(0\)': lambda: aten._fft_r2c(r(0, 3), [0], 0, True),
+        'numbers are made of': lambda: aten._fft_c2r(c, [0], 0, 9),
+        r'points \(0\) specified': lambda: aten._fft_c2r(c, [0], 0, 0),
+        'differ in dtype': lambda: aten._linalg_lstsq(eye, eye.double(), 0.1),
+        'kernel needs at least one element': lambda: tede.conv2d(r(2, 3, 4, 4), r(2, 3, 0, 2)),
+        'kernel needs at least': lambda: tede.conv_transpose1d(r(2, 3, 4), r(3, 2, 0)),
+        'Number of pivots per batch': lambda: tede.linalg.lu_solve(eye, pivots[:2], r(3, 2)),
+        'smaller or equal to LU': lambda: tede.linalg.lu_solve(eye, pivots + 1, r(3, 2)),
+        'greater or equal to 1': lambda: tede.linalg.lu_solve(eye, pivots - 99, r(3, 2)),
+        r'LD.shape\[:-1\] and pivots.shape': lambda: tede.linalg.ldl_solve(eye, pivots[:2], r(3, 2)),
+        r'\|pivot\| <= LD.size': lambda: tede.linalg.ldl_solve(eye, pivots - 99, r(3, 2)),
+        r'\|pivot\| >= 1': lambda: tede.linalg.ldl_solve(eye, pivots - 1, r(3, 2)),
+        'come in pairs': lambda: tede.linalg.ldl_solve(eye, pivots * tede.tensor([1, 1, -1], dtype=tede.int32), r(3, 2)),
+        "can't be on meta": lambda: aten._ctc_loss(r(5, 2, 4), tede.ones(2, 3, dtype=tede.int64), lengths.to('meta'), lengths),
+        'grad and output must have': lambda: aten._segment_reduce_backward(r(1, 3), r(2, 3), r(4, 3), 'sum', lengths=lengths),
+        'fixed-size array of size 3': lambda: aten.convolution_backward(r(2, 2, 3), r(2, 2, 3), r(2, 2, 1), None, [1], [0], [1], False, [0], 1,
+                                                                         [True]),
+        'total_weight must have 1': lambda: aten.nll_loss_backward(r(()), r(3, 4), classes, None, 1, -100, r(0)),
+        'grad_output must have 3': lambda: aten.nll_loss_backward(r(2), r(3, 4), classes, None, 0, -100, r(())),
+        'mean must have 2': lambda: aten.native_layer_norm_backward(r(2, 3), r(2, 3), [3], r(1), r(2), None, None, [True] * 3),
+        'rstd must have 3': lambda: aten.native_batch_norm_backward(r(2, 3), r(2, 3), None, None, None, r(3), r(2), True, 0.1, [True] * 3),
+        'rstd is needed': lambda: aten.native_batch_norm_backward(r(2, 3), r(2, 3), None, None, None, r(3), None, True, 0.1, [True] * 3),
+        'grad_out must have 12': lambda: aten.native_group_norm_backward(r(1, 6), r(2, 6), r(2, 3), r(2, 3), None, 2, 6, 1, 3, [True] * 3),
+    }
+    for words, call in calls.items():
+        with pytest.raises((RuntimeError, NotImplementedError), match=words):
+            call()
+
+
+def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
+    import tede
+    x, y = tede.ones(3, 1), tede.zeros(3, 2)        # under UndefinedBehaviorSanitizer: a store to where no uint64_t may be
+    assert tede.cat([x, y], 1).tolist() == [[1, 0, 0]] * 3

@@ -78,6 +78,18 @@ int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_t
     return from_columns(out0, a);
 }
 
+/* LAPACK swaps whichever rows the pivots name. */
+static int check_pivots(const td_tensor *pivots, int n)
+{
+    for (int64_t i = 0; i < pivots->numel; i++) {
+        int p = ((const int *)pivots->data)[i];
+        if (p < 1 || p > n)
+            return td_error(TD_E_RUNTIME, "Pivots given to lu_solve must all be %s. Did you properly pass the result of lu_factor?",
+                            p < 1 ? "greater or equal to 1" : "smaller or equal to LU.size(-2)");
+    }
+    return 0;
+}
+
 int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool left, bool adjoint, td_tensor *out)
 {
     TD_AUTO td_tensor *lu_view = with_batch(LU, out, 2);
@@ -95,6 +107,8 @@ int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool 
         return -1;
     batch b = batch_of(lu), c = batch_of(x);
     int info, n = b.rows, k = c.rows, lda = at_least_one(n);
+    if (check_pivots(p, n))
+        return -1;
     /* left: A X = B, or A^H X = B.  right: A^T X^T = B^T, or conj(A) X^T = B^T, which needs conjugates around "N". */
     const char *how = left ? (adjoint ? "C" : "N") : adjoint ? "N" : "T";
     bool around = !left && adjoint && td_dtype_is_complex((td_dtype)B->dtype);
@@ -415,7 +429,7 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *ou
         return -1;
     batch b = batch_of(a);
     bool complex = td_dtype_is_complex(dtype);
-    int m = b.columns, n = b.rows, k = (int)B->sizes[B->ndim - 1], least = m < n ? m : n, most = at_least_one(m > n ? m : n);
+    int m = b.columns, n = b.rows, k = (int)B->sizes[B->ndim - 1], given = at_least_one(k), least = m < n ? m : n, most = at_least_one(m > n ? m : n);
     int info = 0, ask = -1, lda = at_least_one(m);
     TD_AUTO td_tensor *b_rows = td_columns(B);
     TD_AUTO td_tensor *x = space((int64_t)most * at_least_one(k), dtype);
@@ -443,9 +457,9 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *ou
             }
             char *s = (char *)out2->data + i * least * (int64_t)real_size, *from = (char *)a->data + i * b.stride;
             if (least && complex)
-                gelsd(&m, &n, &k, from, &lda, x->data, &most, s, limit, &r, work->data, size, reals->data, (int *)integers->data, &info);
+                gelsd(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, reals->data, (int *)integers->data, &info);
             else if (least)
-                gelsd(&m, &n, &k, from, &lda, x->data, &most, s, limit, &r, work->data, size, (int *)integers->data, &info);
+                gelsd(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, (int *)integers->data, &info);
             if (info)
                 return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: (Batch element %lld): The least squares problem could not be solved because the "
                                 "input matrix does not have full rank (error code: %d).", (long long)i, info);

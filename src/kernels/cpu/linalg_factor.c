@@ -55,6 +55,21 @@ int td_cpu_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_erro
     return from_columns(out0, a);
 }
 
+/* LAPACK swaps whichever rows the pivots name; two negative ones in a row make a block of two. */
+static int check_pivots(const td_tensor *pivots, int n)
+{
+    const char *must = NULL;
+    bool second = false;
+    for (int64_t i = 0; i < pivots->numel && !must; i++) {
+        const int *p = (const int *)pivots->data + i;
+        bool alone = *p < 0 && !second && (i % n + 1 == n || p[1] >= 0);
+        must = !*p ? "satisfy |pivot| >= 1" : *p > n || *p < -n ? "satisfy |pivot| <= LD.size(-2)"
+            : alone ? "be positive or come in pairs" : NULL;
+        second = *p < 0 && !second;
+    }
+    return must ? td_error(TD_E_RUNTIME, "Pivots given to ldl_solve must all %s. Did you properly pass the result of ldl_factor?", must) : 0;
+}
+
 int td_cpu_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool hermitian, td_tensor *out)
 {
     td_dtype dtype = (td_dtype)B->dtype;
@@ -72,6 +87,8 @@ int td_cpu_linalg_ldl_solve(td_tensor *LD, td_tensor *pivots, td_tensor *B, bool
         return -1;
     batch b = batch_of(ld), c = batch_of(x);
     int info, n = b.rows, k = c.rows, lda = at_least_one(n);
+    if (check_pivots(p, n))
+        return -1;
     for (int64_t i = 0; i < b.count && n && k; i++)
         solve("L", &n, &k, (char *)ld->data + i * b.stride, &lda, (int *)p->data + i * n, (char *)x->data + i * c.stride, &lda, &info, (size_t)1);
     return from_columns(out, x);
