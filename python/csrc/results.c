@@ -103,10 +103,33 @@ PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out
     return whole;
 }
 
+/* return_types.max, before anybody called max */
+static PyObject *type_by_name(PyObject *module, PyObject *name)
+{
+    (void)module;
+    const char *wanted = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : NULL;
+    for (int i = 0; wanted && i < td_op_count(); i++) {
+        const td_op_info *info = td_op_describe(td_op_at(i));
+        size_t length = strlen(info->name);
+        if (strncmp(wanted, info->name, length) || strcmp(wanted + length, info->flags & TD_OP_OUT ? "_out" : "") ||
+            info->n_results < 2 || !info->results[0].name)
+            continue;
+        return Py_XNewRef((PyObject *)named_type(info));
+    }
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_AttributeError, "module 'torch.return_types' has no attribute %R", name);
+    return NULL;
+}
+
+static PyMethodDef functions[] = {
+    {"__getattr__", type_by_name, METH_O, NULL},
+    {NULL},
+};
+
 int td_py_results_init(PyObject *module)
 {
     return_types = PyModule_New("tede.return_types");
-    if (!return_types)
+    if (!return_types || PyModule_AddFunctions(return_types, functions))
         return -1;
     return PyModule_AddObjectRef(module, "return_types", return_types);
 }

@@ -438,7 +438,22 @@ static PyObject *register_parameter(PyObject *m, PyObject *type)
     td_py_Parameter = (PyTypeObject *)type;
     Py_RETURN_NONE;
 }
+/* _swap_tensors(a, b): each object becomes that of the other's tensor; classes and attributes are the caller's. */
+static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    (void)module;
+    if (n != 2 || !td_py_is_tensor(args[0]) || !td_py_is_tensor(args[1]))
+        return PyErr_Format(PyExc_TypeError, "_swap_tensors() takes two tensors");
+    TensorObject *a = (TensorObject *)args[0], *b = (TensorObject *)args[1];
+    td_tensor *x = a->x;
+    a->x = b->x, b->x = x;
+    td_tensor_set_wrapper(a->x, a);
+    td_tensor_set_wrapper(b->x, b);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
+    {"_swap_tensors", (PyCFunction)(void (*)(void))swap_tensors, METH_FASTCALL, NULL},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
      "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)"},
     {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},

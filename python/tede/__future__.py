@@ -1,6 +1,7 @@
 """Choices about what `Module.to` and its kin do with parameters."""
 
 _overwrite = False
+_swap = False
 
 
 def set_overwrite_module_params_on_conversion(value):
@@ -14,9 +15,10 @@ def get_overwrite_module_params_on_conversion():
 
 
 def set_swap_module_params_on_conversion(value):
-    if value:
-        raise NotImplementedError("set_swap_module_params_on_conversion: parameters can't be swapped yet")
+    """Whether converting a module swaps its parameters with new ones (`utils.swap_tensors`), which keep their identity."""
+    global _swap
+    _swap = value
 
 
 def get_swap_module_params_on_conversion():
-    return False
+    return _swap

@@ -53,6 +53,13 @@ _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
     "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting")})
+_WRITTEN.update({name: "_odds" for name in (
+    "SymInt", "SymFloat", "SymBool", "Tag", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
+    "has_mkl", "has_mkldnn", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "legacy_contiguous_format",
+    "get_file_path", "dsmm", "spmm", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
+                                                             for what in ("dtype", "enabled")),
+    *(name for kind in ("ipu", "xla") for name in (f"get_autocast_{kind}_dtype", f"is_autocast_{kind}_enabled")))})
+_WRITTEN.update(Stream="cpu", Event="cpu")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices")

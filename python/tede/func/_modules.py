@@ -43,3 +43,13 @@ def stack_module_state(models):
     params = {k: stacked(k, [p[k] for p in all_params]) for k in all_params[0]}
     buffers = {k: stacked(k, [b[k] for b in all_buffers]) for k in all_buffers[0]}
     return params, buffers
+
+
+def replace_all_batch_norm_modules_(root):
+    """Let each batch norm below root forget its running statistics, which `vmap` can't update, in place; gives root."""
+    from tede.nn.modules.batchnorm import _BatchNorm
+    for module in root.modules():
+        if isinstance(module, _BatchNorm) and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -74,6 +74,9 @@ def __getattr__(name):
         from . import _reduction as value
     elif name == "Tensor":
         value = T.Tensor
+    elif "_torch_function" in name:
+        from ... import overrides
+        value = getattr(overrides, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

@@ -1,7 +1,7 @@
 """Helpers around tensors and training; each submodule is loaded when it is first named."""
 _SUBMODULES = frozenset((
     "data", "checkpoint", "hooks", "_pytree", "_python_dispatch", "_contextlib", "dlpack", "tensorboard", "benchmark",
-    "cpp_extension", "model_zoo", "flop_counter", "collect_env", "serialization", "backend_registration", "weak",
+    "cpp_extension", "model_zoo", "flop_counter", "collect_env", "serialization", "backend_registration", "weak", "deterministic",
 ))
 
 
@@ -16,6 +16,21 @@ def __getattr__(name):
             if find("utils." + name):
                 return find("utils." + name)
     raise AttributeError(f"module 'tede.utils' has no attribute '{name}'")
+
+
+def swap_tensors(t1, t2):
+    """Let two tensors change places: classes, attributes, data, history and gradients; whoever holds one holds the other now.
+
+    Not for tensors with weak references, since those can't follow."""
+    import weakref
+    from tede import _C
+    for name, t in (("t1", t1), ("t2", t2)):
+        if weakref.getweakrefs(t):
+            raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if type(t1) is not type(t2):
+        t1.__class__, t2.__class__ = type(t2), type(t1)
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    _C._swap_tensors(t1, t2)
 
 
 def set_module(obj, mod):

@@ -487,7 +487,10 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
             grad = parameter.grad
             with T.no_grad():
                 changed = fn(parameter)
-                if _future.get_overwrite_module_params_on_conversion():
+                if _future.get_swap_module_params_on_conversion():
+                    from ...utils import swap_tensors
+                    swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
+                elif _future.get_overwrite_module_params_on_conversion():
                     parameter = self._parameters[name] = Parameter(changed, parameter.requires_grad)
                 else:
                     parameter.data = changed

@@ -1,0 +1,115 @@
+"""Names of PyTorch's package that programs ask for, or look at with isinstance, and that say little here."""
+import enum
+
+import tede
+
+
+class _Open:
+    """Of a number that a tracer leaves open.  Sizes are plain numbers here, so nothing is ever an instance."""
+
+    def __init__(self, node):
+        raise NotImplementedError(f"torch.{type(self).__name__}: sizes are plain numbers here, no tracer leaves them open")
+
+
+SymInt = type("SymInt", (_Open,), {"__module__": "torch", "__doc__": "A whole number that a tracer leaves open: never made here."})
+SymFloat = type("SymFloat", (_Open,), {"__module__": "torch", "__doc__": "A float that a tracer leaves open: never made here."})
+SymBool = type("SymBool", (_Open,), {"__module__": "torch", "__doc__": "A truth that a tracer leaves open: never made here."})
+
+
+class Tag(enum.Enum):
+    """What `library.define(..., tags=)` may say of an operator."""
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace_view = 6
+    maybe_aliasing_or_mutating = 7
+    needs_contiguous_strides = 8
+    needs_exact_strides = 9
+    needs_fixed_stride_order = 10
+    nondeterministic_bitwise = 11
+    nondeterministic_seeded = 12
+    pointwise = 13
+    pt2_compliant_tag = 14
+    reduction = 15
+    view_copy = 16
+
+
+class AcceleratorError(RuntimeError):
+    """An error of an accelerator: nothing here raises it."""
+
+
+
+class classproperty:
+    """A property that is read from the class."""
+
+    def __init__(self, func):
+        self.func = func
+
+    def __get__(self, instance, owner):
+        return self.func(owner)
+
+
+has_lapack = has_spectral = True
+has_openmp = has_mkl = has_mkldnn = False
+USE_GLOBAL_DEPS = USE_RTLD_GLOBAL_WITH_LIBTORCH = False
+legacy_contiguous_format = tede.contiguous_format
+
+
+def get_file_path(*path_components):
+    """A path inside the package's folder."""
+    import os
+    return os.path.join(os.path.dirname(tede.__file__), *path_components)
+
+
+def dsmm(mat1, mat2):
+    """`mm` of two matrices of which one may be sparse."""
+    return tede.mm(mat1, mat2)
+
+
+spmm = dsmm
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs, nothing is traced."""
+    if not isinstance(pred, (bool, tede.Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, tede.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """``body_fn(*values)`` gives the next values as long as ``cond_fn(*values)`` says so."""
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        values = body_fn(*values)
+        values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+        if len(values) != len(carried_inputs):
+            raise RuntimeError(f"body_fn should return {len(carried_inputs)} values, as many as it takes, but got {len(values)}")
+    return values
+
+
+def _autocast_setters():
+    amp = tede.amp
+    for kind in ("cpu", "gpu", "ipu", "xla"):
+        device = "cuda" if kind == "gpu" else kind
+        yield f"set_autocast_{kind}_dtype", lambda dtype, d=device: amp.set_autocast_dtype(d, dtype)
+        yield f"set_autocast_{kind}_enabled", lambda enabled, d=device: amp.set_autocast_enabled(d, enabled)
+        if kind in ("ipu", "xla"):
+            yield f"get_autocast_{kind}_dtype", lambda d=device: amp.get_autocast_dtype(d)
+            yield f"is_autocast_{kind}_enabled", lambda d=device: amp.is_autocast_enabled(d)
+
+
+def __getattr__(name):
+    if "_autocast_" in name:
+        globals().update(_autocast_setters())
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

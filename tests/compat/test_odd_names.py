@@ -1,0 +1,79 @@
+"""Names that programs ask for and that say little: what they answer."""
+import pytest
+
+
+def test_open_numbers_are_never_met(lib):
+    x = lib.ones(2, 3)
+    assert not isinstance(x.shape[0], (lib.SymInt, lib.SymFloat, lib.SymBool))
+
+
+def test_tags(lib):
+    assert lib.Tag.pt2_compliant_tag != lib.Tag.core
+
+
+def test_return_types_have_names_before_their_calls(lib):
+    kind = lib.return_types.topk
+    found = lib.topk(lib.tensor([1.0, 3.0, 2.0]), 2)
+    assert type(found) is kind and kind is lib.return_types.topk
+    assert isinstance(lib.max(lib.ones(2, 2), 0), lib.return_types.max)
+    assert type(lib.svd(lib.eye(2))) is lib.return_types.svd
+    with pytest.raises(AttributeError):
+        lib.return_types.no_such_operator
+
+
+def test_cond_and_while_loop(lib):
+    x = lib.tensor([3.0])
+    assert lib.cond(x > 2, lambda a: a + 1, lambda a: a - 1, (x,)).item() == 4
+    assert lib.cond(False, lambda a: a + 1, lambda a: a - 1, (x,)).item() == 2
+    n, y = lib.while_loop(lambda n, y: n < 4, lambda n, y: (n + 1, y * 2), (lib.tensor(0), lib.tensor(1.0)))
+    assert n.item() == 4 and y.item() == 16
+
+
+def test_products_under_old_names(lib):
+    a, b = lib.arange(6.0).reshape(2, 3), lib.arange(6.0).reshape(3, 2)
+    assert lib.dsmm(a, b).tolist() == lib.spmm(a, b).tolist() == lib.mm(a, b).tolist()
+
+
+def test_swapped_tensors_change_places(lib):
+    a, b = lib.ones(2, requires_grad=True), lib.zeros(3)
+    a.tag, held = "a", {"b": b}
+    (a * 2).sum().backward()
+    lib.utils.swap_tensors(a, b)
+    assert a.shape == (3,) and b.shape == (2,) and held["b"].requires_grad and not a.requires_grad
+    assert b.grad.tolist() == [2, 2] and a.grad is None and b.tag == "a" and not hasattr(a, "tag")
+    (b * 3).sum().backward()
+    assert b.grad.tolist() == [5, 5]
+
+
+def test_swapped_parameters_keep_their_identity(lib):
+    layer = lib.nn.Linear(2, 2)
+    weight, storage = layer.weight, layer.weight.data_ptr()
+    lib.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer.double()
+    finally:
+        lib.__future__.set_swap_module_params_on_conversion(False)
+    assert layer.weight is weight and weight.dtype == lib.float64 and weight.data_ptr() != storage
+    assert isinstance(weight, lib.nn.Parameter) and weight.requires_grad
+
+
+def test_weak_dictionary_by_identity(lib):
+    from importlib import import_module
+    weak = import_module(lib.__name__ + ".utils.weak")
+    there = weak.WeakTensorKeyDictionary()
+    a, b = lib.ones(2), lib.ones(2)
+    there[a], there[b] = 1, 2
+    assert there[a] == 1 and there[b] == 2 and len(there) == 2 and a in there
+    del a
+    assert len(there) == 1 and list(there.values()) == [2]
+
+
+def test_batch_norm_without_statistics(lib):
+    net = lib.nn.Sequential(lib.nn.Linear(2, 3), lib.nn.BatchNorm1d(3))
+    lib.func.replace_all_batch_norm_modules_(net)
+    assert net[1].running_mean is None and not net[1].track_running_stats
+
+
+def test_flags_of_devices_that_are_not_there(lib):
+    x = lib.ones(1)
+    assert not (x.is_ipu or x.is_maia or x.is_mtia or x.is_vulkan)
