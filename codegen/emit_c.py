@@ -528,8 +528,8 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 
     # ------------------------------------------------------------------------------------------- sparse layouts
     def sparse(self, op, fail):
-        """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values,
-        ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
+        """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values of a
+        coalesced tensor, ``elements`` of any, ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
         base = op.parent or op
         how = base.entry.get('sparse')
         if how is None or op.target:
@@ -539,22 +539,26 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             return f'comp_{op.c}', f'comp_{op.c}'
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()]
         call = f'td_sparse_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
-        if op is base and how == 'values':
+        if op is base and how in ('values', 'elements'):
+            settled = 'td_sparse_settled(self)' if how == 'values' else 'td_tensor_retain(self)'
             inner = ', '.join('x ? td_sparse_of(x)->values : NULL' if n == 'self' else n for n in args)
-            lines = f'    TD_AUTO td_tensor *x = td_sparse_settled(self), *values = td_{op.c}({inner});\n' \
+            lines = f'    TD_AUTO td_tensor *x = {settled}, *values = td_{op.c}({inner});\n' \
                     f'    return td_sparse_with_values(x, values);'
         elif op is base:
             self.code.append(f'{op.declaration("td_sparse_" + body)};\n')
             lines = f'    return {call};'
         else:
-            if how == 'values':
+            check = ''
+            if how == 'values' and op.variant == 'inplace':
+                check = f'    if (td_check_coalesced("{op.schema.name}", self))\n        return -1;\n'
+            if how in ('values', 'elements'):
                 call = f'sparse_{base.c}({", ".join(["keys", *args])})'
             to = 'self' if op.variant == 'inplace' else op.mutable[0].c
             if 'sparse_into' in base.entry:
                 self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
                 lines = f'    return td_sparse_{body}_into({", ".join([to, *args])});'
             else:
-                lines = f'    return td_finish_{op.variant}("{op.schema.name}", {to}, {call});'
+                lines = check + f'    return td_finish_{op.variant}("{op.schema.name}", {to}, {call});'
         self.code.append(f'''static {op.declaration("sparse_" + op.c, ["td_keyset keys"])}
 {{
     (void)keys;

@@ -34,7 +34,7 @@ MENU = [
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),
-    ("PyTorch", ["differences.md", "missing-operators.md"]),
+    ("PyTorch", ["differences.md", "missing-operators.md", "sparse.md"]),
     ("Design", ["design.md", "transforms.md"]),
 ]
 

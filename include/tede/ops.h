@@ -3288,6 +3288,58 @@ TD_API td_tensor *td_to_sparse_bsc(td_tensor *self, int64_t n_blocksize, const i
 /* A sparse tensor of the elements that aren't zero, COO unless told otherwise. */
 TD_API td_tensor *td_to_sparse(td_tensor *self, td_layout layout, int64_t n_blocksize, const int64_t *blocksize,
         const int64_t *dense_dim);
+/* The sum of a sparse tensor's elements. */
+TD_API td_tensor *td__sparse_sum(td_tensor *self);
+/* The same, in another dtype. */
+TD_API td_tensor *td__sparse_sum_dtype(td_tensor *self, td_dtype dtype);
+/* Sums over dimensions, sparse unless no sparse dimension is left. */
+TD_API td_tensor *td__sparse_sum_dim(td_tensor *self, int64_t n_dim, const int64_t *dim);
+/* The same, in another dtype. */
+TD_API td_tensor *td__sparse_sum_dim_dtype(td_tensor *self, int64_t n_dim, const int64_t *dim, td_dtype dtype);
+/* The gradient of _sparse_sum, of self's pattern. */
+TD_API td_tensor *td__sparse_sum_backward(td_tensor *grad, td_tensor *self, int64_t n_dim, const int64_t *dim);
+/* Softmax over the elements that are specified along a dimension. */
+TD_API td_tensor *td__sparse_softmax_int(td_tensor *self, int64_t dim, td_dtype dtype);
+/* The logarithm of softmax over the elements that are specified along a dimension. */
+TD_API td_tensor *td__sparse_log_softmax_int(td_tensor *self, int64_t dim, td_dtype dtype);
+/* Softmax over the elements that are specified along a dimension. */
+TD_API td_tensor *td__sparse_softmax(td_tensor *self, int64_t dim, bool half_to_float);
+/* The logarithm of softmax over the elements that are specified along a dimension. */
+TD_API td_tensor *td__sparse_log_softmax(td_tensor *self, int64_t dim, bool half_to_float);
+/* The gradient of _sparse_softmax. */
+TD_API td_tensor *td__sparse_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim,
+        td_tensor *self);
+/* The gradient of _sparse_log_softmax. */
+TD_API td_tensor *td__sparse_log_softmax_backward_data(td_tensor *grad_output, td_tensor *output, int64_t dim,
+        td_tensor *self);
+/* A product of matrices, whose gradient for a sparse operand is sparse. */
+TD_API td_tensor *td__sparse_mm(td_tensor *sparse, td_tensor *dense);
+/* What a CSR matrix's product would add up, reduced otherwise. */
+TD_API td_tensor *td__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const char *reduce);
+/* ``beta * self + alpha * mat1 @ mat2`` for a sparse mat1. */
+TD_API td_tensor *td__sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
+        td_scalar alpha);
+/* The gradient of a product for its sparse left factor, of its pattern. */
+TD_API td_tensor *td_mm_mat1_sparse_backward(td_tensor *grad, td_tensor *mat1, td_tensor *mat2,
+        td_scalar alpha);
+/* The product of two COO matrices. */
+TD_API td_tensor *td__sparse_sparse_matmul(td_tensor *self, td_tensor *other);
+/* The gradient of _sparse_sparse_matmul for one factor, of its pattern. */
+TD_API td_tensor *td_sparse_sparse_matmul_backward(td_tensor *grad, td_tensor *a_, td_tensor *b, bool left);
+/* ``beta * self + alpha * mat1 @ mat2`` at the elements of the CSR matrix self. */
+TD_API td_tensor *td_sparse_sampled_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
+        td_scalar alpha);
+/* The product of a COO and a strided matrix as a hybrid tensor of the rows that mat1 has. */
+TD_API td_tensor *td_hspmm(td_tensor *mat1, td_tensor *mat2);
+/* ``beta * self + alpha * mat1 @ mat2`` for COO self and mat1, as a COO tensor. */
+TD_API td_tensor *td_sspaddmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
+        td_scalar alpha);
+/* The product of a COO and a strided matrix as a COO tensor. */
+TD_API td_tensor *td_smm(td_tensor *self, td_tensor *mat2);
+TD_API int td_resize_as_sparse_(td_tensor *self, td_tensor *the_template) TD_MUST_USE;
+/* A sparse matrix of diagonals. */
+TD_API td_tensor *td__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n_shape, const int64_t *shape,
+        td_layout layout);
 
 /* ==== special ============================================================================================= */
 

@@ -173,6 +173,8 @@ OperatorObject *td_py_find_function(const char *name);
 OperatorObject *td_py_find_method(const char *name);
 /* Look up once, call with boxed values: for the C code here.  One tensor result; NULL with a Python error. */
 td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
+/* What a factory gives in a layout that was asked for; NULL with a Python exception. */
+td_tensor *td_py_of_layout(const td_op_info *info, const td_value *values, int layout);
 int td_py_operator_init(PyObject *module);
 
 /* What one call of the parser needs: values, and what must be dropped afterwards. */
@@ -186,6 +188,7 @@ typedef struct Scratch {
     int64_t     elements;               /* of all operands: decides about the lock */
     bool        overrides;              /* an argument is of a type with its own __torch_function__ */
     bool        requires_grad;          /* of a factory */
+    int8_t      layout;                 /* that a factory is asked for, -1 if none */
     bool        listed;                 /* a list of tensors is among the arguments */
     _Alignas(16) char arena[512];
 } Scratch;
@@ -212,6 +215,7 @@ static inline void td_py_scratch_begin(Scratch *s)
 {
     s->temporaries = 0, s->used = 0, s->blocks = NULL, s->out = NULL, s->elements = 0;
     s->overrides = s->requires_grad = s->listed = false;
+    s->layout = -1;
 }
 /* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */
 const char *td_py_nearer(const char *name, const char *candidate, const char *best);

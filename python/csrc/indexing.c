@@ -290,7 +290,7 @@ static bool like_tuple(PyObject *index)
 
 static int walk(Walk *w, td_tensor *x, PyObject *index)
 {
-    w->record = !td_is_plain(x);
+    w->record = !td_is_plain(x) || !td_tensor_storage(x);
     w->x = w->record ? td_tensor_retain(x) : x;
     w->changed = w->advanced = false;
     w->from = w->ndim = w->entries = 0;
@@ -391,7 +391,7 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
     Py_ssize_t n = tuple ? PyTuple_GET_SIZE(index) : 1;
     int64_t offset;
     if (n && ints_only(x, tuple ? ((PyTupleObject *)index)->ob_item : &index, n, &offset) &&
-        td_is_plain(x))
+        td_is_plain(x) && td_tensor_storage(x))
         return td_py_wrap(td_tensor_view(x, td_tensor_ndim(x) - (int)n, td_tensor_sizes(x) + n, td_tensor_strides(x) + n,
                                          offset));
     Walk w;

@@ -3,6 +3,7 @@
  * NumPy isn't linked: arrays come in by their __array_interface__, and go out as numpy.asarray of a small object that
  * has one and holds the storage.  Strides may be negative both ways. */
 #include "binding.h"
+#include <tede/layout.h>
 #include <tede/transforms.h>
 
 /* ---- NumPy's types, found once NumPy has been imported by somebody */
@@ -198,6 +199,9 @@ static td_tensor *plain_of(td_tensor *x, bool force)
     static const td_op *resolve[2];
     static const char *const names[] = {"aten::resolve_conj", "aten::resolve_neg"};
     td_device device = td_tensor_device(x);
+    if (td_tensor_layout(x) != TD_STRIDED)
+        return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
+                            td_tensor_layout(x) == TD_SPARSE_COO ? "Sparse" : td_layout_name(td_tensor_layout(x))), NULL;
     if (device.type != TD_CPU && !force) {
         char text[32];
         return PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
@@ -234,7 +238,7 @@ static td_tensor *plain_of(td_tensor *x, bool force)
 int td_py_item(td_tensor *x, td_scalar *value)
 {
     static const td_op *op;
-    if (!td_tensor_is_hollow(x))
+    if (!td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
         return td_tensor_item(x, value);
     td_value result, argument = {.kind = TD_VALUE_TENSOR, .tensor = x};
     if (!op)

@@ -2,6 +2,7 @@
  *
  * All are made at import, from the operator table; what a call needs to know is worked out at the first call. */
 #include "binding.h"
+#include <tede/layout.h>
 
 /* Functions that take Python numbers where their schemas say Tensor. Their Scalar overloads are for C. */
 static const char *const take_numbers[] = {
@@ -98,10 +99,22 @@ static bool is_long(const OperatorObject *op, const Overload *o, const Scratch *
     return n > LONG_WORK;
 }
 
+/* Whether a factory's model, if it has one, is strided. */
+static bool follows_strided(const td_op_info *info, const td_value *values)
+{
+    return !info->n_arguments || values[0].kind != TD_VALUE_TENSOR || td_tensor_layout(values[0].tensor) == TD_STRIDED;
+}
+
 static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
 {
     td_value results[8];
     int failed;
+    if (TD_UNLIKELY(s->layout >= 0) && (s->layout != TD_STRIDED || !follows_strided(o->info, s->values))) {
+        td_tensor *made = td_py_of_layout(o->info, s->values, s->layout);
+        bool wants = s->requires_grad;
+        td_py_scratch_drop(s);
+        return !made || (wants && td_set_requires_grad(made, true) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
+    }
     if (TD_UNLIKELY(is_long(op, o, s))) {
         bool lists = s->listed;
         if (lists)

@@ -34,6 +34,7 @@ void td_py_scratch_drop(Scratch *s)
     }
     s->temporaries = 0, s->used = 0, s->elements = 0;
     s->overrides = s->requires_grad = s->listed = false;
+    s->layout = -1;
 }
 
 /* ---- one argument: 1 if it fits, 0 if not, -1 with an error */
@@ -273,6 +274,8 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
         if (!Py_IS_TYPE(value, &td_py_layout_type))
             return 0;
         v->integer = ((EnumObject *)value)->code;
+        if (o->factory && v->integer < TD_LAYOUT_A)
+            s->layout = (int8_t)v->integer;
         break;
     case TD_VALUE_MEMORY_FORMAT:
         if (!Py_IS_TYPE(value, &td_py_memory_format_type))
@@ -325,8 +328,12 @@ static int factory_keyword(PyObject *name, PyObject *value, Scratch *s)
     }
     if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0)
         return PyBool_Check(value) || value == Py_None;
-    if (PyUnicode_CompareWithASCIIString(name, "layout") == 0)
-        return value == Py_None || value == td_py_layout(TD_STRIDED);
+    if (PyUnicode_CompareWithASCIIString(name, "layout") == 0) {
+        if (value != Py_None && !Py_IS_TYPE(value, &td_py_layout_type))
+            return 0;
+        s->layout = value == Py_None ? -1 : (int8_t)((EnumObject *)value)->code;
+        return s->layout < TD_LAYOUT_A;
+    }
     return 0;
 }
 

@@ -227,7 +227,7 @@ def __deepcopy__(self, memo):
     if id(self) in memo:
         return memo[id(self)]
     with _C.DisableTorchFunctionSubclass():
-        if self.is_meta or self.is_conj() or self.is_neg():
+        if self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
             copy = self.detach().clone()
         else:
             storage = self.untyped_storage().__deepcopy__(memo)

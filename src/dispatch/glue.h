@@ -53,6 +53,7 @@ void       td_fit_free(td_fit *fit);
 
 /* ---- sparse tensors (src/ops/sparse.c): x coalesced if it is COO, else x; and the COO forms of td_finish_inplace and _out */
 td_tensor *td_sparse_settled(td_tensor *x);
+int        td_check_coalesced(const char *op, const td_tensor *x);
 int        td_sparse_finish(const char *op, td_tensor *to, td_tensor *result);
 
 /* ---- writes: a new version, and who made it, for the message about a saved value that was overwritten (Note [Saved variables]).

@@ -339,6 +339,11 @@ int td_sparse_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     return td_sparse_finish("copy_", self, td_ref(copy));
 }
 
+int td_check_coalesced(const char *op, const td_tensor *x)
+{
+    return td_is_sparse(x) && !td_sparse_of(x)->coalesced ? td_error(TD_E_RUNTIME, "%s requires coalesced input", op) : 0;
+}
+
 /* ---- copies */
 
 td_tensor *td_sparse_clone_format(td_tensor *self, td_memory_format format)
@@ -360,4 +365,88 @@ td_tensor *td_sparse__to_copy(td_tensor *self, td_dtype dtype, td_device device,
         return td_sparse_refuse("_to_copy", self);
     TD_AUTO td_tensor *copy = td_sparse_clone_format(self, format);
     return dtype == TD_DTYPE_NONE ? td_ref(copy) : td_sparse_cast(copy, dtype);
+}
+
+int td_op_resize_as_sparse_(td_tensor *self, td_tensor *like)
+{
+    if (!td_is_coo(self) || !td_is_coo(like))
+        return td_sparse_refuse("resize_as_sparse_", td_is_coo(self) ? like : self), -1;
+    if (self->ndim == like->ndim && !memcmp(self->sizes, like->sizes, sizeof *self->sizes * self->ndim) &&
+        td_sparse_of(self)->sparse_dim == td_sparse_of(like)->sparse_dim)
+        return 0;
+    return td_op_sparse_resize_(self, like->ndim, like->sizes, td_sparse_of(like)->sparse_dim, td_sparse_of(like)->dense_dim);
+}
+
+/* ---- of another's layout, without elements */
+
+static td_tensor *empty_of(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    const td_sparse *s = td_sparse_of(self);
+    dtype = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
+    if (device.type >= 0 && device.type != TD_CPU)
+        return td_sparse_refuse("empty_like", self);
+    if (td_is_coo(self))
+        return td_coo_empty((int)n, size, (int)n == self->ndim ? s->sparse_dim : (int)n, dtype, self->device);
+    if (n != self->ndim || memcmp(size, self->sizes, sizeof *size * (size_t)n))
+        return td_sparse_refuse("new_zeros", self);
+    int64_t shape[TD_MAX_DIMS + 2];
+    const int batch = s->plain->ndim - 1;
+    memcpy(shape, s->values->sizes, sizeof *shape * s->values->ndim);
+    shape[batch] = 0;
+    TD_AUTO td_tensor *values = td_zeros(s->values->ndim, shape, dtype, self->device), *indices = td_zeros_like(s->indices);
+    TD_AUTO td_tensor *plain = td_zeros(s->plain->ndim, shape, (td_dtype)s->plain->dtype, self->device);
+    return td_compressed_new(s->layout, self->ndim, self->sizes, s->dense_dim, indices, plain, values);
+}
+
+td_tensor *td_sparse_zeros_like_options(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    return (void)format, empty_of(self, self->ndim, self->sizes, dtype, device);
+}
+/* Of a compressed tensor its indices stay. */
+td_tensor *td_sparse_empty_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
+{
+    if (td_is_coo(self))
+        return td_sparse_zeros_like_options(self, dtype, device, format);
+    TD_AUTO td_tensor *copy = td_sparse__to_copy(self, dtype, device, false, TD_MEMORY_FORMAT_NONE);
+    return td_ref(copy);
+}
+td_tensor *td_sparse_new_zeros(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return empty_of(self, n, size, dtype, device);
+}
+td_tensor *td_sparse_new_empty(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return empty_of(self, n, size, dtype, device);
+}
+
+/* Diagonal k holds, in column j, diagonals[k][j]. */
+td_tensor *td_op__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n, const int64_t *shape, td_layout layout)
+{
+    TD_AUTO td_tensor *one = diagonals->ndim == 1 ? td_unsqueeze(diagonals, 0) : td_ref(diagonals);
+    TD_AUTO td_tensor *line = offsets->ndim == 0 ? td_unsqueeze(offsets, 0) : td_ref(offsets);
+    if (!one || !line || n != 2 || one->ndim != 2)
+        return td_fail(TD_E_RUNTIME, "Output shape must be 2d, diagonals must be 1d or 2d");
+    if (line->ndim != 1 || line->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, line->ndim != 1 ? "offsets must be 1d" : "Offset Tensor must have dtype Long but got %s",
+                       td_dtype_title((td_dtype)line->dtype));
+    if (line->numel != one->sizes[0])
+        return td_fail(TD_E_RUNTIME, "Number of diagonals (%" PRId64 ") does not match the number of offsets (%" PRId64 ")", one->sizes[0], line->numel);
+    TD_AUTO td_tensor *k = td_make_contiguous(line);
+    const int64_t width = one->sizes[1], many = one->sizes[0];
+    TD_AUTO td_tensor *indices = td_empty(2, (int64_t[]){3, many * width}, TD_I64);
+    if (!k || !indices)
+        return NULL;
+    int64_t *to = (int64_t *)indices->data, all = many * width, count = 0;
+    for (int64_t d = 0; d < many; d++)
+        for (int64_t j = 0; j < width; j++) {
+            int64_t row = j - ((const int64_t *)k->data)[d];
+            if (row < 0 || row >= shape[0] || j >= shape[1])
+                continue;
+            to[count] = row, to[all + count] = j, to[2 * all + count++] = d * width + j;
+        }
+    TD_AUTO td_tensor *kept = td_narrow(indices, 1, 0, count), *places = td_narrow(kept, 0, 0, 2), *from = td_select_int(kept, 0, 2);
+    TD_AUTO td_tensor *flat = td_reshape(one, 1, &all), *values = td_index_select(flat, 0, from), *copy = td_clone(places);
+    TD_AUTO td_tensor *x = copy && values ? td__sparse_coo_tensor_with_dims_and_tensors(2, 0, 2, shape, copy, values, TD_DTYPE_NONE, TD_DEVICE_NONE,
+                                                                                       NULL) : NULL;
+    return (int)layout < 0 || layout == TD_SPARSE_COO ? td_ref(x) : td_to_sparse(x, layout, -1, NULL, NULL);
 }

@@ -21,6 +21,8 @@ td_tensor *td_coo_empty(int ndim, const int64_t *sizes, int sparse_dim, td_dtype
 td_tensor *td_sparse_rows(td_tensor *x, int sparse_dim);
 /* The place of each element in the dimension of td_sparse_rows. */
 td_tensor *td_coo_places(td_tensor *x);
+/* The sums of the rows of `values` that go to each of n places. */
+td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n);
 /* "Could not run 'aten::op' with arguments from the 'SparseCPU' backend.", NULL */
 void *td_sparse_refuse(const char *op, const td_tensor *x);
 td_tensor *td_sparse_settled(td_tensor *x);

@@ -44,8 +44,7 @@ td_tensor *td_sparse_rows(td_tensor *x, int sparse_dim)
 
 /* ---- coalescing */
 
-/* The sums of the rows of `values` that go to each of n places. */
-static td_tensor *add_up(td_tensor *values, td_tensor *to, int64_t n)
+td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n)
 {
     int64_t shape[TD_MAX_DIMS + 1] = {n};
     bool truths = values && values->dtype == TD_BOOL;
@@ -72,7 +71,7 @@ td_tensor *td_sparse_settled(td_tensor *x)
         return NULL;
     TD_AUTO td_tensor *unique = found[0], *to = found[1], *counts = found[2];
     TD_AUTO td_tensor *indices = td__coo_unkeys(unique, s->sparse_dim, x->sizes);
-    TD_AUTO td_tensor *values = add_up(s->values, to, unique->numel);
+    TD_AUTO td_tensor *values = td_rows_added(s->values, to, unique->numel);
     return td_coo_like(x, indices, values, true);
 }
 
@@ -91,7 +90,7 @@ td_tensor *td_sparse_dense(td_tensor *x)
     for (int d = 0; d < s->sparse_dim; d++)
         if (__builtin_mul_overflow(rows, x->sizes[d], &rows))
             return td_fail(TD_E_RUNTIME, "to_dense: the number of elements overflows");
-    TD_AUTO td_tensor *places = td_coo_places(x), *sums = add_up(s->values, places, rows);
+    TD_AUTO td_tensor *places = td_coo_places(x), *sums = td_rows_added(s->values, places, rows);
     return td_view(sums, x->ndim, x->sizes);
 }
 

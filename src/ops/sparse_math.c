@@ -49,6 +49,31 @@ static int check_dense_sum(td_tensor *self, td_tensor *other)
                  td_shape_str(self->ndim, self->sizes, a), td_shape_str(other->ndim, other->sizes, b));
 }
 
+/* One pass over two lists of elements that takes the lesser index first: to which element of the sum each one goes, a's and then
+ * b's, and one of those that go to each.  Lists in order give a sum in order; of others equal indices needn't meet. */
+static int merge(const td_tensor *a, const td_tensor *b, td_tensor **to, td_tensor **first)
+{
+    const int64_t n = a->sizes[1], m = b->sizes[1], dims = a->sizes[0];
+    const int64_t *p = (const int64_t *)a->data, *q = (const int64_t *)b->data;
+    int64_t i = 0, j = 0, count = 0;
+    TD_AUTO td_tensor *places = td_empty(1, (int64_t[]){n + m}, TD_I64), *ones = td_empty(1, (int64_t[]){n + m}, TD_I64);
+    if (!places || !ones)
+        return -1;
+    for (; i < n || j < m; count++) {
+        int order = i >= n ? 1 : j >= m ? -1 : 0;
+        for (int64_t d = 0; d < dims && !order && i < n && j < m; d++)
+            order = p[d * n + i] < q[d * m + j] ? -1 : p[d * n + i] > q[d * m + j];
+        ((int64_t *)ones->data)[count] = order <= 0 ? i : n + j;
+        if (order <= 0)
+            ((int64_t *)places->data)[i++] = count;
+        if (order >= 0)
+            ((int64_t *)places->data)[n + j++] = count;
+    }
+    *first = td_narrow(ones, 0, 0, count);
+    *to = td_ref(places);
+    return *first ? 0 : -1;
+}
+
 static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
 {
     const td_sparse *a = td_sparse_of(self), *b = td_sparse_of(other);
@@ -62,10 +87,13 @@ static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
     td_dtype dtype = common_dtype(self, other);
     TD_AUTO td_tensor *left = td_to(a->values, dtype), *cast = td_to(b->values, dtype);
     TD_AUTO td_tensor *right = td_times(cast, alpha);
-    TD_AUTO td_tensor *indices = td_cat(2, (td_tensor *[]){a->indices, b->indices}, 1);
-    TD_AUTO td_tensor *values = left && right ? td_cat(2, (td_tensor *[]){left, right}, 0) : NULL;
-    TD_AUTO td_tensor *sum = td_coo_like(self, indices, values, false);
-    return a->coalesced && b->coalesced ? td_sparse_settled(sum) : td_ref(sum);
+    TD_AUTO td_tensor *own = td_make_contiguous(a->indices), *more = td_make_contiguous(b->indices), *to = NULL, *first = NULL;
+    TD_AUTO td_tensor *terms = left && right ? td_cat(2, (td_tensor *[]){left, right}, 0) : NULL;
+    if (!terms || !own || !more || merge(own, more, &to, &first))
+        return NULL;
+    TD_AUTO td_tensor *all = td_cat(2, (td_tensor *[]){own, more}, 1), *indices = td_index_select(all, 1, first);
+    TD_AUTO td_tensor *values = td_rows_added(terms, to, first->numel);
+    return td_coo_like(self, indices, values, a->coalesced && b->coalesced);
 }
 
 td_tensor *td_sparse_add_tensor(td_tensor *self, td_tensor *other, td_scalar alpha)
@@ -112,6 +140,8 @@ static td_tensor *mul_dense(td_tensor *x, td_tensor *y)
 {
     const td_sparse *s = td_sparse_of(x);
     int lead = x->ndim - y->ndim;
+    if (lead < 0)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "mul: a sparse tensor is not broadcast: it has %d dimensions, the other operand %d", x->ndim, y->ndim);
     int64_t sizes[TD_MAX_DIMS], shape[TD_MAX_DIMS];
     if (td_broadcast_shape("mul", 2, (td_tensor *[]){x, y}, shape) < 0)
         return NULL;

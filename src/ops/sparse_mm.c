@@ -41,8 +41,8 @@ static int check_product(td_tensor *a, td_tensor *b)
 /* A sparse matrix times a strided one. */
 static td_tensor *times_dense(td_tensor *a, td_tensor *b)
 {
-    TD_AUTO td_tensor *coo = td_sparse_coo(a), *x = td_sparse_settled(coo);
-    if (!x)
+    TD_AUTO td_tensor *coo = td_sparse_coo(a), *x = td_sparse_settled(coo), *checked = td_coo_places(x);
+    if (!checked)
         return NULL;
     const td_sparse *s = td_sparse_of(x);
     TD_AUTO td_tensor *row = td_select_int(s->indices, 0, 0), *col = td_select_int(s->indices, 0, 1);
@@ -137,4 +137,206 @@ td_tensor *td_sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td
     }
     TD_AUTO td_tensor *own = td_times(self, beta);
     return td_add(own, scaled);
+}
+
+/* ---- batches and vectors */
+
+td_tensor *td_sparse_bmm(td_tensor *self, td_tensor *mat2)
+{
+    if (self->ndim != 3 || mat2->ndim != 3)
+        return td_fail(TD_E_RUNTIME, "bmm_sparse: Tensor 'self' and 'mat2' must have 3 dimensions, got %d and %d", self->ndim, mat2->ndim);
+    if (self->sizes[0] != mat2->sizes[0] || self->sizes[2] != mat2->sizes[1])
+        return td_fail(TD_E_RUNTIME, "bmm_sparse: 'self' and 'mat2' must agree in their batch sizes and inner sizes");
+    if (td_is_sparse(mat2) && !td_is_sparse(self)) {
+        TD_AUTO td_tensor *a = td_transpose(mat2, 1, 2), *b = td_transpose(self, 1, 2), *product = a && b ? td_sparse_bmm(a, b) : NULL;
+        return product ? td_transpose(product, 1, 2) : NULL;
+    }
+    if (td_is_sparse(mat2))
+        return td_sparse_refuse("bmm", mat2);
+    TD_AUTO td_tensor *x = td_sparse_coo(self);
+    TD_AUTO td_tensor *out = x ? td_zeros(3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]}, (td_dtype)mat2->dtype, mat2->device) : NULL;
+    for (int64_t b = 0; out && b < self->sizes[0]; b++) {
+        TD_AUTO td_tensor *left = td_select_int(x, 0, b), *right = td_select_int(mat2, 0, b), *place = td_select_int(out, 0, b);
+        TD_AUTO td_tensor *product = left && right ? td_sparse_mm(left, right) : NULL;
+        if (!product || !place || td_copy_elements(place, product))
+            return NULL;
+    }
+    return td_ref(out);
+}
+
+td_tensor *td_sparse_matmul(td_tensor *self, td_tensor *other)
+{
+    const int a = self->ndim, b = other->ndim;
+    if (a == 2 && b == 2)
+        return td_sparse_mm(self, other);
+    if (a == 2 && b == 1 && td_is_sparse(self))
+        return td_sparse_mv(self, other);
+    if (a == 3 && b == 3)
+        return td_sparse_bmm(self, other);
+    if (b == 2 && a >= 1 && a != 2 && !td_is_sparse(self)) {      /* rows of all matrices, or a vector, times a sparse matrix */
+        int64_t sizes[TD_MAX_DIMS], rows = 1;
+        memcpy(sizes, self->sizes, sizeof *sizes * (size_t)a);
+        for (int d = 0; d < a - 1; d++)
+            rows *= sizes[d];
+        TD_AUTO td_tensor *flat = td_reshape(self, 2, (int64_t[]){rows, sizes[a - 1]}), *product = flat ? td_sparse_mm(flat, other) : NULL;
+        sizes[a - 1] = other->sizes[1];
+        return td_reshape(product, a, sizes);
+    }
+    return td_fail(TD_E_RUNTIME, "matmul: of sparse tensors there are products of matrices, batches of them, and vectors, but not of tensors "
+                   "with %d and %d dimensions", a, b);
+}
+
+td_tensor *td_sparse_linear(td_tensor *input, td_tensor *weight, td_tensor *bias)
+{
+    TD_AUTO td_tensor *turned = td_t(weight), *product = td_matmul(input, turned);
+    return bias == TD_NONE ? td_ref(product) : td_add(product, bias);
+}
+
+/* ---- torch.sparse's: products whose gradient for a sparse operand has that operand's elements */
+
+td_tensor *td_op__sparse_mm(td_tensor *sparse, td_tensor *dense)
+{
+    if (td_is_sparse(sparse) && td_is_sparse(dense))
+        return td_is_coo(sparse) && td_is_coo(dense) ? td__sparse_sparse_matmul(sparse, dense) : td_mm(sparse, dense);
+    if (sparse->ndim != 2 || dense->ndim != 2)
+        return td_fail(TD_E_RUNTIME, "mm: Expected dim 2, got %d and %d", sparse->ndim, dense->ndim);
+    if (!td_is_sparse(sparse)) {
+        if (!td_is_sparse(dense))
+            return td_mm(sparse, dense);
+        TD_AUTO td_tensor *a = td_t(dense), *b = td_t(sparse), *product = td__sparse_mm(a, b);
+        return td_t(product);
+    }
+    TD_AUTO td_tensor *none = td_zeros(2, (int64_t[]){sparse->sizes[0], dense->sizes[1]}, (td_dtype)dense->dtype, dense->device);
+    return td__sparse_addmm(none, sparse, dense, td_int(0), td_int(1));
+}
+
+td_tensor *td_op__sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
+{
+    return td_addmm(self, mat1, mat2, beta, alpha);
+}
+
+/* (left @ right) at the elements of a sparse matrix: by their rows and columns. */
+static td_tensor *sampled(td_tensor *pattern, td_tensor *left, td_tensor *right)
+{
+    TD_AUTO td_tensor *elements = td_is_coo(pattern) ? td_ref(pattern) : td_compressed_elements(pattern), *checked = td_coo_places(elements);
+    if (!checked)
+        return NULL;
+    const td_sparse *s = td_sparse_of(elements);
+    TD_AUTO td_tensor *row = td_select_int(s->indices, 0, 0), *column = td_select_int(s->indices, 0, 1);
+    TD_AUTO td_tensor *rows = td_index_select(left, 0, row), *columns = td_index_select(right, 1, column), *turned = td_t(columns);
+    TD_AUTO td_tensor *products = td_mul(rows, turned), *values = td_sum_over(products, 1, (int64_t[]){1}, false);
+    return values ? td_view(values, td_sparse_of(pattern)->values->ndim, td_sparse_of(pattern)->values->sizes) : NULL;
+}
+
+td_tensor *td_op_mm_mat1_sparse_backward(td_tensor *grad, td_tensor *mat1, td_tensor *mat2, td_scalar alpha)
+{
+    TD_AUTO td_tensor *x = td_sparse_settled(mat1), *right = td_adjoint_of(mat2), *dense = td_sparse_dense(grad);
+    TD_AUTO td_tensor *values = x && right && dense ? sampled(x, dense, right) : NULL, *scaled = td_times(values, alpha);
+    return td_sparse_with_values(x, scaled);
+}
+
+td_tensor *td_op__sparse_sparse_matmul(td_tensor *self, td_tensor *other) { return td_mm(self, other); }
+
+td_tensor *td_op_sparse_sparse_matmul_backward(td_tensor *grad, td_tensor *a, td_tensor *b, bool left)
+{
+    TD_AUTO td_tensor *g = td_sparse_coo(grad), *turned = td_t(left ? b : a), *adjoint = td_conj_physical(turned);
+    TD_AUTO td_tensor *product = g && adjoint ? td_mm(left ? g : adjoint, left ? adjoint : g) : NULL, *mask = td_sparse_settled(left ? a : b);
+    return product && mask ? td_sparse_mask(product, mask) : NULL;
+}
+
+td_tensor *td_op_sparse_sampled_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
+{
+    if (td_tensor_layout(self) != TD_SPARSE_CSR)
+        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected self to have sparse csr layout, but got %s", td_layout_name(td_tensor_layout(self)));
+    if (td_is_sparse(mat1) || td_is_sparse(mat2))
+        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected mat1 and mat2 to have strided layout");
+    if (self->ndim != 2 || mat1->ndim != 2 || mat2->ndim != 2 || mat1->sizes[1] != mat2->sizes[0] || self->sizes[0] != mat1->sizes[0] ||
+        self->sizes[1] != mat2->sizes[1])
+        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: mat1 and mat2 must be matrices whose product has self's shape");
+    if (self->dtype != mat1->dtype || self->dtype != mat2->dtype)
+        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected mat1 and mat2 to have the same dtype as self");
+    TD_AUTO td_tensor *products = sampled(self, mat1, mat2), *scaled = td_times(products, alpha);
+    TD_AUTO td_tensor *own = td_scalar_bool(beta) ? td_times(td_sparse_of(self)->values, beta) : NULL;
+    TD_AUTO td_tensor *values = td_scalar_bool(beta) ? td_add(own, scaled) : td_ref(scaled);
+    return td_sparse_with_values(self, values);
+}
+
+/* Rows of the product reduced otherwise: made of operators that have gradients, by the differentiable values. */
+td_tensor *td_op__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const char *reduce)
+{
+    static const char *const names[][2] = {{"sum", "sum"}, {"mean", "mean"}, {"amax", "amax"}, {"amin", "amin"}};
+    const char *which = NULL;
+    for (size_t i = 0; i < TD_COUNT(names); i++)
+        which = !strcmp(reduce, names[i][0]) ? names[i][1] : which;
+    if (!which)
+        return td_fail(TD_E_RUNTIME, "sparse.mm: reduce must be one of sum, mean, amax and amin, got '%s'", reduce);
+    if (td_tensor_layout(sparse) != TD_SPARSE_CSR)
+        return td_fail(TD_E_RUNTIME, "sparse.mm: expected a CSR tensor for reduce='%s'", reduce);
+    if (!strcmp(which, "sum"))
+        return td__sparse_mm(sparse, dense);
+    TD_AUTO td_tensor *elements = td_compressed_elements(sparse), *checked = td_coo_places(elements);
+    if (!checked)
+        return NULL;
+    TD_AUTO td_tensor *row = td_select_int(td_sparse_of(elements)->indices, 0, 0), *column = td_select_int(td_sparse_of(elements)->indices, 0, 1);
+    TD_AUTO td_tensor *values = td_values(sparse), *factor = td_unsqueeze(values, 1), *rows = td_index_select(dense, 0, column);
+    TD_AUTO td_tensor *products = td_mul(factor, rows);
+    TD_AUTO td_tensor *zeros = products ? td_zeros(2, (int64_t[]){sparse->sizes[0], dense->sizes[1]}, (td_dtype)products->dtype, dense->device) : NULL;
+    return td_index_reduce(zeros, 0, row, products, which, false);
+}
+
+/* ---- sparse results of a sparse and a strided factor: the rows that the sparse one has */
+
+/* The rows of the product (values), and which they are. */
+static int product_rows(td_tensor *mat1, td_tensor *mat2, td_tensor **rows, td_tensor **values)
+{
+    if (!td_is_coo(mat1) || td_is_sparse(mat2))
+        return td_sparse_refuse("hspmm", td_is_coo(mat1) ? mat2 : mat1), -1;
+    if (check_product(mat1, mat2))
+        return -1;
+    TD_AUTO td_tensor *product = times_dense(mat1, mat2), *row = td_select_int(td_sparse_of(mat1)->indices, 0, 0);
+    td_tensor *found[3];
+    if (!product || !row || td__unique2(found, row, true, false, false))
+        return -1;
+    td_tensor_release(found[1]), td_tensor_release(found[2]);
+    *rows = found[0];
+    *values = td_index_select(product, 0, found[0]);
+    return *values ? 0 : -1;
+}
+
+td_tensor *td_op_hspmm(td_tensor *mat1, td_tensor *mat2)
+{
+    TD_AUTO td_tensor *rows = NULL, *values = NULL;
+    if (product_rows(mat1, mat2, &rows, &values))
+        return NULL;
+    TD_AUTO td_tensor *indices = td_unsqueeze(rows, 0);
+    return td_coo_new(2, (int64_t[]){mat1->sizes[0], mat2->sizes[1]}, 1, indices, values, true);
+}
+
+td_tensor *td_op_sspaddmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
+{
+    TD_AUTO td_tensor *rows = NULL, *values = NULL;
+    if (!td_is_coo(self))
+        return td_sparse_refuse("sspaddmm", self);
+    if (product_rows(mat1, mat2, &rows, &values))
+        return NULL;
+    if (self->ndim != 2 || self->sizes[0] != mat1->sizes[0] || self->sizes[1] != mat2->sizes[1])
+        return td_fail(TD_E_RUNTIME, "sspaddmm: Argument #1: Expected the shape of the product, [%" PRId64 ", %" PRId64 "]", mat1->sizes[0],
+                       mat2->sizes[1]);
+    const int64_t width = mat2->sizes[1], n = values->numel;
+    TD_AUTO td_tensor *row = td_repeat_interleave_self_int(rows, width, NULL, NULL), *columns = td_arange(td_int(width), TD_I64, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *column = td_repeat(columns, 1, (int64_t[]){rows->numel});
+    TD_AUTO td_tensor *indices = row && column ? td_stack(2, (td_tensor *[]){row, column}, 0) : NULL;
+    TD_AUTO td_tensor *line = td_view(values, 1, &n), *scaled = td_times(line, alpha);
+    TD_AUTO td_tensor *own = td_times(td_sparse_of(self)->values, beta);
+    TD_AUTO td_tensor *all = indices ? td_cat(2, (td_tensor *[]){td_sparse_of(self)->indices, indices}, 1) : NULL;
+    TD_AUTO td_tensor *every = own && scaled ? td_cat(2, (td_tensor *[]){own, scaled}, 0) : NULL;
+    return td_coo_new(2, self->sizes, 2, all, every, false);
+}
+
+td_tensor *td_op_smm(td_tensor *self, td_tensor *mat2)
+{
+    if (self->ndim != 2 || mat2->ndim != 2)
+        return td_fail(TD_E_RUNTIME, "smm: matrices expected, got %dD and %dD tensors", self->ndim, mat2->ndim);
+    TD_AUTO td_tensor *none = td_coo_empty(2, (int64_t[]){self->sizes[0], mat2->sizes[1]}, 2, (td_dtype)self->dtype, self->device);
+    return td_sspaddmm(none, self, mat2, td_int(0), td_int(1));
 }

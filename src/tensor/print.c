@@ -454,7 +454,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         const td_tensor *places = parts->plain ? parts->plain : parts->indices;
         snprintf(text, sizeof text, "nnz=%" PRId64, places->sizes[places->ndim - 1]);
         put_suffix(&t, text);
-        if (x->dtype != (int8_t)standard)
+        if (x->dtype != (int8_t)standard && x->dtype != (standard == TD_F64 ? TD_C128 : TD_C64) && x->dtype != TD_I64 && x->dtype != TD_BOOL)
             put_dtype(&t, x);
         text[0] = 0;
     } else if (meta || x->numel == 0) {

@@ -165,3 +165,115 @@ def test_indices_beyond_the_size_are_errors_where_they_are_used(lib):
             use()
     with pytest.raises(NotImplementedError, match="Could not run 'aten::exp' with arguments from the 'SparseCPU' backend"):
         x.exp()
+
+
+def test_functions_that_keep_zero_apply_to_the_values(lib):
+    x = lib.sparse_coo_tensor([[0, 1, 1], [1, 0, 0]], [-1., 2., 2.], (2, 2))
+    for name in ("abs", "sin", "relu", "sign", "neg", "floor", "expm1", "sqrt", "isnan", "deg2rad", "square"):
+        y = getattr(lib, name)(x)
+        assert y.is_sparse
+        assert lib.equal(y.to_dense().nan_to_num(), getattr(lib, name)(x.to_dense()).nan_to_num()), name
+    with pytest.raises(RuntimeError, match="abs_ requires coalesced input"):
+        x.abs_()
+    x = x.coalesce().abs_()
+    same(x, [[0., 1.], [4., 0.]])
+    csr = x.to_sparse_csr().neg()
+    assert csr.layout is lib.sparse_csr
+    same(csr, [[0., -1.], [-4., 0.]])
+
+
+def test_sums_over_dimensions(lib):
+    x = lib.sparse_coo_tensor([[0, 1, 1], [1, 0, 0]], [[1., 2.], [3., 4.], [5., 6.]], (2, 3, 2))
+    for dims in (0, 1, 2, -1, (0, 1), (0, 2), (1, 2), (0, 1, 2)):
+        for total in (lib.sparse.sum(x, dims), x.sum(dims), x.sum(dims, keepdim=True)):
+            assert total.to_dense().sum() == 21.
+        assert lib.equal(x.sum(dims).to_dense(), x.to_dense().sum(dims))
+    assert x.sum() == 21. and lib.sparse.sum(x) == 21.
+
+
+def test_softmax_over_what_is_there(lib):
+    x = lib.sparse_coo_tensor([[0, 0, 1], [0, 2, 1]], [1., 2., 3.], (2, 3)).requires_grad_()
+    y = lib.sparse.softmax(x, 1)
+    hidden = lib.where(x.detach().to_dense() == 0, -float("inf"), x.detach().to_dense()).requires_grad_()
+    want = hidden.softmax(1)
+    assert lib.allclose(y.to_dense(), want) and lib.allclose(lib.sparse.log_softmax(x, 1).to_dense().exp()[0, 2], want[0, 2])
+    weights = lib.tensor([[1., 5., 2.], [3., 4., 6.]])
+    (y.to_dense() * weights).sum().backward()
+    (want * weights).sum().backward()
+    assert lib.allclose(x.grad.to_dense(), hidden.grad.nan_to_num(), atol=1e-6)
+
+
+def test_dimensions_moved_picked_and_joined(lib):
+    x = lib.sparse_coo_tensor([[0, 1, 1], [1, 0, 2]], [[1., 2.], [3., 4.], [5., 6.]], (2, 3, 2))
+    dense = x.to_dense()
+    for f in (lambda t: t.transpose(0, 1), lambda t: t.permute(1, 0, 2), lambda t: t[1], lambda t: t.select(2, 1), lambda t: t.select(1, -1),
+              lambda t: t.index_select(0, lib.tensor([1, 1, 0])), lambda t: t.index_select(2, lib.tensor([1])),
+              lambda t: t.narrow_copy(1, 1, 2), lambda t: t.narrow_copy(2, 0, 1), lambda t: t.unsqueeze(1), lambda t: t.unsqueeze(-1),
+              lambda t: lib.cat([t, t], 1), lambda t: lib.cat([t, t, t], 2), lambda t: lib.stack([t, t])):
+        assert lib.equal(f(x).to_dense(), f(dense))
+    assert lib.sparse_coo_tensor([[0]], [3.], (2,)).select(0, 0) == 3.
+
+
+def test_products_of_torch_sparse_and_their_gradients(lib):
+    a = lib.sparse_coo_tensor([[0, 0, 1], [0, 2, 1]], [1., 2., 3.], (2, 3)).requires_grad_()
+    b = lib.arange(6.).reshape(3, 2).requires_grad_()
+    lib.sparse.mm(a, b).square().sum().backward()
+    p, q = a.detach().to_dense().requires_grad_(), b.detach().clone().requires_grad_()
+    (p @ q).square().sum().backward()
+    assert a.grad.is_sparse and lib.equal(a.grad.to_dense(), p.grad * (p != 0)) and lib.equal(b.grad, q.grad)
+    same(lib.hspmm(a.detach(), q.detach()), (p @ q).tolist())
+    same(lib.smm(a.detach(), q.detach()), (p @ q).tolist())
+    same(lib.sspaddmm(lib.sparse_coo_tensor((2, 2)), a.detach(), q.detach(), alpha=2), (2 * p @ q).tolist())
+    same(lib.bmm(lib.stack([a.detach(), a.detach()]), lib.stack([q, q]).detach()), [(p @ q).tolist()] * 2)
+    s = a.detach().to_sparse_csr()
+    same(lib.sparse.sampled_addmm(s, lib.ones(2, 2), lib.ones(2, 3), beta=0.), [[2., 0., 2.], [0., 2., 0.]])
+    same(s @ q.detach(), (p @ q).tolist())
+
+
+def test_factories_know_sparse_layouts(lib):
+    for name in ("zeros", "empty"):
+        x = getattr(lib, name)(2, 3, layout=lib.sparse_coo)
+        assert x.is_sparse and tuple(x.shape) == (2, 3) and x._nnz() == 0
+    assert lib.zeros(2, 3, layout=lib.sparse_csr).crow_indices().tolist() == [0, 0, 0]
+    assert lib.zeros_like(coo(lib)).is_sparse and lib.zeros_like(lib.ones(2), layout=lib.sparse_coo).is_sparse
+    with pytest.raises(RuntimeError, match="is not implemented for sparse layout"):
+        lib.ones(2, layout=lib.sparse_coo)
+
+
+def test_pickle_save_and_copy(lib, tmp_path):
+    import copy
+    import pickle
+    dense = lib.tensor([[0., 1.], [2., 0.]])
+    for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc(), dense.to_sparse_bsr((1, 2)), coo(lib)):
+        lib.save({"x": x}, tmp_path / "x.pt")
+        copies = [pickle.loads(pickle.dumps(x)), lib.load(tmp_path / "x.pt")["x"]]
+        for y in copies + ([copy.deepcopy(x)] if x.is_sparse else []):
+            assert y.layout is x.layout and y._nnz() == x._nnz() and lib.equal(y.to_dense(), x.to_dense())
+            assert not y.is_sparse or y.is_coalesced() == x.is_coalesced()
+
+
+def test_writes_in_place(lib):
+    x = coo(lib)
+    x.mul_(2).add_(x.clone())
+    same(x, [[0., 4.], [20., 0.]])
+    y = lib.sparse_coo_tensor((2, 2)).copy_(x)
+    x.zero_()
+    assert x._nnz() == 0
+    same(y, [[0., 4.], [20., 0.]])
+    y.sparse_resize_((3, 4), 2, 0)
+    assert tuple(y.shape) == (3, 4) and y.to_dense()[1, 0] == 20.
+    with pytest.raises(RuntimeError, match="shrinking the size of sparse dimensions"):
+        y.sparse_resize_((1, 1), 2, 0)
+    same(lib.arange(4.).reshape(2, 2).sparse_mask(coo(lib).coalesce()), [[0., 1.], [2., 0.]])
+
+
+def test_scipy_by_plain_arrays(lib):
+    sparse = pytest.importorskip("scipy.sparse")
+    numpy = pytest.importorskip("numpy")
+    m = sparse.random(5, 4, density=.4, format="csr", random_state=0, dtype=numpy.float64)
+    x = lib.sparse_csr_tensor(lib.from_numpy(m.indptr), lib.from_numpy(m.indices), lib.from_numpy(m.data), m.shape)
+    assert x.to_dense().tolist() == m.toarray().tolist()
+    c = m.tocoo()
+    y = lib.sparse_coo_tensor(numpy.vstack([c.row, c.col]), c.data, c.shape).coalesce()
+    back = sparse.coo_matrix((y.values().numpy(), y.indices().numpy()), shape=tuple(y.shape))
+    assert (back != m).nnz == 0

@@ -150,6 +150,15 @@ def mm(mat1, mat2, reduce=None):
     return _OP["_sparse_mm"](mat1, mat2) if reduce is None else _OP["_sparse_mm"](mat1, mat2, reduce)
 
 
+spmm = dsmm = _C._functions["mm"]
+hsmm = _C._functions["hspmm"]
+
+
+def saddmm(*args, **kwargs):
+    """addmm, by an older name."""
+    return tede.addmm(*args, **kwargs)
+
+
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
     """``beta * mat + alpha * mat1 @ mat2`` for a sparse mat1, whose gradient is sparse."""
     return _OP["_sparse_addmm"](mat, mat1, mat2, beta=beta, alpha=alpha)

@@ -1,0 +1,311 @@
+/* Sparse tensors seen otherwise: dimensions moved, added, picked from, and joined.
+ *
+ * What a view does to a strided tensor is done here to the rows of `indices`, or, in dense dimensions, to the values; the result is
+ * a tensor of its own, whose values may be shared. */
+#include "calls_ops_sparse_shape.h"
+#include "ops/sparse.h"
+#include <inttypes.h>
+#include "tensor/layout.h"
+
+/* The rows of x's indices in another order; `rows` has numbers of rows. */
+static td_tensor *rows_of(td_tensor *x, int n, const int64_t *rows)
+{
+    TD_AUTO td_tensor *order = td_empty(1, (int64_t[]){n}, TD_I64);
+    if (!order)
+        return NULL;
+    for (int d = 0; d < n; d++)
+        ((int64_t *)order->data)[d] = rows[d];
+    return td_index_select(td_sparse_of(x)->indices, 0, order);
+}
+
+/* ---- order of dimensions */
+
+/* Of a compressed tensor: rows and columns exchange their parts; batch and dense dimensions move among themselves. */
+static td_tensor *turn_compressed(td_tensor *x, int a, int b)
+{
+    static const int turned[] = {[TD_SPARSE_CSR] = TD_SPARSE_CSC, [TD_SPARSE_CSC] = TD_SPARSE_CSR, [TD_SPARSE_BSR] = TD_SPARSE_BSC,
+                                 [TD_SPARSE_BSC] = TD_SPARSE_BSR};
+    const td_sparse *s = td_sparse_of(x);
+    const int batch = x->ndim - 2 - s->dense_dim, blocked = 2 * td_is_blocked(s->layout);
+    int64_t sizes[TD_MAX_DIMS];
+    memcpy(sizes, x->sizes, sizeof *sizes * x->ndim);
+    sizes[a] = x->sizes[b], sizes[b] = x->sizes[a];
+    if (a == batch && b == batch + 1) {
+        TD_AUTO td_tensor *values = blocked ? td_transpose_int(s->values, batch + 1, batch + 2) : td_ref(s->values);
+        return td_compressed_new(turned[s->layout], x->ndim, sizes, s->dense_dim, s->indices, s->plain, values);
+    }
+    if (b < batch) {
+        TD_AUTO td_tensor *indices = td_transpose_int(s->indices, a, b), *plain = td_transpose_int(s->plain, a, b);
+        TD_AUTO td_tensor *values = td_transpose_int(s->values, a, b);
+        return td_compressed_new(s->layout, x->ndim, sizes, s->dense_dim, indices, plain, values);
+    }
+    if (a >= batch + 2) {
+        TD_AUTO td_tensor *values = td_transpose_int(s->values, a - 1 + blocked, b - 1 + blocked);
+        return td_compressed_new(s->layout, x->ndim, sizes, s->dense_dim, s->indices, s->plain, values);
+    }
+    return td_fail(TD_E_RUNTIME, "transpose(): can only transpose tensor dimensions within the batch, sparse or dense dimensions, not "
+                   "between them, got %d and %d", a, b);
+}
+
+td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
+{
+    const td_sparse *s = td_sparse_of(self);
+    int64_t order[TD_MAX_DIMS], sizes[TD_MAX_DIMS], values_order[TD_MAX_DIMS + 1] = {0};
+    uint64_t seen = 0;
+    if (n != self->ndim)
+        return td_fail(TD_E_RUNTIME, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+                       "ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %" PRId64, self->ndim, n);
+    for (int d = 0; d < n; d++) {
+        int from = td_wrap_dim(dims[d], (int)n);
+        if (from < 0)
+            return NULL;
+        if (seen >> from & 1)
+            return td_fail(TD_E_RUNTIME, "permute(): duplicate dims are not allowed.");
+        seen |= UINT64_C(1) << from;
+        order[d] = from;
+        sizes[d] = self->sizes[from];
+        if ((d < s->sparse_dim) != (from < s->sparse_dim))
+            return td_fail(TD_E_RUNTIME, "transpose(): can't move a sparse dimension behind a dense one: dimension %d of a tensor with %d "
+                           "sparse dimensions would become %d", from, s->sparse_dim, d);
+        if (d >= s->sparse_dim)
+            values_order[d - s->sparse_dim + 1] = from - s->sparse_dim + 1;
+    }
+    bool same_indices = true;
+    for (int d = 0; d < s->sparse_dim; d++)
+        same_indices &= order[d] == d;
+    TD_AUTO td_tensor *indices = same_indices ? td_part_indices(self) : rows_of(self, s->sparse_dim, order);
+    TD_AUTO td_tensor *values = td_permute(s->values, s->dense_dim + 1, values_order);
+    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && same_indices);
+}
+
+td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
+{
+    int a = td_wrap_dim(dim0, self->ndim), b = td_wrap_dim(dim1, self->ndim);
+    int64_t order[TD_MAX_DIMS];
+    if (a < 0 || b < 0)
+        return NULL;
+    if (a == b || self->ndim < 2)
+        return td_alias_detached(self, false);
+    if (!td_is_coo(self))
+        return turn_compressed(self, a < b ? a : b, a < b ? b : a);
+    for (int d = 0; d < self->ndim; d++)
+        order[d] = d == a ? b : d == b ? a : d;
+    return td_sparse_permute(self, self->ndim, order);
+}
+
+int td_sparse_transpose_(td_tensor *self, int64_t dim0, int64_t dim1)
+{
+    TD_AUTO td_tensor *turned = td_sparse_transpose_int(self, dim0, dim1);
+    return !turned ? -1 : td_tensor_layout(turned) != td_tensor_layout(self) ? (td_sparse_refuse("transpose_", self), -1)
+                                                                             : td_sparse_take(self, turned);
+}
+
+td_tensor *td_sparse_unsqueeze(td_tensor *self, int64_t dim)
+{
+    const td_sparse *s = td_sparse_of(self);
+    int d = td_wrap_dim(dim, self->ndim + 1);
+    int64_t sizes[TD_MAX_DIMS + 1];
+    if (d < 0 || self->ndim >= TD_MAX_DIMS)
+        return d < 0 ? NULL : td_fail(TD_E_RUNTIME, "unsqueeze: too many dimensions");
+    memcpy(sizes, self->sizes, sizeof *sizes * (size_t)d);
+    sizes[d] = 1;
+    memcpy(sizes + d + 1, self->sizes + d, sizeof *sizes * (size_t)(self->ndim - d));
+    if (d > s->sparse_dim) {
+        TD_AUTO td_tensor *values = td_unsqueeze(s->values, d - s->sparse_dim + 1);
+        return td_coo_new(self->ndim + 1, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+    }
+    TD_AUTO td_tensor *zero = td_zeros(2, (int64_t[]){1, td_sparse_nnz(self)}, TD_I64, self->device);
+    TD_AUTO td_tensor *before = td_narrow(s->indices, 0, 0, d), *after = td_narrow(s->indices, 0, d, s->sparse_dim - d);
+    TD_AUTO td_tensor *indices = before && zero && after ? td_cat(3, (td_tensor *[]){before, zero, after}, 0) : NULL;
+    return td_coo_new(self->ndim + 1, sizes, s->sparse_dim + 1, indices, s->values, s->coalesced);
+}
+
+td_tensor *td_sparse_reshape(td_tensor *self, int64_t n, const int64_t *shape)
+{
+    (void)self, (void)n, (void)shape;
+    return td_fail(TD_E_RUNTIME, "reshape is not implemented for sparse tensors");
+}
+
+/* ---- picking */
+
+/* The elements that a mask keeps. */
+static td_tensor *chosen(td_tensor *mask)
+{
+    TD_AUTO td_tensor *list = td_nonzero(mask);
+    return list ? td_view(list, 1, (int64_t[]){list->sizes[0]}) : NULL;
+}
+
+td_tensor *td_sparse_select_int(td_tensor *self, int64_t dim, int64_t index)
+{
+    TD_AUTO td_tensor *x = td_sparse_coo(self);
+    if (!x)
+        return NULL;
+    if (self->ndim == 0)
+        return td_fail(TD_E_INDEX, "select() cannot be applied to a 0-dim tensor.");
+    const td_sparse *s = td_sparse_of(x);
+    int d = td_wrap_dim(dim, x->ndim);
+    if (d < 0)
+        return NULL;
+    td_shape_text text;
+    if (index < -x->sizes[d] || index >= x->sizes[d])
+        return td_fail(TD_E_INDEX, "select(): index %" PRId64 " out of range for tensor of size %s at dimension %d", index,
+                       td_shape_str(x->ndim, x->sizes, text), d);
+    index += index < 0 ? x->sizes[d] : 0;
+    int64_t sizes[TD_MAX_DIMS];
+    for (int k = 0; k + 1 < x->ndim; k++)
+        sizes[k] = x->sizes[k + (k >= d)];
+    if (d >= s->sparse_dim) {
+        TD_AUTO td_tensor *values = td_select_int(s->values, d - s->sparse_dim + 1, index);
+        return td_coo_new(x->ndim - 1, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+    }
+    TD_AUTO td_tensor *row = td_select_int(s->indices, 0, d), *number = td_wrapped_number(td_int(index));
+    TD_AUTO td_tensor *hit = td_eq_tensor(row, number), *which = chosen(hit);
+    TD_AUTO td_tensor *values = td_index_select(s->values, 0, which);
+    if (s->sparse_dim == 1)         /* nothing sparse is left */
+        return td_sum_over(values, 1, (int64_t[]){0}, false);
+    int64_t rows[TD_MAX_DIMS];
+    for (int k = 0; k + 1 < s->sparse_dim; k++)
+        rows[k] = k + (k >= d);
+    TD_AUTO td_tensor *others = rows_of(x, s->sparse_dim - 1, rows), *indices = td_index_select(others, 1, which);
+    return td_coo_new(x->ndim - 1, sizes, s->sparse_dim - 1, indices, values, s->coalesced);
+}
+
+/* Row d of the indices replaced. */
+static td_tensor *with_row(td_tensor *indices, int64_t d, td_tensor *row)
+{
+    TD_AUTO td_tensor *copy = td_clone(indices), *place = copy ? td_select_int(copy, 0, d) : NULL;
+    return place && row && td_copy_elements(place, row) == 0 ? td_ref(copy) : NULL;
+}
+
+td_tensor *td_sparse_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length)
+{
+    const td_sparse *s = td_sparse_of(self);
+    int d = td_wrap_dim(dim, self->ndim);
+    int64_t sizes[TD_MAX_DIMS];
+    if (d < 0)
+        return NULL;
+    if (length < 0)
+        return td_fail(TD_E_RUNTIME, "narrow(): length must be non-negative.");
+    start += start < 0 ? self->sizes[d] : 0;
+    if (start < 0 || start > self->sizes[d] - length)
+        return td_fail(TD_E_RUNTIME, "Invalid range to narrow. range(start, start+length) must be a subset of range(0, %" PRId64 ").", self->sizes[d]);
+    memcpy(sizes, self->sizes, sizeof *sizes * self->ndim);
+    sizes[d] = length;
+    if (d >= s->sparse_dim) {
+        TD_AUTO td_tensor *part = td_narrow(s->values, d - s->sparse_dim + 1, start, length), *values = td_clone(part);
+        return td_coo_new(self->ndim, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+    }
+    TD_AUTO td_tensor *row = td_select_int(s->indices, 0, d), *moved = td_plus(row, td_int(-start));
+    TD_AUTO td_tensor *above = td_ge_scalar(moved, td_int(0)), *below = td_lt_scalar(moved, td_int(length));
+    TD_AUTO td_tensor *in = td_logical_and(above, below), *which = chosen(in);
+    TD_AUTO td_tensor *all = with_row(s->indices, d, moved), *indices = td_index_select(all, 1, which);
+    TD_AUTO td_tensor *values = td_index_select(s->values, 0, which);
+    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced);
+}
+
+td_tensor *td_sparse_index_select(td_tensor *self, int64_t dim, td_tensor *index)
+{
+    const td_sparse *s = td_sparse_of(self);
+    if (td_is_sparse(index) || !td_is_coo(self))
+        return td_sparse_refuse("index_select", td_is_sparse(index) ? index : self);
+    if (self->ndim == 0)
+        return td_fail(TD_E_INDEX, "index_select() cannot be applied to a 0-dim tensor.");
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0)
+        return NULL;
+    if (index->ndim != 1 || (index->dtype != TD_I64 && index->dtype != TD_I32))
+        return td_fail(TD_E_INDEX, "index_select() argument index must be 1-D long-tensor.");
+    int64_t sizes[TD_MAX_DIMS], n = index->numel, size = self->sizes[d];
+    memcpy(sizes, self->sizes, sizeof *sizes * self->ndim);
+    sizes[d] = n;
+    if (d >= s->sparse_dim) {
+        TD_AUTO td_tensor *values = td_index_select(s->values, d - s->sparse_dim + 1, index);
+        return td_coo_new(self->ndim, sizes, s->sparse_dim, s->indices, values, s->coalesced);
+    }
+    TD_AUTO td_tensor *wanted = td_as_contiguous(index, TD_I64), *copy = td_clone(wanted);
+    for (int64_t i = 0; copy && i < n; i++) {
+        int64_t *at = (int64_t *)copy->data + i;
+        if (*at < -size || *at >= size)
+            return td_fail(TD_E_INDEX, "index_select(): index contains %" PRId64 " that is out of range for tensor of size %" PRId64
+                           " at dimension %d", *at, size, d);
+        *at += *at < 0 ? size : 0;
+    }
+    /* The elements by their index in d; of each wanted index, those from `from` on, `many` of them. */
+    TD_AUTO td_tensor *row = td_select_int(s->indices, 0, d), *order = td_argsort_stable(row, true, 0, false);
+    TD_AUTO td_tensor *sorted = td_index_select(row, 0, order), *from = td_searchsorted_tensor(sorted, copy, false, false, NULL, TD_NONE);
+    TD_AUTO td_tensor *until = td_searchsorted_tensor(sorted, copy, false, true, NULL, TD_NONE), *many = td_minus(until, from);
+    TD_AUTO td_tensor *place = td_repeat_interleave_tensor(many, NULL);
+    if (!place)
+        return NULL;
+    TD_AUTO td_tensor *ends = td_cumsum(many, 0, TD_DTYPE_NONE), *first = td_minus(ends, many), *shift = td_minus(from, first);
+    TD_AUTO td_tensor *count = td_arange(td_int(place->numel), TD_I64, TD_DEVICE_NONE), *move = td_index_select(shift, 0, place);
+    TD_AUTO td_tensor *at = td_add(count, move), *which = td_index_select(order, 0, at);
+    TD_AUTO td_tensor *some = td_index_select(s->indices, 1, which), *indices = some ? with_row(some, d, place) : NULL;
+    TD_AUTO td_tensor *values = td_index_select(s->values, 0, which);
+    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && d == 0);
+}
+
+/* ---- joining */
+
+td_tensor *td_sparse_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
+{
+    td_shape_text text, first;
+    const td_tensor *head = tensors[0];
+    for (int64_t i = 0; i < n; i++)
+        if (!td_is_coo(tensors[i]))
+            return td_is_sparse(tensors[i]) ? td_sparse_refuse("cat", tensors[i]) :
+                   td_fail(TD_E_RUNTIME, "Concatenating sparse tensors, but a dense tensor was found at position %" PRId64 ".", i);
+    const td_sparse *s = td_sparse_of(head);
+    int d = td_wrap_dim(dim, head->ndim);
+    if (d < 0)
+        return NULL;
+    int64_t sizes[TD_MAX_DIMS], offset = 0;
+    memcpy(sizes, head->sizes, sizeof *sizes * head->ndim);
+    td_tensor_list indices = {0}, values = {0};
+    if (td_tensor_list_new(&indices, n))
+        return NULL;
+    if (td_tensor_list_new(&values, n)) {
+        td_tensor_list_release(&indices);
+        return NULL;
+    }
+    td_dtype dtype = td_result_type((int)n, (td_tensor **)tensors);
+    int status = 0;
+    for (int64_t i = 0; i < n && status == 0; i++) {
+        td_tensor *x = tensors[i];
+        const td_sparse *t = td_sparse_of(x);
+        bool fits = x->ndim == head->ndim && t->sparse_dim == s->sparse_dim;
+        for (int k = 0; fits && k < x->ndim; k++)
+            fits = k == d || x->sizes[k] == head->sizes[k];
+        if (!fits) {
+            status = td_error(TD_E_RUNTIME, "All tensors must have the same shape: %s (except in the concatenating dimension) and the same number of "
+                              "sparse dimensions, but found shape: %s at position %" PRId64 ".", td_shape_str(head->ndim, head->sizes, first),
+                              td_shape_str(x->ndim, x->sizes, text), i);
+            break;
+        }
+        if (d < s->sparse_dim) {
+            TD_AUTO td_tensor *row = td_select_int(t->indices, 0, d), *moved = td_plus(row, td_int(offset));
+            indices.items[i] = with_row(t->indices, d, moved);
+            values.items[i] = td_to(t->values, dtype);
+        } else {        /* in a dense dimension: surrounded by zeros */
+            TD_AUTO td_tensor *cast = td_to(t->values, dtype);
+            int64_t before[TD_MAX_DIMS + 1], after[TD_MAX_DIMS + 1], total = 0;
+            for (int64_t k = 0; k < n; k++)
+                total += tensors[k]->sizes[d];
+            memcpy(before, t->values->sizes, sizeof *before * t->values->ndim);
+            memcpy(after, before, sizeof *before * t->values->ndim);
+            int at = d - s->sparse_dim + 1;
+            before[at] = offset, after[at] = total - offset - x->sizes[d];
+            TD_AUTO td_tensor *zeros = td_zeros(t->values->ndim, before, dtype, x->device);
+            TD_AUTO td_tensor *more = td_zeros(t->values->ndim, after, dtype, x->device);
+            indices.items[i] = td_ref(t->indices);
+            values.items[i] = zeros && cast && more ? td_cat(3, (td_tensor *[]){zeros, cast, more}, at) : NULL;
+        }
+        offset += x->sizes[d];
+        status = indices.items[i] && values.items[i] ? 0 : -1;
+    }
+    sizes[d] = offset;
+    TD_AUTO td_tensor *all = status == 0 ? td_cat(n, indices.items, 1) : NULL, *every = status == 0 ? td_cat(n, values.items, 0) : NULL;
+    td_tensor_list_release(&indices);
+    td_tensor_list_release(&values);
+    return td_coo_new(head->ndim, sizes, s->sparse_dim, all, every, false);
+}
