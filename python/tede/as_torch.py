@@ -24,6 +24,18 @@ class _Loader(importlib.abc.Loader):
 
     def exec_module(self, module):
         module.__spec__ = self._spec            # the machinery has put its own there
+        # What is loaded already has its other names from now on: a later `import torch.autograd.gradcheck` or
+        # `torch._functorch.vmap` mustn't put the module where the package has the function of that name.
+        from tede._aliases import MODULES
+        for name in [name for name in sys.modules if name.startswith("tede.") and name[5:] not in MODULES]:
+            sys.modules.setdefault("torch." + name[5:], sys.modules[name])
+        for name, ours in MODULES.items():
+            loaded = sys.modules.get("tede." + ours)
+            if loaded is not None and "torch." + name not in sys.modules:
+                sys.modules["torch." + name] = loaded
+                parent = sys.modules.get("torch." + name.rpartition(".")[0])
+                if parent is not None and not hasattr(parent, name.rpartition(".")[2]):
+                    setattr(parent, name.rpartition(".")[2], loaded)
 
 
 class _Finder(importlib.abc.MetaPathFinder):

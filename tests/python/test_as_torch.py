@@ -73,3 +73,10 @@ import subprocess, sys
 print(subprocess.run([sys.executable, "-c", "import torch; print(torch.__version__, torch.nn.Linear.__module__)"],
                      capture_output=True, text=True).stdout)
 """)[0] == "2.13.0"
+
+
+def test_a_module_doesnt_take_the_place_of_a_function_of_its_name():
+    assert run("""
+import torch, torch.autograd.gradcheck, torch._functorch.vmap, torch._functorch.apis
+print(callable(torch.autograd.gradcheck), callable(torch.func.vmap), torch._functorch.apis.vmap is torch.vmap)
+""") == ["True"] * 3
