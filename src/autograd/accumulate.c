@@ -170,6 +170,17 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
     }
 }
 
+int td_accumulator_adopted(td_node *node, td_tensor **shown)
+{
+    accumulator *a = node->state;
+    pthread_mutex_lock(&a->mutex);
+    td_tensor *grad = td_tensor_retain(a->leaf->autograd->grad);
+    pthread_mutex_unlock(&a->mutex);
+    *shown = grad ? td_alias_detached(grad, false) : NULL;
+    td_tensor_release(grad);
+    return grad && !*shown ? -1 : 0;
+}
+
 int td_accumulator_run_hooks(td_node *node, bool after, td_tensor **grad)
 {
     td_tensor *leaf = ((accumulator *)node->state)->leaf;

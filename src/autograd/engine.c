@@ -9,8 +9,8 @@
  *
  * Note [Passes with inputs]
  * Nodes are needed if they lead to an input.  Gradients that arrive at an input are captured after its hooks have run; its
- * node is run only if another input lies behind it.  td_backward_inputs captures nothing: it runs the inputs'
- * accumulators, and inputs with a history keep their gradient (td_retain_grad). */
+ * node is run only if another input lies behind it.  td_backward_inputs captures nothing: it runs the inputs' nodes, with
+ * all their hooks: leaves' accumulate, and inputs with a history keep their gradient (td_retain_grad). */
 #include <tede/promotion.h>
 #include "autograd/engine.h"
 #include "base/watch.h"
@@ -146,17 +146,20 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
     for (int i = 0; i < node->n_inputs && !any; i++)
         any = grads[i] != NULL;
     if (any && status == 0) {
-        if (node->type->flags & TD_NODE_ACCUMULATES)
+        if (node->type->flags & TD_NODE_ACCUMULATES) {
             status = td_accumulate(node, grads, task->create_graph);
-        else
+            if (TD_UNLIKELY(hooked) && status == 0 && !grads[0])
+                status = td_accumulator_adopted(node, &grads[0]);
+            if (status == 0)
+                status = td_accumulator_run_hooks(node, true, NULL);
+        } else {
             status = node->type->apply(node, grads, results);
+        }
         if (TD_UNLIKELY(status == 0 && td_anomaly_on))
             status = check_nan(node, results);
     }
     if (TD_UNLIKELY(hooked) && status == 0)
         status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
-    if (any && status == 0 && node->type->flags & TD_NODE_ACCUMULATES)
-        status = td_accumulator_run_hooks(node, true, NULL);
     if (TD_UNLIKELY(status != 0) && td_anomaly_on)
         td_anomaly_report(node);
     return status;
@@ -301,14 +304,13 @@ static int mark_inputs(td_task *task, const request *r)
         if (td_gradient_fn(input, &node) != 0)
             return -1;
         int slot = node ? input->autograd->output : 0;
-        bool leaf = !node;
         node = node ? td_node_retain(node) : td_accumulator_if_any(input);
         uint32_t entry = node ? td_task_find(task, node) : UINT32_MAX;
         td_node_release(node);
         if (entry == UINT32_MAX)
             continue;
         task->captures[i] = (td_capture){task->entries[entry].capture, slot, r->results ? i : -1};
-        if (r->results || !leaf)
+        if (r->results)
             task->entries[entry].capture = i;
         else
             task->entries[entry].needed = true;

@@ -74,6 +74,8 @@ uint32_t  td_task_pop(td_task *task);
 bool td_accumulator_drop(td_node *node);
 /* Add *grad to the leaf (it may be taken over and become NULL); the hooks of the leaf, before and after that. */
 int  td_accumulate(td_node *node, td_tensor **grad, bool create_graph) TD_MUST_USE;
+/* For hooks behind a gradient that was taken over: an alias of what the leaf has of it. */
+int  td_accumulator_adopted(td_node *node, td_tensor **shown) TD_MUST_USE;
 int  td_accumulator_run_hooks(td_node *node, bool after, td_tensor **grad);
 
 #endif

@@ -137,7 +137,7 @@ int td_op_resize_(td_tensor *self, int64_t n_size, const int64_t *size, td_memor
 }
 int td_op_resize_as_(td_tensor *self, td_tensor *the_template, td_memory_format format)
 {
-    return td_resize_(self, the_template->ndim, the_template->sizes, format);
+    return td_op_resize_(self, the_template->ndim, the_template->sizes, format);
 }
 
 /* ---- orders */

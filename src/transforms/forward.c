@@ -394,10 +394,26 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
     return status;
 }
 
+/* Keys outlive the tangents of a level that has ended, and views of a dual number's primal have them too. */
+static bool has_tangent(const td_op *op, const td_value *arguments)
+{
+    for (int i = 0; i < op->info.n_arguments; i++) {
+        const td_value *v = &arguments[i];
+        if (v->kind == TD_VALUE_TENSOR && td_tangent(v->tensor))
+            return true;
+        for (int k = 0; v->kind == TD_VALUE_TENSORS && k < v->count; k++)
+            if (td_tangent(v->tensors[k]))
+                return true;
+    }
+    return false;
+}
+
 static int forward(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
     keys &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    if (!has_tangent(op, arguments))
+        return td_op_call_keys(op, keys, arguments, results);
     if (op->info.flags & TD_OP_OUT) {
         for (int i = 0; i < op->info.n_arguments; i++)
             if (arguments[i].kind == TD_VALUE_TENSOR && td_tangent(arguments[i].tensor))

@@ -426,3 +426,24 @@ def test_nodes_are_numbered_by_overload(lib):
              "NllLoss0": lib.nn.functional.nll_loss(x, lib.tensor([0, 1, 2])), "MaskedFill1": x.masked_fill(x > 1, lib.tensor(0.0)),
              "MaxPool2DWithIndices0": lib.nn.functional.max_pool2d(image, 2), "FftC2C0": lib.fft.fft(x + 0j)}
     assert {k: v.grad_fn.name() for k, v in names.items()} == {k: f"{k[:-1]}Backward{k[-1]}" for k in names}
+
+
+def test_hooks_of_an_accumulator_see_the_gradient_and_run_in_pytorchs_order(lib):
+    x = lib.ones(3, requires_grad=True)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda g: g - 2)
+    node.register_prehook(lambda g: (g[0] / 4,))
+    x.register_post_accumulate_grad_hook(lambda t: setattr(t, "grown", t.grad.add_(0.5)))
+    seen = []
+    node.register_hook(lambda into, out: seen.append((len(into), out[0].tolist())))
+    x.sum().backward()
+    assert seen == [(0, [0.25] * 3)] and x.grad.tolist() == [0.25] * 3
+
+
+def test_backward_to_an_input_with_a_history_runs_its_nodes_hooks(lib):
+    a = lib.ones(2, requires_grad=True)
+    b, log = a.clone(), []
+    b.grad_fn.register_prehook(lambda g: log.append("node"))
+    b.register_hook(lambda g: log.append("tensor"))
+    b.sum().backward(inputs=(b,))
+    assert log == ["tensor", "node"] and a.grad is None and b.grad.tolist() == [1, 1]

@@ -93,3 +93,27 @@ def test_complex_numbers(lib, fw):
         assert close(fw.unpack_dual(d * d).tangent, 2 * z * t)
         assert close(fw.unpack_dual(d.exp()).tangent, z.exp() * t)
         assert close(fw.unpack_dual(d.abs()).tangent, (z.conj() * t).real / z.abs())
+
+
+def test_a_primal_has_no_tangent_and_custom_functions_see_none(lib):
+    fw = __import__(lib.__name__ + ".autograd.forward_ad", fromlist=["x"])
+
+    class Two(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            assert fw.unpack_dual(x.clone()).tangent is None
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            return x, other
+
+    x, other = lib.tensor(2.0), None
+    with fw.dual_level():
+        dual = fw.make_dual(x, lib.tensor(1.0))
+        assert fw.unpack_dual(fw.unpack_dual(dual).primal.clone()).tangent is None
+        first, second = Two.apply(dual, lib.tensor(3))
+        assert fw.unpack_dual(first).tangent == 1 and fw.unpack_dual(second).tangent is None
+        other = lib.tensor(1.0)
+        with pytest.raises(RuntimeError, match="You should return None at that position instead"):
+            Two.apply(dual, lib.tensor(3))

@@ -120,6 +120,10 @@ def _apply_dual(cls, args, kwargs, split):
     tangents = tangents if isinstance(tangents, tuple) else (tangents,)
     if len(tangents) != len(listed):
         raise RuntimeError(f"{cls.__name__}.jvp returned {len(tangents)} tangents for {len(listed)} results")
+    for i, (x, t) in enumerate(zip(listed, tangents)):
+        if t is not None and not (x.is_floating_point() or x.is_complex()):
+            raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
+                               "differentiable Tensor. You should return None at that position instead.")
     duals = tuple(x if t is None else _C._make_dual(x, t) for x, t in zip(listed, tangents))
     return duals if several else duals[0]
 

@@ -23,7 +23,7 @@ def _as_tuple(x, argument, function):
 
 def _prepare(inputs, create_graph, need_graph=True):
     """Inputs of our own that require gradients; connected with the caller's if the result will be differentiated."""
-    return tuple(x.view_as(x) if create_graph else x.detach().requires_grad_(need_graph) for x in inputs)
+    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_(need_graph) for x in inputs)
 
 
 def _finish(result, create_graph):
@@ -39,7 +39,7 @@ def _unwrap(results, single):
 def _check_vector(v, other, single):
     if len(v) != len(other):
         if single:
-            raise RuntimeError("The given v is invalid: it should be a Tensor")
+            raise RuntimeError("The given v should contain a single Tensor.")
         raise RuntimeError(f"v is a tuple of invalid length: should be {len(other)} but got {len(v)}.")
     for i, (a, b) in enumerate(zip(v, other)):
         if a.shape != b.shape:
@@ -59,7 +59,12 @@ _INDEPENDENT = {
     "back": "The output of the user-provided function is independent of input {}. This is not allowed in strict mode.",
     "back_trick": "The gradient with respect to the input is independent of entry {} in the grad_outputs when using the double "
                   "backward trick to compute forward mode gradients. This is not allowed in strict mode.",
-    "double_back": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode.",
+    "double_back": "While computing the hessian, found that the jacobian of the user-provided function with respect to input {} "
+                   "is independent of the input. This is not allowed in strict mode. You should ensure that your function is twice "
+                   "differentiable and that the jacobian depends on the inputs (this would be violated by a linear function for "
+                   "example).",
+    "jacobian": "The jacobian of the user-provided function is independent of input {}. This is not allowed in strict mode when "
+                "create_graph=True.",
     "double_back_trick": "The hessian of the user-provided function is independent of entry {} in the grad_jacobian. This is not "
                          "allowed in strict mode as it prevents from using the double backward trick to replace forward mode AD.",
 }
@@ -68,6 +73,13 @@ _INDEPENDENT = {
 def _require(gradients, kind, strict):
     for i, g in enumerate(gradients if strict else ()):
         if g is None:
+            raise RuntimeError(_INDEPENDENT[kind].format(i))
+
+
+def _require_graph(gradients, kind, strict, create_graph=True):
+    """Under strict, these must depend on the inputs too, if they are to be differentiated further."""
+    for i, g in enumerate(gradients if strict and create_graph else ()):
+        if not g.requires_grad:
             raise RuntimeError(_INDEPENDENT[kind].format(i))
 
 
@@ -84,11 +96,11 @@ def _derive(outputs, inputs, vectors, create_graph):
     return grad(outputs, inputs, vectors, allow_unused=True, create_graph=create_graph, retain_graph=True)
 
 
-def _vector(v, like, single, name, missing):
+def _vector(v, like, single, name, missing, create_graph):
     """v, checked; ones where it isn't given and `like` is one number, which `missing` says in an error."""
     if v is not None:
         _, v = _as_tuple(v, "v", name)
-        v = _prepare(v, False, False)
+        v = _prepare(v, create_graph, False)
         _check_vector(v, like, single)
         return v
     if len(like) != 1 or like[0].nelement() != 1:
@@ -107,11 +119,12 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         single_out, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "vjp")
         if strict:
             _check_graph(outputs)
-        v = _vector(v, outputs, single_out, "vjp", _OF_OUTPUT)
+        v = _vector(v, outputs, single_out, "vjp", _OF_OUTPUT, create_graph)
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(outputs, inputs, v, create_graph)
         _require(result, "back", strict)
         result = _fill(result, inputs, create_graph)
+        _require_graph(result, "jacobian", strict, create_graph)
     return _unwrap(_finish(outputs, create_graph), single_out), _unwrap(_finish(result, create_graph), single_in)
 
 
@@ -120,7 +133,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "jvp")
         inputs = _prepare(inputs, create_graph)
-        v = _vector(v, inputs, single_in, "jvp", _OF_INPUT)
+        v = _vector(v, inputs, single_in, "jvp", _OF_INPUT, create_graph)
         single_out, outputs = _as_tuple(func(*inputs), "outputs of the user-provided function", "jvp")
         if strict:
             _check_graph(outputs)
@@ -131,6 +144,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
         result = _derive(first, dummies, v, create_graph)
         _require(result, "back_trick", strict)
         result = _fill(result, outputs, create_graph)
+        _require_graph(result, "jacobian", strict, create_graph)
     return _unwrap(_finish(outputs, create_graph), single_out), _unwrap(_finish(result, create_graph), single_out)
 
 
@@ -148,12 +162,13 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "vhp")
         inputs = _prepare(inputs, create_graph)
-        v = _vector(v, inputs, single_in, "vhp", _OF_INPUT)
+        v = _vector(v, inputs, single_in, "vhp", _OF_INPUT, create_graph)
         outputs = _scalar_output(func, inputs, "vhp")
         if strict:
             _check_graph(outputs)
         jacobian = _derive(outputs, inputs, (tede.ones_like(outputs[0]),), True)
         _require(jacobian, "back", strict)
+        _require_graph(jacobian, "double_back", strict)
     with tede.set_grad_enabled(create_graph or tede.is_grad_enabled()):
         result = _derive(jacobian, inputs, v, create_graph)
         _require(result, "double_back", strict)
@@ -166,12 +181,13 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     with tede.enable_grad():
         single_in, inputs = _as_tuple(inputs, "inputs", "hvp")
         inputs = _prepare(inputs, create_graph)
-        v = _vector(v, inputs, single_in, "hvp", _OF_INPUT)
+        v = _vector(v, inputs, single_in, "hvp", _OF_INPUT, create_graph)
         outputs = _scalar_output(func, inputs, "hvp")
         if strict:
             _check_graph(outputs)
         jacobian = _derive(outputs, inputs, (tede.ones_like(outputs[0]),), True)
         _require(jacobian, "back", strict)
+        _require_graph(jacobian, "double_back", strict)
         dummies = tuple(tede.zeros_like(x, requires_grad=True) for x in inputs)
         second = _derive(jacobian, inputs, dummies, True)
         _require(second, "double_back", strict)
