@@ -22,12 +22,15 @@
 #define NC    (192 / NR * NR)
 #define MC    (1024 / MR * MR)
 
-/* What stays the same for all tiles of a panel of a. */
-typedef struct N(tile) {
+/* What the inner kernel is told about a row of tiles: how many, and steps from each of them to the next. */
+typedef struct N(tiles) {
     int64_t depth, row, column;     /* steps of k; a's steps */
     T alpha, beta;
     int64_t ldc;
-} N(tile);
+    int64_t step_b, step_add, step_to;      /* from row to row */
+    int64_t count, next_a, next_b, next_add, next_to;
+    int64_t ahead;                  /* how far behind each number of b one lies that is needed soon; 0: there is none */
+} N(tiles);
 
 /* One step of k, the u-th from where the pointers are. */
 INLINE void N(step)(const int rows, const int vectors, const int way, const int u, const char *const *at, int64_t row,
@@ -48,80 +51,91 @@ INLINE void N(step)(const int rows, const int vectors, const int way, const int 
     }
 }
 
-/* rows x (vectors * LANES) sums of products, with a row of `add` added to each (or none, if NULL); c is where they will go in
- * the end: a row of it comes nearer every eight steps, as all at once would hold up b.  Whole vectors of b and `add` are
- * read and whole vectors are written. */
-INLINE void N(micro)(const int rows, const int vectors, const int way, const N(tile) *t, const T *a, const T *b,
-                     int64_t step_b, const T *c, const T *add, int64_t step_add, T *to, int64_t step_to)
+/* rows x (vectors * LANES) sums of products times t->alpha, with a row of `add` added to each (or none, if NULL): t->count times.
+ * Where they will go comes nearer meanwhile, a row at a time, as all at once would hold up b.  Whole vectors of b and `add`
+ * are read and whole vectors are written. */
+INLINE void N(micro)(const int rows, const int vectors, const int way, const N(tiles) *t, const T *a, const T *b,
+                     const T *add, T *to)
 {
-    V acc[MR][VECTORS];
-#pragma GCC unroll 8
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 3
-        for (int v = 0; v < vectors; v++)
-            acc[i][v] = (V){0};
     /* Three rows per pointer: as far as an address can reach without arithmetic. */
-    const int64_t row = t->row * (int64_t)sizeof(T);
+    const int64_t row = t->row * (int64_t)sizeof(T), down = t->step_b * (int64_t)sizeof(T);
     const int64_t column = (way == PACKED ? MR : way == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
-    const int64_t down = step_b * (int64_t)sizeof(T);
+    const int64_t ahead = t->ahead * (int64_t)sizeof(T);
     const int unroll = vectors > 2 ? 2 : 4;
-    const bool far = step_b > 4 * NR;      /* rows that processors don't fetch ahead */
-    const char *line = (const char *)b;
-    const char *at[3] = {(const char *)a, (const char *)a + 3 * row, (const char *)a + 6 * row};
-    int64_t left = t->depth;
-    /* Loops without loops inside: their ends are guessed right. */
-#define STEPS(count)                                                           \
-    if (far)                                                                   \
-        for (int u = 0; u < count; u++)                                        \
-            for (int v = 0; v < vectors; v += 64 / VBYTES)                     \
-                __builtin_prefetch(line + (8 + u) * down + v * VBYTES);        \
-    for (int u = 0; u < count; u++)                                            \
-        N(step)(rows, vectors, way, u, at, row, line, down, acc);              \
-    line += (count) * down, left -= count;                                     \
-    for (int r = 0; r < 3; r++)                                                \
+    for (int64_t n = t->count; n > 0; n--) {
+        V acc[MR][VECTORS];
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                acc[i][v] = (V){0};
+        const char *line = (const char *)b;
+        const char *at[3] = {(const char *)a, (const char *)a + 3 * row, (const char *)a + 6 * row};
+        int64_t left = t->depth;
+        T *c = to;
+        /* Loops without loops inside: their ends are guessed right. */
+#define STEPS(count)                                                               \
+    if (ahead)                                                                     \
+        for (int u = 0; u < count; u++)                                            \
+            for (int v = 0; v < vectors; v += 64 / VBYTES)                         \
+                __builtin_prefetch(line + ahead + u * down + v * VBYTES, 0, 2);    \
+    for (int u = 0; u < count; u++)                                                \
+        N(step)(rows, vectors, way, u, at, row, line, down, acc);                  \
+    line += (count) * down, left -= count;                                         \
+    for (int r = 0; r < 3; r++)                                                    \
         at[r] += (count) * column;
-    if (way != STRIDED) {
-        for (int i = 0; i < rows && left >= unroll; i++, c += t->ldc) {
-            for (int v = 0; v < vectors; v += 64 / VBYTES) 
-                __builtin_prefetch(c + v * LANES);
-            STEPS(unroll)
+        if (way != STRIDED) {
+            for (int i = 0; i < rows && left >= unroll; i++, c += t->step_to) {
+                for (int v = 0; v < vectors; v += 64 / VBYTES)
+                    __builtin_prefetch(c + v * LANES);
+                STEPS(unroll)
+            }
+            while (left >= unroll) {
+                STEPS(unroll)
+            }
         }
-        while (left >= unroll) {
-            STEPS(unroll)
+        while (left > 0) {
+            STEPS(1)
         }
-    }
-    while (left > 0) {
-        STEPS(1)
-    }
 #undef STEPS
-    if (add) {
+        if (t->alpha != 1) {
+            const V alpha = (V){0} + t->alpha;
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++, to += step_to, add += step_add)
+            for (int i = 0; i < rows; i++)
 #pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                *(V *)(to + v * LANES) = acc[i][v] + *(const V *)(add + v * LANES);
-    } else {
+                for (int v = 0; v < vectors; v++)
+                    acc[i][v] *= alpha;
+        }
+        c = to;
+        if (add) {
+            const T *from = add;
 #pragma GCC unroll 8
-        for (int i = 0; i < rows; i++, to += step_to)
+            for (int i = 0; i < rows; i++, c += t->step_to, from += t->step_add)
 #pragma GCC unroll 3
-            for (int v = 0; v < vectors; v++)
-                *(V *)(to + v * LANES) = acc[i][v];
+                for (int v = 0; v < vectors; v++)
+                    *(V *)(c + v * LANES) = acc[i][v] + *(const V *)(from + v * LANES);
+            add += t->next_add;
+        } else {
+#pragma GCC unroll 8
+            for (int i = 0; i < rows; i++, c += t->step_to)
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++)
+                    *(V *)(c + v * LANES) = acc[i][v];
+        }
+        a += t->next_a, b += t->next_b, to += t->next_to;
     }
 }
 
 /* What the inner kernel has added up, to where it belongs. */
-static void N(finish)(int rows, int width, const N(tile) *t, const T *block, const T *bias, T *c)
+static void N(finish)(int rows, int width, const N(tiles) *t, const T *block, const T *bias, T *c)
 {
-    const V alpha = (V){0} + t->alpha, beta = (V){0} + t->beta;
-    const bool old = t->beta != 0, plain = t->alpha == 1;
+    const V beta = (V){0} + t->beta;
     for (int i = 0; i < rows; i++)
         for (int j = 0; j < width; j += LANES) {
             const int count = width - j < LANES ? width - j : LANES;
             T *to = c + i * t->ldc + j;
             V x = *(const V *)(block + i * NR + j);
-            if (!plain)
-                x = alpha * x;
-            if (old)
+            if (t->beta != 0)
                 x = N(fma)(beta, N(load_part)(to, count), x);
             if (bias)
                 x += N(load_part)(bias + j, count);
@@ -130,12 +144,11 @@ static void N(finish)(int rows, int width, const N(tile) *t, const T *block, con
 }
 
 /* Each a function of its own: together they would be too much for the compiler's allocation of registers. */
-#define ARGUMENTS const N(tile) *t, const T *a, const T *b, int64_t step_b, const T *c, const T *add, int64_t step_add, \
-                  T *to, int64_t step_to
-#define MICRO(name, r, v, way)                                                     \
-    static NOINLINE void N(name##_##v)(ARGUMENTS)                                     \
-    {                                                                                 \
-        N(micro)(r, v, way, t, a, b, step_b, c, add, step_add, to, step_to);       \
+#define ARGUMENTS const N(tiles) *t, const T *a, const T *b, const T *add, T *to
+#define MICRO(name, r, v, way)                    \
+    static NOINLINE void N(name##_##v)(ARGUMENTS) \
+    {                                             \
+        N(micro)(r, v, way, t, a, b, add, to);    \
     }
 #if VECTORS == 3
 #define MICROS(name, r, way) MICRO(name, r, 1, way) MICRO(name, r, 2, way) MICRO(name, r, 3, way)
@@ -179,23 +192,31 @@ INLINE int N(covering)(int rows)
     return rows == 1 ? 1 : rows + rows % 2;
 }
 
-/* `rows` x `width` numbers of c, from as many rows of a or, if a is packed, from a panel that is filled up. */
-static void N(strip)(int rows, int width, const N(tile) *t, const T *a, bool packed, const T *b, int64_t step_b, const T *bias,
-                     T *c)
+/* t->count times `rows` x `width` numbers of c, from as many rows of a or, if a is packed, from panels that are filled up;
+ * the tiles lie side by side if t->next_b tells a step, else below each other. */
+static void N(strip)(int rows, int width, N(tiles) *t, const T *a, bool packed, const T *b, const T *bias, T *c)
 {
-    /* Without factors and parts of vectors, the sums are written, or added to what is there, where they belong. */
+    /* But for parts of vectors and other factors of c, they are written, or added to what is there, where they belong. */
     const int all = N(covering)(rows), vectors = (width + LANES - 1) / LANES;
-    const bool plain = all == rows && width == vectors * LANES && t->alpha == 1, more = plain && t->beta == 1 && !bias;
-    const bool direct = more || (plain && t->beta == 0);
+    const bool whole = all == rows && width == vectors * LANES, more = whole && t->beta == 1 && !bias;
+    const bool direct = more || (whole && t->beta == 0);
+    N(kernel) *kernel = all == MR && packed           ? N(kernels_packed)[vectors - 1]
+                        : all == MR && t->column == 1 ? N(kernels_along)[vectors - 1]
+                                                      : N(kernels)[all / 2][vectors - 1];
+    const int64_t next_to = t->next_b ? width : MR * t->ldc, next_bias = t->next_b ? width : 0;
+    if (direct) {
+        t->next_to = next_to, t->step_to = t->ldc;
+        t->next_add = more ? next_to : next_bias, t->step_add = more ? t->ldc : 0;
+        kernel(t, a, b, more ? c : bias, c);
+        return;
+    }
     T block[MR * NR];
-    N(kernel) *const *kernels = N(kernels)[all / 2];
-    if (all == MR && packed)
-        kernels = N(kernels_packed);
-    else if (all == MR && t->column == 1)
-        kernels = N(kernels_along);
-    kernels[vectors - 1](t, a, b, step_b, c, more ? c : direct ? bias : NULL, more ? t->ldc : 0, direct ? c : block, direct ? t->ldc : NR);
-    if (!direct)
-        N(finish)(rows, width, t, block, bias, c);
+    N(tiles) one = *t;
+    one.count = 1, one.step_to = NR;
+    for (int64_t i = 0; i < t->count; i++) {
+        kernel(&one, a + i * t->next_a, b + i * t->next_b, NULL, block);
+        N(finish)(rows, width, t, block, bias ? bias + i * next_bias : NULL, c + i * next_to);
+    }
 }
 
 /* `count` vectors as rows become columns: each stage zips the first half of the rows with the second. */
@@ -320,31 +341,41 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                    const N(columns) *b, const T *bias, T *c, int64_t ldc)
 {
     const bool packed = room->panels;
-    const N(tile) t = {depth, packed ? 1 : row, packed ? MR : column, alpha, beta, ldc};
-    /* A block of rows meets all panels before the next block comes; where b isn't packed, it meets one panel at a time, which
-     * stays in the first cache then. */
+    N(tiles) t = {.depth = depth, .row = packed ? 1 : row, .column = packed ? MR : column, .alpha = alpha, .beta = beta,
+                  .ldc = ldc};
     const int64_t block = room->block < m ? room->block : m;
+    int64_t wide = 0, width;        /* panels that are filled */
+    while (b->width - wide * NR >= NR && td_gemm_panel(b->width - wide * NR, LANES, VECTORS) == NR)
+        wide++;
     for (int64_t i0 = 0; i0 < m; i0 += block) {
-        const int64_t end = i0 + block < m ? i0 + block : m, inner = b->step ? end - i0 : MR;
+        const int64_t end = i0 + block < m ? i0 + block : m;
         if (packed && !room->filled)
             N(pack_rows)(end - i0, depth, a + i0 * row, row, column, room->panels);
-        for (int64_t i1 = i0; i1 < end; i1 += inner) {
-            int64_t width;
-            for (int64_t j = 0; j < b->width; j += width) {
+        /* Where b isn't packed, all rows meet one panel of it after the other, which stays in the first cache; else MR rows
+         * at a time meet all panels. */
+        const int64_t rows = b->step ? end - i0 : MR;
+        for (int64_t i1 = i0; i1 < end; i1 += rows)
+            for (int64_t j = 0, across; j < b->width; j += across) {
                 const int64_t more = b->width - j;
                 width = td_gemm_panel(more, LANES, VECTORS);
                 const bool last = width >= more && b->tail;
                 const T *panel = last ? b->tail : b->b + j * (b->step ? 1 : depth);
-                const int64_t step = b->step && !last ? b->step : width;
-                int rows;
-                for (int64_t i = i1; i < i1 + inner && i < end; i += rows) {
-                    const int64_t left = end - i;
-                    rows = left >= MR ? MR : packed || left == 1 ? (int)left : (int)left / 2 * 2;
+                t.step_b = b->step && !last ? b->step : width;
+                t.next_b = !b->step && j == 0 && wide > 1 ? width * depth : 0;
+                across = t.next_b ? wide * NR : width;
+                int64_t down;
+                for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
+                    const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
                     const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
-                    N(strip)(rows, (int)(width < more ? width : more), &t, from, packed, panel, step, bias ? bias + j : NULL, c + i * ldc + j);
+                    /* The first rows fetch the next panel: processors don't see what comes after its pieces of rows. */
+                    t.ahead = b->step && i == i1 && width < more ? width : 0;
+                    t.count = t.next_b ? wide : b->step && left >= MR && !t.ahead ? left / MR : 1;
+                    t.next_a = t.next_b ? 0 : MR * (packed ? depth : row);
+                    down = b->step && left >= MR ? t.count * MR : some;
+                    N(strip)((int)some, (int)(width < more ? width : more), &t, from, packed, panel, bias ? bias + j : NULL,
+                             c + i * ldc + j);
                 }
             }
-        }
     }
     room->filled = block == m;
 }
@@ -398,8 +429,9 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
 {
     const T *a = ma.data, *b = mb.data;
     const int64_t step = td_gemm_depth(k, sizeof(T)), span = step * mb.row * (int64_t)sizeof(T);
-    /* Few rows don't pay for packing b, unless its lines lie on many pages. */
-    const bool pack = mb.column != 1 || (m > 128 && span > 1 << 14) || (m >= 8 && span > 1 << 23);
+    /* b needn't be packed for few rows, or if its panels fit into the first cache as they are, unless it is turned round. */
+    const bool small = m <= 128 && step * NR * (int64_t)sizeof(T) <= 24 << 10;
+    const bool pack = mb.column != 1 || (m > 24 && !small && span > 1 << 14);
     const bool pack_a = N(packs)(n, ma.row, ma.column);
     _Alignas(64) T b_panel[KC * NR], a_panel[KC * MR + LANES];
     N(room) room = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
