@@ -156,7 +156,10 @@ def forwards(group, family):
             elif place in PLACES:
                 variants, place = [*variants, 'method'], None
             out = next((o.schema.overload for o in source if o.variant == 'out'), None)
-            new = forward(source, family, alias + schema.text[len(schema.name):], variants, place, out, (),
+            text = alias + schema.text[len(schema.name):]
+            if 'method' in variants and schema.arguments[0].name != 'self':     # of what it is a method
+                text = re.sub(rf'\b{schema.arguments[0].name}\b', 'self', text, count=1)
+            new = forward(source, family, text, variants, place, out, (),
                           f'Alias of {schema.name}.')
             for op in new:
                 op.alias = True

@@ -3964,16 +3964,16 @@ TD_API int td_special_gammainc_out(td_tensor *self, td_tensor *other, td_tensor 
 TD_API td_tensor *td_special_gammaincc(td_tensor *self, td_tensor *other);
 TD_API int td_special_gammaincc_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* Alias of linalg_det. */
-TD_API td_tensor *td_det(td_tensor *A);
-TD_API int td_det_out(td_tensor *A, td_tensor *out) TD_MUST_USE;
+TD_API td_tensor *td_det(td_tensor *self);
+TD_API int td_det_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Alias of linalg_slogdet. */
-TD_API int td_slogdet(td_tensor **results, td_tensor *A) TD_MUST_USE;
-TD_API int td_slogdet_out(td_tensor *A, td_tensor *sign, td_tensor *logabsdet) TD_MUST_USE;
+TD_API int td_slogdet(td_tensor **results, td_tensor *self) TD_MUST_USE;
+TD_API int td_slogdet_out(td_tensor *self, td_tensor *sign, td_tensor *logabsdet) TD_MUST_USE;
 /* Alias of linalg_matrix_exp. */
 TD_API td_tensor *td_matrix_exp(td_tensor *self);
 /* Alias of linalg_householder_product. */
-TD_API td_tensor *td_orgqr(td_tensor *input, td_tensor *tau);
-TD_API int td_orgqr_out(td_tensor *input, td_tensor *tau, td_tensor *out) TD_MUST_USE;
+TD_API td_tensor *td_orgqr(td_tensor *self, td_tensor *tau);
+TD_API int td_orgqr_out(td_tensor *self, td_tensor *tau, td_tensor *out) TD_MUST_USE;
 /* ``self + alpha * other``, elementwise with broadcasting. */
 TD_API td_tensor *td_add_scalar(td_tensor *self, td_scalar other, td_scalar alpha);
 TD_API int td_add_scalar_(td_tensor *self, td_scalar other, td_scalar alpha) TD_MUST_USE;
