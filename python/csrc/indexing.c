@@ -362,11 +362,8 @@ static td_tensor *look_up(Walk *w, td_tensor *view)
 
 /* x[i] and x[i, j, ...] with nothing but ints, all in range: the offset of the one view that they make.  False leaves
  * everything else, and the errors, to the walk. */
-static bool ints_only(td_tensor *x, PyObject *const *items, Py_ssize_t n, int64_t *offset)
+static inline bool ints_only(const int64_t *sizes, const int64_t *strides, PyObject *const *items, Py_ssize_t n, int64_t *offset)
 {
-    if (n > td_tensor_ndim(x))
-        return false;
-    const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
     *offset = 0;
     for (Py_ssize_t k = 0; k < n; k++) {
         if (!PyLong_CheckExact(items[k]))
@@ -389,11 +386,11 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
     td_tensor *x = td_py_x(self);
     bool tuple = PyTuple_CheckExact(index);
     Py_ssize_t n = tuple ? PyTuple_GET_SIZE(index) : 1;
-    int64_t offset;
-    if (n && ints_only(x, tuple ? ((PyTupleObject *)index)->ob_item : &index, n, &offset) &&
+    int64_t offset, ndim = td_tensor_ndim(x);
+    const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
+    if (n && n <= ndim && ints_only(sizes, strides, tuple ? ((PyTupleObject *)index)->ob_item : &index, n, &offset) &&
         td_is_plain(x) && td_tensor_storage(x))
-        return td_py_wrap(td_tensor_view(x, td_tensor_ndim(x) - (int)n, td_tensor_sizes(x) + n, td_tensor_strides(x) + n,
-                                         offset));
+        return td_py_wrap(td_tensor_view(x, (int)(ndim - n), sizes + n, strides + n, offset));
     Walk w;
     if (walk(&w, x, index) < 0)
         return NULL;

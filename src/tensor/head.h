@@ -80,10 +80,31 @@ static inline size_t td_block_bytes(const td_storage *s) { return TD_HEAD_BYTES 
 
 void td_storage_destroy(td_storage *s);
 
+/* While the process has one thread, counting needs no locked instructions, of which a view would take four. */
+#if defined(__has_include) && __has_include(<sys/single_threaded.h>)
+#include <sys/single_threaded.h>
+#define TD_ONE_THREAD __libc_single_threaded
+#else
+#define TD_ONE_THREAD 0
+#endif
+static inline void td_raise_count(int64_t *count)
+{
+    if (TD_LIKELY(TD_ONE_THREAD))
+        __atomic_store_n(count, *count + 1, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+}
+
 /* Who sees a count of one holds the only reference: nobody else can add to it, and no locked instruction is needed. */
 static inline bool td_drop_count(int64_t *count)
 {
-    return __atomic_load_n(count, __ATOMIC_ACQUIRE) == 1 || __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0;
+    const int64_t now = __atomic_load_n(count, __ATOMIC_ACQUIRE);
+    if (now == 1)
+        return true;
+    if (TD_UNLIKELY(!TD_ONE_THREAD))
+        return __atomic_sub_fetch(count, 1, __ATOMIC_ACQ_REL) == 0;
+    __atomic_store_n(count, now - 1, __ATOMIC_RELAXED);
+    return false;
 }
 
 #endif

@@ -85,7 +85,7 @@ td_storage *td_storage_from_memory(void *data, size_t nbytes, td_device device, 
 td_storage *td_storage_retain(td_storage *s)
 {
     if (s)
-        __atomic_fetch_add(&s->refcount, 1, __ATOMIC_RELAXED);
+        td_raise_count(&s->refcount);
     return s;
 }
 

@@ -20,7 +20,7 @@ td_tensor *const TD_NONE = &none;
 td_tensor *td_tensor_retain(td_tensor *x)
 {
     if (x && x != &none)
-        __atomic_fetch_add(&x->refcount, 1, __ATOMIC_RELAXED);
+        td_raise_count(&x->refcount);
     return x;
 }
 

@@ -180,7 +180,8 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
         x->flags |= TD_FLAG_NO_GRAD_VIEW;
     const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE);
     x->keys = (self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | of_dtype)) | (x->keys & of_dtype) | TD_KEYSET(TD_KEY_AUTOGRAD);
-    x->base = td_retain_fast(self->base ? self->base : self);
+    x->base = self->base ? self->base : self;
+    td_raise_count(&x->base->refcount);
     x->attr_version = __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED);
     if (self->replay) {
         __atomic_fetch_add(&self->replay->refcount, 1, __ATOMIC_RELAXED);
