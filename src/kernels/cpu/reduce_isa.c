@@ -11,6 +11,7 @@
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 enum { BLOCK = 4096, ROWS = 64 };
+enum { AHEAD = 1024 };          /* bytes: what the next rows begin with isn't foreseen by the processor */
 
 #define INF __builtin_inf()
 #define NAME(op) TD_ISA_PASTE(op, SUFFIX)

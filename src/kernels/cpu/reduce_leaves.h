@@ -9,6 +9,8 @@
 
 typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
 typedef I VI __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+/* From its nth element on, a mask that picks the last n lanes. */
+static const I NAME(last)[2 * 64 / sizeof(T)] = {[64 / sizeof(T) ... 2 * 64 / sizeof(T) - 1] = -1};
 static const I NAME(abs_mask) = sizeof(I) == 4 ? (I)INT32_MAX : (I)INT64_MAX;
 
 static inline V NAME(v_add)(V a, V x)     { return a + x; }
@@ -62,6 +64,8 @@ static inline double NAME(fold_absmin)(double a, T x)  { return merge_min(a, ABS
             int64_t m = n < BLOCK ? n : BLOCK, i = 0;                                                                 \
             V a = (V){0} + (T)(start), b = a, c = a, d = a;                                                           \
             for (; i + 4 * LANES <= m; i += 4 * LANES) {                                                              \
+                for (int64_t line = 0; line < 256; line += 64)                                                        \
+                    __builtin_prefetch((const char *)(x + i) + AHEAD + line);                                         \
                 a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
                 b = NAME(v_##step)(b, *(const V *)(x + i + LANES));                                                   \
                 c = NAME(v_##step)(c, *(const V *)(x + i + 2 * LANES));                                               \
@@ -69,11 +73,19 @@ static inline double NAME(fold_absmin)(double a, T x)  { return merge_min(a, ABS
             }                                                                                                         \
             for (; i + LANES <= m; i += LANES)                                                                        \
                 a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
+            if (n - i < LANES && n > i) {                                                                             \
+                VI mask = *(const VI *)(NAME(last) + (n - i));                                                        \
+                b = NAME(v_##step)(b, VPICK(mask, *(const V *)(x + n - LANES), (V){0} + (T)(start)));                 \
+                i = n;                                                                                                \
+            }                                                                                                         \
             a = NAME(vjoin)(NAME(vjoin)(a, b), NAME(vjoin)(c, d));                                                    \
-            double half = a[0], other = a[1];                                                                         \
-            for (int k = 2; k < LANES; k += 2)                                                                        \
-                half = join(half, a[k]), other = join(other, a[k + 1]);                                               \
-            total = join(total, join(half, other));                                                                   \
+            double lane[LANES];                                                                                       \
+            for (int k = 0; k < LANES; k++)                                                                           \
+                lane[k] = a[k];                                                                                       \
+            for (int w = LANES / 2; w > 0; w /= 2)                                                                    \
+                for (int k = 0; k < w; k++)                                                                           \
+                    lane[k] = join(lane[k], lane[k + w]);                                                             \
+            total = join(total, lane[0]);                                                                             \
             x += i, n -= i;                                                                                           \
         }                                                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                               \
