@@ -44,6 +44,7 @@ typedef struct pick_job {
     td_index_loop       *loop;
     const td_index_table *table;
     int64_t              parts;     /* of a row: so long ones are shared too, and checked while they are in the cache */
+    bool                 ahead;     /* rows that lie together are read: see look_ahead */
 } pick_job;
 
 enum { PART = 8192 };
@@ -53,6 +54,24 @@ static bool within(const pick_job *j, const td_index_row *r)
     int64_t low, high;
     j->table->range(r->index, r->n, &low, &high);
     return low >= 0 && high < j->p->limit;
+}
+
+/* Memory that later rows read: whole rows that follow one index each are fetched some rows ahead; the others learn where the
+ * next one's begin.  `left` rows of the innermost of the other dimensions follow, this one included.  A fetch from a wrong
+ * address is harmless, so the indices need no checks here. */
+static void look_ahead(const pick_job *j, const td_index_row *row, int64_t left, td_index_row *r)
+{
+    enum { ROWS = 8, MOST = 1024 };
+    const td_picking *p = j->p;
+    const int d = p->ndim - 2;
+    r->next_index = r->index, r->next_far = r->far;
+    if (left > 1 && p->along[d + 1] != 0) {
+        r->next_index += p->along[d], r->next_far += p->far[d];
+    } else if (left > ROWS && j->ahead) {
+        const char *far = row->far + ROWS * p->far[d] + row->index[ROWS * p->along[d]] * row->reach;
+        for (int64_t line = 0; line < MOST && line < row->near_step * p->sizes[d + 1]; line += 64)
+            __builtin_prefetch(far + line);
+    }
 }
 
 static void parts(void *context, int64_t from, int64_t to)
@@ -73,6 +92,7 @@ static void parts(void *context, int64_t from, int64_t to)
         td_index_row r = row;
         r.far += start * r.far_step, r.near += start * r.near_step, r.index += start * r.index_step;
         r.n = left < PART ? left : PART;
+        look_ahead(j, &row, last ? p->sizes[last - 1] - at[last - 1] : 0, &r);
         if (p->limit && !within(j, &r))
             __atomic_store_n(&p->outside, true, __ATOMIC_RELAXED);
         else
@@ -101,7 +121,7 @@ void td_pick_run(td_picking *p)
     if (count == 0 || length == 0)
         return;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
-    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1};
+    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block && p->what == TD_PLACE_GET};
     if (p->what == TD_PLACE_GET)
         j.loop = block ? j.table->get_block : j.table->get[size];
     else if (p->what == TD_PLACE_SET)

@@ -6,8 +6,8 @@
 
 /* A row of a td_picking: its last dimension. */
 typedef struct td_index_row {
-    char          *far, *near;
-    const int64_t *index;
+    char          *far, *near, *next_far;
+    const int64_t *index, *next_index;          /* next_...: where the row after this one begins, to be fetched */
     int64_t        far_step, near_step, index_step, reach, range, n;
 } td_index_row;
 typedef void td_index_loop(const td_index_row *r);
