@@ -6,6 +6,8 @@
 #include <math.h>
 #include "kernels/cpu/nn_norm.h"
 
+enum { FETCH_BYTES = 32 << 10 };        /* of a row that is fetched ahead, at most */
+
 #define TD_BODY "nn_norm_isa.c"
 #include "kernels/cpu/both_reals.h"
 
@@ -19,8 +21,9 @@ const td_norm_table TD_ISA_NAME(td_norm_table) = {
 
 #else
 
-/* The sum of x - centre, or of its square: four vectors at a time, so that no addition waits for the one before. */
-static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared)
+/* The sum of x - centre, or of its square: four vectors at a time, so that no addition waits for the one before.  What lies
+ * `ahead` bytes further on, the next row, is fetched meanwhile: passes that find their row in the cache leave memory idle. */
+static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared, int64_t ahead)
 {
     typedef T vec __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
     enum { LANES = 64 / sizeof(T) };
@@ -29,6 +32,8 @@ static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared)
     for (; i + 4 * LANES <= n; i += 4 * LANES)
 #pragma GCC unroll 4
         for (int r = 0; r < 4; r++) {
+            if (ahead)
+                __builtin_prefetch((const char *)(x + i + r * LANES) + ahead);
             vec d = *(const vec *)(x + i + r * LANES) - centre;
             if (squared)
                 d *= d;
@@ -50,15 +55,15 @@ static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared)
 }
 
 /* Mean and sum of squared distances from it. */
-static void N(moments)(const T *x, int64_t n, double *mean, double *m2)
+static void N(moments)(const T *x, int64_t n, double *mean, double *m2, int64_t ahead)
 {
     double total = 0, square = 0;
     enum { BLOCK = 1024 };
     for (int64_t at = 0; at < n; at += BLOCK)
-        total += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, 0, false);
+        total += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, 0, false, 0);
     *mean = total / (double)n;
     for (int64_t at = 0; at < n; at += BLOCK)
-        square += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, (T)*mean, true);
+        square += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, (T)*mean, true, ahead);
     *m2 = square;
 }
 
@@ -85,14 +90,14 @@ static void N(affine)(const T *x, T *y, int64_t n, T scale, T shift, const T *w,
 static void N(rows)(void *context, int64_t from, int64_t to)
 {
     const td_rows_job *job = context;
-    int64_t n = job->n;
+    int64_t n = job->n, bytes = n * (int64_t)sizeof(T), ahead = bytes <= FETCH_BYTES ? bytes : 0;
     for (int64_t r = from; r < to; r++) {
         const T *x = (const T *)job->x + r * n;
         double mean = 0, m2;
         if (job->rms) {
-            m2 = (double)N(sum_less)(x, n, 0, true);
+            m2 = (double)N(sum_less)(x, n, 0, true, ahead);
         } else {
-            N(moments)(x, n, &mean, &m2);
+            N(moments)(x, n, &mean, &m2, ahead);
         }
         T rstd = (T)(1 / sqrt(m2 / (double)n + job->eps));
         if (job->mean)
@@ -308,7 +313,7 @@ static void N(group)(void *context, int64_t from, int64_t to)
         const T *x = (const T *)job->x + i * run;
         T *y = (T *)job->y + i * run;
         double mean, m2;
-        N(moments)(x, run, &mean, &m2);
+        N(moments)(x, run, &mean, &m2, 0);
         double rstd = 1 / sqrt(m2 / (double)run + job->eps);
         job->mean[i] = mean, job->rstd[i] = rstd;
         for (int64_t d = 0; d < job->group; d++) {

@@ -6,7 +6,7 @@
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_softmax.h"
 
-enum { COLUMNS = 64 };
+enum { COLUMNS = 64, FETCH_BYTES = 32 << 10 /* of a row that is fetched ahead, at most */ };
 
 #define TD_BODY "nn_softmax_isa.c"
 #include "kernels/cpu/both_reals.h"
@@ -19,12 +19,20 @@ const td_softmax_table TD_ISA_NAME(td_softmax_table) = {
 
 #else
 
+/* The next row is fetched meanwhile: later passes find theirs in the cache, and would leave memory idle. */
 static T N(row_max)(const T *x, int64_t n)
 {
+    enum { STEP = 1024 / sizeof(T) };
     T top = -(T)__builtin_inf();
+    const bool ahead = n * (int64_t)sizeof(T) <= FETCH_BYTES;
+    for (int64_t from = 0; from < n; from += STEP) {
+        const int64_t to = n - from < STEP ? n : from + STEP;
+        for (int line = 0; line < 1024 && ahead; line += 64)
+            __builtin_prefetch((const char *)(x + n + from) + line);
 #pragma omp simd reduction(max : top)
-    for (int64_t i = 0; i < n; i++)
-        top = x[i] > top ? x[i] : top;
+        for (int64_t i = from; i < to; i++)
+            top = x[i] > top ? x[i] : top;
+    }
     return top;
 }
 
