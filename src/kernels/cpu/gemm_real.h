@@ -51,9 +51,9 @@ INLINE void N(step)(const int rows, const int vectors, const int way, const int 
     }
 }
 
-/* rows x (vectors * LANES) sums of products times t->alpha, with a row of `add` added to each (or none, if NULL): t->count times.
- * Where they will go comes nearer meanwhile, a row at a time, as all at once would hold up b.  Whole vectors of b and `add`
- * are read and whole vectors are written. */
+/* rows x (vectors * LANES) sums of products times t->alpha, with a row of `add` added to each (or none, if NULL): t->count
+ * times.  Where they will go comes nearer meanwhile, a row at a time, as all at once would hold up b.  Whole vectors of b
+ * and `add` are read and whole vectors are written. */
 INLINE void N(micro)(const int rows, const int vectors, const int way, const N(tiles) *t, const T *a, const T *b,
                      const T *add, T *to)
 {

@@ -7,6 +7,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "kernels/cpu/linalg.h"
+#include "kernels/cpu/lu.h"
 
 /* Zeros in the triangle that isn't the factor's. */
 static void clear_triangle(char *a, int n, size_t item, bool upper)
@@ -58,11 +59,34 @@ int td_cpu_cholesky_solve_helper(td_tensor *B, td_tensor *L, bool upper, td_tens
     return from_columns(out, x);
 }
 
-/* ---- LU */
+/* ---- LU: real matrices by our own kernels, in rows (lu_isa.c); complex ones by LAPACK, in columns */
+
+/* m x n numbers in rows, factored where they are. */
+static int factor(td_dtype dtype, int64_t m, int64_t n, void *a, int *pivots, int *info)
+{
+    const td_lu_table *lu = TD_ISA_PICK(td_lu_table);
+    return dtype == TD_F32 ? lu->factor_f32(m, n, a, n, pivots, info) : lu->factor_f64(m, n, a, n, pivots, info);
+}
+
+static int factor_rows(td_tensor *A, td_tensor *out, td_tensor *pivots, td_tensor *infos)
+{
+    TD_AUTO td_tensor *lu = td_rows(A);     /* the result lies in columns */
+    if (!lu)
+        return -1;
+    batch b = batch_of(lu);
+    const int least = b.rows < b.columns ? b.rows : b.columns;
+    for (int64_t i = 0; i < b.count; i++)
+        if (factor((td_dtype)A->dtype, b.rows, b.columns, (char *)lu->data + i * b.stride, (int *)pivots->data + i * least,
+                   (int *)infos->data + i))
+            return -1;
+    return td_copy_elements(out, lu);
+}
 
 int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     (void)check_errors, (void)pivot;
+    if (!td_dtype_is_complex((td_dtype)A->dtype))
+        return factor_rows(A, out0, out1, out2);
     td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)A->dtype);
     TD_AUTO td_tensor *a = getrf ? td_columns(A) : NULL;
     if (!a)
@@ -126,32 +150,48 @@ int td_cpu_linalg_lu_solve(td_tensor *LU, td_tensor *pivots, td_tensor *B, bool 
     return left ? from_columns(out, x) : td_copy_elements(out, x);
 }
 
+/* a x = b for one matrix in rows and k columns of b, which x replaces. */
+static int solve(td_dtype dtype, int64_t n, int64_t k, void *a, int *pivots, void *x, int *info)
+{
+    const td_lu_table *lu = TD_ISA_PICK(td_lu_table);
+    if (factor(dtype, n, n, a, pivots, info) || *info)
+        return *info ? 0 : -1;
+    return dtype == TD_F32 ? lu->solve_f32(n, k, a, n, pivots, x, k) : lu->solve_f64(n, k, a, n, pivots, x, k);
+}
+
 int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)
 {
     (void)check_errors;
     bool vector = td_solve_takes_vector(A, B);
-    td_lapack_function *gesv = td_lapack("gesv", NULL, (td_dtype)A->dtype);
+    const td_dtype dtype = (td_dtype)A->dtype;
+    const bool own = !td_dtype_is_complex(dtype);
+    td_lapack_function *gesv = own ? NULL : td_lapack("gesv", NULL, dtype);
     TD_AUTO td_tensor *b_matrix = vector ? td_unsqueeze(B, -1) : td_tensor_retain(B);
     TD_AUTO td_tensor *result = vector ? td_unsqueeze(out0, -1) : td_tensor_retain(out0);
-    if (!gesv || !b_matrix || !result)
+    if (!(own || gesv) || !b_matrix || !result)
         return -1;
     TD_AUTO td_tensor *a_view = with_batch(A, result, 2);
     TD_AUTO td_tensor *b_view = with_batch(b_matrix, result, 2);
-    TD_AUTO td_tensor *a = !a_view ? NULL : left ? td_columns(a_view) : td_rows(a_view);
-    TD_AUTO td_tensor *x = !b_view ? NULL : left ? td_columns(b_view) : td_rows(b_view);
+    /* X A = B is the transpose of A' X' = B'. */
+    TD_AUTO td_tensor *a = !a_view ? NULL : left == own ? td_rows(a_view) : td_columns(a_view);
+    TD_AUTO td_tensor *x = !b_view ? NULL : left == own ? td_rows(b_view) : td_columns(b_view);
     if (!a || !x)
         return -1;
     batch p = batch_of(a), q = batch_of(x);
-    int n = p.rows, k = q.rows, lda = at_least_one(n), *info = (int *)out1->data;
+    int n = p.rows, k = own ? q.columns : q.rows, lda = at_least_one(n), *info = (int *)out1->data;
     TD_AUTO td_tensor *pivots = space(lda, TD_I32);
     if (!pivots)
         return -1;
     for (int64_t i = 0; i < p.count; i++) {
         info[i] = 0;
-        if (n)
+        if (n && own) {
+            if (solve(dtype, n, k, (char *)a->data + i * p.stride, (int *)pivots->data, (char *)x->data + i * q.stride,
+                      info + i))
+                return -1;
+        } else if (n)
             gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
     }
-    return left ? from_columns(result, x) : td_copy_elements(result, x);
+    return left != own ? from_columns(result, x) : td_copy_elements(result, x);
 }
 
 int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_tensor *out1)

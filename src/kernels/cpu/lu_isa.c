@@ -1,0 +1,163 @@
+/* LU factors with partial pivoting, and solving with them, for matrices in rows.
+ *
+ * After Toledo (1997): the left half of the columns is factored first, the right half follows by one triangular solution
+ * and one product, and its lower part is factored in turn, so almost all arithmetic is in products.  In rows, changing
+ * places is copying, and what is left for the innermost blocks, WIDTH columns, adds multiples of rows to rows. */
+#ifndef S
+#include <tede/kernel.h>
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/lu.h"
+#include "kernels/cpu/nn.h"
+
+enum { WIDTH = 16 };
+
+#define TD_BODY "lu_isa.c"
+#include "kernels/cpu/both_reals.h"
+
+extern const td_lu_table TD_ISA_NAME(td_lu_table);
+const td_lu_table TD_ISA_NAME(td_lu_table) = {
+    .factor_f32 = factor_f32, .factor_f64 = factor_f64, .solve_f32 = solve_f32, .solve_f64 = solve_f64,
+};
+
+#else
+#define DTYPE (sizeof(T) == 4 ? TD_F32 : TD_F64)
+
+/* c -= a b, for m x n numbers of c. */
+static int N(subtract)(int64_t m, int64_t n, int64_t k, const T *a, int64_t row_a, const T *b, int64_t row_b, T *c, int64_t row)
+{
+    return td_gemm_strided(DTYPE, m, n, k, td_float(-1), (td_matrix){a, row_a, 1}, (td_matrix){b, row_b, 1}, td_float(1), c,
+                           row);
+}
+
+/* to -= factor * from */
+static inline void N(less)(int64_t n, T factor, const T *from, T *to)
+{
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        to[j] -= factor * from[j];
+}
+
+static inline T N(size)(T x) { return x < 0 ? -x : x; }
+
+static void N(exchange)(int64_t n, int64_t count, const int *pivots, T *a, int64_t row)
+{
+    for (int64_t i = 0; i < count; i++) {
+        T *one = a + i * row, *other = a + (pivots[i] - 1) * row;
+        if (one != other)
+#pragma omp simd
+            for (int64_t j = 0; j < n; j++) {
+                T x = one[j];
+                one[j] = other[j], other[j] = x;
+            }
+    }
+}
+
+/* At most WIDTH columns, one after the other, in a copy that lies close together and is filled up with zeros: there a row is a
+ * vector.  While one column is taken from the others, the largest number of the next one is found. */
+static int N(narrow)(int64_t m, int64_t n, T *a, int64_t row, int *pivots, int *info)
+{
+    const size_t bytes = (size_t)(m * WIDTH) * sizeof(T);
+    T *block = td_mem_alloc(bytes);
+    if (!block)
+        return -1;
+    int64_t largest = 0;
+    for (int64_t i = 0; i < m; i++) {
+        T *to = block + i * WIDTH;
+        for (int64_t j = 0; j < WIDTH; j++)
+            to[j] = j < n ? a[i * row + j] : 0;
+        if (N(size)(to[0]) > N(size)(block[largest * WIDTH]))
+            largest = i;
+    }
+    for (int64_t j = 0; j < n && j < m; j++) {
+        T top[WIDTH], *at = block + j * WIDTH, most = 0;
+        const int pivot = (int)(largest - j) + 1;
+        N(exchange)(WIDTH, 1, &pivot, at, WIDTH);
+        pivots[j] = (int)largest + 1;
+        for (int64_t i = 0; i < WIDTH; i++)
+            top[i] = i > j ? at[i] : 0;
+        const T first = at[j];
+        const bool zero = first == 0;
+        if (zero && !*info)
+            *info = (int)j + 1;
+        const int64_t next = (j + 1) % WIDTH;
+        largest = j + 1;
+        for (int64_t i = j + 1; i < m; i++) {
+            T *to = block + i * WIDTH;
+            const T factor = zero ? 0 : to[j] / first, kept = zero ? to[j] : factor;
+            N(less)(WIDTH, factor, top, to);
+            to[j] = kept;
+            const T size = N(size)(to[next]);
+            largest = size > most ? i : largest;
+            most = size > most ? size : most;
+        }
+    }
+    for (int64_t i = 0; i < m; i++)
+        memcpy(a + i * row, block + i * WIDTH, (size_t)n * sizeof(T));
+    td_mem_free(block, bytes);
+    return 0;
+}
+
+/* b = l^-1 b, l k x k with ones on its diagonal. */
+static int N(forward)(int64_t k, int64_t n, const T *l, int64_t row_l, T *b, int64_t row)
+{
+    if (k <= WIDTH) {
+        for (int64_t i = 1; i < k; i++)
+            for (int64_t r = 0; r < i; r++)
+                N(less)(n, l[i * row_l + r], b + r * row, b + i * row);
+        return 0;
+    }
+    const int64_t half = (k / 2 + WIDTH - 1) / WIDTH * WIDTH;
+    return N(forward)(half, n, l, row_l, b, row) ||
+           N(subtract)(k - half, n, half, l + half * row_l, row_l, b, row, b + half * row, row) ||
+           N(forward)(k - half, n, l + half * row_l + half, row_l, b + half * row, row) ? -1 : 0;
+}
+
+/* b = u^-1 b */
+static int N(back)(int64_t k, int64_t n, const T *u, int64_t row_u, T *b, int64_t row)
+{
+    if (k <= WIDTH) {
+        for (int64_t i = k - 1; i >= 0; i--) {
+            for (int64_t r = i + 1; r < k; r++)
+                N(less)(n, u[i * row_u + r], b + r * row, b + i * row);
+            for (int64_t j = 0; j < n; j++)
+                b[i * row + j] /= u[i * row_u + i];
+        }
+        return 0;
+    }
+    const int64_t half = (k / 2 + WIDTH - 1) / WIDTH * WIDTH;
+    return N(back)(k - half, n, u + half * row_u + half, row_u, b + half * row, row) ||
+           N(subtract)(half, n, k - half, u + half, row_u, b + half * row, row, b, row) ||
+           N(back)(half, n, u, row_u, b, row) ? -1 : 0;
+}
+
+static int N(factor)(int64_t m, int64_t n, T *a, int64_t row, int *pivots, int *info)
+{
+    *info = 0;
+    if (n <= WIDTH)
+        return m && n ? N(narrow)(m, n, a, row, pivots, info) : 0;
+    const int64_t half = (n / 2 + WIDTH - 1) / WIDTH * WIDTH, done = m < half ? m : half;
+    const int64_t more = m - done < n - half ? m - done : n - half;
+    T *right = a + half, *low = a + done * row;
+    int second = 0;
+    if (N(factor)(m, half, a, row, pivots, info))
+        return -1;
+    N(exchange)(n - half, done, pivots, right, row);
+    if (N(forward)(done, n - half, a, row, right, row) ||
+        N(subtract)(m - done, n - half, done, low, row, right, row, low + half, row) ||
+        N(factor)(m - done, n - half, low + half, row, pivots + done, &second))
+        return -1;
+    N(exchange)(half, more, pivots + done, low, row);
+    for (int64_t i = 0; i < more; i++)
+        pivots[done + i] += (int)done;
+    if (!*info && second)
+        *info = second + (int)done;
+    return 0;
+}
+
+static int N(solve)(int64_t n, int64_t k, const T *a, int64_t row, const int *pivots, T *x, int64_t row_x)
+{
+    N(exchange)(k, n, pivots, x, row_x);
+    return N(forward)(n, k, a, row, x, row_x) || N(back)(n, k, a, row, x, row_x) ? -1 : 0;
+}
+#undef DTYPE
+#endif
