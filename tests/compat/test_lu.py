@@ -11,7 +11,7 @@ def test_factors_multiply_to_the_matrix(lib, shape, name):
     t, a = lib, np.random.default_rng(sum(shape)).standard_normal((2, *shape)).astype(name)
     factors, pivots = t.linalg.lu_factor(t.tensor(a))
     p, low, up = t.lu_unpack(factors, pivots)
-    assert np.abs((p @ low @ up).numpy() - a).max() < 60 * np.finfo(name).eps
+    assert np.abs((p @ low @ up).numpy() - a).max() < 4 * sum(shape) * np.finfo(name).eps
     assert np.abs(low.numpy()).max() <= 1       # the largest number of a column is divided by
     assert pivots.dtype == t.int32 and int(pivots.min()) >= 1
 
@@ -31,5 +31,5 @@ def test_a_singular_matrix_names_the_first_zero_on_the_diagonal(lib):
     a = t.eye(40)
     a[20] = a[7]
     assert int(t.linalg.lu_factor_ex(a).info) == 21
-    with pytest.raises(t.linalg.LinAlgError, match="singular"):
+    with pytest.raises(RuntimeError, match="singular"):
         t.linalg.solve(a, t.ones(40))
