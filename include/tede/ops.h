@@ -2940,6 +2940,10 @@ TD_API td_tensor *td_as_strided_through(td_tensor *self, int64_t n_base_size, co
 TD_API td_tensor *td_detach(td_tensor *self);
 /* A view of all of self. */
 TD_API td_tensor *td_alias(td_tensor *self);
+/* A copy in memory that an accelerator reads directly. Without such a device it is an error. */
+TD_API td_tensor *td_pin_memory(td_tensor *self, td_device device);
+/* The same, for devices to implement. */
+TD_API td_tensor *td__pin_memory(td_tensor *self, td_device device);
 /* A diagonal of two dimensions, as the last dimension. */
 TD_API td_tensor *td_diagonal(td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2);
 /* Zeros but for a diagonal. */

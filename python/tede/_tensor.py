@@ -424,12 +424,6 @@ def is_distributed(self):
 
 
 @method
-def pin_memory(self, device=None):
-    """Fails: no accelerator is there that could use it."""
-    raise RuntimeError("Cannot access accelerator device when none is available.")
-
-
-@method
 def const_data_ptr(self):
     return self.data_ptr()
 

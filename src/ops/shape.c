@@ -355,6 +355,14 @@ td_tensor *td_op_as_strided(td_tensor *self, int64_t n_size, const int64_t *size
 
 td_tensor *td_op_detach(td_tensor *self) { return td_alias_detached(self, false); }
 
+td_tensor *td_op_pin_memory(td_tensor *self, td_device device) { return td__pin_memory(self, device); }
+
+td_tensor *td_op__pin_memory(td_tensor *self, td_device device)
+{
+    (void)self, (void)device;
+    return td_fail(TD_E_RUNTIME, "Cannot access accelerator device when none is available.");
+}
+
 td_tensor *td_op_alias(td_tensor *self)
 {
     geometry g = geometry_of(self);
