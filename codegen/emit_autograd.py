@@ -299,7 +299,9 @@ class Nodes(Rows):
     def fused(self, name, what, base, operand, text, local, where, factor):
         """Loops for a formula that is linear in `factor`: their name, how many operands, the C lists of these and of the
         numbers; None for what is no single pass.  A formula that was seen before has its loops."""
-        tree = ast.parse(str(text).strip(), mode='eval').body
+        tree = AsValue().visit(ast.parse(str(text).strip(), mode='eval').body)
+        text = ast.unparse(ast.fix_missing_locations(tree))
+        tree = ast.parse(text, mode='eval').body
         if sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree)) < 2:
             return None
         used = Uses(tree)
@@ -496,9 +498,41 @@ class Nodes(Rows):
                 '            if (td_forward_add(sums, fused))', '                return -1;']
 
 
+# Operators of gradient formulas as the value language has them.
+_COMPARE = {'eq': ast.Eq, 'ne': ast.NotEq, 'lt': ast.Lt, 'le': ast.LtE, 'gt': ast.Gt, 'ge': ast.GtE}
+_NAMED = {'special_i0e': 'i0e', 'special_i1': 'i1', 'special_i1e': 'i1e', 'special_zeta': 'zeta'}
+
+
+class AsValue(ast.NodeTransformer):
+    """eq(a, b) as a == b, masked_fill(x, m, v) as where(m, v, x), ...: what is left as it is has no inline, or has one of its name."""
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        name, args = getattr(node.func, 'id', None), node.args
+        if node.keywords:
+            return node
+        if name in _COMPARE:
+            return ast.Compare(args[0], [_COMPARE[name]()], [args[1]])
+        if name in ('logical_and', 'logical_or'):
+            return ast.BoolOp(ast.And() if name == 'logical_and' else ast.Or(), args)
+        if name == 'logical_not':
+            return ast.UnaryOp(ast.Not(), args[0])
+        if name == 'zeros_like':
+            return ast.Constant(0)
+        if name == 'masked_fill':
+            return ast.Call(ast.Name('where'), [args[1], args[2], args[0]], [])
+        if name == 'floor_divide_mode':
+            return ast.BinOp(args[0], ast.FloorDiv(), args[1])
+        if name == 'trunc_divide':
+            return ast.Call(ast.Name('trunc'), [ast.BinOp(args[0], ast.Div(), args[1])], [])
+        if name == 'to' and ast.unparse(args[1]) == 'result.dtype':     # operands of one pass have one dtype
+            return args[0]
+        return ast.Call(ast.Name(_NAMED.get(name, name)), args, []) if name in _NAMED else node
+
+
 def formula_functions_known(tree):
     """Whether every function of a fused formula has an inline."""
     known = {'exp', 'exp2', 'expm1', 'log', 'log2', 'log10', 'log1p', 'sin', 'cos', 'tan', 'sinh', 'cosh', 'tanh', 'erf',
              'sqrt', 'rsqrt', 'sigmoid', 'where', 'abs', 'conj', 'sign', 'sgn', 'pow', 'maximum', 'minimum', 'square',
-             'digamma', 'reciprocal', 'real'}
+             'digamma', 'reciprocal', 'real', 'isnan', 'isfinite', 'trunc', 'i0', 'i0e', 'i1', 'i1e', 'zeta'}
     return all(isinstance(n.func, ast.Name) and n.func.id in known for n in ast.walk(tree) if isinstance(n, ast.Call))

@@ -102,6 +102,27 @@ int td_op_aminmax_tangent(td_tensor **results, td_tensor *t, td_tensor *self, td
     return -1;
 }
 
+static td_tensor *or_zeros(td_tensor *t, td_tensor *like) { return t && t != TD_NONE ? td_ref(t) : td_zeros_like(like); }
+
+/* Sums and means are linear.  For the others the gradient of ones has each element's factor. */
+td_tensor *td_op_scatter_reduce_tangent(td_tensor *t_self, td_tensor *t_src, td_tensor *self, int64_t dim, td_tensor *index,
+                                        td_tensor *src, const char *reduce, bool include_self, td_tensor *result)
+{
+    LET(self_moves) = or_zeros(t_self, self);
+    LET(src_moves) = or_zeros(t_src, src);
+    if (!strcmp(reduce, "sum") || !strcmp(reduce, "mean"))
+        return td_scatter_reduce_two(self_moves, dim, index, src_moves, reduce, include_self);
+    LET(ones) = td_ones_like(result);
+    td_tensor *factors[2];
+    if (!ones || td_scatter_reduce_backward(factors, ones, self, dim, index, src, reduce, include_self, result) != 0)
+        return NULL;
+    LET(of_self) = td_mul_tensor(factors[0], self_moves);
+    LET(of_src) = td_mul_tensor(factors[1], src_moves);
+    td_tensor_release(factors[0]);
+    td_tensor_release(factors[1]);
+    return td_scatter_reduce_two(of_self, dim, index, of_src, "sum", true);
+}
+
 td_tensor *td_op_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, td_tensor *result, int64_t n_dim, const int64_t *dim,
                               bool keepdim)
 {
