@@ -3439,6 +3439,9 @@ TD_API int td_aminmax_tangent(td_tensor **results, td_tensor *t, td_tensor *self
 /* The tangent of a vector norm. */
 TD_API td_tensor *td_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, td_tensor *result, int64_t n_dim,
         const int64_t *dim, bool keepdim);
+/* The tangent of scatter_reduce: each element goes to one place, where factors times tangents are summed. */
+TD_API td_tensor *td_scatter_reduce_tangent(td_tensor *t_self, td_tensor *t_src, td_tensor *self, int64_t dim,
+        td_tensor *index, td_tensor *src, const char *reduce, bool include_self, td_tensor *result);
 /* Running products by the product rule: a linear recurrence. */
 TD_API td_tensor *td_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim);
 /* A vector as a view that broadcasts against another tensor along one dimension. */
