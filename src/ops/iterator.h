@@ -30,8 +30,8 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
  * one are overwritten. */
 void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t step, int64_t rows);
 
-/* n times the same element of 1, 2, 4 or 8 bytes. */
-void td_fill_run(size_t size, char *to, const char *element, int64_t n);
+/* `bytes` filled with these eight, which are one element of 8, 4, 2 or 1 bytes again and again. */
+void td_fill_eight(char *to, uint64_t eight, int64_t bytes);
 
 /* to[c][r] = from[r][c] for rows of `columns` contiguous elements that lie from_row bytes apart; to_row for `to`'s. */
 void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);

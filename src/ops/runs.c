@@ -33,6 +33,16 @@ typedef struct { any8 half[2]; } any16;
         }                                                                           \
     } while (0)
 
+static inline uint64_t eight_of(size_t size, const char *element)
+{
+    switch (size) {
+    case 1: return *(const uint8_t *)element * UINT64_C(0x0101010101010101);
+    case 2: return *(const uint16_t *)element * UINT64_C(0x0001000100010001);
+    case 4: return *(const uint32_t *)element * UINT64_C(0x0000000100000001);
+    default: return *(const uint64_t *)element;
+    }
+}
+
 void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n)
 {
     if (to_stride == (int64_t)size && from_stride == (int64_t)size && (size_t)n * size >= 64) {
@@ -40,7 +50,7 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
         return;
     }
     if (to_stride == (int64_t)size && from_stride == 0 && size <= 8 && (size_t)n * size >= 64) {
-        td_fill_run(size, to, from, n);
+        td_fill_eight(to, eight_of(size, from), n * (int64_t)size);
         return;
     }
     switch (size) {
@@ -57,19 +67,17 @@ void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t st
     typedef uint64_t wide __attribute__((vector_size(16), aligned(1), may_alias));
     int64_t bytes = n * (int64_t)size;
     for (int64_t r = 0; r < rows; r++, from += step, to += bytes) {
-        if (bytes >= 512 && size <= 8) {
-            td_fill_run(size, to, from, n);
-            continue;
+        wide pattern;
+        if (size <= 8) {
+            uint64_t eight = eight_of(size, from);
+            if (bytes >= 256) {
+                td_fill_eight(to, eight, bytes);
+                continue;
+            }
+            pattern = (wide){eight, eight};
+        } else {
+            pattern = *(const wide *)from;
         }
-        uint64_t low, high;
-        switch (size) {
-        case 1: low = high = *(const uint8_t *)from * UINT64_C(0x0101010101010101); break;
-        case 2: low = high = *(const uint16_t *)from * UINT64_C(0x0001000100010001); break;
-        case 4: low = high = *(const uint32_t *)from * UINT64_C(0x0000000100000001); break;
-        case 8: low = high = *(const uint64_t *)from; break;
-        default: memcpy(&low, from, 8), memcpy(&high, from + 8, 8); break;
-        }
-        wide pattern = {low, high};
         for (int64_t i = 0; i < bytes; i += 16)
             *(wide *)(to + i) = pattern;
     }

@@ -165,10 +165,13 @@ static void fill(void *to, uint64_t eight, int64_t bytes)
 {
     typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
     const wide pattern = (wide){0} + eight;
-    char *at = to;
-    for (; bytes >= 64; bytes -= 64, at += 64)
+    char *at = to, *end = at + bytes;
+    for (; at + 64 <= end; at += 64)
         *(wide *)at = pattern;
-    memcpy(at, &pattern, (size_t)bytes);
+    if (bytes >= 64)                    /* whole elements, so they look the same wherever the pattern begins */
+        *(wide *)(end - 64) = pattern;
+    else
+        memcpy(at, &pattern, (size_t)bytes);
 }
 
 const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .run = {

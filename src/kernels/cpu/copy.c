@@ -40,13 +40,7 @@ td_convert_run *td_converter(td_dtype to, td_dtype from)
     return TD_LIKELY(run != NULL) ? run : td_foreign_converter(to, from);
 }
 
-void td_fill_run(size_t size, char *to, const char *element, int64_t n)
-{
-    uint64_t eight = 0;
-    for (size_t at = 0; at < 8; at += size)
-        memcpy((char *)&eight + at, element, size);
-    runs()->fill(to, eight, n * (int64_t)size);
-}
+void td_fill_eight(char *to, uint64_t eight, int64_t bytes) { runs()->fill(to, eight, bytes); }
 
 void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src, int64_t src_stride, int64_t n)
 {
