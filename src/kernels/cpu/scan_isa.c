@@ -8,6 +8,33 @@
 
 typedef struct { double re, im; } c128;
 
+/* out[k] = sum + x[0] + ... + x[k] for eight k in three steps, of which each adds what lies 1, 2 and 4 places before; the
+ * last one is the new sum.  The same additions at every instruction-set level, so the same bits. */
+#ifdef __AVX512F__
+#define EIGHT(T, A, x, out, sum) \
+    typedef A eight __attribute__((vector_size(64))); \
+    typedef int64_t places __attribute__((vector_size(64))); \
+    const eight none = {0}; \
+    eight v; \
+    for (int k = 0; k < 8; k++) \
+        v[k] = (x)[k]; \
+    v += __builtin_shuffle(none, v, (places){0, 8, 9, 10, 11, 12, 13, 14}); \
+    v += __builtin_shuffle(none, v, (places){0, 1, 8, 9, 10, 11, 12, 13}); \
+    v += __builtin_shuffle(none, v, (places){0, 1, 2, 3, 8, 9, 10, 11}); \
+    v += sum; \
+    for (int k = 0; k < 8; k++) \
+        (out)[k] = (T)v[k]; \
+    sum = v[7]
+#else
+#define EIGHT(T, A, x, out, sum) \
+    const A a = (x)[0], b = a + (x)[1], c = (A)(x)[1] + (x)[2], d = (A)(x)[2] + (x)[3], e = (A)(x)[3] + (x)[4], \
+            f = (A)(x)[4] + (x)[5], g = (A)(x)[5] + (x)[6], h = (A)(x)[6] + (x)[7]; \
+    const A c2 = c + a, d2 = d + b, e2 = e + c, f2 = f + d, g2 = g + e, h2 = h + f; \
+    (out)[0] = (T)(a + sum), (out)[1] = (T)(b + sum), (out)[2] = (T)(c2 + sum), (out)[3] = (T)(d2 + sum); \
+    (out)[4] = (T)(e2 + a + sum), (out)[5] = (T)(f2 + b + sum), (out)[6] = (T)(g2 + c2 + sum); \
+    (out)[7] = (T)(sum = h2 + d2 + sum)
+#endif
+
 /* Single columns have a loop of their own, whose accumulator stays in a register. */
 #define WALK(T, A, SETUP, STEP)                                                                 \
     const td_scan_job *w = context;                                                             \
@@ -52,16 +79,14 @@ typedef struct { double re, im; } c128;
     {                                                                                                   \
         const td_scan_job *w = context;                                                                 \
         if (w->inner == 1 && w->sign > 0) {                                                             \
-            /* Four at a time, so that only one addition in four waits for the one before. */           \
+            /* Eight at a time, so that only one addition in eight waits for the one before. */         \
             for (int64_t item = from; item < to; item++) {                                              \
                 const T *x = (const T *)w->x + item * w->length;                                        \
                 T *out = (T *)w->out + item * w->length;                                                \
                 A sum = 0;                                                                              \
                 int64_t r = 0;                                                                          \
-                for (; r + 4 <= w->length; r += 4) {                                                    \
-                    A a = x[r], b = a + x[r + 1], c = b + x[r + 2], d = c + x[r + 3];                   \
-                    out[r] = (T)(sum + a), out[r + 1] = (T)(sum + b), out[r + 2] = (T)(sum + c);        \
-                    out[r + 3] = (T)(sum += d);                                                         \
+                for (; r + 8 <= w->length; r += 8) {                                                    \
+                    EIGHT(T, A, x + r, out + r, sum);                                                   \
                 }                                                                                       \
                 for (; r < w->length; r++)                                                              \
                     out[r] = (T)(sum += x[r]);                                                          \
