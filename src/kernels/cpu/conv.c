@@ -15,6 +15,7 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn.h"
+#include "kernels/cpu/winograd.h"
 
 enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
 
@@ -354,7 +355,7 @@ static int run_correlate(conv *c)
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a plane") : 0;
     }
     if (conv_floats(c) && !c->pointwise) {
-        td_conv_correlate(c);
+        (td_winograd_takes(c) ? td_winograd : td_conv_correlate)(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
     }
     int64_t tiles = td_ceil_div(c->out_total, c->tile);
