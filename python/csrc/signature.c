@@ -435,11 +435,26 @@ static PyObject *with_names(OperatorObject *op, PyObject *const *args, Py_ssize_
     return td_py_override(op->shown ? op->shown : (PyObject *)op, args, nargs, kwnames);
 }
 
+/* Something that isn't a tensor and takes calls over (torch.fx's stand-ins for any value), where a number would be. */
+static bool takes_over(PyObject *a)
+{
+    bool items = PyList_Check(a) || PyTuple_Check(a);
+    for (Py_ssize_t i = 0; items && i < PySequence_Fast_GET_SIZE(a); i++) {
+        PyObject *item = PySequence_Fast_GET_ITEM(a, i);
+        if (!td_py_is_tensor(item) && td_py_has_override(item))
+            return true;
+    }
+    return !td_py_is_tensor(a) && td_py_has_override(a);
+}
+
 PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     PyObject *named = with_names(op, args, nargs, kwnames);
     if (named || PyErr_Occurred())
         return named;
+    for (Py_ssize_t i = 0; i < nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0); i++)
+        if (takes_over(args[i]))
+            return td_py_override(op->shown ? op->shown : (PyObject *)op, args, nargs, kwnames);
     int skip = op->method, plausible = 0, visible = 0, total = 0;
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0, count = nargs + n_keywords;
     const Overload *only = NULL, *last = NULL;

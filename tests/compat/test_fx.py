@@ -114,3 +114,15 @@ def test_a_tracer_chooses_leaves(lib, fx, nn, leaf):
             return leaf
     graph = Own().trace(nn.Sequential(Inner()))
     assert [n.op for n in graph.nodes][1:-1] == (["call_module"] if leaf else ["call_method", "call_method"])
+
+
+def test_stand_ins_where_numbers_would_be(lib, nn, F, fx):
+    class Model(nn.Module):
+        def forward(self, x, n, causal, keep):
+            y = F.scaled_dot_product_attention(x, x, x, is_causal=causal)
+            return lib.sum(y, n, keep), lib.clamp(lib.ones(2), keep), lib.ones(2).add(x.mean(), alpha=n), lib.reshape(x, [n, -1])
+
+    x = lib.rand(1, 1, 3, 2)
+    traced = fx.symbolic_trace(Model())
+    for a, b in zip(traced(x, 1, True, True), Model()(x, 1, True, True)):
+        assert lib.equal(a, b)

@@ -77,3 +77,10 @@ def test_batch_norm_without_statistics(lib):
 def test_flags_of_devices_that_are_not_there(lib):
     x = lib.ones(1)
     assert not (x.is_ipu or x.is_maia or x.is_mtia or x.is_vulkan)
+
+
+def test_replicas_share_buffers_and_have_no_parameters(lib):
+    norm = lib.nn.BatchNorm1d(2)
+    replica = norm._replicate_for_data_parallel()
+    assert type(replica) is type(norm) and not list(replica.parameters()) and replica.running_mean is norm.running_mean
+    assert len(list(norm.parameters())) == 2

@@ -501,6 +501,13 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
                 self._buffers[name] = fn(buffer)
         return self
 
+    def _replicate_for_data_parallel(self):
+        """A shallow copy without parameters: what `nn.parallel` gives to each device."""
+        replica = self.__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica.__dict__.update(_parameters={}, _buffers=self._buffers.copy(), _modules=self._modules.copy(), _is_replica=True)
+        return replica
+
     def _floating(self, dtype):
         return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
 
