@@ -162,6 +162,8 @@ td_tensor *td_op_pow_backward(td_tensor *grad, td_tensor *self, td_scalar expone
 td_tensor *td_op_pow_scalar(td_scalar self, td_tensor *exponent)
 {
     TD_AUTO td_tensor *number = td_wrapped_number(self);
+    if (self.kind == TD_SCALAR_BOOL && exponent->dtype == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"pow\" not implemented for 'Bool'");
     if (self.kind != TD_SCALAR_COMPLEX && td_scalar_double(self) == 1)
         return td_full_like(exponent, td_int(1), td_result_type(2, (td_tensor *[]){number, exponent}), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
     return td_pow(number, exponent);
@@ -202,21 +204,27 @@ td_tensor *td_op_positive(td_tensor *self)
 
 /* ---- bounds */
 
-/* self in the dtype that a bound asks for: a float bound makes integers floats. */
+/* self in the dtype that a bound asks for: a float bound makes integers floats.  That dtype must hold the bounds; below 0 is what
+ * every unsigned number is at least, where PyTorch wraps the bound around. */
 static td_tensor *bounded_by(td_tensor *self, const td_scalar *a, const td_scalar *b)
 {
     td_tensor *voices[3] = {self};
     TD_AUTO td_tensor *low = a ? td_wrapped_number(*a) : NULL;
     TD_AUTO td_tensor *high = b ? td_wrapped_number(*b) : NULL;
     int n = 1;
-    if (td_is_complex(self) || (a && a->kind == TD_SCALAR_COMPLEX) || (b && b->kind == TD_SCALAR_COMPLEX))
+    if (td_is_complex(self))
         return td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
+    if ((a && a->kind == TD_SCALAR_COMPLEX) || (b && b->kind == TD_SCALAR_COMPLEX))
+        return td_is_floating(self) ? td_fail(TD_E_RUNTIME, "value cannot be converted to type double without overflow")
+                                    : td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
     if (a)
         voices[n++] = low;
     if (b)
         voices[n++] = high;
     td_dtype dtype = td_result_type(n, voices);
-    return dtype == TD_DTYPE_NONE ? NULL : td_to(self, dtype);
+    if (dtype == TD_DTYPE_NONE || (a && td_scalar_check(*a, dtype)) || (b && td_scalar_check(*b, dtype)))
+        return NULL;
+    return td_to(self, dtype);
 }
 td_tensor *td_op_clamp(td_tensor *self, const td_scalar *min, const td_scalar *max)
 {
@@ -235,6 +243,8 @@ td_tensor *td_op_clamp_tensor(td_tensor *self, td_tensor *min, td_tensor *max)
         return td_fail(TD_E_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (min != TD_NONE && max != TD_NONE && self->dtype == TD_BOOL && min->dtype == TD_BOOL && max->dtype == TD_BOOL)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"clamp_cpu\" not implemented for 'Bool'");
+    if (td_is_complex(self) || (min != TD_NONE && td_is_complex(min)) || (max != TD_NONE && td_is_complex(max)))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
     TD_AUTO td_tensor *low = min == TD_NONE ? td_ref(self) : td_clamp_min_tensor(self, min);
     return max == TD_NONE ? td_ref(low) : td_clamp_max_tensor(low, max);
 }
@@ -244,7 +254,8 @@ td_tensor *td_op_nan_to_num(td_tensor *self, const double *nan, const double *po
     static const double largest[TD_DTYPES] = {[TD_F16] = 65504, [TD_BF16] = 0x1.fep127, [TD_F32] = 0x1.fffffep127,
                                               [TD_F64] = 0x1.fffffffffffffp1023};
     if (td_is_complex(self)) {
-        TD_AUTO td_tensor *parts = td_view_as_real(self);
+        TD_AUTO td_tensor *plain = td_resolve_conj(self);
+        TD_AUTO td_tensor *parts = td_view_as_real(plain);
         TD_AUTO td_tensor *clean = td_nan_to_num(parts, nan, posinf, neginf);
         return td_view_as_complex(clean);
     }

@@ -437,7 +437,13 @@ static td_tensor *noise_for(td_tensor *input, bool feature)
     return td_tensor_new(input->ndim, sizes, (td_dtype)input->dtype, input->device);
 }
 
-static td_tensor *no_factor(void) { return td_wrapped_number(td_float(0)); }
+static td_tensor *no_factor(const td_tensor *input) { return td_full(0, NULL, td_int(0), (td_dtype)input->dtype, input->device); }
+/* What is kept is divided by a number below 1. */
+static int check_kept(const td_tensor *input)
+{
+    return td_check_cast("dropout", td_dtype_is_integral((td_dtype)input->dtype) || input->dtype == TD_BOOL ? td_default_dtype() : (td_dtype)input->dtype,
+                         (td_dtype)input->dtype);
+}
 
 /* Factors and, for alpha dropout, what is added; TD_NONE for input as it is. */
 static int factors(td_tensor *input, double p, bool train, bool feature, bool alpha, td_tensor **factor, td_tensor **shift)
@@ -450,9 +456,11 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
         return 0;
     }
     if (p == 1) {
-        *factor = no_factor(), *shift = td_tensor_retain(TD_NONE);
+        *factor = no_factor(input), *shift = td_tensor_retain(TD_NONE);
         return *factor ? 0 : -1;
     }
+    if (check_kept(input))
+        return -1;
     TD_AUTO td_tensor *noise = filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
                                       &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
@@ -514,6 +522,8 @@ int td_op_native_dropout(td_tensor **results, td_tensor *input, double p, const 
 {
     bool drops = !train || *train;
     results[0] = results[1] = NULL;
+    if (drops && check_kept(input))
+        return -1;
     TD_AUTO td_tensor *mask = td_tensor_new(input->ndim, input->sizes, TD_BOOL, input->device);
     if (!mask || (drops ? fill("native_dropout", mask, fill_bernoulli, &(draw){.a = 1 - p})
                         : td_fill_value(mask, td_bool(true))))

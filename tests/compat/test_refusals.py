@@ -68,3 +68,22 @@ def test_warnings_can_be_caught_and_made_errors(lib):
         warnings.simplefilter('error')
         with pytest.raises(UserWarning):
             lib.sum(lib.ones(2, 3), 0, out=lib.zeros(5))
+
+
+def test_dropout_of_integers_has_no_place_for_what_it_scales(lib):
+    x = lib.ones(3, dtype=lib.int64)
+    for call in (lambda: lib.nn.functional.dropout(x, 0.5), lambda: lib.nn.functional.alpha_dropout(x, 0.5, True),
+                 lambda: lib.native_dropout(x, 0.5, True)):
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            call()
+    assert lib.nn.functional.dropout(x, 1.).dtype == lib.int64 and lib.nn.functional.dropout(x, 0.).tolist() == [1, 1, 1]
+
+
+def test_bounds_must_fit_the_dtype(lib):
+    with pytest.raises(RuntimeError, match='value cannot be converted to type uint8_t without overflow'):
+        lib.clamp(lib.ones(3, dtype=lib.uint8), 0, 300)
+    with pytest.raises(RuntimeError, match='value cannot be converted to type c10::Half without overflow'):
+        lib.clamp(lib.ones(3, dtype=lib.float16), 1e6)
+    with pytest.raises(RuntimeError, match='Found dtype Double but expected Float'):
+        lib.clamp(lib.ones(3), 0, out=lib.empty(0, dtype=lib.float64))
+    assert lib.clamp(lib.ones(3, dtype=lib.uint8), 0.5, 0.75).dtype == lib.float32

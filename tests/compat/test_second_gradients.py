@@ -43,3 +43,10 @@ def test_scatter_with_reduce_has_no_gradient(lib):
     assert y.tolist() == [2, 0, 0]
     with pytest.raises(RuntimeError, match='derivative for aten::scatter is not implemented'):
         y.sum().backward()
+
+
+def test_complex_gradients_are_conjugated(lib):
+    x = lib.tensor([1 + 2j, 0.3 - 0.5j, 0j], dtype=lib.complex128, requires_grad=True)
+    assert lib.autograd.gradcheck(lib.sinc, (x.detach()[:2].clone().requires_grad_(),))
+    lib.sinc(x).real.sum().backward()
+    assert complex(x.grad[2]) == 0

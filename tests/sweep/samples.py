@@ -130,6 +130,42 @@ _LISTS = {'dim': [0], 'dims': [0, 1], 'shifts': [1], 'repeats': [2, 2, 2], 'pad'
 _WORDS = {'reduce': 'sum', 'mode': 'constant', 'UPLO': 'L', 'indexing': 'ij', 'rounding_mode': 'floor', 'ord': 'fro'}
 _INDICES = {'index', 'indices', 'target', 'repeats', 'pivots', 'LU_pivots'}
 _SHAPES = (3, 4), (3, 3), (4,), (2, 3, 4), (2, 3, 4, 4), (2, 3, 3), ()
+_EDGES = (), (0,), (0, 3), (2, 0, 3)
+
+# Arguments of operators whose shapes depend on each other: numbers as they are, tensors as lists of sizes, i[...] of indices.
+_RECIPES = {
+    'convolution': 't(2, 4, 6, 6), t(3, 4, 3, 3), None, [1, 1], [1, 0], [1, 1], False, [0, 0], 1',
+    'conv3d': 't(1, 2, 4, 4, 4), t(3, 2, 2, 2, 2)', 'conv_transpose1d': 't(2, 3, 6), t(3, 2, 3)',
+    'conv_transpose2d.input': 't(2, 3, 5, 5), t(3, 2, 3, 3)', 'conv_transpose3d.input': 't(1, 2, 3, 3, 3), t(2, 3, 2, 2, 2)',
+    'conv_tbc': 't(6, 2, 3), t(3, 3, 4), t(4)', 'col2im': 't(1, 8, 9), [4, 4], [2, 2], [1, 1], [0, 0], [1, 1]',
+    'clamp': 't(3, 4), 0, 1', 'clamp.Tensor': 't(3, 4), t(3, 4), t(4)', '_fft_c2r': 'c(3, 4), [1], 0, 6', '_fft_c2c': 'c(3, 4), [0], 0, True',
+    'scatter.reduce': "t(3, 4), 0, i(3, 4), t(3, 4), reduce='add'", 'index_reduce': "t(3, 4), 0, i(2), t(2, 4), 'prod'",
+    'index.Tensor': 't(3, 4), [i(2), i(2)]', 'linalg_cholesky': 'spd(3)', 'cholesky': 'spd(3)', 'linalg_lu_solve': 't(3, 3), pivots(3), t(3, 2)',
+    'lu_solve': 't(3, 2), t(3, 3), pivots(3)', 'lu_unpack': 't(3, 3), pivots(3)', 'linalg_solve_triangular': 't(3, 3), t(3, 2), upper=True',
+    'ormqr': 't(3, 2), t(2), t(3, 4)', 'linalg_ldl_solve': 'spd(3), pivots(3), t(3, 2)', 'cross_entropy_loss': 't(4, 5), i(4)',
+    'nll_loss': 't(4, 5), i(4)', 'nll_loss2d': 't(2, 3, 4, 4), i(2, 4, 4)', 'nll_loss_nd': 't(4, 5), i(4)', 'mv': 't(3, 4), t(4)',
+    'cosine_embedding_loss': 't(4, 5), t(4, 5), t(4)', 'addmv': 't(3), t(3, 4), t(4)', 'addbmm': 't(3, 5), t(2, 3, 4), t(2, 4, 5)',
+    'einsum': "'ij,jk->ik', [t(3, 4), t(4, 2)]", 'tensordot': 't(3, 4), t(4, 2), [1], [0]', '_safe_softmax': 't(3, 4), 1',
+    'layer_norm': 't(3, 4), [4], t(4), t(4)', 'native_layer_norm': 't(3, 4), [4], t(4), t(4), 1e-5', 'rms_norm': 't(3, 4), [4], t(4)',
+    'batch_norm': 't(3, 4), t(4), t(4), t(4), t(4), True, 0.1, 1e-5, False', 'native_batch_norm': 't(3, 4), t(4), t(4), None, None, True, 0.1, 1e-5',
+    'instance_norm': 't(2, 3, 4), t(3), t(3), None, None, True, 0.1, 1e-5, False', 'native_group_norm': 't(2, 4, 3), t(4), t(4), 2, 4, 3, 2, 1e-5',
+    'embedding_bag': 't(5, 3), i(6), offsets(6)', 'reflection_pad2d': 't(2, 3, 4, 4), [1, 1, 2, 0]', 'reflection_pad3d': 't(1, 2, 3, 4, 4), [1, 1, 1, 0, 1, 1]',
+    'replication_pad2d': 't(2, 3, 4, 4), [1, 1, 2, 0]', 'replication_pad3d': 't(1, 2, 3, 4, 4), [1, 1, 1, 0, 1, 1]', 'one_hot': 'i(4), 5',
+    'div.Tensor_mode': "t(3, 4), t(3, 4), rounding_mode='floor'", 'max_pool1d': 't(2, 3, 6), [2]', 'max_pool3d': 't(1, 2, 4, 4, 4), [2, 2, 2]',
+    'adaptive_max_pool1d': 't(2, 3, 6), [2]', 'adaptive_max_pool3d': 't(1, 2, 4, 4, 4), [2, 2, 2]', 'avg_pool1d': 't(2, 3, 6), [2]',
+    'avg_pool3d': 't(1, 2, 4, 4, 4), [2, 2, 2]', 'adaptive_avg_pool1d': 't(2, 3, 6), [2]', 'adaptive_avg_pool3d': 't(1, 2, 4, 4, 4), [2, 2, 2]',
+    'unflatten.int': 't(3, 4), 1, [2, 2]', 'diagonal_scatter': 't(3, 4), t(3)', 'select_scatter': 't(3, 4), t(4), 0, 1', 'split.sizes': 't(3, 4), [1, 2]',
+    'cumulative_trapezoid.x': 't(3, 4), t(4)', 'narrow.Tensor': 't(3, 4), 0, n(1), 2', 'slice.Tensor': 't(3, 4), 1, 1, 4, 2', 'imag': 'c(3, 4)',
+    'lstm.input': 't(5, 2, 3), [t(1, 2, 4), t(1, 2, 4)], [t(16, 3), t(16, 4), t(16), t(16)], True, 1, 0.0, False, False, False',
+    'gru.input': 't(5, 2, 3), t(1, 2, 4), [t(12, 3), t(12, 4), t(12), t(12)], True, 1, 0.0, False, False, False',
+    'gru_cell': 't(2, 3), t(2, 4), t(12, 3), t(12, 4), t(12), t(12)', 'lstm_cell': 't(2, 3), [t(2, 4), t(2, 4)], t(16, 3), t(16, 4), t(16), t(16)',
+    'sum_to_size': 't(3, 4), [1, 4]', 'bincount': 'i(6)', 'sort.stable': 't(3, 4), stable=True', 'argsort.stable': 't(3, 4), stable=True',
+    'upsample_nearest1d': 't(2, 3, 4), [6]', 'upsample_linear1d': 't(2, 3, 4), [6], False', 'upsample_nearest3d': 't(1, 2, 3, 3, 3), [5, 4, 6]',
+    'upsample_trilinear3d': 't(1, 2, 3, 3, 3), [5, 4, 6], True', 'grid_sampler_2d': 't(2, 3, 4, 4), t(2, 3, 3, 2), 0, 0, False',
+    'grid_sampler_3d': 't(1, 2, 3, 3, 3), t(1, 2, 2, 2, 3), 0, 0, False', 'affine_grid_generator': 't(2, 2, 3), [2, 1, 4, 4], False',
+    'fractional_max_pool2d': 't(1, 2, 6, 6), [2, 2], [3, 3], t(1, 2, 2)', 'max_unpool3d': 't(1, 2, 2, 2, 2), i(1, 2, 2, 2, 2), [4, 4, 4], [2, 2, 2], [0, 0, 0]',
+    'ctc_loss.Tensor': 't(6, 2, 5), i(2, 3) + 1, lengths(2, 6), lengths(2, 3)', 'segment_reduce': "t(6, 2), 'sum', lengths=lengths(2, 3)",
+}
 
 
 def _tensor(name, shape, dtype):
@@ -155,44 +191,87 @@ def _argument(a, shape, dtype):
     return {'int': _INTS.get(a.name, 1), 'float': 0.5, 'bool': False, 'Scalar': 1, 'ScalarType': tede.float32}.get(a.type)
 
 
+def _from_recipe(text, dtype):
+    def t(*shape):
+        return _tensor('', shape, dtype)
+
+    def i(*shape):
+        return tede.arange(max(1, product(shape)))[:product(shape)].reshape(shape) % 3
+    tools = {
+        't': t, 'i': i, 'c': lambda *shape: tede.randn(shape, dtype=tede.complex64), 'n': lambda n: tede.tensor(n),
+        'spd': lambda n: (lambda a: a @ a.mT.conj() + n * tede.eye(n, dtype=a.dtype))(t(n, n)), 'offsets': lambda n: tede.tensor([0, n // 2]),
+        'pivots': lambda n: tede.arange(1, n + 1, dtype=tede.int32), 'lengths': lambda n, each: tede.full((n,), each, dtype=tede.int64),
+    }
+    return eval(f'(lambda *args, **kwargs: (list(args), kwargs))({text})', tools)
+
+
+def product(shape):
+    return functools.reduce(lambda a, b: a * b, shape, 1)
+
+
 @functools.cache
-def entries():
-    """The operators of ops/*.yaml that are functions of tensors: [(operator of codegen, its callable)]."""
+def groups():
+    """The entries of ops/*.yaml, expanded by codegen."""
     import pathlib
     import sys
     root = pathlib.Path(__file__).resolve().parents[2]
     sys.path.insert(0, str(root))
     from codegen.entries import load
-    found = []
-    for family, groups in load(root / 'ops').items():
-        for group in groups:
-            op = group[0]
-            if family in ('alias', 'deprecated', 'optimizer') or op.variant != 'functional' or not op.tensors:
-                continue
-            packet = getattr(tede.ops.aten, op.schema.name, None)
-            if packet is not None:
-                found.append((op, getattr(packet, op.schema.overload or 'default')))
-    return found
+    return [(family, group) for family, found in load(root / 'ops').items() for group in found]
+
+
+def callable_of(op):
+    packet = getattr(tede.ops.aten, op.schema.name, None)
+    return packet and getattr(packet, op.schema.overload or 'default', None)
+
+
+@functools.cache
+def entries():
+    """The operators that are functions of dense tensors: [(operator of codegen, its callable)]."""
+    return [(group[0], callable_of(group[0])) for family, group in groups()
+            if family not in ('alias', 'deprecated', 'optimizer') and not family.startswith('sparse') and group[0].variant == 'functional' and group[0].tensors
+            and callable_of(group[0])]
+
+
+def is_internal(op):
+    """Helpers of gradient formulas get what the operator that they belong to made: they are swept through it."""
+    return 'internal' in (op.entry.get('python'), *op.entry.get('flags', []))
 
 
 def made_up(dtype='float32', most=2, match=None):
     """[Call] for the operators that accept made up arguments, called by schema."""
     for op, fn in entries():
-        if op.schema.name in NOT_A_FUNCTION_OF_VALUES or match and not match(op.schema.name):
+        if is_internal(op) or op.schema.name in NOT_A_FUNCTION_OF_VALUES or match and not match(op.schema.name):
             continue
-        count = 0
-        for shape in _SHAPES:
-            if count == most:
-                break
+        for call in _tried(op, fn, dtype, most):
+            yield call
+
+
+def _accepted(call):
+    try:
+        call()
+        return True
+    except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
+        return False
+
+
+def _tried(op, fn, dtype, most):
+    name = op.schema.full_name
+    if name in _RECIPES:
+        tede.manual_seed(0)
+        try:
+            call = Call(name, fn, *_from_recipe(_RECIPES[name], dtype))
+        except NotImplementedError:         # no such arguments of this dtype
+            return []
+        return [call] if _accepted(call) else []
+    found = []
+    for shape in _SHAPES if most < 3 else _SHAPES + _EDGES:
+        if len(found) < most or shape in _EDGES:
             tede.manual_seed(0)
             args = [_argument(a, shape, dtype) for a in op.schema.arguments if a.default is None and not a.keyword_only]
-            call = Call(f'{op.schema.full_name}{list(shape)}', fn, args, {})
-            try:
-                call()
-            except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError):
-                continue
-            count += 1
-            yield call
+            call = Call(f'{name}{list(shape)}', fn, args, {})
+            found += [call] * _accepted(call)
+    return found
 
 
 def calls(dtype='float32', most=2, match=None):
