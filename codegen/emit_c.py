@@ -144,7 +144,7 @@ class Chunk(Nodes):
         parts = []
         for a in op.schema.arguments:
             if a.is_tensor:
-                parts.append(f'td_keys_of_list(n_{a.c}, {a.c})' if a.list else f'td_keys_of({a.c})')
+                parts.append(a.keys())
         device = next((a for a in op.schema.arguments if a.type == 'Device'), None)
         if not op.tensors or 'factory' in op.entry.get('flags', []):
             parts = [f'td_device_keys({device.c})'] if device else parts or ['TD_KEYS_CPU']
@@ -529,7 +529,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
     # ------------------------------------------------------------------------------------------- sparse layouts
     def sparse(self, op, fail):
         """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values of a
-        coalesced tensor, ``elements`` of any, ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
+        coalesced tensor, ``elements`` of any (``compressed_values`` of compressed ones alone), ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
         base = op.parent or op
         how = base.entry.get('sparse')
         if how is None or op.target:
@@ -539,6 +539,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             return f'comp_{op.c}', f'comp_{op.c}'
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()]
         call = f'td_sparse_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
+        how, only = ('values', 'compressed') if how == 'compressed_values' else (how, how)
         if op is base and how in ('values', 'elements'):
             settled = 'td_sparse_settled(self)' if how == 'values' else 'td_tensor_retain(self)'
             inner = ', '.join('x ? td_sparse_of(x)->values : NULL' if n == 'self' else n for n in args)
@@ -554,9 +555,12 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             if how in ('values', 'elements'):
                 call = f'sparse_{base.c}({", ".join(["keys", *args])})'
             to = 'self' if op.variant == 'inplace' else op.mutable[0].c
+            if op.variant == 'out':     # it may be all that is sparse
+                tests = ' && '.join(f'!({a.keys()} & TD_KEYS_SPARSE)' for a in base.schema.arguments if a.is_tensor)
+                check = f'    if ({tests})\n        return td_sparse_refuse("{op.schema.full_name}", {to}), -1;\n'
             if 'sparse_into' in base.entry:
                 self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
-                lines = f'    return td_sparse_{body}_into({", ".join([to, *args])});'
+                lines = check + f'    return td_sparse_{body}_into({", ".join([to, *args])});'
             else:
                 lines = check + f'    return td_finish_{op.variant}("{op.schema.name}", {to}, {call});'
         self.code.append(f'''static {op.declaration("sparse_" + op.c, ["td_keyset keys"])}
@@ -566,7 +570,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 }}
 ''')
         name = f'sparse_{op.c}'
-        return name if how != 'compressed' else None, name if how != 'coo' else None
+        return name if only != 'compressed' else None, name if only != 'coo' else None
 
     # ------------------------------------------------------------------------------------------------- autograd
     def emit(self, prototypes):

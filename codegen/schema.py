@@ -52,6 +52,10 @@ class Argument:
             return [f'int64_t n_{self.c}', f'{ELEMENT[self.type]}{self.c}']
         return [f'{PLAIN[self.type][self.optional]}{self.c}']
 
+    def keys(self):
+        """The key set of a tensor or a list of them, in C."""
+        return f'td_keys_of_list(n_{self.c}, {self.c})' if self.list else f'td_keys_of({self.c})'
+
     def names(self):
         return [f'n_{self.c}', self.c] if self.list else [self.c]
 

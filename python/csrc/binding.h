@@ -174,7 +174,7 @@ OperatorObject *td_py_find_method(const char *name);
 /* Look up once, call with boxed values: for the C code here.  One tensor result; NULL with a Python error. */
 td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
 /* What a factory gives in a layout that was asked for; NULL with a Python exception. */
-td_tensor *td_py_of_layout(const td_op_info *info, const td_value *values, int layout);
+td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout);
 int td_py_operator_init(PyObject *module);
 
 /* What one call of the parser needs: values, and what must be dropped afterwards. */

@@ -199,9 +199,6 @@ static td_tensor *plain_of(td_tensor *x, bool force)
     static const td_op *resolve[2];
     static const char *const names[] = {"aten::resolve_conj", "aten::resolve_neg"};
     td_device device = td_tensor_device(x);
-    if (td_tensor_layout(x) != TD_STRIDED)
-        return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
-                            td_tensor_layout(x) == TD_SPARSE_COO ? "Sparse" : td_layout_name(td_tensor_layout(x))), NULL;
     if (device.type != TD_CPU && !force) {
         char text[32];
         return PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
@@ -255,7 +252,7 @@ bool td_py_without_data(td_tensor *x, const char *what)
 {
     if (td_tensor_is_hollow(x))
         return PyErr_Format(PyExc_RuntimeError, "%s is not supported for tensor subclasses.", what), true;
-    if (!td_wrapper_level(x))
+    if (!td_wrapper_level(x) && (td_tensor_storage(x) || td_tensor_layout(x) == TD_STRIDED))
         return false;
     PyErr_SetString(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage");
     return true;
@@ -264,6 +261,9 @@ bool td_py_without_data(td_tensor *x, const char *what)
 PyObject *td_py_numpy(PyObject *self, bool force)
 {
     static PyObject *asarray;
+    if (td_tensor_layout(td_py_x(self)) != TD_STRIDED)
+        return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
+                            td_tensor_layout(td_py_x(self)) == TD_SPARSE_COO ? "Sparse" : td_layout_name(td_tensor_layout(td_py_x(self))));
     if (!asarray) {
         PyObject *numpy = PyImport_ImportModule("numpy");
         asarray = numpy ? PyObject_GetAttrString(numpy, "asarray") : NULL;
@@ -331,9 +331,9 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     int spelling = spelling_of(td_tensor_dtype(x));
     view->obj = NULL;
     if (td_requires_grad(x) || td_tensor_device(x).type != TD_CPU || spelling < 0 || td_tensor_is_conj(x) ||
-        td_tensor_is_neg(x))
-        return PyErr_Format(PyExc_BufferError, "this tensor has no buffer: it requires a gradient, isn't on the CPU or has no "
-                            "native dtype"), -1;
+        td_tensor_is_neg(x) || td_tensor_layout(x) != TD_STRIDED)
+        return PyErr_Format(PyExc_BufferError, "this tensor has no buffer: it requires a gradient, isn't strided, isn't on the CPU or has "
+                            "no native dtype"), -1;
     if (flags & PyBUF_WRITABLE && td_tensor_is_read_only(x))
         return PyErr_Format(PyExc_BufferError, "the tensor is read-only"), -1;
     int ndim = td_tensor_ndim(x);

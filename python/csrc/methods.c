@@ -387,7 +387,7 @@ PyObject *td_py_iter(PyObject *self)
     td_tensor *x = td_py_x(self);
     if (td_tensor_ndim(x) == 0)
         return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
-    if (!td_is_plain(x) || !td_py_is_exact(self)) {
+    if (!td_is_plain(x) || !td_py_is_exact(self) || !td_tensor_storage(x)) {
         PyObject *parts = PyObject_CallMethod(self, "unbind", "i", 0), *it = parts ? PyObject_GetIter(parts) : NULL;
         Py_XDECREF(parts);
         return it;

@@ -110,7 +110,7 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
     td_value results[8];
     int failed;
     if (TD_UNLIKELY(s->layout >= 0) && (s->layout != TD_STRIDED || !follows_strided(o->info, s->values))) {
-        td_tensor *made = td_py_of_layout(o->info, s->values, s->layout);
+        td_tensor *made = td_py_of_layout(o->op, s->values, s->layout);
         bool wants = s->requires_grad;
         td_py_scratch_drop(s);
         return !made || (wants && td_set_requires_grad(made, true) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);

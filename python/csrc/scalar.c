@@ -161,7 +161,8 @@ PyObject *td_py_tolist(td_tensor *x)
     if (td_tensor_device(x).type > TD_META || foreign || !td_tensor_storage(x)) {
         if (!td_tensor_storage(x)) {
             td_tensor_release(plain);
-            return PyErr_Format(PyExc_NotImplementedError, "tolist(): the tensor isn't strided; use to_dense() first");
+            return PyErr_Format(PyExc_RuntimeError, "Cannot access data pointer of Tensor that doesn't have storage: tolist() needs a strided "
+                                "one; use to_dense() first");
         }
         td_tensor *here = td_py_to(x, foreign ? TD_F32 : TD_DTYPE_NONE, (td_device){TD_CPU, -1}, false, false, TD_MEMORY_FORMAT_NONE);
         td_tensor_release(plain);

@@ -4,6 +4,7 @@
  * Pickling and `is` want the same Python object for the same storage, so `live` maps a storage's address to the object
  * that holds it, without a count; the object takes itself out when it goes. */
 #include "binding.h"
+#include <tede/layout.h>
 
 typedef struct { PyObject_HEAD td_storage *s; } StorageObject;
 
@@ -54,7 +55,8 @@ PyObject *td_py_storage(td_tensor *x)
 {
     td_storage *s = td_tensor_storage(x);
     if (!s)
-        return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of this tensor: it has none");
+        return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of %s", td_tensor_layout(x) == TD_SPARSE_COO ? "SparseTensorImpl" :
+                            td_tensor_layout(x) <= TD_SPARSE_BSC ? "SparseCsrTensorImpl" : "this tensor: it has none");
     PyObject *self = known(s);
     return self ? self : wrap(td_storage_retain(s));
 }

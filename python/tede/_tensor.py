@@ -105,7 +105,10 @@ _C._register_parameter(Parameter)
 
 @method
 def show(self):
-    """How the tensor lies in its storage: text in a terminal, a picture in a notebook, `.html(path)` to play with."""
+    """How the tensor lies in its storage: text in a terminal, a picture in a notebook, `.html(path)` to play with.
+    Of a sparse tensor its values are shown."""
+    if self.layout in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+        self = self._values() if self.is_sparse else self.values()
     from tede._show import View
     return View(self)
 
@@ -149,7 +152,8 @@ def __dir__(self):
 def _type(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, or the tensor as another one."""
     if dtype is None:
-        return f"torch.{_NAMES[_short(self.dtype)]}Tensor"
+        layout = "" if self.layout is _C.strided else "sparse." if self.is_sparse else _short(self.layout) + "."
+        return f"torch.{layout}{_NAMES[_short(self.dtype)]}Tensor"
     if isinstance(dtype, str):
         title = dtype.rpartition(".")[2].removesuffix("Tensor")
         names = [name for name, known in _NAMES.items() if known == title]
@@ -370,6 +374,9 @@ def __reversed__(self):
 @method
 def set_(self, source=None, storage_offset=0, size=None, stride=None):
     """Look at another tensor's memory, or at a storage, in place."""
+    if self.layout is not _C.strided or isinstance(source, Tensor) and source.layout is not _C.strided:
+        raise NotImplementedError(f"Could not run 'aten::set_' with arguments from the '{'SparseCPU' if self.is_sparse else 'SparseCsrCPU'}' "
+                                  "backend: only strided tensors look at memory.")
     if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:

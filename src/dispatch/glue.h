@@ -53,6 +53,8 @@ void       td_fit_free(td_fit *fit);
 
 /* ---- sparse tensors (src/ops/sparse.c): x coalesced if it is COO, else x; and the COO forms of td_finish_inplace and _out */
 td_tensor *td_sparse_settled(td_tensor *x);
+/* "Could not run 'aten::op' with arguments from the 'SparseCPU' backend.", NULL */
+void      *td_sparse_refuse(const char *op, const td_tensor *x);
 int        td_check_coalesced(const char *op, const td_tensor *x);
 int        td_sparse_finish(const char *op, td_tensor *to, td_tensor *result);
 

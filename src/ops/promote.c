@@ -1,5 +1,6 @@
 /* What must agree before an elementwise operator runs: shapes, dtypes, memory. */
 #include "calls_ops_promote.h"
+#include "tensor/sparse.h"
 #include "ops/iterator.h"
 #include <stdio.h>
 #include <inttypes.h>
@@ -146,7 +147,9 @@ static bool same_strides(const td_tensor *a, const td_tensor *b)
 
 int td_check_overlap(const char *op, td_tensor *out, int n, td_tensor *const *inputs)
 {
-    (void)op;       /* the messages are PyTorch's, which name no operator */
+    if (TD_UNLIKELY(td_is_sparse(out)))
+        return td_error(TD_E_NOT_IMPLEMENTED, "Could not run 'aten::%s' with arguments from the '%s' backend.", op,
+                        td_is_coo(out) ? "SparseCPU" : "SparseCsrCPU");
     if (!(out->flags & TD_FLAG_NON_OVERLAPPING) && out->numel > 0 && overlap_with_itself(out) != 0)
         return -1;
     for (int k = 0; k < n; k++) {

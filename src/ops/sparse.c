@@ -221,7 +221,10 @@ td_tensor *td_op_values(td_tensor *self)
     return td_sparse_of(self)->coalesced ? td_sparse__values(self) :
            td_fail(TD_E_RUNTIME, "Cannot get values on an uncoalesced tensor, please call .coalesce() first");
 }
-td_tensor *td_op_values_backward(td_tensor *grad, td_tensor *self) { return td_sparse_with_values(self, grad); }
+td_tensor *td_op_values_backward(td_tensor *grad, td_tensor *self)
+{
+    return td_is_sparse(self) && !td_is_sparse(grad) ? td_sparse_with_values(self, grad) : td_sparse_refuse("values_backward", self);
+}
 
 td_tensor *td_op_coalesce(td_tensor *self) { return expect_coo("coalesce", self) ? NULL : td_sparse_settled(self); }
 
@@ -255,9 +258,7 @@ int td_sparse_finish(const char *op, td_tensor *to, td_tensor *given)
 
 int td_sparse_zero_(td_tensor *self)
 {
-    if (!td_is_coo(self))
-        return td_zero_(td_sparse_of(self)->values);
-    TD_AUTO td_tensor *none = td_coo_empty(self->ndim, self->sizes, td_sparse_of(self)->sparse_dim, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *none = td_sparse_zeros_like_options(self, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
     return none ? td_sparse_take(self, none) : -1;
 }
 

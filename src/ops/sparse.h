@@ -1,9 +1,8 @@
 /* What the operators on sparse tensors share (src/ops/sparse*.c). */
 #ifndef TD_OPS_SPARSE_H
 #define TD_OPS_SPARSE_H
-#include <tede/kernel.h>
+#include "dispatch/glue.h"
 #include "ops/compose.h"
-#include "ops/spec.h"
 #include "tensor/sparse.h"
 
 /* Parts of a sparse tensor, owned; NULL of NULL. */
@@ -23,9 +22,6 @@ td_tensor *td_sparse_rows(td_tensor *x, int sparse_dim);
 td_tensor *td_coo_places(td_tensor *x);
 /* The sums of the rows of `values` that go to each of n places. */
 td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n);
-/* "Could not run 'aten::op' with arguments from the 'SparseCPU' backend.", NULL */
-void *td_sparse_refuse(const char *op, const td_tensor *x);
-td_tensor *td_sparse_settled(td_tensor *x);
 /* The same elements in a strided tensor, in COO. */
 td_tensor *td_sparse_dense(td_tensor *x);
 td_tensor *td_sparse_coo(td_tensor *x);

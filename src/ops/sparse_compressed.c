@@ -102,7 +102,7 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
     const int blocked = td_is_blocked(layout), batch = indices->ndim - 1, side = td_rows_compressed(layout) ? 0 : 1;
     if (layout < TD_SPARSE_CSR || layout > TD_SPARSE_BSC)
         return td_error(TD_E_RUNTIME, "sparse_compressed_tensor expected sparse compressed tensor layout but got %s",
-                        layout < 0 ? "None" : td_layout_name(layout));
+                        layout < 0 ? "none" : td_layout_name(layout));
     if (td_is_sparse(indices) || td_is_sparse(plain) || td_is_sparse(values))
         return td_error(TD_E_RUNTIME, "expected %s, %s and values to be strided", first, second);
     if (indices->device.type != TD_CPU || plain->device.type != TD_CPU || values->device.type != TD_CPU)
@@ -146,16 +146,21 @@ static int check_order(td_tensor *x)
 {
     const td_sparse *s = td_sparse_of(x);
     const shape r = shape_of(x);
-    TD_AUTO td_tensor *counts = counts_of(x, &r), *plain = td_as_contiguous(s->plain, TD_I64);
+    TD_AUTO td_tensor *plain = td_as_contiguous(s->plain, TD_I64);
     TD_AUTO td_tensor *begins = td_to(s->indices, TD_I64), *line = td_make_contiguous(begins);
-    if (!counts || !plain || !line)
+    if (!plain || !line)
         return -1;
     bool rows = td_rows_compressed(s->layout);
-    const int64_t *many = (const int64_t *)counts->data, *at = (const int64_t *)plain->data, lines = line->sizes[line->ndim - 1];
-    const int64_t limit = x->sizes[r.batch + rows] / r.blocks[rows];
-    for (int64_t b = 0; b < r.many; b++)
-        if (((const int64_t *)line->data)[b * lines])
-            return td_error(TD_E_RUNTIME, "`%s[..., 0] == 0` is not satisfied.", rows ? "crow_indices" : "ccol_indices");
+    const int64_t *at = (const int64_t *)plain->data, lines = line->sizes[line->ndim - 1];
+    const int64_t limit = x->sizes[r.batch + rows] / r.blocks[rows], *first = (const int64_t *)line->data;
+    for (int64_t b = 0; b < r.many; b++, first += lines)
+        if (first[0] || first[lines - 1] != plain->sizes[plain->ndim - 1])
+            return td_error(TD_E_RUNTIME, first[0] ? "`%s[..., 0] == 0` is not satisfied." : "`%s[..., -1] == nnz` is not satisfied.",
+                            rows ? "crow_indices" : "ccol_indices");
+    TD_AUTO td_tensor *counts = counts_of(x, &r);
+    if (!counts)
+        return -1;
+    const int64_t *many = (const int64_t *)counts->data;
     for (int64_t i = 0; i < counts->numel; at += many[i++])
         for (int64_t k = 0; k < many[i]; k++) {
             if (at[k] < 0 || at[k] >= limit)
@@ -254,10 +259,11 @@ static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_d
         ((int64_t *)keys->data)[i] = (matrix * lines + (rows ? row / b[0] : column / b[1])) * across + (rows ? column / b[1] : row / b[0]);
         ((int64_t *)inside->data)[i] = row % b[0] * b[1] + column % b[1];
     }
-    td_tensor *found[3];
-    if (td__unique2(found, keys, true, true, false))
+    const bool sorted = rows && !blocked;       /* as COO's are */
+    td_tensor *found[3] = {NULL, NULL, NULL};
+    if (!sorted && td__unique2(found, keys, true, true, false))
         return NULL;
-    TD_AUTO td_tensor *unique = found[0], *to = found[1], *counts = found[2];
+    TD_AUTO td_tensor *unique = sorted ? td_ref(keys) : found[0], *to = found[1], *counts = found[2];
     const int64_t stored = unique->numel, each = many ? stored / many : 0;
     /* begins[i]: how many stored values lie before line i of all matrices' */
     TD_AUTO td_tensor *begins = td_zeros(1, (int64_t[]){many * (lines + 1)}, TD_I64, x->device);
@@ -279,9 +285,10 @@ static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_d
     /* the values, into their blocks */
     int64_t flat[TD_MAX_DIMS + 1] = {stored * block};
     memcpy(flat + 1, s->values->sizes + 1, sizeof *flat * (size_t)s->dense_dim);
-    TD_AUTO td_tensor *scaled = td_times(to, td_int(block)), *place = td_add(scaled, inside);
-    TD_AUTO td_tensor *stores = td_zeros(1 + s->dense_dim, flat, (td_dtype)x->dtype, x->device);
-    if (!place || !stores || td_index_copy_(stores, 0, place, s->values))
+    TD_AUTO td_tensor *stores = sorted ? td_clone(s->values) : td_zeros(1 + s->dense_dim, flat, (td_dtype)x->dtype, x->device);
+    TD_AUTO td_tensor *scaled = sorted ? td_ref(TD_NONE) : td_times(to, td_int(block));
+    TD_AUTO td_tensor *place = sorted ? td_ref(TD_NONE) : td_add(scaled, inside);
+    if (!place || !stores || (!sorted && td_index_copy_(stores, 0, place, s->values)))
         return NULL;
     memcpy(shaped, x->sizes, sizeof *shaped * (size_t)batch);
     n_shape = batch;
@@ -303,7 +310,8 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
     const int own = td_tensor_layout(self);
     const char *wanted = titles[layout];
     if (td_is_blocked(layout) && n_blocks != 2)
-        return td_fail(TD_E_RUNTIME, "to_sparse: conversion to %s layout requires blocksize", wanted);
+        return td_fail(TD_E_RUNTIME, "%s: conversion from %s to %s without blocksize argument given is not supported",
+                       own == TD_STRIDED ? "dense_to_sparse" : "to_sparse", own <= TD_SPARSE_BSC ? titles[own] : "another layout", wanted);
     if (own > TD_SPARSE_BSC)
         return td_sparse_refuse("to_sparse", self);
     if (own == TD_STRIDED) {
@@ -318,8 +326,8 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
         return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s with dense_dim argument !=self.dense_dim() is not supported", titles[own],
                        wanted);
     if (own == TD_SPARSE_COO && td_sparse_of(self)->sparse_dim != 2)
-        return td_fail(TD_E_RUNTIME, "to_sparse_%s: expected a COO tensor with 2 sparse dimensions, got %d", td_layout_name(layout) + 7,
-                       td_sparse_of(self)->sparse_dim);
+        return td_fail(TD_E_RUNTIME, "coo_to_%s: conversion from Sparse to %s for input tensors with sparse_dim()!=2 is not supported",
+                       td_layout_name(layout), wanted);
     if (own == layout && (!td_is_blocked(layout) || !memcmp(shape_of(self).blocks, blocks, 2 * sizeof *blocks)))
         return td_ref(self);
     TD_AUTO td_tensor *coo = td_sparse_coo(self), *x = td_sparse_settled(coo), *checked = td_coo_places(x);
@@ -339,6 +347,8 @@ td_tensor *td_op_to_sparse_bsc(td_tensor *self, int64_t n, const int64_t *blocks
 
 td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const int64_t *blocks, const int64_t *dense)
 {
+    if (layout == TD_STRIDED && !td_is_sparse(self))
+        return td_ref(self);
     if (layout == TD_STRIDED || (int)layout > TD_SPARSE_BSC)
         return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s is not supported", titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0],
                        td_layout_name(layout));
@@ -365,4 +375,26 @@ td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like)
         return td_is_coo(x) ? td_ref(x) : td_to_sparse_sparse_dim(x, td_sparse_of(like)->sparse_dim);
     const shape r = shape_of(like);
     return to_compressed(x, layout, td_is_blocked(layout) ? 2 : -1, r.blocks, NULL);
+}
+
+/* ---- indices alone */
+
+td_tensor *td_op__convert_indices_from_coo_to_csr(td_tensor *self, int64_t size, bool out_int32)
+{
+    if (self->ndim != 1 || size < 0)
+        return td_fail(TD_E_RUNTIME, "_convert_indices_from_coo_to_csr: expected a vector of row indices and a number of rows");
+    TD_AUTO td_tensor *all = td_arange(td_int(size + 1), (td_dtype)self->dtype, TD_DEVICE_NONE);
+    return td_searchsorted_tensor(self, all, out_int32, false, NULL, TD_NONE);
+}
+
+td_tensor *td_op__convert_indices_from_csr_to_coo(td_tensor *crow, td_tensor *col, bool out_int32, bool transpose)
+{
+    if (crow->ndim != 1 || col->ndim != 1 || crow->numel < 1)
+        return td_fail(TD_E_RUNTIME, "_convert_indices_from_csr_to_coo: expected vectors of compressed and plain indices");
+    TD_AUTO td_tensor *next = td_narrow(crow, 0, 1, crow->numel - 1), *now = td_narrow(crow, 0, 0, crow->numel - 1);
+    TD_AUTO td_tensor *counts = td_minus(next, now), *line = td_repeat_interleave_tensor(counts, NULL);
+    if (line && line->numel != col->numel)
+        return td_fail(TD_E_RUNTIME, "compressed indices must end at the number of values, %" PRId64, col->numel);
+    TD_AUTO td_tensor *row = td_to(line, out_int32 ? TD_I32 : TD_I64), *column = td_to(col, out_int32 ? TD_I32 : TD_I64);
+    return row && column ? td_stack(2, transpose ? (td_tensor *[]){column, row} : (td_tensor *[]){row, column}, 0) : NULL;
 }

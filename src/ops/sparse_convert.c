@@ -121,13 +121,14 @@ td_tensor *td_op_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim)
                            "supported", td_is_coo(self) ? "Sparse" : "SparseCsr");
         return td_sparse_coo(self);
     }
-    if (self->ndim > 0 && (sparse_dim < 1 || sparse_dim > self->ndim))
-        return td_fail(TD_E_RUNTIME, "sparse_dim must be in (0, %d]; got %" PRId64, self->ndim, sparse_dim);
-    if (self->ndim == 0 && sparse_dim != 0)
-        return td_fail(TD_E_RUNTIME, "sparse_dim must be 0 for a tensor without dimensions; got %" PRId64, sparse_dim);
+    if (self->ndim > 0 && sparse_dim == 0)
+        return td_fail(TD_E_RUNTIME, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
+    if (sparse_dim < 0 || sparse_dim > self->ndim)
+        return td_fail(TD_E_RUNTIME, "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %" PRId64 " is given", self->ndim,
+                       sparse_dim);
     int dim = (int)sparse_dim;
     TD_AUTO td_tensor *rows = td_sparse_rows(self, dim);
-    TD_AUTO td_tensor *flat = rows ? td_reshape(rows, 2, (int64_t[]){rows->sizes[0], rows->ndim > 1 && !rows->sizes[0] ? 0 : -1}) : NULL;
+    TD_AUTO td_tensor *flat = rows ? td_reshape(rows, 2, (int64_t[]){rows->sizes[0], rows->numel && rows->sizes[0] ? rows->numel / rows->sizes[0] : 0}) : NULL;
     TD_AUTO td_tensor *truths = flat ? td_to(flat, TD_BOOL) : NULL;
     TD_AUTO td_tensor *there = td_any_dim(truths, 1, false);
     TD_AUTO td_tensor *found = td_nonzero(there);

@@ -3,7 +3,6 @@
  * A sum of COO tensors is both lists of elements, one after the other; a product has the elements of one, times what the other has
  * there.  Compressed tensors go by way of COO, and back. */
 #include "calls_ops_sparse_math.h"
-#include "dispatch/glue.h"
 #include "ops/sparse.h"
 #include <inttypes.h>
 #include "tensor/layout.h"
@@ -135,22 +134,20 @@ int td_sparse_sub_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other,
 
 /* ---- products */
 
-/* The COO tensor x, times the elements that the strided y, which broadcasts to x's shape, has at its indices. */
+/* The COO tensor x, times the elements that the strided y has at its indices. */
 static td_tensor *mul_dense(td_tensor *x, td_tensor *y)
 {
-    const td_sparse *s = td_sparse_of(x);
-    int lead = x->ndim - y->ndim;
-    if (lead < 0)
-        return td_fail(TD_E_NOT_IMPLEMENTED, "mul: a sparse tensor is not broadcast: it has %d dimensions, the other operand %d", x->ndim, y->ndim);
     int64_t sizes[TD_MAX_DIMS], shape[TD_MAX_DIMS];
-    if (td_broadcast_shape("mul", 2, (td_tensor *[]){x, y}, shape) < 0)
+    int ndim = td_broadcast_shape("mul", 2, (td_tensor *[]){x, y}, shape), lead = x->ndim - y->ndim;
+    if (ndim < 0)
         return NULL;
-    for (int d = 0; d < x->ndim; d++) {
-        sizes[d] = d < lead ? 1 : y->sizes[d - lead];
-        if (sizes[d] != x->sizes[d] && sizes[d] != 1)
-            return td_fail(TD_E_NOT_IMPLEMENTED, "mul: a sparse tensor is not broadcast: dimension %d has size %" PRId64 ", the other "
-                           "operand's %" PRId64, d, x->sizes[d], sizes[d]);
+    if (ndim != x->ndim || memcmp(shape, x->sizes, sizeof *shape * x->ndim)) {
+        TD_AUTO td_tensor *wide = td__sparse_broadcast_to(x, ndim, shape);
+        return wide ? mul_dense(wide, y) : NULL;
     }
+    const td_sparse *s = td_sparse_of(x);
+    for (int d = 0; d < x->ndim; d++)
+        sizes[d] = d < lead ? 1 : y->sizes[d - lead];
     TD_AUTO td_tensor *seen = td_reshape(y, x->ndim, sizes), *rows = td_sparse_rows(seen, s->sparse_dim);
     TD_AUTO td_tensor *many = td_empty(2, (int64_t[]){s->sparse_dim, 1}, TD_I64);
     if (!many || !rows)
@@ -160,6 +157,33 @@ static td_tensor *mul_dense(td_tensor *x, td_tensor *y)
     TD_AUTO td_tensor *indices = td_mul(s->indices, many), *places = td__coo_keys(indices, s->sparse_dim, sizes);
     TD_AUTO td_tensor *there = td_index_select(rows, 0, places), *values = td_mul(s->values, there);
     return td_sparse_with_values(x, values);
+}
+
+/* The elements of two lists that have the same key; the second list is sorted, and often the first one is, too. */
+static int meet(const td_tensor *a, const td_tensor *b, td_tensor **mine, td_tensor **yours)
+{
+    const int64_t *p = (const int64_t *)a->data, *q = (const int64_t *)b->data, n = a->numel, m = b->numel;
+    TD_AUTO td_tensor *first = td_empty(1, &n, TD_I64), *second = td_empty(1, &n, TD_I64);
+    int64_t count = 0, at = 0;
+    if (!first || !second)
+        return -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (i && p[i] < p[i - 1])
+            at = 0;
+        while (at < m && q[at] < p[i]) {        /* ever larger steps while they fall short, then small ones again */
+            int64_t step = 1;
+            while (at + step < m && q[at + step] < p[i])
+                at += step, step *= 2;
+            at++;
+        }
+        if (at < m && q[at] == p[i]) {
+            ((int64_t *)first->data)[count] = i;
+            ((int64_t *)second->data)[count++] = at;
+        }
+    }
+    *mine = td_narrow(first, 0, 0, count);
+    *yours = td_narrow(second, 0, 0, count);
+    return *mine && *yours ? 0 : -1;
 }
 
 static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
@@ -179,13 +203,13 @@ static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
     bool swap = a->coalesced && !b->coalesced;
     td_tensor *of = swap ? other : self;
     TD_AUTO td_tensor *in = td_sparse_settled(swap ? self : other);
-    TD_AUTO td_tensor *keys = td_coo_places(of), *own = td_coo_places(in), *hit = td_isin_tensor_tensor(keys, own, false, false);
-    TD_AUTO td_tensor *list = td_nonzero(hit), *chosen = list ? td_view(list, 1, (int64_t[]){list->sizes[0]}) : NULL;
-    TD_AUTO td_tensor *indices = td_index_select(td_sparse_of(of)->indices, 1, chosen);
-    TD_AUTO td_tensor *values = td_index_select(td_sparse_of(of)->values, 0, chosen);
-    TD_AUTO td_tensor *left = td_coo_like(of, indices, values, td_sparse_of(of)->coalesced);
-    TD_AUTO td_tensor *right = left ? td__values_at(in, left) : NULL, *products = td_mul(values, right);
-    return td_sparse_with_values(left, products);
+    TD_AUTO td_tensor *keys = td_coo_places(of), *own = td_coo_places(in), *mine = NULL, *yours = NULL;
+    if (!keys || !own || meet(keys, own, &mine, &yours))
+        return NULL;
+    TD_AUTO td_tensor *indices = td_index_select(td_sparse_of(of)->indices, 1, mine);
+    TD_AUTO td_tensor *left = td_index_select(td_sparse_of(of)->values, 0, mine);
+    TD_AUTO td_tensor *right = td_index_select(td_sparse_of(in)->values, 0, yours), *products = td_mul(left, right);
+    return td_coo_like(of, indices, products, td_sparse_of(of)->coalesced);
 }
 
 td_tensor *td_sparse_mul_tensor(td_tensor *self, td_tensor *other)

@@ -41,6 +41,8 @@ static int check_product(td_tensor *a, td_tensor *b)
 /* A sparse matrix times a strided one. */
 static td_tensor *times_dense(td_tensor *a, td_tensor *b)
 {
+    if (td_tensor_layout(a) == TD_SPARSE_CSR && td_sparse_of(a)->dense_dim == 0)
+        return td__csr_product(td_sparse_of(a)->indices, td_sparse_of(a)->plain, td_sparse_of(a)->values, b);
     TD_AUTO td_tensor *coo = td_sparse_coo(a), *x = td_sparse_settled(coo), *checked = td_coo_places(x);
     if (!checked)
         return NULL;
@@ -173,6 +175,10 @@ td_tensor *td_sparse_matmul(td_tensor *self, td_tensor *other)
         return td_sparse_mv(self, other);
     if (a == 3 && b == 3)
         return td_sparse_bmm(self, other);
+    if (a == 1 && b == 2 && td_is_sparse(self)) {
+        TD_AUTO td_tensor *row = td_unsqueeze(self, 0), *product = row ? td_sparse_mm(row, other) : NULL;
+        return product ? td_select_int(product, 0, 0) : NULL;
+    }
     if (b == 2 && a >= 1 && a != 2 && !td_is_sparse(self)) {      /* rows of all matrices, or a vector, times a sparse matrix */
         int64_t sizes[TD_MAX_DIMS], rows = 1;
         memcpy(sizes, self->sizes, sizeof *sizes * (size_t)a);
@@ -230,6 +236,8 @@ static td_tensor *sampled(td_tensor *pattern, td_tensor *left, td_tensor *right)
 
 td_tensor *td_op_mm_mat1_sparse_backward(td_tensor *grad, td_tensor *mat1, td_tensor *mat2, td_scalar alpha)
 {
+    if (!td_is_sparse(mat1) || td_is_sparse(mat2))
+        return td_sparse_refuse("_sparse_addmm", td_is_sparse(mat1) ? mat2 : mat1);
     TD_AUTO td_tensor *x = td_sparse_settled(mat1), *right = td_adjoint_of(mat2), *dense = td_sparse_dense(grad);
     TD_AUTO td_tensor *values = x && right && dense ? sampled(x, dense, right) : NULL, *scaled = td_times(values, alpha);
     return td_sparse_with_values(x, scaled);

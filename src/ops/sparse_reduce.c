@@ -116,7 +116,7 @@ td_tensor *td_op__sparse_sum_dim(td_tensor *self, int64_t n, const int64_t *dim)
 td_tensor *td_op__sparse_sum_backward(td_tensor *grad, td_tensor *self, int64_t n, const int64_t *dims)
 {
     uint64_t mask;
-    TD_AUTO td_tensor *x = td_sparse_settled(self);
+    TD_AUTO td_tensor *x = td_is_coo(self) ? td_sparse_settled(self) : td_sparse_refuse("_sparse_sum_backward", self);
     if (!x || !mask_of(x, n, dims, &mask))
         return NULL;
     const td_sparse *s = td_sparse_of(x);
@@ -155,7 +155,7 @@ td_tensor *td_op__sparse_sum_backward(td_tensor *grad, td_tensor *self, int64_t 
 td_tensor *td_sparse_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n, const int64_t *dim, bool keepdim, td_dtype dtype)
 {
     if (n > 0 || keepdim)
-        return td_fail(TD_E_RUNTIME, "norm_sparse currently %s", keepdim ? "does not support keepdim=True" : "only supports full reductions");
+        return td_fail(TD_E_RUNTIME, "norm_sparse currently %s", keepdim ? "does not support keepdim=True" : "only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
     (void)dim;
     TD_AUTO td_tensor *x = td_sparse_settled(self);
     return x ? td_linalg_vector_norm(td_sparse_of(x)->values, ord, -1, NULL, false, dtype) : NULL;
@@ -237,6 +237,8 @@ static td_tensor *softmax(td_tensor *self, int64_t dim, bool of_logs)
 /* With output y of softmax: y (g - sum y g); of log_softmax: g - exp(y) sum g; sums over groups. */
 static td_tensor *softmax_backward(td_tensor *grad, td_tensor *output, int64_t dim, bool of_logs)
 {
+    if (!td_is_coo(output))
+        return td_sparse_refuse("_sparse_softmax_backward_data", output);
     int d = td_wrap_dim(dim, output->ndim);
     TD_AUTO td_tensor *y = td_part_values(output), *g = d < 0 ? NULL : td__values_at(grad, output);
     TD_AUTO td_tensor *terms = of_logs ? td_ref(g) : td_mul(y, g), *sums = NULL;

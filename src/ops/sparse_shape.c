@@ -88,6 +88,9 @@ td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
         return td_alias_detached(self, false);
     if (!td_is_coo(self))
         return turn_compressed(self, a < b ? a : b, a < b ? b : a);
+    if ((a < td_sparse_of(self)->sparse_dim) != (b < td_sparse_of(self)->sparse_dim))
+        return td_fail(TD_E_RUNTIME, "sparse transpose: transposed dimensions must be sparse Got sparse_dim: %d, d0: %d, d1: %d",
+                       td_sparse_of(self)->sparse_dim, a, b);
     for (int d = 0; d < self->ndim; d++)
         order[d] = d == a ? b : d == b ? a : d;
     return td_sparse_permute(self, self->ndim, order);
@@ -125,6 +128,43 @@ td_tensor *td_sparse_reshape(td_tensor *self, int64_t n, const int64_t *shape)
     (void)self, (void)n, (void)shape;
     return td_fail(TD_E_RUNTIME, "reshape is not implemented for sparse tensors");
 }
+
+td_tensor *td_sparse_expand_to(td_tensor *self, int64_t n, const int64_t *size, bool implicit)
+{
+    (void)self, (void)n, (void)size, (void)implicit;
+    return td_fail(TD_E_RUNTIME, "expand is unsupported for %s tensors", td_is_coo(self) ? "Sparse" : "SparseCsr");
+}
+
+td_tensor *td_sparse_alias(td_tensor *self) { return td_alias_detached(self, false); }
+
+/* Copies of x's elements along dimensions of size 1 that the new size has more of, and in new ones in front. */
+td_tensor *td_op__sparse_broadcast_to(td_tensor *self, int64_t n, const int64_t *size)
+{
+    td_shape_text have, want;
+    if (!td_is_coo(self))
+        return td_sparse_refuse("_sparse_broadcast_to", self);
+    bool fits = n >= self->ndim && n <= TD_MAX_DIMS && td_check_sizes(n, size) == 0;
+    for (int d = 0; fits && d < self->ndim; d++)
+        fits = self->sizes[d] == 1 || self->sizes[d] == size[n - self->ndim + d];
+    if (!fits)
+        return td_fail(TD_E_RUNTIME, "The expanded size of the tensor must match the existing size: %s can't become %s",
+                       td_shape_str(self->ndim, self->sizes, have), td_shape_str((int)n, size, want));
+    td_tensor *x = td_ref(self);
+    for (int d = 0; x && d < n; d++) {
+        TD_AUTO td_tensor *old = x;
+        TD_AUTO td_tensor *wide = d < n - self->ndim ? td_sparse_unsqueeze(old, d) : td_ref(old);
+        x = td_ref(wide);
+        if (wide && wide->sizes[d] != size[d]) {
+            TD_AUTO td_tensor *zeros = td_zeros(1, &size[d], TD_I64, self->device);
+            td_tensor_release(x);
+            x = zeros ? td_sparse_index_select(wide, d, zeros) : NULL;
+        }
+    }
+    return x;
+}
+
+/* Computed at once: there is no bit on the parts. */
+td_tensor *td_sparse__conj(td_tensor *self) { return td_conj_physical(self); }
 
 /* ---- picking */
 
@@ -168,6 +208,19 @@ td_tensor *td_sparse_select_int(td_tensor *self, int64_t dim, int64_t index)
         rows[k] = k + (k >= d);
     TD_AUTO td_tensor *others = rows_of(x, s->sparse_dim - 1, rows), *indices = td_index_select(others, 1, which);
     return td_coo_new(x->ndim - 1, sizes, s->sparse_dim - 1, indices, values, s->coalesced);
+}
+
+int td_sparse_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim)
+{
+    int d = td_wrap_dim(dim, self->ndim);
+    if (d < 0 || td_tensor_list_new(results, self->sizes[d]))
+        return -1;
+    for (int64_t i = 0; i < results->count; i++)
+        if (!(results->items[i] = td_sparse_select_int(self, d, i))) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+    return 0;
 }
 
 /* Row d of the indices replaced. */

@@ -1,6 +1,7 @@
 /* The core's side of a binding: the tie between a tensor and its wrapper, and views made without an operator. */
 #include <tede/foreign.h>
 #include "tensor/tensor.h"
+#include "tensor/sparse.h"
 
 void *td_tensor_wrapper(const td_tensor *x)
 {
@@ -51,6 +52,14 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
         return 0;
+    if (td_is_sparse(x) && td_is_sparse(source) && td_sparse_of(x)->layout == td_sparse_of(source)->layout) {
+        if (td_sparse_take(x, source))
+            return -1;
+        x->dtype = source->dtype;
+        return 0;
+    }
+    if (td_is_sparse(x) || td_is_sparse(source))
+        return td_error(TD_E_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
     if (x->base)

@@ -277,3 +277,35 @@ def test_scipy_by_plain_arrays(lib):
     y = lib.sparse_coo_tensor(numpy.vstack([c.row, c.col]), c.data, c.shape).coalesce()
     back = sparse.coo_matrix((y.values().numpy(), y.indices().numpy()), shape=tuple(y.shape))
     assert (back != m).nnz == 0
+
+
+def test_nothing_reads_memory_that_is_not_there(lib):
+    x = coo(lib)
+    for use in (lambda: x.view(4), lambda: x.data_ptr(), lambda: x.tolist(), lambda: x.numpy(), lambda: memoryview(x.numpy()),
+                lambda: x.untyped_storage(), lambda: lib.exp(x), lambda: x.fill_(1), lambda: x.uniform_(), lambda: x.masked_fill_(x > 0, 1),
+                lambda: lib.sin(lib.ones(2, 2), out=x), lambda: x.set_(lib.ones(2)), lambda: x.as_strided((1,), (1,)),
+                lambda: x.copy_(lib.ones(2, 2)), lambda: lib.ones(2, 2).copy_(x), lambda: x[0:1], lambda: x.squeeze()):
+        with pytest.raises((RuntimeError, TypeError, NotImplementedError)):
+            use()
+    same(x, [[0., 1.], [5., 0.]])
+
+
+def test_gradcheck_of_sparse_operands(lib):
+    a = lib.sparse_coo_tensor([[0, 0, 1], [0, 2, 1]], [1., 2., 3.], (2, 3), dtype=lib.float64).coalesce().requires_grad_()
+    b = lib.arange(6., dtype=lib.float64).reshape(3, 2).requires_grad_()
+    assert lib.autograd.gradcheck(lib.sparse.mm, (a, b), masked=True)
+    for f in (lambda x: x.to_dense(), lambda x: lib.sparse.sum(x, 0).to_dense(), lambda x: lib.sparse.softmax(x, 1).to_dense(),
+              lambda x: (x * 2 + x).to_dense(), lambda x: x.t().to_dense(), lambda x: x.values()):
+        assert lib.autograd.gradcheck(f, (a,), masked=True)
+
+
+def test_what_graph_programs_ask_for(lib):
+    row = lib.tensor([0, 0, 2])
+    crow = lib._convert_indices_from_coo_to_csr(row, 3)
+    assert crow.tolist() == [0, 2, 2, 3]
+    assert lib._convert_indices_from_csr_to_coo(crow, lib.tensor([1, 2, 0])).tolist() == [[0, 0, 2], [1, 2, 0]]
+    adjacent = lib.sparse_csr_tensor(crow, lib.tensor([1, 2, 0]), lib.ones(3), (3, 3))
+    x = lib.arange(6.).reshape(3, 2)
+    same(adjacent @ x, [[6., 8.], [0., 0.], [0., 1.]])
+    same(adjacent.t().to_sparse_csr(), adjacent.to_dense().t().tolist())
+    same(lib.sparse.mm(adjacent, x, "amax"), [[4., 5.], [0., 0.], [0., 1.]])

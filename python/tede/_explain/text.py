@@ -24,6 +24,8 @@ def value(v):
     """An argument or result: float32[2, 3], with its strides where they aren't the usual ones."""
     if isinstance(v, Told):
         text = f"{str(v.dtype).rpartition('.')[2]}{list(v.shape)}"
+        if not v.storage and v.shape and not any(v.strides):
+            return text + " sparse"
         usual, step = [], 1
         for n in reversed(v.shape):
             usual.insert(0, step)

@@ -363,6 +363,13 @@ def gradcheck(func, inputs, *, eps=1e-6, atol=1e-5, rtol=1e-3, raise_exception=T
     if check_batched_forward_grad and not check_forward_ad:
         raise AssertionError("Setting check_batched_forward_grad=True requires check_forward_ad to be True")
     options = dict(locals())
+    if any(isinstance(x, tede.Tensor) and x.requires_grad and x.layout is not tede.strided for x in _as_tuple(inputs)):
+        from tede.sparse import as_sparse_gradcheck
+        if any(y.layout is not tede.strided for y in _outputs(func, _as_tuple(inputs))):
+            raise ValueError("Sparse output is not supported at gradcheck yet. Please call to_dense(masked_grad=...) on the output of fn "
+                             "for gradcheck.")
+        del options["func"], options["inputs"]
+        return as_sparse_gradcheck(gradcheck)(func, inputs, **{**options, "masked": bool(masked)})
     try:
         _check(func, _as_tuple(inputs), options)
     except GradcheckError:

@@ -111,7 +111,7 @@ def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=Non
     first, second = (_tensor(x, None if isinstance(x, _C.Tensor) else _C.int64) for x in (compressed_indices, plain_indices))
     values = _values(values, dtype, device)
     if layout is None:
-        raise RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got None")
+        raise RuntimeError("sparse_compressed_tensor expected sparse compressed tensor layout but got none")
     if size is None:
         x = _OP["sparse_compressed_tensor"](first, second, values, layout=layout)
         size = x.shape

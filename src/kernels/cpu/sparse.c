@@ -44,7 +44,7 @@ int td_cpu__coo_unkeys(td_tensor *keys, int64_t n, const int64_t *size, td_tenso
     return 0;
 }
 
-/* ---- rows of a compressed matrix times a strided one */
+/* ---- rows of a compressed matrix times a strided one; the result is no operand's memory */
 
 typedef struct product {
     const int64_t *crow, *col;
@@ -57,13 +57,15 @@ typedef struct product {
     static void name(void *context, int64_t begin, int64_t end) \
     { \
         const product *p = context; \
+        const int64_t columns = p->columns; \
         for (int64_t i = begin; i < end; i++) { \
-            T *to = (T *)p->out + i * p->columns; \
-            for (int64_t j = 0; j < p->columns; j++) \
+            T *to = (T *)p->out + i * columns; \
+            for (int64_t j = 0; j < columns; j++) \
                 to[j] = 0; \
             for (int64_t k = p->crow[i]; k < p->crow[i + 1]; k++) { \
-                const T v = ((const T *)p->values)[k], *from = (const T *)p->dense + p->col[k] * p->columns; \
-                for (int64_t j = 0; j < p->columns; j++) \
+                const T v = ((const T *)p->values)[k], *from = (const T *)p->dense + p->col[k] * columns; \
+                _Pragma("omp simd") \
+                for (int64_t j = 0; j < columns; j++) \
                     to[j] += (A)v * from[j]; \
             } \
         } \
