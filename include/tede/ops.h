@@ -3344,6 +3344,13 @@ TD_API int td_resize_as_sparse_(td_tensor *self, td_tensor *the_template) TD_MUS
 /* A sparse matrix of diagonals. */
 TD_API td_tensor *td__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n_shape, const int64_t *shape,
         td_layout layout);
+/* A COO tensor broadcast to a size. */
+TD_API td_tensor *td__sparse_broadcast_to(td_tensor *self, int64_t n_size, const int64_t *size);
+/* Where each of so many rows begins in a sorted list of rows. */
+TD_API td_tensor *td__convert_indices_from_coo_to_csr(td_tensor *self, int64_t size, bool out_int32);
+/* The rows and columns of a CSR matrix's elements. */
+TD_API td_tensor *td__convert_indices_from_csr_to_coo(td_tensor *crow_indices, td_tensor *col_indices,
+        bool out_int32, bool transpose);
 
 /* ==== special ============================================================================================= */
 
