@@ -48,20 +48,29 @@ c-tests: build  ## the C tests, then again with failing allocations
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c --fail-allocations
 
-# What the tests reach: C lines by gcov, Python lines by coverage.py. The package is put together in a folder of its own.
-COVERED := $(BUILD)-coverage
+# The package in a folder of its own, from another build; OpenBLAS is looked for beside it.
+define package
+	rm -rf $(1)/package && mkdir -p $(1)/package && cp -r python/tede $(1)/package/
+	cp $(1)/_C*.so $(1)/libtede.so $(1)/package/tede/
+	ln -s "$$($(BIN)/python -c 'import scipy_openblas32; print(scipy_openblas32.__path__[0])')" $(1)/package/
+endef
+
+# What the tests reach: C lines by gcov, Python lines by coverage.py. Not optimised, a build and the tests take least together. Generated
+# code isn't counted, so gcov needn't read it.
+COVERED       := $(BUILD)-coverage
+COVERED_TESTS ?= tests
 coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in build-coverage/; an error below 90 % of the core's C
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(COVERED) --buildtype=plain -Doptimization=1 -Db_coverage=true -Dwheel=true \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(COVERED) --buildtype=plain -Doptimization=0 -Db_coverage=true -Dwheel=true \
 	    -Dtests=true $(if $(wildcard $(COVERED)/meson-info),--reconfigure) > /dev/null
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(COVERED)
 	find $(COVERED) -name '*.gcda' -delete
-	rm -rf $(COVERED)/package && mkdir -p $(COVERED)/package && cp -r python/tede $(COVERED)/package/
-	cp $(COVERED)/_C*.so $(COVERED)/libtede.so $(COVERED)/package/tede/
+	$(call package,$(COVERED))
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
 	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage run --source=$(COVERED)/package/tede \
-	    -m pytest -q -p no:cacheprovider tests $(PYTEST)
+	    -m pytest -q -p no:cacheprovider $(COVERED_TESTS) $(PYTEST)
 	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage html -q -d $(COVERED)/python
 	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage report --format=total | sed 's/^/Python: lines reached, percent: /'
+	find $(COVERED) -name 'meson-generated_*.gc??' -delete
 	mkdir -p $(COVERED)/c
 	$(BIN)/gcovr -j 2 --root . --object-directory $(COVERED) --filter src/ --filter python/csrc/ --gcov-ignore-parse-errors \
 	    --merge-mode-functions=separate --html-details $(COVERED)/c/index.html --json $(COVERED)/c.json $(COVERED) > /dev/null
@@ -77,15 +86,14 @@ lint: $(VENV)/extra-lint  ## ruff over the Python, clang-format and cppcheck ove
 	$(BIN)/python tools/format_c.py
 	$(BIN)/python tools/lint_c.py
 
-# One build under AddressSanitizer and UndefinedBehaviorSanitizer for the C tests and for Python, whose package is put together
-# in a folder of its own.
+# One build under AddressSanitizer and UndefinedBehaviorSanitizer for the C tests and for Python.
 SANITIZED := $(BUILD)-asan
 $(SANITIZED)/package: FORCE $(VENV)/ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(SANITIZED) --buildtype=debugoptimized -Doptimization=1 \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dwheel=true -Dpython=true -Dtests=true \
 	    $(if $(wildcard $(SANITIZED)/meson-info),--reconfigure) > /dev/null
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(SANITIZED)
-	rm -rf $@ && mkdir -p $@ && cp -r python/tede $@/ && cp $(SANITIZED)/_C*.so $(SANITIZED)/libtede.so $@/tede/
+	$(call package,$(SANITIZED))
 
 sanitize: $(SANITIZED)/package  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 $(BIN)/python tools/run_c_tests.py $(SANITIZED)/tests/c
@@ -123,8 +131,7 @@ debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside 
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-debug --buildtype=debug -Doptimization=0 -Dwheel=true \
 	    $(if $(wildcard $(BUILD)-debug/meson-info),--reconfigure)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-debug
-	rm -rf $(BUILD)-debug/package && mkdir -p $(BUILD)-debug/package && cp -r python/tede $(BUILD)-debug/package/
-	cp $(BUILD)-debug/_C*.so $(BUILD)-debug/libtede.so $(BUILD)-debug/package/tede/
+	$(call package,$(BUILD)-debug)
 	PYTHONPATH=$(BUILD)-debug/package gdb $(if $(BATCH),-batch) -q -x tools/gdb/add.gdb --args $(BIN)/python tools/debug_add.py
 
 time-operator: build  ## how long it takes to add an operator, build and test it; at most a minute
