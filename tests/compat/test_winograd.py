@@ -10,7 +10,7 @@ CASES = [(2, 16, 16, 15, 17, 1, 1), (1, 32, 16, 20, 31, 2, 1), (1, 20, 17, 30, 1
 def test_results_and_gradients_are_near_those_in_double_precision(lib, case):
     t, (n, c, o, h, w, groups, padding) = lib, case
     random = np.random.default_rng(h * w)
-    arrays = random.standard_normal((n, c * groups, h, w)), random.standard_normal((o * groups, c, 3, 3)), random.standard_normal(o * groups)
+    arrays = [random.standard_normal(s) for s in ((n, c * groups, h, w), (o * groups, c, 3, 3), (o * groups,))]
     found = []
     for dtype in (t.float32, t.float64):
         x, k, b = (t.tensor(a).to(t.float32).to(dtype).requires_grad_() for a in arrays)

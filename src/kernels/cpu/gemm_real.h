@@ -19,7 +19,7 @@
 #define LANES ((int)(VBYTES / sizeof(T)))
 #define NR    (VECTORS * LANES)
 #define KC    TD_GEMM_PASS(sizeof(T))
-#define NC    (192 / NR * NR)
+#define NC    (288 / NR * NR)
 #define MC    (1024 / MR * MR)
 
 /* What the inner kernel is told about a row of tiles: how many, and steps from each of them to the next. */
