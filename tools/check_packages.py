@@ -15,6 +15,7 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MOST = 8_000_000
+PROGRAMS = ["train_mlp", "operator", "toy", "diagonal", "scaled8", "trace"]
 
 TRIAL = """
 import sys, tempfile, tede, tede.safetensors
@@ -54,8 +55,8 @@ def installed(folder):
     quiet = {"stdout": subprocess.DEVNULL}
 
     run("make", "-C", sources, f"PKG_CONFIG_PATH={prefix}/lib/pkgconfig", **quiet)
-    for name in ("operator", "train_mlp"):
-        run(sources / name, **quiet)
+    for name in PROGRAMS:
+        run(sources / name, cwd=sources, **quiet)
 
     def with_cmake(where, build):
         run("cmake", "-S", sources, "-B", build, f"-DCMAKE_PREFIX_PATH={where}", **quiet)
