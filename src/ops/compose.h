@@ -32,6 +32,17 @@ static inline td_tensor *td_adjoint_of(td_tensor *x)
     TD_AUTO td_tensor *t = td_transpose_int(x, -2, -1);
     return td_conj(t);
 }
+/* Whether its elements cannot be looked at: it is on meta, or stands for a batch (vmap).  What then depends on them takes the
+ * way that is right for all values, and checks of them are left out. */
+static inline bool td_hides_values(const td_tensor *x)
+{
+    if (x->device.type == TD_META)
+        return true;
+    if (!x->extra || !TD_EXTRA_TABLE(x)->readable || TD_EXTRA_TABLE(x)->readable(x) == 0)
+        return false;
+    td_error_clear();
+    return true;
+}
 static inline bool td_is_floating(const td_tensor *x) { return td_dtype_is_floating((td_dtype)x->dtype); }
 static inline bool td_is_complex(const td_tensor *x) { return td_dtype_is_complex((td_dtype)x->dtype); }
 /* Whether backward formulas must be differentiable themselves: then they are composed of operators that record. */

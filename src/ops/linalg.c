@@ -6,6 +6,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/linalg.h"
+#include "ops/compose.h"
 
 /* ---- checks */
 
@@ -608,7 +609,7 @@ int td_meta__linalg_eig(td_spec *specs, td_tensor *A, bool compute_v)
 }
 static int check_finite(td_tensor *A)
 {
-    if (A->device.type == TD_META || !A->numel)
+    if (!A->numel || td_hides_values(A))
         return 0;
     TD_AUTO td_tensor *still = td_detach(A);
     TD_AUTO td_tensor *each = td_isfinite(still);

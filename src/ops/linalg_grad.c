@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/linalg_products.h"
+#include "ops/compose.h"
 
 static td_tensor *minus(td_tensor *x) { return td_neg(x); }
 static td_tensor *over_columns(td_tensor *x, td_tensor *v)
@@ -175,8 +176,8 @@ td_tensor *td_op_lu_solve_backward(td_tensor *grad, td_tensor *X, td_tensor *LU,
  * U diag(product of the other values) V^H times the determinants of U and V. */
 td_tensor *td_op_linalg_det_backward(td_tensor *grad, td_tensor *det, td_tensor *A)
 {
-    bool singular = false;
-    if (det->device.type == TD_CPU && det->numel) {
+    bool singular = det->device.type == TD_CPU && td_hides_values(det);
+    if (det->device.type == TD_CPU && det->numel && !singular) {
         LET(zero) = td_wrapped_number(td_int(0));
         LET(still) = td_detach(det);
         LET(is_zero) = td_eq(still, zero);
@@ -314,7 +315,7 @@ static td_tensor *gaps(td_tensor *a, td_tensor *b)
 /* Whether nobody asked for this gradient: it is all zeros, and no second derivative goes through it. */
 static bool is_unused(td_tensor *grad)
 {
-    if (!grad || td_requires_grad(grad) || grad->device.type != TD_CPU)
+    if (!grad || td_requires_grad(grad) || grad->device.type != TD_CPU || td_hides_values(grad))
         return false;
     LET(any) = td_any_all(grad);
     td_scalar yes;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "dispatch/glue.h"
 #include "ops/reduce.h"
+#include "ops/compose.h"
 
 /* The dimensions that a reduction of a tensor of `ndim` dimensions took away, back with size 1. */
 td_tensor *td_op_restore_dims(td_tensor *self, int64_t ndim, int64_t n_dim, const int64_t *dim, bool keepdim)
@@ -79,8 +80,8 @@ static td_tensor *product_of_others(td_tensor *x, int64_t dim)
 
 static int has_zeros(td_tensor *x, bool *answer)
 {
-    td_scalar value = td_bool(true);
-    if (x->device.type != TD_META) {
+    td_scalar value = td_bool(x->device.type == TD_META);
+    if (!td_hides_values(x)) {
         TD_AUTO td_tensor *all = td_all_all(x);
         if (!all || td_tensor_item(all, &value))
             return -1;

@@ -3,6 +3,7 @@
 #include "calls_ops_scan.h"
 #include "dispatch/glue.h"
 #include "ops/reduce.h"
+#include "ops/compose.h"
 
 static int like(td_spec *spec, const td_tensor *x, int64_t dim, td_dtype dtype)
 {
@@ -83,8 +84,8 @@ td_tensor *td_op_cumprod_backward(td_tensor *grad, td_tensor *self, td_tensor *r
     TD_AUTO td_tensor *x = self->dtype == grad->dtype ? td_tensor_retain(self) : td_to(self, (td_dtype)grad->dtype);
     if (!x || self->numel <= 1 || self->ndim == 0)
         return x ? td_tensor_retain(grad) : NULL;
-    td_scalar all = td_bool(true);
-    if (self->device.type != TD_META) {
+    td_scalar all = td_bool(self->device.type == TD_META);
+    if (!td_hides_values(self)) {
         TD_AUTO td_tensor *none = td_all_all(self);
         if (!none || td_tensor_item(none, &all))
             return NULL;

@@ -162,7 +162,7 @@ const td_batch_row td_rules_product[] = {
     {"linalg_lu_factor_ex", td_rule_leading, ""}, {"pivots_to_permutation", td_rule_leading, ""},
     {"linalg_lu_solve", td_rule_leading, "er"}, {"linalg_inv_ex", td_rule_leading, ""},
     {"linalg_solve_triangular", td_rule_leading, "e"}, {"linalg_det", td_rule_leading, ""},
-    {"linalg_slogdet", td_rule_leading, ""}, {"linalg_qr", td_rule_leading, ""}, {"_linalg_svd", td_rule_leading, ""},
+    {"linalg_slogdet", td_rule_leading, ""}, {"linalg_matrix_exp", td_rule_leading, ""}, {"linalg_qr", td_rule_leading, ""}, {"_linalg_svd", td_rule_leading, ""},
     {"_linalg_eigh", td_rule_leading, ""}, {"_linalg_eig", td_rule_leading, ""}, {"_linalg_lstsq", td_rule_leading, "e"},
     {"linalg_ldl_factor_ex", td_rule_leading, ""}, {"linalg_ldl_solve", td_rule_leading, "er"}, {"geqrf", td_rule_leading, ""},
     {"ormqr", td_rule_leading, "er"}, {"linalg_householder_product", td_rule_leading, "er"},

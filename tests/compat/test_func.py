@@ -354,3 +354,16 @@ def test_writes_to_indexed_numbers_of_members(lib):
                      lambda x, i, s: x.index_fill(0, i, 2.0)):
         assert_members(lib, function, x, i, s)
         assert_members(lib, function, x, i[0], s, in_dims=(0, None, 0))
+
+
+@pytest.mark.parametrize("name", ["prod", "cumprod", "det", "select_scatter", "slice_scatter", "diagonal_scatter", "unfold", "quantile"])
+def test_gradients_that_look_at_values_are_right_for_members(lib, name):
+    f = {"prod": lambda x: x.prod(), "cumprod": lambda x: x.cumprod(0), "det": lambda x: lib.linalg.det(x),
+         "select_scatter": lambda x: lib.select_scatter(x, x[0] * x[1], 0, 2), "slice_scatter": lambda x: lib.slice_scatter(x, x[1:2], 0, 0, 1),
+         "diagonal_scatter": lambda x: lib.diagonal_scatter(x, x[0]), "unfold": lambda x: lib.nn.functional.unfold(x[None, None], 2),
+         "quantile": lambda x: lib.quantile(x, lib.tensor([0.2, 0.5], dtype=x.dtype))}[name]
+    lib.manual_seed(0)
+    x = lib.randn(3, 3, 3, dtype=lib.float64)
+    x[1, 0, 0] = 0
+    derive = lib.func.grad(lambda m: (f(m) ** 2).sum())
+    lib.testing.assert_close(lib.func.vmap(derive)(x), lib.stack([derive(m) for m in x]))
