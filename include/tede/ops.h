@@ -321,7 +321,7 @@ TD_API int td_im2col_out(td_tensor *self, int64_t n_kernel_size, const int64_t *
         const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
         const int64_t *stride, td_tensor *out) TD_MUST_USE;
 /* Columns added back to where im2col took them from. */
-TD_API td_tensor *td_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size,
+TD_API td_tensor *td_columns_to_image(td_tensor *self, int64_t n_input_size, const int64_t *input_size,
         int64_t n_kernel_size, const int64_t *kernel_size, int64_t n_dilation, const int64_t *dilation,
         int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride);
 /* Columns added up to images (``fold``). */
