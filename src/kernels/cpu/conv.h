@@ -23,7 +23,7 @@ void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group 
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
 typedef struct td_conv_table {
-    /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k; x is read up to two panels further than n */
+    /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k; x is read up to four vectors further than n */
     void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n, float *y);
     void (*taps_f64)(const double *x, const int64_t *offsets, const double *w, int64_t k, double start, int64_t n,
                      double *y);
