@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/sparse.h"
 
 /* ---- dimensions moved */
 
@@ -137,6 +138,8 @@ int td_op_resize_(td_tensor *self, int64_t n_size, const int64_t *size, td_memor
 }
 int td_op_resize_as_(td_tensor *self, td_tensor *the_template, td_memory_format format)
 {
+    if (td_is_coo(self) && td_is_coo(the_template))
+        return td_resize_as_sparse_(self, the_template);
     return td_op_resize_(self, the_template->ndim, the_template->sizes, format);
 }
 

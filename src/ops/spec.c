@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <tede/kernel.h>
+#include <tede/layout.h>
 
 td_tensor *td_spec_new(const td_spec *spec)
 {
@@ -146,6 +147,8 @@ int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor
 
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
+    if (!x->storage)
+        return td_error(TD_E_NOT_IMPLEMENTED, "resize_: a tensor of layout %s has no storage to resize", td_layout_name(td_tensor_layout(x)));
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
     int64_t place = td_storage_place(x->storage, x->data);
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))

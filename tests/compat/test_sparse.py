@@ -309,3 +309,13 @@ def test_what_graph_programs_ask_for(lib):
     same(adjacent @ x, [[6., 8.], [0., 0.], [0., 1.]])
     same(adjacent.t().to_sparse_csr(), adjacent.to_dense().t().tolist())
     same(lib.sparse.mm(adjacent, x, "amax"), [[4., 5.], [0., 0.], [0., 1.]])
+
+
+def test_resize_as_of_another_sparse_tensor(lib):
+    x = lib.sparse_coo_tensor(lib.tensor([[0, 2]]), lib.ones(2, 3), (5, 3))
+    y = x.new().resize_as_(x)
+    assert y.shape == x.shape and y._nnz() == 0 and y.sparse_dim() == 1
+    with pytest.raises(RuntimeError):
+        x.clone().resize_as_(lib.ones(2))
+    with pytest.raises(RuntimeError):
+        x.clone().resize_(2)
