@@ -529,7 +529,8 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
     # ------------------------------------------------------------------------------------------- sparse layouts
     def sparse(self, op, fail):
         """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values of a
-        coalesced tensor, ``elements`` of any (``compressed_values`` of compressed ones alone), ``same`` is the operator's own body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
+        coalesced tensor, ``elements`` of any (``compressed_values`` of compressed ones alone), ``same`` is the operator's own
+        body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
         base = op.parent or op
         how = base.entry.get('sparse')
         if how is None or op.target:

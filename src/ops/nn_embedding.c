@@ -51,8 +51,8 @@ td_tensor *td_op_embedding_sparse_backward(td_tensor *grad, td_tensor *indices, 
         index = some, values = of;
     }
     TD_AUTO td_tensor *row = td_unsqueeze(index, 0);
-    return td__sparse_coo_tensor_with_dims_and_tensors(1, 1, 2, (int64_t[]){rows, width}, row, values, TD_DTYPE_NONE, TD_DEVICE_NONE,
-                                                       NULL);
+    return td__sparse_coo_tensor_with_dims_and_tensors(1, 1, 2, (int64_t[]){rows, width}, row, values, TD_DTYPE_NONE,
+                                                       TD_DEVICE_NONE, NULL);
 }
 
 int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor *indices, int64_t rows,

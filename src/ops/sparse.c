@@ -32,7 +32,8 @@ static int check_parts(td_tensor *indices, td_tensor *values)
         return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU, not on '%s'",
                         td_device_str(indices->device.type != TD_CPU ? indices->device : values->device, text));
     if (indices->ndim != 2)
-        return td_error(TD_E_RUNTIME, "indices must be sparse_dim x nnz, but got: %s", td_shape_str(indices->ndim, indices->sizes, text));
+        return td_error(TD_E_RUNTIME, "indices must be sparse_dim x nnz, but got: %s",
+                        td_shape_str(indices->ndim, indices->sizes, text));
     if (indices->dtype != TD_I64)
         return td_error(TD_E_TYPE, "indices must be an int64 tensor");
     if (values->ndim < 1)
@@ -50,13 +51,16 @@ static int check_shape(int64_t sparse_dim, int64_t dense_dim, int64_t n, const i
     if (td_check_sizes(n, size))
         return -1;
     if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
-        return td_error(TD_E_RUNTIME, "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %" PRId64 ", sparse_dim = %"
-                        PRId64 ", dense_dim = %" PRId64, n, sparse_dim, dense_dim);
+        return td_error(TD_E_RUNTIME,
+                        "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %" PRId64
+                        ", sparse_dim = %" PRId64 ", dense_dim = %" PRId64,
+                        n, sparse_dim, dense_dim);
     if (indices->sizes[0] != sparse_dim)
         return td_error(TD_E_RUNTIME, "indices has incorrect first dimension, expected %" PRId64 ", got %" PRId64, sparse_dim,
                         indices->sizes[0]);
     if (dense_dim != values->ndim - 1)
-        return td_error(TD_E_RUNTIME, "values has incorrect number of dimensions, expected %" PRId64 ", got %d", dense_dim + 1, values->ndim);
+        return td_error(TD_E_RUNTIME, "values has incorrect number of dimensions, expected %" PRId64 ", got %d",
+                        dense_dim + 1, values->ndim);
     memcpy(expected + 1, size + sparse_dim, sizeof *size * (size_t)dense_dim);
     if (memcmp(expected, values->sizes, sizeof *expected * values->ndim))
         return td_error(TD_E_RUNTIME, "values has incorrect size, expected %s, got %s", td_shape_str(values->ndim, expected, want),
@@ -127,7 +131,8 @@ td_tensor *td_op__sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_
     if (td_check_sizes(n, size))
         return NULL;
     if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
-        return td_fail(TD_E_RUNTIME, "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
+        return td_fail(TD_E_RUNTIME,
+                       "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
                        sparse_dim, dense_dim, n);
     return td_coo_empty((int)n, size, (int)sparse_dim, dtype, device);
 }
@@ -166,7 +171,8 @@ td_tensor *td_op_sparse_coo_tensor_indices(td_tensor *indices, td_tensor *values
             return td_fail(TD_E_RUNTIME, "sparse_coo_tensor: an index of dim %" PRId64 " is too large", d);
     }
     memcpy(size + sparse_dim, values->sizes + 1, sizeof *size * (size_t)(values->ndim - 1));
-    return td__sparse_coo_tensor_with_dims_and_tensors(sparse_dim, values->ndim - 1, n, size, indices, values, dtype, device, coalesced);
+    return td__sparse_coo_tensor_with_dims_and_tensors(sparse_dim, values->ndim - 1, n, size, indices, values, dtype, device,
+                                                       coalesced);
 }
 
 /* ---- parts */
@@ -181,7 +187,10 @@ int td_sparse__nnz(int64_t *result, td_tensor *self)
     *result = td_is_coo(self) ? td_sparse_nnz(self) : s->plain->ndim ? s->plain->sizes[s->plain->ndim - 1] : 0;
     return 0;
 }
-int td_op_sparse_dim(int64_t *result, td_tensor *self) { return *result = td_is_sparse(self) ? td_sparse_of(self)->sparse_dim : 0, 0; }
+int td_op_sparse_dim(int64_t *result, td_tensor *self)
+{
+    return *result = td_is_sparse(self) ? td_sparse_of(self)->sparse_dim : 0, 0;
+}
 int td_op_dense_dim(int64_t *result, td_tensor *self)
 {
     return *result = td_is_sparse(self) ? td_sparse_of(self)->dense_dim : self->ndim, 0;
@@ -223,7 +232,8 @@ td_tensor *td_op_values(td_tensor *self)
 }
 td_tensor *td_op_values_backward(td_tensor *grad, td_tensor *self)
 {
-    return td_is_sparse(self) && !td_is_sparse(grad) ? td_sparse_with_values(self, grad) : td_sparse_refuse("values_backward", self);
+    return td_is_sparse(self) && !td_is_sparse(grad) ? td_sparse_with_values(self, grad)
+                                                     : td_sparse_refuse("values_backward", self);
 }
 
 td_tensor *td_op_coalesce(td_tensor *self) { return expect_coo("coalesce", self) ? NULL : td_sparse_settled(self); }
@@ -266,7 +276,8 @@ int td_op_sparse_resize_and_clear_(td_tensor *self, int64_t n, const int64_t *si
 {
     if (!td_is_coo(self))
         return td_sparse_refuse("sparse_resize_and_clear_", self), -1;
-    TD_AUTO td_tensor *none = td_op__sparse_coo_tensor_with_dims(sparse_dim, dense_dim, n, size, (td_dtype)self->dtype, self->device);
+    TD_AUTO td_tensor *none =
+        td_op__sparse_coo_tensor_with_dims(sparse_dim, dense_dim, n, size, (td_dtype)self->dtype, self->device);
     return none ? td_sparse_take(self, none) : -1;
 }
 
@@ -279,18 +290,24 @@ int td_op_sparse_resize_(td_tensor *self, int64_t n, const int64_t *size, int64_
     if (td_check_sizes(n, size))
         return -1;
     if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
-        return td_error(TD_E_RUNTIME, "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
+        return td_error(TD_E_RUNTIME,
+                        "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
                         sparse_dim, dense_dim, n);
-    static const char hint[] = "If you really want this operation, use a tensor without elements, or copy it to a tensor of another "
-                               "size with torch.sparse_coo_tensor(x._indices(), x._values(), size)";
+    static const char hint[] =
+        "If you really want this operation, use a tensor without elements, or copy it to a tensor of another "
+        "size with torch.sparse_coo_tensor(x._indices(), x._values(), size)";
     if (nnz > 0) {
         bool shrinks = false, shrinks_dense = false;
         if (sparse_dim != s->sparse_dim)
-            return td_error(TD_E_RUNTIME, "changing the number of sparse dimensions (from %d to %" PRId64 ") on a non-empty sparse tensor "
-                            "is not supported. %s", s->sparse_dim, sparse_dim, hint);
+            return td_error(TD_E_RUNTIME,
+                            "changing the number of sparse dimensions (from %d to %" PRId64 ") on a non-empty sparse tensor "
+                            "is not supported. %s",
+                            s->sparse_dim, sparse_dim, hint);
         if (dense_dim != s->dense_dim)
-            return td_error(TD_E_RUNTIME, "changing the number of dense dimensions (from %d to %" PRId64 ") on a non-empty sparse tensor "
-                            "is not supported. %s", s->dense_dim, dense_dim, hint);
+            return td_error(TD_E_RUNTIME,
+                            "changing the number of dense dimensions (from %d to %" PRId64 ") on a non-empty sparse tensor "
+                            "is not supported. %s",
+                            s->dense_dim, dense_dim, hint);
         for (int64_t d = 0; d < n; d++)
             *(d < sparse_dim ? &shrinks : &shrinks_dense) |= size[d] < self->sizes[d];
         td_shape_text from, to;
@@ -331,9 +348,11 @@ int td_sparse_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     if (self == src)
         return 0;
     if (!td_is_sparse(self) || !td_is_sparse(src))
-        return td_error(TD_E_RUNTIME, "copy_() between dense and sparse Tensors is not implemented! Found self type = %s and src type = %s",
-                        td_is_sparse(self) ? "torch.sparse.FloatTensor" : "torch.FloatTensor",
-                        td_is_sparse(src) ? "torch.sparse.FloatTensor" : "torch.FloatTensor");
+        return td_error(
+            TD_E_RUNTIME,
+            "copy_() between dense and sparse Tensors is not implemented! Found self type = %s and src type = %s",
+            td_is_sparse(self) ? "torch.sparse.FloatTensor" : "torch.FloatTensor",
+            td_is_sparse(src) ? "torch.sparse.FloatTensor" : "torch.FloatTensor");
     if (td_tensor_layout(self) != td_tensor_layout(src))
         return td_error(TD_E_RUNTIME, "copy of sparse compressed tensors having different layouts is not supported.");
     TD_AUTO td_tensor *copy = td_sparse_clone_format(src, TD_MEMORY_FORMAT_NONE);
@@ -350,7 +369,8 @@ int td_check_coalesced(const char *op, const td_tensor *x)
 td_tensor *td_sparse_clone_format(td_tensor *self, td_memory_format format)
 {
     if (format != TD_MEMORY_FORMAT_NONE && format != TD_PRESERVE_FORMAT)
-        return td_fail(TD_E_RUNTIME, "unsupported memory format option %s", format == TD_CONTIGUOUS_FORMAT ? "Contiguous" : "ChannelsLast");
+        return td_fail(TD_E_RUNTIME, "unsupported memory format option %s",
+                       format == TD_CONTIGUOUS_FORMAT ? "Contiguous" : "ChannelsLast");
     const td_sparse *s = td_sparse_of(self);
     TD_AUTO td_tensor *indices = td_clone(s->indices), *values = td_clone(s->values);
     if (td_is_coo(self))
@@ -431,7 +451,8 @@ td_tensor *td_op__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n, c
         return td_fail(TD_E_RUNTIME, line->ndim != 1 ? "offsets must be 1d" : "Offset Tensor must have dtype Long but got %s",
                        td_dtype_title((td_dtype)line->dtype));
     if (line->numel != one->sizes[0])
-        return td_fail(TD_E_RUNTIME, "Number of diagonals (%" PRId64 ") does not match the number of offsets (%" PRId64 ")", one->sizes[0], line->numel);
+        return td_fail(TD_E_RUNTIME, "Number of diagonals (%" PRId64 ") does not match the number of offsets (%" PRId64 ")",
+                       one->sizes[0], line->numel);
     TD_AUTO td_tensor *k = td_make_contiguous(line);
     const int64_t width = one->sizes[1], many = one->sizes[0];
     TD_AUTO td_tensor *indices = td_empty(2, (int64_t[]){3, many * width}, TD_I64);
@@ -445,9 +466,11 @@ td_tensor *td_op__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n, c
                 continue;
             to[count] = row, to[all + count] = j, to[2 * all + count++] = d * width + j;
         }
-    TD_AUTO td_tensor *kept = td_narrow(indices, 1, 0, count), *places = td_narrow(kept, 0, 0, 2), *from = td_select_int(kept, 0, 2);
+    TD_AUTO td_tensor *kept = td_narrow(indices, 1, 0, count), *places = td_narrow(kept, 0, 0, 2),
+                      *from = td_select_int(kept, 0, 2);
     TD_AUTO td_tensor *flat = td_reshape(one, 1, &all), *values = td_index_select(flat, 0, from), *copy = td_clone(places);
-    TD_AUTO td_tensor *x = copy && values ? td__sparse_coo_tensor_with_dims_and_tensors(2, 0, 2, shape, copy, values, TD_DTYPE_NONE, TD_DEVICE_NONE,
-                                                                                       NULL) : NULL;
+    TD_AUTO td_tensor *x = copy && values ? td__sparse_coo_tensor_with_dims_and_tensors(2, 0, 2, shape, copy, values,
+                                                                                        TD_DTYPE_NONE, TD_DEVICE_NONE, NULL)
+                                          : NULL;
     return (int)layout < 0 || layout == TD_SPARSE_COO ? td_ref(x) : td_to_sparse(x, layout, -1, NULL, NULL);
 }

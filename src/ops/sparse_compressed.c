@@ -98,7 +98,8 @@ static const char *const titles[] = {"Strided", "Sparse", "SparseCsr", "SparseCs
 static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, int64_t n, const int64_t *size, int layout)
 {
     td_shape_text a, b;
-    const char *first = td_rows_compressed(layout) ? "crow_indices" : "ccol_indices", *second = td_rows_compressed(layout) ? "col_indices" : "row_indices";
+    const char *first = td_rows_compressed(layout) ? "crow_indices" : "ccol_indices",
+               *second = td_rows_compressed(layout) ? "col_indices" : "row_indices";
     const int blocked = td_is_blocked(layout), batch = indices->ndim - 1, side = td_rows_compressed(layout) ? 0 : 1;
     if (layout < TD_SPARSE_CSR || layout > TD_SPARSE_BSC)
         return td_error(TD_E_RUNTIME, "sparse_compressed_tensor expected sparse compressed tensor layout but got %s",
@@ -113,15 +114,18 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
     if (td_check_sizes(n, size))
         return -1;
     if (batch < 0 || plain->ndim != indices->ndim)
-        return td_error(TD_E_RUNTIME, "number of dimensions of %s and %s must be the same but got %d and %d, respectively", first, second,
-                        indices->ndim, plain->ndim);
+        return td_error(TD_E_RUNTIME, "number of dimensions of %s and %s must be the same but got %d and %d, respectively",
+                        first, second, indices->ndim, plain->ndim);
     const int dense = (int)n - batch - 2;
     if (dense < 0 || values->ndim != batch + 1 + 2 * blocked + dense)
-        return td_error(TD_E_RUNTIME, "%s must have dimensionality >= %d with as many dense dimensions as values (but got %s for size and "
-                        "%s for values)", "tensor", batch + 2, td_shape_str((int)n, size, a), td_shape_str(values->ndim, values->sizes, b));
+        return td_error(TD_E_RUNTIME,
+                        "%s must have dimensionality >= %d with as many dense dimensions as values (but got %s for size and "
+                        "%s for values)",
+                        "tensor", batch + 2, td_shape_str((int)n, size, a), td_shape_str(values->ndim, values->sizes, b));
     if (memcmp(indices->sizes, size, sizeof *size * (size_t)batch) || memcmp(plain->sizes, size, sizeof *size * (size_t)batch) ||
         memcmp(values->sizes, size, sizeof *size * (size_t)batch))
-        return td_error(TD_E_RUNTIME, "all batch dimensions of %s (=%s), %s, and values must be equal to tensor batch dimensions", first,
+        return td_error(TD_E_RUNTIME,
+                        "all batch dimensions of %s (=%s), %s, and values must be equal to tensor batch dimensions", first,
                         td_shape_str(batch, indices->sizes, a), second);
     if (values->sizes[batch] != plain->sizes[batch])
         return td_error(TD_E_RUNTIME, "number of values, %" PRId64 ", must be that of %s, %" PRId64, values->sizes[batch], second,
@@ -132,10 +136,14 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
     for (int k = 0; k < 2; k++) {
         int64_t block = blocked ? values->sizes[batch + 1 + k] : 1, lines = size[batch + k];
         if (block < 1 || lines % block)
-            return td_error(TD_E_RUNTIME, "tensor shape[%d] (=%" PRId64 ") must be divisible with blocksize[%d] (=%" PRId64 ") as defined by "
-                            "values shape", batch + k, lines, k, block);
+            return td_error(TD_E_RUNTIME,
+                            "tensor shape[%d] (=%" PRId64 ") must be divisible with blocksize[%d] (=%" PRId64
+                            ") as defined by "
+                            "values shape",
+                            batch + k, lines, k, block);
         if (k == side && indices->sizes[batch] != lines / block + 1)
-            return td_error(TD_E_RUNTIME, "%s.shape[-1] must be equal to the number of %s + 1 (=%" PRId64 "), but got %" PRId64, first,
+            return td_error(TD_E_RUNTIME,
+                            "%s.shape[-1] must be equal to the number of %s + 1 (=%" PRId64 "), but got %" PRId64, first,
                             side ? "columns" : "rows", lines / block + 1, indices->sizes[batch]);
     }
     return 0;
@@ -155,7 +163,8 @@ static int check_order(td_tensor *x)
     const int64_t limit = x->sizes[r.batch + rows] / r.blocks[rows], *first = (const int64_t *)line->data;
     for (int64_t b = 0; b < r.many; b++, first += lines)
         if (first[0] || first[lines - 1] != plain->sizes[plain->ndim - 1])
-            return td_error(TD_E_RUNTIME, first[0] ? "`%s[..., 0] == 0` is not satisfied." : "`%s[..., -1] == nnz` is not satisfied.",
+            return td_error(TD_E_RUNTIME,
+                            first[0] ? "`%s[..., 0] == 0` is not satisfied." : "`%s[..., -1] == nnz` is not satisfied.",
                             rows ? "crow_indices" : "ccol_indices");
     TD_AUTO td_tensor *counts = counts_of(x, &r);
     if (!counts)
@@ -164,11 +173,15 @@ static int check_order(td_tensor *x)
     for (int64_t i = 0; i < counts->numel; at += many[i++])
         for (int64_t k = 0; k < many[i]; k++) {
             if (at[k] < 0 || at[k] >= limit)
-                return td_error(TD_E_RUNTIME, "`0 <= %s < %s` is not satisfied.", rows ? "col_indices" : "row_indices", rows ? "ncols" : "nrows");
+                return td_error(TD_E_RUNTIME, "`0 <= %s < %s` is not satisfied.", rows ? "col_indices" : "row_indices",
+                                rows ? "ncols" : "nrows");
             if (k && at[k] <= at[k - 1])
-                return td_error(TD_E_RUNTIME, "`%s[..., %s[..., i - 1]:%s[..., i]] for all i = 1, ..., %s are sorted and distinct along the "
-                                "last dimension values` is not satisfied.", rows ? "col_indices" : "row_indices",
-                                rows ? "crow_indices" : "ccol_indices", rows ? "crow_indices" : "ccol_indices", rows ? "nrows" : "ncols");
+                return td_error(
+                    TD_E_RUNTIME,
+                    "`%s[..., %s[..., i - 1]:%s[..., i]] for all i = 1, ..., %s are sorted and distinct along the "
+                    "last dimension values` is not satisfied.",
+                    rows ? "col_indices" : "row_indices", rows ? "crow_indices" : "ccol_indices",
+                    rows ? "crow_indices" : "ccol_indices", rows ? "nrows" : "ncols");
         }
     return 0;
 }
@@ -185,8 +198,9 @@ int td_op__validate_sparse_compressed_tensor_args(td_tensor *indices, td_tensor 
 
 /* ---- making */
 
-td_tensor *td_op_sparse_compressed_tensor_comp_plain_value_size(td_tensor *indices, td_tensor *plain, td_tensor *values, int64_t n,
-                                                                const int64_t *size, td_dtype dtype, td_layout layout, td_device device)
+td_tensor *td_op_sparse_compressed_tensor_comp_plain_value_size(td_tensor *indices, td_tensor *plain, td_tensor *values,
+                                                                int64_t n, const int64_t *size, td_dtype dtype,
+                                                                td_layout layout, td_device device)
 {
     (void)device;
     if (check_parts(indices, plain, values, n, size, layout))
@@ -209,9 +223,11 @@ td_tensor *td_op_sparse_compressed_tensor_comp_plain_value(td_tensor *indices, t
         return NULL;
     memcpy(size, indices->sizes, sizeof *size * (size_t)batch);
     for (int k = 0; k < 2; k++)
-        size[batch + k] = (k == !rows ? indices->sizes[batch] - 1 : td_scalar_int(last) + 1) * (blocked ? values->sizes[batch + 1 + k] : 1);
+        size[batch + k] = (k == !rows ? indices->sizes[batch] - 1 : td_scalar_int(last) + 1) *
+                          (blocked ? values->sizes[batch + 1 + k] : 1);
     memcpy(size + batch + 2, values->sizes + batch + 1 + 2 * blocked, sizeof *size * (size_t)dense);
-    return td_sparse_compressed_tensor_comp_plain_value_size(indices, plain, values, batch + 2 + dense, size, dtype, layout, device);
+    return td_sparse_compressed_tensor_comp_plain_value_size(indices, plain, values, batch + 2 + dense, size, dtype, layout,
+                                                             device);
 }
 
 /* ---- parts */
@@ -240,7 +256,9 @@ static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_d
     int64_t count[2], many = 1, shaped[TD_MAX_DIMS + 4], n_shape = 0;
     for (int k = 0; k < 2; k++) {
         if (b[k] < 1 || x->sizes[batch + k] % b[k])
-            return td_fail(TD_E_RUNTIME, "tensor sparse size (%" PRId64 ",%" PRId64 ") must be divisible by given blocksize (%" PRId64 ",%" PRId64 ")",
+            return td_fail(TD_E_RUNTIME,
+                           "tensor sparse size (%" PRId64 ",%" PRId64 ") must be divisible by given blocksize (%" PRId64
+                           ",%" PRId64 ")",
                            x->sizes[batch], x->sizes[batch + 1], b[0], b[1]);
         count[k] = x->sizes[batch + k] / b[k];
     }
@@ -256,7 +274,8 @@ static td_tensor *compress(td_tensor *x, int layout, const int64_t *blocks, td_d
         int64_t matrix = 0, row = at[batch * nnz + i], column = at[(batch + 1) * nnz + i];
         for (int d = 0; d < batch; d++)
             matrix = matrix * x->sizes[d] + at[d * nnz + i];
-        ((int64_t *)keys->data)[i] = (matrix * lines + (rows ? row / b[0] : column / b[1])) * across + (rows ? column / b[1] : row / b[0]);
+        ((int64_t *)keys->data)[i] =
+            (matrix * lines + (rows ? row / b[0] : column / b[1])) * across + (rows ? column / b[1] : row / b[0]);
         ((int64_t *)inside->data)[i] = row % b[0] * b[1] + column % b[1];
     }
     const bool sorted = rows && !blocked;       /* as COO's are */
@@ -311,27 +330,33 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
     const char *wanted = titles[layout];
     if (td_is_blocked(layout) && n_blocks != 2)
         return td_fail(TD_E_RUNTIME, "%s: conversion from %s to %s without blocksize argument given is not supported",
-                       own == TD_STRIDED ? "dense_to_sparse" : "to_sparse", own <= TD_SPARSE_BSC ? titles[own] : "another layout", wanted);
+                       own == TD_STRIDED ? "dense_to_sparse" : "to_sparse",
+                       own <= TD_SPARSE_BSC ? titles[own] : "another layout", wanted);
     if (own > TD_SPARSE_BSC)
         return td_sparse_refuse("to_sparse", self);
     if (own == TD_STRIDED) {
         int64_t dense = dense_dim ? *dense_dim : 0;
         if (dense < 0 || self->ndim - dense < 2)
-            return td_fail(TD_E_RUNTIME, "to_sparse_%s: conversion needs two dimensions that aren't dense, of %d with dense_dim %" PRId64,
+            return td_fail(TD_E_RUNTIME,
+                           "to_sparse_%s: conversion needs two dimensions that aren't dense, of %d with dense_dim %" PRId64,
                            td_layout_name(layout) + 7, self->ndim, dense);
         TD_AUTO td_tensor *coo = td_to_sparse_sparse_dim(self, self->ndim - dense);
         return coo ? compress(coo, layout, blocks, TD_I64) : NULL;
     }
     if (dense_dim && *dense_dim != td_sparse_of(self)->dense_dim)
-        return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s with dense_dim argument !=self.dense_dim() is not supported", titles[own],
-                       wanted);
+        return td_fail(TD_E_RUNTIME,
+                       "to_sparse: conversion from %s to %s with dense_dim argument !=self.dense_dim() is not supported",
+                       titles[own], wanted);
     if (own == TD_SPARSE_COO && td_sparse_of(self)->sparse_dim != 2)
-        return td_fail(TD_E_RUNTIME, "coo_to_%s: conversion from Sparse to %s for input tensors with sparse_dim()!=2 is not supported",
+        return td_fail(TD_E_RUNTIME,
+                       "coo_to_%s: conversion from Sparse to %s for input tensors with sparse_dim()!=2 is not supported",
                        td_layout_name(layout), wanted);
     if (own == layout && (!td_is_blocked(layout) || !memcmp(shape_of(self).blocks, blocks, 2 * sizeof *blocks)))
         return td_ref(self);
     TD_AUTO td_tensor *coo = td_sparse_coo(self), *x = td_sparse_settled(coo), *checked = td_coo_places(x);
-    return checked ? compress(x, layout, blocks, own == TD_SPARSE_COO ? TD_I64 : (td_dtype)td_sparse_of(self)->indices->dtype) : NULL;
+    return checked
+               ? compress(x, layout, blocks, own == TD_SPARSE_COO ? TD_I64 : (td_dtype)td_sparse_of(self)->indices->dtype)
+               : NULL;
 }
 
 td_tensor *td_op_to_sparse_csr(td_tensor *self, const int64_t *dense) { return to_compressed(self, TD_SPARSE_CSR, 0, NULL, dense); }
@@ -350,11 +375,12 @@ td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const i
     if (layout == TD_STRIDED && !td_is_sparse(self))
         return td_ref(self);
     if (layout == TD_STRIDED || (int)layout > TD_SPARSE_BSC)
-        return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s is not supported", titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0],
-                       td_layout_name(layout));
+        return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s is not supported",
+                       titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0], td_layout_name(layout));
     if (n >= 0 && !td_is_blocked(layout))
         return td_fail(TD_E_RUNTIME, "to_sparse for %s to %s conversion does not use specified blocksize",
-                       titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0], titles[(int)layout < 0 ? TD_SPARSE_COO : (int)layout]);
+                       titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0],
+                       titles[(int)layout < 0 ? TD_SPARSE_COO : (int)layout]);
     if ((int)layout >= TD_SPARSE_CSR)
         return to_compressed(self, layout, n, blocks, dense);
     if (td_is_sparse(self))
@@ -374,6 +400,10 @@ td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like)
     if (layout == TD_SPARSE_COO)
         return td_is_coo(x) ? td_ref(x) : td_to_sparse_sparse_dim(x, td_sparse_of(like)->sparse_dim);
     const shape r = shape_of(like);
+    if (td_is_coo(x) && td_sparse_of(x)->sparse_dim == r.batch + 2) {
+        TD_AUTO td_tensor *settled = td_sparse_settled(x), *checked = td_coo_places(settled);
+        return checked ? compress(settled, layout, r.blocks, (td_dtype)td_sparse_of(like)->indices->dtype) : NULL;
+    }
     return to_compressed(x, layout, td_is_blocked(layout) ? 2 : -1, r.blocks, NULL);
 }
 

@@ -1,7 +1,7 @@
 /* COO tensors to and from strided ones, and the elements of one at the indices of another.
  *
- * The sparse dimensions are seen as one: an element's place in it (its key) is one number, so that sorting, looking up and adding up
- * are what they are for rows of a matrix. */
+ * The sparse dimensions are seen as one: an element's place in it (its key) is one number, so that sorting, looking up and
+ * adding up are what they are for rows of a matrix. */
 #include "calls_ops_sparse_convert.h"
 #include "ops/sparse.h"
 #include <inttypes.h>
@@ -97,7 +97,9 @@ td_tensor *td_sparse_dense(td_tensor *x)
 td_tensor *td_op_to_dense(td_tensor *self, td_dtype dtype, const bool *masked)
 {
     (void)masked;
-    TD_AUTO td_tensor *cast = dtype == TD_DTYPE_NONE ? td_ref(self) : td_is_sparse(self) ? td_sparse_cast(self, dtype) : td_to(self, dtype);
+    TD_AUTO td_tensor *cast = dtype == TD_DTYPE_NONE ? td_ref(self)
+                              : td_is_sparse(self)   ? td_sparse_cast(self, dtype)
+                                                     : td_to(self, dtype);
     return td_sparse_dense(cast);
 }
 
@@ -117,18 +119,24 @@ td_tensor *td_op_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim)
 {
     if (td_is_sparse(self)) {
         if (td_sparse_of(self)->sparse_dim != sparse_dim)
-            return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to Sparse with sparse_dim argument !=self.sparse_dim() is not "
-                           "supported", td_is_coo(self) ? "Sparse" : "SparseCsr");
+            return td_fail(TD_E_RUNTIME,
+                           "to_sparse: conversion from %s to Sparse with sparse_dim argument !=self.sparse_dim() is not "
+                           "supported",
+                           td_is_coo(self) ? "Sparse" : "SparseCsr");
         return td_sparse_coo(self);
     }
     if (self->ndim > 0 && sparse_dim == 0)
         return td_fail(TD_E_RUNTIME, "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
     if (sparse_dim < 0 || sparse_dim > self->ndim)
-        return td_fail(TD_E_RUNTIME, "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %" PRId64 " is given", self->ndim,
+        return td_fail(TD_E_RUNTIME,
+                       "dense_to_sparse: sparse_dim argument must be in [0,%d] range, but %" PRId64 " is given", self->ndim,
                        sparse_dim);
     int dim = (int)sparse_dim;
     TD_AUTO td_tensor *rows = td_sparse_rows(self, dim);
-    TD_AUTO td_tensor *flat = rows ? td_reshape(rows, 2, (int64_t[]){rows->sizes[0], rows->numel && rows->sizes[0] ? rows->numel / rows->sizes[0] : 0}) : NULL;
+    TD_AUTO td_tensor *flat =
+        rows ? td_reshape(rows, 2,
+                          (int64_t[]){rows->sizes[0], rows->numel && rows->sizes[0] ? rows->numel / rows->sizes[0] : 0})
+             : NULL;
     TD_AUTO td_tensor *truths = flat ? td_to(flat, TD_BOOL) : NULL;
     TD_AUTO td_tensor *there = td_any_dim(truths, 1, false);
     TD_AUTO td_tensor *found = td_nonzero(there);

@@ -81,8 +81,10 @@ static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
         return td_fail(TD_E_RUNTIME, "add: expected sizes of 'self' and 'other' to match, but %s != %s",
                        td_shape_str(self->ndim, self->sizes, p), td_shape_str(other->ndim, other->sizes, q));
     if (a->sparse_dim != b->sparse_dim)
-        return td_fail(TD_E_RUNTIME, "add: expected 'self' and 'other' to have same number of sparse dimensions, but self has %d while "
-                       "other has %d", a->sparse_dim, b->sparse_dim);
+        return td_fail(TD_E_RUNTIME,
+                       "add: expected 'self' and 'other' to have same number of sparse dimensions, but self has %d while "
+                       "other has %d",
+                       a->sparse_dim, b->sparse_dim);
     td_dtype dtype = common_dtype(self, other);
     TD_AUTO td_tensor *left = td_to(a->values, dtype), *cast = td_to(b->values, dtype);
     TD_AUTO td_tensor *right = td_times(cast, alpha);
@@ -191,7 +193,8 @@ static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
     const td_sparse *a = td_sparse_of(self), *b = td_sparse_of(other);
     if (self->ndim != other->ndim || a->sparse_dim != b->sparse_dim ||
         memcmp(self->sizes, other->sizes, sizeof *self->sizes * (size_t)a->sparse_dim))
-        return td_fail(TD_E_RUNTIME, "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of "
+        return td_fail(TD_E_RUNTIME,
+                       "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of "
                        "sparse dimensions, and shape of sparse dimensions");
     if (!same_shape(self, other)) {
         int64_t shape[TD_MAX_DIMS];

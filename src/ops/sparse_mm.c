@@ -9,7 +9,8 @@
 
 int td_meta__csr_product(td_spec *specs, td_tensor *crow, td_tensor *col, td_tensor *values, td_tensor *dense)
 {
-    if (crow->ndim != 1 || crow->numel < 1 || col->ndim != 1 || values->ndim != 1 || col->numel != values->numel || dense->ndim != 2)
+    if (crow->ndim != 1 || crow->numel < 1 || col->ndim != 1 || values->ndim != 1 || col->numel != values->numel ||
+        dense->ndim != 2)
         return td_error(TD_E_RUNTIME, "_csr_product: crow, col and values must be vectors, dense a matrix");
     return td_spec_set(specs, 2, (int64_t[]){crow->numel - 1, dense->sizes[1]}, (td_dtype)dense->dtype, dense->device);
 }
@@ -29,9 +30,13 @@ static int check_product(td_tensor *a, td_tensor *b)
         return td_error(TD_E_RUNTIME, "addmm: scalar values expected, got %dD values",
                         1 + (td_is_coo(a) && td_sparse_of(a)->dense_dim ? td_sparse_of(a) : td_sparse_of(b))->dense_dim);
     if (a->sizes[1] != b->sizes[0])
-        return td_is_sparse(b) ? td_error(TD_E_RUNTIME, "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%"
-                                          PRId64 ")", a->sizes[0], a->sizes[1], b->sizes[0], b->sizes[1])
-               : td_error(TD_E_RUNTIME, "addmm: Argument #3 (dense): Expected dim 0 size %" PRId64 ", got %" PRId64, a->sizes[1], b->sizes[0]);
+        return td_is_sparse(b)
+                   ? td_error(TD_E_RUNTIME,
+                              "mat1 and mat2 shapes cannot be multiplied (%" PRId64 "x%" PRId64 " and %" PRId64 "x%" PRId64
+                              ")",
+                              a->sizes[0], a->sizes[1], b->sizes[0], b->sizes[1])
+                   : td_error(TD_E_RUNTIME, "addmm: Argument #3 (dense): Expected dim 0 size %" PRId64 ", got %" PRId64,
+                              a->sizes[1], b->sizes[0]);
     if (a->dtype != b->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)a->dtype),
                         td_dtype_title((td_dtype)b->dtype));
@@ -84,14 +89,16 @@ td_tensor *td_sparse_mm(td_tensor *self, td_tensor *mat2)
     if (!td_is_sparse(mat2))
         return times_dense(self, mat2);
     if (!td_is_sparse(self)) {
-        TD_AUTO td_tensor *right = td_sparse_coo(mat2), *a = right ? td_transpose(right, 0, 1) : NULL, *b = td_transpose(self, 0, 1);
+        TD_AUTO td_tensor *right = td_sparse_coo(mat2), *a = right ? td_transpose(right, 0, 1) : NULL,
+                          *b = td_transpose(self, 0, 1);
         TD_AUTO td_tensor *product = a && b ? times_dense(a, b) : NULL;
         TD_AUTO td_tensor *turned = product ? td_transpose(product, 0, 1) : NULL;
         return td_contiguous(turned);
     }
     if (td_is_coo(self) != td_is_coo(mat2))
-        return td_fail(TD_E_RUNTIME, "addmm: computation on CPU is not implemented for %s + %s @ %s", td_is_coo(self) ? "Sparse" : "SparseCsr",
-                       td_is_coo(self) ? "Sparse" : "SparseCsr", td_is_coo(mat2) ? "Sparse" : "SparseCsr");
+        return td_fail(TD_E_RUNTIME, "addmm: computation on CPU is not implemented for %s + %s @ %s",
+                       td_is_coo(self) ? "Sparse" : "SparseCsr", td_is_coo(self) ? "Sparse" : "SparseCsr",
+                       td_is_coo(mat2) ? "Sparse" : "SparseCsr");
     TD_AUTO td_tensor *a = td_sparse_coo(self), *b = td_sparse_coo(mat2), *product = a && b ? times_sparse(a, b) : NULL;
     return td_sparse_like_layout(product, self);
 }
@@ -99,7 +106,8 @@ td_tensor *td_sparse_mm(td_tensor *self, td_tensor *mat2)
 td_tensor *td_sparse_mv(td_tensor *self, td_tensor *vec)
 {
     if (self->ndim != 2 || vec->ndim != 1)
-        return td_fail(TD_E_RUNTIME, "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: %d Tensor Dim: %d", self->ndim, vec->ndim);
+        return td_fail(TD_E_RUNTIME, "mv: two tensor dim should be 2 and 1, but got SparseTensor Dim: %d Tensor Dim: %d",
+                       self->ndim, vec->ndim);
     if (self->sizes[1] != vec->sizes[0])
         return td_fail(TD_E_RUNTIME, "mv: expected self.size(-1) == vec.size(-1)");
     if (td_is_sparse(vec))
@@ -112,13 +120,17 @@ td_tensor *td_sparse_mv(td_tensor *self, td_tensor *vec)
 td_tensor *td_sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
 {
     static const char *const titles[] = {"Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc"};
-    const char *one = titles[td_tensor_layout(mat1)], *two = titles[td_tensor_layout(mat2)], *third = titles[td_tensor_layout(self)];
+    const char *one = titles[td_tensor_layout(mat1)], *two = titles[td_tensor_layout(mat2)],
+               *third = titles[td_tensor_layout(self)];
     bool compressed = (self->keys | mat1->keys | mat2->keys) & TD_KEYSET(TD_KEY_COMPRESSED);
     if (!compressed && td_is_sparse(self))
         return td_fail(TD_E_RUNTIME, "addmm_sparse_dense: expected strided result tensor, got tensor with layout %s", third);
     if (!compressed && (!td_is_coo(mat1) || td_is_coo(mat2)))
-        return td_fail(TD_E_RUNTIME, "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got "
-                       "'mat1' with layout %s and 'mat2' with layout %s", one, two);
+        return td_fail(
+            TD_E_RUNTIME,
+            "addmm_sparse_dense: expected either 'mat1' to have sparse layout and 'mat2' to have strided layout, got "
+            "'mat1' with layout %s and 'mat2' with layout %s",
+            one, two);
     if (compressed && td_is_sparse(self) && !(td_is_sparse(mat1) && td_is_sparse(mat2)))
         return td_fail(TD_E_RUNTIME, "addmm: computation on CPU is not implemented for %s + %s @ %s", third, one, two);
     TD_AUTO td_tensor *product = td_sparse_mm(mat1, mat2), *scaled = td_times(product, alpha);
@@ -146,17 +158,21 @@ td_tensor *td_sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td
 td_tensor *td_sparse_bmm(td_tensor *self, td_tensor *mat2)
 {
     if (self->ndim != 3 || mat2->ndim != 3)
-        return td_fail(TD_E_RUNTIME, "bmm_sparse: Tensor 'self' and 'mat2' must have 3 dimensions, got %d and %d", self->ndim, mat2->ndim);
+        return td_fail(TD_E_RUNTIME, "bmm_sparse: Tensor 'self' and 'mat2' must have 3 dimensions, got %d and %d",
+                       self->ndim, mat2->ndim);
     if (self->sizes[0] != mat2->sizes[0] || self->sizes[2] != mat2->sizes[1])
         return td_fail(TD_E_RUNTIME, "bmm_sparse: 'self' and 'mat2' must agree in their batch sizes and inner sizes");
     if (td_is_sparse(mat2) && !td_is_sparse(self)) {
-        TD_AUTO td_tensor *a = td_transpose(mat2, 1, 2), *b = td_transpose(self, 1, 2), *product = a && b ? td_sparse_bmm(a, b) : NULL;
+        TD_AUTO td_tensor *a = td_transpose(mat2, 1, 2), *b = td_transpose(self, 1, 2),
+                          *product = a && b ? td_sparse_bmm(a, b) : NULL;
         return product ? td_transpose(product, 1, 2) : NULL;
     }
     if (td_is_sparse(mat2))
         return td_sparse_refuse("bmm", mat2);
     TD_AUTO td_tensor *x = td_sparse_coo(self);
-    TD_AUTO td_tensor *out = x ? td_zeros(3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]}, (td_dtype)mat2->dtype, mat2->device) : NULL;
+    TD_AUTO td_tensor *out =
+        x ? td_zeros(3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]}, (td_dtype)mat2->dtype, mat2->device)
+          : NULL;
     for (int64_t b = 0; out && b < self->sizes[0]; b++) {
         TD_AUTO td_tensor *left = td_select_int(x, 0, b), *right = td_select_int(mat2, 0, b), *place = td_select_int(out, 0, b);
         TD_AUTO td_tensor *product = left && right ? td_sparse_mm(left, right) : NULL;
@@ -184,12 +200,16 @@ td_tensor *td_sparse_matmul(td_tensor *self, td_tensor *other)
         memcpy(sizes, self->sizes, sizeof *sizes * (size_t)a);
         for (int d = 0; d < a - 1; d++)
             rows *= sizes[d];
-        TD_AUTO td_tensor *flat = td_reshape(self, 2, (int64_t[]){rows, sizes[a - 1]}), *product = flat ? td_sparse_mm(flat, other) : NULL;
+        TD_AUTO td_tensor *flat = td_reshape(self, 2, (int64_t[]){rows, sizes[a - 1]}),
+                          *product = flat ? td_sparse_mm(flat, other) : NULL;
         sizes[a - 1] = other->sizes[1];
         return td_reshape(product, a, sizes);
     }
-    return td_fail(TD_E_RUNTIME, "matmul: of sparse tensors there are products of matrices, batches of them, and vectors, but not of tensors "
-                   "with %d and %d dimensions", a, b);
+    return td_fail(
+        TD_E_RUNTIME,
+        "matmul: of sparse tensors there are products of matrices, batches of them, and vectors, but not of tensors "
+        "with %d and %d dimensions",
+        a, b);
 }
 
 td_tensor *td_sparse_linear(td_tensor *input, td_tensor *weight, td_tensor *bias)
@@ -224,7 +244,8 @@ td_tensor *td_op__sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2
 /* (left @ right) at the elements of a sparse matrix: by their rows and columns. */
 static td_tensor *sampled(td_tensor *pattern, td_tensor *left, td_tensor *right)
 {
-    TD_AUTO td_tensor *elements = td_is_coo(pattern) ? td_ref(pattern) : td_compressed_elements(pattern), *checked = td_coo_places(elements);
+    TD_AUTO td_tensor *elements = td_is_coo(pattern) ? td_ref(pattern) : td_compressed_elements(pattern),
+                      *checked = td_coo_places(elements);
     if (!checked)
         return NULL;
     const td_sparse *s = td_sparse_of(elements);
@@ -248,18 +269,20 @@ td_tensor *td_op__sparse_sparse_matmul(td_tensor *self, td_tensor *other) { retu
 td_tensor *td_op_sparse_sparse_matmul_backward(td_tensor *grad, td_tensor *a, td_tensor *b, bool left)
 {
     TD_AUTO td_tensor *g = td_sparse_coo(grad), *turned = td_t(left ? b : a), *adjoint = td_conj_physical(turned);
-    TD_AUTO td_tensor *product = g && adjoint ? td_mm(left ? g : adjoint, left ? adjoint : g) : NULL, *mask = td_sparse_settled(left ? a : b);
+    TD_AUTO td_tensor *product = g && adjoint ? td_mm(left ? g : adjoint, left ? adjoint : g) : NULL,
+                      *mask = td_sparse_settled(left ? a : b);
     return product && mask ? td_sparse_mask(product, mask) : NULL;
 }
 
 td_tensor *td_op_sparse_sampled_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
 {
     if (td_tensor_layout(self) != TD_SPARSE_CSR)
-        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected self to have sparse csr layout, but got %s", td_layout_name(td_tensor_layout(self)));
+        return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected self to have sparse csr layout, but got %s",
+                       td_layout_name(td_tensor_layout(self)));
     if (td_is_sparse(mat1) || td_is_sparse(mat2))
         return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected mat1 and mat2 to have strided layout");
-    if (self->ndim != 2 || mat1->ndim != 2 || mat2->ndim != 2 || mat1->sizes[1] != mat2->sizes[0] || self->sizes[0] != mat1->sizes[0] ||
-        self->sizes[1] != mat2->sizes[1])
+    if (self->ndim != 2 || mat1->ndim != 2 || mat2->ndim != 2 || mat1->sizes[1] != mat2->sizes[0] ||
+        self->sizes[0] != mat1->sizes[0] || self->sizes[1] != mat2->sizes[1])
         return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: mat1 and mat2 must be matrices whose product has self's shape");
     if (self->dtype != mat1->dtype || self->dtype != mat2->dtype)
         return td_fail(TD_E_RUNTIME, "sparse_sampled_addmm: Expected mat1 and mat2 to have the same dtype as self");
@@ -285,10 +308,13 @@ td_tensor *td_op__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const ch
     TD_AUTO td_tensor *elements = td_compressed_elements(sparse), *checked = td_coo_places(elements);
     if (!checked)
         return NULL;
-    TD_AUTO td_tensor *row = td_select_int(td_sparse_of(elements)->indices, 0, 0), *column = td_select_int(td_sparse_of(elements)->indices, 0, 1);
+    TD_AUTO td_tensor *row = td_select_int(td_sparse_of(elements)->indices, 0, 0),
+                      *column = td_select_int(td_sparse_of(elements)->indices, 0, 1);
     TD_AUTO td_tensor *values = td_values(sparse), *factor = td_unsqueeze(values, 1), *rows = td_index_select(dense, 0, column);
     TD_AUTO td_tensor *products = td_mul(factor, rows);
-    TD_AUTO td_tensor *zeros = products ? td_zeros(2, (int64_t[]){sparse->sizes[0], dense->sizes[1]}, (td_dtype)products->dtype, dense->device) : NULL;
+    TD_AUTO td_tensor *zeros =
+        products ? td_zeros(2, (int64_t[]){sparse->sizes[0], dense->sizes[1]}, (td_dtype)products->dtype, dense->device)
+                 : NULL;
     return td_index_reduce(zeros, 0, row, products, which, false);
 }
 
@@ -328,10 +354,11 @@ td_tensor *td_op_sspaddmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_
     if (product_rows(mat1, mat2, &rows, &values))
         return NULL;
     if (self->ndim != 2 || self->sizes[0] != mat1->sizes[0] || self->sizes[1] != mat2->sizes[1])
-        return td_fail(TD_E_RUNTIME, "sspaddmm: Argument #1: Expected the shape of the product, [%" PRId64 ", %" PRId64 "]", mat1->sizes[0],
-                       mat2->sizes[1]);
+        return td_fail(TD_E_RUNTIME, "sspaddmm: Argument #1: Expected the shape of the product, [%" PRId64 ", %" PRId64 "]",
+                       mat1->sizes[0], mat2->sizes[1]);
     const int64_t width = mat2->sizes[1], n = values->numel;
-    TD_AUTO td_tensor *row = td_repeat_interleave_self_int(rows, width, NULL, NULL), *columns = td_arange(td_int(width), TD_I64, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *row = td_repeat_interleave_self_int(rows, width, NULL, NULL),
+                      *columns = td_arange(td_int(width), TD_I64, TD_DEVICE_NONE);
     TD_AUTO td_tensor *column = td_repeat(columns, 1, (int64_t[]){rows->numel});
     TD_AUTO td_tensor *indices = row && column ? td_stack(2, (td_tensor *[]){row, column}, 0) : NULL;
     TD_AUTO td_tensor *line = td_view(values, 1, &n), *scaled = td_times(line, alpha);

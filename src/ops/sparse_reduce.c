@@ -44,8 +44,11 @@ static td_tensor *sum_coo(td_tensor *x, uint64_t mask, bool keepdim, td_dtype dt
                                         : dtype == TD_DTYPE_NONE ? td_ref(s->values) : td_to(s->values, dtype);
     if (none_left)
         return td_reshape(values, n, sizes);
-    TD_AUTO td_tensor *integers = values && n_dense == 0 && dtype == TD_DTYPE_NONE && !td_dtype_is_floating((td_dtype)values->dtype) &&
-                                  !td_dtype_is_complex((td_dtype)values->dtype) ? td_to(values, TD_I64) : td_ref(values);
+    TD_AUTO td_tensor *integers = values && n_dense == 0 && dtype == TD_DTYPE_NONE &&
+                                          !td_dtype_is_floating((td_dtype)values->dtype) &&
+                                          !td_dtype_is_complex((td_dtype)values->dtype)
+                                      ? td_to(values, TD_I64)
+                                      : td_ref(values);
     int64_t shape[TD_MAX_DIMS + 1], n_shape = 1;
     shape[0] = td_sparse_nnz(x);
     for (int d = s->sparse_dim; d < x->ndim; d++)
@@ -145,7 +148,8 @@ td_tensor *td_op__sparse_sum_backward(td_tensor *grad, td_tensor *self, int64_t 
         found = td_sparse_dense(grad);
         shape[0] = 1;
     }
-    TD_AUTO td_tensor *shaped = td_reshape(found, 1 + s->dense_dim, shape), *wide = td_expand(shaped, s->values->ndim, s->values->sizes);
+    TD_AUTO td_tensor *shaped = td_reshape(found, 1 + s->dense_dim, shape),
+                      *wide = td_expand(shaped, s->values->ndim, s->values->sizes);
     TD_AUTO td_tensor *values = td_contiguous(wide);
     return td_sparse_with_values(x, values);
 }
@@ -155,7 +159,10 @@ td_tensor *td_op__sparse_sum_backward(td_tensor *grad, td_tensor *self, int64_t 
 td_tensor *td_sparse_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t n, const int64_t *dim, bool keepdim, td_dtype dtype)
 {
     if (n > 0 || keepdim)
-        return td_fail(TD_E_RUNTIME, "norm_sparse currently %s", keepdim ? "does not support keepdim=True" : "only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
+        return td_fail(
+            TD_E_RUNTIME, "norm_sparse currently %s",
+            keepdim ? "does not support keepdim=True"
+                    : "only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
     (void)dim;
     TD_AUTO td_tensor *x = td_sparse_settled(self);
     return x ? td_linalg_vector_norm(td_sparse_of(x)->values, ord, -1, NULL, false, dtype) : NULL;
@@ -217,14 +224,16 @@ static td_tensor *softmax(td_tensor *self, int64_t dim, bool of_logs)
     TD_AUTO td_tensor *result = NULL;
     if (d >= s->sparse_dim) {
         int in_values = d - s->sparse_dim + 1;
-        result = of_logs ? td_log_softmax_int(s->values, in_values, TD_DTYPE_NONE) : td_softmax_int(s->values, in_values, TD_DTYPE_NONE);
+        result = of_logs ? td_log_softmax_int(s->values, in_values, TD_DTYPE_NONE)
+                         : td_softmax_int(s->values, in_values, TD_DTYPE_NONE);
         return td_sparse_with_values(x, result);
     }
     if (!td_dtype_is_floating((td_dtype)x->dtype))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"softmax\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
     int64_t count = 0;
     TD_AUTO td_tensor *group = groups(x, d, &count), *largest = over_groups(s->values, group, count, true);
-    TD_AUTO td_tensor *shifted = td_minus(s->values, largest), *powers = td_exp(shifted), *sums = over_groups(powers, group, count, false);
+    TD_AUTO td_tensor *shifted = td_minus(s->values, largest), *powers = td_exp(shifted),
+                      *sums = over_groups(powers, group, count, false);
     if (of_logs) {
         TD_AUTO td_tensor *logs = td_log(sums);
         result = td_minus(shifted, logs);

@@ -43,8 +43,10 @@ static td_tensor *turn_compressed(td_tensor *x, int a, int b)
         TD_AUTO td_tensor *values = td_transpose_int(s->values, a - 1 + blocked, b - 1 + blocked);
         return td_compressed_new(s->layout, x->ndim, sizes, s->dense_dim, s->indices, s->plain, values);
     }
-    return td_fail(TD_E_RUNTIME, "transpose(): can only transpose tensor dimensions within the batch, sparse or dense dimensions, not "
-                   "between them, got %d and %d", a, b);
+    return td_fail(TD_E_RUNTIME,
+                   "transpose(): can only transpose tensor dimensions within the batch, sparse or dense dimensions, not "
+                   "between them, got %d and %d",
+                   a, b);
 }
 
 td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
@@ -53,8 +55,11 @@ td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
     int64_t order[TD_MAX_DIMS], sizes[TD_MAX_DIMS], values_order[TD_MAX_DIMS + 1] = {0};
     uint64_t seen = 0;
     if (n != self->ndim)
-        return td_fail(TD_E_RUNTIME, "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-                       "ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %" PRId64, self->ndim, n);
+        return td_fail(
+            TD_E_RUNTIME,
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            "ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %" PRId64,
+            self->ndim, n);
     for (int d = 0; d < n; d++) {
         int from = td_wrap_dim(dims[d], (int)n);
         if (from < 0)
@@ -65,8 +70,10 @@ td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
         order[d] = from;
         sizes[d] = self->sizes[from];
         if ((d < s->sparse_dim) != (from < s->sparse_dim))
-            return td_fail(TD_E_RUNTIME, "transpose(): can't move a sparse dimension behind a dense one: dimension %d of a tensor with %d "
-                           "sparse dimensions would become %d", from, s->sparse_dim, d);
+            return td_fail(TD_E_RUNTIME,
+                           "transpose(): can't move a sparse dimension behind a dense one: dimension %d of a tensor with %d "
+                           "sparse dimensions would become %d",
+                           from, s->sparse_dim, d);
         if (d >= s->sparse_dim)
             values_order[d - s->sparse_dim + 1] = from - s->sparse_dim + 1;
     }
@@ -175,8 +182,22 @@ static td_tensor *chosen(td_tensor *mask)
     return list ? td_view(list, 1, (int64_t[]){list->sizes[0]}) : NULL;
 }
 
+/* One matrix of a batch. */
+static td_tensor *select_batch(td_tensor *x, int d, int64_t index)
+{
+    const td_sparse *s = td_sparse_of(x);
+    int64_t sizes[TD_MAX_DIMS];
+    for (int k = 0; k + 1 < x->ndim; k++)
+        sizes[k] = x->sizes[k + (k >= d)];
+    TD_AUTO td_tensor *indices = td_select_int(s->indices, d, index), *plain = td_select_int(s->plain, d, index);
+    TD_AUTO td_tensor *values = td_select_int(s->values, d, index);
+    return td_compressed_new(s->layout, x->ndim - 1, sizes, s->dense_dim, indices, plain, values);
+}
+
 td_tensor *td_sparse_select_int(td_tensor *self, int64_t dim, int64_t index)
 {
+    if (!td_is_coo(self) && self->ndim - 2 - td_sparse_of(self)->dense_dim > (dim < 0 ? dim + self->ndim : dim) && dim >= -self->ndim)
+        return select_batch(self, (int)(dim < 0 ? dim + self->ndim : dim), index);
     TD_AUTO td_tensor *x = td_sparse_coo(self);
     if (!x)
         return NULL;
@@ -241,7 +262,9 @@ td_tensor *td_sparse_narrow_copy(td_tensor *self, int64_t dim, int64_t start, in
         return td_fail(TD_E_RUNTIME, "narrow(): length must be non-negative.");
     start += start < 0 ? self->sizes[d] : 0;
     if (start < 0 || start > self->sizes[d] - length)
-        return td_fail(TD_E_RUNTIME, "Invalid range to narrow. range(start, start+length) must be a subset of range(0, %" PRId64 ").", self->sizes[d]);
+        return td_fail(TD_E_RUNTIME,
+                       "Invalid range to narrow. range(start, start+length) must be a subset of range(0, %" PRId64 ").",
+                       self->sizes[d]);
     memcpy(sizes, self->sizes, sizeof *sizes * self->ndim);
     sizes[d] = length;
     if (d >= s->sparse_dim) {
@@ -285,7 +308,8 @@ td_tensor *td_sparse_index_select(td_tensor *self, int64_t dim, td_tensor *index
     }
     /* The elements by their index in d; of each wanted index, those from `from` on, `many` of them. */
     TD_AUTO td_tensor *row = td_select_int(s->indices, 0, d), *order = td_argsort_stable(row, true, 0, false);
-    TD_AUTO td_tensor *sorted = td_index_select(row, 0, order), *from = td_searchsorted_tensor(sorted, copy, false, false, NULL, TD_NONE);
+    TD_AUTO td_tensor *sorted = td_index_select(row, 0, order),
+                      *from = td_searchsorted_tensor(sorted, copy, false, false, NULL, TD_NONE);
     TD_AUTO td_tensor *until = td_searchsorted_tensor(sorted, copy, false, true, NULL, TD_NONE), *many = td_minus(until, from);
     TD_AUTO td_tensor *place = td_repeat_interleave_tensor(many, NULL);
     if (!place)
@@ -330,9 +354,11 @@ td_tensor *td_sparse_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
         for (int k = 0; fits && k < x->ndim; k++)
             fits = k == d || x->sizes[k] == head->sizes[k];
         if (!fits) {
-            status = td_error(TD_E_RUNTIME, "All tensors must have the same shape: %s (except in the concatenating dimension) and the same number of "
-                              "sparse dimensions, but found shape: %s at position %" PRId64 ".", td_shape_str(head->ndim, head->sizes, first),
-                              td_shape_str(x->ndim, x->sizes, text), i);
+            status = td_error(
+                TD_E_RUNTIME,
+                "All tensors must have the same shape: %s (except in the concatenating dimension) and the same number of "
+                "sparse dimensions, but found shape: %s at position %" PRId64 ".",
+                td_shape_str(head->ndim, head->sizes, first), td_shape_str(x->ndim, x->sizes, text), i);
             break;
         }
         if (d < s->sparse_dim) {
@@ -357,7 +383,8 @@ td_tensor *td_sparse_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
         status = indices.items[i] && values.items[i] ? 0 : -1;
     }
     sizes[d] = offset;
-    TD_AUTO td_tensor *all = status == 0 ? td_cat(n, indices.items, 1) : NULL, *every = status == 0 ? td_cat(n, values.items, 0) : NULL;
+    TD_AUTO td_tensor *all = status == 0 ? td_cat(n, indices.items, 1) : NULL,
+                      *every = status == 0 ? td_cat(n, values.items, 0) : NULL;
     td_tensor_list_release(&indices);
     td_tensor_list_release(&values);
     return td_coo_new(head->ndim, sizes, s->sparse_dim, all, every, false);

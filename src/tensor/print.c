@@ -410,7 +410,9 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
     const bool sparse = td_is_sparse(x);
-    td_tensor *shown = meta || contents || !x->numel || sparse ? td_tensor_retain(x) : !x->storage ? td_layout_to_dense(x) : td_tensor_retain(x);
+    td_tensor *shown = meta || contents || !x->numel || sparse ? td_tensor_retain(x)
+                       : !x->storage                           ? td_layout_to_dense(x)
+                                                               : td_tensor_retain(x);
     if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
         td_tensor *there = shown;
         shown = td_host_copy(there);
@@ -454,7 +456,8 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         const td_tensor *places = parts->plain ? parts->plain : parts->indices;
         snprintf(text, sizeof text, "nnz=%" PRId64, places->sizes[places->ndim - 1]);
         put_suffix(&t, text);
-        if (x->dtype != (int8_t)standard && x->dtype != (standard == TD_F64 ? TD_C128 : TD_C64) && x->dtype != TD_I64 && x->dtype != TD_BOOL)
+        if (x->dtype != (int8_t)standard && x->dtype != (standard == TD_F64 ? TD_C128 : TD_C64) && x->dtype != TD_I64 &&
+            x->dtype != TD_BOOL)
             put_dtype(&t, x);
         text[0] = 0;
     } else if (meta || x->numel == 0) {

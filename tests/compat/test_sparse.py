@@ -319,3 +319,14 @@ def test_resize_as_of_another_sparse_tensor(lib):
         x.clone().resize_as_(lib.ones(2))
     with pytest.raises(RuntimeError):
         x.clone().resize_(2)
+
+
+def test_batches_of_compressed_matrices(lib):
+    dense = lib.arange(1., 17.).reshape(2, 2, 4)
+    for layout, blocks in (("csr", None), ("csc", None), ("bsr", (1, 2)), ("bsc", (2, 2))):
+        x = getattr(dense, "to_sparse_" + layout)(*([blocks] if blocks else []))
+        assert x.dense_dim() == 0 and tuple(x.shape) == (2, 2, 4)
+        same(x + x, (2 * dense).tolist())
+        same(x[1], dense[1].tolist())
+        same(x.transpose(-1, -2), dense.transpose(-1, -2).tolist())
+        same(x.to_sparse(), dense.tolist())
