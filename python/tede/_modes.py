@@ -43,6 +43,10 @@ class _Mode:
 
     def __call__(self, function):
         if isinstance(function, type):
+            import warnings
+            warnings.warn("Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions or "
+                          "methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` method "
+                          "and nothing else.", FutureWarning, stacklevel=2)
             function.__init__ = _wrap(function.__init__, self.clone)
             return function
         return _wrap(function, self.clone)

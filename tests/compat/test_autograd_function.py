@@ -365,3 +365,28 @@ def test_attributes_stay(lib):
     gc.collect()
     inner = z.grad_fn.next_functions[0][0]
     assert inner.name() == "MulBackward0"
+
+
+def test_small_print_of_the_modes(lib):
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+        @lib.no_grad()
+        class Frozen:
+            def __init__(self):
+                self.recorded = lib.is_grad_enabled()
+    assert not Frozen().recorded
+    assert lib.autograd.is_multithreading_enabled()
+    with lib.autograd.set_multithreading_enabled(False):
+        assert not lib.autograd.is_multithreading_enabled()
+    x = lib.ones(1, requires_grad=True)
+    y = x * x
+    with lib.no_grad(), lib.autograd._unsafe_preserve_version_counter(x):
+        x.fill_(3)
+    y.backward()
+    assert x.grad == 6
+    lib.set_warn_always(True)
+    try:
+        for _ in range(2):
+            with pytest.warns(UserWarning, match="create_graph=True"):
+                (x * x).backward(create_graph=True)
+    finally:
+        lib.set_warn_always(False)

@@ -75,8 +75,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 
 def _warn_of_cycle(told=[]):  # noqa: B006
-    """Once per process."""
-    if told:
+    """Once per process, or each time if the program wants that."""
+    from tede import is_warn_always_enabled
+    if told and not is_warn_always_enabled():
         return
     told[:] = [True]
     import warnings
@@ -149,9 +150,11 @@ def __getattr__(name):
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode
         return getattr(anomaly_mode, name)
-    if name == "set_multithreading_enabled":
-        from tede.autograd.grad_mode import set_multithreading_enabled
-        return set_multithreading_enabled
+    if name in ("set_multithreading_enabled", "_force_original_view_tracking", "_unsafe_preserve_version_counter"):
+        from tede.autograd import grad_mode
+        return getattr(grad_mode, name)
+    if name == "is_multithreading_enabled":
+        return _C._multithreading_enabled
     if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):
         try:
             return __import__("tede.autograd." + name, fromlist=[name])
