@@ -290,6 +290,9 @@ def map_(self, tensor, callable):
 def new(self, *args, **kwargs):
     if not args:
         return self.new_empty((0,))
+    if self.is_sparse and isinstance(args[0], Tensor) and len(args) > 1:
+        import tede
+        return tede.sparse_coo_tensor(*args, dtype=self.dtype)
     if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
         return self.new_tensor(args[0])
     return self.new_empty(*args)

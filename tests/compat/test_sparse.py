@@ -330,3 +330,8 @@ def test_batches_of_compressed_matrices(lib):
         same(x[1], dense[1].tolist())
         same(x.transpose(-1, -2), dense.transpose(-1, -2).tolist())
         same(x.to_sparse(), dense.tolist())
+
+
+def test_the_older_constructor_of_a_sparse_tensor(lib):
+    x = coo(lib).coalesce()
+    same(x.new(x._indices(), x._values() * 2, x.size()), [[0., 2.], [10., 0.]])
