@@ -39,6 +39,7 @@ typedef enum td_code {
     TD_E_KEY,             /* KeyError */
     TD_E_FOREIGN,         /* a foreign object (a Python exception) travels with the error */
     TD_E_ASSERTION,       /* AssertionError: what PyTorch raises for devices that it isn't built for */
+    TD_E_LINALG,          /* LinAlgError, a RuntimeError: a matrix that is singular, not positive-definite, ... */
 } td_code;
 
 /* Record an error for this thread, replacing a pending one; printf-style.  td_fail returns NULL and

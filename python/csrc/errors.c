@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 PyObject *td_py_OutOfMemoryError;
+static PyObject *lin_alg_error;
 
 static PyObject *class_of(td_code code)
 {
@@ -19,6 +20,7 @@ static PyObject *class_of(td_code code)
     case TD_E_IO: return PyExc_OSError;
     case TD_E_KEY: return PyExc_KeyError;
     case TD_E_ASSERTION: return PyExc_AssertionError;
+    case TD_E_LINALG: return lin_alg_error;
     default: return PyExc_RuntimeError;
     }
 }
@@ -112,5 +114,9 @@ int td_py_errors_init(PyObject *module)
     td_set_warning_handler(warn, NULL);
     td_py_OutOfMemoryError = PyErr_NewExceptionWithDoc(
         "tede.OutOfMemoryError", "There is no memory for a tensor's elements.", PyExc_RuntimeError, NULL);
-    return td_py_OutOfMemoryError ? PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError) : -1;
+    lin_alg_error = PyErr_NewExceptionWithDoc("torch._C._LinAlgError", "A matrix is singular, not positive-definite, or an algorithm "
+                                              "didn't converge.", PyExc_RuntimeError, NULL);
+    if (!td_py_OutOfMemoryError || !lin_alg_error || PyModule_AddObjectRef(module, "_LinAlgError", lin_alg_error))
+        return -1;
+    return PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError);
 }

@@ -31,7 +31,7 @@ static PyObject *object_of(td_value *v)
 /* "torch.return_types.max(\nvalues=tensor(3.),\nindices=tensor(2))" */
 static PyObject *named_repr(PyObject *self)
 {
-    PyObject *text = PyUnicode_FromFormat("%s(", Py_TYPE(self)->tp_name);
+    PyObject *text = PyUnicode_FromFormat("%s.%s(", td_py_package, strchr(Py_TYPE(self)->tp_name, '.') + 1);
     PyMemberDef *m = Py_TYPE(self)->tp_members;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self) && text; i++) {
         PyObject *item = PyObject_Repr(PyTuple_GET_ITEM(self, i));

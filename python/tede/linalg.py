@@ -2,7 +2,7 @@
 from tede import _C
 from tede._namespace import gather
 
-LinAlgError = _C.LinAlgError if hasattr(_C, "LinAlgError") else type("LinAlgError", (RuntimeError,), {})
+LinAlgError = _C._LinAlgError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -86,14 +86,14 @@ static int check_info(const char *op, td_tensor *info)
     if (batch >= 0)
         snprintf(where, sizeof where, "(Batch element %" PRId64 "): ", batch);
     if (strstr(op, "cholesky"))
-        return td_error(TD_E_RUNTIME, "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading "
+        return td_error(TD_E_LINALG, "%s: %sThe factorization could not be completed because the input is not positive-definite (the leading "
                         "minor of order %d is not positive-definite).", op, where, code);
     if (strstr(op, "inv"))
-        return td_error(TD_E_RUNTIME, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input matrix is "
+        return td_error(TD_E_LINALG, "%s: %sThe diagonal element %d is zero, the inversion could not be completed because the input matrix is "
                         "singular.", op, where, code);
     if (strstr(op, "solve"))
-        return td_error(TD_E_RUNTIME, "%s: %sThe solver failed because the input matrix is singular.", op, where);
-    return td_error(TD_E_RUNTIME, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
+        return td_error(TD_E_LINALG, "%s: %sThe solver failed because the input matrix is singular.", op, where);
+    return td_error(TD_E_LINALG, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
                     "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)", op, where, code, code);
 }
 

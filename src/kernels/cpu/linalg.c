@@ -335,8 +335,10 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
                 gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, reals->data, (int *)integers->data, &info, (size_t)1);
             else
                 gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, (int *)integers->data, &info, (size_t)1);
+            if (info == -4)
+                return td_error(TD_E_LINALG, "linalg.svd: The algorithm failed to converge because the input matrix contained non-finite values.");
             if (info)
-                return td_error(TD_E_RUNTIME, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has "
+                return td_error(TD_E_LINALG, "linalg.svd: The algorithm failed to converge because the input matrix is ill-conditioned or has "
                                 "too many repeated singular values (error code: %d).", info);
         }
         lwork = (int)answer(few->data, dtype);
@@ -388,7 +390,7 @@ int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tenso
         else
             evd(job, half, &n, x, &lda, w, work->data, &lwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);
         if (info)
-            return td_error(TD_E_RUNTIME, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has "
+            return td_error(TD_E_LINALG, "linalg.eigh: The algorithm failed to converge because the input matrix is ill-conditioned or has "
                             "too many repeated eigenvalues (error code: %d).", info);
     }
     if (!compute_v)
@@ -422,7 +424,7 @@ int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor 
         else
             geev("N", job, &n, x, &lda, wr->data, wi, v->data, &lda, v->data, &lda, work->data, &lwork, &info, (size_t)1, (size_t)1);
         if (info)
-            return td_error(TD_E_RUNTIME, "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+            return td_error(TD_E_LINALG, "linalg.eig: The algorithm failed to converge because the input matrix is ill-conditioned or has too "
                             "many repeated eigenvalues (error code: %d).", info);
 #define READ(pointer, at) (dtype == TD_F32 ? (double)((const float *)(pointer))[at] : ((const double *)(pointer))[at])
 #define WRITE(tensor, at, re, im) \
