@@ -93,7 +93,7 @@ static int check_info(const char *op, td_tensor *info)
                         "singular.", op, where, code);
     if (strstr(op, "solve"))
         return td_error(TD_E_LINALG, "%s: %sThe solver failed because the input matrix is singular.", op, where);
-    return td_error(TD_E_LINALG, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
+    return td_error(TD_E_RUNTIME, "%s: %sU[%d,%d] is zero and using it on lu_solve would result in a division by zero. If you still want to "
                     "perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)", op, where, code, code);
 }
 
