@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <tede/dispatch.h>
 #include <tede/kernel.h>
 #include "ops/index.h"
 #include "ops/reduce.h"
@@ -312,21 +313,27 @@ static int check_mask(const char *op, const td_tensor *mask)
                               td_dtype_title((td_dtype)mask->dtype));
 }
 
-static int check_fill(const td_tensor *mask, const td_tensor *value)
+/* A value of a wider kind that self's dtype can't hold is an error, as it is for a number. */
+static int check_fill(const td_tensor *self, const td_tensor *mask, td_tensor *value)
 {
     if (mask->dtype != TD_BOOL)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                         td_dtype_name((td_dtype)mask->dtype));
-    return value->ndim == 0 ? 0 : td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got "
-                                           "tensor with %d dimension(s).", value->ndim);
+    if (value->ndim != 0)
+        return td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
+                        value->ndim);
+    td_scalar number;
+    if (self->dtype == value->dtype || value->device.type != TD_CPU || self->device.type == TD_META || !td_is_plain(value))
+        return 0;
+    return td_tensor_item(value, &number) ? -1 : td_scalar_check(number, (td_dtype)self->dtype);
 }
 td_tensor *td_op_masked_fill_tensor(td_tensor *self, td_tensor *mask, td_tensor *value)
 {
-    return check_fill(mask, value) ? NULL : td_masked_fill_with(self, mask, value);
+    return check_fill(self, mask, value) ? NULL : td_masked_fill_with(self, mask, value);
 }
 int td_op_masked_fill_tensor_(td_tensor *self, td_tensor *mask, td_tensor *value)
 {
-    return check_fill(mask, value) ? -1 : td_masked_fill_with_(self, mask, value);
+    return check_fill(self, mask, value) ? -1 : td_masked_fill_with_(self, mask, value);
 }
 
 /* The `count` elements that a mask lets through.  Each is written at the place of the next, and that place moves on only if
