@@ -185,6 +185,9 @@ static td_tensor *values_at(td_tensor *x, td_tensor *keys, int sparse_dim)
 
 td_tensor *td_op_sparse_constructor_values_backward(td_tensor *grad, td_tensor *indices, td_dtype dtype)
 {
+    if (indices->ndim != 2 || indices->sizes[0] > grad->ndim)
+        return td_fail(TD_E_RUNTIME, "sparse_constructor_values_backward: indices must be a matrix with a row for each of at most %d dimensions",
+                       grad->ndim);
     TD_AUTO td_tensor *keys = td__coo_keys(indices, indices->sizes[0], grad->sizes);
     TD_AUTO td_tensor *values = values_at(grad, keys, (int)indices->sizes[0]);
     return td_to(values, dtype);
