@@ -3320,6 +3320,9 @@ TD_API td_tensor *td__sparse_log_softmax_backward_data(td_tensor *grad_output, t
 TD_API td_tensor *td__sparse_mm(td_tensor *sparse, td_tensor *dense);
 /* What a CSR matrix's product would add up, reduced otherwise. */
 TD_API td_tensor *td__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const char *reduce);
+/* The same and, in PyTorch, where extrema came from; here for sums and means, which need no places. */
+TD_API int td__sparse_mm_reduce_impl(td_tensor **results, td_tensor *self, td_tensor *other,
+        const char *reduce) TD_MUST_USE;
 /* ``beta * self + alpha * mat1 @ mat2`` for a sparse mat1. */
 TD_API td_tensor *td__sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta,
         td_scalar alpha);

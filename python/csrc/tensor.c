@@ -404,6 +404,15 @@ static PyObject *set_printoptions(PyObject *m, PyObject *args, PyObject *kw)
     Py_RETURN_NONE;
 }
 
+static PyObject *get_printoptions(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    td_print_options o;
+    td_print_get_options(&o);
+    return Py_BuildValue("{s:i,s:d,s:i,s:i,s:O}", "precision", o.precision, "threshold", o.threshold, "edgeitems", o.edgeitems,
+                         "linewidth", o.linewidth, "sci_mode", o.sci_mode < 0 ? Py_None : o.sci_mode ? Py_True : Py_False);
+}
+
 PyTypeObject td_py_Tensor = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "Tensor",      /* as error messages have it; the metaclass tells the module */
     .tp_basicsize = sizeof(TensorObject),
@@ -456,6 +465,7 @@ static PyMethodDef functions[] = {
     {"_swap_tensors", (PyCFunction)(void (*)(void))swap_tensors, METH_FASTCALL, NULL},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
      "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)"},
+    {"_get_printoptions", get_printoptions, METH_NOARGS, NULL},
     {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},
     {NULL},
 };

@@ -295,15 +295,15 @@ td_tensor *td_op_sparse_sampled_addmm(td_tensor *self, td_tensor *mat1, td_tenso
 /* Rows of the product reduced otherwise: made of operators that have gradients, by the differentiable values. */
 td_tensor *td_op__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const char *reduce)
 {
-    static const char *const names[][2] = {{"sum", "sum"}, {"mean", "mean"}, {"amax", "amax"}, {"amin", "amin"}};
-    const char *which = NULL;
+    static const char *const names[] = {"sum", "mean", "amax", "amin"};
+    bool known = false;
     for (size_t i = 0; i < TD_COUNT(names); i++)
-        which = !strcmp(reduce, names[i][0]) ? names[i][1] : which;
-    if (!which)
+        known |= !strcmp(reduce, names[i]);
+    if (!known)
         return td_fail(TD_E_RUNTIME, "sparse.mm: reduce must be one of sum, mean, amax and amin, got '%s'", reduce);
     if (td_tensor_layout(sparse) != TD_SPARSE_CSR)
         return td_fail(TD_E_RUNTIME, "sparse.mm: expected a CSR tensor for reduce='%s'", reduce);
-    if (!strcmp(which, "sum"))
+    if (!strcmp(reduce, "sum"))
         return td__sparse_mm(sparse, dense);
     TD_AUTO td_tensor *elements = td_compressed_elements(sparse), *checked = td_coo_places(elements);
     if (!checked)
@@ -315,7 +315,16 @@ td_tensor *td_op__sparse_mm_reduce(td_tensor *sparse, td_tensor *dense, const ch
     TD_AUTO td_tensor *zeros =
         products ? td_zeros(2, (int64_t[]){sparse->sizes[0], dense->sizes[1]}, (td_dtype)products->dtype, dense->device)
                  : NULL;
-    return td_index_reduce(zeros, 0, row, products, which, false);
+    return td_index_reduce(zeros, 0, row, products, reduce, false);
+}
+
+int td_op__sparse_mm_reduce_impl(td_tensor **results, td_tensor *self, td_tensor *other, const char *reduce)
+{
+    if (!strcmp(reduce, "amax") || !strcmp(reduce, "amin"))
+        return td_error(TD_E_NOT_IMPLEMENTED, "_sparse_mm_reduce_impl: the places of extrema aren't kept; sparse.mm gives the extrema");
+    results[0] = td__sparse_mm_reduce(self, other, reduce);
+    results[1] = results[0] ? td_empty(1, (int64_t[]){0}, TD_I64) : NULL;
+    return results[1] ? 0 : (td_tensor_release(results[0]), -1);
 }
 
 /* ---- sparse results of a sparse and a strided factor: the rows that the sparse one has */
