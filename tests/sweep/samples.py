@@ -243,8 +243,7 @@ def made_up(dtype='float32', most=2, match=None):
     for op, fn in entries():
         if is_internal(op) or op.schema.name in NOT_A_FUNCTION_OF_VALUES or match and not match(op.schema.name):
             continue
-        for call in _tried(op, fn, dtype, most):
-            yield call
+        yield from _tried(op, fn, dtype, most)
 
 
 def _accepted(call):
