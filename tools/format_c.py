@@ -23,7 +23,8 @@ STYLE = {
     "IndentPPDirectives": "Leave", "AlignEscapedNewlines": "DontAlign", "TypenameMacros": ["N"],
 }
 # Lines that it misreads: arguments of macros that are types or operators, a macro with its own `;` after `{`, a range of indices.
-MISREAD = ("    ROW(BOOL)", "        MICRO(1)", "FOLD(uint8_t, bool, mul", "TD_LEVELS(", "out[i] = acc[i] = plus(x[i]", "TD_DTYPE_A ... TD_DTYPE_D", "sizeof(T) ... 2")
+MISREAD = ("    ROW(BOOL)", "        MICRO(1)", "FOLD(uint8_t, bool, mul", "TD_LEVELS(", "out[i] = acc[i] = plus(x[i]", "TD_DTYPE_A ... TD_DTYPE_D",
+           "sizeof(T) ... 2")
 PIECE = re.compile(r'((?:\s|\\\n)*)(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\S)', re.S)
 
 
