@@ -30,7 +30,7 @@ FORCE:
 
 $(BUILD)/build.ninja: $(BUILD)/sources
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD) --buildtype=release -Doptimization=2 -Dwheel=true \
-	    -Dtests=true --prefix="$(CURDIR)/$(VENV)" -Dpython.install_env=prefix $(if $(wildcard $(BUILD)/meson-info),--reconfigure)
+	    -Dtests=true --prefix="$(CURDIR)/$(VENV)" -Dpython.install_env=venv $(if $(wildcard $(BUILD)/meson-info),--reconfigure)
 	@touch $@
 
 build: $(BUILD)/build.ninja  ## compile, and put the package into .venv

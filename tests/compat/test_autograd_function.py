@@ -388,5 +388,6 @@ def test_small_print_of_the_modes(lib):
         for _ in range(2):
             with pytest.warns(UserWarning, match="create_graph=True"):
                 (x * x).backward(create_graph=True)
+            x.grad = None       # the circle that the warning is about: x, its gradient, the gradient's history, x
     finally:
         lib.set_warn_always(False)
