@@ -53,6 +53,10 @@ def difference(got, want):
     for a, b in zip(got, want):
         if a.dtype != b.dtype or a.shape != b.shape:
             return f'{a.dtype} {tuple(a.shape)}, not {b.dtype} {tuple(b.shape)}'
+        if a.layout != b.layout:
+            return f'{a.layout}, not {b.layout}'
+        if a.layout != tede.strided:
+            a, b = a.to_dense(), b.to_dense()
         if a.is_floating_point() or a.is_complex():
             if not tede.allclose(a.resolve_conj().resolve_neg(), b, rtol=1e-3, atol=1e-4, equal_nan=True):
                 return f'{a.tolist()}, not {b.tolist()}'[:300]
