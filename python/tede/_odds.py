@@ -64,14 +64,6 @@ def get_file_path(*path_components):
     return os.path.join(os.path.dirname(tede.__file__), *path_components)
 
 
-def dsmm(mat1, mat2):
-    """`mm` of two matrices of which one may be sparse."""
-    return tede.mm(mat1, mat2)
-
-
-spmm = dsmm
-
-
 def cond(pred, true_fn, false_fn, operands=()):
     """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs, nothing is traced."""
     if not isinstance(pred, (bool, tede.Tensor)):

@@ -17,12 +17,7 @@ static bool channels_last(int ndim, const int64_t *sizes, td_memory_format forma
     int rank = format == TD_CHANNELS_LAST ? 4 : 5;
     if (ndim != rank)
         return td_error(TD_E_RUNTIME, "required rank %d tensor to use channels_last%s format", rank, rank == 5 ? "_3d" : ""), false;
-    int64_t step = 1;
-    for (int k = 0; k < rank; k++) {
-        int d = k == 0 ? 1 : k == rank - 1 ? 0 : rank - k;
-        strides[d] = step;
-        step *= sizes[d] > 1 ? sizes[d] : 1;
-    }
+    td_channels_last_strides(ndim, sizes, strides);
     return true;
 }
 static bool is_channels(td_memory_format format) { return format == TD_CHANNELS_LAST || format == TD_CHANNELS_LAST_3D; }

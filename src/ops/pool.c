@@ -130,27 +130,17 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     return 0;
 }
 
-/* Strides with channels innermost. */
-static void channels_last(int ndim, const int64_t *sizes, int64_t *strides)
-{
-    int64_t step = 1;
-    for (int k = 0; k < ndim; k++) {
-        int d = k == 0 ? 1 : k == ndim - 1 ? 0 : ndim - k;
-        strides[d] = step;
-        step *= sizes[d] > 1 ? sizes[d] : 1;
-    }
-}
 /* The result of an input whose channels are innermost lies likewise. */
 static int follow_format(td_spec *spec, const td_tensor *self, int dims)
 {
     int64_t strides[TD_MAX_DIMS];
     if (self->ndim != dims + 2 || self->flags & TD_FLAG_CONTIGUOUS || !self->numel)
         return 0;
-    channels_last(self->ndim, self->sizes, strides);
+    td_channels_last_strides(self->ndim, self->sizes, strides);
     for (int d = 0; d < self->ndim; d++)
         if (self->sizes[d] != 1 && self->strides[d] != strides[d])
             return 0;
-    channels_last(spec->ndim, spec->sizes, spec->strides);
+    td_channels_last_strides(spec->ndim, spec->sizes, spec->strides);
     spec->strided = true;
     return 0;
 }

@@ -103,16 +103,16 @@ static td_tensor *alias(td_tensor *x, bool own_version)
         __atomic_fetch_add(&f->refcount, 1, __ATOMIC_RELAXED);
     return other;
 }
-static td_tensor *view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t at)
+td_tensor *td_layout_no_view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t at)
 {
     (void)dtype, (void)ndim, (void)sizes, (void)strides, (void)at;
     return td_fail(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided views", td_layout_name(td_tensor_layout(x)));
 }
-static int readable(const td_tensor *x)
+int td_layout_not_readable(const td_tensor *x)
 {
     return td_error(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided memory", td_layout_name(td_tensor_layout(x)));
 }
-static const td_extra_table table = {destroy, alias, view, readable};
+static const td_extra_table table = {destroy, alias, td_layout_no_view, td_layout_not_readable};
 
 td_tensor *td_tensor_with_layout(int layout, void *own, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {

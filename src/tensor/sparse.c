@@ -29,18 +29,7 @@ static td_tensor *alias(td_tensor *x, bool own_version)
     return other;
 }
 
-static td_tensor *no_view(td_tensor *x, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t at)
-{
-    (void)dtype, (void)ndim, (void)sizes, (void)strides, (void)at;
-    return td_fail(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided views", td_layout_name(td_tensor_layout(x)));
-}
-
-static int readable(const td_tensor *x)
-{
-    return td_error(TD_E_NOT_IMPLEMENTED, "a tensor of layout %s has no strided memory", td_layout_name(td_tensor_layout(x)));
-}
-
-static const td_extra_table table = {destroy, alias, no_view, readable};
+static const td_extra_table table = {destroy, alias, td_layout_no_view, td_layout_not_readable};
 
 static td_tensor *part(td_tensor *x)
 {

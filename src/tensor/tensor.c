@@ -136,6 +136,16 @@ int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides)
     return empty ? 0 : step;
 }
 
+void td_channels_last_strides(int ndim, const int64_t *sizes, int64_t *strides)
+{
+    int64_t step = 1;
+    for (int k = 0; k < ndim; k++) {
+        int d = k == 0 ? 1 : k == ndim - 1 ? 0 : ndim - k;
+        strides[d] = step;
+        step *= sizes[d] > 1 ? sizes[d] : 1;
+    }
+}
+
 void td_tensor_update_flags(td_tensor *x)
 {
     int64_t numel = 1, step = 1;

@@ -28,7 +28,7 @@ def test_assert_equal(lib, utils):
     case.assertEqual(float("nan"), float("nan"))
     case.assertNotEqual(lib.ones(2), lib.zeros(2))
     for a, b in [(lib.ones(2), lib.zeros(2)), (lib.ones(2), lib.ones(2, dtype=lib.float64)), ([1, 2], [1]), ("a", "b"), ({"a": 1}, {"b": 1}),
-                 (lib.ones(2), lib.ones(3)), (1.0, 1.5)]:
+                 (lib.ones(2), lib.ones(3)), (1.0, 1.5), (lib.tensor(2), 2.5), (lib.tensor(0.5), 0.6)]:
         with pytest.raises(AssertionError):
             case.assertEqual(a, b)
 

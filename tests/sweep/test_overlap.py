@@ -40,25 +40,34 @@ def at_once(x, shape):
         yield way, again, out[(slice(None, None, -1),) * out.ndim] if way == 'backwards' else out
 
 
+def refusal(error):
+    """None if the error says that memory overlaps; else what it says."""
+    return None if any(word in str(error) for word in REFUSED) else f'{type(error).__name__}: {error}'[:200]
+
+
 def outcome(call, out, want):
     """None if out holds what is wanted or the overlap is refused; else what happened."""
     tede.manual_seed(0)
     try:
         call()
     except FAILURES as error:
-        return None if any(word in str(error) for word in REFUSED) else f'{type(error).__name__}: {error}'[:200]
+        return refusal(error)
     return None if same(out, want) else f'{out.tolist()}, not {want.tolist()}'[:300]
+
+
+def calls_with_out(dtype):
+    """(call, its out= form, what it gives) of operators that have such a form and give a tensor of several elements."""
+    all_forms = forms()
+    for call in samples.made_up(dtype, 1):
+        out_form, want = all_forms.get(call.title.partition('[')[0], {}).get('out'), call()
+        if out_form and isinstance(want, tede.Tensor) and want.numel() > 1:
+            yield call, out_form, want
 
 
 @pytest.mark.parametrize('dtype', ['float32', 'int64', 'complex64'])
 def test_an_out_that_shares_memory(dtype):
-    wrong, tried, all_forms = collections.OrderedDict(), 0, forms()
-    for call in samples.made_up(dtype, 1):
-        name = call.title.partition('[')[0]
-        out_form = all_forms.get(name, {}).get('out')
-        want = call()
-        if not out_form or not isinstance(want, tede.Tensor) or want.numel() < 2:
-            continue
+    wrong, tried = collections.OrderedDict(), 0
+    for call, out_form, want in calls_with_out(dtype):
         read = [i for i, x in enumerate(call.args) if isinstance(x, tede.Tensor) and x.dtype == want.dtype and x.numel() > 1]
         for i in read[:2]:
             for way, again, out in at_once(call.args[i], want.shape):
@@ -72,18 +81,15 @@ def test_an_out_that_shares_memory(dtype):
 
 @pytest.mark.parametrize('dtype', ['float32', 'int64', 'complex64'])
 def test_an_out_with_several_elements_in_one_place(dtype):
-    wrong, tried, all_forms = collections.OrderedDict(), 0, forms()
-    for call in samples.made_up(dtype, 1):
-        out_form, want = all_forms.get(call.title.partition('[')[0], {}).get('out'), call()
-        if not out_form or not isinstance(want, tede.Tensor) or want.numel() < 2:
-            continue
+    wrong, tried = collections.OrderedDict(), 0
+    for call, out_form, want in calls_with_out(dtype):
         out = tede.zeros((), dtype=want.dtype).expand(want.shape)
         tried += 1
         try:
             out_form(*call.args, **call.kwargs, out=out)
         except FAILURES as error:
-            if not any(word in str(error) for word in REFUSED):
-                wrong[call.title] = f'{type(error).__name__}: {error}'[:200]
+            if refusal(error):
+                wrong[call.title] = refusal(error)
         else:
             if out.stride() != want.stride():       # factories and tables give such an out memory of its own
                 wrong[call.title] = 'it is written'
@@ -119,8 +125,8 @@ def test_an_operand_that_shares_memory_with_what_is_written(dtype):
         try:
             inplace(wide, *call.args[1:], **call.kwargs)
         except FAILURES as error:
-            if not any(word in str(error) for word in REFUSED):
-                wrong[call.title, 'expanded'] = f'{type(error).__name__}: {error}'[:200]
+            if refusal(error):
+                wrong[call.title, 'expanded'] = refusal(error)
         else:
             wrong[call.title, 'expanded'] = 'it is written'
     assert not wrong

@@ -194,55 +194,12 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
     return left != own ? from_columns(result, x) : td_copy_elements(result, x);
 }
 
-/* Real matrices: what solves for the columns of the identity, as PyTorch does; zeros keep their sign so. */
-static int invert_rows(td_tensor *A, td_tensor *out, td_tensor *infos)
-{
-    TD_AUTO td_tensor *a = td_rows(A), *x = a ? td_zeros(A->ndim, A->sizes, (td_dtype)A->dtype, A->device) : NULL;
-    batch b = x ? batch_of(x) : (batch){0};
-    const int n = b.rows;
-    TD_AUTO td_tensor *pivots = x ? space(at_least_one(n), TD_I32) : NULL;
-    if (!pivots)
-        return -1;
-    for (int64_t i = 0; i < b.count; i++) {
-        char *to = (char *)x->data + i * b.stride;
-        int *info = (int *)infos->data + i;
-        *info = 0;
-        for (int64_t k = 0; k < n; k++)
-            if (A->dtype == TD_F32)
-                ((float *)to)[k * (n + 1)] = 1;
-            else
-                ((double *)to)[k * (n + 1)] = 1;
-        if (n && solve((td_dtype)A->dtype, n, n, (char *)a->data + i * b.stride, (int *)pivots->data, to, info))
-            return -1;
-    }
-    return td_copy_elements(out, x);
-}
-
+/* The solution for the identity's columns, as PyTorch does it: zeros keep their sign so. */
 int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_tensor *out1)
 {
-    (void)check_errors;
-    td_dtype dtype = (td_dtype)A->dtype;
-    if (!td_dtype_is_complex(dtype))
-        return invert_rows(A, out0, out1);
-    td_lapack_function *getrf = td_lapack("getrf", NULL, dtype), *getri = getrf ? td_lapack("getri", NULL, dtype) : NULL;
-    if (!getri || td_copy_elements(out0, A))
-        return -1;
-    batch b = batch_of(out0);
-    int n = b.rows, lda = at_least_one(n), *info = (int *)out1->data, lwork = 64 * lda;
-    TD_AUTO td_tensor *pivots = space(lda, TD_I32);
-    TD_AUTO td_tensor *work = space(lwork, dtype);
-    if (!pivots || !work)
-        return -1;
-    for (int64_t i = 0; i < b.count; i++) {
-        char *a = (char *)out0->data + i * b.stride;
-        info[i] = 0;
-        if (!n)
-            continue;
-        getrf(&n, &n, a, &lda, (int *)pivots->data, &info[i]);
-        if (!info[i])
-            getri(&n, a, &lda, (int *)pivots->data, work->data, &lwork, &info[i]);
-    }
-    return 0;
+    TD_AUTO td_tensor *unit = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
+    TD_AUTO td_tensor *b = td_expand(unit, A->ndim, A->sizes);
+    return b ? td_cpu_linalg_solve_ex(A, b, true, check_errors, out0, out1) : -1;
 }
 
 int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left, bool unitriangular, td_tensor *out)

@@ -188,7 +188,7 @@ class TestCase(unittest.TestCase):
     def assertEqual(self, x, y, msg=None, *, atol=None, rtol=None, equal_nan=True, exact_dtype=True, exact_device=False,
                     exact_layout=False, exact_stride=False, exact_is_coalesced=False):
         """Equal, tensors and numbers within what their dtype allows (`atol` and `rtol` if given), containers by their items."""
-        def tensors(a, b):
+        def tensors(a, b, exact_dtype=exact_dtype):
             options = {} if atol is None and rtol is None else {
                 "atol": max(atol or 0.0, self.precision), "rtol": max(rtol or 0.0, self.rel_tol)}
             words = None if msg is None else (msg if callable(msg) else lambda text: f"{text}\n{msg}")
@@ -197,10 +197,10 @@ class TestCase(unittest.TestCase):
 
         def compare(a, b):
             if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
-                a, b = (v if isinstance(v, torch.Tensor) else torch.as_tensor(v) for v in (a, b))
-                if isinstance(x, torch.Tensor) != isinstance(y, torch.Tensor):
-                    b = b.to(a.dtype) if a.dtype != b.dtype and not exact_dtype or b.dim() == 0 else b
-                tensors(a, b)
+                mixed = not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor))
+                wide = {float: torch.float64, complex: torch.complex128}       # a number beside a tensor loses nothing
+                a, b = (v if isinstance(v, torch.Tensor) else torch.as_tensor(v, dtype=wide.get(type(v))) for v in (a, b))
+                tensors(a, b, exact_dtype and not mixed)
             elif type(a).__module__ == "numpy" or type(b).__module__ == "numpy":
                 compare(torch.as_tensor(a), torch.as_tensor(b))
             elif isinstance(a, (bool, str, bytes, type, torch.dtype, torch.device)) or a is None:
