@@ -474,24 +474,38 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
     return td_as_contiguous(count, (td_dtype)self->dtype);
 }
 
-/* Counts of up to 2^14 different numbers have room in the first cache if they are short; and while they do, one walk over
- * the numbers is enough to find their range and to count them.  False, with nothing said, where that isn't so. */
+/* Counts of up to 2^14 different numbers have room in the first cache if they are short, 16 bits for as many as these can
+ * count; and while they do, one walk over the numbers is enough to find their range and to count them.  A block's numbers
+ * are fetched while those of the one before are counted.  False, with nothing said, where that isn't so. */
 static bool count_short(const int64_t *v, int64_t n, uint32_t *counts, int64_t *high)
 {
-    enum { BLOCK = 1024 };
+    enum { BLOCK = 512, MOST = 65535 / BLOCK * BLOCK, LINE = 8 };
+    uint16_t now[SHORT_COUNTS] = {0};
+    uint64_t bits = 0;
     *high = -1;
     memset(counts, 0, sizeof *counts * SHORT_COUNTS);
     if (n > UINT32_MAX)
         return false;
     for (int64_t start = 0; start < n; start += BLOCK) {
-        const int64_t length = n - start < BLOCK ? n - start : BLOCK;
-        uint64_t bits = 0;
-        for (int64_t i = start; i < start + length; i++)
+        const int64_t end = n - start < BLOCK ? n : start + BLOCK;
+        for (int64_t i = start; i < end; i++)
             bits |= (uint64_t)v[i];
         if (bits >= SHORT_COUNTS)
             return false;
-        for (int64_t i = start; i < start + length; i++)
-            counts[v[i]]++;
+        int64_t i = start;
+        for (; i + LINE <= end; i += LINE) {
+            __builtin_prefetch(v + i + BLOCK);
+#pragma GCC unroll 8
+            for (int k = 0; k < LINE; k++)
+                now[v[i + k]]++;
+        }
+        for (; i < end; i++)
+            now[v[i]]++;
+        if (end % MOST == 0 || end == n) {
+            for (uint64_t k = 0; k <= bits; k++)
+                counts[k] += now[k];
+            memset(now, 0, sizeof *now * (bits + 1));
+        }
     }
     for (int64_t k = 0; k < SHORT_COUNTS; k++)
         *high = counts[k] ? k : *high;

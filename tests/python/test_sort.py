@@ -9,7 +9,7 @@ import pytest
 import tede
 
 DTYPES = ['uint8', 'int8', 'int16', 'int32', 'int64', 'uint16', 'uint32', 'uint64', 'float16', 'float32', 'float64', 'bool']
-LENGTHS = [*range(0, 35), 47, 48, 63, 64, 65, 66, 127, 128, 129, 511, 512, 513, 1000, 4095, 4097, 20000]
+LENGTHS = [*range(0, 35), 47, 48, 49, 63, 64, 65, 66, 95, 96, 97, 127, 128, 129, 511, 512, 513, 1000, 4095, 4097, 20000]
 
 
 def rows(kind, n, rng):

@@ -3,20 +3,27 @@
 #ifndef TD_KERNELS_CPU_ORDER_H
 #define TD_KERNELS_CPU_ORDER_H
 #include "kernels/cpu/isa.h"
+#include "ops/sort_kernels.h"
 
 /* What order_isa.c exports per instruction-set level. */
 typedef struct td_order_table {
     /* What is below the pivot to the front of `to`, the rest behind it; returns how many are below.  Keeps what lies
      * in the order of indices so, where `sort` is NULL. */
     int64_t (*split)(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot);
+    /* The pairs of a row split by one that is in their middle or not far from it; whether any element is mute.  NULL
+     * where `sort` is. */
+    int64_t (*split_row)(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *to, bool *mute);
     /* `a` in order, with room for n pairs in `spare`; NULL at levels where a radix sort is faster. */
     void (*sort)(uint64_t *a, uint64_t *spare, int64_t n);
     /* The pairs of a row's elements from `from` to `to`, of a dtype of up to four bytes; keys alone, of any dtype. */
     void (*pairs)(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint64_t *pairs);
     void (*keys)(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *keys);
-    bool (*any_below)(const uint64_t *pairs, int64_t n, uint64_t limit);
+    /* Whether any key of these elements is below the limit. */
+    bool (*any_below)(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint32_t limit);
     /* Whether keys of these don't tell the elements: NaN, whose bits are lost, or -0. */
     bool (*mute)(const float *x, int64_t n);
+    /* What td_sorter_take does for narrow pairs. */
+    void (*take)(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices);
 } td_order_table;
 TD_ISA_TABLES(td_order_table, td_order_table);
 

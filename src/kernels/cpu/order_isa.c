@@ -2,8 +2,8 @@
  *
  * A split reads eight pairs, compares them with the pivot at once and, by one permutation, has the smaller ones at the
  * front of the register and the others at its back; it writes that register twice, at either end of what is still free
- * of the target.  So pairs go back and forth between two buffers, and nothing is copied in between.  Up to 64 pairs are
- * ordered in eight registers: columns by a sorting network (19 comparators, Knuth, volume 3, 5.3.4), then rows, after a
+ * of the target.  So pairs go back and forth between two buffers, and nothing is copied in between.  Up to 128 pairs are
+ * ordered in sixteen registers: columns by a sorting network (19 comparators, Knuth, volume 3, 5.3.4), then rows, after a
  * transposition, by bitonic merges (Batcher, 1968).  After Bramas, "A novel hybrid quicksort algorithm vectorized using
  * AVX-512", 2017. */
 #include <string.h>
@@ -12,8 +12,9 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 #include <immintrin.h>
+#define VECTORS
 
-enum { LANES = 8, LEAF = 64 };
+enum { LANES = 8, LEAF = 128 };
 typedef uint64_t V __attribute__((vector_size(64)));
 
 static inline V smaller(V a, V b) { return (V)_mm512_min_epu64((__m512i)a, (__m512i)b); }
@@ -26,7 +27,7 @@ static inline V larger(V a, V b)  { return (V)_mm512_max_epu64((__m512i)a, (__m5
 #define EXCHANGE(x, upper, ...)                                                                             \
     do {                                                                                                    \
         V other = __builtin_shuffle(x, (V){__VA_ARGS__});                                                   \
-        x = (V)_mm512_mask_mov_epi64((__m512i)smaller(x, other), upper, (__m512i)larger(x, other));         \
+        x = (V)_mm512_mask_max_epu64((__m512i)smaller(x, other), upper, (__m512i)x, (__m512i)other);         \
     } while (0)
 
 static inline V merged(V x)     /* a bitonic register */
@@ -62,13 +63,10 @@ static inline V reversed(V x) { return __builtin_shuffle(x, (V){7, 6, 5, 4, 3, 2
 /* Each of eight registers in order by itself. */
 static inline void sort_rows_of_eight(V *x)
 {
-    static const uint8_t pairs[19][2] = {
-        {0, 2}, {1, 3}, {4, 6}, {5, 7}, {0, 4}, {1, 5}, {2, 6}, {3, 7}, {0, 1}, {2, 3}, {4, 5}, {6, 7}, {2, 4}, {3, 5},
-        {1, 4}, {3, 6}, {1, 2}, {3, 4}, {5, 6},
-    };
-#pragma GCC unroll 19
-    for (int k = 0; k < 19; k++)
-        COMPARE(x[pairs[k][0]], x[pairs[k][1]]);
+#define PAIR(a, b) COMPARE(x[a], x[b])
+    PAIR(0, 2); PAIR(1, 3); PAIR(4, 6); PAIR(5, 7); PAIR(0, 4); PAIR(1, 5); PAIR(2, 6); PAIR(3, 7); PAIR(0, 1); PAIR(2, 3);
+    PAIR(4, 5); PAIR(6, 7); PAIR(2, 4); PAIR(3, 5); PAIR(1, 4); PAIR(3, 6); PAIR(1, 2); PAIR(3, 4); PAIR(5, 6);
+#undef PAIR
     MIX4(x[0], x[4]); MIX4(x[1], x[5]); MIX4(x[2], x[6]); MIX4(x[3], x[7]);
     MIX2(x[0], x[2]); MIX2(x[1], x[3]); MIX2(x[4], x[6]); MIX2(x[5], x[7]);
     MIX1(x[0], x[1]); MIX1(x[2], x[3]); MIX1(x[4], x[5]); MIX1(x[6], x[7]);
@@ -76,40 +74,63 @@ static inline void sort_rows_of_eight(V *x)
 
 static inline __mmask8 lanes(int64_t left) { return left >= LANES ? 0xff : left <= 0 ? 0 : (__mmask8)((1 << left) - 1); }
 
-/* n pairs in `registers` registers; those beyond the end are the largest. */
-static inline __attribute__((always_inline)) void network(const uint64_t *from, uint64_t *to, int64_t n, const int registers)
+/* The loops below go away: an array of registers that is indexed by a variable lies in memory. */
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* Registers whose numbers differ in the bit `half`.  Where there is no register, think of the largest pairs. */
+ALWAYS void compare_halves(V *x, const int registers, const int half)
 {
-    V x[8];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
+    for (int i = 0; i < registers; i++)
+        if (!(i & half) && i + half < registers)
+            COMPARE(x[i], x[i + half]);
+}
+
+/* Runs of `width` registers each become runs of twice as many. */
+ALWAYS void merge_runs(V *x, const int registers, const int width)
+{
+#pragma GCC unroll 16
+    for (int i = 0; i < registers; i++)
+        if (!(i & width) && (i ^ (2 * width - 1)) < registers) {
+            const int mirror = i ^ (2 * width - 1);
+            V high = reversed(x[mirror]), low = x[i];
+            x[i] = smaller(low, high);
+            x[mirror] = larger(low, high);
+        }
+    if (width > 4)
+        compare_halves(x, registers, 4);
+    if (width > 2)
+        compare_halves(x, registers, 2);
+    if (width > 1)
+        compare_halves(x, registers, 1);
+#pragma GCC unroll 16
+    for (int i = 0; i < registers; i++)
+        x[i] = merged(x[i]);
+}
+
+/* n pairs in `registers` registers; those beyond the end are the largest. */
+ALWAYS void network(const uint64_t *from, uint64_t *to, int64_t n, const int registers)
+{
+    V x[16];
+#pragma GCC unroll 16
     for (int i = 0; i < registers; i++)
         x[i] = (V)_mm512_mask_loadu_epi64(_mm512_set1_epi64(-1), lanes(n - LANES * i), from + LANES * i);
-    if (registers == 8)
+    if (registers >= 8)
         sort_rows_of_eight(x);
-    else
+    if (registers == 16)
+        sort_rows_of_eight(x + 8);
 #pragma GCC unroll 8
-        for (int i = 0; i < registers; i++)
-            x[i] = sorted(x[i]);
-#pragma GCC unroll 3
-    for (int width = 1; width < registers; width *= 2)
-#pragma GCC unroll 8
-        for (int start = 0; start < registers; start += 2 * width) {
-            V *a = x + start;
-            for (int i = 0; i < width; i++) {
-                V high = reversed(a[2 * width - 1 - i]), low = a[i];
-                a[i] = smaller(low, high);
-                a[2 * width - 1 - i] = larger(low, high);
-            }
-#pragma GCC unroll 3
-            for (int half = width / 2; half; half /= 2)
-#pragma GCC unroll 8
-                for (int i = 0; i < 2 * width; i++)
-                    if (!(i & half))
-                        COMPARE(a[i], a[i + half]);
-#pragma GCC unroll 8
-            for (int i = 0; i < 2 * width; i++)
-                a[i] = merged(a[i]);
-        }
-#pragma GCC unroll 8
+    for (int i = registers / 8 * 8; i < registers; i++)
+        x[i] = sorted(x[i]);
+    if (registers > 1)
+        merge_runs(x, registers, 1);
+    if (registers > 2)
+        merge_runs(x, registers, 2);
+    if (registers > 4)
+        merge_runs(x, registers, 4);
+    if (registers > 8)
+        merge_runs(x, registers, 8);
+#pragma GCC unroll 16
     for (int i = 0; i < registers; i++)
         _mm512_mask_storeu_epi64(to + LANES * i, lanes(n - LANES * i), (__m512i)x[i]);
 }
@@ -122,8 +143,14 @@ static void sort_leaf(const uint64_t *from, uint64_t *to, int64_t n)
         network(from, to, n, 2);
     else if (n <= 32)
         network(from, to, n, 4);
-    else
+    else if (n <= 48)
+        network(from, to, n, 6);
+    else if (n <= 64)
         network(from, to, n, 8);
+    else if (n <= 96)
+        network(from, to, n, 12);
+    else
+        network(from, to, n, 16);
 }
 
 /* ---- splitting */
@@ -138,28 +165,35 @@ static void sort_leaf(const uint64_t *from, uint64_t *to, int64_t n)
 #define ORDERS64(m)  ORDERS16(m), ORDERS16(m + 16), ORDERS16(m + 32), ORDERS16(m + 48)
 static const uint64_t orders[256] = {ORDERS64(0u), ORDERS64(64u), ORDERS64(128u), ORDERS64(192u)};
 
-static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
+/* Pairs go to both ends of what is free of `to`, from `low` to `high`; from here on `left` are to come. */
+typedef struct ends { int64_t low, high; } ends;
+
+static inline ends split_run(const uint64_t *from, int64_t n, int64_t left, uint64_t pivot, uint64_t *to, ends at)
 {
     const __m512i p = _mm512_set1_epi64((long long)pivot);
-    int64_t low = 0, high = n, i = 0;
-    for (; i + 2 * LANES <= n; i += LANES) {        /* two registers are free, so the two writes cannot meet */
+    int64_t i = 0;
+    for (; i + LANES <= n && i + 2 * LANES <= left; i += LANES) {       /* two registers are free, so the two writes cannot meet */
         const __m512i x = _mm512_loadu_si512(from + i);
         const __mmask8 below = _mm512_cmplt_epu64_mask(x, p);
         const __m512i order = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)&orders[below]));
         const __m512i ordered = _mm512_permutexvar_epi64(order, x);
-        _mm512_storeu_si512(to + low, ordered);
-        _mm512_storeu_si512(to + high - LANES, ordered);
+        _mm512_storeu_si512(to + at.low, ordered);
+        _mm512_storeu_si512(to + at.high - LANES, ordered);
         const int count = __builtin_popcount(below);
-        low += count;
-        high -= LANES - count;
+        at.low += count;
+        at.high -= LANES - count;
     }
     for (; i < n; i++) {
         const bool below = from[i] < pivot;
-        to[below ? low : high - 1] = from[i];
-        low += below;
-        high -= !below;
+        to[below ? at.low : at.high - 1] = from[i];
+        at.low += below;
+        at.high -= !below;
     }
-    return low;
+    return at;
+}
+static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
+{
+    return split_run(from, n, n, pivot, to, (ends){0, n}).low;
 }
 
 /* The middle one of a few pairs from anywhere. */
@@ -233,9 +267,20 @@ static inline uint64_t key_f64(double x)
 #define NARROW(T, expression)                                                                 \
     for (int64_t i = from; i < to; i++) {                                                     \
         T x = ((const T *)row)[i];                                                            \
-        pairs[i - from] = (uint64_t)((uint32_t)(expression) ^ flip) << 32 | (uint64_t)i;      \
+        EACH((uint32_t)(expression) ^ flip);                                                  \
     }                                                                                         \
     break
+#define NARROW_DTYPES                                       \
+    case TD_BOOL: NARROW(uint8_t, x != 0);                  \
+    case TD_U8:   NARROW(uint8_t, x);                       \
+    case TD_I8:   NARROW(int8_t, (uint32_t)x ^ TOP32);      \
+    case TD_I16:  NARROW(int16_t, (uint32_t)x ^ TOP32);     \
+    case TD_I32:  NARROW(int32_t, (uint32_t)x ^ TOP32);     \
+    case TD_U16:  NARROW(uint16_t, x);                      \
+    case TD_U32:  NARROW(uint32_t, x);                      \
+    case TD_F16:  NARROW(uint16_t, key_f32(td_f16_to_f32(x)));      \
+    case TD_BF16: NARROW(uint16_t, key_f32(td_bf16_to_f32(x)));     \
+    default:      NARROW(float, key_f32(x))
 #define WIDE(T, expression)                                 \
     for (int64_t i = 0; i < n;     i++) {                    \
         T x = ((const T *)row)[i];                          \
@@ -246,19 +291,24 @@ static inline uint64_t key_f64(double x)
 /* The pairs of the elements from `from` to `to`. */
 static void load_pairs(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint64_t *pairs)
 {
+#define EACH(key) pairs[i - from] = (uint64_t)(key) << 32 | (uint64_t)i
     uint32_t flip = descending ? UINT32_MAX : 0;
     switch (dtype) {
-    case TD_BOOL: NARROW(uint8_t, x != 0);
-    case TD_U8:   NARROW(uint8_t, x);
-    case TD_I8:   NARROW(int8_t, (uint32_t)x ^ TOP32);
-    case TD_I16:  NARROW(int16_t, (uint32_t)x ^ TOP32);
-    case TD_I32:  NARROW(int32_t, (uint32_t)x ^ TOP32);
-    case TD_U16:  NARROW(uint16_t, x);
-    case TD_U32:  NARROW(uint32_t, x);
-    case TD_F16:  NARROW(uint16_t, key_f32(td_f16_to_f32(x)));
-    case TD_BF16: NARROW(uint16_t, key_f32(td_bf16_to_f32(x)));
-    default:      NARROW(float, key_f32(x));
+        NARROW_DTYPES;
     }
+#undef EACH
+}
+
+/* Whether any of their keys is below the limit. */
+static bool any_below(td_dtype dtype, const void *row, int64_t from, int64_t to, bool descending, uint32_t limit)
+{
+#define EACH(key) found |= (key) < limit
+    uint32_t flip = descending ? UINT32_MAX : 0, found = 0;
+    switch (dtype) {
+        NARROW_DTYPES;
+    }
+    return found;
+#undef EACH
 }
 
 static void load_keys(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *keys)
@@ -281,14 +331,6 @@ static void load_keys(td_dtype dtype, const void *row, int64_t n, bool descendin
     }
 }
 
-static bool any_below(const uint64_t *pairs, int64_t n, uint64_t limit)
-{
-    uint64_t found = 0;
-    for (int64_t i = 0; i < n; i++)
-        found |= pairs[i] < limit;
-    return found;
-}
-
 static bool is_mute(const float *x, int64_t n)
 {
     uint32_t found = 0;
@@ -297,7 +339,86 @@ static bool is_mute(const float *x, int64_t n)
     return found;
 }
 
+#ifdef VECTORS
+/* The first split of a row, of pairs that are made meanwhile. */
+static int64_t split_elements(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *to, bool *mute)
+{
+    enum { BLOCK = 1024, SAMPLES = 64 };
+    uint64_t block[BLOCK], seed = __builtin_ia32_rdtsc();
+    for (int k = 0; k < SAMPLES; k++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const int64_t i = (int64_t)((seed >> 32) * (uint64_t)n >> 32);
+        load_pairs(dtype, row, i, i + 1, descending, block + k);
+    }
+    sort_leaf(block, block, SAMPLES);
+    const uint64_t pivot = block[SAMPLES / 2];
+    ends at = {0, n};
+    *mute = false;
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = n - i < BLOCK ? n - i : BLOCK;
+        load_pairs(dtype, row, i, i + count, descending, block);
+        if (dtype == TD_F32)
+            *mute |= is_mute((const float *)row + i, count);
+        at = split_run(block, count, n - i, pivot, to, at);
+    }
+    return at.low;
+}
+#else
+#define split_elements NULL
+#endif
+
+/* ---- elements out of their keys, which beats fetching them from all over the row */
+
+#define BLOCK_OF(expression)                                                    \
+    for (int64_t i = from; i < to; i++) {                                       \
+        const uint32_t key = (uint32_t)(pairs[i] >> 32) ^ flip;                 \
+        values[i] = (expression);                                               \
+    }                                                                           \
+    break
+#define FETCH(T)                                            \
+    for (int64_t i = from; i < to; i++)                     \
+        ((T *)out)[i] = ((const T *)row)[indices[i]];       \
+    break
+
+static void take_block(const td_sorter *s, const void *row, int64_t from, int64_t to, void *out, const int64_t *indices)
+{
+    const uint64_t *pairs = (const uint64_t *)s->pairs;
+    if (s->telling && td_itemsizes[s->dtype] == 4) {
+        const uint32_t flip = s->descending ? UINT32_MAX : 0;
+        uint32_t *values = out;
+        switch (s->dtype) {
+        case TD_U32: BLOCK_OF(key);
+        case TD_I32: BLOCK_OF(key ^ TOP32);
+        default:     BLOCK_OF(key >> 31 ? key ^ TOP32 : ~key);
+        }
+    } else if (s->telling && td_itemsizes[s->dtype] == 8) {
+        const uint64_t flip = (s->descending ? UINT64_MAX : 0) ^ (s->dtype == TD_I64 ? TOP64 : 0);
+        for (int64_t i = from; i < to; i++)
+            ((uint64_t *)out)[i] = ((pairs[i] >> 32) + s->low) ^ flip;
+    } else {
+        switch (td_itemsizes[s->dtype]) {
+        case 1: FETCH(uint8_t);
+        case 2: FETCH(uint16_t);
+        case 4: FETCH(uint32_t);
+        default: FETCH(uint64_t);
+        }
+    }
+}
+
+static void take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices)
+{
+    const uint64_t *pairs = (const uint64_t *)s->pairs;
+    enum { BLOCK = 1024 };
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        const int64_t to = n - from < BLOCK ? n : from + BLOCK;
+        for (int64_t i = from; i < to; i++)
+            indices[i] = (int64_t)(pairs[i] & UINT32_MAX);
+        take_block(s, row, from, to, values, indices);
+    }
+}
+
 extern const td_order_table TD_ISA_NAME(td_order_table);
 const td_order_table TD_ISA_NAME(td_order_table) = {
-    .split = split, .sort = sort_pairs, .pairs = load_pairs, .keys = load_keys, .any_below = any_below, .mute = is_mute,
+    .split = split, .split_row = split_elements, .sort = sort_pairs, .pairs = load_pairs, .keys = load_keys,
+    .any_below = any_below, .mute = is_mute, .take = take,
 };

@@ -74,7 +74,7 @@ void td_sorter_load(td_sorter *s, const void *row)
 
 /* ---- the whole order */
 
-enum { SPLITS = 4, ALONE = 1 << 17 };       /* an even number of splits: what they leave lies where it was */
+enum { SPLITS = 4, ALONE = 1 << 17, LONG = 1 << 12 };       /* an even number of splits: what they leave lies where it was */
 
 typedef struct piece { uint64_t *a, *b; int64_t n; } piece;
 
@@ -97,7 +97,7 @@ static int by_pair(const void *a, const void *b)
 static void split_pieces(void *context, int64_t from, int64_t to)
 {
     for (int64_t k = to - 1; k >= from; k--) {
-        piece *whole = (piece *)context + k, *half = (piece *)context + (1 << SPLITS) + 2 * k;
+        piece *whole = (piece *)context + k, *half = (piece *)context + (2 << SPLITS) + 2 * k;
         uint64_t sample[63];
         int64_t cut = 0;
         if (whole->n) {
@@ -118,19 +118,21 @@ static void order_pieces(void *context, int64_t from, int64_t to)
     }
 }
 
-/* Narrow pairs in order.  Long rows are first split so far that threads have something to share. */
-static void order(uint64_t *a, uint64_t *spare, int64_t n)
+/* Narrow pairs in order, those in front of `cut` all below the others.  Long rows are first split so far that threads
+ * have something to share. */
+static void order(uint64_t *a, uint64_t *spare, int64_t n, int64_t cut)
 {
     if (n < ALONE || td_num_threads() == 1) {
-        order_piece(a, spare, n);
+        order_piece(a, spare, cut);
+        order_piece(a + cut, spare + cut, n - cut);
         return;
     }
-    piece pieces[2 << SPLITS] = {{a, spare, n}};
-    for (int level = 0; level < SPLITS; level++) {
+    piece pieces[4 << SPLITS] = {{a, spare, cut}, {a + cut, spare + cut, n - cut}};
+    for (int level = 1; level <= SPLITS; level++) {
         td_parallel_for(0, 1 << level, 1, split_pieces, pieces);
-        memcpy(pieces, pieces + (1 << SPLITS), sizeof *pieces << (level + 1));
+        memcpy(pieces, pieces + (2 << SPLITS), sizeof *pieces << (level + 1));
     }
-    td_parallel_for(0, 1 << SPLITS, 1, order_pieces, pieces);
+    td_parallel_for(0, 2 << SPLITS, 1, order_pieces, pieces);
 }
 
 /* Keys of 64 bits by their highest 32 that differ at all; what is equal in these is put in order by the bits below. */
@@ -146,7 +148,7 @@ static void order_wide(td_sorter *s, const void *row)
     const int shift = (high - low) >> 32 ? 32 - __builtin_clzll(high - low) : 0;
     for (int64_t i = 0; i < n; i++)
         pairs[i] = (keys[i] - low) >> shift << 32 | (uint64_t)i;
-    order(pairs, spare, n);
+    order(pairs, spare, n, n);
     for (int64_t i = 0, end; shift && i < n; i = end) {
         for (end = i + 1; end < n && pairs[end] >> 32 == pairs[i] >> 32; end++) {}
         if (end == i + 1)
@@ -155,7 +157,7 @@ static void order_wide(td_sorter *s, const void *row)
             const uint64_t index = pairs[k] & UINT32_MAX;
             pairs[k] = ((keys[index] - low) & ((UINT64_C(1) << shift) - 1)) << 32 | index;
         }
-        order(pairs + i, spare, end - i);
+        order(pairs + i, spare, end - i, end - i);
     }
     s->narrow = true;
     s->telling = !shift && s->dtype != TD_F64;
@@ -169,10 +171,19 @@ void td_sorter_order(td_sorter *s, const void *row)
         order_wide(s, row);
         return;
     }
+    const td_order_table *table = TD_ISA_PICK(td_order_table);
+    uint64_t *pairs = (uint64_t *)s->pairs, *spare = (uint64_t *)s->spare;
+    if (s->narrow && table->split_row && s->n > LONG) {
+        bool mute;
+        const int64_t cut = table->split_row(s->dtype, row, s->n, s->descending, pairs, &mute);
+        s->telling = !mute;
+        order(pairs, spare, s->n, cut);
+        return;
+    }
     td_sorter_load(s, row);
-    s->telling = s->narrow && !(s->dtype == TD_F32 && TD_ISA_PICK(td_order_table)->mute(row, s->n));
+    s->telling = s->narrow && !(s->dtype == TD_F32 && table->mute(row, s->n));
     if (s->narrow)
-        order((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
+        order(pairs, spare, s->n, s->n);
     else
         sort_wide((pair *)s->pairs, (pair *)s->spare, s->n);
 }
@@ -210,9 +221,10 @@ static void first_few(td_sorter *s, const void *row, int64_t k)
     heap_select_narrow(heap, k, k);
     for (int64_t from = k; from < s->n; from += BLOCK) {
         const int64_t count = s->n - from < BLOCK ? s->n - from : BLOCK;
+        if (!TD_ISA_PICK(td_order_table)->any_below(s->dtype, row, from, from + count, s->descending, (uint32_t)(heap[0] >> 32)))
+            continue;
         load_pairs(s, row, from, from + count, block);
-        const bool any = TD_ISA_PICK(td_order_table)->any_below(block, count, heap[0] & ~(uint64_t)UINT32_MAX);
-        for (int64_t i = 0; any && i < count; i++)
+        for (int64_t i = 0; i < count; i++)
             if (KEY_NARROW(block[i]) < KEY_NARROW(heap[0]))
                 heap_down_narrow(heap, 0, k, block[i]);
     }
@@ -242,42 +254,18 @@ int64_t td_sorter_index(const td_sorter *s, int64_t place)
     return s->narrow ? (int64_t)(((const uint64_t *)s->pairs)[place] & UINT32_MAX)
                      : (int64_t)((const pair *)s->pairs)[place].index;
 }
-#define TAKE(T, expression)                                     \
-    for (int64_t i = 0; i < n; i++) {                           \
-        const uint32_t key = (uint32_t)(pairs[i] >> 32) ^ flip; \
-        ((T *)values)[i] = (expression);                        \
-    }                                                           \
-    return true
-/* The elements out of their keys, which beats fetching them from all over the row. */
-static bool take_keys(const td_sorter *s, int64_t n, void *values)
-{
-    const uint64_t *pairs = (const uint64_t *)s->pairs;
-    const uint32_t flip = s->descending && td_itemsizes[s->dtype] <= 4 ? UINT32_MAX : 0;
-    const uint64_t flip64 = s->descending ? UINT64_MAX : 0;
-    switch (s->dtype) {
-    case TD_U32: TAKE(uint32_t, key);
-    case TD_I32: TAKE(uint32_t, key ^ TOP32);
-    case TD_F32: TAKE(uint32_t, key >> 31 ? key ^ TOP32 : ~key);
-    case TD_U64: TAKE(uint64_t, (key + s->low) ^ flip64);
-    case TD_I64: TAKE(uint64_t, (key + s->low) ^ flip64 ^ TOP64);
-    default:     return false;
-    }
-}
-#undef TAKE
 #define TAKE(T)                                             \
     for (int64_t i = 0; i < n; i++)                         \
         ((T *)values)[i] = ((const T *)row)[indices[i]];    \
     break
 void td_sorter_take(const td_sorter *s, const void *row, int64_t n, void *values, int64_t *indices)
 {
-    if (s->narrow)
-        for (int64_t i = 0; i < n; i++)
-            indices[i] = (int64_t)(((const uint64_t *)s->pairs)[i] & UINT32_MAX);
-    else
-        for (int64_t i = 0; i < n; i++)
-            indices[i] = (int64_t)((const pair *)s->pairs)[i].index;
-    if (s->telling && take_keys(s, n, values))
+    if (s->narrow) {
+        TD_ISA_PICK(td_order_table)->take(s, row, n, values, indices);
         return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        indices[i] = (int64_t)((const pair *)s->pairs)[i].index;
     switch (td_itemsizes[s->dtype]) {
     case 1: TAKE(uint8_t);
     case 2: TAKE(uint16_t);
