@@ -2443,7 +2443,7 @@ TD_API int td_dsplit_array(td_tensor_list *results, td_tensor *self, int64_t n_i
 /* As split. */
 TD_API int td_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_size,
         int64_t dim) TD_MUST_USE;
-/* As split_with_sizes. */
+/* As split_with_sizes; the results count as tensors of their own, which may be written. */
 TD_API int td_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
         const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
 /* As chunk. */

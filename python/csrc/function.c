@@ -10,7 +10,7 @@ typedef struct ContextObject {
     PyObject *dict;
     td_node  *node;         /* borrowed; NULL before the call and after the node's end */
     PyObject *to_save, *for_forward, *dirty, *non_differentiable, *needs_input_grad, *function;
-    bool      materialize;
+    bool      materialize, in_jvp;
     Py_ssize_t n_arguments;
     bool     *is_tensor;    /* of the arguments */
 } ContextObject;
@@ -84,6 +84,25 @@ static int mark(uint8_t *marks, PyObject *listed, PyObject *outputs, uint8_t bit
     return 0;
 }
 
+/* What is marked as written must come back, and should have come in. */
+static int check_dirty(PyObject *dirty, PyObject *outputs, Py_ssize_t n_operands, td_tensor **operands)
+{
+    for (Py_ssize_t i = 0; dirty && i < PyTuple_GET_SIZE(dirty); i++) {
+        PyObject *x = PyTuple_GET_ITEM(dirty, i);
+        Py_ssize_t k = 0, n = PyTuple_GET_SIZE(outputs);
+        while (k < n && PyTuple_GET_ITEM(outputs, k) != x)
+            k++;
+        if (k == n)
+            return PyErr_SetString(PyExc_RuntimeError, "Some elements marked as dirty during the forward method were not returned as "
+                                   "output. The inputs that are modified inplace must all be outputs of the Function."), -1;
+        for (k = 0; k < n_operands && operands[k] != td_py_x(x); k++) {}
+        if (k == n_operands && PyErr_WarnEx(PyExc_UserWarning, "ctx.mark_dirty() received a tensor that was not an input. Only input "
+                                            "Tensors that have been mutated should be passed to ctx.mark_dirty().", 1) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* What forward gave, connected to the node; a new tuple. */
 static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, Py_ssize_t n_operands, td_tensor **operands)
 {
@@ -91,19 +110,7 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
     td_tensor **list = PyMem_Calloc((size_t)(n + n_save) + 1, sizeof *list), **save = list ? list + n : NULL;
     uint8_t *marks = PyMem_Calloc((size_t)n + 1, 1);
     PyObject *result = NULL;
-    int failed = list && marks ? 0 : (PyErr_NoMemory(), -1);
-    for (Py_ssize_t i = 0; ctx->dirty && i < PyTuple_GET_SIZE(ctx->dirty) && !failed; i++) {
-        Py_ssize_t k = 0;
-        while (k < n && PyTuple_GET_ITEM(outputs, k) != PyTuple_GET_ITEM(ctx->dirty, i))
-            k++;
-        if (k == n) {
-            PyErr_SetString(PyExc_RuntimeError, "Some elements marked as dirty during the forward method were not returned as output. "
-                            "The inputs that are modified inplace must all be outputs of the Function.");
-            PyMem_Free(list);
-            PyMem_Free(marks);
-            return NULL;
-        }
-    }
+    int failed = !list || !marks ? (PyErr_NoMemory(), -1) : check_dirty(ctx->dirty, outputs, n_operands, operands);
     if (!failed) {
         for (Py_ssize_t i = 0; i < n; i++) {
             PyObject *item = PyTuple_GET_ITEM(outputs, i);
@@ -231,14 +238,27 @@ static PyObject *save_for_backward(PyObject *self, PyObject *args)
     set_tuple(&((ContextObject *)self)->to_save, args);
     Py_RETURN_NONE;
 }
-/* What jvp finds in saved_tensors; `...` ends that. */
+/* What jvp finds in saved_tensors. */
 static PyObject *save_for_forward(PyObject *self, PyObject *args)
 {
-    if (PyTuple_GET_SIZE(args) == 1 && PyTuple_GET_ITEM(args, 0) == Py_Ellipsis)
-        Py_CLEAR(((ContextObject *)self)->for_forward);
-    else
-        set_tuple(&((ContextObject *)self)->for_forward, args);
+    set_tuple(&((ContextObject *)self)->for_forward, args);
     Py_RETURN_NONE;
+}
+/* _call_jvp(jvp, *tangents): jvp(context, *tangents), which sees what was saved for it. */
+static PyObject *call_jvp(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    ContextObject *ctx = (ContextObject *)self;
+    PyObject **all = nargs > 0 ? PyMem_Malloc((size_t)nargs * sizeof *all) : NULL;
+    if (!all)
+        return PyErr_Format(PyExc_TypeError, "_call_jvp(jvp, *tangents)");
+    memcpy(all, args, (size_t)nargs * sizeof *all);
+    all[0] = self;
+    ctx->in_jvp = true;
+    PyObject *result = PyObject_Vectorcall(args[0], all, (size_t)nargs, NULL);
+    ctx->in_jvp = false;
+    Py_CLEAR(ctx->for_forward);
+    PyMem_Free(all);
+    return result;
 }
 /* All are tensors (the error begins with `what`). */
 static int only_tensors(PyObject *args, const char *what)
@@ -275,8 +295,8 @@ static PyObject *saved_tensors(PyObject *self, void *unused)
 {
     (void)unused;
     ContextObject *ctx = (ContextObject *)self;
-    if (ctx->for_forward)
-        return Py_NewRef(ctx->for_forward);
+    if (ctx->in_jvp)
+        return ctx->for_forward ? Py_NewRef(ctx->for_forward) : PyTuple_New(0);
     if (ctx->to_save)
         return Py_NewRef(ctx->to_save);
     if (!ctx->node)
@@ -307,6 +327,17 @@ static PyObject *raw_saved_tensors(PyObject *self, void *unused)
             PyTuple_SET_ITEM(all, i, item);
     }
     return all;
+}
+static PyObject *materialize_grads(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((ContextObject *)self)->materialize);
+}
+static PyObject *saved_variables(PyObject *self, void *unused)
+{
+    if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 0) < 0)
+        return NULL;
+    return saved_tensors(self, unused);
 }
 static PyObject *needs_input_grad(PyObject *self, void *unused)
 {
@@ -352,6 +383,7 @@ static int context_clear(PyObject *self)
 static int context_traverse(PyObject *self, visitproc visit, void *arg)
 {
     ContextObject *c = (ContextObject *)self;
+    Py_VISIT(c->for_forward);
     Py_VISIT(c->dict);
     Py_VISIT(c->to_save);
     Py_VISIT(c->function);
@@ -371,6 +403,7 @@ static void context_dealloc(PyObject *self)
 static PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS, "Keep tensors for backward, which finds them in saved_tensors."},
     {"save_for_forward", save_for_forward, METH_VARARGS, "Keep tensors for jvp, which finds them in saved_tensors."},
+    {"_call_jvp", (PyCFunction)(void (*)(void))call_jvp, METH_FASTCALL, NULL},
     {"mark_dirty", mark_dirty, METH_VARARGS, "These operands were written in place."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "These outputs have no gradient."},
     {"set_materialize_grads", set_materialize_grads, METH_O, "Whether absent gradients come as zeros (at first they do) or None."},
@@ -378,7 +411,8 @@ static PyMethodDef context_methods[] = {
 };
 static PyGetSetDef context_getset[] = {
     {"saved_tensors", saved_tensors, NULL, NULL, NULL},
-    {"saved_variables", saved_tensors, NULL, NULL, NULL},
+    {"saved_variables", saved_variables, NULL, NULL, NULL},
+    {"materialize_grads", materialize_grads, NULL, "Whether absent gradients come as zeros.", NULL},
     {"_raw_saved_tensors", raw_saved_tensors, NULL, "What saved_tensors unpacks, to put hooks on.", NULL},
     {"needs_input_grad", needs_input_grad, NULL, "Which arguments want a gradient.", NULL},
     {NULL},

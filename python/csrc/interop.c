@@ -204,7 +204,7 @@ static td_tensor *plain_of(td_tensor *x, bool force)
         return PyErr_Format(PyExc_TypeError, "can't convert %s device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                             "to host memory first.", td_device_str(device, text)), NULL;
     }
-    if (td_requires_grad(x) && !force)
+    if (td_requires_grad(x) && td_grad_enabled() && !force)
         return PyErr_Format(PyExc_RuntimeError, "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() "
                             "instead."), NULL;
     if (!force && (td_tensor_is_conj(x) || td_tensor_is_neg(x)))

@@ -407,8 +407,10 @@ static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
 {
     td_node *node = ((NodeObject *)self)->node;
     int n = td_node_inputs(node), m = td_node_edges(node);
-    if ((kw && PyDict_GET_SIZE(kw)) || PyTuple_GET_SIZE(args) != n)
-        return PyErr_Format(PyExc_TypeError, "%s takes %d gradients, and no keywords", td_node_name(node), n);
+    if (kw && PyDict_GET_SIZE(kw))
+        return PyErr_Format(PyExc_TypeError, "%s takes no keyword arguments", td_node_name(node));
+    if (PyTuple_GET_SIZE(args) != n)
+        return PyErr_Format(PyExc_TypeError, "expected %d arguments, got %zd instead", n, PyTuple_GET_SIZE(args));
     td_tensor **all = PyMem_Calloc((size_t)(n + m) + 1, sizeof *all);
     if (!all)
         return PyErr_NoMemory();

@@ -66,6 +66,13 @@ static PyObject *disable_hooks(PyObject *m, PyObject *message)
     return was;
 }
 
+static PyObject *hooks_disabled(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    const char *message = td_saved_hooks_disabled();
+    return message ? PyUnicode_FromString(message) : Py_NewRef(Py_None);
+}
+
 /* ---- what a node has saved, as it is kept */
 
 typedef struct { PyObject_HEAD td_node *node; int index; } SavedObject;
@@ -77,9 +84,9 @@ static void saved_dealloc(PyObject *self)
 static PyObject *register_hooks(PyObject *self, PyObject *args)
 {
     SavedObject *s = (SavedObject *)self;
-    PyObject *pack_hook, *unpack_hook;
-    if (!PyArg_ParseTuple(args, "OO:register_hooks", &pack_hook, &unpack_hook))
-        return NULL;
+    if (PyTuple_GET_SIZE(args) != 2 || !PyCallable_Check(PyTuple_GET_ITEM(args, 0)) || !PyCallable_Check(PyTuple_GET_ITEM(args, 1)))
+        return PyErr_Format(PyExc_TypeError, "register_hooks(): incompatible function arguments: it takes two functions, pack_hook and "
+                            "unpack_hook");
     Py_INCREF(args);
     if (td_node_saved_hooks(s->node, s->index, &saved_hooks, args) < 0) {
         Py_DECREF(args);
@@ -100,10 +107,16 @@ static PyMethodDef saved_methods[] = {
     {NULL},
 };
 static PyGetSetDef saved_getset[] = {{"data", saved_value, NULL, "The tensor.", NULL}, {NULL}};
+static PyObject *saved_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    (void)type, (void)args, (void)kw;
+    return PyErr_Format(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+}
 static PyTypeObject saved_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._autograd.SavedTensor",
     .tp_basicsize = sizeof(SavedObject),
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = saved_new,
     .tp_dealloc = saved_dealloc,
     .tp_methods = saved_methods,
     .tp_getset = saved_getset,
@@ -147,7 +160,8 @@ static void report(td_node *node, void *lines, bool is_parent)
     else
         PyErr_WarnFormat(PyExc_UserWarning, 1, "Error detected in %s. Traceback of forward call that caused the error:\n%U",
                          name, text);
-    PyErr_Clear();
+    if (PyErr_Occurred())                   /* warnings are errors: it is still to be seen, beside the pass's own error */
+        PyErr_Print();
     Py_XDECREF(none);
     Py_XDECREF(text);
     PyErr_Restore(type, value, traceback);
@@ -227,6 +241,7 @@ static PyMethodDef functions[] = {
     {"_push_saved_hooks", push_hooks, METH_VARARGS, NULL},
     {"_pop_saved_hooks", pop_hooks, METH_NOARGS, NULL},
     {"_disable_saved_hooks", disable_hooks, METH_O, NULL},
+    {"_saved_hooks_disabled", hooks_disabled, METH_NOARGS, NULL},
     {"set_anomaly_enabled", set_anomaly, METH_VARARGS, "set_anomaly_enabled(mode, check_nan=True)"},
     {"is_anomaly_enabled", is_anomaly, METH_NOARGS, NULL},
     {"is_anomaly_check_nan_enabled", is_anomaly_nan, METH_NOARGS, NULL},
@@ -235,7 +250,7 @@ static PyMethodDef functions[] = {
 };
 int td_py_saved_init(PyObject *module)
 {
-    if (PyType_Ready(&saved_type) < 0)
+    if (PyType_Ready(&saved_type) < 0 || PyModule_AddObjectRef(module, "_SavedTensor", (PyObject *)&saved_type) < 0)
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

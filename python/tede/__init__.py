@@ -34,7 +34,7 @@ _SUBMODULES = frozenset((
     "__config__", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
-    "_dynamo", "ao", "quantization", "package", "_subclasses",
+    "_dynamo", "ao", "quantization", "package", "_subclasses", "_VF",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -126,6 +126,12 @@ def _rest_of_C(name):
         return getattr(_import("tede._keys"), name.lstrip("_"))
     if name in ("_log_api_usage_once", "_log_api_usage_metadata"):
         return lambda *args: None           # usage isn't reported to anybody
+    if name in ("_set_fwd_grad_enabled", "_is_fwd_grad_enabled"):
+        return getattr(_C, "_set_forward_enabled" if name == "_set_fwd_grad_enabled" else "_is_forward_enabled")
+    if name == "_autograd":
+        return _import("tede.autograd._extension")
+    if name == "_WeakTensorRef":
+        return _import("tede.autograd.graph")._WeakTensorRef
     if name == "_get_tracing_state":
         return lambda: None                 # no TorchScript tracer ever runs
     if name in ("PyTorchFileReader", "PyTorchFileWriter"):

@@ -175,8 +175,11 @@ static int written(td_node *node, int i, int n, td_tensor *x)
     if (!x->base && x->flags & TD_FLAG_REQUIRES_GRAD)
         return td_error(TD_E_RUNTIME, "a leaf Variable that requires grad has been used in an in-place operation.");
     if (x->base && n > 1)
-        return td_error(TD_E_RUNTIME, "%s writes in place to an operand that is a view of another Tensor, and gives more than one "
-                        "result; that can't be recorded", td_node_name(node));
+        return td_error(TD_E_RUNTIME, "If your Function modifies inplace an input that is a view of another Tensor, your Function "
+                        "cannot return more than one Tensor. This is not supported by the current autograd engine. You should either "
+                        "make sure the input is not a view (using .clone() for example) or make your Function only return one Tensor "
+                        "(potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a second "
+                        "one that does the other operations). (%s)", td_node_name(node));
     bool before = td_set_grad_enabled(true);
     int status = td_check_inplace(x, td_node_name(node));
     td_set_grad_enabled(before);
@@ -217,11 +220,15 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
         else {
             td_tensor *x = outputs[i];
             status = td_set_gradient_edge(x, node, i);
-            if (status == 0 && x->base) {
+            if (status == 0 && x->base)
                 x->flags &= (uint16_t)~TD_FLAG_NO_GRAD_VIEW;
-                x->autograd->custom_view = true;
-                x->flags |= several > 1 ? TD_FLAG_MULTI_VIEW : 0;
-            }
+        }
+        if (status == 0 && outputs[i]->base && !(dirty && is_operand)) {
+            td_autograd_meta *meta = td_autograd_meta_of(outputs[i]);
+            if (!meta)
+                return -1;
+            meta->custom_view = true;
+            outputs[i]->flags |= wanted && several > 1 ? TD_FLAG_MULTI_VIEW : 0;
         }
         if (status != 0)
             return -1;

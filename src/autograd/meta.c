@@ -174,6 +174,11 @@ int td_detach_history(td_tensor *x)
         meta->output = 0;
         td_node_release(node);
     }
+    if (meta && meta->tangent) {
+        td_tensor_release(meta->tangent);
+        meta->tangent = NULL;
+        x->keys &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+    }
     x->flags &= (uint16_t)~TD_FLAG_REQUIRES_GRAD;
     x->keys &= ~TD_KEYSET(TD_KEY_AUTOGRAD);
     return 0;

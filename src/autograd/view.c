@@ -151,7 +151,7 @@ static int fail_view(td_tensor *x, bool indirect)
     td_autograd_meta *meta = x->autograd;
     td_node *made_by = meta ? meta->grad_fn : NULL;
     const char *object = indirect ? "its base or another view of its base has been" : "is being";
-    bool no_grad = x->flags & TD_FLAG_NO_GRAD_VIEW;
+    bool custom = meta && meta->custom_view, no_grad = x->flags & TD_FLAG_NO_GRAD_VIEW && !custom;
     char start[256];
     if (no_grad || !made_by) {
         if (made_by)

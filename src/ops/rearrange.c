@@ -129,17 +129,38 @@ int td_op_swapdims_(td_tensor *self, int64_t dim0, int64_t dim1)   { return td_t
 
 int td_op_resize_(td_tensor *self, int64_t n_size, const int64_t *size, td_memory_format format)
 {
-    (void)format;
+    int64_t strides[TD_MAX_DIMS];
+    int rank = format == TD_CHANNELS_LAST ? 4 : format == TD_CHANNELS_LAST_3D ? 5 : 0;
     if (td_requires_grad(self))
         return td_error(TD_E_RUNTIME, "cannot resize variables that require grad");
+    if (format == TD_PRESERVE_FORMAT)
+        return td_error(TD_E_RUNTIME, "Unsupported memory format Preserve");
+    if (rank && n_size != rank)
+        return td_error(TD_E_RUNTIME, "required rank %d tensor to use channels_last%s format", rank, rank == 5 ? "_3d" : "");
     if (td_check_sizes(n_size, size))
         return -1;
-    return td_resize(self, (int)n_size, size);
+    bool same = self->ndim == n_size && !memcmp(self->sizes, size, sizeof *size * (size_t)n_size);    /* keeps its strides */
+    if (!same && td_resize(self, (int)n_size, size) != 0)
+        return -1;
+    if (!rank)
+        return 0;
+    td_channels_last_strides(rank, size, strides);
+    return td_tensor_set_geometry(self, rank, size, strides);
 }
 int td_op_resize_as_(td_tensor *self, td_tensor *the_template, td_memory_format format)
 {
     if (td_is_coo(self) && td_is_coo(the_template))
         return td_resize_as_sparse_(self, the_template);
+    int64_t strides[TD_MAX_DIMS];
+    int rank = the_template->ndim;
+    if (format == TD_PRESERVE_FORMAT && rank != 4 && rank != 5) {
+        format = TD_CONTIGUOUS_FORMAT;
+    } else if (format == TD_PRESERVE_FORMAT) {
+        td_channels_last_strides(rank, the_template->sizes, strides);
+        bool last = !(the_template->flags & TD_FLAG_CONTIGUOUS) &&
+                    !memcmp(strides, the_template->strides, sizeof *strides * (size_t)rank);
+        format = !last ? TD_CONTIGUOUS_FORMAT : rank == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D;
+    }
     return td_op_resize_(self, the_template->ndim, the_template->sizes, format);
 }
 

@@ -292,12 +292,42 @@ SPLIT(hsplit, 1)
 SPLIT(vsplit, 2)
 SPLIT(dsplit, 3)
 
-int td_op_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t size, int64_t dim)
-{
-    return td_split_tensor(results, self, size, dim);
-}
+/* unsafe_split and its like: results that share memory, but are no views to autograd. */
 int td_op_unsafe_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *sizes, int64_t dim)
 {
-    return td_split_with_sizes(results, self, n, sizes, dim);
+    if (td_split_with_sizes(results, self, n, sizes, dim) != 0)
+        return -1;
+    for (int64_t i = 0; i < results->count; i++) {
+        td_tensor *alone = td_alias_detached(results->items[i], true);
+        if (!alone) {
+            td_tensor_list_release(results);
+            return -1;
+        }
+        td_tensor_release(results->items[i]);
+        results->items[i] = alone;
+    }
+    return 0;
 }
-int td_op_unsafe_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim) { return td_chunk(results, self, chunks, dim); }
+/* The same of ranges that another splitting found. */
+static int unsafely(td_tensor_list *results, td_tensor *self, int64_t dim, int status)
+{
+    int d = status == 0 ? td_wrap_dim(dim, self->ndim) : -1;
+    int64_t n = results->count, *sizes = d < 0 ? NULL : td_mem_alloc((size_t)(n + 1) * sizeof *sizes);
+    if (d < 0)
+        return -1;
+    for (int64_t i = 0; i < n && sizes; i++)
+        sizes[i] = results->items[i]->sizes[d];
+    td_tensor_list_release(results);
+    status = sizes ? td_unsafe_split_with_sizes(results, self, n, sizes, dim) : -1;
+    td_mem_free(sizes, (size_t)(n + 1) * sizeof *sizes);
+    return status;
+}
+
+int td_op_unsafe_split_tensor(td_tensor_list *results, td_tensor *self, int64_t size, int64_t dim)
+{
+    return unsafely(results, self, dim, td_split_tensor(results, self, size, dim));
+}
+int td_op_unsafe_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_t dim)
+{
+    return unsafely(results, self, dim, td_chunk(results, self, chunks, dim));
+}

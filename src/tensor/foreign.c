@@ -64,8 +64,17 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
     if (x->base)
         return td_error(TD_E_RUNTIME, "set_data: a view can't be given other data");
-    if (td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
+    /* x goes on counting from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
+    uint32_t *counter = x->own_version || x->flags & TD_FLAG_INFERENCE ? NULL : td_mem_alloc(2 * sizeof *counter);
+    bool counted = counter || x->own_version || x->flags & TD_FLAG_INFERENCE;
+    if (!counted || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0) {
+        td_mem_free(counter, 2 * sizeof *counter);
         return -1;
+    }
+    if (counter) {
+        counter[0] = x->storage ? __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED) : 0, counter[1] = 1;
+        x->own_version = counter;
+    }
     td_storage *old = x->storage;
     x->storage = td_storage_retain(source->storage);
     x->data = source->data;

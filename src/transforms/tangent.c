@@ -52,6 +52,32 @@ int td_set_tangent(td_tensor *x, td_tensor *tangent)
     return 0;
 }
 
+/* Views of a dual number look at its tangent as they look at its value, so the two have to lie in memory alike; elements of an
+ * expanded value can't have tangents of their own in such a place. */
+static bool lie_alike(const td_tensor *x, const td_tensor *t)
+{
+    unsigned lazy = TD_FLAG_CONJ | TD_FLAG_NEG;
+    if (x->extra || t->extra || !x->storage || !t->storage)
+        return true;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > 1 && x->strides[d] == 0)
+            return true;
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] != 1 && x->strides[d] != t->strides[d])
+            return false;
+    return (x->flags & lazy) == (t->flags & lazy) && td_tensor_offset(x) == td_tensor_offset(t) &&
+           x->storage->nbytes == t->storage->nbytes;
+}
+static td_tensor *laid_like(td_tensor *x, td_tensor *t)
+{
+    int64_t n = (int64_t)x->storage->nbytes / td_itemsize(x), offset = td_tensor_offset(x);
+    TD_AUTO td_tensor *room = td_zeros(1, &n, (td_dtype)x->dtype, x->device);
+    TD_AUTO td_tensor *seen = td_as_strided(room, x->ndim, x->sizes, x->ndim, x->strides, &offset);
+    TD_AUTO td_tensor *turned = x->flags & TD_FLAG_CONJ ? td_conj(seen) : td_tensor_retain(seen);
+    TD_AUTO td_tensor *copy = x->flags & TD_FLAG_NEG ? td__neg_view(turned) : td_tensor_retain(turned);
+    return copy && td_copy_(copy, t) == 0 ? td_tensor_retain(copy) : NULL;
+}
+
 td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent)
 {
     if (!x || !tangent)
@@ -71,8 +97,9 @@ td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent)
     if (td_tangent(x) || td_tangent(tangent))
         return td_fail(TD_E_RUNTIME, "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
                        "not supported.");
-    td_tensor *dual = td_alias(x);
-    if (dual && td_set_tangent(dual, tangent) != 0) {
+    TD_AUTO td_tensor *fitting = lie_alike(x, tangent) ? td_tensor_retain(tangent) : laid_like(x, tangent);
+    td_tensor *dual = fitting ? td_alias(x) : NULL;
+    if (dual && td_set_tangent(dual, fitting) != 0) {
         td_tensor_release(dual);
         return NULL;
     }

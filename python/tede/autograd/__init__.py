@@ -110,6 +110,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         import warnings
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
                       "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    edges = any(hasattr(x, "ownership_token") for x in inputs)
     outputs, inputs = _tensors(outputs), _tensors(inputs)
     grads = _gradients(outputs, grad_outputs)
     retain_graph = create_graph if retain_graph is None else retain_graph
@@ -118,6 +119,8 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     else:
         result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
+        if edges and any(g is None for g in result):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         zeros_like = _C._functions["zeros_like"]
         result = tuple(zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, inputs))
     return result
@@ -153,6 +156,8 @@ def __getattr__(name):
     if name in ("set_multithreading_enabled", "_force_original_view_tracking", "_unsafe_preserve_version_counter"):
         from tede.autograd import grad_mode
         return getattr(grad_mode, name)
+    if name == "SavedTensor":
+        return _C._SavedTensor
     if name == "is_multithreading_enabled":
         return _C._multithreading_enabled
     if name in ("functional", "graph", "profiler", "forward_ad", "grad_mode", "anomaly_mode"):

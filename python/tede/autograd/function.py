@@ -107,25 +107,53 @@ _dual_levels = []       # of autograd.forward_ad
 
 
 def _apply_dual(cls, args, kwargs, split):
-    """apply of dual numbers: forward sees the plain ones, and jvp makes the results' tangents."""
-    pairs = [_C._unpack_dual(x) if isinstance(x, _C.Tensor) else (x, None) for x in args]
+    """apply of dual numbers: forward sees them without their tangents, and jvp makes the results' tangents."""
     context = _C._FunctionContext()
-    results = cls._record(context, [plain for plain, _ in pairs], kwargs, split)
-    zeros = _C._functions["zeros_like"]
-    given = [zeros(x) if t is None and isinstance(x, _C.Tensor) and x.is_floating_point() else t for x, t in pairs]
-    tangents = cls.jvp(context, *given)
-    context.save_for_forward(...)
+    tangents = [_C._unpack_dual(x)[1] if isinstance(x, _C.Tensor) else None for x in args]
+    before = _C._set_forward_enabled(False)
+    try:
+        results = cls._record(context, args, kwargs, split)
+        zeros = _C._functions["zeros_like"]
+        given = [zeros(x) if t is None and context.materialize_grads and isinstance(x, _C.Tensor) and x.is_floating_point() else t
+                 for x, t in zip(args, tangents)]
+        versions = [None if t is None else t._version for t in given]
+        made = context._call_jvp(cls.jvp, *given)
+    finally:
+        _C._set_forward_enabled(before)
     several = isinstance(results, tuple)
-    listed = results if several else (results,)
-    tangents = tangents if isinstance(tangents, tuple) else (tangents,)
-    if len(tangents) != len(listed):
-        raise RuntimeError(f"{cls.__name__}.jvp returned {len(tangents)} tangents for {len(listed)} results")
-    for i, (x, t) in enumerate(zip(listed, tangents)):
-        if t is not None and not (x.is_floating_point() or x.is_complex()):
-            raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
-                               "differentiable Tensor. You should return None at that position instead.")
-    duals = tuple(x if t is None else _C._make_dual(x, t) for x, t in zip(listed, tangents))
+    listed, made = results if several else (results,), made if isinstance(made, tuple) else (made,)
+    if len(made) != len(listed):
+        raise RuntimeError(f"{cls.__name__}.jvp returned {len(made)} tangents for {len(listed)} results")
+    for i, (x, t) in enumerate(zip(listed, made)):
+        if t is not None:
+            if not isinstance(x, _C.Tensor) or not (x.is_floating_point() or x.is_complex()):
+                raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
+                                   "differentiable Tensor. You should return None at that position instead.")
+            _check_tangent(x, t, args, given, versions)
+    duals = tuple(x if t is None or any(x is a for a in args) else _C._make_dual(x, t) for x, t in zip(listed, made))
     return duals if several else duals[0]
+
+
+def _check_tangent(result, tangent, args, given, versions):
+    """What forward wrote or looked at, jvp must write or look at too."""
+    for x, t, version in zip(args, given, versions):
+        if not isinstance(x, _C.Tensor) or t is None:
+            continue
+        if result is x:
+            if t._version == version:
+                raise RuntimeError("An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+                                   "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.")
+            if tangent is not t:
+                raise RuntimeError("An inplace custom Function is not returning the forward mode gradients as-is. If the forward is "
+                                   "modifying an input inplace, then the jvp function must modify the gradient inplace and return it "
+                                   "as-is.")
+        elif result._is_view() and (result._base is x or result._base is x._base):
+            if not tangent._is_view():
+                raise RuntimeError("A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a "
+                                   "view.")
+            if tangent._base is not (t._base if t._is_view() else t):
+                raise RuntimeError("A custom Function is returning a view but the jvp is not returning a view of the "
+                                   f"{'same base as the ' if t._is_view() else ''}given grad input.")
 
 
 def _bind(forward, args, kwargs):

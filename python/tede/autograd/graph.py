@@ -1,7 +1,7 @@
 """Looking at the gradient graph, and hooks on what it saves."""
 import threading
 from collections import defaultdict, namedtuple
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 from tede import _C
 from tede._C import _Node as Node
@@ -28,6 +28,16 @@ def increment_version(tensor):
     """Count a write to one tensor or several, as an operator that writes in place does."""
     for x in (tensor,) if isinstance(tensor, _C.Tensor) else tensor:
         _C._increment_version(x)
+
+
+class _WeakTensorRef:
+    """Tells whether a tensor is gone."""
+
+    def __init__(self, tensor):
+        self._tensor = ref(tensor)
+
+    def expired(self):
+        return self._tensor() is None
 
 
 # ---- what is saved -------------------------------------------------------------------------------------------------

@@ -1,0 +1,218 @@
+"""What autograd refuses, and what it lets pass: views, marks of Functions, tangents, gradients that nobody has worked out."""
+import warnings
+
+import pytest
+
+
+def raised(call):
+    """The exception's type and the first words of its text, or the value."""
+    try:
+        return call()
+    except Exception as error:
+        return type(error).__name__, str(error).split("\n")[0]
+
+
+def viewing(lib):
+    class View(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient
+    return View.apply
+
+
+def test_a_view_from_a_function_is_not_written_whether_it_wants_a_gradient_or_not(lib):
+    b = lib.rand(1, requires_grad=True)
+    for x in (lib.rand(1, 2), lib.rand(1, 2, requires_grad=True).clone()):
+        with pytest.raises(RuntimeError, match="This view was created inside a custom Function"):
+            viewing(lib)(x).add_(b)
+
+
+def test_as_strided_in_place_is_recorded_and_checked(lib):
+    a = lib.ones(2, 3, requires_grad=True)
+    b = a * 2
+    b.as_strided_((2,), (1,), 1)
+    b.sum().backward()
+    assert a.grad.tolist() == [[0, 2, 2], [0, 0, 0]]
+    part = (a * 2).unbind()[0]
+    with pytest.raises(RuntimeError, match="function that returns multiple views"):
+        part.as_strided_((1,), (1,))
+
+
+def test_unsafe_split_gives_tensors_that_may_be_written(lib):
+    for split in (lambda x: x.unsafe_split(1), lambda x: x.unsafe_split_with_sizes((1, 1, 1)), lambda x: x.unsafe_chunk(3)):
+        a = lib.arange(9.).reshape(3, 3).requires_grad_()
+        one, two, three = split(a * 2)
+        one.mul_(two)
+        one.sum().backward()
+        assert not one._is_view()
+        assert a.grad.tolist() == [[12, 16, 20], [0, 4, 8], [0, 0, 0]]
+
+
+def test_new_data_keeps_the_version(lib):
+    x = lib.randn(2, requires_grad=True)
+    y = x * x
+    x.data = lib.ones(2)
+    y.sum().backward()                      # what was saved passes for unchanged
+    assert x.grad.tolist() == [2, 2]
+    z = lib.randn(2)
+    z.add_(1).add_(1)
+    z.data = lib.randn(3)
+    assert z._version == 2
+
+
+def test_resize_keeps_strides_of_the_same_shape_and_takes_a_format(lib):
+    x = lib.arange(6).reshape(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3)
+    y = lib.empty(2, 3, 4, 5).resize_(2, 3, 5, 4, memory_format=lib.channels_last)
+    assert y.stride() == (60, 1, 12, 3)
+    assert lib.empty(1).resize_as_(y).stride() == (60, 20, 4, 1)
+    assert lib.empty(1).resize_as_(y, memory_format=lib.preserve_format).stride() == (60, 1, 12, 3)
+
+
+def test_a_gradient_that_nobody_worked_out_is_an_error_when_asked_for(lib):
+    x = lib.rand(4, requires_grad=True)
+    other = lib.rand(4, requires_grad=True)
+    values, places = lib.unique(x, return_inverse=True)
+    assert values.requires_grad and not places.requires_grad
+    for result, name in ((values, "_unique2"), (lib.unique_consecutive(x), "unique_consecutive"), (lib.igamma(x, other), "igamma: input"),
+                         (lib.special.zeta(x, other), "zeta")):
+        with pytest.raises(NotImplementedError, match=f"the derivative for '{name}' is not implemented."):
+            result.sum().backward()
+    lib.igamma(x.detach(), other).sum().backward()
+    with lib.autograd.forward_ad.dual_level(), pytest.raises(NotImplementedError, match="Trying to use forward AD with igamma"):
+        lib.igamma(lib.autograd.forward_ad.make_dual(x.detach(), lib.ones(4)), other)
+
+
+def test_marks_of_a_function_are_checked(lib):
+    class Foreign(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a):
+            c = a * 3
+            ctx.mark_dirty(c)
+            return c
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 3
+
+    class Two(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            ctx.mark_dirty(a)
+            return a.add_(b), a + b
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first + second, first + second
+    a = lib.ones(2, requires_grad=True)
+    with pytest.warns(UserWarning, match=r"ctx.mark_dirty\(\) received a tensor that was not an input"):
+        Foreign.apply(a)
+    with pytest.raises(RuntimeError, match="If your Function modifies inplace an input that is a view of another Tensor"):
+        Two.apply(a.clone().view(2), a)
+
+
+def test_jvp_writes_and_views_as_forward_does(lib):
+    forward_ad = lib.autograd.forward_ad
+
+    def scaled(jvp):
+        class Scaled(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.mark_dirty(x)
+                return x.mul_(2)
+        Scaled.jvp = staticmethod(jvp)
+        return Scaled.apply
+
+    def first(jvp):
+        class First(lib.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x[:1]
+        First.jvp = staticmethod(jvp)
+        return First.apply
+    with forward_ad.dual_level():
+        tangent = lib.ones(2)
+        dual = forward_ad.make_dual(lib.ones(2), tangent)
+        assert scaled(lambda ctx, t: t.mul_(2))(dual) is dual
+        assert forward_ad.unpack_dual(dual).tangent is tangent and tangent.tolist() == [2, 2]
+        for jvp in (lambda ctx, t: t * 2, lambda ctx, t: t):
+            with pytest.raises(RuntimeError, match="jvp function must modify the corresponding gradient inplace"):
+                scaled(jvp)(forward_ad.make_dual(lib.ones(2), lib.ones(2)))
+        assert forward_ad.unpack_dual(first(lambda ctx, t: t[:1])(dual)).tangent._base is tangent
+        with pytest.raises(RuntimeError, match="the jvp is not returning a view"):
+            first(lambda ctx, t: t[:1].clone())(dual)
+        with pytest.raises(RuntimeError, match="not returning a view of the given grad input"):
+            first(lambda ctx, t: t.clone()[:1])(dual)
+
+
+def test_what_is_saved_for_forward_is_seen_by_jvp_alone(lib):
+    seen = []
+
+    class Product(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            ctx.save_for_forward(y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append(len(ctx.saved_tensors))
+            x, y = ctx.saved_tensors
+            return gradient * y, gradient * x
+
+        @staticmethod
+        def jvp(ctx, of_x, of_y):
+            seen.append(len(ctx.saved_tensors))
+            return of_x * ctx.saved_tensors[0]
+    x, y = lib.ones(2, requires_grad=True), lib.full((2,), 3.)
+    Product.apply(x, y).sum().backward()
+    with lib.autograd.forward_ad.dual_level():
+        out = Product.apply(lib.autograd.forward_ad.make_dual(x, lib.ones(2)), y)
+        assert lib.autograd.forward_ad.unpack_dual(out).tangent.tolist() == [3, 3]
+        out.sum().backward()
+    assert seen == [2, 1, 2] and x.grad.tolist() == [6, 6]
+
+
+def test_a_tangent_lies_in_memory_as_its_value_does(lib):
+    forward_ad = lib.autograd.forward_ad
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(lib.arange(4.).reshape(2, 2).t(), lib.arange(4.).reshape(2, 2))
+        seen = dual.as_strided((4,), (1,))
+        assert forward_ad.unpack_dual(seen).tangent.tolist() == [0, 2, 1, 3]
+        part = forward_ad.make_dual(lib.arange(5.)[:4].detach(), lib.ones(4))
+        assert forward_ad.unpack_dual(part.as_strided((5,), (1,), 0)).tangent.tolist() == [1, 1, 1, 1, 0]
+        for turn in (lambda x: x.conj(), lambda x: x._neg_view(), lambda x: x):
+            z = forward_ad.make_dual(turn(lib.ones(2, dtype=lib.complex128)), lib.ones(2, dtype=lib.complex128) * 2j)
+            assert forward_ad.unpack_dual(lib.imag(z)).tangent.tolist() == [2, 2]
+        alone = dual.clone()
+        alone.detach_()
+        assert forward_ad.unpack_dual(alone * 2).tangent is None
+
+
+def test_small_rules(lib):
+    x = lib.ones(2, requires_grad=True)
+    y = x ** 2
+    assert raised(lambda: y.grad_fn()) == ("TypeError", "expected 1 arguments, got 0 instead")
+    edge = lib.autograd.graph.get_gradient_edge(lib.rand(2, requires_grad=True).clone())
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
+        lib.autograd.grad(y.sum(), (x, edge), allow_unused=True, materialize_grads=True)
+    with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
+        lib.autograd.SavedTensor()
+    with lib.no_grad():
+        assert x.numpy().tolist() == [1, 1]
+    with lib.inference_mode():
+        lib.autograd.graph.increment_version(lib.rand(2))
+    hooks = lib._C._autograd
+    with lib.autograd.graph.disable_saved_tensors_hooks("no hooks here"):
+        assert not hooks._saved_tensors_hooks_is_enabled()
+        assert hooks._saved_tensors_hooks_get_disabled_error_message() == "no hooks here"
+    assert hooks._saved_tensors_hooks_is_enabled()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        (x * x).sum().grad_fn.next_functions[0][0]._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    assert not told
