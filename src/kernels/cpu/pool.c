@@ -59,11 +59,12 @@ static void set_totals(pooling *p)
     p->in_total = p->w.in[0] * p->w.in[1] * p->w.in[2], p->out_total = p->w.out[0] * p->w.out[1] * p->w.out[2];
 }
 
-/* The loops by rows, where they serve. */
-static const td_pool_table *by_rows(const pooling *p, td_dtype type)
+/* The loops by vectors, where they serve: places count in 32 bits there. */
+static const td_pool_table *by_vectors(const pooling *p, td_dtype type)
 {
-    bool small = p->in_total < INT32_MAX / 2 && p->w.divisor < INT32_MAX && p->w.divisor > INT32_MIN;
-    return !p->w.adaptive && small && type != TD_I64 ? TD_ISA_PICK(td_pool_table) : NULL;
+    const td_pool_table *table = TD_ISA_PICK(td_pool_table);
+    bool small = p->in_total < INT32_MAX / 2 && p->w.stride[2] < INT32_MAX / 64;
+    return type != TD_I64 && !p->w.adaptive && small && td_pool_part(&p->w, table->lanes) ? table : NULL;
 }
 
 static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indices)
@@ -73,12 +74,12 @@ static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indic
     if (!x || !y || !at)
         return -1;
     set_totals(p);
-    p->x = x->data, p->y = y->data, p->at = (int64_t *)at->data;
-    const td_pool_table *rows = by_rows(p, type);
-    td_loop_body *body = rows ? rows->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
+    p->x = x->data, p->y = y->data, p->at = (int64_t *)at->data, p->planes = p->in_total ? self->numel / p->in_total : 0;
+    const td_pool_table *vectors = by_vectors(p, type);
+    td_loop_body *body = vectors ? vectors->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
         : type == TD_F64 ? maximum_f64 : maximum_i64;
     if (p->in_total && p->out_total)
-        td_parallel_for(0, self->numel / p->in_total, td_grain(4 * p->in_total), body, p);
+        td_parallel_for(0, p->planes, td_grain(4 * p->in_total), body, p);
     return td_finish(out, y) || td_finish(indices, at) ? -1 : 0;
 }
 
@@ -111,21 +112,54 @@ static int64_t plane_size(const td_tensor *x, int64_t dims)
     return n;
 }
 
+/* Numbers between planes and places in them: of one task's planes, one after the other. */
+typedef struct places {
+    td_dtype type;
+    int64_t in, n;              /* of a plane; places in it */
+    const int64_t *at;
+    const void *from;
+    void *to;
+} places;
+
+#define PUT(T)                                                  \
+    for (int64_t p = first; p < last; p++) {                    \
+        const int64_t *at = s->at + p * s->n;                   \
+        const T *from = (const T *)s->from + p * s->n;          \
+        T *to = (T *)s->to + p * s->in;                         \
+        memset(to, 0, (size_t)s->in * sizeof(T));               \
+        for (int64_t i = 0; i < s->n; i++)                      \
+            to[at[i]] += from[i];                               \
+    }
+static void put(void *context, int64_t first, int64_t last)
+{
+    const places *s = context;
+    if (s->type == TD_F64)
+        PUT(double)
+    else
+        PUT(float)
+}
+
+#define PICK(T)                                                                                \
+    for (int64_t p = first; p < last; p++)                                                     \
+        for (int64_t i = p * s->n; i < (p + 1) * s->n; i++)                                    \
+            ((T *)s->to)[i] = ((const T *)s->from)[p * s->in + s->at[i]];
+static void pick(void *context, int64_t first, int64_t last)
+{
+    const places *s = context;
+    if (s->type == TD_F64)
+        PICK(double)
+    else
+        PICK(float)
+}
+
 int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *g = td_operand(grad, type), *at = td_as_contiguous(indices, TD_I64), *dx = td_target(out, type);
     if (!g || !at || !dx)
         return -1;
-    int64_t in = plane_size(self, dims), n = plane_size(indices, dims), planes = n ? indices->numel / n : 0;
-    const int64_t *place = (const int64_t *)at->data;
-    memset(dx->data, 0, (size_t)(dx->numel * td_itemsize(dx)));
-    for (int64_t p = 0; p < planes; p++)
-        for (int64_t i = p * n; i < (p + 1) * n; i++)
-            if (type == TD_F64)
-                ((double *)dx->data)[p * in + place[i]] += ((double *)g->data)[i];
-            else
-                ((float *)dx->data)[p * in + place[i]] += ((float *)g->data)[i];
+    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, g->data, dx->data};
+    td_parallel_for(0, s.in ? dx->numel / s.in : 0, td_grain(2 * s.in), put, &s);
     return td_finish(out, dx);
 }
 
@@ -135,14 +169,8 @@ int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_t
     TD_AUTO td_tensor *x = td_operand(self, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
     if (!x || !at || !y)
         return -1;
-    int64_t in = plane_size(self, dims), n = plane_size(indices, dims), planes = n ? indices->numel / n : 0;
-    const int64_t *place = (const int64_t *)at->data;
-    for (int64_t p = 0; p < planes; p++)
-        for (int64_t i = p * n; i < (p + 1) * n; i++)
-            if (type == TD_F64)
-                ((double *)y->data)[i] = ((double *)x->data)[p * in + place[i]];
-            else
-                ((float *)y->data)[i] = ((float *)x->data)[p * in + place[i]];
+    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data};
+    td_parallel_for(0, s.n ? indices->numel / s.n : 0, td_grain(4 * s.n), pick, &s);
     return td_finish(out, y);
 }
 
@@ -204,15 +232,15 @@ static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
     if (!x || !y)
         return -1;
     set_totals(p);
-    p->x = x->data, p->y = y->data;
+    p->x = x->data, p->y = y->data, p->planes = p->in_total ? (back ? out : self)->numel / p->in_total : 0;
     td_loop_body *body = type == TD_F32 ? (back ? average_f32_back : average_f32) : type == TD_F64 ? (back ? average_f64_back : average_f64)
         : (back ? average_i64_back : average_i64);
-    const td_pool_table *rows = back ? NULL : by_rows(p, type);
-    body = rows ? rows->average[type == TD_F64] : body;
+    const td_pool_table *vectors = back ? NULL : by_vectors(p, type);
+    body = vectors ? vectors->average[type == TD_F64] : body;
     if (p->out_total == 0 && back)
         memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
     else if (p->in_total && p->out_total)
-        td_parallel_for(0, (back ? out : self)->numel / p->in_total, td_grain(4 * p->in_total), body, p);
+        td_parallel_for(0, p->planes, td_grain(4 * p->in_total), body, p);
     return td_finish(out, y);
 }
 
