@@ -413,23 +413,44 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
     return td_finish(out, y);
 }
 
-/* The gradient of the bias: sums over images and positions. */
-#define BIAS(T, A)                                                           \
-    for (int64_t ch = 0; ch < channels; ch++) {                              \
-        A sum[8] = {0};                                                      \
-        for (int64_t n = 0; n < g->sizes[0]; n++) {                          \
-            const T *row = (const T *)g->data + (n * channels + ch) * total; \
-            int64_t i = 0;                                                   \
-            for (; i + 8 <= total; i += 8)                                   \
-                for (int lane = 0; lane < 8; lane++)                         \
-                    sum[lane] += row[i + lane];                              \
-            for (; i < total; i++)                                           \
-                sum[0] += row[i];                                            \
-        }                                                                    \
-        for (int lane = 1; lane < 8; lane++)                                 \
-            sum[0] += sum[lane];                                             \
-        ((T *)y->data)[ch] = (T)sum[0];                                      \
+/* The gradient of the bias: sums over images and positions, a task per channel. */
+typedef struct channels {
+    const td_tensor *grad;
+    int64_t total;              /* positions */
+    void *sums;
+} channels;
+
+#define BIAS(T, name)                                                                   \
+    {                                                                                   \
+        double sum[16] = {0};                                                           \
+        for (int64_t n = 0; n < g->sizes[0]; n++)                                       \
+            table->name((const T *)g->data + (n * g->sizes[1] + ch) * b->total, b->total, sum); \
+        for (int lane = 1; lane < 16; lane++)                                           \
+            sum[0] += sum[lane];                                                        \
+        ((T *)b->sums)[ch] = (T)sum[0];                                                 \
     }
+#define BIAS_COMPLEX(T)                                                                 \
+    {                                                                                   \
+        double _Complex sum = 0;                                                        \
+        for (int64_t n = 0; n < g->sizes[0]; n++)                                       \
+            for (int64_t i = 0; i < b->total; i++)                                      \
+                sum += ((const T *)g->data)[(n * g->sizes[1] + ch) * b->total + i];     \
+        ((T *)b->sums)[ch] = (T)sum;                                                    \
+    }
+static void bias_sums(void *context, int64_t first, int64_t last)
+{
+    const channels *b = context;
+    const td_tensor *g = b->grad;
+    const td_conv_table *table = TD_ISA_PICK(td_conv_table);
+    for (int64_t ch = first; ch < last; ch++)
+        switch (g->dtype) {
+        case TD_F32: BIAS(float, sum_f32) break;
+        case TD_F64: BIAS(double, sum_f64) break;
+        case TD_C64: BIAS_COMPLEX(float _Complex) break;
+        default: BIAS_COMPLEX(double _Complex) break;
+        }
+}
+
 static int bias_gradient(const td_tensor *g, td_tensor *out)
 {
     if (out == TD_NONE)
@@ -437,15 +458,10 @@ static int bias_gradient(const td_tensor *g, td_tensor *out)
     TD_AUTO td_tensor *y = td_target(out, (td_dtype)g->dtype);
     if (!y)
         return -1;
-    int64_t channels = g->sizes[1], total = 1;
+    channels b = {g, 1, y->data};
     for (int i = 2; i < g->ndim; i++)
-        total *= g->sizes[i];
-    switch (g->dtype) {
-    case TD_F32: BIAS(float, double) break;
-    case TD_F64: BIAS(double, double) break;
-    case TD_C64: BIAS(float _Complex, double _Complex) break;
-    default: BIAS(double _Complex, double _Complex) break;
-    }
+        b.total *= g->sizes[i];
+    td_parallel_for(0, g->sizes[1], td_grain(g->sizes[0] * b.total), bias_sums, &b);
     return td_finish(out, y);
 }
 

@@ -23,10 +23,18 @@ void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group 
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
 typedef struct td_conv_table {
-    /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k; x is read up to four vectors further than n */
-    void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n, float *y);
+    /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k for i < n; x is read up to four vectors further than n,
+     * and y written up to `room` */
+    void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n,
+                     int64_t room, float *y);
     void (*taps_f64)(const double *x, const int64_t *offsets, const double *w, int64_t k, double start, int64_t n,
-                     double *y);
+                     int64_t room, double *y);
+    /* rows of n numbers, each of one value */
+    void (*fill_f32)(const float *values, int64_t rows, int64_t n, float *to, int64_t step);
+    void (*fill_f64)(const double *values, int64_t rows, int64_t n, double *to, int64_t step);
+    /* the sum of n numbers, added to 16 sums of parts */
+    void (*sum_f32)(const float *x, int64_t n, double *sums);
+    void (*sum_f64)(const double *x, int64_t n, double *sums);
     /* to = panels of the rows x + offsets[0], x + offsets[1], ... `depth` of them, as td_gemm_table's packed() reads
      * them; x is read up to a panel further than `width` */
     void (*panels_f32)(const float *x, const int64_t *offsets, int64_t depth, int64_t width, float *to);

@@ -16,12 +16,13 @@ enum { BYTES = 16, VECTORS = 2 };
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
+    .fill_f32 = fill_f32, .fill_f64 = fill_f64, .sum_f32 = sum_f32, .sum_f64 = sum_f64,
 };
 
 #else
 
 /* Four vectors of sums at a time, each kernel element in turn. */
-static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T start, int64_t n, T *y)
+static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T start, int64_t n, int64_t room, T *y)
 {
     enum { LANES = BYTES / sizeof(T), BLOCK = 4 * LANES };
     typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
@@ -32,8 +33,36 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
         for (int64_t t = 0; t < k; t++)
             for (int r = 0; r < 4; r++)
                 sum[r] += w[t] * *(const V *)(x + offsets[t] + r * LANES);
-        memcpy(y, sum, (size_t)(n - q < BLOCK ? n - q : BLOCK) * sizeof(T));
+        if (room - q >= BLOCK)
+            for (int r = 0; r < 4; r++)
+                *(V *)(y + r * LANES) = sum[r];
+        else
+            memcpy(y, sum, (size_t)(n - q < BLOCK ? n - q : BLOCK) * sizeof(T));
     }
+}
+
+static void N(fill)(const T *values, int64_t rows, int64_t n, T *to, int64_t step)
+{
+    for (int64_t r = 0; r < rows; r++, to += step) {
+        const T value = values[r];
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = value;
+    }
+}
+
+static void N(sum)(const T *x, int64_t n, double *sums)
+{
+    double part[16];
+    memcpy(part, sums, sizeof part);
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16)
+#pragma omp simd
+        for (int lane = 0; lane < 16; lane++)
+            part[lane] += (double)x[i + lane];
+    for (int lane = 0; i < n; i++, lane++)
+        part[lane] += (double)x[i];
+    memcpy(sums, part, sizeof part);
 }
 
 static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t width, T *to)

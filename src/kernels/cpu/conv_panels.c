@@ -8,7 +8,8 @@
  *     weigh       reads them as they are: per kernel element one product [channels][positions] * [positions][out],
  *                 with the gradient packed once
  *
- * With a stride, rows of one remainder lie together.  Bands depend on the shape only. */
+ * With a stride, rows of one remainder lie together.  Bands depend on the shape only.  Kernels of one channel need no
+ * panels: they read one picture, wider than the output, at all shifts. */
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 
@@ -18,6 +19,7 @@ enum { BAND_BYTES = 384 << 10, COLUMNS = 320 };     /* of the pictures; position
 typedef struct bands {
     int64_t rows, count;            /* output rows per band; bands per output plane */
     int64_t phases, lines;          /* remainders of rows in use; rows of each */
+    int64_t pictures, width;        /* one per kernel column, as wide as the output; or one for all, wider */
     int64_t phase[16];              /* what they are */
     int64_t pitch, total;           /* elements per channel; of all */
     int64_t *offsets;               /* of each row of the columns: [channel][kd][kh][kw] */
@@ -28,9 +30,10 @@ static int64_t phase_of(const td_conv *c, int64_t kh)
     return kh * c->dilation[1] % c->stride[1];
 }
 
-static bool plan(const td_conv *c, bands *b)
+static bool plan(const td_conv *c, bands *b, bool shared)
 {
-    b->phases = 0;
+    b->phases = 0, b->pictures = shared ? 1 : c->kernel[2];
+    b->width = c->out[2] + (shared ? (c->kernel[2] - 1) * c->dilation[2] : 0);
     for (int64_t kh = 0; kh < c->kernel[1]; kh++) {
         int64_t p = phase_of(c, kh), i = 0;
         while (i < b->phases && b->phase[i] != p)
@@ -39,13 +42,13 @@ static bool plan(const td_conv *c, bands *b)
             b->phase[b->phases++] = p;
     }
     int64_t shift = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1];
-    int64_t line = c->kernel[2] * c->cin * c->kernel[0] * b->phases * c->out[2] * c->size;
+    int64_t line = b->pictures * c->cin * c->kernel[0] * b->phases * b->width * c->size;
     int64_t rows = BAND_BYTES / line - shift, least = td_ceil_div(128, c->out[2]);
     rows = rows < least ? least : rows;
     b->count = td_ceil_div(c->out[1], rows);
     b->rows = td_ceil_div(c->out[1], b->count), b->lines = b->rows + shift;
-    b->pitch = c->kernel[0] * b->phases * b->lines * c->out[2];
-    b->total = c->kernel[2] * c->cin * b->pitch;
+    b->pitch = c->kernel[0] * b->phases * b->lines * b->width;
+    b->total = b->pictures * c->cin * b->pitch;
     b->offsets = td_mem_alloc((size_t)c->k * sizeof(int64_t));
     if (!b->offsets)
         return false;
@@ -57,8 +60,8 @@ static bool plan(const td_conv *c, bands *b)
                     int64_t i = 0, down = kh * c->dilation[1] / c->stride[1];
                     while (b->phase[i] != phase_of(c, kh))
                         i++;
-                    *o++ = (kw * c->cin + ch) * b->pitch +
-                           ((kd * b->phases + i) * b->lines + down) * c->out[2];
+                    *o++ = ((shared ? 0 : kw * c->cin) + ch) * b->pitch + (shared ? kw * c->dilation[2] : 0) +
+                           ((kd * b->phases + i) * b->lines + down) * b->width;
                 }
     return true;
 }
@@ -88,10 +91,10 @@ static void fail(td_conv *c)
     __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
 }
 
-static void run(td_conv *c, td_loop_body *body)
+static void run(td_conv *c, td_loop_body *body, bool shared)
 {
     job j = {.c = c};
-    if (!plan(c, &j.b)) {
+    if (!plan(c, &j.b, shared)) {
         fail(c);
         return;
     }
@@ -100,13 +103,14 @@ static void run(td_conv *c, td_loop_body *body)
     td_mem_free(j.b.offsets, (size_t)c->k * sizeof(int64_t));
 }
 
-void td_conv_correlate(td_conv *c) { run(c, correlate); }
-void td_conv_depthwise(td_conv *c) { run(c, depthwise); }
+void td_conv_correlate(td_conv *c) { run(c, correlate, false); }
+/* One picture, read at all shifts, row by row, where rows are long enough for that. */
+void td_conv_depthwise(td_conv *c) { run(c, depthwise, c->stride[2] == 1 && c->out[2] >= 24); }
 
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum)
 {
     bands b;
-    if (!plan(c, &b)) {
+    if (!plan(c, &b, false)) {
         fail(c);
         return;
     }

@@ -3,8 +3,8 @@
 /* The pictures of output rows [row, row + b->rows) of plane od; x: the channels of one image and group. */
 static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, int64_t row, T *to)
 {
-    const int64_t width = c->out[2], step = c->stride[2];
-    for (int64_t kw = 0; kw < c->kernel[2]; kw++) {
+    const int64_t width = b->width, step = c->stride[2];
+    for (int64_t kw = 0; kw < b->pictures; kw++) {
         const int64_t offset = kw * c->dilation[2] - c->pad[2], end = c->in[2] - offset;
         int64_t low = offset < 0 ? td_ceil_div(-offset, step) : 0, high = end > 0 ? td_ceil_div(end, step) : 0;
         low = low < width ? low : width, high = high < low ? low : high < width ? high : width;
@@ -58,9 +58,8 @@ static void N(correlate)(td_conv *c, const bands *b, int64_t first, int64_t last
         N(draw)(c, b, (const T *)c->x + image * c->cin * c->in_total, od, row, picture);
         for (int64_t q = 0; q < n; q += COLUMNS) {
             const int64_t width = n - q < COLUMNS ? n - q : COLUMNS;
-            for (int64_t o = 0; bias && o < c->cout; o++)
-                for (int64_t i = 0; i < width; i++)
-                    y[o * c->out_total + q + i] = bias[o];
+            if (bias)
+                TD_ISA_PICK(td_conv_table)->N(fill)(bias, c->cout, width, y + q, c->out_total);
             for (int64_t p = 0; p < c->k; p += step) {
                 const int64_t depth = c->k - p < step ? c->k - p : step;
                 TD_ISA_PICK(td_conv_table)->N(panels)(picture + q, b->offsets + p, depth, width, columns);
@@ -89,9 +88,12 @@ static void N(depthwise)(td_conv *c, const bands *b, int64_t first, int64_t last
         if (rows <= 0)
             continue;
         N(draw)(c, b, (const T *)c->x + image * c->in_total, od, row, picture);
-        TD_ISA_PICK(td_conv_table)->N(taps)(picture, b->offsets, (const T *)c->w + g * c->k, c->k,
-                                            c->bias ? ((const T *)c->bias)[g] : 0, rows * c->out[2],
-                                            (T *)c->y + (image * c->out[0] + od) * area + row * c->out[2]);
+        const bool rowwise = b->width != c->out[2];
+        const int64_t n = rowwise ? c->out[2] : rows * c->out[2], end = rows * c->out[2];
+        T *y = (T *)c->y + (image * c->out[0] + od) * area + row * c->out[2];
+        for (int64_t q = 0, r = 0; q < end; q += n, r++)
+            TD_ISA_PICK(td_conv_table)->N(taps)(picture + r * b->width, b->offsets, (const T *)c->w + g * c->k, c->k,
+                                                c->bias ? ((const T *)c->bias)[g] : 0, n, end - q, y + q);
     }
     td_mem_free(picture, bytes);
 }
