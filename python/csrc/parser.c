@@ -217,6 +217,10 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
         v->kind = TD_VALUE_NONE;
         return 1;
     }
+    if (value == Py_None && a->kind == TD_VALUE_INTS && a->has_default && !a->default_value.count) {
+        *v = a->default_value;          /* None is what PyTorch writes for a list that is empty by default */
+        return 1;
+    }
     int found;
     td_scalar scalar;
     td_dtype dtype;

@@ -245,8 +245,8 @@ td_tensor *td_op_clamp_tensor(td_tensor *self, td_tensor *min, td_tensor *max)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"clamp_cpu\" not implemented for 'Bool'");
     if (td_is_complex(self) || (min != TD_NONE && td_is_complex(min)) || (max != TD_NONE && td_is_complex(max)))
         return td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
-    TD_AUTO td_tensor *low = min == TD_NONE ? td_ref(self) : td_clamp_min_tensor(self, min);
-    return max == TD_NONE ? td_ref(low) : td_clamp_max_tensor(low, max);
+    return max == TD_NONE ? td_clamp_min_tensor(self, min) : min == TD_NONE ? td_clamp_max_tensor(self, max)
+        : td_clamp_between(self, min, max);
 }
 
 td_tensor *td_op_nan_to_num(td_tensor *self, const double *nan, const double *posinf, const double *neginf)

@@ -107,22 +107,30 @@ static td_tensor *arrange(td_tensor *x, const subscripts *s, const plan *p, int 
     return td_reshape(turned, p->n, sizes);
 }
 
-/* left and right have the same number of dimensions; those in `sum` are summed and stay with size 1. */
+/* left and right have the same number of dimensions; those in `sum` are summed and stay with size 1.  A sum over one operand
+ * alone makes integers int64, which the other must be too then: so it is in PyTorch. */
 static td_tensor *contract(td_tensor *left, td_tensor *right, const bool *sum)
 {
     int n = left->ndim, groups[4] = {0};
     int64_t members[4][MOST], left_only[MOST], right_only[MOST];
     int n_left = 0, n_right = 0;
+    bool any = false;
     for (int i = 0; i < n; i++) {
+        any |= sum[i] && left->sizes[i] != 1 && right->sizes[i] != 1;
         if (sum[i] && right->sizes[i] == 1 && left->sizes[i] != 1)
             left_only[n_left++] = i;
         else if (sum[i] && left->sizes[i] == 1 && right->sizes[i] != 1)
             right_only[n_right++] = i;
     }
-    TD_AUTO td_tensor *a = n_left ? td_sum_dim_intlist(left, n_left, left_only, true, (td_dtype)left->dtype) : td_ref(left);
-    TD_AUTO td_tensor *b = n_right ? td_sum_dim_intlist(right, n_right, right_only, true, (td_dtype)right->dtype) : td_ref(right);
+    TD_AUTO td_tensor *a = n_left ? td_sum_dim_intlist(left, n_left, left_only, true, TD_DTYPE_NONE) : td_ref(left);
+    TD_AUTO td_tensor *b = n_right ? td_sum_dim_intlist(right, n_right, right_only, true, TD_DTYPE_NONE) : td_ref(right);
     if (!a || !b)
         return NULL;
+    if (!any)
+        return td_mul(a, b);
+    if (a->dtype != b->dtype)
+        return td_fail(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)a->dtype),
+                       td_dtype_title((td_dtype)b->dtype));
     enum { BOTH, LEFT, RIGHT, SUM };
     int64_t size[4] = {1, 1, 1, 1};
     for (int i = 0; i < n; i++) {

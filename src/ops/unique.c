@@ -228,6 +228,11 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
     if (!keys)
         return -1;
     int64_t n = x->sizes[0], block = n ? x->numel / n : 0;
+    int empty = 0;
+    for (int d = 0; d < x->ndim; d++)
+        empty += x->sizes[d] == 0;
+    if (empty > 1)
+        return td_error(TD_E_RUNTIME, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
     if (n && block == 0)
         return td_error(TD_E_RUNTIME, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
     slices s = {keys->data, block, 8, (td_dtype)keys->dtype};

@@ -87,6 +87,9 @@ static td_tensor *resample(int dims, int mode, td_tensor *self, int64_t n_output
         return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
     /* One dimension after the other: the filter may be wide, and bytes are rounded in between as in PyTorch. */
     const int64_t wide[2] = {self->sizes[2], output[1]};
+    bool image = self->dtype == TD_U8 && self->sizes[1] <= 4;       /* an axis that keeps its size is left alone */
+    for (int i = 0; i < 2 && image; i++)
+        factors[1 + i] = output[i] == self->sizes[2 + i] ? 0 : factors[1 + i];
     TD_AUTO td_tensor *rows = td_resample(self, 2, wide, mode, align, 0, 0, factors[2]);
     return td_resample(rows, 2, output, mode, align, 0, factors[1], 0);
 }

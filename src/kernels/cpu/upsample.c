@@ -180,12 +180,35 @@ FILL(fill_f64, double, floor)
 LOOPS(f32, float)
 LOOPS(f64, double)
 
-/* Bytes are computed as float32, in which every one is exact, and rounded at the end. */
-static void round_bytes(td_tensor *y)
+/* Bytes are mixed with whole weights of at most 15 bits, as in Pillow and PyTorch: the sums are exact, in double too.  What
+ * falls on the same place at an edge counts as one weight.  Returns how many bits the weights were shifted by. */
+static int whole_weights(axis *a)
 {
-    float *x = (float *)y->data;
+    double largest = 0;
+    if (a->taps == 1)
+        return 0;
+    for (int64_t o = 0; o < a->out; o++) {
+        const int64_t *at = a->at + o * a->taps;
+        double *weight = a->weight + o * a->taps;
+        for (int k = a->taps - 1; k > 0; k--)
+            if (at[k] == at[k - 1])
+                weight[k - 1] += weight[k], weight[k] = 0;
+        for (int k = 0; k < a->taps; k++)
+            largest = fmax(largest, weight[k]);
+    }
+    int bits = 0;
+    while (bits < 22 && (int64_t)(0.5 + ldexp(largest, bits + 1)) < 1 << 15)
+        bits++;
+    for (int64_t i = 0; i < a->out * a->taps; i++)
+        a->weight[i] = trunc(ldexp(a->weight[i], bits) + copysign(0.5, a->weight[i]));
+    return bits;
+}
+
+static void round_bytes(td_tensor *y, int bits)
+{
+    double *x = (double *)y->data;
     for (int64_t i = 0; i < y->numel; i++) {
-        float rounded = floorf(x[i] + 0.5f);
+        double rounded = floor(ldexp(x[i], -bits) + 0.5);
         x[i] = rounded < 0 ? 0 : rounded > 255 ? 255 : rounded;
     }
 }
@@ -194,7 +217,9 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
                bool align,
                const double *scales, bool back)
 {
-    td_dtype type = td_compute_dtype(from);
+    const bool bytewise = from->dtype == TD_U8 && mode >= LINEAR && !back;
+    td_dtype type = bytewise ? TD_F64 : td_compute_dtype(from);
+    int bits = 0;
     TD_AUTO td_tensor *x = td_operand(from, type), *y = td_target(to, type);
     if (!x || !y)
         return -1;
@@ -225,6 +250,8 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
         else
             (mode >= LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(
                 a, mode, align, scales[i]);
+        if (bytewise)
+            bits += whole_weights(a);
     }
     r.places = (int32_t *)at, r.weights = weight;
     for (int64_t o = 0; o < r.axes[2].out; o++)
@@ -241,8 +268,8 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
     td_mem_free(block, bytes);
     if (r.failed)
         return td_error(TD_E_MEMORY, "interpolate: no memory for a row");
-    if (to->dtype == TD_U8)
-        round_bytes(y);
+    if (bytewise)
+        round_bytes(y, bits);
     return td_finish(to, y);
 }
 
