@@ -1,5 +1,7 @@
 """Call every operator with arguments that it should refuse: each rule of codegen/requires.py broken, and operands of every
-dtype, rank and device, too short, too long and empty.  Whatever it does must be a result or an exception of the right type.
+dtype, rank and device, too short, too long and empty; in place and with out= as well, where the result doesn't fit either.
+An operator without a call that is known to be right (a helper of gradients) gets arguments drawn at random.
+Whatever it does must be a result or an exception of the right type.
 
     python tools/fuzz_ops.py                 # all operators
     python tools/fuzz_ops.py --sample 20     # every 20th, another choice for each --seed
@@ -10,6 +12,7 @@ operator's process at the first byte out of bounds."""
 import argparse
 import os
 import pathlib
+import random
 import re
 import resource
 import signal
@@ -75,19 +78,83 @@ def broken(op, call, tede):
         yield f'{a.name} is an object', a.name, object(), True
 
 
+def out_broken(op, call, tede):
+    """The same for out=: results that have another dtype, shape, device or layout, that overlap, or are the operands."""
+    outs = [a.name for a in op.schema.arguments if a.out]
+    right = call.kwargs[outs[0]]
+    if not isinstance(right, tede.Tensor):
+        return
+    others = [a for a in call.args if isinstance(a, tede.Tensor)]
+    for dtype in 'bool', 'uint8', 'int64', 'uint64', 'float16', 'float64', 'complex64':
+        yield f'{outs[0]} is {dtype}', outs[0], right.to(getattr(tede, dtype)), False
+    for shape in (), (0,), (1,), (5,), (0, 3), (1, 2, 1, 2, 1, 2), (7, 5, 3):
+        yield f'{outs[0]} is {list(shape)}', outs[0], tede.ones(shape, dtype=right.dtype), False
+    yield f'{outs[0]} is on meta', outs[0], right.to('meta'), False
+    yield f'{outs[0]} is expanded', outs[0], tede.ones((), dtype=right.dtype).expand(2, *right.shape), False
+    yield f'{outs[0]} is transposed', outs[0], right.permute(list(range(right.dim()))[::-1]), False
+    yield f'{outs[0]} is flipped', outs[0], right[::-1] if right.dim() else right, False
+    for other in others:
+        yield f'{outs[0]} is an operand', outs[0], other, False
+        if other.numel() > 1:
+            yield f'{outs[0]} is part of an operand', outs[0], other.flatten()[1:], False
+    yield f'{outs[0]} is an object', outs[0], object(), True
+
+
+def drawn(op, tede, draws, count=60):
+    """(args, kwargs) that the schema allows and nothing else speaks for."""
+    def tensor():
+        shape = draws.choice([(), (0,), (1,), (3,), (4,), (3, 4), (4, 3), (3, 3), (2, 0), (2, 3, 3), (2, 3, 4), (1, 2, 3, 4), (2, 3, 4, 4)])
+        dtype = getattr(tede, draws.choice(['float32'] * 6 + ['int64'] * 2 + ['int32', 'bool', 'float64', 'complex64', 'float16']))
+        x = tede.ones(shape, dtype=dtype) * draws.choice([0, 1, 2, 90]) if dtype != tede.bool else tede.ones(shape, dtype=dtype)
+        return x.transpose(0, -1) if x.dim() and draws.random() < 0.2 else x
+
+    def one(a):
+        if a.is_tensor:
+            return tensor()
+        return {'int': lambda: draws.choice([0, 1, 1, 2, 2, 3, -1, 5, 100, -2 ** 62]), 'bool': lambda: draws.random() < 0.5,
+                'float': lambda: draws.choice([0., 0.5, 1., -1.]), 'Scalar': lambda: draws.choice([0, 1, 2.5, -3]),
+                'ScalarType': lambda: draws.choice([tede.float32, tede.int64, tede.complex64]),
+                'str': lambda: draws.choice(['sum', 'mean', 'none', 'constant', '', 'L', 'ij'])}.get(a.type, lambda: None)()
+    for _ in range(count):
+        like, values = one, {}
+        shared = tensor() if draws.random() < 0.6 else None      # most helpers want operands of one shape
+        for a in op.schema.arguments:
+            if a.out or (a.default is not None and draws.random() < 0.5):
+                continue
+            if a.list:
+                values[a.name] = [like(a) for _ in range(a.size or draws.choice([0, 1, 2, 3, 4]))]
+            elif a.is_tensor and shared is not None and draws.random() < 0.7:
+                values[a.name] = shared.clone()
+            else:
+                values[a.name] = None if a.optional and draws.random() < 0.4 else like(a)
+        yield values
+
+
+def tried_drawn(op, fn, tede, seed):
+    """As tried(), with drawn arguments."""
+    import samples
+    draws = random.Random(f'{op.schema.full_name} {seed}')
+    calls = ((f'{name} = {brief(values)}', samples.Call(name, fn, [], values)) for name in [op.schema.full_name]
+             for values in drawn(op, tede, draws))
+    return watched(op.schema.full_name, ((title, call, False) for title, call in calls))
+
+
+def brief(values):
+    return {name: list(v.shape) if hasattr(v, 'shape') else v for name, v in values.items()}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--sample', type=int, default=1)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--match', type=re.compile)
-    parser.add_argument('--internal', action='store_true', help='also the helpers of gradient formulas')
     options = parser.parse_args()
     warnings.simplefilter('ignore')
     import samples
     import tede
     if 'LD_PRELOAD' not in os.environ:      # AddressSanitizer reserves terabytes; it has a limit of its own
         resource.setrlimit(resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY))
-    by_name = {op.schema.full_name: op for op, _ in samples.entries() if options.internal or not is_internal(op)}
+    by_name = {op.schema.full_name: op for op, _ in samples.entries()}
     chosen = set(sorted(by_name)[options.seed % options.sample::options.sample])
     if options.match:
         chosen = {name for name in chosen if options.match.search(name)}
@@ -98,6 +165,16 @@ def main():
         made, found = tried(by_name[name], call, tede)
         calls += made
         wrong += found
+    for call, op in forms(chosen):
+        made, found = tried(op, call, tede)
+        calls += made
+        wrong += found
+    callables = {op.schema.full_name: fn for op, fn in samples.entries()}
+    for name in sorted(chosen - operators):
+        made, found = tried_drawn(by_name[name], callables[name], tede, options.seed)
+        calls += made
+        wrong += found
+        operators.add(name)
     for line in wrong:
         print(line[:300])
     print(f'{len(operators)} operators of {len(chosen)}, {calls} calls, {len(wrong)} wrong')
@@ -118,28 +195,63 @@ def valid_calls(chosen):
             yield samples.Call(f'{name}[]', callables[name], args, kwargs)
 
 
-def is_internal(op):
-    return 'internal' in (op.entry.get('python'), *op.entry.get('flags', []))
+def forms(chosen):
+    """[(Call, operator)] of the in-place and out= forms of what valid_calls gives, each with a result of the right kind."""
+    import samples
+    import tede
+    found = {}
+    for _, group in samples.groups():
+        if group[0].schema.full_name in chosen:
+            found[group[0].schema.full_name] = [op for op in group[1:] if op.variant in ('inplace', 'out')]
+    seen = set()
+    for call in valid_calls(chosen):
+        name = call.title.partition('[')[0]
+        if name in seen:
+            continue
+        seen.add(name)
+        for op in found.get(name, ()):
+            fn = samples.callable_of(op)
+            if fn is None:
+                continue
+            kwargs = dict(call.kwargs)
+            if op.variant == 'out':
+                results = call()
+                results = list(results) if isinstance(results, (tuple, list)) else [results]
+                outs = [a.name for a in op.schema.arguments if a.out]
+                kwargs.update(zip(outs, results))
+            yield samples.Call(op.schema.full_name + '[]', fn, call.args, kwargs), op
 
 
 def tried(op, call, tede):
-    """(number of calls, what went wrong), in a process of its own: a crash ends that one."""
+    """(number of calls, what went wrong) of a call with one argument changed at a time."""
+    import samples
+    positional = [a.name for a in op.schema.arguments if not a.keyword_only][:len(call.args)]
+
+    def changed():
+        changes = list(broken(op, call, tede)) if op.variant != 'out' else list(out_broken(op, call, tede))
+        for title, name, value, strict in changes:
+            shared = any(value is a for a in call.args)
+            args, kwargs = (list(call.args), dict(call.kwargs)) if shared else (samples_copy(call.args), samples_copy(call.kwargs))
+            if name in positional:
+                args[positional.index(name)] = value
+            else:
+                kwargs[name] = value
+            yield f'{call.title} with {title}', samples.Call(title, call.fn, args, kwargs), strict
+    return watched(call.title, changed())
+
+
+def watched(title, calls):
+    """Make [(title, Call, whether it must be refused)] in a process of its own: a crash ends that one."""
     come, go = os.pipe()
     child = os.fork()
     if not child:
         os.close(come)
         with os.fdopen(go, 'w') as out:
-            positional = [a.name for a in op.schema.arguments if not a.keyword_only][:len(call.args)]
-            for title, name, changed, strict in broken(op, call, tede):
+            for name, call, strict in calls:
                 signal.setitimer(signal.ITIMER_PROF, SECONDS)
-                args, kwargs = samples_copy(call.args), samples_copy(call.kwargs)
-                if name in positional:
-                    args[positional.index(name)] = changed
-                else:
-                    kwargs[name] = changed
-                print(f'{call.title} with {title}', file=out, flush=True)
+                print(name.replace('\n', ' '), file=out, flush=True)
                 try:
-                    call.fn(*args, **kwargs)
+                    call.fn(*call.args, **call.kwargs)
                 except (*RIGHT, MemoryError):
                     continue
                 except BaseException as error:
@@ -154,7 +266,7 @@ def tried(op, call, tede):
     status = os.waitpid(child, 0)[1]
     wrong = [f'{lines[k - 1]}: {line[1:]}' for k, line in enumerate(lines) if line.startswith('!')]
     if status:
-        wrong.append(f'{lines[-1] if lines else call.title}: the process ended with {status}')
+        wrong.append(f'{lines[-1] if lines else title}: the process ended with {status}')
     return sum(not line.startswith('!') for line in lines), wrong
 
 

@@ -9,6 +9,8 @@
 
 /* ---- plans */
 
+static int64_t n_blocks(const td_fft_plan *p) { return (p->rows->n + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK; }
+
 static void drop_plan(td_fft_plan *p)
 {
     if (!p || __atomic_sub_fetch(&p->references, 1, __ATOMIC_ACQ_REL))
@@ -18,20 +20,80 @@ static void drop_plan(td_fft_plan *p)
     td_mem_free(p->chirp, (size_t)p->n * item);
     if (p->inner)
         td_mem_free(p->filter, (size_t)p->inner->n * item);
+    if (p->fine)
+        td_mem_free(p->fine, (size_t)(p->columns->n * TD_FFT_BLOCK) * item);
+    if (p->coarse)
+        td_mem_free(p->coarse, (size_t)(p->columns->n * n_blocks(p)) * item);
     drop_plan(p->inner);
+    drop_plan(p->columns);
+    drop_plan(p->rows);
     td_mem_free(p, sizeof *p);
 }
 
-static void store(void *at, int64_t k, double angle, double scale, bool wide)
+/* scale * exp(-2 pi i k / n), 0 <= k < n, to element `at` of real and imaginary parts: within a quarter turn, where it is most exact. */
+static void store(void *re, void *im, int64_t at, int64_t k, int64_t n, double scale, bool wide)
 {
-    double re = scale * cos(angle), im = scale * sin(angle);
+    int64_t quarter = 4 * k / n;
+    double angle = 2 * M_PI * ((double)(4 * k - quarter * n) / (4 * (double)n)), c = scale * cos(angle), s = scale * -sin(angle);
+    for (; quarter; quarter--) {        /* times -i */
+        double t = c;
+        c = s, s = -t;
+    }
     if (wide)
-        ((double *)at)[2 * k] = re, ((double *)at)[2 * k + 1] = im;
+        ((double *)re)[at] = c, ((double *)im)[at] = s;
     else
-        ((float *)at)[2 * k] = (float)re, ((float *)at)[2 * k + 1] = (float)im;
+        ((float *)re)[at] = (float)c, ((float *)im)[at] = (float)s;
+}
+static void store_number(void *to, int64_t at, int64_t k, int64_t n, double scale, bool wide)
+{
+    store(to, (char *)to + (wide ? 8 : 4), 2 * at, k, n, scale, wide);
+}
+static void store_conjugate(void *to, int64_t at, int64_t k, int64_t n, double scale, bool wide)
+{
+    store_number(to, at, k ? n - k : 0, n, scale, wide);
 }
 
-static td_fft_plan *make_plan(int64_t n, bool wide)
+static td_fft_plan *make_plan(int64_t n, bool wide, bool split);
+
+/* n1 * n2 with n1 as near to the root of n as it gets. */
+static int add_columns(td_fft_plan *p)
+{
+    int64_t n = p->n, n1 = 1;
+    size_t item = p->wide ? 16 : 8;
+    for (int64_t d = 2; d * d <= n; d++)
+        n1 = n % d ? n1 : d;
+    if (n1 < TD_FFT_BLOCK)
+        return 0;
+    if (!(p->columns = make_plan(n1, p->wide, false)) || !(p->rows = make_plan(n / n1, p->wide, false)) ||
+        !(p->fine = td_mem_alloc((size_t)(n1 * TD_FFT_BLOCK) * item)) || !(p->coarse = td_mem_alloc((size_t)(n1 * n_blocks(p)) * item)))
+        return -1;
+    for (int64_t k = 0; k < n1; k++) {
+        char *re = (char *)p->fine + (size_t)(k * TD_FFT_BLOCK) * item, *im = re + TD_FFT_BLOCK * item / 2;
+        for (int64_t j = 0; j < TD_FFT_BLOCK; j++)
+            store(re, im, j, k * j % n, n, 1, p->wide);
+        for (int64_t b = 0; b < n_blocks(p); b++)
+            store_number(p->coarse, k * n_blocks(p) + b, k * b * TD_FFT_BLOCK % n, n, 1, p->wide);
+    }
+    p->bytes += (size_t)(n1 * (TD_FFT_BLOCK + n_blocks(p))) * item + p->columns->bytes + p->rows->bytes;
+    return 0;
+}
+
+/* The shortest of 2^k times 1, 3, 5, 9 or 15 from m on. */
+static int64_t smooth(int64_t m)
+{
+    int64_t best = INT64_MAX;
+    for (const char *odd = "\1\3\5\11\17"; *odd; odd++) {
+        int64_t length = *odd;
+        while (length < m)
+            length *= 2;
+        best = length < best ? length : best;
+    }
+    return best;
+}
+
+static void run_tasks(td_fft_job *job);
+
+static td_fft_plan *make_plan(int64_t n, bool wide, bool split)
 {
     td_fft_plan *p = td_mem_alloc(sizeof *p);
     size_t item = wide ? 16 : 8;
@@ -45,32 +107,34 @@ static td_fft_plan *make_plan(int64_t n, bool wide)
             rest /= r;
         }
     if (rest == 1) {
+        if (split && n >= TD_FFT_SPLIT && add_columns(p))
+            goto fail;
+        if (p->columns && n > TD_FFT_SIDE)
+            return p;
         if (!(p->roots = td_mem_alloc((size_t)n * item)))
             goto fail;
         for (int64_t k = 0; k < n; k++)
-            store(p->roots, k, -2 * M_PI * (double)k / (double)n, 1, wide);
+            store_number(p->roots, k, k, n, 1, wide);
         p->bytes += (size_t)n * item;
         return p;
     }
-    int64_t m = 1;
-    while (m < 2 * n - 1)
-        m *= 2;
-    p->inner = make_plan(m, wide);
+    int64_t m = smooth(2 * n - 1);
+    p->inner = make_plan(m, wide, true);
     p->chirp = td_mem_alloc((size_t)n * item);
     if (!p->inner || !p->chirp || !(p->filter = td_mem_alloc((size_t)m * item)))
         goto fail;
     memset(p->filter, 0, (size_t)m * item);
     for (int64_t k = 0; k < n; k++) {
-        double angle = M_PI * (double)((uint64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * n))) / (double)n;
-        store(p->chirp, k, -angle, 1, wide);
-        store(p->filter, k, angle, 1 / (double)m, wide);
+        int64_t square = (int64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * n));
+        store_number(p->chirp, k, square, 2 * n, 1, wide);
+        store_conjugate(p->filter, k, square, 2 * n, 1 / (double)m, wide);
         if (k)
-            store(p->filter, m - k, angle, 1 / (double)m, wide);
+            store_conjugate(p->filter, m - k, square, 2 * n, 1 / (double)m, wide);
     }
     /* The filter's own transform: a job of one line over it. */
-    td_fft_job job = {.plan = p->inner, .from = p->filter, .to = p->filter, .inner = 1, .n_from = m, .n_to = m, .forward = true, .scale = 1,
-                      .scratch = m};
-    TD_ISA_PICK(td_fft_table)->lines[wide](&job, 0, 1);
+    td_fft_job job = {.plan = p->inner, .from = p->filter, .to = p->filter, .inner = 1, .n_from = m, .n_to = m, .lines = 1, .forward = true,
+                      .scale = 1};
+    run_tasks(&job);
     if (job.failed)
         goto fail;
     p->bytes += p->inner->bytes + (size_t)(n + m) * item;
@@ -80,8 +144,20 @@ fail:
     return NULL;
 }
 
-/* The last few plans, together at most a megabyte. */
-enum { KEPT = 8, KEPT_BYTES = 1 << 20 };
+/* Side by side, alone, or by columns and rows: as the shape says, so that results don't depend on the threads. */
+static void run_tasks(td_fft_job *job)
+{
+    const td_fft_plan *plan = job->plan, *whole = plan->inner ? plan->inner : plan;
+    job->scratch = whole->n;
+    job->split_scratch = whole->columns ? whole->rows->n : 0;
+    job->side = whole->n <= TD_FFT_SIDE && job->lines >= (whole->columns ? 8 : 3);
+    int64_t tasks = job->side ? (job->lines + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK : job->lines;
+    int64_t size = 8 * plan->n * (job->side ? TD_FFT_BLOCK : 1);
+    td_parallel_for(0, tasks, 1 + 65536 / size, TD_ISA_PICK(td_fft_table)->tasks[plan->wide], job);
+}
+
+/* The last few plans, together at most four megabytes. */
+enum { KEPT = 8, KEPT_BYTES = 4 << 20 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static td_fft_plan *kept[KEPT];
 
@@ -93,7 +169,7 @@ static td_fft_plan *find_plan(int64_t n, bool wide)
         if (kept[i]->n == n && kept[i]->wide == wide)
             __atomic_add_fetch(&(found = kept[i])->references, 1, __ATOMIC_RELAXED);
     pthread_mutex_unlock(&lock);
-    if (found || !(found = make_plan(n, wide)) || found->bytes > KEPT_BYTES / 2)
+    if (found || !(found = make_plan(n, wide, true)) || found->bytes > KEPT_BYTES)
         return found;
     pthread_mutex_lock(&lock);
     size_t total = found->bytes;
@@ -125,12 +201,10 @@ static int run(td_tensor *from, td_fft_end from_end, td_tensor *to, td_fft_end t
     if (!plan)
         return -1;
     td_fft_job job = {.plan = plan, .from = from->data, .to = to->data, .inner = 1, .n_from = from->sizes[dim], .n_to = to->sizes[dim],
-                      .from_end = from_end, .to_end = to_end, .forward = forward, .scale = scale,
-                      .scratch = plan->inner ? plan->inner->n : n};
+                      .from_end = from_end, .to_end = to_end, .forward = forward, .scale = scale, .lines = to->numel / to->sizes[dim]};
     for (int d = dim + 1; d < to->ndim; d++)
         job.inner *= to->sizes[d];
-    int64_t lines = to->numel / to->sizes[dim], grain = 1 + 16384 / (8 * n);
-    td_parallel_for(0, lines, grain, TD_ISA_PICK(td_fft_table)->lines[wide], &job);
+    run_tasks(&job);
     drop_plan(plan);
     return job.failed ? td_error(TD_E_MEMORY, "fft: no memory for %lld numbers", (long long)job.scratch) : 0;
 }

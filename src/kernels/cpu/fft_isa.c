@@ -1,212 +1,379 @@
-/* The passes of a transform, by Stockham's scheme: radix by radix from one buffer to the other, in order without any
- * reordering; the inner loop runs over contiguous numbers as soon as one pass is done.  This file includes itself once per
- * precision. */
+/* Transforms of lines: one at a time; several side by side, a vector register holding one number of each; or, where a line is
+ * long, by its own columns and rows (n = n1 * n2: the columns' transforms, products with powers of the root, the rows'
+ * transforms), which are short lines again, side by side.  This file includes itself once per precision.
+ *
+ * Every line goes through the same operations in the same order whatever the registers' width. */
 #ifndef T
-#include <complex.h>
 #include <string.h>
 #include "base/base.h"
 #include "kernels/cpu/fft.h"
-#undef I
+
+#if defined __AVX512F__
+enum { VECTOR = 64 };
+#elif defined __AVX2__
+enum { VECTOR = 32 };
+#else
+enum { VECTOR = 16 };
+#endif
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
 
 #define T float
-#define N(x) x##_f32
+#define TI int32_t
+#define S f32
 #include "kernels/cpu/fft_isa.c"
 #undef T
-#undef N
+#undef TI
+#undef S
 #define T double
-#define N(x) x##_f64
+#define TI int64_t
+#define S f64
 #include "kernels/cpu/fft_isa.c"
 #undef T
-#undef N
+#undef TI
+#undef S
 
 extern const td_fft_table TD_ISA_NAME(td_fft_table);
-const td_fft_table TD_ISA_NAME(td_fft_table) = {.lines = {lines_f32, lines_f64}};
+const td_fft_table TD_ISA_NAME(td_fft_table) = {.tasks = {tasks_f32, tasks_f64}};
 
 #else
+#define N(x) JOIN(x, S)
+#define LANES ((int)(VECTOR / sizeof(T)))
 typedef struct N(number) { T re, im; } N(number);
+typedef T N(vector) __attribute__((vector_size(VECTOR)));
+typedef TI N(places) __attribute__((vector_size(VECTOR)));
+typedef struct N(wide) { N(vector) re, im; } N(wide);
 #define C N(number)
+#define V N(vector)
+#define W N(wide)
 
-static inline C N(add)(C a, C b) { return (C){a.re + b.re, a.im + b.im}; }
-static inline C N(sub)(C a, C b) { return (C){a.re - b.re, a.im - b.im}; }
-static inline C N(mul)(C a, C b) { return (C){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-static inline C N(minus_i)(C a)  { return (C){a.im, -a.re}; }      /* -i a */
+#define E C
+#define R T
+#define P(x) JOIN(JOIN(one, x), S)
+#define SIMD _Pragma("omp simd")
+#include "kernels/cpu/fft_passes.h"
+#undef E
+#undef R
+#undef P
+#undef SIMD
+#define E W
+#define R V
+#define P(x) JOIN(JOIN(side, x), S)
+#define SIMD
+#include "kernels/cpu/fft_passes.h"
+#undef E
+#undef R
+#undef P
+#undef SIMD
 
-/* One pass: m = n / r blocks of r numbers that lie m * s apart, s at a time.  roots[k * s] is exp(-2 pi i k / n). */
-static void N(pass2)(int64_t m, int64_t s, const C *x, C *y, const C *roots)
+static inline V N(load)(const void *from)
 {
-    for (int64_t p = 0; p < m; p++) {
-        const C w = roots[p * s], *a = x + s * p, *b = a + s * m;
-        C *to = y + 2 * s * p;
-#pragma omp simd
-        for (int64_t q = 0; q < s; q++) {
-            const C u = a[q], v = b[q];
-            to[q] = N(add)(u, v);
-            to[q + s] = N(mul)(N(sub)(u, v), w);
+    V v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+static inline void N(keep)(void *to, V v) { memcpy(to, &v, sizeof v); }
+
+/* Where the elements of a pair of vectors go: even ones and odd ones apart, and back. */
+static inline void N(apart)(V a, V b, V *even, V *odd)
+{
+    N(places) e, o;
+    for (int j = 0; j < LANES; j++)
+        e[j] = 2 * j, o[j] = 2 * j + 1;
+    *even = __builtin_shuffle(a, b, e), *odd = __builtin_shuffle(a, b, o);
+}
+static inline void N(together)(V even, V odd, V *a, V *b)
+{
+    N(places) low, high;
+    for (int j = 0; j < LANES; j++)
+        low[j] = j / 2 + (j & 1) * LANES, high[j] = LANES / 2 + j / 2 + (j & 1) * LANES;
+    *a = __builtin_shuffle(even, odd, low), *b = __builtin_shuffle(even, odd, high);
+}
+/* Rows become columns: blocks of half the size change places, then of a quarter, ... */
+static inline __attribute__((always_inline)) void N(turn_step)(V *rows, const int h)
+{
+    N(places) low, high;
+    for (int j = 0; j < LANES; j++)
+        low[j] = j & h ? LANES + j - h : j, high[j] = j & h ? LANES + j : j + h;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        if (!(i & h)) {
+            const V a = rows[i], b = rows[i + h];
+            rows[i] = __builtin_shuffle(a, b, low), rows[i + h] = __builtin_shuffle(a, b, high);
         }
+}
+static inline __attribute__((always_inline)) void N(turn)(V *rows)
+{
+    if (LANES >= 16)
+        N(turn_step)(rows, 8);
+    if (LANES >= 8)
+        N(turn_step)(rows, 4);
+    if (LANES >= 4)
+        N(turn_step)(rows, 2);
+    N(turn_step)(rows, 1);
+}
+
+/* ---- lines into the lanes and out of them */
+
+/* `count` lines, whose numbers lie `step` apart; lanes past them repeat the last. */
+typedef struct N(lines_at) { char *at[VECTOR / sizeof(T)]; int64_t step; int count; bool real, adjacent; } N(lines_at);
+
+static void N(settle)(N(lines_at) *l)
+{
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    l->adjacent = l->count == LANES;
+    for (int i = 1; i < LANES; i++) {
+        if (i >= l->count)
+            l->at[i] = l->at[l->count - 1];
+        l->adjacent &= l->at[i] == l->at[0] + i * item;
     }
 }
-static void N(pass3)(int64_t m, int64_t s, const C *x, C *y, const C *roots)
+
+static void N(gather)(const N(lines_at) *l, int64_t n, bool swap, W *x)
 {
-    const T half_root3 = (T)0.86602540378443864676;
-    for (int64_t p = 0; p < m; p++) {
-        const C w1 = roots[p * s], w2 = roots[2 * p * s], *a = x + s * p, *b = a + s * m, *c = b + s * m;
-        C *to = y + 3 * s * p;
-#pragma omp simd
-        for (int64_t q = 0; q < s; q++) {
-            const C sum = N(add)(b[q], c[q]), difference = N(sub)(b[q], c[q]);
-            const C middle = {a[q].re - (T)0.5 * sum.re, a[q].im - (T)0.5 * sum.im};
-            const C turn = {half_root3 * difference.im, -half_root3 * difference.re};
-            to[q] = N(add)(a[q], sum);
-            to[q + s] = N(mul)(N(add)(middle, turn), w1);
-            to[q + 2 * s] = N(mul)(N(sub)(middle, turn), w2);
+    const V none = {0};
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    int64_t k = 0;
+    if (l->adjacent)
+        for (; k < n; k++) {
+            const char *from = l->at[0] + k * l->step * item;
+            if (l->real)
+                x[k] = (W){N(load)(from), none};
+            else
+                N(apart)(N(load)(from), N(load)(from + VECTOR), &x[k].re, &x[k].im);
         }
-    }
-}
-static void N(pass4)(int64_t m, int64_t s, const C *x, C *y, const C *roots)
-{
-    for (int64_t p = 0; p < m; p++) {
-        const C w1 = roots[p * s], w2 = roots[2 * p * s], w3 = roots[3 * p * s];
-        const C *a = x + s * p, *b = a + s * m, *c = b + s * m, *d = c + s * m;
-        C *to = y + 4 * s * p;
-#pragma omp simd
-        for (int64_t q = 0; q < s; q++) {
-            const C ac = N(add)(a[q], c[q]), ac2 = N(sub)(a[q], c[q]), bd = N(add)(b[q], d[q]), bd2 = N(minus_i)(N(sub)(b[q], d[q]));
-            to[q] = N(add)(ac, bd);
-            to[q + s] = N(mul)(N(add)(ac2, bd2), w1);
-            to[q + 2 * s] = N(mul)(N(sub)(ac, bd), w2);
-            to[q + 3 * s] = N(mul)(N(sub)(ac2, bd2), w3);
+    else if (l->step == 1)
+        for (; k + LANES <= n; k += LANES) {
+            V re[VECTOR / sizeof(T)], im[VECTOR / sizeof(T)];
+            for (int i = 0; i < LANES; i++) {
+                const char *from = l->at[i] + k * item;
+                if (l->real)
+                    re[i] = N(load)(from), im[i] = none;
+                else
+                    N(apart)(N(load)(from), N(load)(from + VECTOR), &re[i], &im[i]);
+            }
+            N(turn)(re);
+            if (!l->real)
+                N(turn)(im);
+            for (int i = 0; i < LANES; i++)
+                x[k + i] = (W){re[i], im[i]};
         }
-    }
-}
-static void N(pass5)(int64_t m, int64_t s, const C *x, C *y, const C *roots)
-{
-    const T c1 = (T)0.30901699437494742410, c2 = (T)-0.80901699437494742410, s1 = (T)0.95105651629515357212, s2 = (T)0.58778525229247312917;
-    for (int64_t p = 0; p < m; p++) {
-        const C w1 = roots[p * s], w2 = roots[2 * p * s], w3 = roots[3 * p * s], w4 = roots[4 * p * s];
-        const C *a = x + s * p, *b = a + s * m, *c = b + s * m, *d = c + s * m, *e = d + s * m;
-        C *to = y + 5 * s * p;
-#pragma omp simd
-        for (int64_t q = 0; q < s; q++) {
-            const C be = N(add)(b[q], e[q]), be2 = N(sub)(b[q], e[q]), cd = N(add)(c[q], d[q]), cd2 = N(sub)(c[q], d[q]);
-            const C u = {a[q].re + c1 * be.re + c2 * cd.re, a[q].im + c1 * be.im + c2 * cd.im};
-            const C v = {a[q].re + c2 * be.re + c1 * cd.re, a[q].im + c2 * be.im + c1 * cd.im};
-            const C i = {s1 * be2.im + s2 * cd2.im, -(s1 * be2.re + s2 * cd2.re)};
-            const C j = {s2 * be2.im - s1 * cd2.im, -(s2 * be2.re - s1 * cd2.re)};
-            to[q] = N(add)(a[q], N(add)(be, cd));
-            to[q + s] = N(mul)(N(add)(u, i), w1);
-            to[q + 2 * s] = N(mul)(N(add)(v, j), w2);
-            to[q + 3 * s] = N(mul)(N(sub)(v, j), w3);
-            to[q + 4 * s] = N(mul)(N(sub)(u, i), w4);
+    for (; k < n; k++)
+        for (int i = 0; i < LANES; i++) {
+            const T *from = (const T *)(l->at[i] + k * l->step * item);
+            x[k].re[i] = from[0], x[k].im[i] = l->real ? 0 : from[1];
         }
-    }
+    for (k = 0; k < n && swap; k++)
+        x[k] = (W){x[k].im, x[k].re};
 }
-/* Any other radix, by the definition. */
-static void N(pass_any)(int r, int64_t m, int64_t s, const C *x, C *y, const C *roots, int64_t n)
+
+/* Real results are the real parts. */
+static void N(scatter)(const W *x, int64_t n, bool swap, T scale, const N(lines_at) *l)
 {
-    for (int64_t p = 0; p < m; p++)
-        for (int k = 0; k < r; k++) {
-            const C w = roots[p * k * s];
-            for (int64_t q = 0; q < s; q++) {
-                C sum = x[q + s * p];
-                for (int i = 1; i < r; i++)
-                    sum = N(add)(sum, N(mul)(x[q + s * (p + m * i)], roots[(int64_t)((k * i) % r) * (n / r)]));
-                y[q + s * (r * p + k)] = N(mul)(sum, w);
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    int64_t k = 0;
+    if (l->adjacent)
+        for (; k < n; k++) {
+            char *to = l->at[0] + k * l->step * item;
+            const V re = (swap ? x[k].im : x[k].re) * scale, im = (swap ? x[k].re : x[k].im) * scale;
+            V a = re, b;
+            if (!l->real) {
+                N(together)(re, im, &a, &b);
+                N(keep)(to + VECTOR, b);
+            }
+            N(keep)(to, a);
+        }
+    else if (l->step == 1 && l->count == LANES)
+        for (; k + LANES <= n; k += LANES) {
+            V re[VECTOR / sizeof(T)], im[VECTOR / sizeof(T)];
+            for (int i = 0; i < LANES; i++)
+                re[i] = (swap ? x[k + i].im : x[k + i].re) * scale, im[i] = (swap ? x[k + i].re : x[k + i].im) * scale;
+            N(turn)(re);
+            if (!l->real)
+                N(turn)(im);
+            for (int i = 0; i < LANES; i++) {
+                char *to = l->at[i] + k * item;
+                V a = re[i], b;
+                if (!l->real) {
+                    N(together)(re[i], im[i], &a, &b);
+                    N(keep)(to + VECTOR, b);
+                }
+                N(keep)(to, a);
             }
         }
-}
-
-/* The forward transform of x, with y as work space; returns the buffer that holds it. */
-static C *N(plain)(const td_fft_plan *plan, C *x, C *y)
-{
-    int64_t rest = plan->n, s = 1;
-    const C *roots = plan->roots;
-    for (int f = 0; f < plan->n_factors; f++) {
-        int r = plan->factors[f];
-        int64_t m = rest / r;
-        switch (r) {
-        case 2: N(pass2)(m, s, x, y, roots); break;
-        case 3: N(pass3)(m, s, x, y, roots); break;
-        case 4: N(pass4)(m, s, x, y, roots); break;
-        case 5: N(pass5)(m, s, x, y, roots); break;
-        default: N(pass_any)(r, m, s, x, y, roots, plan->n); break;
+    for (; k < n; k++)
+        for (int i = 0; i < l->count; i++) {
+            T *to = (T *)(l->at[i] + k * l->step * item);
+            to[0] = (swap ? x[k].im[i] : x[k].re[i]) * scale;
+            if (!l->real)
+                to[1] = (swap ? x[k].re[i] : x[k].im[i]) * scale;
         }
-        rest = m, s *= r;
-        C *t = x;
-        x = y, y = t;
-    }
-    return x;
 }
 
-/* Bluestein: jk = (j^2 + k^2 - (k - j)^2) / 2 makes a convolution of the sum. */
-static C *N(transform)(const td_fft_plan *plan, C *x, C *y)
+/* ---- lines side by side */
+
+static W *N(side)(const td_fft_plan *plan, W *x, W *y)
 {
     if (!plan->inner)
-        return N(plain)(plan, x, y);
-    const C *chirp = plan->chirp, *filter = plan->filter;
-    int64_t n = plan->n, m = plan->inner->n;
-    for (int64_t k = 0; k < n; k++)
-        x[k] = N(mul)(x[k], chirp[k]);
-    memset(x + n, 0, (size_t)(m - n) * sizeof *x);
-    C *z = N(plain)(plan->inner, x, y), *other = z == x ? y : x;
-    for (int64_t k = 0; k < m; k++) {        /* conjugated, so that the next forward transform goes back */
-        C v = N(mul)(z[k], filter[k]);
-        z[k] = (C){v.re, -v.im};
-    }
-    C *back = N(plain)(plan->inner, z, other);
-    for (int64_t k = 0; k < n; k++)
-        back[k] = N(mul)((C){back[k].re, -back[k].im}, chirp[k]);
+        return JOIN(side_plain, S)(plan, x, y);
+    JOIN(side_chirp_in, S)(plan, x);
+    W *z = JOIN(side_plain, S)(plan->inner, x, y);
+    JOIN(side_chirp_filter, S)(plan, z);
+    W *back = JOIN(side_plain, S)(plan->inner, z, z == x ? y : x);
+    JOIN(side_chirp_out, S)(plan, back);
     return back;
 }
 
+/* What a task does with lines [from, to). */
+static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x)
+{
+    const td_fft_plan *plan = job->plan;
+    const bool swap = !job->forward;
+    const int64_t n = plan->n, stride = job->inner;
+    W *y = x + job->scratch;
+    for (int64_t line = from; line < to; line += LANES) {
+        N(lines_at) in = {.step = stride, .real = job->from_end == TD_FFT_REAL}, out = {.step = stride, .real = job->to_end == TD_FFT_REAL};
+        in.count = out.count = to - line < LANES ? (int)(to - line) : LANES;
+        for (int i = 0; i < in.count; i++) {
+            const int64_t outer = (line + i) / stride, at = (line + i) % stride;
+            in.at[i] = (char *)job->from + (outer * job->n_from * stride + at) * (int64_t)(in.real ? sizeof(T) : sizeof(C));
+            out.at[i] = (char *)job->to + (outer * job->n_to * stride + at) * (int64_t)(out.real ? sizeof(T) : sizeof(C));
+        }
+        N(settle)(&in), N(settle)(&out);
+        const int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
+        N(gather)(&in, given, swap, x);
+        if (job->from_end == TD_FFT_HALF) {      /* what the other half would conjugate must be real */
+            W *ends[] = {x, n % 2 ? x : x + n / 2};
+            for (int e = 0; e < 2; e++)
+                *(swap ? &ends[e]->re : &ends[e]->im) = (V){0};
+            for (int64_t k = given; k < n; k++)
+                x[k] = swap ? (W){-x[n - k].re, x[n - k].im} : (W){x[n - k].re, -x[n - k].im};
+        }
+        N(scatter)(N(side)(plan, x, y), job->n_to, swap, (T)job->scale, &out);
+    }
+}
+
+/* ---- a long line, by columns and rows; `middle` has room for it */
+
+static void N(split)(const td_fft_plan *plan, const C *from, C *middle, C *to, bool swap, T scale, W *x)
+{
+    const int64_t n1 = plan->columns->n, n2 = plan->rows->n, blocks = (n2 + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK;
+    W *y = x + (n1 > n2 ? n1 : n2);
+    const C *coarse = plan->coarse;
+    const T *fine = plan->fine;
+    for (int64_t j = 0; j < n2; j += LANES) {
+        N(lines_at) in = {.step = n2, .count = n2 - j < LANES ? (int)(n2 - j) : LANES}, out = in;
+        for (int i = 0; i < in.count; i++)
+            in.at[i] = (char *)(from + j + i), out.at[i] = (char *)(middle + j + i);
+        N(settle)(&in), N(settle)(&out);
+        N(gather)(&in, n1, swap, x);
+        W *z = JOIN(side_plain, S)(plan->columns, x, y);
+        for (int64_t k = 0; k < n1; k++) {
+            const T *at = fine + 2 * TD_FFT_BLOCK * k + j % TD_FFT_BLOCK;
+            const W w = JOIN(side_mul, S)((W){N(load)(at), N(load)(at + TD_FFT_BLOCK)}, coarse[k * blocks + j / TD_FFT_BLOCK]);
+            z[k] = (W){z[k].re * w.re - z[k].im * w.im, z[k].re * w.im + z[k].im * w.re};
+        }
+        N(scatter)(z, n1, false, 1, &out);
+    }
+    for (int64_t k = 0; k < n1; k += LANES) {
+        N(lines_at) in = {.step = 1, .count = n1 - k < LANES ? (int)(n1 - k) : LANES}, out = in;
+        out.step = n1;
+        for (int i = 0; i < in.count; i++)
+            in.at[i] = (char *)(middle + (k + i) * n2), out.at[i] = (char *)(to + k + i);
+        N(settle)(&in), N(settle)(&out);
+        N(gather)(&in, n2, false, x);
+        N(scatter)(JOIN(side_plain, S)(plan->rows, x, y), n2, swap, scale, &out);
+    }
+}
+
+/* ---- one line */
+
+static C *N(line)(const td_fft_plan *plan, C *x, C *y, W *work)
+{
+    if (!plan->columns)
+        return JOIN(one_plain, S)(plan, x, y);
+    N(split)(plan, x, y, x, false, 1, work);
+    return x;
+}
+
 /* Backward transforms are forward ones with real and imaginary parts exchanged at both ends. */
-static void N(lines)(void *context, int64_t from, int64_t to)
+static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
+{
+    const td_fft_plan *plan = job->plan;
+    const int64_t n = plan->n, stride = job->inner, outer = line / stride, at = line % stride;
+    const bool swap = !job->forward;
+    const T scale = (T)job->scale;
+    C *y = x + job->scratch;
+    if (plan->columns && stride == 1 && job->from_end == TD_FFT_COMPLEX && job->to_end == TD_FFT_COMPLEX) {
+        N(split)(plan, (const C *)job->from + outer * n, x, (C *)job->to + outer * n, swap, scale, work);
+        return;
+    }
+    if (job->from_end == TD_FFT_REAL) {
+        const T *in = (const T *)job->from + outer * job->n_from * stride + at;
+        for (int64_t k = 0; k < n; k++)
+            x[k] = swap ? (C){0, in[k * stride]} : (C){in[k * stride], 0};
+    } else {
+        const C *in = (const C *)job->from + outer * job->n_from * stride + at;
+        int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
+        for (int64_t k = 0; k < given; k++) {
+            C v = in[k * stride];
+            x[k] = swap ? (C){v.im, v.re} : v;
+        }
+        for (int64_t k = given; k < n; k++) {
+            C v = in[(n - k) * stride];
+            x[k] = swap ? (C){-v.im, v.re} : (C){v.re, -v.im};
+        }
+        if (job->from_end == TD_FFT_HALF) {
+            C *ends[] = {x, n % 2 ? x : x + n / 2};
+            for (int e = 0; e < 2; e++)
+                *(swap ? &ends[e]->re : &ends[e]->im) = 0;
+        }
+    }
+    C *result;
+    if (plan->inner) {
+        JOIN(one_chirp_in, S)(plan, x);
+        C *z = N(line)(plan->inner, x, y, work);
+        JOIN(one_chirp_filter, S)(plan, z);
+        result = N(line)(plan->inner, z, z == x ? y : x, work);
+        JOIN(one_chirp_out, S)(plan, result);
+    } else {
+        result = N(line)(plan, x, y, work);
+    }
+    if (job->to_end == TD_FFT_REAL) {
+        T *out = (T *)job->to + outer * job->n_to * stride + at;
+        for (int64_t k = 0; k < job->n_to; k++)
+            out[k * stride] = scale * (swap ? result[k].im : result[k].re);
+    } else {
+        C *out = (C *)job->to + outer * job->n_to * stride + at;
+        for (int64_t k = 0; k < job->n_to; k++)
+            out[k * stride] = swap ? (C){scale * result[k].im, scale * result[k].re} : (C){scale * result[k].re, scale * result[k].im};
+    }
+}
+
+static void N(tasks)(void *context, int64_t from, int64_t to)
 {
     td_fft_job *job = context;
-    const td_fft_plan *plan = job->plan;
-    int64_t n = plan->n, stride = job->inner;
-    C *x = td_mem_alloc(2 * sizeof(C) * (size_t)job->scratch);
-    if (!x) {
+    /* Side by side two buffers of vectors; else two of numbers, and two of vectors for columns or rows. */
+    const int64_t numbers = 2 * job->scratch * (job->side ? LANES : 1), more = job->side ? 0 : 2 * job->split_scratch * LANES;
+    const size_t bytes = (size_t)(numbers + more + LANES) * sizeof(C);
+    char *block = td_mem_alloc(bytes);
+    if (!block) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    C *y = x + job->scratch;
-    bool swap = !job->forward;
-    T scale = (T)job->scale;
-    for (int64_t line = from; line < to; line++) {
-        int64_t outer = line / stride, at = line % stride;
-        if (job->from_end == TD_FFT_REAL) {
-            const T *in = (const T *)job->from + outer * job->n_from * stride + at;
-            for (int64_t k = 0; k < n; k++)
-                x[k] = swap ? (C){0, in[k * stride]} : (C){in[k * stride], 0};
-        } else {
-            const C *in = (const C *)job->from + outer * job->n_from * stride + at;
-            int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
-            for (int64_t k = 0; k < given; k++) {
-                C v = in[k * stride];
-                x[k] = swap ? (C){v.im, v.re} : v;
-            }
-            for (int64_t k = given; k < n; k++) {
-                C v = in[(n - k) * stride];
-                x[k] = swap ? (C){-v.im, v.re} : (C){v.re, -v.im};
-            }
-            if (job->from_end == TD_FFT_HALF) {      /* what the other half would conjugate must be real */
-                C *ends[] = {x, n % 2 ? x : x + n / 2};
-                for (int e = 0; e < 2; e++)
-                    *(swap ? &ends[e]->re : &ends[e]->im) = 0;
-            }
-        }
-        const C *result = N(transform)(plan, x, y);
-        if (job->to_end == TD_FFT_REAL) {
-            T *out = (T *)job->to + outer * job->n_to * stride + at;
-            for (int64_t k = 0; k < job->n_to; k++)
-                out[k * stride] = scale * (swap ? result[k].im : result[k].re);
-        } else {
-            C *out = (C *)job->to + outer * job->n_to * stride + at;
-            for (int64_t k = 0; k < job->n_to; k++)
-                out[k * stride] = swap ? (C){scale * result[k].im, scale * result[k].re} : (C){scale * result[k].re, scale * result[k].im};
-        }
+    W *wide = (W *)(((uintptr_t)block + VECTOR - 1) & ~(uintptr_t)(VECTOR - 1));
+    for (int64_t task = from; task < to; task++) {
+        const int64_t first = task * TD_FFT_BLOCK, last = first + TD_FFT_BLOCK;
+        if (job->side)
+            N(batch)(job, first, last < job->lines ? last : job->lines, wide);
+        else
+            N(single)(job, task, (C *)(wide + 2 * job->split_scratch), wide);
     }
-    td_mem_free(x, 2 * sizeof(C) * (size_t)job->scratch);
+    td_mem_free(block, bytes);
 }
+#undef N
+#undef LANES
 #undef C
+#undef V
+#undef W
 #endif
