@@ -100,6 +100,8 @@ TD_API td_tensor *td_clamp_min_same(td_tensor *self, td_scalar min);
 TD_API td_tensor *td_clamp_max_same(td_tensor *self, td_scalar max);
 /* x between two bounds. */
 TD_API td_tensor *td_clamp_both(td_tensor *self, td_scalar min, td_scalar max);
+/* x between two bounds, elementwise. */
+TD_API td_tensor *td_clamp_between(td_tensor *self, td_tensor *min, td_tensor *max);
 /* x, but at least min, elementwise. */
 TD_API td_tensor *td_clamp_min_tensor(td_tensor *self, td_tensor *min);
 TD_API int td_clamp_min_tensor_(td_tensor *self, td_tensor *min) TD_MUST_USE;
