@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/base.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/vectors.h"
 #if defined(__AVX512F__) || defined(__FMA__)
 #include <immintrin.h>
 #endif
@@ -12,17 +13,14 @@
 /* MR rows of VECTORS vectors of c are computed together: as many as the registers take.  LINES: the power of two that
  * covers the rows. */
 #if defined(__AVX512F__)
-#define VBYTES  64
 #define MR      8
 #define VECTORS 3
 #define LINES   8
 #elif defined(__AVX2__)
-#define VBYTES  32
 #define MR      6
 #define VECTORS 2
 #define LINES   8
 #else
-#define VBYTES  16
 #define MR      4
 #define VECTORS 2
 #define LINES   4
@@ -42,9 +40,6 @@ enum { FUSED = true };
 #else
 enum { FUSED = false };
 #endif
-
-typedef float  vec_f32 __attribute__((vector_size(VBYTES), aligned(4), may_alias));
-typedef double vec_f64 __attribute__((vector_size(VBYTES), aligned(8), may_alias));
 
 INLINE vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
 {
@@ -66,24 +61,6 @@ INLINE vec_f64 fma_f64(vec_f64 a, vec_f64 b, vec_f64 c)
     return a * b + c;
 #endif
 }
-
-/* sum += a * b.  Spelled out, since GCC otherwise lets the sum change places with a factor, whose register is free then, and
- * moves and spills sums in the inner kernel for that: a tenth of its time. */
-#if defined(__AVX512F__) || defined(__FMA__)
-#define ADD_PRODUCT(name, V, instruction)                                 \
-    INLINE void name(V *sum, V a, V b)                                    \
-    {                                                                     \
-        __asm__(instruction " %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b)); \
-    }
-#else
-#define ADD_PRODUCT(name, V, instruction) \
-    INLINE void name(V *sum, V a, V b)    \
-    {                                     \
-        *sum += a * b;                    \
-    }
-#endif
-ADD_PRODUCT(add_product_f32, vec_f32, "vfmadd231ps")
-ADD_PRODUCT(add_product_f64, vec_f64, "vfmadd231pd")
 
 /* The first `count` lanes of memory; the others read as 0 and aren't written. */
 INLINE vec_f32 load_part_f32(const float *from, int count)

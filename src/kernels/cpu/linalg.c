@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "kernels/cpu/linalg.h"
 #include "kernels/cpu/lu.h"
+#include "kernels/cpu/reflectors.h"
 
 /* Zeros in the triangle that isn't the factor's. */
 static void clear_triangle(char *a, int n, size_t item, bool upper)
@@ -368,6 +369,11 @@ int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tenso
     for (int64_t i = 0; i < b.count && n; i++) {
         char *x = (char *)a->data + i * b.stride, *w = (char *)out0->data + i * n * (int64_t)real_size;
         const char *job = compute_v ? "V" : "N", *half = lower ? "U" : "L";
+        const int own = complex || n < TD_OWN_BANDS ? 1 : td_symmetric(dtype, n, x, lower, compute_v, w);
+        if (own < 0)
+            return -1;
+        if (!own)
+            continue;
         if (complex)
             evd(job, half, &n, x, &lda, w, work->data, &lwork, reals->data, &lrwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);
         else
