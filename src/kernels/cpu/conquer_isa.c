@@ -12,6 +12,10 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/reflectors.h"
+#include "kernels/cpu/vectors.h"
+#ifdef __AVX512F__
+#include <immintrin.h>
+#endif
 
 enum { SMALL = 32, TOGETHER = 16 };
 
@@ -70,16 +74,39 @@ static int small(int64_t n, double *d, double *e, double (*x)[SMALL])
  * root and beyond it, and their slopes. */
 typedef struct sums { double below[TOGETHER], slope_below[TOGETHER], above[TOGETHER], slope_above[TOGETHER]; } sums;
 
+#define LANES (VBYTES / 8)
+
+/* 1 / x, to 28 bits or as exactly as a double is. */
+INLINE vec_f64 inverse(vec_f64 x, bool rough)
+{
+#ifdef __AVX512F__
+    vec_f64 y = (vec_f64)_mm512_rcp14_pd((__m512d)x);
+    const __m512d one = _mm512_set1_pd(1);
+    y = (vec_f64)_mm512_fmadd_pd(_mm512_fnmadd_pd((__m512d)x, (__m512d)y, one), (__m512d)y, (__m512d)y);
+    return rough ? y : (vec_f64)_mm512_fmadd_pd(_mm512_fnmadd_pd((__m512d)x, (__m512d)y, one), (__m512d)y, (__m512d)y);
+#else
+    (void)rough;
+    return 1 / x;
+#endif
+}
+
+/* The sums over `from` <= i < `to` for LANES roots. */
+INLINE void add_some(const places *p, int64_t from, int64_t to, const double *origin, const double *eta, bool rough,
+                     double *sum, double *slope)
+{
+    const vec_f64 o = *(const vec_f64 *)origin, e = *(const vec_f64 *)eta;
+    vec_f64 s = {0}, t = {0};
+    for (int64_t i = from; i < to; i++) {
+        const vec_f64 z = (vec_f64){0} + p->z[i], x = z * inverse(p->d[i] - o - e, rough);
+        add_product_f64(&s, x, z), add_product_f64(&t, x, x);
+    }
+    *(vec_f64 *)sum += s, *(vec_f64 *)slope += t;
+}
+
 static void add_up(const places *p, int64_t first, const double *origin, const double *eta, sums *s)
 {
     memset(s, 0, sizeof *s);
     const int64_t n = p->count, next = first + TOGETHER < n ? first + TOGETHER : n;
-    for (int64_t i = 0; i <= first; i++)
-#pragma omp simd
-        for (int l = 0; l < TOGETHER; l++) {
-            const double t = p->z[i] / (p->d[i] - origin[l] - eta[l]);
-            s->below[l] += t * p->z[i], s->slope_below[l] += t * t;
-        }
     for (int64_t i = first + 1; i < next; i++)
         for (int l = 0; l < TOGETHER; l++) {
             const double t = p->z[i] / (p->d[i] - origin[l] - eta[l]);
@@ -88,12 +115,15 @@ static void add_up(const places *p, int64_t first, const double *origin, const d
             else
                 s->above[l] += t * p->z[i], s->slope_above[l] += t * t;
         }
-    for (int64_t i = next; i < n; i++)
-#pragma omp simd
-        for (int l = 0; l < TOGETHER; l++) {
-            const double t = p->z[i] / (p->d[i] - origin[l] - eta[l]);
-            s->above[l] += t * p->z[i], s->slope_above[l] += t * t;
+    for (int l = 0; l < TOGETHER; l += LANES) {
+        if (p->precision > 1e-9) {
+            add_some(p, 0, first + 1, origin + l, eta + l, true, s->below + l, s->slope_below + l);
+            add_some(p, next, n, origin + l, eta + l, true, s->above + l, s->slope_above + l);
+        } else {
+            add_some(p, 0, first + 1, origin + l, eta + l, false, s->below + l, s->slope_below + l);
+            add_some(p, next, n, origin + l, eta + l, false, s->above + l, s->slope_above + l);
         }
+    }
 }
 
 /* Between two poles at a and b the sums are taken for c + s / (a - x) + t / (b - x), which has their values and slopes; the
@@ -171,19 +201,20 @@ static void renew(const places *p, double *to)
     const int64_t n = p->count;
     for (int64_t i = 0; i < n; i++)
         to[i] = 1;
-    for (int64_t j = 0, end; j < n; j = end) {
-        end = j + 4 < n ? j + 4 : n;
+    const double *d = p->d, *origin = p->origin, *eta = p->eta;
+    int64_t j = 0;
+    for (; j + 4 <= n; j += 4)      /* four at a time have one division */
 #pragma omp simd
         for (int64_t i = 0; i < n; i++) {
-            double up = 1, down = 1;
-            for (int64_t x = j; x < end; x++) {
-                const double gap = p->d[x] - p->d[i];
-                up *= p->origin[x] - p->d[i] + p->eta[x];
-                down *= i == x ? 1 : gap;
-            }
-            to[i] *= up / down;
+            const double x = d[i], d0 = d[j] - x, d1 = d[j + 1] - x, d2 = d[j + 2] - x, d3 = d[j + 3] - x;
+            const double up = (origin[j] - x + eta[j]) * (origin[j + 1] - x + eta[j + 1]);
+            const double more = (origin[j + 2] - x + eta[j + 2]) * (origin[j + 3] - x + eta[j + 3]);
+            const double down = (d0 == 0 ? 1 : d0) * (d1 == 0 ? 1 : d1) * ((d2 == 0 ? 1 : d2) * (d3 == 0 ? 1 : d3));
+            to[i] *= up * more / down;
         }
-    }
+    for (; j < n; j++)
+        for (int64_t i = 0; i < n; i++)
+            to[i] *= (origin[j] - d[i] + eta[j]) / (i == j ? 1 : d[j] - d[i]);
     for (int64_t i = 0; i < n; i++)
         to[i] = copysign(sqrt(fabs(to[i])), p->z[i]);
 }
@@ -251,7 +282,7 @@ static int N(merge)(int64_t n, int64_t cut, double beside, double *d, T *x, int6
             continue;
         }
         if (last >= 0) {
-            const double both = hypot(z[last], z[i]), c = z[i] / both, s = z[last] / both;
+            const double both = sqrt(z[last] * z[last] + z[i] * z[i]), c = z[i] / both, s = z[last] / both;
             if (fabs((d[i] - d[last]) * c * s) <= least) {
                 /* Turned into each other's place, one of the two has no part in z any more. */
                 T *one = x + last * row, *other = x + i * row;

@@ -32,7 +32,6 @@ enum { STRIDED, ALONG, PACKED };
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b)  PASTE_(a, b)
 #define N(name)      PASTE(name, SUFFIX)
-#define INLINE       static inline __attribute__((always_inline))
 #define NOINLINE     __attribute__((noinline))
 
 #if defined(__AVX512F__) || defined(__FMA__)
@@ -109,36 +108,6 @@ INLINE void store_part_f64(double *to, vec_f64 v, int count)
         memcpy(to, &v, (size_t)count * 8);
 #endif
 }
-/* The lower (upper) halves of two vectors, lane by lane in turn. */
-#define LOW_16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
-#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
-#define LOW_8  0, 8, 1, 9, 2, 10, 3, 11
-#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
-#define LOW_4  0, 4, 1, 5
-#define HIGH_4 2, 6, 3, 7
-#define LOW_2  0, 2
-#define HIGH_2 1, 3
-#if VBYTES == 64
-#define LOW_F32  LOW_16
-#define HIGH_F32 HIGH_16
-#define LOW_F64  LOW_8
-#define HIGH_F64 HIGH_8
-#elif VBYTES == 32
-#define LOW_F32  LOW_8
-#define HIGH_F32 HIGH_8
-#define LOW_F64  LOW_4
-#define HIGH_F64 HIGH_4
-#else
-#define LOW_F32  LOW_4
-#define HIGH_F32 HIGH_4
-#define LOW_F64  LOW_2
-#define HIGH_F64 HIGH_2
-#endif
-INLINE vec_f32 zip_low_f32(vec_f32 a, vec_f32 b) { return __builtin_shufflevector(a, b, LOW_F32); }
-INLINE vec_f32 zip_high_f32(vec_f32 a, vec_f32 b) { return __builtin_shufflevector(a, b, HIGH_F32); }
-INLINE vec_f64 zip_low_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, LOW_F64); }
-INLINE vec_f64 zip_high_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, HIGH_F64); }
-
 #define T      float
 #define SUFFIX f32
 #include "kernels/cpu/gemm_real.h"

@@ -372,9 +372,10 @@ int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tenso
         const int own = complex || n < TD_OWN_BANDS ? 1 : td_symmetric(dtype, n, x, lower, compute_v, w);
         if (own < 0)
             return -1;
-        if (!own)
-            continue;
-        if (complex)
+        info = own == 2;
+        if (own != 1)
+            ;
+        else if (complex)
             evd(job, half, &n, x, &lda, w, work->data, &lwork, reals->data, &lrwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);
         else
             evd(job, half, &n, x, &lda, w, work->data, &lwork, (int *)integers->data, &liwork, &info, (size_t)1, (size_t)1);

@@ -30,7 +30,8 @@ typedef struct td_conquer_table {
 TD_ISA_TABLES(td_conquer_table, td_conquer_table);
 
 /* The eigenvalues of an n x n matrix of floats or doubles in rows, of whose triangles one is read, in ascending order; with
- * `vectors`, its rows become the eigenvectors.  1 if it isn't finite or nothing converges: x is what it was. */
+ * `vectors`, its rows become the eigenvectors.  1 if it isn't finite, x being what it was;
+ * 2 without convergence. */
 int td_symmetric(td_dtype dtype, int64_t n, void *x, bool lower, bool vectors, void *values);
 /* Below this, LAPACK's own ways of going on alone decide the vectors' signs. */
 enum { TD_OWN_BANDS = 33 };

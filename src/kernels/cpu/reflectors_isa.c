@@ -12,7 +12,7 @@
 #include "kernels/cpu/reflectors.h"
 #include "kernels/cpu/vectors.h"
 
-enum { UNIT = TD_BAND_UNIT, PANEL = 32, BLOCK = 64 };
+enum { UNIT = TD_BAND_UNIT, PANEL = 32, BLOCK = 64, TURNED = 48 };
 
 static int64_t up(int64_t n)
 {
@@ -43,19 +43,35 @@ static inline T N(total)(V x)
 
 /* The lengths of all vectors are multiples of UNIT from here on: what is behind their ends is 0 in one of two factors. */
 
+/* The sums of four vectors' numbers, all at once. */
+INLINE void N(totals)(V a, V b, V c, V d, T *to)
+{
+    const V ab = N(zip_low)(a, b) + N(zip_high)(a, b), cd = N(zip_low)(c, d) + N(zip_high)(c, d);
+    if (LANES == 2) {
+        to[0] = ab[0], to[1] = ab[1], to[2] = cd[0], to[3] = cd[1];
+        return;
+    }
+    const V acbd = N(zip_low)(ab, cd) + N(zip_high)(ab, cd);
+    T sums[4] = {0};
+    for (int i = 0; i < LANES; i += 4)
+        for (int j = 0; j < 4; j++)
+            sums[j] += acbd[i + j];
+    to[0] = sums[0], to[1] = sums[2], to[2] = sums[1], to[3] = sums[3];
+}
+
 /* to[r] = the product of row r with x */
 static void N(dots)(int64_t rows, int64_t n, const T *a, int64_t row, const T *x, T *to)
 {
     int64_t r = 0;
     for (; r + 4 <= rows; r += 4) {
-        V sum[4] = {{0}};
+        V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
         const T *from = a + r * row;
-        for (int64_t j = 0; j < n; j += LANES)
-#pragma GCC unroll 4
-            for (int i = 0; i < 4; i++)
-                ADD(&sum[i], *(const V *)(from + i * row + j), *(const V *)(x + j));
-        for (int i = 0; i < 4; i++)
-            to[r + i] = N(total)(sum[i]);
+        for (int64_t j = 0; j < n; j += LANES) {
+            const V xj = *(const V *)(x + j);
+            ADD(&s0, *(const V *)(from + j), xj), ADD(&s1, *(const V *)(from + row + j), xj);
+            ADD(&s2, *(const V *)(from + 2 * row + j), xj), ADD(&s3, *(const V *)(from + 3 * row + j), xj);
+        }
+        N(totals)(s0, s1, s2, s3, to + r);
     }
     for (; r < rows; r++) {
         V sum = {0};
@@ -92,22 +108,23 @@ static void N(symmetric)(int64_t n, const T *a, int64_t row, const T *x, T *y)
     for (int64_t i = 0; i < n; i += 4) {
         const int64_t whole = i / UNIT * UNIT;
         const T *from = a + i * row;
-        V sum[4] = {{0}};
+        V s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
         const V none = {0}, x0 = none + x[i], x1 = none + x[i + 1], x2 = none + x[i + 2], x3 = none + x[i + 3];
         for (int64_t j = 0; j < whole; j += LANES) {
             const V a0 = *(const V *)(from + j), a1 = *(const V *)(from + row + j);
             const V a2 = *(const V *)(from + 2 * row + j), a3 = *(const V *)(from + 3 * row + j);
             const V xj = *(const V *)(x + j);
             V one = *(const V *)(y + j), two = a2 * x2;
-            ADD(&sum[0], a0, xj), ADD(&sum[1], a1, xj), ADD(&sum[2], a2, xj), ADD(&sum[3], a3, xj);
+            ADD(&s0, a0, xj), ADD(&s1, a1, xj), ADD(&s2, a2, xj), ADD(&s3, a3, xj);
             ADD(&one, a0, x0), ADD(&two, a3, x3), ADD(&one, a1, x1);
             *(V *)(y + j) = one + two;
         }
-        for (int64_t j = whole; j < whole + UNIT; j += LANES)
-            for (int r = 0; r < 4; r++)
-                ADD(&sum[r], *(const V *)(from + r * row + j), *(const V *)(x + j));
-        for (int r = 0; r < 4; r++)
-            y[i + r] = N(total)(sum[r]);
+        for (int64_t j = whole; j < whole + UNIT; j += LANES) {
+            const V xj = *(const V *)(x + j);
+            ADD(&s0, *(const V *)(from + j), xj), ADD(&s1, *(const V *)(from + row + j), xj);
+            ADD(&s2, *(const V *)(from + 2 * row + j), xj), ADD(&s3, *(const V *)(from + 3 * row + j), xj);
+        }
+        N(totals)(s0, s1, s2, s3, y + i);
     }
 }
 
@@ -196,38 +213,38 @@ static int N(tridiagonal)(int64_t n, T *a, int64_t row, T *d, T *e, T *tau)
     return status;
 }
 
-/* BLOCK reflections at a time are 1 - v' s v with a lower triangle s (Schreiber and Van Loan, 1989). */
+/* TURNED reflections at a time are 1 - v' s v with a lower triangle s (Schreiber and Van Loan, 1989). */
 static int N(turn)(int64_t n, const T *a, int64_t row, const T *tau, int64_t count, T *x, int64_t row_x)
 {
-    const size_t bytes = (size_t)(BLOCK * row + 2 * BLOCK * count + 2 * BLOCK * BLOCK) * sizeof(T);
+    const size_t bytes = (size_t)(TURNED * row + 2 * TURNED * count + 2 * TURNED * TURNED) * sizeof(T);
     T *v = td_mem_alloc(bytes);
     int status = 0;
     if (!v)
         return -1;
-    T *c = v + BLOCK * row, *cs = c + BLOCK * count, *s = cs + BLOCK * count, *gram = s + BLOCK * BLOCK;
+    T *c = v + TURNED * row, *cs = c + TURNED * count, *s = cs + TURNED * count, *gram = s + TURNED * TURNED;
     for (int64_t from = 1, to; from < n && !status; from = to) {
-        to = from + BLOCK < n ? from + BLOCK : n;
+        to = from + TURNED < n ? from + TURNED : n;
         const int64_t some = to - from, width = to - 1;
         for (int64_t r = 0; r < some; r++) {
             memcpy(v + r * row, a + (from + r) * row, (size_t)(from + r) * sizeof(T));
             memset(v + r * row + from + r, 0, (size_t)(row - from - r) * sizeof(T));
         }
         const td_matrix rows = {v, row, 1}, columns = {v, 1, row};
-        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, columns, td_int(0), gram, BLOCK);
-        memset(s, 0, BLOCK * BLOCK * sizeof(T));
+        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, columns, td_int(0), gram, TURNED);
+        memset(s, 0, TURNED * TURNED * sizeof(T));
         for (int64_t r = 0; r < some; r++) {
             for (int64_t p = 0; p < r; p++) {
-                const T factor = -tau[from + r] * gram[r * BLOCK + p];
-                for (int64_t j = 0; j < BLOCK; j++)
-                    s[r * BLOCK + j] += factor * s[p * BLOCK + j];
+                const T factor = -tau[from + r] * gram[r * TURNED + p];
+                for (int64_t j = 0; j < TURNED; j++)
+                    s[r * TURNED + j] += factor * s[p * TURNED + j];
             }
-            s[r * BLOCK + r] = tau[from + r];
+            s[r * TURNED + r] = tau[from + r];
         }
         if (status ||
-            td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){x, row_x, 1}, columns, td_int(0), c, BLOCK) ||
-            td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, BLOCK, 1}, (td_matrix){s, 1, BLOCK},
-                            td_int(0), cs, BLOCK) ||
-            td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, BLOCK, 1}, rows, td_float(1), x, row_x))
+            td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){x, row_x, 1}, columns, td_int(0), c, TURNED) ||
+            td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, TURNED, 1}, (td_matrix){s, 1, TURNED},
+                            td_int(0), cs, TURNED) ||
+            td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, TURNED, 1}, rows, td_float(1), x, row_x))
             status = -1;
     }
     td_mem_free(v, bytes);

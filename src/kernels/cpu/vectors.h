@@ -2,6 +2,8 @@
 #ifndef TD_KERNELS_CPU_VECTORS_H
 #define TD_KERNELS_CPU_VECTORS_H
 
+#define INLINE static inline __attribute__((always_inline))
+
 #if defined(__AVX512F__)
 #define VBYTES 64
 #elif defined(__AVX2__)
@@ -17,18 +19,48 @@ typedef double vec_f64 __attribute__((vector_size(VBYTES), aligned(8), may_alias
  * moves and spills sums in the inner kernel for that: a tenth of its time. */
 #if defined(__AVX512F__) || defined(__FMA__)
 #define ADD_PRODUCT(name, V, instruction)                                 \
-    static inline __attribute__((always_inline)) void name(V *sum, V a, V b)                                    \
+    INLINE void name(V *sum, V a, V b)                                    \
     {                                                                     \
         __asm__(instruction " %2, %1, %0" : "+v"(*sum) : "v"(a), "v"(b)); \
     }
 #else
 #define ADD_PRODUCT(name, V, instruction) \
-    static inline __attribute__((always_inline)) void name(V *sum, V a, V b)    \
+    INLINE void name(V *sum, V a, V b)    \
     {                                     \
         *sum += a * b;                    \
     }
 #endif
 ADD_PRODUCT(add_product_f32, vec_f32, "vfmadd231ps")
 ADD_PRODUCT(add_product_f64, vec_f64, "vfmadd231pd")
+
+/* The lower (upper) halves of two vectors, lane by lane in turn. */
+#define LOW_16  0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_16 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+#define LOW_8  0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_8 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_4  0, 4, 1, 5
+#define HIGH_4 2, 6, 3, 7
+#define LOW_2  0, 2
+#define HIGH_2 1, 3
+#if VBYTES == 64
+#define LOW_F32  LOW_16
+#define HIGH_F32 HIGH_16
+#define LOW_F64  LOW_8
+#define HIGH_F64 HIGH_8
+#elif VBYTES == 32
+#define LOW_F32  LOW_8
+#define HIGH_F32 HIGH_8
+#define LOW_F64  LOW_4
+#define HIGH_F64 HIGH_4
+#else
+#define LOW_F32  LOW_4
+#define HIGH_F32 HIGH_4
+#define LOW_F64  LOW_2
+#define HIGH_F64 HIGH_2
+#endif
+INLINE vec_f32 zip_low_f32(vec_f32 a, vec_f32 b) { return __builtin_shufflevector(a, b, LOW_F32); }
+INLINE vec_f32 zip_high_f32(vec_f32 a, vec_f32 b) { return __builtin_shufflevector(a, b, HIGH_F32); }
+INLINE vec_f64 zip_low_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, LOW_F64); }
+INLINE vec_f64 zip_high_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, HIGH_F64); }
 
 #endif
