@@ -315,7 +315,14 @@ int td_cpu__linalg_svd(td_tensor *A, bool full_matrices, bool compute_uv, const 
             int *size = pass ? &lwork : &ask;
             if (!k)
                 continue;
-            if (complex)
+            const bool square = k >= TD_OWN_BANDS && most <= 2 * k;     /* else LAPACK's QR comes first */
+            const int own = complex || !square ? 1 : !pass ? 2 : td_singular(dtype, m, n, x, full_matrices, s, compute_uv ? u : NULL, vt);
+            if (own < 0)
+                return -1;
+            info = pass && own == 2;
+            if (own != 1)
+                memset(few->data, 0, pass ? 0 : b.item);
+            else if (complex)
                 gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, reals->data, (int *)integers->data, &info, (size_t)1);
             else
                 gesdd(job, &m, &n, x, &lda, s, u, &lda, vt, &ldvt, work->data, size, (int *)integers->data, &info, (size_t)1);

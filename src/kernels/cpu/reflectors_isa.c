@@ -1,9 +1,10 @@
-/* Symmetric matrices made tridiagonal, and turning vectors back.
+/* Symmetric matrices made tridiagonal, others bidiagonal, and turning vectors back.
  *
  * After Dongarra, Sorensen and Hammarling (1989): a panel of PANEL reflections is found from the last rows on, each needing
  * one product of the untouched rest with a vector; then all of them change the rest in one product of matrices.  Only the
  * lower triangle counts, but squares of UNIT numbers along the diagonal are kept whole, so that the product with a vector
- * meets whole vectors only: a number below them serves for its row and for its column. */
+ * meets whole vectors only: a number below them serves for its row and for its column.  Reflections from both sides need two
+ * products with a vector each. */
 #ifndef S
 #include <math.h>
 #include <tede/kernel.h>
@@ -24,7 +25,8 @@ static int64_t up(int64_t n)
 
 extern const td_reflectors_table TD_ISA_NAME(td_reflectors_table);
 const td_reflectors_table TD_ISA_NAME(td_reflectors_table) = {
-    .tridiagonal_f32 = tridiagonal_f32, .tridiagonal_f64 = tridiagonal_f64, .turn_f32 = turn_f32, .turn_f64 = turn_f64,
+    .tridiagonal_f32 = tridiagonal_f32, .tridiagonal_f64 = tridiagonal_f64,
+    .bidiagonal_f32 = bidiagonal_f32, .bidiagonal_f64 = bidiagonal_f64, .turn_f32 = turn_f32, .turn_f64 = turn_f64,
 };
 
 #else
@@ -128,24 +130,27 @@ static void N(symmetric)(int64_t n, const T *a, int64_t row, const T *x, T *y)
     }
 }
 
-/* x, n >= 1 numbers, becomes v, whose last number is 1, so that (1 - factor v v') x is (0, ..., 0, *beta). */
-static T N(reflection)(int64_t n, T *x, T *beta)
+/* x, n numbers, becomes v, whose number `one` is 1, so that (1 - factor v v') x is *beta there and 0 elsewhere. */
+static T N(reflection)(int64_t n, int64_t one, T *x, T *beta)
 {
     double sum = 0;
+    const double alpha = x[one];
+    x[one] = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t j = 0; j < n - 1; j++)
+    for (int64_t j = 0; j < n; j++)
         sum += (double)x[j] * x[j];
-    const double alpha = x[n - 1];
-    x[n - 1] = 1;
     *beta = (T)alpha;
-    if (sum < (sizeof(T) == 4 ? 1e-60 : 1e-280))    /* nothing, beside the largest numbers; squares wouldn't be exact */
-        return 0;
-    const double norm = alpha < 0 ? sqrt(alpha * alpha + sum) : -sqrt(alpha * alpha + sum);
-    const T scale = (T)(1 / (alpha - norm));
-    for (int64_t j = 0; j < n - 1; j++)
-        x[j] *= scale;
-    *beta = (T)norm;
-    return (T)((norm - alpha) / norm);
+    T factor = 0;
+    if (sum > (sizeof(T) == 4 ? 1e-60 : 1e-280)) {  /* less is nothing beside the largest numbers; squares wouldn't be exact */
+        const double norm = alpha < 0 ? sqrt(alpha * alpha + sum) : -sqrt(alpha * alpha + sum);
+        const T scale = (T)(1 / (alpha - norm));
+        for (int64_t j = 0; j < n; j++)
+            x[j] *= scale;
+        *beta = (T)norm;
+        factor = (T)((norm - alpha) / norm);
+    }
+    x[one] = 1;
+    return factor;
 }
 
 /* The reflections of rows begin to end - 1: their vectors replace the rows, `w` gets a row for each, so that a - v' w - w' v
@@ -163,7 +168,7 @@ static void N(panel)(int64_t begin, int64_t end, T *a, int64_t row, T *d, T *e, 
         N(less_rows)(done, up(i + 1), vs, row, second, v);
         d[i] = v[i];
         memset(v + i, 0, (size_t)(row - i) * sizeof(T));
-        tau[i] = N(reflection)(i, v, &e[i - 1]);
+        tau[i] = N(reflection)(i, i - 1, v, &e[i - 1]);
         memset(to, 0, (size_t)row * sizeof(T));
         if (tau[i] == 0)
             continue;
@@ -213,41 +218,138 @@ static int N(tridiagonal)(int64_t n, T *a, int64_t row, T *d, T *e, T *tau)
     return status;
 }
 
-/* TURNED reflections at a time are 1 - v' s v with a lower triangle s (Schreiber and Van Loan, 1989). */
-static int N(turn)(int64_t n, const T *a, int64_t row, const T *tau, int64_t count, T *x, int64_t row_x)
+/* y -= the sum of number[r] times row r and more[r] times the other row r */
+INLINE void N(less_two)(int64_t rows, int64_t n, const T *a, const T *number, const T *b, const T *more, int64_t row, T *y)
 {
-    const size_t bytes = (size_t)(TURNED * row + 2 * TURNED * count + 2 * TURNED * TURNED) * sizeof(T);
-    T *v = td_mem_alloc(bytes);
-    int status = 0;
-    if (!v)
-        return -1;
-    T *c = v + TURNED * row, *cs = c + TURNED * count, *s = cs + TURNED * count, *gram = s + TURNED * TURNED;
-    for (int64_t from = 1, to; from < n && !status; from = to) {
-        to = from + TURNED < n ? from + TURNED : n;
-        const int64_t some = to - from, width = to - 1;
-        for (int64_t r = 0; r < some; r++) {
-            memcpy(v + r * row, a + (from + r) * row, (size_t)(from + r) * sizeof(T));
-            memset(v + r * row + from + r, 0, (size_t)(row - from - r) * sizeof(T));
+    N(less_rows)(rows, n, a, row, number, y);
+    N(less_rows)(rows, n, b, row, more, y);
+}
+
+/* PANEL reflections from the left and from the right, from row and column `begin` on.  `left` and x are rows of m numbers (up
+ * to a step of long_row), `right` and y of n (up to row): a - left' y - x' right is what they make of a. */
+static void N(two_sided)(int64_t m, int64_t n, int64_t begin, int64_t end, T *a, int64_t row, int64_t long_row, T *d, T *e,
+                         T *tau_left, T *tau_right, T *left, T *right, T *x, T *y)
+{
+    T first[PANEL], second[PANEL];
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t done = i - begin, from = i / UNIT * UNIT, wide = up(n) - from, tall = up(m) - from;
+        T *u = left + done * long_row, *v = right + done * row, *to_x = x + done * long_row, *to_y = y + done * row;
+        /* Column i as it is now. */
+        memset(u, 0, (size_t)long_row * sizeof(T)), memset(to_x, 0, (size_t)long_row * sizeof(T));
+        memset(to_y, 0, (size_t)row * sizeof(T));
+        for (int64_t r = i; r < m; r++)
+            u[r] = a[r * row + i];
+        for (int64_t p = 0; p < done; p++)
+            first[p] = y[p * row + i], second[p] = right[p * row + i];
+        N(less_two)(done, tall, left + from, first, x + from, second, long_row, u + from);
+        memset(u + from, 0, (size_t)(i - from) * sizeof(T));
+        tau_left[i] = N(reflection)(m - i, 0, u + i, &d[i]);
+        /* y = a' u */
+        const T *rows = a + from * row + from;
+        for (int64_t r = i; r < m; r++)
+            u[r] = -u[r];
+        N(less_rows)(m - from, wide, rows, row, u + from, to_y + from);
+        for (int64_t r = i; r < m; r++)
+            u[r] = -u[r];
+        N(dots)(done, tall, left + from, long_row, u + from, first);
+        N(dots)(done, tall, x + from, long_row, u + from, second);
+        N(less_two)(done, wide, y + from, first, right + from, second, row, to_y + from);
+        for (int64_t j = from; j < row; j++)
+            to_y[j] = j > i && j < n ? tau_left[i] * to_y[j] : 0;
+        /* Row i as it is now. */
+        memcpy(v, a + i * row, (size_t)row * sizeof(T));
+        for (int64_t p = 0; p <= done; p++)
+            first[p] = left[p * long_row + i], second[p] = p < done ? x[p * long_row + i] : 0;
+        N(less_rows)(done + 1, wide, y + from, row, first, v + from);
+        N(less_rows)(done, wide, right + from, row, second, v + from);
+        memset(v, 0, (size_t)(i + 1) * sizeof(T));
+        if (i + 1 >= n) {
+            tau_right[i] = 0;
+            continue;
         }
-        const td_matrix rows = {v, row, 1}, columns = {v, 1, row};
-        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, columns, td_int(0), gram, TURNED);
+        tau_right[i] = N(reflection)(n - i - 1, 0, v + i + 1, &e[i]);
+        /* x = a v */
+        N(dots)(m - from, wide, rows, row, v + from, to_x + from);
+        memset(to_x + from, 0, (size_t)(i + 1 - from) * sizeof(T));
+        N(dots)(done + 1, wide, y + from, row, v + from, first);
+        N(dots)(done, wide, right + from, row, v + from, second);
+        N(less_rows)(done + 1, tall, left + from, long_row, first, to_x + from);
+        N(less_rows)(done, tall, x + from, long_row, second, to_x + from);
+        for (int64_t r = from; r < long_row; r++)
+            to_x[r] = r > i && r < m ? tau_right[i] * to_x[r] : 0;
+    }
+}
+
+static int N(bidiagonal)(int64_t m, int64_t n, T *a, int64_t row, T *d, T *e, T *tau_left, T *tau_right, T *left,
+                         int64_t long_row, T *right)
+{
+    const size_t bytes = (size_t)(2 * PANEL * (row + long_row)) * sizeof(T);
+    T *work = td_mem_alloc(bytes);
+    int status = work ? 0 : -1;
+    /* left, x and y, right lie behind each other, so that one product has both. */
+    T *tall = work, *wide = work + 2 * PANEL * long_row;
+    for (int64_t begin = 0, end; !status && begin < n; begin = end) {
+        end = begin + PANEL < n ? begin + PANEL : n;
+        const int64_t count = end - begin;
+        T *x = tall + count * long_row, *to_right = wide + count * row;
+        N(two_sided)(m, n, begin, end, a, row, long_row, d, e, tau_left, tau_right, tall, to_right, x, wide);
+        memcpy(left + begin * long_row, tall, (size_t)(count * long_row) * sizeof(T));
+        memcpy(right + begin * row, to_right, (size_t)(count * row) * sizeof(T));
+        if (end < n)
+            status = td_gemm_strided(DTYPE, m - end, n - end, 2 * count, td_float(-1), (td_matrix){tall + end, 1, long_row},
+                                     (td_matrix){wide + end, row, 1}, td_float(1), a + end * row + end, row);
+    }
+    td_mem_free(work, bytes);
+    return status;
+}
+
+/* TURNED reflections at a time are 1 - v' s v with a triangle s (Schreiber and Van Loan, 1989). */
+static int N(turn)(int64_t n, int64_t length, const T *a, int64_t row, const T *tau, bool backwards, bool columns,
+                   int64_t count, T *x, int64_t row_x)
+{
+    const size_t bytes = (size_t)(2 * TURNED * (count + TURNED)) * sizeof(T);
+    T *c = td_mem_alloc(bytes);
+    int status = 0;
+    if (!c)
+        return -1;
+    T *cs = c + TURNED * count, *s = cs + TURNED * count, *gram = s + TURNED * TURNED;
+    const int64_t blocks = (n + TURNED - 1) / TURNED;
+    for (int64_t block = 0; block < blocks && !status; block++) {
+        const int64_t from = (backwards ? blocks - 1 - block : block) * TURNED, to = from + TURNED < n ? from + TURNED : n;
+        const int64_t some = to - from, begin = backwards ? from : 0, width = backwards ? length - from : to - 1;
+        const T *v = a + from * row + begin;
+        const td_matrix rows = {v, row, 1}, turned = {v, 1, row};
+        T *at = x + begin * (columns ? row_x : 1);
+        if (width <= 0)
+            continue;
+        status = td_gemm_strided(DTYPE, some, some, width, td_int(1), rows, turned, td_int(0), gram, TURNED);
         memset(s, 0, TURNED * TURNED * sizeof(T));
-        for (int64_t r = 0; r < some; r++) {
-            for (int64_t p = 0; p < r; p++) {
+        for (int64_t i = 0; i < some; i++) {
+            const int64_t r = backwards ? some - 1 - i : i;
+            for (int64_t earlier = 0; earlier < i; earlier++) {
+                const int64_t p = backwards ? some - 1 - earlier : earlier;
                 const T factor = -tau[from + r] * gram[r * TURNED + p];
                 for (int64_t j = 0; j < TURNED; j++)
                     s[r * TURNED + j] += factor * s[p * TURNED + j];
             }
             s[r * TURNED + r] = tau[from + r];
         }
-        if (status ||
-            td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){x, row_x, 1}, columns, td_int(0), c, TURNED) ||
-            td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, TURNED, 1}, (td_matrix){s, 1, TURNED},
-                            td_int(0), cs, TURNED) ||
-            td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, TURNED, 1}, rows, td_float(1), x, row_x))
-            status = -1;
+        if (status)
+            break;
+        if (columns)
+            status = td_gemm_strided(DTYPE, some, count, width, td_int(1), rows, (td_matrix){at, row_x, 1}, td_int(0), c, count) ||
+                     td_gemm_strided(DTYPE, some, count, some, td_int(1), (td_matrix){s, TURNED, 1}, (td_matrix){c, count, 1},
+                                     td_int(0), cs, count) ||
+                     td_gemm_strided(DTYPE, width, count, some, td_float(-1), turned, (td_matrix){cs, count, 1}, td_float(1),
+                                     at, row_x) ? -1 : 0;
+        else
+            status = td_gemm_strided(DTYPE, count, some, width, td_int(1), (td_matrix){at, row_x, 1}, turned, td_int(0), c, TURNED) ||
+                     td_gemm_strided(DTYPE, count, some, some, td_int(1), (td_matrix){c, TURNED, 1}, (td_matrix){s, 1, TURNED},
+                                     td_int(0), cs, TURNED) ||
+                     td_gemm_strided(DTYPE, count, width, some, td_float(-1), (td_matrix){cs, TURNED, 1}, rows, td_float(1),
+                                     at, row_x) ? -1 : 0;
     }
-    td_mem_free(v, bytes);
+    td_mem_free(c, bytes);
     return status;
 }
 #undef V
