@@ -19,8 +19,10 @@ typedef struct axis {
 
 typedef struct resampling {
     axis axes[3];
-    int32_t *places;        /* the last axis once more: [taps][out] */
+    int32_t *places;        /* the last axis once more: [taps][step] */
     void *weights;
+    int64_t step;           /* out, and room for a vector */
+    int32_t *bases;         /* where vectors of places begin, or NULL: see near_f32 */
     int failed;
     const void *x;
     void *y;
@@ -128,12 +130,15 @@ FILL(fill_f64, double, floor)
         const td_upsample_table *table = TD_ISA_PICK(td_upsample_table);                                              \
         const int32_t *places = r->places;                                                                            \
         const T *weights = r->weights;                                                                                \
-        const size_t bytes = (size_t)w->in * sizeof(T);                                                               \
+        const int64_t last_row = w->in + 2 * table->bytes / (int64_t)sizeof(T);                                       \
+        const size_t bytes = (size_t)last_row * sizeof(T);                                                            \
         T *mixed = td_mem_alloc(bytes);                                                                               \
         if (!mixed) {                                                                                                 \
             __atomic_store_n((int *)&r->failed, 1, __ATOMIC_RELAXED);                                                 \
             return;                                                                                                   \
         }                                                                                                             \
+        memset(mixed + w->in, 0, (size_t)(last_row - w->in) * sizeof(T));                                             \
+        const T *end = (const T *)r->y + last * d->out * h->out * w->out;                                             \
         for (int64_t p = first; p < last; p++) {                                                                      \
             const T *x = (const T *)r->x + p * d->in * h->in * w->in;                                                 \
             T *y = (T *)r->y + p * d->out * h->out * w->out;                                                          \
@@ -152,7 +157,12 @@ FILL(fill_f64, double, floor)
                             n = 0;                                                                                    \
                         }                                                                                             \
                     }                                                                                                 \
-                    table->pick_##S(one ? rows[0] : mixed, w->taps, places, weights, w->out, y);                      \
+                    if (one && r->bases)                                                                              \
+                        memcpy(mixed, rows[0], (size_t)w->in * sizeof(T));                                            \
+                    if (r->bases)                                                                                     \
+                        table->near_##S(mixed, w->taps, r->bases, places, weights, r->step, w->out, end - y, y);      \
+                    else                                                                                              \
+                        table->pick_##S(one ? rows[0] : mixed, w->taps, places, weights, r->step, w->out, y);         \
                 }                                                                                                     \
         }                                                                                                             \
         td_mem_free(mixed, bytes);                                                                                    \
@@ -213,6 +223,37 @@ static void round_bytes(td_tensor *y, int bits)
     }
 }
 
+/* The last axis tap by tap, and vector by vector where the places of each are near. */
+static void lay_out(resampling *r, td_dtype type, int64_t lanes)
+{
+    const axis *w = &r->axes[2];
+    memset(r->places, 0, (size_t)(r->step * w->taps) * sizeof(int32_t));
+    memset(r->weights, 0, (size_t)(r->step * w->taps) * td_dtype_size(type));
+    for (int64_t o = 0; o < w->out; o++)
+        for (int k = 0; k < w->taps; k++) {
+            int64_t from = o * w->taps + k, to = k * r->step + o;
+            r->places[to] = (int32_t)w->at[from];
+            if (type == TD_F64)
+                ((double *)r->weights)[to] = w->weight[from];
+            else
+                ((float *)r->weights)[to] = (float)w->weight[from];
+        }
+    bool near = lanes > 0;
+    for (int64_t o = 0; near && o < w->out; o += lanes) {
+        const int64_t end = (o + lanes < w->out ? o + lanes : w->out) * w->taps;
+        int64_t low = w->at[o * w->taps], high = low;
+        for (int64_t i = o * w->taps; i < end; i++)
+            low = w->at[i] < low ? w->at[i] : low, high = w->at[i] > high ? w->at[i] : high;
+        r->bases[o / lanes] = (int32_t)low;
+        near = high - low < 2 * lanes;
+    }
+    if (!near)
+        r->bases = NULL;
+    for (int64_t o = 0; near && o < w->out; o++)
+        for (int k = 0; k < w->taps; k++)
+            r->places[k * r->step + o] -= r->bases[o / lanes];
+}
+
 static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode,
                bool align,
                const double *scales, bool back)
@@ -235,7 +276,9 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
     }
     for (int i = 0; i < ndim - dims; i++)
         planes *= in[i];
-    int64_t last = r.axes[2].out * r.axes[2].taps;
+    const int64_t lanes = TD_ISA_PICK(td_upsample_table)->bytes / (int64_t)td_dtype_size(type);
+    r.step = r.axes[2].out + lanes;
+    int64_t last = r.step * (r.axes[2].taps + 1);
     size_t bytes = (size_t)(places + last) * (sizeof(int64_t) + sizeof(double));
     int64_t *block = td_mem_alloc(bytes), *at = block;
     if (!block)
@@ -253,16 +296,8 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
         if (bytewise)
             bits += whole_weights(a);
     }
-    r.places = (int32_t *)at, r.weights = weight;
-    for (int64_t o = 0; o < r.axes[2].out; o++)
-        for (int k = 0; k < r.axes[2].taps; k++) {
-            int64_t from = o * r.axes[2].taps + k, to = k * r.axes[2].out + o;
-            r.places[to] = (int32_t)r.axes[2].at[from];
-            if (type == TD_F64)
-                ((double *)r.weights)[to] = r.axes[2].weight[from];
-            else
-                ((float *)r.weights)[to] = (float)r.axes[2].weight[from];
-        }
+    r.places = (int32_t *)at, r.weights = weight, r.bases = r.places + r.step * r.axes[2].taps;
+    lay_out(&r, type, lanes);
     td_loop_body *body = type == TD_F64 ? (back ? backward_f64 : forward_f64) : (back ? backward_f32 : forward_f32);
     td_parallel_for(0, planes, td_grain(8 * total), body, &r);
     td_mem_free(block, bytes);

@@ -2,12 +2,23 @@
 #ifndef S
 #include "kernels/cpu/upsample.h"
 
+#if defined(__AVX512F__)
+enum { BYTES = 64, NEAR = BYTES };
+#elif defined(__AVX2__)
+enum { BYTES = 32, NEAR = BYTES };
+#else
+enum { BYTES = 16, NEAR = 0 };      /* nothing permutes two vectors there */
+#endif
+typedef int32_t place_f32;          /* as wide as the number */
+typedef int64_t place_f64;
+
 #define TD_BODY "upsample_isa.c"
 #include "kernels/cpu/both_reals.h"
 
 extern const td_upsample_table TD_ISA_NAME(td_upsample_table);
 const td_upsample_table TD_ISA_NAME(td_upsample_table) = {
     .mix_f32 = mix_f32, .mix_f64 = mix_f64, .pick_f32 = pick_f32, .pick_f64 = pick_f64,
+    .near_f32 = near_f32, .near_f64 = near_f64, .bytes = NEAR,
 };
 
 #else
@@ -27,23 +38,48 @@ static void N(mix)(int n, const T *const *rows, const T *weights, int64_t width,
     }
 }
 
-static void N(pick)(const T *x, int taps, const int32_t *places, const T *weights, int64_t n, T *y)
+static void N(pick)(const T *x, int taps, const int32_t *places, const T *weights, int64_t step, int64_t n,
+                    T *y)
 {
     if (taps == 1) {        /* nearest: a copy */
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[places[i]];
     } else if (taps == 2) {
-        const int32_t *at = places + n;
-        const T *w = weights + n;
+        const int32_t *at = places + step;
+        const T *w = weights + step;
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = weights[i] * x[places[i]] + w[i] * x[at[i]];
     } else {
-        for (int k = 0; k < taps; k++, places += n, weights += n)
+        for (int k = 0; k < taps; k++, places += step, weights += step)
 #pragma omp simd
             for (int64_t i = 0; i < n; i++)
                 y[i] = (k ? y[i] : 0) + weights[i] * x[places[i]];
+    }
+}
+
+static void N(near)(const T *x, int taps, const int32_t *bases, const int32_t *places, const T *weights, int64_t step,
+                    int64_t n, int64_t room, T *y)
+{
+    enum { LANES = BYTES / sizeof(T) };
+    typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
+    typedef N(place) I __attribute__((vector_size(BYTES)));
+    typedef int32_t P __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+    for (int64_t i = 0; i < n; i += LANES, places += LANES, weights += LANES, y += LANES) {
+        const T *from = x + *bases++;
+        const V a = *(const V *)from, b = *(const V *)(from + LANES);
+        V sum = __builtin_shuffle(a, b, __builtin_convertvector(*(const P *)places, I));
+        if (taps > 1)
+            sum *= *(const V *)weights;
+        for (int k = 1; k < taps; k++) {
+            const I at = __builtin_convertvector(*(const P *)(places + k * step), I);
+            sum += *(const V *)(weights + k * step) * __builtin_shuffle(a, b, at);
+        }
+        if (room - i >= LANES)
+            *(V *)y = sum;
+        else
+            memcpy(y, &sum, (size_t)(n - i) * sizeof(T));
     }
 }
 #endif
