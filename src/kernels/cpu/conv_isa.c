@@ -10,13 +10,16 @@ enum { BYTES = 32, VECTORS = 2 };
 enum { BYTES = 16, VECTORS = 2 };
 #endif
 
+typedef int32_t place_f32;          /* as wide as the number */
+typedef int64_t place_f64;
+
 #define TD_BODY "conv_isa.c"
 #include "kernels/cpu/both_reals.h"
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
-    .fill_f32 = fill_f32, .fill_f64 = fill_f64, .sum_f32 = sum_f32, .sum_f64 = sum_f64,
+    .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64, .sum_f32 = sum_f32, .sum_f64 = sum_f64,
 };
 
 #else
@@ -74,6 +77,25 @@ static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t
         for (int64_t p = 0; p < depth; p++, to += step)
             for (int64_t i = 0; i < step; i += LANES)
                 *(V *)(to + i) = *(const V *)(x + offsets[p] + i);
+    }
+}
+
+/* The last vectors of all rows first: what they write too far belongs to rows that come later. */
+static void N(rows)(const T *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, T *to)
+{
+    enum { LANES = BYTES / sizeof(T) };
+    typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
+    typedef N(place) I __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
+    for (int64_t i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
+        I inside;
+        for (int64_t lane = 0; lane < LANES; lane++)
+            inside[lane] = i + lane >= low && i + lane < high ? -1 : 0;
+        if (i >= low && i + LANES <= high)
+            for (int64_t r = 0; r < rows; r++)
+                *(V *)(to + r * width + i) = *(const V *)(from + r * step + i);
+        else
+            for (int64_t r = 0; r < rows; r++)
+                *(I *)(to + r * width + i) = inside & *(const I *)(from + r * step + i);
     }
 }
 #endif

@@ -21,7 +21,8 @@ typedef struct bands {
     int64_t phases, lines;          /* remainders of rows in use; rows of each */
     int64_t pictures, width;        /* one per kernel column, as wide as the output; or one for all, wider */
     int64_t phase[16];              /* what they are */
-    int64_t pitch, total;           /* elements per channel; of all */
+    int64_t pitch, total;           /* elements per channel; of all, and a vector's are behind them */
+    int64_t vector;
     int64_t *offsets;               /* of each row of the columns: [channel][kd][kh][kw] */
 } bands;
 
@@ -32,6 +33,7 @@ static int64_t phase_of(const td_conv *c, int64_t kh)
 
 static bool plan(const td_conv *c, bands *b, bool shared)
 {
+    b->vector = TD_ISA_PICK(td_gemm_table)->bytes / c->size;
     b->phases = 0, b->pictures = shared ? 1 : c->kernel[2];
     b->width = c->out[2] + (shared ? (c->kernel[2] - 1) * c->dilation[2] : 0);
     for (int64_t kh = 0; kh < c->kernel[1]; kh++) {

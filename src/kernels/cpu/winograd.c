@@ -13,7 +13,7 @@
 #include <tede/modes.h>
 
 /* Transformed tiles of a band; what is worth the effort: channels, and tiles, which are the width of a product. */
-enum { BAND_BYTES = 960 << 10, CHANNELS = 16, TILES = 48, LANES = TD_WINOGRAD_LANES };
+enum { BAND_BYTES = 960 << 10, CHANNELS = 16, TILES = 64, LANES = TD_WINOGRAD_LANES };
 
 static const uint32_t LARGE = (127 + 60) << 23;        /* the bits of 2 to the 60 */
 
