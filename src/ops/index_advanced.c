@@ -23,6 +23,26 @@ static int64_t count_true(const td_tensor *mask)
     return count;
 }
 
+/* A bit for each of up to 64 bytes, set where the byte isn't 0. */
+static inline uint64_t bits_of(const uint8_t *m, int64_t n)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), low = 0x7f * ones;
+    uint64_t bits = 0;
+    if (n < 64) {
+        for (int64_t k = 0; k < n; k++)
+            bits |= (uint64_t)(m[k] != 0) << k;
+        return bits;
+    }
+#pragma GCC unroll 8
+    for (int k = 0; k < 64; k += 8) {
+        uint64_t word;
+        memcpy(&word, m + k, 8);
+        word = (((word & low) + low) | word) >> 7 & ones;               /* 0 or 1 in each byte */
+        bits |= word * UINT64_C(0x0102040810204080) >> 56 << k;         /* these side by side in the highest one */
+    }
+    return bits;
+}
+
 static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
 {
     if (self->device.type == TD_META)
@@ -40,23 +60,21 @@ static td_tensor *positions(td_tensor *self, int64_t room, int64_t filler)
     const uint8_t *m = (const uint8_t *)mask->data;
     int64_t inner = ndim ? self->sizes[ndim - 1] : 1;
     for (int64_t i = 0; i < mask->numel && found < rows; i += inner) {
-        /* Every element is written at the next place; that moves on where the mask is true. */
-        if (ndim == 1) {
-            for (int64_t k = 0; k < inner && found < rows; k++) {
-                to[found] = k;
-                found += m[i + k] != 0;
+        for (int64_t k = 0; k < inner; k += 64) {
+            uint64_t bits = bits_of(m + i + k, inner - k < 64 ? inner - k : 64);
+            if (ndim == 1) {
+                for (; bits && found < rows; bits &= bits - 1)
+                    to[found++] = k + __builtin_ctzll(bits);
+                continue;
             }
-            to += found;
-        } else {
-            for (int64_t k = 0; k < inner && found < rows; k++) {
+            for (; bits && found < rows; bits &= bits - 1, found++, to += step) {
                 for (int64_t d = 0; d + 1 < ndim; d++)
                     to[d * across] = at[d];
                 if (ndim)
-                    to[(ndim - 1) * across] = k;
-                to += m[i + k] ? step : 0;
-                found += m[i + k] != 0;
+                    to[(ndim - 1) * across] = k + __builtin_ctzll(bits);
             }
         }
+        to += ndim == 1 ? found : 0;
         for (int64_t d = ndim - 1; d-- > 0;) {
             if (++at[d] < self->sizes[d])
                 break;

@@ -101,6 +101,21 @@ void td_copy_streaming(char *to, const char *from, int64_t bytes)
     memcpy(to, from, (size_t)bytes);
 }
 
+void td_copy_ahead(char *to, const char *from, int64_t bytes)
+{
+    enum { READ = 1024, WRITE = 512 };
+    int64_t i = (int64_t)(-(uintptr_t)to & 63);
+    if (i + 64 > bytes)
+        i = 0;
+    memcpy(to, from, (size_t)i);
+    for (; i + 64 <= bytes; i += 64) {
+        __builtin_prefetch(from + i + READ);
+        __builtin_prefetch(to + i + WRITE);
+        memcpy(to + i, from + i, 64);
+    }
+    memcpy(to + i, from + i, (size_t)(bytes - i));
+}
+
 void td_end_streaming(void)
 {
 #ifdef __SSE2__

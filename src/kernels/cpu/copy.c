@@ -13,6 +13,7 @@
 #include <tede/auto.h>
 
 enum {
+    AHEAD_BYTES = 2 << 20,      /* of both sides: more than the second cache holds */
     STREAM_BYTES = 24 << 20,    /* of the result: about what the last cache holds */
     CHUNK = 1 << 16,            /* bytes that a thread takes at a time, at least */
     STEP = 256,                 /* elements that are converted at a time between strided runs */
@@ -78,7 +79,7 @@ typedef struct flat {
     const char     *from;
     int64_t         to_size, from_size;
     td_convert_run *convert;        /* NULL: the same dtype */
-    bool            stream;
+    bool            ahead, stream;
 } flat;
 
 static void flat_body(void *context, int64_t begin, int64_t end)
@@ -86,12 +87,12 @@ static void flat_body(void *context, int64_t begin, int64_t end)
     const flat *w = context;
     char *to = w->to + begin * w->to_size;
     const char *from = w->from + begin * w->from_size;
-    if (!w->convert && !w->stream) {
+    if (!w->convert && w->ahead) {
+        td_copy_ahead(to, from, (end - begin) * w->to_size);
+    } else if (!w->convert) {
         memcpy(to, from, (size_t)((end - begin) * w->to_size));
     } else if (!w->stream) {
         w->convert(to, from, end - begin);
-    } else if (!w->convert) {
-        td_copy_streaming(to, from, (end - begin) * w->to_size);
     } else {
         _Alignas(64) char block[STEP * 16];
         for (; begin < end; begin += STEP, to += STEP * w->to_size, from += STEP * w->from_size) {
@@ -110,7 +111,8 @@ static void copy_flat(td_tensor *dst, const td_tensor *src)
     if (dst->dtype != src->dtype)
         w.convert = td_converter(dst->dtype, src->dtype);
     int64_t n = dst->numel, bytes = n * (w.to_size + w.from_size);
-    w.stream = n * w.to_size > STREAM_BYTES;
+    w.stream = w.convert && n * w.to_size > STREAM_BYTES;
+    w.ahead = bytes > AHEAD_BYTES;
     if (bytes < 4 * CHUNK)
         flat_body(&w, 0, n);
     else

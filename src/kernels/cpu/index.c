@@ -44,7 +44,7 @@ typedef struct pick_job {
     td_index_loop       *loop;
     const td_index_table *table;
     int64_t              parts;     /* of a row: so long ones are shared too, and checked while they are in the cache */
-    bool                 ahead;     /* rows that lie together are read: see look_ahead */
+    bool                 ahead;     /* rows that lie together on both sides: see look_ahead */
 } pick_job;
 
 enum { PART = 8192 };
@@ -56,10 +56,10 @@ static bool within(const pick_job *j, const td_index_row *r)
     return low >= 0 && high < j->p->limit;
 }
 
-/* Memory that later rows read: whole rows that follow one index each are fetched some rows ahead; the others learn where the
- * next one's begin.  `left` rows of the innermost of the other dimensions follow, this one included.  A fetch from a wrong
- * address is harmless, so the indices need no checks here. */
-static void look_ahead(const pick_job *j, const td_index_row *row, int64_t left, td_index_row *r)
+/* Memory that later rows touch: rows that follow one index each, and what they are copied from or to, are fetched some
+ * rows ahead; the others learn where the next one's begin.  `left` rows of the innermost of the other dimensions follow,
+ * this one included.  A fetch from a wrong address is harmless, so the indices need no checks here. */
+static inline void look_ahead(const pick_job *j, const td_index_row *row, int64_t left, td_index_row *r)
 {
     enum { ROWS = 8, MOST = 1024 };
     const td_picking *p = j->p;
@@ -69,8 +69,32 @@ static void look_ahead(const pick_job *j, const td_index_row *row, int64_t left,
         r->next_index += p->along[d], r->next_far += p->far[d];
     } else if (left > ROWS && j->ahead) {
         const char *far = row->far + ROWS * p->far[d] + row->index[ROWS * p->along[d]] * row->reach;
-        for (int64_t line = 0; line < MOST && line < row->near_step * p->sizes[d + 1]; line += 64)
+        const char *near = row->near + ROWS * p->near[d];
+        for (int64_t line = 0; line < MOST && line < row->near_step * p->sizes[d + 1]; line += 64) {
             __builtin_prefetch(far + line);
+            __builtin_prefetch(near + line);
+        }
+    }
+}
+
+static inline void one_part(const pick_job *j, const td_index_row *r)
+{
+    if (j->p->limit && !within(j, r))
+        __atomic_store_n(&j->p->outside, true, __ATOMIC_RELAXED);
+    else
+        j->loop(r);
+}
+
+/* To the next row: one more in the innermost but one dimension, or in the one before. */
+static void next_row(const td_picking *p, int64_t *at, td_index_row *row)
+{
+    for (int d = p->ndim - 1; d-- > 0;) {
+        row->far += p->far[d], row->near += p->near[d], row->index += p->along[d];
+        if (++at[d] < p->sizes[d])
+            break;
+        at[d] = 0;
+        row->far -= p->sizes[d] * p->far[d], row->near -= p->sizes[d] * p->near[d];
+        row->index -= p->sizes[d] * p->along[d];
     }
 }
 
@@ -87,27 +111,33 @@ static void parts(void *context, int64_t from, int64_t to)
         rest /= p->sizes[d];
         row.far += at[d] * p->far[d], row.near += at[d] * p->near[d], row.index += at[d] * p->along[d];
     }
-    for (int64_t i = from; i < to; i++) {
+    for (int64_t i = from; i < to && (last == 0 || j->parts > 1); i++) {
         const int64_t start = part * PART, left = p->sizes[last] - start;
         td_index_row r = row;
         r.far += start * r.far_step, r.near += start * r.near_step, r.index += start * r.index_step;
         r.n = left < PART ? left : PART;
         look_ahead(j, &row, last ? p->sizes[last - 1] - at[last - 1] : 0, &r);
-        if (p->limit && !within(j, &r))
-            __atomic_store_n(&p->outside, true, __ATOMIC_RELAXED);
-        else
-            j->loop(&r);
+        one_part(j, &r);
         if (++part < j->parts)
             continue;
         part = 0;
-        for (int d = last; d-- > 0;) {
+        next_row(p, at, &row);
+    }
+    if (last == 0 || j->parts > 1)
+        return;
+    row.n = p->sizes[last];
+    for (int64_t i = from; i < to;) {       /* whole rows: as many as lie one after the other */
+        const int d = last - 1;
+        int64_t left = p->sizes[d] - at[d], end = to - i < left ? to : i + left;
+        for (; i < end - 1; i++, left--, at[d]++) {
+            look_ahead(j, &row, left, &row);
+            one_part(j, &row);
             row.far += p->far[d], row.near += p->near[d], row.index += p->along[d];
-            if (++at[d] < p->sizes[d])
-                break;
-            at[d] = 0;
-            row.far -= p->sizes[d] * p->far[d], row.near -= p->sizes[d] * p->near[d];
-            row.index -= p->sizes[d] * p->along[d];
         }
+        look_ahead(j, &row, left, &row);
+        one_part(j, &row);
+        next_row(p, at, &row);
+        i++;
     }
 }
 
@@ -121,7 +151,7 @@ void td_pick_run(td_picking *p)
     if (count == 0 || length == 0)
         return;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
-    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block && p->what == TD_PLACE_GET};
+    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block};
     if (p->what == TD_PLACE_GET)
         j.loop = block ? j.table->get_block : j.table->get[size];
     else if (p->what == TD_PLACE_SET)

@@ -33,6 +33,7 @@ static inline void fetch(const void *at, size_t bytes)
                 const int64_t to = n - from < FETCH ? n : from + FETCH;                 \
                 fetch(r->next_index + from, FETCH * 8);                                 \
                 fetch((const T *)r->next_far + from, FETCH * sizeof(T));                \
+                fetch((const T *)near + from + 2 * FETCH, FETCH * sizeof(T));           \
                 _Pragma("omp simd")                                                     \
                 for (int64_t i = from; i < to; i++)                                     \
                     ((T *)near)[i] = ((const T *)far)[index[i]];                        \
