@@ -23,14 +23,35 @@ static void clear_triangle(char *a, int n, size_t item, bool upper)
 
 /* ---- Cholesky */
 
+/* Real matrices: rows of an upper factor are columns of a lower one. */
+static int cholesky(td_tensor *self, bool upper, td_tensor *out, int *info)
+{
+    const td_lu_table *lu = TD_ISA_PICK(td_lu_table);
+    TD_AUTO td_tensor *x = upper ? td_rows(self) : td_tensor_retain(out);
+    if (!x || (!upper && td_copy_elements(out, self)))
+        return -1;
+    const batch b = batch_of(x);
+    for (int64_t i = 0; i < b.count; i++) {
+        char *a = (char *)x->data + i * b.stride;
+        if (x->dtype == TD_F32 ? lu->cholesky_f32(b.rows, (float *)a, b.rows, info + i)
+                               : lu->cholesky_f64(b.rows, (double *)a, b.rows, info + i))
+            return -1;
+        clear_triangle(a, b.rows, b.item, false);
+    }
+    return upper ? td_copy_elements(out, x) : 0;
+}
+
 int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor *out0, td_tensor *out1)
 {
     (void)check_errors;
+    int *info = (int *)out1->data;
+    if (!td_dtype_is_complex((td_dtype)self->dtype))
+        return cholesky(self, upper, out0, info);
     batch b = batch_of(out0);
     td_lapack_function *potrf = td_lapack("potrf", NULL, (td_dtype)self->dtype);
     if (!potrf || td_copy_elements(out0, self))
         return -1;
-    int *info = (int *)out1->data, lda = at_least_one(b.rows);
+    int lda = at_least_one(b.rows);
     for (int64_t i = 0; i < b.count; i++) {
         char *a = (char *)out0->data + i * b.stride;
         potrf(upper ? "U" : "L", &b.rows, a, &lda, &info[i], (size_t)1);

@@ -12,6 +12,9 @@ typedef struct td_lu_table {
     /* x = a^-1 x for an n x n matrix factored so, and x of k columns */
     int (*solve_f32)(int64_t n, int64_t k, const float *a, int64_t row, const int *pivots, float *x, int64_t row_x);
     int (*solve_f64)(int64_t n, int64_t k, const double *a, int64_t row, const int *pivots, double *x, int64_t row_x);
+    /* a = u' u in place, for the upper triangle; *info: the first pivot (from 1 on) that isn't positive, or 0 */
+    int (*cholesky_f32)(int64_t n, float *a, int64_t row, int *info);
+    int (*cholesky_f64)(int64_t n, double *a, int64_t row, int *info);
 } td_lu_table;
 
 TD_ISA_TABLES(td_lu_table, td_lu_table);

@@ -1,9 +1,11 @@
-/* LU factors with partial pivoting, and solving with them, for matrices in rows.
+/* LU factors with partial pivoting, solving with them, and Cholesky factors, for matrices in rows.
  *
  * After Toledo (1997): the left half of the columns is factored first, the right half follows by one triangular solution
  * and one product, and its lower part is factored in turn, so almost all arithmetic is in products.  In rows, changing
- * places is copying, and what is left for the innermost blocks, WIDTH columns, adds multiples of rows to rows. */
+ * places is copying, and what is left for the innermost blocks, WIDTH columns, adds multiples of rows to rows.  Cholesky's factor goes by halves in the same
+ * way; what is below the diagonal isn't read. */
 #ifndef S
+#include <math.h>
 #include <tede/kernel.h>
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/lu.h"
@@ -17,6 +19,7 @@ enum { WIDTH = 16 };
 extern const td_lu_table TD_ISA_NAME(td_lu_table);
 const td_lu_table TD_ISA_NAME(td_lu_table) = {
     .factor_f32 = factor_f32, .factor_f64 = factor_f64, .solve_f32 = solve_f32, .solve_f64 = solve_f64,
+    .cholesky_f32 = cholesky_f32, .cholesky_f64 = cholesky_f64,
 };
 
 #else
@@ -158,6 +161,71 @@ static int N(solve)(int64_t n, int64_t k, const T *a, int64_t row, const int *pi
 {
     N(exchange)(k, n, pivots, x, row_x);
     return N(forward)(n, k, a, row, x, row_x) || N(back)(n, k, a, row, x, row_x) ? -1 : 0;
+}
+
+/* ---- a = u' u */
+
+/* b = u'^-1 b */
+static int N(under)(int64_t k, int64_t n, const T *u, int64_t row_u, T *b, int64_t row)
+{
+    if (k <= WIDTH) {
+        for (int64_t i = 0; i < k; i++) {
+            for (int64_t r = 0; r < i; r++)
+                N(less)(n, u[r * row_u + i], b + r * row, b + i * row);
+            for (int64_t j = 0; j < n; j++)
+                b[i * row + j] /= u[i * row_u + i];
+        }
+        return 0;
+    }
+    const int64_t half = (k / 2 + WIDTH - 1) / WIDTH * WIDTH;
+    return N(under)(half, n, u, row_u, b, row) ||
+           td_gemm_strided(DTYPE, k - half, n, half, td_float(-1), (td_matrix){u + half, 1, row_u}, (td_matrix){b, row, 1},
+                           td_float(1), b + half * row, row) ||
+           N(under)(k - half, n, u + half * row_u + half, row_u, b + half * row, row) ? -1 : 0;
+}
+
+/* c -= u' u for k rows of u, in c's upper triangle and some of what is below it. */
+static int N(less_square)(int64_t n, int64_t k, const T *u, T *c, int64_t row)
+{
+    const int64_t half = n <= 4 * WIDTH ? n : (n / 2 + WIDTH - 1) / WIDTH * WIDTH;
+    if (half < n)
+        return N(less_square)(half, k, u, c, row) ||
+               td_gemm_strided(DTYPE, half, n - half, k, td_float(-1), (td_matrix){u, 1, row}, (td_matrix){u + half, row, 1},
+                               td_float(1), c + half, row) ||
+               N(less_square)(n - half, k, u + half, c + half * row + half, row) ? -1 : 0;
+    return td_gemm_strided(DTYPE, n, n, k, td_float(-1), (td_matrix){u, 1, row}, (td_matrix){u, row, 1}, td_float(1), c, row);
+}
+
+static int N(cholesky)(int64_t n, T *a, int64_t row, int *info)
+{
+    *info = 0;
+    if (n <= 2 * WIDTH) {
+        for (int64_t i = 0; i < n; i++) {
+            T *from = a + i * row;
+            if (!(from[i] > 0)) {
+                *info = (int)i + 1;
+                return 0;
+            }
+            const T root = (T)sqrt((double)from[i]), inverse = 1 / root;
+            from[i] = root;
+            for (int64_t j = i + 1; j < n; j++)
+                from[j] *= inverse;
+            for (int64_t r = i + 1; r < n; r++)
+                N(less)(n - r, from[r], from + r, a + r * row + r);
+        }
+        return 0;
+    }
+    const int64_t half = (n / 2 + WIDTH - 1) / WIDTH * WIDTH;
+    T *right = a + half, *rest = right + half * row;
+    if (N(cholesky)(half, a, row, info))
+        return -1;
+    if (*info)
+        return 0;
+    if (N(under)(half, n - half, a, row, right, row) || N(less_square)(n - half, half, right, rest, row) ||
+        N(cholesky)(n - half, rest, row, info))
+        return -1;
+    *info += *info ? (int)half : 0;
+    return 0;
 }
 #undef DTYPE
 #endif
