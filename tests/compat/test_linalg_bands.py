@@ -1,5 +1,5 @@
-"""Eigenvalues and singular values of matrices that are large enough for the library's own reductions: any layout, batches,
-clusters, numbers beyond where squares can be computed, and what isn't finite."""
+"""Factors, eigenvalues and singular values of matrices that are large enough for the library's own reductions: any layout,
+batches, clusters, numbers beyond where squares can be computed, and what isn't finite."""
 import pytest
 
 SIZES = [33, 64, 100]
@@ -70,3 +70,26 @@ def test_what_is_not_finite_is_refused(lib):
         x[30, 3] = bad
         with pytest.raises(lib.linalg.LinAlgError):
             lib.linalg.svd(x)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("n", [1, 16, 33, 100, 161])
+def test_cholesky_factors_read_one_triangle_and_name_the_pivot_that_fails(lib, n, upper):
+    lib.manual_seed(n)
+    x = lib.randn(3, n, n, dtype=lib.float64)
+    a = x @ x.mT / n + lib.eye(n, dtype=lib.float64)
+    factor = lib.linalg.cholesky(a.triu() if upper else a.tril(), upper=upper)
+    close(lib, factor.mT @ factor if upper else factor @ factor.mT, a, 1)
+    assert (factor == (factor.triu() if upper else factor.tril())).all()
+    a[0, n // 2, n // 2], a[2, -1, -1] = -1, float("nan")
+    assert lib.linalg.cholesky_ex(a, upper=upper).info.tolist() == [n // 2 + 1, 0, n]
+
+
+def test_lu_pivots_and_the_first_zero_on_the_diagonal(lib):
+    x = lib.arange(40 * 40, dtype=lib.float64).remainder(37).reshape(40, 40) + 5 * lib.eye(40, dtype=lib.float64)
+    x[:, 20] = 0
+    lu, pivots, info = lib.linalg.lu_factor_ex(x)
+    assert info.item() == 21
+    p, l, u = lib.lu_unpack(lu, pivots)
+    close(lib, p @ l @ u, x, 40)
+    assert l.abs().max().item() <= 1

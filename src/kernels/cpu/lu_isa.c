@@ -40,7 +40,7 @@ static inline void N(less)(int64_t n, T factor, const T *from, T *to)
         to[j] -= factor * from[j];
 }
 
-static inline T N(size)(T x) { return x < 0 ? -x : x; }
+static inline T N(size)(T x) { return sizeof(T) == 4 ? fabsf((float)x) : (T)fabs((double)x); }
 
 static void N(exchange)(int64_t n, int64_t count, const int *pivots, T *a, int64_t row)
 {
@@ -56,46 +56,58 @@ static void N(exchange)(int64_t n, int64_t count, const int *pivots, T *a, int64
 }
 
 /* At most WIDTH columns, one after the other, in a copy that lies close together and is filled up with zeros: there a row is a
- * vector.  While one column is taken from the others, the largest number of the next one is found. */
+ * vector.  While one column is taken from the others, the next one is noted by itself: in a loop of its own the largest number is
+ * found without one comparison's waiting for the other. */
 static int N(narrow)(int64_t m, int64_t n, T *a, int64_t row, int *pivots, int *info)
 {
-    const size_t bytes = (size_t)(m * WIDTH) * sizeof(T);
+    const size_t bytes = (size_t)(m * (WIDTH + 1)) * sizeof(T);
     T *block = td_mem_alloc(bytes);
     if (!block)
         return -1;
-    int64_t largest = 0;
+    T *column = block + m * WIDTH;
     for (int64_t i = 0; i < m; i++) {
         T *to = block + i * WIDTH;
-        for (int64_t j = 0; j < WIDTH; j++)
-            to[j] = j < n ? a[i * row + j] : 0;
-        if (N(size)(to[0]) > N(size)(block[largest * WIDTH]))
-            largest = i;
+        if (n == WIDTH)
+            memcpy(to, a + i * row, WIDTH * sizeof(T));
+        else
+            for (int64_t j = 0; j < WIDTH; j++)
+                to[j] = j < n ? a[i * row + j] : 0;
+        column[i] = to[0];
     }
     for (int64_t j = 0; j < n && j < m; j++) {
         T top[WIDTH], *at = block + j * WIDTH, most = 0;
+        int64_t largest = j;
+#pragma omp simd reduction(max : most)
+        for (int64_t i = j; i < m; i++)
+            most = N(size)(column[i]) > most ? N(size)(column[i]) : most;
+        while (most > 0 && N(size)(column[largest]) != most)
+            largest++;
         const int pivot = (int)(largest - j) + 1;
         N(exchange)(WIDTH, 1, &pivot, at, WIDTH);
+        column[largest] = column[j];
         pivots[j] = (int)largest + 1;
         for (int64_t i = 0; i < WIDTH; i++)
             top[i] = i > j ? at[i] : 0;
         const T first = at[j];
-        const bool zero = first == 0;
-        if (zero && !*info)
-            *info = (int)j + 1;
         const int64_t next = (j + 1) % WIDTH;
-        largest = j + 1;
+        if (first == 0) {   /* the largest of them: there is nothing to take */
+            *info = *info ? *info : (int)j + 1;
+            for (int64_t i = j + 1; i < m; i++)
+                column[i] = block[i * WIDTH + next];
+            continue;
+        }
+#pragma omp simd
+        for (int64_t i = j + 1; i < m; i++)
+            column[i] /= first;
         for (int64_t i = j + 1; i < m; i++) {
             T *to = block + i * WIDTH;
-            const T factor = zero ? 0 : to[j] / first, kept = zero ? to[j] : factor;
-            N(less)(WIDTH, factor, top, to);
-            to[j] = kept;
-            const T size = N(size)(to[next]);
-            largest = size > most ? i : largest;
-            most = size > most ? size : most;
+            N(less)(WIDTH, column[i], top, to);
+            to[j] = column[i];
+            column[i] = to[next];
         }
     }
     for (int64_t i = 0; i < m; i++)
-        memcpy(a + i * row, block + i * WIDTH, (size_t)n * sizeof(T));
+        memcpy(a + i * row, block + i * WIDTH, n == WIDTH ? WIDTH * sizeof(T) : (size_t)n * sizeof(T));
     td_mem_free(block, bytes);
     return 0;
 }
