@@ -70,7 +70,8 @@ class Chunk(Nodes):
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op))
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
+                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'])
         return name
 
     @staticmethod
@@ -78,13 +79,14 @@ class Chunk(Nodes):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None, alpha=False):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         exact = f'\n    .exact = {exact},' if exact else ''
+        alpha = ' .alpha = true,' if alpha else ''
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
-    .truths = {truths}, .dtypes = {mask},
+    .truths = {truths},{alpha} .dtypes = {mask},
     .rows = {{{rows}}},{exact}
 }};
 ''')
@@ -434,7 +436,7 @@ class Chunk(Nodes):
                 out = op.mutable[0].c
                 call = f'''    if (td_factory_out(&dtype, {"&device" if "device" in args else "NULL"}, {out}))
         return -1;
-    int status = td_finish_factory({out}, td_op_{body}({", ".join(args)}));'''
+    int status = {'td_fill_in_order(NULL, ' if base.entry.get('in_order') else 'td_finish_factory('}{out}, td_op_{body}({", ".join(args)}));'''
             elif n == 1:
                 result = f'td_op_{body}({", ".join(args)})'
                 if exact:

@@ -23,7 +23,11 @@ PyObject *td_py_method_dlpack(PyObject *self, PyObject *args, PyObject *kw)
     PyObject *stream = Py_None, *version = Py_None, *device = Py_None, *copy = Py_None;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$OOOO:__dlpack__", names, &stream, &version, &device, &copy))
         return NULL;
+    if (stream != Py_None && !PyLong_Check(stream))
+        return PyErr_Format(PyExc_TypeError, "stream must be ``int`` or ``none``");
     td_tensor *x = td_py_x(self);
+    if (stream != Py_None && td_tensor_device(x).type == TD_CPU && PyLong_AsLong(stream) != -1)
+        return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_AssertionError, "stream should be None on cpu.");
     if (td_requires_grad(x))
         return PyErr_Format(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     if (td_tensor_is_conj(x))

@@ -264,6 +264,10 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
     } else {
         if (PyUnicode_Check(data) || PyBytes_Check(data))
             return PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name), NULL;
+        if (PyList_Check(data) && PyList_GET_SIZE(data) && td_py_is_numpy_array(PyList_GET_ITEM(data, 0)) &&
+            PyErr_WarnEx(PyExc_UserWarning, "Creating a tensor from a list of numpy.ndarrays is extremely slow. Please consider "
+                         "converting the list to a single numpy.ndarray with numpy.array() before converting to a tensor.", 1) < 0)
+            return NULL;
         int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS];
         int ndim = shape_of(data, sizes);
         if (ndim < 0 || (dtype == TD_DTYPE_NONE && dtype_of(data, &dtype, 0) < 0))
@@ -288,13 +292,13 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
 
 /* ---- the functions */
 
-typedef struct Options { PyObject *data; td_dtype dtype; td_device device; int requires_grad, copy; } Options;
+typedef struct Options { PyObject *data; td_dtype dtype; td_device device; int requires_grad, copy; bool grad_given; } Options;
 
 /* Parse data and the keywords of all constructors; `positional` of dtype and device may follow data. */
 static int options(const char *name, const char *first, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames,
                    int positional, Options *o)
 {
-    *o = (Options){NULL, TD_DTYPE_NONE, TD_DEVICE_NONE, 0, -1};
+    *o = (Options){NULL, TD_DTYPE_NONE, TD_DEVICE_NONE, 0, -1, false};
     static const char *const words[] = {NULL, "dtype", "device", "requires_grad", "pin_memory", "copy"};
     PyObject *values[6] = {NULL};
     if (nargs > 1 + positional) {
@@ -339,6 +343,7 @@ static int options(const char *name, const char *first, PyObject *const *args, P
             return PyErr_Format(PyExc_TypeError, "%s(): argument '%s' must be bool, not %s", name, words[i],
                                 Py_TYPE(values[i])->tp_name), -1;
     o->requires_grad = values[3] == Py_True;
+    o->grad_given = values[3] && values[3] != Py_None;
     if (values[5] && values[5] != Py_None)
         o->copy = values[5] == Py_True;
     return 0;
@@ -373,12 +378,19 @@ static td_tensor *copy_of(td_tensor *source, td_dtype dtype, td_device device)
     return copy;
 }
 
+/* Another library's array, which says so by DLPack's protocol. */
+static bool lends_memory(PyObject *data)
+{
+    return !PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) && !td_py_is_numpy_array(data) &&
+           PyObject_HasAttrString(data, "__dlpack__");
+}
+
 static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)m;
     Options o;
     if (nargs == 1 && !kwnames)
-        o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1};
+        o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false};
     else if (options("tensor", "data", args, nargs, kwnames, 0, &o) < 0)
         return NULL;
     if (td_py_is_tensor(o.data)) {
@@ -387,6 +399,11 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
                          "than torch.tensor(sourceTensor).", 1) < 0)
             return NULL;
         return finish(copy_of(td_py_x(o.data), o.dtype, o.device), &o);
+    }
+    if (lends_memory(o.data)) {
+        td_tensor *shared = td_py_from_dlpack(o.data), *copy = shared ? copy_of(shared, o.dtype, o.device) : NULL;
+        td_tensor_release(shared);
+        return copy ? finish(copy, &o) : NULL;
     }
     return finish(td_py_tensor_from_data(o.data, o.dtype, o.device), &o);
 }
@@ -422,8 +439,7 @@ static PyObject *share(const Options *o)
     td_tensor *x = NULL;
     if (td_py_is_numpy_array(data)) {
         x = td_py_from_numpy(data);
-    } else if (!PyList_Check(data) && !PyTuple_Check(data) && !PyNumber_Check(data) &&
-               PyObject_HasAttrString(data, "__dlpack__")) {
+    } else if (lends_memory(data)) {
         x = td_py_from_dlpack(data);
     } else if (!PyList_Check(data) && !PyTuple_Check(data) && PyObject_HasAttrString(data, "__array__") &&
                !td_py_is_numpy_scalar(data)) {
@@ -448,13 +464,41 @@ static PyObject *as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs,
     Options o;
     return options("as_tensor", "data", args, nargs, kwnames, 2, &o) < 0 ? NULL : share(&o);
 }
-static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+/* The bytes of a buffer as elements of a dtype, whatever the buffer says they are. */
+static PyObject *from_buffer(PyObject *m, PyObject *data, td_dtype dtype)
 {
-    (void)m;
-    Options o;
-    if (options("asarray", "obj", args, nargs, kwnames, 0, &o) < 0)
-        return NULL;
-    if (td_py_is_tensor(o.data)) {
+    PyObject *none = PyTuple_Pack(1, data), *function = PyObject_GetAttrString(m, "frombuffer");
+    PyObject *kw = Py_BuildValue("{s:O}", "dtype", td_py_dtype(dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype));
+    PyObject *x = none && function && kw ? PyObject_Call(function, none, kw) : NULL;
+    Py_XDECREF(none);
+    Py_XDECREF(function);
+    Py_XDECREF(kw);
+    return x;
+}
+
+static PyObject *as_array(const Options *given)
+{
+    Options o = *given;
+    bool tensor = td_py_is_tensor(o.data);
+    if (o.copy == 0 && td_py_is_numpy_scalar(o.data))
+        return PyErr_Format(PyExc_RuntimeError, "can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ");
+    if (o.copy == 0 && tensor) {
+        td_tensor *x = td_py_x(o.data);
+        char have[32], want[32];
+        if (o.device.type >= 0 && o.device.type != td_tensor_device(x).type)
+            return PyErr_Format(PyExc_ValueError, "can't alias tensor from device '%s' to '%s'.",
+                                td_device_str(td_tensor_device(x), have), td_device_str(o.device, want));
+        if (o.dtype != TD_DTYPE_NONE && o.dtype != td_tensor_dtype(x))
+            return PyErr_Format(PyExc_ValueError, "can't alias tensor with dtype '%s' into dtype '%s'.",
+                                td_dtype_title(td_tensor_dtype(x)), td_dtype_title(o.dtype));
+    }
+    if (tensor && !o.grad_given && td_requires_grad(td_py_x(o.data))) {
+        if (PyErr_WarnEx(PyExc_UserWarning, "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of "
+                         "False. Pass requires_grad=False explicitly to get the old behavior.", 1) < 0)
+            return NULL;
+        o.requires_grad = true;
+    }
+    if (tensor) {
         PyObject *x = share(&o);
         if (x && td_requires_grad(td_py_x(x)) != (bool)o.requires_grad) {
             td_tensor *detached = td_tensor_alias(td_py_x(x), false);
@@ -464,6 +508,27 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, P
         return x;
     }
     return share(&o);
+}
+static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    Options o;
+    if (options("asarray", "obj", args, nargs, kwnames, 0, &o) < 0)
+        return NULL;
+    PyObject *source = NULL;
+    if (PyCapsule_CheckExact(o.data) || td_py_is_numpy_array(o.data)) {
+        td_tensor *x = td_py_is_numpy_array(o.data) ? td_py_from_numpy(o.data) : td_py_from_dlpack(o.data);
+        source = x ? td_py_wrap(x) : NULL;
+    } else if (PyObject_CheckBuffer(o.data) && !td_py_is_tensor(o.data) && !td_py_is_numpy_scalar(o.data)) {
+        source = from_buffer(m, o.data, o.dtype);
+    } else {
+        source = Py_NewRef(o.data);
+    }
+    if (!source)
+        return NULL;
+    o.data = source;
+    PyObject *result = as_array(&o);
+    Py_DECREF(source);
+    return result;
 }
 
 #define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS

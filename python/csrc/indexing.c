@@ -61,6 +61,8 @@ static int64_t size_here(const Walk *w)
 
 static int take_int(Walk *w, int64_t i)
 {
+    if (TD_UNLIKELY((w->record ? w->ndim : w->from) >= w->x_ndim))
+        return PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim), -1;
     int64_t n = size_here(w);
     if (TD_UNLIKELY(i < -n || i >= n)) {
         PyErr_Format(PyExc_IndexError, "index %lld is out of bounds for dimension %d with size %lld", (long long)i, w->from,
@@ -149,8 +151,8 @@ static int take_bool(Walk *w, bool on)
     return 0;
 }
 
-/* Takes over the index tensor. */
-static int take_tensor(Walk *w, td_tensor *index)
+/* Takes over the index tensor; `data`: made of a list or an array, where [] has no dtype of its own. */
+static int take_tensor(Walk *w, td_tensor *index, bool data)
 {
     td_dtype dtype = td_tensor_dtype(index);
     int ndim = td_tensor_ndim(index);
@@ -163,7 +165,7 @@ static int take_tensor(Walk *w, td_tensor *index)
             return td_py_raise(), -1;
         return mask ? take_bool(w, td_scalar_bool(value)) : take_int(w, td_scalar_int(value));
     }
-    if (td_tensor_numel(index) == 0 && td_dtype_is_floating(dtype) && ndim == 1) {     /* [] has no dtype of its own */
+    if (data && td_tensor_numel(index) == 0 && td_dtype_is_floating(dtype) && ndim == 1) {
         td_tensor *empty = td_tensor_new(1, (int64_t[]){0}, TD_I64, (td_device){TD_CPU, -1});
         td_tensor_release(index);
         if (!(index = empty))
@@ -205,7 +207,7 @@ static int take_other(Walk *w, PyObject *item)
         } else {
             index = td_py_tensor_from_data(item, TD_DTYPE_NONE, (td_device){TD_CPU, -1});
         }
-        return index ? take_tensor(w, index) : -1;
+        return index ? take_tensor(w, index, true) : -1;
     }
     int64_t i;
     int found = PyFloat_Check(item) ? 0 : td_py_as_int(item, &i, false);
@@ -233,6 +235,8 @@ static int take(Walk *w, PyObject *item, int specified)
     bool needs_dimension = PyLong_Check(item) || PySlice_Check(item);
     if (needs_dimension) {
         int here = w->record ? w->ndim : w->from;
+        if (w->x_ndim == 0 && PySlice_Check(item))
+            return PyErr_SetString(PyExc_IndexError, "slice() cannot be applied to a 0-dim tensor."), -1;
         if (here >= w->x_ndim)
             return PyErr_Format(PyExc_IndexError, "too many indices for tensor of dimension %d", w->x_ndim), -1;
         if (PySlice_Check(item))
@@ -241,7 +245,7 @@ static int take(Walk *w, PyObject *item, int specified)
         return i == -1 && PyErr_Occurred() ? -1 : take_int(w, i);
     }
     if (td_py_is_tensor(item))
-        return take_tensor(w, td_tensor_retain(td_py_x(item)));
+        return take_tensor(w, td_tensor_retain(td_py_x(item)), false);
     return take_other(w, item);
 }
 
@@ -473,7 +477,7 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         int n = w.entries;
         while (n && w.indices[n - 1] == TD_NONE)
             n--;
-        td_tensor *shaped = failed ? NULL : without_leading_ones(operand, td_tensor_ndim(view));
+        td_tensor *shaped = failed ? NULL : without_leading_ones(operand, 0);
         if (shaped) {
             td_value v[4] = {{.kind = TD_VALUE_TENSOR, .tensor = view},
                              {.kind = TD_VALUE_TENSORS, .count = n, .tensors = w.indices},

@@ -65,6 +65,22 @@ static bool acceptable(const Binary *b, PyObject *o)
 static PyObject *slow(int which, PyObject *a, PyObject *b)
 {
     Binary *k = &binaries[which];
+    if (which == DIV && td_py_is_numpy_array(a) && td_py_is_tensor(b)) {     /* NumPy leaves it to us, products not */
+        PyObject *r = td_py_operate(reciprocal, &b, 1), *product = r ? PyNumber_Multiply(r, a) : NULL;
+        Py_XDECREF(r);
+        return product;
+    }
+    if (which == EQ && td_py_is_tensor(a) && td_py_is_numpy_array(b)) {     /* NumPy leaves comparisons to us as well */
+        td_tensor *x = td_py_from_numpy(b);
+        PyObject *other = x ? td_py_wrap(x) : NULL;
+        if (!other && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            Py_RETURN_NOTIMPLEMENTED;
+        }
+        PyObject *result = other ? PyObject_RichCompare(a, other, Py_EQ) : NULL;
+        Py_XDECREF(other);
+        return result;
+    }
     if (!acceptable(k, a) || !acceptable(k, b))
         Py_RETURN_NOTIMPLEMENTED;
     bool left = td_py_is_tensor(a);

@@ -217,6 +217,10 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
                 return PyErr_Format(PyExc_TypeError, "new() got an unexpected keyword argument '%U'", name);
             if (td_py_as_device(value, &device) < 0)
                 return NULL;
+            char type[32];
+            if (device.type > TD_CPU)
+                return PyErr_Format(PyExc_RuntimeError, "legacy constructor expects device type: cpu but device type: %s was passed",
+                                    td_device_str((td_device){device.type, -1}, type));
         }
     Py_ssize_t n = PyTuple_GET_SIZE(args);
     PyObject *first = n ? PyTuple_GET_ITEM(args, 0) : NULL;

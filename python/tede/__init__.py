@@ -43,7 +43,7 @@ _WRITTEN = {name: "functional" for name in (
     "unravel_index", "nonzero", "histogramdd",
 )}
 _WRITTEN.update({name: "storage" for name in (
-    "UntypedStorage", "TypedStorage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
+    "UntypedStorage", "TypedStorage", "Storage", "DoubleStorage", "FloatStorage", "HalfStorage", "LongStorage", "IntStorage",
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
 _WRITTEN.update({name: "_checks" for name in (
@@ -56,7 +56,7 @@ _WRITTEN.update({name: "amp" for name in (
 _WRITTEN.update({name: "_odds" for name in (
     "SymInt", "SymFloat", "SymBool", "Tag", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
     "has_mkl", "has_mkldnn", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "legacy_contiguous_format",
-    "get_file_path", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
+    "get_file_path", "from_file", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
                                                              for what in ("dtype", "enabled")),
     *(name for kind in ("ipu", "xla") for name in (f"get_autocast_{kind}_dtype", f"is_autocast_{kind}_enabled")))})
 _WRITTEN.update(Stream="cpu", Event="cpu")

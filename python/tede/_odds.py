@@ -75,6 +75,14 @@ def cond(pred, true_fn, false_fn, operands=()):
     return (true_fn if pred else false_fn)(*operands)
 
 
+def from_file(filename, shared=None, size=0, *, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False):
+    """A vector over a file's bytes, mapped; what is written to it goes to the file if `shared`."""
+    dtype = dtype or tede.get_default_dtype()
+    x = tede.empty(0, dtype=dtype)
+    x.set_(tede.UntypedStorage.from_file(filename, bool(shared), size * dtype.itemsize), 0, (size,))
+    return x.requires_grad_() if requires_grad else x
+
+
 def while_loop(cond_fn, body_fn, carried_inputs):
     """``body_fn(*values)`` gives the next values as long as ``cond_fn(*values)`` says so."""
     if not callable(cond_fn) or not callable(body_fn):

@@ -176,6 +176,9 @@ class _Legacy(type):
         return isinstance(x, Tensor) and x.dtype == cls.dtype
 
     def __call__(cls, *args, device=None):
+        if device is not None and _C.device(device).type != "cpu":
+            raise RuntimeError("legacy constructor expects device type: cpu but device type: "
+                               f"{_C.device(device).type} was passed")
         if not args:
             return _C._functions["empty"]((0,), dtype=cls.dtype)
         if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):

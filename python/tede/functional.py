@@ -129,6 +129,8 @@ def nonzero(input, *, out=None, as_tuple=False):
     """Where the elements are not zero: one row per element, or with `as_tuple` one vector per dimension."""
     if (found := _overridden(nonzero, (input,), input, as_tuple=as_tuple)):
         return found[0]
+    if as_tuple and out is not None:
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     if not as_tuple:
         return _operator("nonzero")(input) if out is None else _operator("nonzero")(input, out=out)
     return _operator("nonzero")(input if input.dim() else input.reshape(1)).unbind(1)
@@ -186,6 +188,8 @@ def meshgrid(*tensors, indexing=None):
     if not tensors:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     for x in tensors:
+        if x.device != tensors[0].device:
+            raise RuntimeError("meshgrid expects all tensors to have the same device")
         if x.dim() > 1:
             raise RuntimeError(f"torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {x}")
         if x.dtype != tensors[0].dtype:
@@ -268,7 +272,12 @@ def unravel_index(indices, shape):
         raise TypeError(f"unravel_index() expected 'indices' to be an integer Tensor, but got {type(indices)}")
     if indices.is_floating_point() or indices.is_complex() or indices.dtype == _C.bool:
         raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, tuple, list)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    for n in shape:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in shape):
         raise ValueError(f"'shape' cannot have negative values, but got {shape}")
     indices, result = indices.to(_C.int64), []

@@ -534,6 +534,8 @@ _classes = {}
 
 
 def __getattr__(name):
+    if name == "Storage":           # the old name of the default dtype's
+        name = "FloatStorage"
     if name in _DTYPES:
         return _classes.setdefault(name, _classes.get(name) or _legacy(name))
     raise AttributeError(f"module 'tede.storage' has no attribute '{name}'")

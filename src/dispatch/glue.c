@@ -115,6 +115,10 @@ int td_factory_out(td_dtype *dtype, td_device *device, const td_tensor *out)
     if (*dtype != TD_DTYPE_NONE && td_check_exact("dtype {want} does not match dtype of out parameter ({got})", *dtype, (td_dtype)out->dtype))
         return -1;
     *dtype = (td_dtype)out->dtype;
+    char want[32], have[32];
+    if (device && device->type >= 0 && device->type != out->device.type)
+        return td_error(TD_E_RUNTIME, "device type %s does not match device type of out parameter (%s)", td_device_str(*device, want),
+                        td_device_str(out->device, have));
     if (device)
         *device = out->device;
     return 0;
@@ -128,6 +132,15 @@ int td_finish_factory(td_tensor *out, td_tensor *result)
         return -1;
     }
     return td_finish_out("", out, result);
+}
+
+int td_fill_in_order(const char *op, td_tensor *out, td_tensor *result)
+{
+    if (!result || out->numel != result->numel || (out->ndim == 1 && result->ndim == 1))
+        return op ? td_finish_out(op, out, result) : td_finish_factory(out, result);
+    td_tensor *shaped = td_reshape(result, out->ndim, out->sizes);
+    td_tensor_release(result);
+    return td_finish_out("", out, shaped);
 }
 
 /* Whether channels lie innermost, as PyTorch tells it from strides (of one channel or one place that is a matter of opinion). */

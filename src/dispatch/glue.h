@@ -23,6 +23,9 @@ td_tensor *td_original(td_tensor *self);
 int td_record_inplace(const char *op, td_tensor *self, td_tensor *result);
 /* Copy `result` (released) into out, resizing it: PyTorch's dtype rule. */
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
+/* The same for a vector made of a rule: an out with as many elements keeps its shape and takes them in order.  Without
+ * a name another shape is no warning. */
+int td_fill_in_order(const char *op, td_tensor *out, td_tensor *result);
 /* Same for several. */
 int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results);
 /* Same for a list, whose number of tensors must be that of `outs`. */

@@ -54,8 +54,8 @@ td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_st
                                td_device device)
 {
     if (n_size != n_stride)
-        return td_fail(TD_E_RUNTIME, "empty_strided: mismatch in length of strides and shape: %lld and %lld",
-                       (long long)n_stride, (long long)n_size);
+        return td_fail(TD_E_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
+                       (long long)n_size, (long long)n_stride);
     return td_tensor_new_strided(n_size, size, stride, or_default(dtype), or_cpu(device));
 }
 
@@ -242,7 +242,7 @@ int td_op_arange_start_out(td_scalar start, td_scalar end, td_scalar step, td_dt
     if (dtype != TD_DTYPE_NONE && dtype != (td_dtype)out->dtype)
         return td_error(TD_E_RUNTIME, "dtype %s does not match dtype of out tensor (%s)", td_dtype_title(dtype),
                         td_dtype_title((td_dtype)out->dtype));
-    return td_finish_out("arange", out, td_op_arange_start_step(start, end, step, (td_dtype)out->dtype, out->device));
+    return td_fill_in_order("arange", out, td_op_arange_start_step(start, end, step, (td_dtype)out->dtype, out->device));
 }
 int td_op_arange_out(td_scalar end, td_dtype dtype, td_device device, td_tensor *out)
 {
@@ -390,8 +390,6 @@ int td_fill_value(td_tensor *self, td_scalar value)
         td_parallel_for(0, self->numel, 65536, fill_range, &work);
         return 0;
     }
-    if (td_check_overlap("fill_", self, 0, NULL))
-        return -1;
     TD_AUTO td_tensor *one = td_tensor_new(0, NULL, self->dtype, self->device);
     if (!one)
         return -1;

@@ -155,6 +155,9 @@ static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *cons
         if (index == TD_NONE) {
             x->at[x->n++] = NULL;
         } else if (mask) {
+            if (index->dtype == TD_U8 && td_warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                                                 "instead."))
+                return -1;
             if (take_mask(x, self, index, i))
                 return -1;
         } else if (index->dtype != TD_I64 && index->dtype != TD_I32) {
@@ -169,6 +172,12 @@ static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *cons
     while (x->n < self->ndim)
         x->at[x->n++] = NULL;
     return 0;
+}
+
+static int refuse_mask(const char *op, const td_tensor *mask)
+{
+    return td_error(TD_E_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s", op,
+                    td_dtype_title((td_dtype)mask->dtype));
 }
 
 /* Byte offsets of all index points, from index tensors broadcast together. */
@@ -198,6 +207,8 @@ static int fold_offsets(indexed *x, const td_tensor *self)
             continue;
         int64_t size = self->sizes[d], reach = self->strides[d] * td_itemsize(self), low, high;
         td_index_range((const int64_t *)x->at[d]->data, x->at[d]->numel, &low, &high);
+        if (x->offsets->numel && x->at[d]->numel && size == 0)
+            return td_error(TD_E_INDEX, "index is out of bounds for dimension with size 0");
         if (x->offsets->numel && x->at[d]->numel && (low < -size || high >= size))
             return td_error(TD_E_INDEX, "index %" PRId64 " is out of bounds for dimension %d with size %" PRId64,
                             high >= size ? high : low, d, size);
@@ -274,9 +285,9 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
                            bool unsafe)
 {
     (void)unsafe;
-    if (values->dtype != self->dtype)
-        return td_error(TD_E_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination "
-                        "and %s for the source.", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)values->dtype));
+    for (int64_t i = 0; i < n_indices && values->numel == 1 && !accumulate; i++)     /* one value under a mask: masked_fill_ */
+        if (indices[i] != TD_NONE && indices[i]->dtype == TD_U8)
+            return refuse_mask("masked_fill_", indices[i]);
     if (td_check_overlap("index_put_", self, 0, NULL))
         return -1;
     indexed x;
@@ -284,9 +295,10 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
         return -1;
     td_picking *p = &x.pick;
     int status = -1, extra = values->ndim - p->ndim;
-    bool fits = true, empty = false;
-    for (int d = 0; d < extra; d++)
-        fits &= values->sizes[d] == 1;
+    bool fits = extra <= 0, empty = false;
+    /* One value for a single mask may have any number of dimensions, as in masked_fill_. */
+    if (values->numel == 1 && n_indices == 1 && indices[0] != TD_NONE && indices[0]->dtype == TD_BOOL && !accumulate)
+        fits = true;
     TD_AUTO td_tensor *near = td_apart(values, self);
     for (int d = 0; d < p->ndim; d++) {
         int from = d + extra;
@@ -299,6 +311,9 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
     if (!fits) {
         td_error(TD_E_RUNTIME, "shape mismatch: value tensor of shape %s cannot be broadcast to indexing result of shape %s",
                  td_shape_str(values->ndim, values->sizes, a), td_shape_str(p->ndim, p->sizes, b));
+    } else if (values->dtype != self->dtype) {
+        td_error(TD_E_RUNTIME, "Index put requires the source and destination dtypes match, got %s for the destination and %s for "
+                 "the source.", td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)values->dtype));
     } else if (near) {
         p->what = accumulate ? TD_PLACE_ADD : TD_PLACE_SET, p->near_data = near->data;
         if (!empty && self->device.type != TD_META)
@@ -326,7 +341,7 @@ td_tensor *td_op_index_put(td_tensor *self, int64_t n_indices, td_tensor *const 
 
 static int check_mask(const char *op, const td_tensor *mask)
 {
-    return mask->dtype == TD_BOOL || mask->dtype == TD_U8
+    return mask->dtype == TD_BOOL
                ? 0 : td_error(TD_E_RUNTIME, "%s: expected BoolTensor for mask, but got %s", op,
                               td_dtype_title((td_dtype)mask->dtype));
 }
@@ -335,8 +350,7 @@ static int check_mask(const char *op, const td_tensor *mask)
 static int check_fill(const td_tensor *self, const td_tensor *mask, td_tensor *value)
 {
     if (mask->dtype != TD_BOOL)
-        return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
-                        td_dtype_name((td_dtype)mask->dtype));
+        return refuse_mask("masked_fill_", mask);
     if (value->ndim != 0)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                         value->ndim);
@@ -411,8 +425,7 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
         return td_error(TD_E_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
     if (mask->dtype != TD_BOOL)
-        return td_error(TD_E_RUNTIME, "masked_scatter_ only supports boolean masks, but got mask with dtype %s",
-                        td_dtype_name((td_dtype)mask->dtype));
+        return refuse_mask("masked_scatter_", mask);
     if (td_check_overlap("masked_scatter_", self, 0, NULL))
         return -1;
     if (self->device.type == TD_META)

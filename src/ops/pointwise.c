@@ -78,6 +78,21 @@ static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype com
     return 0;
 }
 
+/* A condition is bool; where() still takes PyTorch's old masks of bytes. */
+static int check_condition(const td_pointwise *op, const td_tensor *x)
+{
+    if (x->dtype == TD_BOOL)
+        return 0;
+    if (strncmp(op->name, "where", 5) != 0)
+        return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
+                        td_dtype_title((td_dtype)x->dtype));
+    if (x->dtype == TD_U8)
+        return td_warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+                       "version of PyTorch. Use a boolean condition instead.");
+    return td_error(TD_E_RUNTIME, "where expected condition to be a boolean tensor, but got a tensor with dtype %s",
+                    td_dtype_title((td_dtype)x->dtype));
+}
+
 /* The dtype that the operands are promoted to; conditions stay out of it. */
 static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 {
@@ -86,6 +101,8 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     for (int i = 0; i < op->n_in; i++)
         if (!(op->truths >> i & 1))
             voices[n++] = in[i];
+        else if (check_condition(op, in[i]))
+            return TD_DTYPE_NONE;
     td_dtype common = op->promote == TD_PROMOTE_FIRST || n == 1 ? (td_dtype)voices[0]->dtype : td_result_type(n, voices);
     if (op->promote == TD_PROMOTE_FLOAT && common != TD_DTYPE_NONE && !td_is_foreign_dtype(common) &&
         !td_dtype_is_floating(common) && !td_dtype_is_complex(common))
@@ -94,6 +111,20 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
         common = TD_I64;
     bool integer = common != TD_DTYPE_NONE && common != TD_BOOL && !td_dtype_is_floating(common) && !td_dtype_is_complex(common);
     return integer && n > 1 && warn_unfit(op, in, common) ? TD_DTYPE_NONE : common;
+}
+
+/* alpha= of another kind than the result's would be cut off silently. */
+static int check_alpha(const td_pointwise *op, td_dtype common, const td_scalar *params)
+{
+    if (!op->alpha || params[0].kind == TD_SCALAR_INT)
+        return 0;
+    if (params[0].kind == TD_SCALAR_BOOL && common != TD_BOOL)
+        return td_error(TD_E_RUNTIME, "Boolean alpha only supported for Boolean results.");
+    if (params[0].kind == TD_SCALAR_FLOAT && (common == TD_BOOL || td_dtype_is_integral(common)))
+        return td_error(TD_E_RUNTIME, "For integral input tensors, argument alpha must not be a floating point number.");
+    if (params[0].kind == TD_SCALAR_COMPLEX && !td_dtype_is_complex(common))
+        return td_error(TD_E_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
+    return 0;
 }
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common)
@@ -195,7 +226,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     /* The fast way: nothing to promote, broadcast or convert. */
     int column = dtype == TD_BF16 ? TD_LOOP_BF16 : column_of[dtype];
     bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
-                dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
+                (!op->alpha || params[0].kind == TD_SCALAR_INT) && dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
         fast = x->dtype == dtype && x->flags & TD_FLAG_CONTIGUOUS && x->ndim == first->ndim && x->device.type == TD_CPU;
@@ -217,7 +248,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     }
 slow:;
     td_dtype common = common_dtype(op, in);
-    if (common == TD_DTYPE_NONE || check_devices(op, in))
+    if (common == TD_DTYPE_NONE || check_alpha(op, common, params) || check_devices(op, in))
         return NULL;
     td_loop *loop = find_loop(op, common);
     if (!loop)
@@ -240,7 +271,7 @@ slow:;
 static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out, bool inplace)
 {
     td_dtype common = common_dtype(op, in);
-    if (common == TD_DTYPE_NONE || check_devices(op, in))
+    if (common == TD_DTYPE_NONE || check_alpha(op, common, params) || check_devices(op, in))
         return -1;
     if (!inplace && ((op->exact && (op->out != TD_OUT_REAL || out_dtype(op, common) == common) &&
                       td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype)) ||
@@ -265,7 +296,16 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     }
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;
-    return out->device.type != TD_META ? run_loop(op, loop, common, in, out, params) : 0;
+    if (out->device.type == TD_META)
+        return 0;
+    td_dtype inner = dtype_of_column[column_of[common]];
+    if (inner == common || out->dtype == (int8_t)out_dtype(op, common))
+        return run_loop(op, loop, common, in, out, params);
+    /* A wider out= shows the result as it is in the dtype that the operands have, rounded. */
+    td_tensor *rounded = td_tensor_new(ndim, sizes, out_dtype(op, common), out->device);
+    int status = !rounded || run_loop(op, loop, common, in, rounded, params) ? -1 : td_copy_elements(out, rounded);
+    td_tensor_release(rounded);
+    return status;
 }
 
 int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)

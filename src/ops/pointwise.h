@@ -21,6 +21,7 @@ typedef struct td_pointwise {
     const char        *name;
     uint8_t            n_in, cost, promote, out;
     uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
+    bool               alpha;               /* the first parameter is alpha=, whose kind the result's dtype must hold */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */

@@ -111,6 +111,13 @@ td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype)
             return td_fail(TD_E_RUNTIME, "self.dim() cannot be 0 to view %s as %s (different element sizes)", td_dtype_title(self->dtype),
                            td_dtype_title(dtype));
         int last = g.ndim - 1;
+        int64_t ratio = old < new ? new / old : 1;
+        if (g.sizes[last] % ratio)
+            return td_fail(TD_E_RUNTIME, "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but "
+                           "got %" PRId64, ratio, td_dtype_title(self->dtype), td_dtype_title(dtype), g.sizes[last]);
+        if (td_tensor_offset(self) % ratio)
+            return td_fail(TD_E_RUNTIME, "self.storage_offset() must be divisible by %" PRId64 " to view %s as %s (different element "
+                           "sizes), but got %" PRId64, ratio, td_dtype_title(self->dtype), td_dtype_title(dtype), td_tensor_offset(self));
         if (g.strides[last] != 1)
             return td_fail(TD_E_RUNTIME, "self.stride(-1) must be 1 to view %s as %s (different element sizes), but got %" PRId64,
                            td_dtype_title(self->dtype), td_dtype_title(dtype), g.strides[last]);
@@ -119,10 +126,6 @@ td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype)
                 g.strides[d] *= old / new;
             g.sizes[last] *= old / new;
         } else {
-            int64_t ratio = new / old;
-            if (g.sizes[last] % ratio || td_tensor_offset(self) % ratio)
-                return td_fail(TD_E_RUNTIME, "self.size(-1) must be divisible by %" PRId64 " to view %s as %s (different element sizes), but "
-                               "got %" PRId64, ratio, td_dtype_title(self->dtype), td_dtype_title(dtype), g.sizes[last]);
             for (int d = 0; d < last; d++) {
                 if (g.strides[d] % ratio)
                     return td_fail(TD_E_RUNTIME, "self.stride(%d) must be divisible by %" PRId64 " to view %s as %s (different element "

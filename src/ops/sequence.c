@@ -132,7 +132,8 @@ td_tensor *td_op_range_step(td_scalar start, td_scalar end, td_scalar step, td_d
                 "builtin. Instead, use torch.arange, which produces values in [start, end)."))
         return NULL;
     double count = floor((last - first) / by) + 1;
-    return td_arange_start_step(start, td_float(first + by * (count - 0.5)), step, kind, device);
+    return td_arange_start_step(start, td_float(first + by * (td_dtype_is_integral(kind) ? count : count - 0.5)), step,
+                                kind, device);
 }
 td_tensor *td_op_range(td_scalar start, td_scalar end, td_dtype dtype, td_device device)
 {

@@ -176,7 +176,10 @@ td_tensor *td_op_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
 td_tensor *td_op_t(td_tensor *self)
 {
     if (self->ndim > 2)
-        return td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
+        return td_is_coo(self)
+            ? td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got %d sparse and %d dense dimensions",
+                      td_sparse_of(self)->sparse_dim, self->ndim - td_sparse_of(self)->sparse_dim)
+            : td_fail(TD_E_RUNTIME, "t() expects a tensor with <= 2 dimensions, but self is %dD", self->ndim);
     return self->ndim < 2 ? td_alias(self) : td_transpose(self, 0, 1);
 }
 

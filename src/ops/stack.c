@@ -116,6 +116,8 @@ int td_op_meshgrid_indexing(td_tensor_list *results, int64_t n, td_tensor *const
                             tensors[i]->ndim);
         if (tensors[i]->dtype != tensors[0]->dtype)
             return td_error(TD_E_RUNTIME, "torch.meshgrid expects all tensors to have the same dtype");
+        if (tensors[i]->device.type != tensors[0]->device.type)
+            return td_error(TD_E_RUNTIME, "meshgrid expects all tensors to have the same device");
         sizes[i] = tensors[i]->numel;
     }
     if (swap)

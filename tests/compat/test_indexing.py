@@ -201,3 +201,61 @@ def test_masks_of_several_dimensions_pick_what_numpy_picks(lib, shape):
     rows = x.flatten(1).sum(1) % 2 == 0
     assert x[rows].tolist() == there[there.reshape(shape[0], -1).sum(1) % 2 == 0].tolist() if shape[0] else not x[rows].numel()
     assert x.mT[(x % 2 == 1).mT].tolist() == there.swapaxes(-1, -2)[(there % 2 == 1).swapaxes(-1, -2)].tolist()
+
+
+def refused(lib, act, error, words):
+    with pytest.raises(error, match=words):
+        act()
+
+
+def test_what_has_no_dimensions_takes_no_index(lib):
+    x = lib.tensor(1.5)
+    for act in (lambda: x[:], lambda: x.__setitem__(slice(None), 2.0)):
+        refused(lib, act, IndexError, r"slice\(\) cannot be applied to a 0-dim tensor")
+    for act in (lambda: x[lib.tensor(0)], lambda: x.__setitem__(lib.tensor(0), 2.0)):
+        refused(lib, act, IndexError, "too many indices for tensor of dimension 0")
+
+
+def test_indices_and_values_that_do_not_fit(lib):
+    x = lib.arange(4)
+    refused(lib, lambda: x[lib.tensor([])], IndexError, "must be long, int, byte or bool")
+    assert x[[]].shape == (0,)
+    refused(lib, lambda: lib.empty(10, 0)[:, [0, 1]], IndexError, "for dimension with size 0")
+    refused(lib, lambda: x.__setitem__(x > -1, lib.tensor([])), RuntimeError, "shape mismatch")
+    refused(lib, lambda: lib.zeros(3).index_put((lib.tensor([0, 1]),), lib.ones(1, 2)), RuntimeError, "shape mismatch")
+    refused(lib, lambda: lib.unravel_index(x, lib.tensor([1, 2])), TypeError, "expected 'shape' to be int or sequence of ints")
+    refused(lib, lambda: lib.unravel_index(x, (2, 2.0)), TypeError, "sequence to only contain ints")
+
+
+def test_masks_are_bool(lib):
+    x, bytes_, numbers = lib.zeros(2), lib.ones(2, dtype=lib.uint8), lib.ones(2)
+    for mask in (bytes_, numbers):
+        refused(lib, lambda: x.masked_fill(mask, 1), RuntimeError, "masked_fill_ only supports boolean masks")
+        refused(lib, lambda: x.masked_select(mask), RuntimeError, "masked_select: expected BoolTensor for mask")
+    refused(lib, lambda: lib.where(numbers, x, x), RuntimeError, "expected condition to be a boolean tensor")
+    with pytest.warns(UserWarning, match="uint8 is now deprecated"):
+        assert x[bytes_].shape == (2,)
+    refused(lib, lambda: x.__setitem__(bytes_, lib.tensor([1.0])), RuntimeError, "only supports boolean masks")
+
+
+def test_vectors_of_a_rule_fill_an_out_of_another_shape(lib):
+    for make in (lambda out: lib.linspace(0, 3, 4, out=out), lambda out: lib.arange(0, 4, out=out),
+                 lambda out: lib.range(0, 3, out=out)):
+        for dtype in (lib.float32, lib.int64):
+            x = lib.zeros(2, 3, dtype=dtype)
+            make(x.narrow(1, 1, 2))
+            assert x.tolist() == [[0, 0, 1], [0, 2, 3]]
+
+
+def test_resizing_to_the_same_sizes_keeps_the_strides(lib):
+    x = lib.empty(2, 3).t()
+    assert x.resize_(3, 2).stride() == (1, 3)
+    like = lib.empty(2, 3, 4, 5).contiguous(memory_format=lib.channels_last)
+    assert lib.empty(120).resize_(2, 3, 4, 5, memory_format=lib.channels_last).stride() == like.stride()
+    assert lib.empty(120).resize_as_(like, memory_format=lib.preserve_format).stride() == like.stride()
+    assert lib.empty(120).resize_as_(like).is_contiguous()
+
+
+def test_bytes_seen_as_wider_numbers_lie_at_a_multiple_of_them(lib):
+    refused(lib, lambda: lib.zeros(9, dtype=lib.int8)[1:].view(lib.float32), RuntimeError, r"storage_offset\(\) must be divisible by 4")
+    refused(lib, lambda: lib.zeros(6, dtype=lib.int8).view(lib.float32), RuntimeError, r"size\(-1\) must be divisible by 4")

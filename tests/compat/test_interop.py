@@ -162,3 +162,44 @@ def test_buffers():
     with pytest.raises(BufferError):
         memoryview(tede.ones(1, requires_grad=True))
     assert memoryview(x[::-1]).tolist() == x[::-1].tolist()
+
+
+def test_comparing_and_dividing_arrays_and_tensors(lib):
+    x = lib.arange(1.0, 4.0)
+    assert (x == x.numpy()).tolist() == [True] * 3 and (x.numpy() == x).tolist() == [True] * 3
+    assert (x.numpy() / x).tolist() == [1, 1, 1]
+    assert not isinstance(x == np.array(["a", "b", "c"]), lib.Tensor)
+
+
+def test_asarray_takes_buffers_capsules_and_producers(lib):
+    class Producer:
+        def __init__(self, x):
+            self.x = x
+
+        def __dlpack__(self, *args, **kwargs):
+            return self.x.__dlpack__(*args, **kwargs)
+
+        def __dlpack_device__(self):
+            return self.x.__dlpack_device__()
+    x = lib.arange(6.0)
+    assert lib.asarray(memoryview(x.numpy()), dtype=lib.float32).data_ptr() == x.data_ptr()
+    assert lib.asarray(bytearray(b"abcd"), dtype=lib.int32).tolist() == [int.from_bytes(b"abcd", "little")]
+    assert lib.asarray(lib.utils.dlpack.to_dlpack(x)).data_ptr() == x.data_ptr()
+    assert lib.tensor(Producer(x)).tolist() == x.tolist() and lib.tensor(Producer(x)).data_ptr() != x.data_ptr()
+    for source in (x, x.numpy()):
+        with pytest.raises(ValueError, match="can't alias tensor with dtype 'Float' into dtype 'Double'"):
+            lib.asarray(source, dtype=lib.float64, copy=False)
+    with pytest.warns(UserWarning, match="extremely slow"):
+        lib.tensor([np.array([0]), np.array([1])])
+    with pytest.raises(TypeError, match="stream must be"):
+        x.__dlpack__(stream=object())
+
+
+def test_a_vector_over_a_file(lib, tmp_path):
+    path = str(tmp_path / "numbers")
+    np.arange(4, dtype="f4").tofile(path)
+    for shared, first in ((False, 0), (True, 5)):
+        x = lib.from_file(path, shared=shared, size=4, dtype=lib.float32)
+        assert x.tolist() == [0, 1, 2, 3]
+        x[0] = 5
+        assert np.fromfile(path, dtype="f4")[0] == first

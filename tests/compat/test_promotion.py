@@ -122,3 +122,33 @@ def test_the_tables_of_dtypes_are_pytorchs(both):
         return result
     ours, theirs = map(table, both)
     assert {key: (value, theirs[key]) for key, value in ours.items() if value != theirs[key]} == {}
+
+
+def test_alpha_is_of_a_kind_that_the_result_holds(lib):
+    whole, truth, real = lib.tensor([1]), lib.tensor([True]), lib.tensor([1.0])
+    for x, alpha, words in ((whole, 1.5, "must not be a floating point number"), (truth, 1.5, "must not be a floating point number"),
+                            (whole, True, "Boolean alpha only"), (real, True, "Boolean alpha only"),
+                            (real, 1j, "must not be a complex number")):
+        with pytest.raises(RuntimeError, match=words):
+            lib.add(x, x, alpha=alpha)
+    assert lib.add(truth, truth, alpha=True).tolist() == [True] and lib.add(real, real, alpha=1.5).tolist() == [2.5]
+    with pytest.raises(RuntimeError, match="must not be a floating point number"):
+        whole.clone().sub_(1, alpha=0.5)
+
+
+def test_a_wider_out_shows_the_rounded_result(lib):
+    x, out = lib.tensor(33000, dtype=lib.float16), lib.empty(0, dtype=lib.float64)
+    assert lib.add(x, x, out=out).item() == float("inf")
+    assert lib.sqrt(x, out=out).item() == lib.sqrt(x).item()
+
+
+def test_all_bounds_of_clamp_have_a_say(lib):
+    x, low, high = lib.ones(3, dtype=lib.int32), lib.zeros(3), lib.ones(3, dtype=lib.float64)
+    assert lib.clamp(x, low[0], high[0]).dtype == lib.float64 and lib.clamp(x, low, high[0]).dtype == lib.float32
+    assert lib.clamp(x, high[0], low).dtype == lib.float32
+    assert lib.clamp(lib.ones(3, dtype=lib.float16), low, high).dtype == lib.float64
+
+
+def test_no_dims_are_the_default_ones(lib):
+    assert lib.roll(lib.arange(4), 2, None).tolist() == [2, 3, 0, 1]
+    assert lib.amax(lib.arange(4), dim=None).item() == 3
