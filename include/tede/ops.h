@@ -2843,9 +2843,13 @@ TD_API td_tensor *td_logspace_scalar_tensor(td_scalar start, td_tensor *end, int
         td_dtype dtype, td_device device);
 /* start, start + 1, ... up to end, included; arange is what to use. */
 TD_API td_tensor *td_range(td_scalar start, td_scalar end, td_dtype dtype, td_device device);
+TD_API int td_range_out(td_scalar start, td_scalar end, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
 /* start, start + step, ... up to end, included; arange is what to use. */
 TD_API td_tensor *td_range_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype,
         td_device device);
+TD_API int td_range_step_out(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device,
+        td_tensor *out) TD_MUST_USE;
 /* A 0-dim tensor of a number. */
 TD_API td_tensor *td_scalar_tensor(td_scalar s, td_dtype dtype, td_device device);
 /* A complex tensor from absolute values and angles. */
