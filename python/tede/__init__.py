@@ -130,6 +130,8 @@ def _rest_of_C(name):
         return getattr(_C, "_set_forward_enabled" if name == "_set_fwd_grad_enabled" else "_is_forward_enabled")
     if name == "_autograd":
         return _import("tede.autograd._extension")
+    if name == "_VariableFunctions":
+        return _import("tede._VF")
     if name == "_WeakTensorRef":
         return _import("tede.autograd.graph")._WeakTensorRef
     if name == "_get_tracing_state":

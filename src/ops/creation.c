@@ -509,3 +509,23 @@ int td_op_fill_diagonal_(td_tensor *self, td_scalar fill_value, bool wrap)
     }
     return 0;
 }
+
+td_tensor *td_op__new_zeros_with_same_feature_meta(td_tensor *self, td_tensor *other, int64_t n_batch)
+{
+    int ndim = (int)n_batch + other->ndim;
+    if (n_batch < 0 || n_batch > self->ndim || ndim > TD_MAX_DIMS || !other->storage)
+        return td_fail(TD_E_RUNTIME, "_new_zeros_with_same_feature_meta: %lld batch dimensions of a tensor with %d, before one with %d",
+                       (long long)n_batch, self->ndim, other->ndim);
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], n = (int64_t)other->storage->nbytes / td_itemsize(other);
+    for (int d = 0; d < other->ndim; d++)
+        sizes[n_batch + d] = other->sizes[d], strides[n_batch + d] = other->strides[d];
+    for (int64_t d = n_batch; d-- > 0; n *= sizes[d])
+        sizes[d] = self->sizes[d], strides[d] = n;
+    td_tensor *room = td_zeros(1, &n, (td_dtype)other->dtype, other->device);
+    if (!room || td_tensor_set_geometry(room, ndim, sizes, strides) != 0) {
+        td_tensor_release(room);
+        return NULL;
+    }
+    room->data += td_tensor_offset(other) * td_itemsize(other);
+    return room;
+}

@@ -70,9 +70,7 @@ static bool lie_alike(const td_tensor *x, const td_tensor *t)
 }
 static td_tensor *laid_like(td_tensor *x, td_tensor *t)
 {
-    int64_t n = (int64_t)x->storage->nbytes / td_itemsize(x), offset = td_tensor_offset(x);
-    TD_AUTO td_tensor *room = td_zeros(1, &n, (td_dtype)x->dtype, x->device);
-    TD_AUTO td_tensor *seen = td_as_strided(room, x->ndim, x->sizes, x->ndim, x->strides, &offset);
+    TD_AUTO td_tensor *seen = td__new_zeros_with_same_feature_meta(t, x, 0);
     TD_AUTO td_tensor *turned = x->flags & TD_FLAG_CONJ ? td_conj(seen) : td_tensor_retain(seen);
     TD_AUTO td_tensor *copy = x->flags & TD_FLAG_NEG ? td__neg_view(turned) : td_tensor_retain(turned);
     return copy && td_copy_(copy, t) == 0 ? td_tensor_retain(copy) : NULL;
