@@ -201,6 +201,38 @@ static bool is_pick(const td_op *op)
     return false;
 }
 
+/* Nobody watches this tensor or makes a graph of it: its geometry can be changed below the dispatcher. */
+static bool is_plain(const td_tensor *x)
+{
+    return !(x->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD))) && !td_wants_grad((td_tensor *)x) &&
+           !(td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER)));
+}
+/* x with a dimension of size 1 put in, or taken out. */
+static td_tensor *with_dim(td_tensor *x, int64_t dim)
+{
+    if (!x || !is_plain(x))
+        return td_unsqueeze(x, dim);
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int at = td_wrap_dim(dim, x->ndim + 1);
+    for (int d = 0; d <= x->ndim; d++) {
+        sizes[d] = d == at ? 1 : x->sizes[d - (d > at)];
+        strides[d] = d == at ? 1 : x->strides[d - (d > at)];
+    }
+    return td_view_strided(x, x->ndim + 1, sizes, strides, 0);
+}
+static td_tensor *without_dim(td_tensor *x, int64_t dim)
+{
+    if (!x || !is_plain(x))
+        return td_squeeze_dim(x, dim);
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    int at = td_wrap_dim(dim, x->ndim);
+    for (int d = 0; d < x->ndim - 1; d++) {
+        sizes[d] = x->sizes[d + (d >= at)];
+        strides[d] = x->strides[d + (d >= at)];
+    }
+    return td_view_strided(x, x->ndim - 1, sizes, strides, 0);
+}
+
 static int pick(const td_op *op, const td_value *arguments, td_value *results)
 {
     int at = 0;
@@ -211,9 +243,9 @@ static int pick(const td_op *op, const td_value *arguments, td_value *results)
     if (!t)
         return 0;
     bool dropped = values->ndim < t->ndim;
-    TD_AUTO td_tensor *index = dropped ? td_unsqueeze(results[1].tensor, dim) : td_tensor_retain(results[1].tensor);
+    TD_AUTO td_tensor *index = dropped ? with_dim(results[1].tensor, dim) : td_tensor_retain(results[1].tensor);
     TD_AUTO td_tensor *picked = td_gather(t, dim, index, false);
-    TD_AUTO td_tensor *fit = dropped ? td_squeeze_dim(picked, dim) : td_tensor_retain(picked);
+    TD_AUTO td_tensor *fit = dropped ? without_dim(picked, dim) : td_tensor_retain(picked);
     return set_result(values, fit);
 }
 

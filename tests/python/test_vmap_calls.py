@@ -65,3 +65,32 @@ def test_a_batch_of_64_takes_the_calls_of_a_batch_of_2(name):
 def test_a_composite_that_reads_data_is_refused():
     with pytest.raises(RuntimeError, match="combinations"):
         tede.func.vmap(tede.combinations)(tede.ones(2, 3))
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 9])
+def test_a_batch_in_parts_gives_what_the_whole_gives(chunks):
+    x = tede.randn(7, 3)
+    parts = tede.func.chunk_vmap(lambda row: (row.sum(), row * 2), out_dims=(0, 1), chunks=chunks)(x)
+    assert tede.allclose(parts[0], x.sum(1)) and tede.equal(parts[1], x.T * 2)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "median", "nanmedian", "mode"])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_the_tangent_of_a_selected_element_is_one_gather(name, keepdim):
+    forward_ad = tede.autograd.forward_ad
+    x, t = tede.randn(3, 4), tede.randn(3, 4)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, t)
+        with tede.profiler.profile() as seen:
+            values, indices = getattr(tede, name)(dual, 1, keepdim)
+        found = forward_ad.unpack_dual(values).tangent
+    assert [event.name for event in seen.events()] == ["aten::" + name, "aten::gather"]
+    index = indices if keepdim else indices.unsqueeze(1)
+    assert found.shape == values.shape and tede.equal(found.reshape(-1), t.gather(1, index).reshape(-1))
+
+
+def test_second_derivatives_pass_through_a_selected_element():
+    x = tede.randn(3, 4, dtype=tede.float64, requires_grad=True)
+    found = tede.func.jvp(tede.func.grad(lambda a: (a.max(1)[0] ** 3).sum()), (x.detach(),), (tede.ones(3, 4, dtype=tede.float64),))[1]
+    backward = tede.func.grad(lambda a: tede.func.jvp(lambda b: (b.max(1)[0] ** 3).sum(), (a,), (tede.ones_like(a),))[1])(x.detach())
+    assert tede.allclose(found, backward)

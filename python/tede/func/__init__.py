@@ -6,7 +6,7 @@ from tede.func._derivatives import (
     grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp)
 from tede.func._functionalize import functionalize
 from tede.func._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
-from tede.func._vmap import vmap
+from tede.func._vmap import chunk_vmap, vmap  # noqa: F401
 from tede.func._debug import debug_unwrap
 
 __all__ = ["grad", "grad_and_value", "vjp", "jvp", "jacrev", "jacfwd", "hessian", "vmap", "linearize", "functionalize",

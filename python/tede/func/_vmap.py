@@ -170,6 +170,18 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     return wraps(func, of_batches)
 
 
+def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
+    """vmap, the batch taken in this many parts of about one size."""
+    check_randomness(randomness)
+    if chunks == 1:
+        return vmap(func, in_dims, out_dims, randomness)
+
+    def of_batches(*args, **kwargs):
+        size = inputs_of(in_dims, args, func)[0]
+        return vmap(func, in_dims, out_dims, randomness, chunk_size=max(-(-size // chunks), 1))(*args, **kwargs)
+    return wraps(func, of_batches)
+
+
 def wraps(func, wrapper):
     """functools.wraps where func has what that needs."""
     try:
