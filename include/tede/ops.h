@@ -433,6 +433,9 @@ TD_API td_tensor *td_empty_permuted(int64_t n_size, const int64_t *size, int64_t
 TD_API int td_empty_permuted_out(int64_t n_size, const int64_t *size, int64_t n_physical_layout,
         const int64_t *physical_layout, td_dtype dtype, td_device device, td_tensor *out) TD_MUST_USE;
 TD_API int td_fill_diagonal_(td_tensor *self, td_scalar fill_value, bool wrap) TD_MUST_USE;
+/* Zeros that lie in memory as other does, strides, offset and all, behind the first dimensions of self. */
+TD_API td_tensor *td__new_zeros_with_same_feature_meta(td_tensor *self, td_tensor *other,
+        int64_t self_num_batch_dims);
 
 /* ==== fft ================================================================================================= */
 
