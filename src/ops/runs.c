@@ -62,27 +62,6 @@ void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int
     }
 }
 
-void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t step, int64_t rows)
-{
-    typedef uint64_t wide __attribute__((vector_size(16), aligned(1), may_alias));
-    int64_t bytes = n * (int64_t)size;
-    for (int64_t r = 0; r < rows; r++, from += step, to += bytes) {
-        wide pattern;
-        if (size <= 8) {
-            uint64_t eight = eight_of(size, from);
-            if (bytes >= 256) {
-                td_fill_eight(to, eight, bytes);
-                continue;
-            }
-            pattern = (wide){eight, eight};
-        } else {
-            pattern = *(const wide *)from;
-        }
-        for (int64_t i = 0; i < bytes; i += 16)
-            *(wide *)(to + i) = pattern;
-    }
-}
-
 void td_copy_streaming(char *to, const char *from, int64_t bytes)
 {
 #ifdef __SSE2__

@@ -161,7 +161,7 @@ static void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
                  run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, F16_RUN, run_##TO##_BF16, F32_RUN,              \
                  run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
 
-static void fill(void *to, uint64_t eight, int64_t bytes)
+static inline void fill(void *to, uint64_t eight, int64_t bytes)
 {
     typedef uint64_t wide __attribute__((vector_size(64), aligned(1), may_alias));
     const wide pattern = (wide){0} + eight;
@@ -174,7 +174,29 @@ static void fill(void *to, uint64_t eight, int64_t bytes)
         memcpy(at, &pattern, (size_t)bytes);
 }
 
-const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .run = {
+static inline void fill_row(char *to, uint64_t eight, int64_t bytes)
+{
+    typedef uint64_t narrow __attribute__((vector_size(16), aligned(1), may_alias));
+    if (bytes >= 64)
+        fill(to, eight, bytes);
+    else
+        for (int64_t i = 0; i < bytes; i += 16)
+            *(narrow *)(to + i) = (narrow){eight, eight};
+}
+#define FILL_ROWS(T)                                                                            \
+    for (int64_t r = 0; r < rows; r++)                                                          \
+        fill_row(to + r * bytes, *(const T *)(from + r * step) * (UINT64_MAX / (T)-1), bytes)
+static void fill_rows(size_t size, char *to, const char *from, int64_t step, int64_t bytes, int64_t rows)
+{
+    switch (size) {
+    case 1: FILL_ROWS(uint8_t); break;
+    case 2: FILL_ROWS(uint16_t); break;
+    case 4: FILL_ROWS(uint32_t); break;
+    default: FILL_ROWS(uint64_t);
+    }
+}
+
+const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .fill_rows = fill_rows, .run = {
     ROW(BOOL), ROW(U8), ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U16), ROW(U32), ROW(U64),
     ROW_HALF(F16, run_F16_F16, F16_FROM_F32), ROW(BF16), ROW_HALF(F32, F32_FROM_F16, run_F32_F32), ROW(F64), ROW(C64),
     ROW(C128),

@@ -43,6 +43,19 @@ td_convert_run *td_converter(td_dtype to, td_dtype from)
 
 void td_fill_eight(char *to, uint64_t eight, int64_t bytes) { runs()->fill(to, eight, bytes); }
 
+void td_fill_rows(size_t size, char *to, int64_t n, const char *from, int64_t step, int64_t rows)
+{
+    typedef uint64_t wide __attribute__((vector_size(16), aligned(1), may_alias));
+    const int64_t bytes = n * (int64_t)size;
+    if (size <= 8) {
+        runs()->fill_rows(size, to, from, step, bytes, rows);
+        return;
+    }
+    for (int64_t r = 0; r < rows; r++, from += step, to += bytes)
+        for (int64_t i = 0; i < bytes; i += 16)
+            *(wide *)(to + i) = *(const wide *)from;
+}
+
 void td_convert(td_dtype to, void *dst, int64_t dst_stride, td_dtype from, const void *src, int64_t src_stride, int64_t n)
 {
     int64_t to_size = td_itemsizes[to], from_size = td_itemsizes[from];
