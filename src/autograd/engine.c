@@ -167,9 +167,9 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
 
 int td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results)
 {
-    td_tensor *few[16] = {NULL}, **own = few;
+    td_tensor *few[16], **own = few;
     int status = 0, n = node->n_inputs;
-    if (n > TD_COUNT(few) && !(own = td_mem_alloc_zero((size_t)n * sizeof *own)))
+    if (n > TD_COUNT(few) && !(own = td_mem_alloc((size_t)n * sizeof *own)))
         return -1;
     for (int i = 0; i < n; i++)
         own[i] = grads[i] && grads[i] != TD_NONE ? td_tensor_retain(grads[i]) : NULL;

@@ -240,7 +240,8 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
         td_tensor *out = td_tensor_new(first->ndim, first->sizes, out_dtype(op, dtype), first->device);
         if (TD_UNLIKELY(!out))
             return NULL;
-        char *runs[TD_MAX_OPERANDS] = {out->data};
+        char *runs[TD_MAX_OPERANDS];    /* to clear it costs more than a loop over one element */
+        runs[0] = out->data;
         for (int i = 0; i < op->n_in; i++)
             runs[i + 1] = in[i]->data;
         loop(first->numel, runs, params);

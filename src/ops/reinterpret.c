@@ -12,12 +12,12 @@
 
 typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } geometry;
 
-static geometry geometry_of(const td_tensor *x)
+/* Only the dimensions that there are: all would take as long as the rest of a view. */
+static inline void geometry_of(const td_tensor *x, geometry *g)
 {
-    geometry g = {.ndim = x->ndim};
-    memcpy(g.sizes, x->sizes, sizeof *g.sizes * x->ndim);
-    memcpy(g.strides, x->strides, sizeof *g.strides * x->ndim);
-    return g;
+    g->ndim = x->ndim;
+    for (int d = 0; d < x->ndim; d++)
+        g->sizes[d] = x->sizes[d], g->strides[d] = x->strides[d];
 }
 
 /* How a reinterpreted view is made again from its base: what its own base was reinterpreted by, then one step more.
@@ -69,7 +69,8 @@ td_tensor *td_op_view_as_real(td_tensor *self)
         return td_fail(TD_E_RUNTIME, "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
                        "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT "
                        "alias the original.");
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     for (int d = 0; d < g.ndim; d++)
         g.strides[d] *= 2;
     g.sizes[g.ndim] = 2, g.strides[g.ndim++] = 1;
@@ -87,7 +88,8 @@ td_tensor *td_op_view_as_complex(td_tensor *self)
         return td_fail(TD_E_RUNTIME, "Tensor must have a last dimension of size 2");
     if (self->strides[self->ndim - 1] != 1)
         return td_fail(TD_E_RUNTIME, "Tensor must have a last dimension with stride 1");
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     g.ndim--;
     for (int d = 0; d < g.ndim; d++) {
         if (g.strides[d] % 2)
@@ -105,7 +107,8 @@ td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype)
     if (self->flags & (TD_FLAG_CONJ | TD_FLAG_NEG))
         return td_fail(TD_E_RUNTIME, "torch.Tensor.view is not supported for %s when converting to a different dtype.",
                        self->flags & TD_FLAG_CONJ ? "conjugate view tensors" : "tensors with negative bit set");
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     if (old != new) {
         if (!self->ndim)
             return td_fail(TD_E_RUNTIME, "self.dim() cannot be 0 to view %s as %s (different element sizes)", td_dtype_title(self->dtype),
@@ -144,7 +147,8 @@ static td_tensor *view_with_bit(td_tensor *self, unsigned flag, td_key key, rein
 {
     if (td_lazy_ready() != 0)
         return NULL;
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     td_tensor *view = view_as(self, (td_dtype)self->dtype, &g, again);
     if (!view)
         return NULL;

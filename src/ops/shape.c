@@ -13,12 +13,13 @@
 
 typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset; } geometry;
 
-static geometry geometry_of(const td_tensor *x)
+/* Only the dimensions that there are: all would take as long as the rest of a view. */
+static inline void geometry_of(const td_tensor *x, geometry *g)
 {
-    geometry g = {.ndim = x->ndim};
-    memcpy(g.sizes, x->sizes, sizeof *g.sizes * x->ndim);
-    memcpy(g.strides, x->strides, sizeof *g.strides * x->ndim);
-    return g;
+    g->ndim = x->ndim;
+    g->offset = 0;
+    for (int d = 0; d < x->ndim; d++)
+        g->sizes[d] = x->sizes[d], g->strides[d] = x->strides[d];
 }
 static td_tensor *view_of(td_tensor *self, const geometry *g)
 {
@@ -109,7 +110,8 @@ td_tensor *td_op_expand_to(td_tensor *self, int64_t n_size, const int64_t *size,
                        td_shape_str(self->ndim, self->sizes, have), td_shape_str((int)n_size, size, want), n_size, self->ndim);
     if (n_size > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "expand: a tensor has at most %d dimensions", TD_MAX_DIMS);
-    geometry g = {.ndim = (int)n_size};
+    geometry g;
+    g.ndim = (int)n_size, g.offset = 0;
     for (int i = 0; i < g.ndim; i++) {
         int d = i - extra;
         int64_t old = d < 0 ? 1 : self->sizes[d], new = size[i];
@@ -164,7 +166,8 @@ td_tensor *td_op_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
     int a = td_wrap_dim(dim0, self->ndim), b = a < 0 ? -1 : td_wrap_dim(dim1, self->ndim);
     if (b < 0)
         return NULL;
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     if (self->ndim) {
         int64_t size = g.sizes[a], stride = g.strides[a];
         g.sizes[a] = g.sizes[b], g.strides[a] = g.strides[b];
@@ -191,7 +194,8 @@ td_tensor *td_op_permute(td_tensor *self, int64_t n_dims, const int64_t *dims)
                        "desired ordering of dimensions i.e. input.dim() = %d is not equal to len(dims) = %" PRId64 " (dims %s)", self->ndim,
                        n_dims, td_shape_str((int)n_dims, dims, want));
     }
-    geometry g = {.ndim = self->ndim};
+    geometry g;
+    g.ndim = self->ndim, g.offset = 0;
     bool seen[TD_MAX_DIMS] = {false};
     for (int i = 0; i < g.ndim; i++) {
         int d = td_wrap_dim(dims[i], self->ndim);
@@ -226,7 +230,8 @@ td_tensor *td_op_select_int(td_tensor *self, int64_t dim, int64_t index)
         return td_fail(TD_E_INDEX, "select(): index %" PRId64 " out of range for tensor of size %s at dimension %d", index,
                        td_shape_str(self->ndim, self->sizes, text), d);
     }
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     g.offset = (index < 0 ? index + size : index) * self->strides[d];
     drop_dim(&g, d);
     return view_of(self, &g);
@@ -256,7 +261,8 @@ td_tensor *td_op_slice_tensor(td_tensor *self, int64_t dim, const int64_t *start
         return NULL;
     if (!step)
         return td_fail(TD_E_VALUE, "slice step cannot be zero");
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     int64_t first;
     g.sizes[d] = clip_slice(self->sizes[d], start, end, step, &first);
     g.offset = g.sizes[d] ? first * self->strides[d] : 0;
@@ -298,7 +304,8 @@ td_tensor *td_op_unsqueeze(td_tensor *self, int64_t dim)
     int d = td_wrap_dim(dim, self->ndim + 1);
     if (d < 0)
         return NULL;
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     int64_t stride = d < self->ndim ? self->sizes[d] * self->strides[d] : 1;
     memmove(g.sizes + d + 1, g.sizes + d, sizeof *g.sizes * (self->ndim - d));
     memmove(g.strides + d + 1, g.strides + d, sizeof *g.strides * (self->ndim - d));
@@ -308,7 +315,8 @@ td_tensor *td_op_unsqueeze(td_tensor *self, int64_t dim)
 
 static td_tensor *squeeze_where(td_tensor *self, const bool *chosen)
 {
-    geometry g = {.ndim = 0};
+    geometry g;
+    g.ndim = 0, g.offset = 0;
     for (int d = 0; d < self->ndim; d++)
         if (self->sizes[d] != 1 || (chosen && !chosen[d])) {
             g.sizes[g.ndim] = self->sizes[d];
@@ -368,7 +376,8 @@ td_tensor *td_op__pin_memory(td_tensor *self, td_device device)
 
 td_tensor *td_op_alias(td_tensor *self)
 {
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     return view_of(self, &g);
 }
 
@@ -379,7 +388,8 @@ td_tensor *td_op_diagonal(td_tensor *self, int64_t offset, int64_t dim1, int64_t
         return NULL;
     if (a == b)
         return td_fail(TD_E_RUNTIME, "diagonal dimensions cannot be identical %" PRId64 ", %" PRId64, dim1, dim2);
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     int64_t rows = self->sizes[a], columns = self->sizes[b];
     int64_t length = offset >= 0 ? (rows < columns - offset ? rows : columns - offset) : (rows + offset < columns ? rows + offset : columns);
     length = length < 0 ? 0 : length;
@@ -404,7 +414,8 @@ td_tensor *td_op_unfold(td_tensor *self, int64_t dimension, int64_t size, int64_
         return td_fail(TD_E_RUNTIME, "maximum size for tensor at dimension %d is %" PRId64 " but size is %" PRId64, d, length, size);
     if (step <= 0)
         return td_fail(TD_E_RUNTIME, "step is %" PRId64 " but must be > 0", step);
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     if (self->ndim)
         g.sizes[d] = (length - size) / step + 1, g.strides[d] = step * stride;
     g.sizes[g.ndim] = size, g.strides[g.ndim++] = stride;
@@ -591,7 +602,8 @@ int td_op_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim)
         return td_error(TD_E_INDEX, "Dimension specified as 0 but tensor has no dimensions");
     if (d < 0 || td_tensor_list_new(results, self->sizes[d]))
         return -1;
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     drop_dim(&g, d);
     for (int64_t i = 0; i < results->count; i++, g.offset += self->strides[d])
         if (!(results->items[i] = view_of(self, &g))) {
@@ -623,7 +635,8 @@ int td_op_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, 
                         "dimension %d), but got split_sizes=%s", self->sizes[d], d, td_shape_str((int)n, split_sizes, text));
     if (td_tensor_list_new(results, n))
         return -1;
-    geometry g = geometry_of(self);
+    geometry g;
+    geometry_of(self, &g);
     int64_t at = 0;
     for (int64_t i = 0; i < n; at += split_sizes[i], i++) {
         g.sizes[d] = split_sizes[i];
