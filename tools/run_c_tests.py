@@ -1,4 +1,6 @@
-"""Runs the C test programs in a folder, passing on further arguments, and sums up: `N passed, N failed`."""
+"""Runs the C test programs in a folder, passing on further arguments, and sums up: `N passed, N failed`.  As many run at
+once as there are cores."""
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -12,8 +14,9 @@ def main():
     if not programs:
         sys.exit(f'no test programs in {folder}')
     passed = failed = 0
-    for program in programs:
-        done = subprocess.run([str(program.resolve()), *more], capture_output=True, text=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(lambda p: subprocess.run([str(p.resolve()), *more], capture_output=True, text=True), programs)
+    for program, done in zip(programs, runs, strict=True):
         found = re.search(r'(\d+) passed, (\d+) failed', done.stdout)
         counts = tuple(map(int, found.groups())) if found else (0, 1)
         if done.returncode and not counts[1]:
