@@ -49,7 +49,7 @@ class Nodes(Rows):
     def autograd_node(self, op, base, spec, fail):
         s, where = base.schema, f'{op.family}: {base.schema.full_name}'
         inplace = op.variant == 'inplace'
-        spec = {tuple(k.strip() for k in key.split(',')): text for key, text in spec.items()}
+        spec = {tuple(op.names_in(key)): text for key, text in spec.items() if text != 'none'}
         operands = [a for a in s.arguments if any(a.name in key for key in spec)]
         unknown = {k for key in spec for k in key} - {a.name for a in operands}
         if unknown:
@@ -352,6 +352,8 @@ class Nodes(Rows):
         if op.mutable:
             lines += [f'    if (TD_UNLIKELY({op.mutable[0].c}->flags & TD_FLAG_INFERENCE) && td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))',
                       '        return -1;']
+        for a in base.undifferentiated:
+            lines += [f'    if (TD_UNLIKELY(td_wants_grad({a.c})) && td_refuse_grad("{base.schema.name}", "{a.name}"))', f'        return {fail};']
         lines += [f'    if (!({tests}))', f'        return invoke_{op.c}({names});']
         if op.mutable:
             lines += [f'    if (td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))', '        return -1;']

@@ -115,7 +115,7 @@ def operators_page(families, root):
                   '|---|---|---|---|---|---|---|']
         for group in groups:
             op = group[0]
-            if 'internal' in (op.entry.get('python'), *op.entry.get('flags', [])):
+            if op.is_internal:
                 continue
             variants = op.entry['variants']
             marks = ''.join(m for m, on in (('I', any(o.variant == 'inplace' for o in group)), ('O', any(o.variant == 'out' for o in group)),

@@ -114,7 +114,7 @@ def stubs(families, template):
     for groups in (g for family, g in families.items() if family != 'deprecated'):
         for group in groups:
             place = group[0].entry.get('python') or ''
-            if place == 'internal' or 'internal' in group[0].entry.get('flags', []):
+            if group[0].is_internal:
                 continue
             results = group[0].schema.results
             if len(results) > 1 and all(r.name for r in results):

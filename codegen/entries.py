@@ -53,6 +53,21 @@ class Operator:
         return [a for a in self.schema.arguments if a.is_tensor]
 
     @property
+    def is_internal(self):
+        """A part of other operators, which say what it is given."""
+        return 'internal' in (self.entry.get('python'), *self.entry.get('flags', []))
+
+    @property
+    def undifferentiated(self):
+        """The operands that have no formula beside those that have one: they must not need a gradient. `none` says that they may."""
+        named = {name for key in self.entry['grad'] for name in self.names_in(key)}
+        return [] if self.is_internal else [a for a in self.tensors if a.name not in named and not a.list]
+
+    @staticmethod
+    def names_in(key):
+        return [name.strip() for name in key.split(',')]
+
+    @property
     def mutable(self):
         return [a for a in self.schema.arguments if a.mutable]
 

@@ -248,6 +248,12 @@ int td_fail_out_grad(const char *op)
                     "of the arguments requires grad.", op);
 }
 
+int td_refuse_grad(const char *op, const char *argument)
+{
+    return td_error(TD_E_RUNTIME, "The function '%s' is not differentiable with respect to argument '%s'. This input cannot have requires_grad "
+                    "True.", op, argument);
+}
+
 int td_fail_readonly(const char *op, const char *argument, const td_tensor *x)
 {
     return td_error(TD_E_RUNTIME, "%s: %s is read-only%s; write to a copy, %s.clone()", op, argument,

@@ -412,7 +412,7 @@ td_tensor *td_op_fill_scalar(td_tensor *self, td_scalar value)
 td_tensor *td_op_fill_tensor(td_tensor *self, td_tensor *value)
 {
     td_tensor *copy = td_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-    if (copy && td_fill_tensor_(copy, value)) {
+    if (copy && td_op_fill_tensor_(copy, value)) {
         td_tensor_release(copy);
         return NULL;
     }

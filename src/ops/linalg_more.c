@@ -143,7 +143,14 @@ td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau)
 {
     if (td_check_matrix("torch.linalg.householder_product", input, "input"))
         return NULL;
-    int64_t m = input->sizes[input->ndim - 2], n = input->sizes[input->ndim - 1], k = tau->ndim ? tau->sizes[tau->ndim - 1] : 0;
+    if (input->ndim - tau->ndim != 1)
+        return td_fail(TD_E_RUNTIME, "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to %d "
+                       "and input.ndim is equal to %d", tau->ndim, input->ndim);
+    td_shape_text have;
+    if (memcmp(input->sizes, tau->sizes, sizeof *input->sizes * (input->ndim - 2)))
+        return td_fail(TD_E_RUNTIME, "torch.linalg.householder_product: Expected batch dimensions of tau to be equal to input.shape[:-2], but got %s",
+                       td_shape_str(tau->ndim - 1, tau->sizes, have));
+    int64_t m = input->sizes[input->ndim - 2], n = input->sizes[input->ndim - 1], k = tau->sizes[tau->ndim - 1];
     if (m < n)
         return td_fail(TD_E_RUNTIME, "torch.linalg.householder_product: input.shape[-2] must be greater than or equal to input.shape[-1]");
     if (n < k)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
+#include "dispatch/glue.h"
 #include "ops/compose.h"
 
 /* Results lie as their operand does: [batch][length][heads][features] where that is a view of such, so that joining the heads is a
@@ -269,7 +270,7 @@ static bool fused(td_tensor *q, td_tensor *k, td_tensor *v, td_tensor *mask, boo
         return false;
     if (mask == TD_NONE)
         return true;
-    if (td_requires_grad(mask) || mask->ndim > n || n > 4)
+    if (td_requires_grad(mask) || td_tangent(mask) || mask->ndim > n || n > 4)
         return false;
     int64_t expected[4];
     for (int i = 0; i < n; i++)

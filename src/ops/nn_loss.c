@@ -2,6 +2,7 @@
 #include "calls_ops_nn_loss.h"
 #include <inttypes.h>
 #include <tede/kernel.h>
+#include "dispatch/glue.h"
 #include "ops/compose.h"
 #include "ops/nn_loss.h"
 
@@ -418,7 +419,7 @@ td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tenso
             return td_fail(TD_E_RUNTIME, "ignore_index is not supported for floating point target");
         return entropy_of_probabilities(self, target, weight, reduction, smoothing);
     }
-    if (td_check_classes(self, target, weight))
+    if (td_check_classes(self, target, weight) || (td_grad_enabled() && td_requires_grad(weight) && td_refuse_grad("nll_loss_forward", "weight")))
         return NULL;
     /* Rows of logits: classes go last. */
     int64_t n = self->sizes[self->ndim == 1 ? 0 : 1], order[TD_MAX_DIMS], rows = n ? self->numel / n : target->numel;

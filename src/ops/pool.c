@@ -176,29 +176,19 @@ static int follow_format(td_spec *spec, const td_tensor *self, int dims)
 MAX_POOL(2)
 MAX_POOL(3)
 
-/* Indices that come from outside are not believed. */
 static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, int dims)
 {
     td_shape_text a, b;
     if (indices->dtype != TD_I64)
         return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: expected indices to be of type Long but got %s", dims,
                         td_dtype_title((td_dtype)indices->dtype));
-    bool fits = grad->ndim == self->ndim && indices->ndim == self->ndim && self->ndim >= dims;
-    int64_t plane = 1;
-    for (int d = 0; d < self->ndim && fits; d++) {
+    if (self->ndim != dims + 1 && self->ndim != dims + 2)
+        return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
+    bool fits = grad->ndim == self->ndim && indices->ndim == self->ndim;
+    for (int d = 0; d < self->ndim && fits; d++)
         fits = grad->sizes[d] == indices->sizes[d] && (d >= self->ndim - dims || grad->sizes[d] == self->sizes[d]);
-        plane *= d >= self->ndim - dims ? self->sizes[d] : 1;
-    }
-    if (!fits)
-        return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
+    return fits ? 0 : td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
                         "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
-    TD_AUTO td_tensor *at = indices->device.type == TD_META ? td_ref(indices) : td_as_contiguous(indices, TD_I64);
-    for (int64_t i = 0; at && at->device.type != TD_META && i < at->numel; i++) {
-        int64_t place = ((const int64_t *)at->data)[i];
-        if (place < 0 || place >= plane)
-            return td_error(TD_E_RUNTIME, "invalid maxIdx %lld, image of %lld elements", (long long)place, (long long)plane);
-    }
-    return at ? 0 : -1;
 }
 #define MAX_POOL_BACKWARD(D)                                                                                                 \
     td_tensor *td_op_max_pool##D##d_with_indices_backward(                                                                   \

@@ -56,32 +56,30 @@ td_tensor *td_op_column_stack(int64_t n, td_tensor *const *x) { return join("col
 
 td_tensor *td_op_block_diag(int64_t n, td_tensor *const *tensors)
 {
-    int64_t rows = 0, columns = 0;
+    int64_t columns = 0;
     td_dtype dtype = n ? (td_dtype)tensors[0]->dtype : td_default_dtype();
     for (int64_t i = 0; i < n; i++) {
         const td_tensor *x = tensors[i];
         if (x->ndim > 2)
             return td_fail(TD_E_RUNTIME, "block_diag: Input tensors must have 2 or fewer dimensions. Input %" PRId64 " has %d dimensions", i, x->ndim);
-        rows += x->ndim == 2 ? x->sizes[0] : 1;
         columns += x->ndim ? x->sizes[x->ndim - 1] : 1;
         if ((dtype = td_promote_types(dtype, (td_dtype)x->dtype)) == TD_DTYPE_NONE)
             return NULL;
     }
     if (!n)
-        rows = 1;
-    TD_AUTO td_tensor *out = td_zeros(2, (int64_t[]){rows, columns}, dtype, n ? tensors[0]->device : TD_DEVICE_NONE);
-    int64_t row = 0, column = 0;
-    for (int64_t i = 0; i < n && out; i++) {
+        return td_zeros(2, (int64_t[]){1, 0}, dtype, TD_DEVICE_NONE);
+    TD_AUTO_LIST td_tensor_list bands = {0};
+    if (td_tensor_list_new(&bands, n))
+        return NULL;
+    for (int64_t i = 0, column = 0; i < n; i++) {           /* each block with the zeros beside it */
         TD_AUTO td_tensor *block = td_atleast_2d(tensors[i]);
-        if (!block)
+        TD_AUTO td_tensor *cast = block ? td_to(block, dtype) : NULL;
+        const int64_t width = cast ? cast->sizes[1] : 0;
+        if (!cast || !(bands.items[i] = td_constant_pad_nd(cast, 2, (int64_t[]){column, columns - column - width}, td_int(0))))
             return NULL;
-        TD_AUTO td_tensor *band = td_narrow(out, 0, row, block->sizes[0]);
-        TD_AUTO td_tensor *place = td_narrow(band, 1, column, block->sizes[1]);
-        if (!place || td_copy_from_(place, block, false))
-            return NULL;
-        row += block->sizes[0], column += block->sizes[1];
+        column += width;
     }
-    return td_ref(out);
+    return td_cat(n, bands.items, 0);
 }
 
 /* ---- grids */

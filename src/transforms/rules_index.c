@@ -115,7 +115,7 @@ static int rule_index_write(td_batch *b, const char *how)
         TD_AUTO td_tensor *chosen = td_scatter_value(mask, dim + 1, along, td_bool(true));
         TD_AUTO td_tensor *fill = td_front(b, value);
         TD_AUTO td_tensor *cast = td_to(fill, (td_dtype)self->dtype);
-        TD_AUTO td_tensor *padded = td_is_batched(b, value) ? td_padded(cast, self->ndim) : td_tensor_retain(cast);
+        TD_AUTO td_tensor *padded = td_is_batched(b, value) ? td_padded(cast, wide ? wide->ndim - 1 : 0) : td_tensor_retain(cast);
         made = td_where(chosen, padded, wide);
     } else {
         made = td_scatter_value(wide, dim + 1, along, b->arguments[3].scalar);

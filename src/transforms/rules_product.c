@@ -137,18 +137,19 @@ static int rule_solve(td_batch *b, const char *how)
     return status;
 }
 
-/* Tolerances have a number per matrix. */
+/* Tolerances have a number per matrix, or more of them: the matrix is taken once for each. */
 static int rule_tolerance(td_batch *b, const char *how)
 {
-    td_tensor *a = b->arguments[0].tensor;
     (void)how;
-    if (td_batch_set(b, 0, td_expanded(b, a)) != 0)
-        return -1;
-    for (int i = 1; i < 3; i++) {
+    int rank = b->arguments[0].tensor->ndim - 2;
+    for (int i = 1; i < 3; i++)
+        if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE && b->arguments[i].tensor->ndim > rank)
+            rank = b->arguments[i].tensor->ndim;
+    for (int i = 0; i < 3; i++) {
         if (b->arguments[i].kind != TD_VALUE_TENSOR || b->arguments[i].tensor == TD_NONE)
             continue;
         TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[i].tensor);
-        if (td_batch_set(b, i, td_padded(wide, a->ndim - 2)) != 0)
+        if (td_batch_set(b, i, td_padded(wide, i ? rank : rank + 2)) != 0)
             return -1;
     }
     return td_batch_call(b, b->op, 0);

@@ -36,6 +36,26 @@ static int rule_squeeze(td_batch *b, const char *how)
     return give_self(b, td_squeeze_dims(front, n, dims), 0);
 }
 
+/* A number per member, broadcast over its elements. */
+static int rule_fill(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *value = b->arguments[1].tensor;
+    bool written = b->op->info.arguments[0].is_mutable;
+    if (value->ndim)
+        return td_error(TD_E_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
+    TD_AUTO td_tensor *front = written ? td_front(b, self) : td_expanded(b, self);
+    TD_AUTO td_tensor *place = written ? td_tensor_retain(front) : td_empty_like(front, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *each = td_is_batched(b, value) ? td_front(b, value) : td_tensor_retain(value);
+    TD_AUTO td_tensor *padded = td_is_batched(b, value) ? td_padded(each, self->ndim) : td_tensor_retain(each);
+    if (!place || !padded || td_copy_(place, padded) != 0)
+        return -1;
+    if (!written)
+        return td_batch_give(b, 0, td_tensor_retain(place), 0);
+    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+    return 0;
+}
+
 static int rule_expand(td_batch *b, const char *how)
 {
     (void)how;
@@ -202,7 +222,7 @@ const td_batch_row td_rules_view[] = {
     {"empty_like", td_rule_leading, ""}, {"full_like", td_rule_leading, ""}, {"new_empty", td_rule_dims, "k"},
     {"new_zeros", td_rule_dims, "k"}, {"new_ones", td_rule_dims, "k"}, {"new_full", td_rule_dims, "k"},
     {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
-    {"fill_.Tensor", td_rule_pointwise, "s"}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
+    {"fill_.Tensor", rule_fill, ""}, {"fill.Tensor", rule_fill, ""}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
     {"triu", td_rule_leading, ""}, {"nonzero", rule_data_dependent, ""}, {"nonzero_numpy", rule_data_dependent, ""},
     {"masked_select", rule_data_dependent, ""}, {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
     {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},

@@ -87,3 +87,27 @@ def test_bounds_must_fit_the_dtype(lib):
     with pytest.raises(RuntimeError, match='Found dtype Double but expected Float'):
         lib.clamp(lib.ones(3), 0, out=lib.empty(0, dtype=lib.float64))
     assert lib.clamp(lib.ones(3, dtype=lib.uint8), 0.5, 0.75).dtype == lib.float32
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib, w: lib.nn.functional.nll_loss(lib.zeros(2, 3), lib.tensor([0, 1]), w(3)),
+    lambda lib, w: lib.nn.functional.cross_entropy(lib.zeros(2, 3), lib.tensor([0, 1]), w(3)),
+    lambda lib, w: lib.nn.functional.multi_margin_loss(lib.zeros(2, 3), lib.tensor([0, 1]), weight=w(3)),
+    lambda lib, w: lib.nn.functional.batch_norm(lib.zeros(2, 3), w(3), lib.ones(3)),
+])
+def test_operands_without_a_derivative_must_not_need_one(lib, call):
+    with pytest.raises(RuntimeError, match="is not differentiable with respect to argument '.*'. This input cannot have requires_grad True."):
+        call(lib, lambda n: lib.ones(n, requires_grad=True))
+    with lib.no_grad():
+        assert not call(lib, lambda n: lib.ones(n, requires_grad=True)).requires_grad
+
+
+@pytest.mark.parametrize("call, words", [
+    (lambda lib: lib.linalg.householder_product(lib.ones(3, 3), lib.ones(3, 3)), "Expected tau to have one dimension less than input"),
+    (lambda lib: lib.linalg.householder_product(lib.ones(2, 3, 3), lib.ones(4, 3)), "Expected batch dimensions of tau to be equal to input.shape"),
+    (lambda lib: lib.ops.aten.max_pool2d_with_indices_backward(lib.ones(3, 4), lib.ones(3, 4), [2, 2], [2, 2], [0, 0], [1, 1], False,
+                                                               lib.zeros(3, 4, dtype=lib.int64)), "non-empty 3D or 4D"),
+])
+def test_shapes_that_do_not_belong_together(lib, call, words):
+    with pytest.raises(RuntimeError, match=words):
+        call(lib)

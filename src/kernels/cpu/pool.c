@@ -1,5 +1,6 @@
 /* Pooling on contiguous planes of up to three dimensions; threads share the planes. */
 #include "calls_kernels_cpu_pool.h"
+#include <inttypes.h>
 #include <math.h>
 #include "kernels/cpu/pool.h"
 
@@ -119,7 +120,26 @@ typedef struct places {
     const int64_t *at;
     const void *from;
     void *to;
+    const int64_t *outside;     /* one that lies in no plane; they may come from anywhere */
 } places;
+
+/* Whether the n indices from `at` lie in a plane. */
+static bool within(places *s, const int64_t *at)
+{
+    bool out = false;
+    for (int64_t i = 0; i < s->n; i++)
+        out |= (uint64_t)at[i] >= (uint64_t)s->in;
+    for (int64_t i = 0; out && i < s->n; i++)
+        if ((uint64_t)at[i] >= (uint64_t)s->in)
+            __atomic_store_n(&s->outside, at + i, __ATOMIC_RELAXED);
+    return !out;
+}
+
+static int finish_places(const places *s, td_tensor *out, td_tensor *made)
+{
+    return s->outside ? td_error(TD_E_RUNTIME, "invalid maxIdx %" PRId64 ", image of %" PRId64 " elements", *s->outside, s->in)
+                      : td_finish(out, made);
+}
 
 #define PUT(T)                                                  \
     for (int64_t p = first; p < last; p++) {                    \
@@ -127,12 +147,13 @@ typedef struct places {
         const T *from = (const T *)s->from + p * s->n;          \
         T *to = (T *)s->to + p * s->in;                         \
         memset(to, 0, (size_t)s->in * sizeof(T));               \
-        for (int64_t i = 0; i < s->n; i++)                      \
+        const int64_t n = within(s, at) ? s->n : 0;             \
+        for (int64_t i = 0; i < n; i++)                         \
             to[at[i]] += from[i];                               \
     }
 static void put(void *context, int64_t first, int64_t last)
 {
-    const places *s = context;
+    places *s = context;
     if (s->type == TD_F64)
         PUT(double)
     else
@@ -141,11 +162,11 @@ static void put(void *context, int64_t first, int64_t last)
 
 #define PICK(T)                                                                                \
     for (int64_t p = first; p < last; p++)                                                     \
-        for (int64_t i = p * s->n; i < (p + 1) * s->n; i++)                                    \
+        for (int64_t i = p * s->n, end = within(s, s->at + i) ? i + s->n : i; i < end; i++)    \
             ((T *)s->to)[i] = ((const T *)s->from)[p * s->in + s->at[i]];
 static void pick(void *context, int64_t first, int64_t last)
 {
-    const places *s = context;
+    places *s = context;
     if (s->type == TD_F64)
         PICK(double)
     else
@@ -158,9 +179,9 @@ int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indice
     TD_AUTO td_tensor *g = td_operand(grad, type), *at = td_as_contiguous(indices, TD_I64), *dx = td_target(out, type);
     if (!g || !at || !dx)
         return -1;
-    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, g->data, dx->data};
+    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, g->data, dx->data, NULL};
     td_parallel_for(0, s.in ? dx->numel / s.in : 0, td_grain(2 * s.in), put, &s);
-    return td_finish(out, dx);
+    return finish_places(&s, out, dx);
 }
 
 int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
@@ -169,9 +190,9 @@ int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_t
     TD_AUTO td_tensor *x = td_operand(self, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
     if (!x || !at || !y)
         return -1;
-    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data};
+    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data, NULL};
     td_parallel_for(0, s.n ? indices->numel / s.n : 0, td_grain(4 * s.n), pick, &s);
-    return td_finish(out, y);
+    return finish_places(&s, out, y);
 }
 
 /* What a window's sum is divided by. */
