@@ -13,18 +13,19 @@ from tede import (  # noqa: F401
 
 __array_api_version__ = "2024.12"
 
-_SAME = ("abs acos acosh asin asinh atan atan2 atanh bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor "
-         "ceil copysign cos cosh exp expm1 floor floor_divide hypot isfinite isinf isnan log log10 log1p log2 logaddexp "
-         "logical_and logical_not logical_or logical_xor maximum minimum nextafter pow real reciprocal remainder round rsqrt sign "
-         "signbit sin sinh sqrt square tan tanh trunc matmul broadcast_to moveaxis empty zeros ones full "
-         "empty_like zeros_like ones_like full_like arange from_dlpack asarray where argmax argmin add subtract multiply "
-         "divide equal greater greater_equal less less_equal not_equal negative positive conj imag repeat_interleave can_cast "
-         "finfo iinfo reshape squeeze stack tile unstack take_along_dim count_nonzero").split()
-_OTHER = {"bitwise_invert": "bitwise_not", "concat": "cat", "permute_dims": "permute", "less_equal": "le", "unstack": "unbind",
-          "greater_equal": "ge", "equal": "eq", "not_equal": "ne", "repeat": "repeat_interleave",
-          "take_along_axis": "take_along_dim"}
+_SAME = ("abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 "
+         "logical_not real reciprocal round rsqrt sign "
+         "signbit sin sinh sqrt square tan tanh trunc matmul broadcast_to broadcast_shapes isin moveaxis empty zeros ones "
+         "empty_like zeros_like ones_like full_like arange from_dlpack asarray where argmax argmin "
+         "negative positive conj imag can_cast reshape squeeze stack tile unstack").split()
+_TWO = ("add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal floor_divide "
+        "greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply "
+        "nextafter not_equal pow remainder subtract").split()
+_OTHER = {"bitwise_invert": "bitwise_not", "concat": "cat", "unstack": "unbind", "less_equal": "le", "greater_equal": "ge", "equal": "eq",
+          "not_equal": "ne"}
 _KINDS = {"bool": (bool,), "signed integer": (int8, int16, int32, int64), "unsigned integer": (uint8, uint16, uint32, uint64),
           "real floating": (float32, float64), "complex floating": (complex64, complex128)}
+_WIDE = (uint16, uint32, uint64)
 _KINDS["integral"] = _KINDS["signed integer"] + _KINDS["unsigned integer"]
 _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["complex floating"]
 
@@ -34,6 +35,9 @@ UniqueInverseResult = namedtuple("UniqueInverseResult", "values inverse_indices"
 
 
 def __getattr__(name):
+    if name in _TWO:
+        value = globals()[name] = _of_two(name, getattr(tede, _OTHER.get(name, name)))
+        return value
     if name in _SAME or name in _OTHER:
         value = globals()[name] = getattr(tede, _OTHER.get(name, name))
         return value
@@ -41,7 +45,27 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({name for name in globals() if not name.startswith("_")} | set(_SAME) | set(_OTHER))
+    return sorted({name for name in globals() if not name.startswith("_")} | set(_SAME) | set(_TWO) | set(_OTHER))
+
+
+def _of_two(name, function):
+    """A function of two arrays, one of which may be a number, with the standard's promotion of the wide unsigned integers."""
+    def call(x1, x2, /):
+        return function(*_promoted(x1, x2))
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = function.__doc__
+    return call
+
+
+def _promoted(x1, x2):
+    if not isinstance(x1, tede.Tensor):
+        x1 = tede.asarray(x1, dtype=result_type(x2, x1), device=x2.device)
+    elif not isinstance(x2, tede.Tensor):
+        x2 = tede.asarray(x2, dtype=result_type(x1, x2), device=x1.device)
+    if x1.dtype != x2.dtype and (x1.dtype in _WIDE or x2.dtype in _WIDE):
+        dtype = _promote(x1.dtype, x2.dtype)
+        x1, x2 = x1.to(dtype), x2.to(dtype)
+    return x1, x2
 
 
 # ---- dtypes ------------------------------------------------------------------------------------------------------------
@@ -65,10 +89,36 @@ def result_type(*arrays_and_dtypes):
         raise ValueError("result_type needs an array or a dtype")
     result = dtypes[0]
     for dtype in dtypes[1:]:
-        result = tede.promote_types(result, dtype)
+        result = _promote(result, dtype)
     for number in numbers:
         result = tede.result_type(tede.empty(1, dtype=result, device="meta"), number)
     return result
+
+
+def _promote(a, b):
+    """PyTorch's promotion, which has none for uint16 to uint64: theirs is by width, signed if one of them is."""
+    if a == b or not (a in _WIDE or b in _WIDE):
+        return tede.promote_types(a, b)
+    if bool in (a, b) or not (isdtype(a, "integral") and isdtype(b, "integral")):
+        return b if a in _WIDE and b != bool else a
+    if isdtype(a, "unsigned integer") and isdtype(b, "unsigned integer"):
+        return a if a.itemsize > b.itemsize else b
+    unsigned, signed = (a, b) if isdtype(a, "unsigned integer") else (b, a)
+    if unsigned == uint64:
+        raise TypeError(f"{a} and {b} have no common integer type")
+    return signed if signed.itemsize > unsigned.itemsize else {2: int32, 4: int64}[unsigned.itemsize]
+
+
+def finfo(type, /):
+    return tede.finfo(type.dtype if isinstance(type, tede.Tensor) else type)
+
+
+def iinfo(type, /):
+    return tede.iinfo(type.dtype if isinstance(type, tede.Tensor) else type)
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    return tede.full((shape,) if isinstance(shape, int) else shape, fill_value, dtype=dtype, device=device)
 
 
 def astype(x, dtype, /, *, copy=True, device=None):
@@ -104,7 +154,15 @@ def triu(x, /, *, k=0):
 
 # ---- shapes ------------------------------------------------------------------------------------------------------------
 
-def expand_dims(x, /, *, axis=0):
+def permute_dims(x, /, axes):
+    return tede.permute(x, axes)
+
+
+def repeat(x, repeats, /, *, axis=None):
+    return tede.repeat_interleave(x, repeats.to(int64) if isinstance(repeats, tede.Tensor) else repeats, dim=axis)
+
+
+def expand_dims(x, /, axis=0):
     axes = sorted(a + x.ndim + (len(axis) if isinstance(axis, tuple) else 1) if a < 0 else a
                   for a in (axis if isinstance(axis, tuple) else (axis,)))
     for a in axes:
@@ -131,7 +189,13 @@ def take(x, indices, /, *, axis=None):
         if x.ndim != 1:
             raise ValueError("axis must be specified when ndim > 1")
         axis = 0
-    return tede.index_select(x, axis, indices)
+    indices = indices.to(int64)
+    return tede.index_select(x, axis, tede.where(indices < 0, indices + x.shape[axis], indices))
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    indices = indices.to(int64)
+    return tede.take_along_dim(x, tede.where(indices < 0, indices + x.shape[axis], indices), axis)
 
 
 def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
@@ -146,7 +210,7 @@ def _dims(x, axis):
 
 def _summed(x, dtype):
     """The dtype that sums and products have: small integers in the default one."""
-    if dtype is None and x.dtype in (uint8, uint16, uint32):
+    if dtype is None and x.dtype in (uint8, *_WIDE):
         return uint64
     return dtype
 
@@ -195,6 +259,10 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     return tede.var(x, dim=_dims(x, axis), correction=correction, keepdim=keepdims)
 
 
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    return sum(x != 0, axis=axis, keepdims=keepdims)
+
+
 def all(x, /, *, axis=None, keepdims=False):
     return _over(lambda x, d: tede.all(x, d), x.to(bool), axis, keepdims)
 
@@ -232,7 +300,8 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
-    return tede.searchsorted(x1, x2, side=side, sorter=sorter)
+    dtype = result_type(x1, x2)
+    return tede.searchsorted(x1.to(dtype), x2.to(dtype), side=side, sorter=sorter)
 
 
 def nonzero(x, /):
@@ -271,7 +340,11 @@ def tensordot(x1, x2, /, *, axes=2):
 
 
 def vecdot(x1, x2, /, *, axis=-1):
-    return tede.linalg.vecdot(x1, x2, dim=axis)
+    x1, x2 = _promoted(x1, x2)
+    if isdtype(x1.dtype, "integral") and isdtype(x2.dtype, "integral"):
+        return tede.sum(x1 * x2, axis, dtype=result_type(x1, x2))
+    dtype = result_type(x1, x2)
+    return tede.linalg.vecdot(x1.to(dtype), x2.to(dtype), dim=axis)
 
 
 # ---- inspection --------------------------------------------------------------------------------------------------------
@@ -301,4 +374,35 @@ def __array_namespace_info__():
     return _Info()
 
 
-linalg, fft = tede.linalg, tede.fft
+# ---- extensions --------------------------------------------------------------------------------------------------------
+
+class _Extension:
+    """A module of the package with the standard's words where they differ."""
+
+    def __init__(self, module, **own):
+        self._module = module
+        self.__dict__.update(own)
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+    def __dir__(self):
+        return sorted({*dir(self._module), *(name for name in vars(self) if not name.startswith("_"))})
+
+
+def _trace(x, /, *, offset=0, dtype=None):
+    return sum(tede.diagonal(x, offset, -2, -1), axis=-1, dtype=dtype)
+
+
+def _over_axes(function):
+    """One of fft's functions of several dimensions, which are called axes here."""
+    def call(x, /, *args, axes=None, **more):
+        return function(x, *args, dim=axes, **more)
+    call.__name__ = function.__name__
+    return call
+
+
+linalg = _Extension(tede.linalg, trace=_trace, tensordot=tensordot, matrix_transpose=matrix_transpose, vecdot=vecdot,
+                    matmul=tede.matmul, outer=tede.outer)
+fft = _Extension(tede.fft, **{name: _over_axes(getattr(tede.fft, name))
+                              for name in "fftn ifftn rfftn irfftn fftshift ifftshift".split()})

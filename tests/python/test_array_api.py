@@ -28,3 +28,20 @@ def test_the_namespace():
 def test_all_names_of_the_package_are_there():
     missing = [name for name in dir(tede) if not hasattr(tede, name)]
     assert not missing
+
+
+def test_words_and_promotion_of_the_standard():
+    x = tede.arange(6).reshape(2, 3)
+    xp = x.__array_namespace__()
+    assert xp.permute_dims(x, axes=(1, 0)).shape == (3, 2) and xp.count_nonzero(x, axis=0, keepdims=True).tolist() == [[1, 2, 2]]
+    assert xp.take(tede.arange(3), tede.tensor([-1, 0], dtype=tede.int8)).tolist() == [2, 0]
+    assert xp.maximum(x, 2).dtype == tede.int64 and xp.greater(3, x).sum() == 3
+    small, wide = tede.ones(2, dtype=tede.int8), tede.ones(2, dtype=tede.uint16)
+    assert xp.add(small, wide).dtype == tede.int32 and xp.result_type(tede.uint32, tede.int8) == tede.int64
+    assert xp.result_type(wide, tede.uint64) == tede.uint64 and xp.multiply(wide, tede.ones(2)).dtype == tede.float32
+    with pytest.raises(TypeError, match="no common integer type"):
+        xp.result_type(tede.uint64, tede.int8)
+    assert xp.sum(tede.ones(2, dtype=tede.uint64)).dtype == tede.uint64 and xp.vecdot(x[0], x[1]) == 14
+    assert xp.linalg.trace(x, offset=1) == 6 and xp.linalg.matrix_transpose(x).shape == (3, 2)
+    assert xp.fft.fftn(tede.ones(2, 3), axes=(0,)).shape == (2, 3) and xp.full(2, 1.5).tolist() == [1.5, 1.5]
+    assert xp.finfo(tede.ones(1)).bits == 32 and xp.searchsorted(x[0], tede.tensor([1.5])).tolist() == [2]
