@@ -230,7 +230,7 @@ def _over(function, x, axis, keepdims, *args):
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
     dtype = _summed(x, dtype)
     if axis == ():
-        return x.to(dtype) if dtype else x.clone() if not isdtype(x.dtype, "integral") else x.to(int64)
+        return x.to(dtype) if dtype else x.to(int64) if isdtype(x.dtype, ("bool", "signed integer")) else x.clone()
     return tede.sum(x, dim=_dims(x, axis), keepdim=keepdims, dtype=dtype)
 
 
@@ -300,6 +300,7 @@ def argsort(x, /, *, axis=-1, descending=False, stable=True):
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    x1, x2 = _promoted(x1, x2)
     dtype = result_type(x1, x2)
     return tede.searchsorted(x1.to(dtype), x2.to(dtype), side=side, sorter=sorter)
 
