@@ -14,13 +14,13 @@ from tede import (  # noqa: F401
 __array_api_version__ = "2024.12"
 
 _SAME = ("abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2 "
-         "logical_not real reciprocal round rsqrt sign "
+         "logical_not real reciprocal round rsqrt "
          "signbit sin sinh sqrt square tan tanh trunc matmul broadcast_to broadcast_shapes isin moveaxis empty zeros ones "
          "empty_like zeros_like ones_like full_like arange from_dlpack asarray where argmax argmin "
          "negative positive conj imag can_cast reshape squeeze stack tile unstack").split()
 _TWO = ("add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide equal floor_divide "
         "greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum multiply "
-        "nextafter not_equal pow remainder subtract").split()
+        "nextafter not_equal pow subtract").split()
 _OTHER = {"bitwise_invert": "bitwise_not", "concat": "cat", "unstack": "unbind", "less_equal": "le", "greater_equal": "ge", "equal": "eq",
           "not_equal": "ne"}
 _KINDS = {"bool": (bool,), "signed integer": (int8, int16, int32, int64), "unsigned integer": (uint8, uint16, uint32, uint64),
@@ -107,6 +107,18 @@ def _promote(a, b):
     if unsigned == uint64:
         raise TypeError(f"{a} and {b} have no common integer type")
     return signed if signed.itemsize > unsigned.itemsize else {2: int32, 4: int64}[unsigned.itemsize]
+
+
+def sign(x, /):
+    """-1, 0 or 1; NaN stays NaN."""
+    return tede.where(tede.isnan(x), x, tede.sign(x)) if x.dtype in _KINDS["real floating"] else tede.sgn(x)
+
+
+def remainder(x1, x2, /):
+    """What division leaves; a zero has the divisor's sign."""
+    x1, x2 = _promoted(x1, x2)
+    result = tede.remainder(x1, x2)
+    return tede.where(result == 0, tede.copysign(result, x2), result) if result.is_floating_point() else result
 
 
 def finfo(type, /):

@@ -45,3 +45,13 @@ def test_words_and_promotion_of_the_standard():
     assert xp.linalg.trace(x, offset=1) == 6 and xp.linalg.matrix_transpose(x).shape == (3, 2)
     assert xp.fft.fftn(tede.ones(2, 3), axes=(0,)).shape == (2, 3) and xp.full(2, 1.5).tolist() == [1.5, 1.5]
     assert xp.finfo(tede.ones(1)).bits == 32 and xp.searchsorted(x[0], tede.tensor([1.5])).tolist() == [2]
+
+
+def test_special_cases_of_the_standard():
+    nan = float("nan")
+    x = tede.tensor([nan, -0.0, -2.0])
+    xp = x.__array_namespace__()
+    assert xp.isnan(xp.sign(x)).tolist() == [True, False, False] and xp.sign(x)[2] == -1
+    assert xp.sign(tede.tensor(3 + 4j)) == tede.tensor(0.6 + 0.8j) and xp.sign(tede.tensor([-3, 0])).tolist() == [-1, 0]
+    assert xp.signbit(xp.remainder(tede.tensor([0.0, -0.0, 2.0]), tede.tensor([-1.0, 1.0, -2.0]))).tolist() == [True, False, True]
+    assert xp.remainder(tede.tensor([5, -5]), 3).tolist() == [2, 1]
