@@ -128,15 +128,25 @@ int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *
     return status || td_finish(out0, y) || td_finish(out1, c) || td_finish(out2, s) ? -1 : 0;
 }
 
-/* Sums of the rows of dgh, for the bias. */
-static void add_rows(td_dtype type, const void *from, int64_t rows, int64_t width, void *to)
+/* Sums of the rows of dgh, for the bias: threads share the columns. */
+typedef struct adding {
+    td_dtype type;
+    const void *from;
+    int64_t rows, width;
+    void *to;
+} adding;
+
+static void add_rows(void *context, int64_t first, int64_t last)
 {
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < width; i++)
-            if (type == TD_F64)
-                ((double *)to)[i] += ((const double *)from)[r * width + i];
-            else
-                ((float *)to)[i] += ((const float *)from)[r * width + i];
+    const adding *a = context;
+    const td_rnn_table *table = TD_ISA_PICK(td_rnn_table);
+    for (int64_t i = first, end; i < last; i = end) {
+        end = last - i < BLOCK ? last : i + BLOCK;
+        if (a->type == TD_F64)
+            table->sum_f64(a->from, a->rows, a->width, i, end, a->to);
+        else
+            table->sum_f32(a->from, a->rows, a->width, i, end, a->to);
+    }
 }
 
 int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
@@ -189,8 +199,10 @@ int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor 
         status = td_gemm_strided(type, width, n, (steps - 1) * rows, td_int(1),
                                  (td_matrix){slopes + (reverse ? 0 : step), 1, width},
                                  (td_matrix){reverse ? at(y, 1) : y->data, n, 1}, td_int(1), dw->data, n);
-    if (!status && db != TD_NONE)
-        add_rows(type, slopes, steps * rows, width, db->data);
+    if (!status && db != TD_NONE) {
+        adding sums = {type, slopes, steps * rows, width, db->data};
+        td_parallel_for(0, width, td_grain(steps * rows), add_rows, &sums);
+    }
     td_mem_free(back.packed, back.bytes);
     td_mem_free(hidden, bytes);
     return status || td_finish(out0, dx) || td_finish(out1, dh) || td_finish(out2, dc) || td_finish(out3,

@@ -20,6 +20,9 @@ typedef struct td_cell_job {
 
 typedef struct td_rnn_table {
     td_loop_body *forward[2], *backward[2];
+    /* to[i] += the sum of from[r * width + i] over the rows, for columns [first, last) */
+    void (*sum_f32)(const float *from, int64_t rows, int64_t width, int64_t first, int64_t last, float *to);
+    void (*sum_f64)(const double *from, int64_t rows, int64_t width, int64_t first, int64_t last, double *to);
 } td_rnn_table;
 
 TD_ISA_TABLES(td_rnn_table, td_rnn_table);

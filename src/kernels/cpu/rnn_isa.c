@@ -8,7 +8,7 @@
 
 extern const td_rnn_table TD_ISA_NAME(td_rnn_table);
 const td_rnn_table TD_ISA_NAME(td_rnn_table) = {.forward = {forward_f32, forward_f64}, .backward = {backward_f32,
-    backward_f64}};
+    backward_f64}, .sum_f32 = sum_f32, .sum_f64 = sum_f64};
 
 #else
 
@@ -102,5 +102,13 @@ static void N(backward)(void *context, int64_t first, int64_t last)
             }
         }
     }
+}
+
+static void N(sum)(const T *from, int64_t rows, int64_t width, int64_t first, int64_t last, T *to)
+{
+    for (int64_t r = 0; r < rows; r++)
+#pragma omp simd
+        for (int64_t i = first; i < last; i++)
+            to[i] += from[r * width + i];
 }
 #endif
