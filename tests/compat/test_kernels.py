@@ -47,7 +47,8 @@ def correlate(x, w, bias, stride, padding, dilation, groups):
     ((3, 3), (1, 1), (1, 1), (1, 1)), ((3, 2), (2, 3), (2, 0), (1, 1)), ((2, 3), (1, 2), (1, 4), (3, 2)),
     ((1, 1), (2, 2), (0, 0), (1, 1)), ((5, 1), (1, 1), (0, 0), (2, 1))])
 def test_convolution_and_its_gradients(lib, random, channels, out, groups, kernel, stride, padding, dilation):
-    x = random.standard_normal((2, channels, 13, 11)).astype("f")
+    width = 29 if groups == channels else 11        # from 24 on, depthwise kernels go row by row
+    x = random.standard_normal((2, channels, 13, width)).astype("f")
     w, bias = random.standard_normal((out, channels // groups, *kernel)).astype("f"), random.standard_normal(out).astype("f")
     tx, tw, tb = (lib.tensor(v, requires_grad=True) for v in (x, w, bias))
     y = lib.nn.functional.conv2d(tx, tw, tb, stride, padding, dilation, groups)
@@ -76,6 +77,45 @@ def test_pools_see_nan_infinities_and_edges(lib, width):
     counted = lib.nn.functional.avg_pool2d(ones, 3, 1, padding=1, count_include_pad=False).numpy()
     np.testing.assert_array_equal(counted, np.ones((1, 1, 4, width)))
     assert lib.nn.functional.avg_pool2d(ones, 3, 1, padding=1)[0, 0, 0, 0] == lib.tensor((4 if width > 1 else 2) / 9)
+
+
+def windows(x, kernel, stride, padding, dilation, fill):
+    """Each window of the rows and columns of x, in the order of their elements: [..., out, out, elements]."""
+    x = np.pad(x, ((0, 0), (0, 0), (padding, padding), (padding, padding)), constant_values=fill)
+    reach = [(k - 1) * dilation + 1 for k in kernel]
+    view = np.lib.stride_tricks.sliding_window_view(x, reach, (2, 3))[:, :, ::stride, ::stride, ::dilation, ::dilation]
+    return view.reshape(*view.shape[:4], -1)
+
+
+@pytest.mark.parametrize("dtype", ["f", "d"])
+@pytest.mark.parametrize("height, width", [(3, 5), (13, 13), (7, 26), (4, 33), (3, 300), (3, 1100)])
+def test_pools_of_rows_of_any_length(lib, random, height, width, dtype):
+    x = random.standard_normal((2, 3, height, width)).astype(dtype)
+    inside = np.ones_like(x)
+    places = np.broadcast_to(np.arange(height * width, dtype="d").reshape(height, width), x.shape)
+    for kernel, stride, padding, dilation in (((2, 2), 2, 0, 1), ((3, 3), 1, 1, 1), ((3, 2), 3, 1, 1), ((2, 3), 2, 1, 1),
+                                              ((2, 3), 1, 0, 1), ((2, 2), 2, 1, 2)):
+        seen = windows(x, kernel, stride, padding, dilation, -np.inf)
+        values, at = lib.nn.functional.max_pool2d(lib.tensor(x), kernel, stride, padding, dilation, return_indices=True)
+        np.testing.assert_array_equal(values.numpy(), seen.max(-1))
+        where = windows(places, kernel, stride, padding, dilation, -1)
+        np.testing.assert_array_equal(at.numpy(), np.take_along_axis(where, seen.argmax(-1)[..., None], -1)[..., 0])
+        if dilation == 1:
+            count = windows(inside, kernel, stride, padding, 1, 0).sum(-1)
+            mean = lib.nn.functional.avg_pool2d(lib.tensor(x), kernel, stride, padding, count_include_pad=False)
+            close(mean, windows(x, kernel, stride, padding, 1, 0).sum(-1) / count)
+
+
+@pytest.mark.parametrize("before, after", [(1, 40), (5, 5), (13, 26), (16, 33), (70, 131), (200, 7)])
+def test_lines_are_interpolated_at_any_length(lib, random, before, after):
+    x = random.standard_normal((2, 3, 2, before)).astype("d")
+    at = np.clip((np.arange(after) + 0.5) * before / after - 0.5, 0, before - 1)
+    low = np.minimum(at.astype(int), before - 1)
+    part, high = at - low, np.minimum(low + 1, before - 1)
+    wanted = x[..., low] * (1 - part) + x[..., high] * part
+    for dtype in ("f", "d"):
+        y = lib.nn.functional.interpolate(lib.tensor(x.astype(dtype)), size=(2, after), mode="bilinear")
+        close(y, wanted, 1e-5 if dtype == "f" else 1e-12)
 
 
 def test_an_expanded_index_adds_like_a_full_one(lib, random):

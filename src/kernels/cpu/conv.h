@@ -32,10 +32,12 @@ typedef struct td_conv_table {
     /* rows of n numbers, each of one value */
     void (*fill_f32)(const float *values, int64_t rows, int64_t n, float *to, int64_t step);
     void (*fill_f64)(const double *values, int64_t rows, int64_t n, double *to, int64_t step);
-    /* rows of `width` numbers, one behind the other: those in [low, high) copied from rows `step` apart, zeros elsewhere; whole
-     * vectors are read, and written behind the last row */
-    void (*rows_f32)(const float *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, float *to);
-    void (*rows_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, double *to);
+    /* rows of `width` numbers, one behind the other: those in [low, high) copied from rows `step` apart, zeros
+     * elsewhere; whole vectors are read, and written behind the last row */
+    void (*rows_f32)(const float *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width,
+                     float *to);
+    void (*rows_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width,
+                     double *to);
     /* the sum of n numbers, added to 16 sums of parts */
     void (*sum_f32)(const float *x, int64_t n, double *sums);
     void (*sum_f64)(const double *x, int64_t n, double *sums);

@@ -19,7 +19,8 @@ typedef int64_t place_f64;
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
-    .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64, .sum_f32 = sum_f32, .sum_f64 = sum_f64,
+    .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
+    .sum_f32 = sum_f32, .sum_f64 = sum_f64,
 };
 
 #else

@@ -43,7 +43,8 @@ static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, in
                     while (stop > r && from + (stop - 1) * down > end)
                         stop--;
                     if (stop > r)
-                        TD_ISA_PICK(td_conv_table)->N(rows)(from + r * down, down, stop - r, low, high, width, to + r * width);
+                        TD_ISA_PICK(td_conv_table)->N(rows)(from + r * down, down, stop - r, low, high, width,
+                                                            to + r * width);
                     for (r = stop > r ? stop : r; r < last; r++)
                         N(draw_row)(from + r * down, step, low, high, width, to + r * width);
                     memset(to + last * width, 0, (size_t)((b->lines - last) * width) * sizeof(T));

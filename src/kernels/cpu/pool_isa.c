@@ -102,7 +102,7 @@ INLINE V N(total)(const T *x, const view *v, int64_t step)
 }
 
 /* Where a part's windows can be read: in the tensor itself, or in `lines` after copying what `v` sees there. */
-INLINE const T *N(lay)(const td_pooling *p, const T *x, view *v, int64_t o0, int64_t count, T neutral, T *lines)
+static __attribute__((noinline)) const T *N(lay)(const td_pooling *p, const T *x, view *v, int64_t o0, int64_t count, T neutral, T *lines)
 {
     const td_windows *w = &p->w;
     const int64_t step = w->stride[2], first = o0 * step - w->pad[2], reach = (v->wide - 1) * v->skip;
@@ -147,7 +147,7 @@ INLINE void N(store_seats)(I where, int64_t *at, const int64_t *end)
 }
 
 /* The first place inside, for windows that begin before their row. */
-INLINE I N(begin)(const td_windows *w, const view *v, int64_t o, int64_t step)
+static __attribute__((noinline)) I N(begin)(const td_windows *w, const view *v, int64_t o, int64_t step)
 {
     const int64_t top = v->seat - (o * step - w->pad[2]);
     I where = N(every)(v->seat, step);
@@ -181,7 +181,8 @@ INLINE int64_t N(taps)(int64_t reach, int64_t dilation)
                 for (int64_t o0 = 0; o0 < w->out[2]; o0 += part) {                                              \
                     const int64_t count = w->out[2] - o0 < part ? w->out[2] - o0 : part;                        \
                     v.seat = (from[0] * w->in[1] + from[1]) * w->in[2] + o0 * step - w->pad[2];                 \
-                    const T *x = N(lay)(p, (const T *)p->x + plane * p->in_total, &v, o0, count, NEUTRAL, lines); \
+                    const T *x = (const T *)p->x + plane * p->in_total;                                         \
+                    x = N(lay)(p, x, &v, o0, count, NEUTRAL, lines);                                            \
                     const bool direct = x;                                                                      \
                     x = direct ? x : lines;                                                                     \
                     for (int64_t o = o0; o < o0 + count; o += LANES, x += LANES * step, v.seat += LANES * step) { \
@@ -212,7 +213,8 @@ INLINE void N(means)(const td_pooling *p, int64_t first, int64_t last, int64_t s
         const int64_t outside[2] = {od, oh};
         int64_t outer = 1;
         for (int i = 0; i < 2; i++) {
-            int64_t start = outside[i] * w->stride[i] - w->pad[i], stop = start + w->kernel[i], most = w->in[i] + w->pad[i];
+            const int64_t start = outside[i] * w->stride[i] - w->pad[i], stop = start + w->kernel[i];
+            const int64_t most = w->in[i] + w->pad[i];
             outer *= w->include_pad ? (stop < most ? stop : most) - start : to[i] - from[i];
         }
         V by = (T)(w->divisor ? w->divisor : outer * w->kernel[2]) - (V){0};
