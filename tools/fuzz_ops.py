@@ -116,27 +116,25 @@ def drawn(op, tede, draws, count=60):
                 'ScalarType': lambda: draws.choice([tede.float32, tede.int64, tede.complex64]),
                 'str': lambda: draws.choice(['sum', 'mean', 'none', 'constant', '', 'L', 'ij'])}.get(a.type, lambda: None)()
     for _ in range(count):
-        like, values = one, {}
+        values = {}
         shared = tensor() if draws.random() < 0.6 else None      # most helpers want operands of one shape
         for a in op.schema.arguments:
             if a.out or (a.default is not None and draws.random() < 0.5):
                 continue
             if a.list:
-                values[a.name] = [like(a) for _ in range(a.size or draws.choice([0, 1, 2, 3, 4]))]
+                values[a.name] = [one(a) for _ in range(a.size or draws.choice([0, 1, 2, 3, 4]))]
             elif a.is_tensor and shared is not None and draws.random() < 0.7:
                 values[a.name] = shared.clone()
             else:
-                values[a.name] = None if a.optional and draws.random() < 0.4 else like(a)
+                values[a.name] = None if a.optional and draws.random() < 0.4 else one(a)
         yield values
 
 
 def tried_drawn(op, fn, tede, seed):
     """As tried(), with drawn arguments."""
     import samples
-    draws = random.Random(f'{op.schema.full_name} {seed}')
-    calls = ((f'{name} = {brief(values)}', samples.Call(name, fn, [], values)) for name in [op.schema.full_name]
-             for values in drawn(op, tede, draws))
-    return watched(op.schema.full_name, ((title, call, False) for title, call in calls))
+    name, draws = op.schema.full_name, random.Random(f'{op.schema.full_name} {seed}')
+    return watched(name, ((f'{name} = {brief(values)}', samples.Call(name, fn, [], values), False) for values in drawn(op, tede, draws)))
 
 
 def brief(values):
@@ -198,7 +196,6 @@ def valid_calls(chosen):
 def forms(chosen):
     """[(Call, operator)] of the in-place and out= forms of what valid_calls gives, each with a result of the right kind."""
     import samples
-    import tede
     found = {}
     for _, group in samples.groups():
         if group[0].schema.full_name in chosen:

@@ -3,8 +3,9 @@
     python tools/parity_figures.py s_*.json [--note 'PyTorch 2.13, all samples']
 
 A line per entry of PyTorch's operator database: its name, the dtypes whose results were compared, and for each kind of
-check how many passed of how many.  Later files replace what earlier ones say of an entry.  The table is committed, as
-only a machine with PyTorch and an hour can make it.
+check how many passed of how many.  Files may hold an entry's dtypes in parts; later ones replace what earlier ones say of
+a dtype.  Entries that no file has keep their lines.  The table is committed, as only a machine with PyTorch and an hour
+can make it.
 """
 import argparse
 import json
@@ -40,18 +41,23 @@ def main():
     for path in options.reports:
         for name, entry in json.loads(path.read_text())['entries'].items():
             if entry['suite'] == 'ops':
-                entries[name] = entry
-    totals, lines = {column: [0, 0] for column in COLUMNS}, []
-    for name, entry in sorted(entries.items()):
+                entries.setdefault(name, {**entry, 'checks': {}})['checks'].update(entry['checks'])
+    page = pathlib.Path(__file__).parent.parent / 'docs' / 'parity.tsv'
+    kept = [line.split('\t') for line in page.read_text().splitlines()[2:]] if page.exists() else []
+    rows = {row[0]: row for row in kept}
+    for name, entry in entries.items():
         dtypes, sums = figures(entry)
         cells = [f'{passed}/{done}' if done else '' for passed, done in sums.values()]
-        lines.append('\t'.join([name, ' '.join(dtypes) if entry['present'] else 'absent', *cells]))
-        for column, (passed, done) in sums.items():
-            totals[column][0] += passed
-            totals[column][1] += done
+        rows[name] = [name, ' '.join(dtypes) if entry['present'] else 'absent', *cells]
+    totals, lines = {column: [0, 0] for column in COLUMNS}, []
+    for _, row in sorted(rows.items()):
+        lines.append('\t'.join(row))
+        for column, cell in zip(COLUMNS, row[2:]):
+            passed, _, done = cell.partition('/')
+            totals[column][0] += int(passed or 0)
+            totals[column][1] += int(done or 0)
     for column, (passed, done) in totals.items():
         print(f'{column:10} {passed:7} of {done:7}  {passed / max(done, 1):.2%}')
-    page = pathlib.Path(__file__).parent.parent / 'docs' / 'parity.tsv'
     head = f'# {options.note}\n' + '\t'.join(['entry', 'dtypes', *COLUMNS])
     page.write_text(head + '\n' + '\n'.join(lines) + '\n')
 

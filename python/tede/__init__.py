@@ -61,7 +61,7 @@ _WRITTEN.update({name: "_odds" for name in (
     *(name for kind in ("ipu", "xla") for name in (f"get_autocast_{kind}_dtype", f"is_autocast_{kind}_enabled")))})
 _WRITTEN.update(Stream="cpu", Event="cpu")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
-                compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
+                lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices")
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})

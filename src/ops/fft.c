@@ -136,10 +136,19 @@ static td_tensor *resized(td_tensor *x, int64_t dim, int64_t size)
     return zeros ? td_cat(2, (td_tensor *[]){x, zeros}, d) : NULL;
 }
 
+/* The last of the transformed dimensions; their derivatives have no other way to learn it. */
+static int last_dim(const char *op, const td_tensor *grad, int64_t n_dim, const int64_t *dim)
+{
+    return n_dim > 0 ? td_wrap_dim(dim[n_dim - 1], grad->ndim) : td_error(TD_E_RUNTIME, "%s: dim is empty", op);
+}
 td_tensor *td_op_fft_r2c_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim, int64_t normalization, bool onesided, int64_t n_shape,
                                   const int64_t *shape)
 {
-    int64_t last = dim[n_dim - 1] < 0 ? dim[n_dim - 1] + n_shape : dim[n_dim - 1];
+    int last = last_dim("fft_r2c_backward", grad, n_dim, dim);
+    if (last < 0)
+        return NULL;
+    if (n_shape != grad->ndim || shape[last] < 0)
+        return td_fail(TD_E_RUNTIME, "fft_r2c_backward: the shape of the operand doesn't fit a gradient of %d dimensions", grad->ndim);
     LET(whole) = onesided ? resized(grad, last, shape[last]) : td_ref(grad);
     LET(back) = td__fft_c2c(whole, n_dim, dim, normalization, false);
     return td_real(back);
@@ -147,10 +156,10 @@ td_tensor *td_op_fft_r2c_backward(td_tensor *grad, int64_t n_dim, const int64_t 
 /* All but the ends of the half stand for two numbers. */
 td_tensor *td_op_fft_c2r_backward(td_tensor *grad, int64_t n_dim, const int64_t *dim, int64_t normalization)
 {
-    LET(half) = td__fft_r2c(grad, n_dim, dim, normalization, true);
+    int last = last_dim("fft_c2r_backward", grad, n_dim, dim);
+    LET(half) = last < 0 ? NULL : td__fft_r2c(grad, n_dim, dim, normalization, true);
     if (!half)
         return NULL;
-    int last = td_wrap_dim(dim[n_dim - 1], half->ndim);
     int64_t doubled = grad->sizes[last] - half->sizes[last], n = half->sizes[last];
     if (doubled <= 0)
         return td_ref(half);

@@ -166,27 +166,38 @@ int td_op_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_ranks
     return 0;
 }
 
+/* Each tensor gets a dimension of its own, of size 1, and is joined along it.  Those whose channels may lie last are joined
+ * along what stands in its place, which is then cut in two: that way they stay last, as PyTorch's do. */
 td_tensor *td_op_stack(int64_t n_tensors, td_tensor *const *tensors, int64_t dim)
 {
     if (!n_tensors)
         return td_fail(TD_E_RUNTIME, "stack expects a non-empty TensorList");
+    const td_tensor *first = tensors[0];
+    td_shape_text a, b;
+    int d = td_wrap_dim(dim, first->ndim + 1);
+    if (d < 0)
+        return NULL;
+    for (int64_t i = 1; i < n_tensors; i++) {
+        const td_tensor *x = tensors[i];
+        if (x->ndim != first->ndim || memcmp(x->sizes, first->sizes, sizeof *x->sizes * x->ndim))
+            return td_fail(TD_E_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %" PRId64,
+                           td_shape_str(first->ndim, first->sizes, a), td_shape_str(x->ndim, x->sizes, b), i);
+    }
+    if (d < first->ndim && first->numel && !(first->flags & TD_FLAG_CONTIGUOUS)) {
+        int64_t sizes[TD_MAX_DIMS + 1];
+        memcpy(sizes, first->sizes, sizeof *sizes * (size_t)d);
+        sizes[d] = n_tensors;
+        memcpy(sizes + d + 1, first->sizes + d, sizeof *sizes * (size_t)(first->ndim - d));
+        TD_AUTO td_tensor *joined = td_cat(n_tensors, tensors, d);
+        return td_view(joined, first->ndim + 1, sizes);
+    }
     td_tensor_list parts;
     if (td_tensor_list_new(&parts, n_tensors))
         return NULL;
-    td_tensor *result = NULL;
-    td_shape_text a, b;
-    for (int64_t i = 0; i < n_tensors; i++) {
-        const td_tensor *x = tensors[i], *first = tensors[0];
-        if (x->ndim != first->ndim || memcmp(x->sizes, first->sizes, sizeof *x->sizes * x->ndim)) {
-            td_fail(TD_E_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %" PRId64,
-                    td_shape_str(first->ndim, first->sizes, a), td_shape_str(x->ndim, x->sizes, b), i);
-            goto done;
-        }
-        if (!(parts.items[i] = td_unsqueeze(tensors[i], dim)))
-            goto done;
-    }
-    result = td_cat(n_tensors, parts.items, dim < 0 ? dim + tensors[0]->ndim + 1 : dim);
-done:
+    bool fine = true;
+    for (int64_t i = 0; i < n_tensors && fine; i++)
+        fine = (parts.items[i] = td_unsqueeze(tensors[i], d)) != NULL;
+    td_tensor *result = fine ? td_cat(n_tensors, parts.items, d) : NULL;
     td_tensor_list_release(&parts);
     return result;
 }

@@ -322,10 +322,21 @@ static bool is_unused(td_tensor *grad)
     return any && !td_tensor_item(any, &yes) && !td_scalar_bool(yes);
 }
 
+static bool same_sizes(const td_tensor *a, const td_tensor *b)
+{
+    return a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->ndim);
+}
 td_tensor *td_op_svd_backward(td_tensor *gU_in, td_tensor *gS, td_tensor *gVh_in, td_tensor *U_in, td_tensor *S, td_tensor *Vh_in)
 {
-    if (U_in->ndim < 2)
+    if (U_in->ndim < 2 || Vh_in->ndim < 2)
         return td_fail(TD_E_RUNTIME, "svd_backward: the derivative needs the singular vectors, which were not computed");
+    int64_t batch = S->ndim - 1;
+    bool fits = batch >= 0 && U_in->ndim == batch + 2 && Vh_in->ndim == batch + 2 && same_sizes(gU_in, U_in) && same_sizes(gVh_in, Vh_in) &&
+                same_sizes(gS, S) && !memcmp(U_in->sizes, S->sizes, sizeof *S->sizes * (size_t)batch) &&
+                !memcmp(Vh_in->sizes, S->sizes, sizeof *S->sizes * (size_t)batch) && U_in->sizes[batch + 1] >= S->sizes[batch] &&
+                Vh_in->sizes[batch] >= S->sizes[batch];
+    if (!fits)
+        return td_fail(TD_E_RUNTIME, "svd_backward: matrices and their singular values don't fit together");
     int64_t m = U_in->sizes[U_in->ndim - 2], n = Vh_in->sizes[Vh_in->ndim - 1], k = S->sizes[S->ndim - 1];
     /* Of square U or V only the first k vectors have a derivative. */
     LET(U) = td_narrow(U_in, -1, 0, k);

@@ -81,7 +81,7 @@ static td_tensor *probabilities(td_tensor *query, td_tensor *key, td_tensor *mas
 {
     TD_AUTO td_tensor *turned = td_transpose_int(key, -2, -1);
     TD_AUTO td_tensor *products = td_matmul(query, turned);
-    TD_AUTO td_tensor *scores = td_times(products, td_float(scale));
+    TD_AUTO td_tensor *scores = !products ? NULL : scale == 1 ? td_ref(products) : td_times(products, td_float(scale));
     if (!scores || (mask == TD_NONE && !causal))
         return td_softmax_int(scores, -1, TD_DTYPE_NONE);
     TD_AUTO td_tensor *none = td_wrapped_number(td_float(-(double)INFINITY)), *zero = td_wrapped_number(td_float(0));
@@ -137,11 +137,14 @@ static td_tensor *dropped(td_tensor *p, double dropout)
     return td_op_call(op, arguments, &result) ? NULL : result.tensor;
 }
 
+/* Both factors get the root of the scale, as in PyTorch: the products round as its do. */
 static td_tensor *by_products(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, double dropout,
                               bool causal,
                               double scale)
 {
-    TD_AUTO td_tensor *p = probabilities(query, key, mask, causal, scale);
+    double root = sqrt(fabs(scale));
+    TD_AUTO td_tensor *q = td_times(query, td_float(scale < 0 ? -root : root)), *k = td_times(key, td_float(root));
+    TD_AUTO td_tensor *p = q && k ? probabilities(q, k, mask, causal, 1) : NULL;
     TD_AUTO td_tensor *kept = dropped(p, dropout);
     return td_matmul(kept, value);
 }

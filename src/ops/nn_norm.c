@@ -586,6 +586,10 @@ int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_
                           td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, int64_t N, int64_t C,
                           int64_t HxW, int64_t group, double eps, int64_t n_mask, const bool *mask)
 {
+    td_spec made[3];
+    if (td_meta_native_group_norm(made, input, weight, TD_NONE, N, C, HxW, group, eps) ||
+        check_saved("group_norm_grad", grad, input, mean, rstd, N * group))
+        return -1;
     view4 v = {.sizes = {N, group, C / group, HxW}, .weight = {1, group, C / group, 1}, .axes = {2, 3}, .n_axes = 2};
     int status = !TD_RECORDS(grad, grad_mean, grad_rstd, input, weight)
         ? td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask)

@@ -49,6 +49,8 @@ td_tensor *td_op_constant_pad_nd(td_tensor *self, int64_t n_pad, const int64_t *
 td_tensor *td_op_pad_taken_back(td_tensor *self, int64_t n_pad, const int64_t *pad)
 {
     int64_t back[2 * TD_MAX_DIMS];
+    if (n_pad > 2 * TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "pad_taken_back: %" PRId64 " numbers for %d dimensions", n_pad, self->ndim);
     for (int64_t i = 0; i < n_pad; i++)
         back[i] = -pad[i];
     return td_constant_pad_nd(self, n_pad, back, td_int(0));

@@ -7,16 +7,20 @@
 
 enum { REFLECT, REPLICATE, CIRCULAR };
 
-static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t *pad)
+static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
 {
     td_shape_text text;
+    if (mode < REFLECT || mode > CIRCULAR)
+        return td_error(TD_E_RUNTIME, "pad_edges: there is no mode %" PRId64, mode);
     if (n_pad % 2 || n_pad / 2 > 3 || n_pad / 2 > self->ndim)
         return td_error(TD_E_RUNTIME, "pad_edges: %" PRId64 " numbers for %d dimensions", n_pad, self->ndim);
     td_spec_like(spec, self);
     for (int64_t i = 0; i < n_pad / 2; i++)
         spec->sizes[self->ndim - 1 - i] += pad[2 * i] + pad[2 * i + 1];
     for (int i = 0; i < self->ndim; i++)
-        if (spec->sizes[i] < 0)
+        if (!self->sizes[i] && spec->sizes[i] > 0)
+            return td_error(TD_E_RUNTIME, "pad_edges: dimension %d has no elements to pad with", i);
+        else if (spec->sizes[i] < 0)
             return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", spec->sizes[i],
                             td_shape_str(spec->ndim, spec->sizes, text));
     return 0;
@@ -24,16 +28,14 @@ static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t
 
 int td_meta_pad_edges(td_spec *specs, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
 {
-    (void)mode;
-    return describe(specs, self, n_pad, pad);
+    return describe(specs, self, n_pad, pad, mode);
 }
 
 int td_meta_pad_edges_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad,
                                int64_t mode)
 {
-    (void)mode;
     td_spec made;
-    if (describe(&made, self, n_pad, pad) || td_check_numel("pad_edges_backward", "grad", grad, td_spec_numel(&made)))
+    if (describe(&made, self, n_pad, pad, mode) || td_check_numel("pad_edges_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
     return td_spec_like(specs, self);
 }

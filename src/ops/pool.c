@@ -205,7 +205,7 @@ MAX_POOL_BACKWARD(3)
 
 int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    const bool planes = grad->ndim == self->ndim && self->ndim >= dims &&
+    const bool planes = dims >= 0 && grad->ndim == self->ndim && self->ndim >= dims &&
                         !memcmp(grad->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims));
     if (!planes)
         return td_error(TD_E_RUNTIME, "max_pool_backward: the gradient must have a plane for each of self's");
@@ -217,7 +217,9 @@ int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, 
 
 int td_meta_max_pool_pick(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    (void)dims;
+    if (dims < 0 || indices->ndim != self->ndim || self->ndim < dims ||
+        memcmp(indices->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims)))
+        return td_error(TD_E_RUNTIME, "max_pool_pick: the indices must have a plane for each of self's");
     return td_spec_set(specs, indices->ndim, indices->sizes, (td_dtype)self->dtype, self->device);
 }
 

@@ -114,13 +114,25 @@ CELL(rnn_relu_cell, RELU)
 
 /* ---- one layer in one direction --------------------------------------------------------------------------------------- */
 
+/* Steps, rows and width of a layer's tensors; its gates are so many times as wide. */
+static int gates_of(int64_t mode) { return mode == LSTM ? 4 : mode == GRU ? 3 : 1; }
+static bool is_state(const td_tensor *x, int64_t rows, int64_t n)
+{
+    return x != TD_NONE && x->ndim == 2 && x->sizes[0] == rows && x->sizes[1] == n;
+}
+static bool is_layer(const td_tensor *x, int64_t steps, int64_t rows, int64_t n)
+{
+    return x->ndim == 3 && x->sizes[0] == steps && x->sizes[1] == rows && x->sizes[2] == n;
+}
+
 int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh,
                       int64_t mode,
                       bool reverse)
 {
-    (void)cx, (void)b_hh, (void)reverse;
-    if (gates->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || gates->sizes[2] != w_hh->sizes[0] || hx->sizes[0] != gates->sizes[1] ||
-        hx->sizes[1] != w_hh->sizes[1])
+    (void)reverse;
+    if (mode < 0 || mode > GRU || gates->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || gates->sizes[2] != w_hh->sizes[0] || hx->sizes[0] != gates->sizes[1] ||
+        hx->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != gates_of(mode) * w_hh->sizes[1] ||
+        (b_hh != TD_NONE && b_hh->numel != w_hh->sizes[0]) || (mode == LSTM && !is_state(cx, hx->sizes[0], hx->sizes[1])))
         return td_error(TD_E_RUNTIME, "rnn_layer: gates, hidden state and weights don't fit together");
     if (!td_is_floating(gates) || gates->dtype != w_hh->dtype || gates->dtype != hx->dtype)
         return td_error(TD_E_RUNTIME, "Input and hidden tensors are not the same dtype, found input tensor with %s and hidden tensor with %s",
@@ -139,7 +151,16 @@ int td_meta_rnn_layer_backward(td_spec *specs, td_tensor *grad, td_tensor *grad_
                                int64_t n_mask,
                                const bool *mask)
 {
-    (void)grad_cells, (void)cells, (void)saved, (void)reverse, (void)n_mask;
+    (void)reverse, (void)n_mask;
+    int64_t t = result->ndim == 3 ? result->sizes[0] : 0, b = result->ndim == 3 ? result->sizes[1] : 0;
+    int64_t n = w_hh->ndim == 2 ? w_hh->sizes[1] : 0;
+    if (mode < 0 || mode > GRU || w_hh->ndim != 2 || w_hh->sizes[0] != gates_of(mode) * n || !is_state(hx, b, n) ||
+        !is_layer(result, t, b, n) || !is_layer(grad, t, b, n) ||
+        (mode == LSTM && !(is_state(cx, b, n) && is_layer(cells, t, b, n) && is_layer(grad_cells, t, b, n))) ||
+        (mode >= LSTM && !is_layer(saved, t, b, 4 * n)))
+        return td_error(TD_E_RUNTIME, "rnn_layer_backward: gradients, states and weights don't fit together");
+    if (!td_is_floating(grad) || !td_is_floating(w_hh))
+        return td_error(TD_E_RUNTIME, "rnn_layer_backward: expected floating point gradients and weights");
     td_spec_set(&specs[0], 3, (int64_t[]){result->sizes[0], result->sizes[1], w_hh->sizes[0]}, (td_dtype)grad->dtype,
                 grad->device);
     td_spec_like(&specs[1], hx);
@@ -194,6 +215,8 @@ int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_c
             return -1;
         return 0;
     }
+    if (gates->ndim != 3)
+        return td_error(TD_E_RUNTIME, "rnn_layer_grad: gates of %d dimensions", gates->ndim);
     td_tensor *again[2], *inputs[5], *operands[5] = {gates, hx, cx, w_hh, b_hh}, *found[5] = {0};
     if (unrolled(again, gates, hx, cx, w_hh, b_hh, (int)mode, reverse))
         return -1;

@@ -192,7 +192,10 @@ int td_op_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor 
                              td_tensor *weight, td_tensor *mean, td_tensor *rstd, int64_t N, int64_t C, int64_t HxW, int64_t group,
                              double eps)
 {
-    int64_t rows[] = {N, group, C / (group ? group : 1) * HxW}, last[] = {2};
+    if (group <= 0 || N < 0 || C < 0 || HxW < 0 || C % group || (N > 0 && C > 0 && HxW > 0 && input->numel / N / C / HxW != 1))
+        return td_error(TD_E_RUNTIME, "group_norm_tangent: an input of %lld elements is no batch of groups of channels",
+                        (long long)input->numel);
+    int64_t rows[] = {N, group, C / group * HxW}, last[] = {2};
     td_tensor *sum = NULL, *means = td_ref(TD_NONE), *deviations = td_ref(TD_NONE);
     if (t_input != TD_NONE) {
         td_tensor *parts[3];

@@ -51,3 +51,65 @@ def test_unique_of_slices_without_elements(lib):
             f(lib.zeros(0, 0), dim=0)
         with pytest.raises(RuntimeError, match="aren't selected"):
             f(lib.zeros(3, 0), dim=0)
+
+
+def test_stacked_channels_stay_last(lib):
+    x = lib.arange(120.).reshape(2, 3, 4, 5).to(memory_format=lib.channels_last)
+    for dim, strides in enumerate([(120, 60, 1, 15, 3), (120, 3, 1, 30, 6), (120, 1, 60, 15, 3), (120, 1, 30, 15, 3), (120, 40, 10, 2, 1)]):
+        y = lib.stack([x, -x], dim)
+        assert y.stride() == strides
+        assert lib.equal(y.select(dim, 0), x) and lib.equal(y.select(dim, 1), -x)
+
+
+@pytest.mark.parametrize('name', ['i1', 'i1e'])
+def test_second_derivatives_of_bessel_functions_at_zero(lib, name):
+    x = lib.zeros(1, requires_grad=True)
+    slope, = lib.autograd.grad(getattr(lib.special, name)(x), x, create_graph=True)
+    assert slope == 0.5 and lib.autograd.grad(slope, x)[0] == 0
+
+
+def test_dropout_in_attention_drops_what_dropout_drops(lib):
+    lib.manual_seed(0)
+    q, k, v = lib.randn(3, 2, 4, 9, 8).unbind()
+    lib.manual_seed(5)
+    found = lib.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.3)
+    after = lib.rand(3)
+    lib.manual_seed(5)
+    root = 8 ** -0.25
+    expected = lib.dropout(lib.softmax((q * root) @ (k * root).mT, -1), 0.3, True) @ v
+    assert lib.equal(found, expected) and lib.equal(after, lib.rand(3))
+
+
+@pytest.mark.parametrize('method', ['ortho', 'basic'])
+@pytest.mark.parametrize('largest', [True, False])
+def test_lobpcg_finds_the_extreme_eigenpairs(lib, method, largest):
+    lib.manual_seed(0)
+    A = lib.randn(30, 30, dtype=lib.float64)
+    A = A @ A.mT + 3 * lib.eye(30, dtype=lib.float64)
+    seen = []
+    E, X = lib.lobpcg(A, k=2, largest=largest, method=method, tracker=lambda worker: seen.append(worker.ivars['istep']))
+    want = lib.linalg.eigvalsh(A)
+    want = want.flip(0)[:2] if largest else want[:2]
+    assert lib.allclose(E, want) and seen == list(range(1, len(seen) + 1))
+    assert lib.allclose(A @ X, X * E, atol=1e-3)
+
+
+def test_lobpcg_of_pairs_batches_and_gradients(lib):
+    lib.manual_seed(1)
+    A = lib.randn(2, 12, 12, dtype=lib.float64)
+    A = (A @ A.mT).requires_grad_()
+    E, X = lib.lobpcg(A, k=3, X=lib.randn(2, 12, 3, dtype=lib.float64), tol=1e-12)
+    weights = lib.arange(12., dtype=lib.float64)[:, None]
+    ((E * lib.arange(1, 4)).sum() + (X * X * weights).sum()).backward()
+    again = A.detach().clone().requires_grad_()
+    values, vectors = lib.linalg.eigh(again)
+    values, vectors = values.flip(-1)[..., :3], vectors.flip(-1)[..., :3]
+    ((values * lib.arange(1, 4)).sum() + (vectors * vectors * weights).sum()).backward()
+    assert lib.allclose(A.grad, (again.grad + again.grad.mT) / 2, atol=1e-8)
+    B = lib.diag(lib.arange(1., 13., dtype=lib.float64))
+    M = A.detach()[0]
+    E, X = lib.lobpcg(M, k=2, B=B)
+    assert lib.allclose(M @ X, B @ X * E, atol=1e-3 * float(E[0]))
+    assert lib.allclose(lib.lobpcg(M.to_sparse(), k=2)[0], lib.lobpcg(M, k=2)[0])
+    with pytest.raises(ValueError, match='not applicable when the number of A rows'):
+        lib.lobpcg(lib.eye(5), k=2)

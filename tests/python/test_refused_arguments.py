@@ -72,6 +72,27 @@ def test_what_would_be_read_beyond_an_operand_is_refused():
             call()
 
 
+def test_helpers_called_by_name_refuse_what_does_not_fit():
+    import tede
+    aten, r = tede.ops.aten, tede.rand
+    calls = {
+        "values don't fit together": lambda: aten.svd_backward(r(4, 3), r(2, 3, 3), r(4, 3), r(2, 2), r(4, 3), r(2, 3, 4, 4)),
+        'no elements to pad with': lambda: aten.pad_edges(r(2, 0), [5, 2, -1, 100], 2),
+        'numbers for 1 dimensions': lambda: aten.pad_taken_back(r(3), [0] * 400),
+        'dim is empty': lambda: aten.fft_r2c_backward(r(1), [], 0, True, [1]),
+        'shape of the operand': lambda: aten.fft_r2c_backward(r(3, 2), [0], 0, True, [3]),
+        'num groups to be greater than 0': lambda: aten.group_norm_grad(r(2, 4), None, None, r(2, 4), r(2, 2), r(2, 2), None, 2, 4, 1, 0, 1e-5,
+                                                                            [True] * 3),
+        'no batch of groups': lambda: aten.group_norm_tangent(r(4), None, r(3), r(4, 3), r(4), r(4), r(2), -2 ** 62, 2, 2, 0, 0.0),
+        'rnn_layer_backward': lambda: aten.rnn_layer_backward(r(3), r(2, 3, 3), r(3, 4), r(3, 4), r(3, 4), r(3, 4), r(3, 4), r(3, 4), 2, True,
+                                                              [False] * 4 + [True]),
+        'invalid maxIdx': lambda: aten.max_pool_backward(r(2, 2), r(2, 2), tede.full((2, 2), 90), 2),
+    }
+    for words, call in calls.items():
+        with pytest.raises((RuntimeError, IndexError), match=words):
+            call()
+
+
 def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
     import tede
     x, y = tede.ones(3, 1), tede.zeros(3, 2)        # under UndefinedBehaviorSanitizer: a store to where no uint64_t may be
