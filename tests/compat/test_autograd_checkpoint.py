@@ -198,3 +198,27 @@ def test_choosing_what_to_keep(lib):
     got = lib.autograd.grad(y.sum(), [x, w])
     assert all(lib.allclose(a, b) for a, b in zip(got, expected))
     assert (False, ops.mm.default) in ran
+
+
+def test_what_is_saved_comes_back_as_it_was_or_the_error_says_why(lib):
+    checkpoint = lib.utils.checkpoint
+    seen = []
+
+    class Kept(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(y)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            seen.append(ctx.saved_tensors[0] is plain)
+            with pytest.raises(RuntimeError, match="a tensor that was already unpacked once"):
+                ctx.saved_tensors
+            return gradient * 2, None
+    a, plain = lib.ones(2, requires_grad=True), lib.ones(2)
+    checkpoint.checkpoint(Kept.apply, a, plain, use_reentrant=False).sum().backward()
+    assert seen == [True]
+    runs = [lambda x: x.sin().exp(), lambda x: x.sin().exp().sin()]
+    with checkpoint.set_checkpoint_early_stop(False), pytest.raises(RuntimeError, match="trying to save more tensors during recomputation"):
+        checkpoint.checkpoint(lambda x: runs.pop(0)(x), a, use_reentrant=False).sum().backward()

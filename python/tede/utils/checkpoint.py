@@ -231,9 +231,10 @@ def _first_run_hooks(frame):
             frame.check(task)
         handle = holder.handles.get(task)
         if handle is None or handle not in frame.recomputed[task]:
-            raise CheckpointError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was either never recomputed, "
-                                  "or already unpacked once. If you are calling ctx.saved_tensors in backward, make sure to do so "
-                                  "only once. Otherwise please open an issue with details on your use case.")
+            state = "already unpacked once" if task in holder.handles else "never recomputed"
+            raise CheckpointError(f"torch.utils.checkpoint: Unpack is being triggered for a tensor that was {state}. If you are calling "
+                                  "ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
+                                  "details on your use case.")
         found = frame.recomputed[task][handle]
         holder.handles[task] = None
         return found
@@ -258,7 +259,7 @@ def _second_run_hooks(frame_ref, task):
         at = frame.counter[task]
         frame.counter[task] += 1
         if at >= len(frame.holders):
-            if frame.finished and not frame.early_stop:
+            if not frame.finished:          # a gradient taken within the part, while it still runs
                 frame.ignore = True
                 return x
             raise CheckpointError("torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
