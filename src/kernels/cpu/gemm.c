@@ -167,6 +167,9 @@ static void run(product *p)
     p->tile_m = p->m > 0 ? p->m : 1, p->tile_n = p->n > 0 ? p->n : 1;
     if (p->m == 1 || p->n == 1) {
         int64_t long_side = clamp((1 << 18) / (p->k + 1) / 64 * 64, 64, INT64_MAX);
+        /* Numbers that lie side by side across the sums are read in long pieces. */
+        if (p->n == 1 ? p->a.row == 1 : p->b.column == 1)
+            long_side = clamp(long_side, even(p->m * p->n, 2048, 64) / td_num_threads(), INT64_MAX);
         if (p->n == 1)
             p->tile_m = clamp(long_side, 1, p->tile_m);
         else

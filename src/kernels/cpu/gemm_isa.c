@@ -11,19 +11,22 @@
 #endif
 
 /* MR rows of VECTORS vectors of c are computed together: as many as the registers take.  LINES: the power of two that
- * covers the rows. */
+ * covers the rows.  BESIDE: how many rows meet a vector at once. */
 #if defined(__AVX512F__)
 #define MR      8
 #define VECTORS 3
 #define LINES   8
+#define BESIDE  4
 #elif defined(__AVX2__)
 #define MR      6
 #define VECTORS 2
 #define LINES   8
+#define BESIDE  2
 #else
 #define MR      4
 #define VECTORS 2
 #define LINES   4
+#define BESIDE  2
 #endif
 
 /* How the inner kernel meets a: anyhow, with k's steps side by side, or packed. */

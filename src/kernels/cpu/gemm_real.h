@@ -479,66 +479,101 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     td_mem_free(block, bytes);
 }
 
-static T N(dot)(int64_t n, const T *x, const T *y)
+/* The products of BESIDE rows with x, or of one: each is added up the same way in both cases. */
+INLINE void N(dots)(const int rows, int64_t n, const T *a, int64_t row, const T *x, T *to)
 {
-    V acc[4] = {{0}};
-    int64_t i = 0;
-    for (; i + 4 * LANES <= n; i += 4 * LANES)
+    V sum[BESIDE][4];
+#pragma GCC unroll 4
+    for (int i = 0; i < BESIDE; i++)
+#pragma GCC unroll 4
         for (int r = 0; r < 4; r++)
-            acc[r] = N(fma)(*(const V *)(x + i + r * LANES), *(const V *)(y + i + r * LANES), acc[r]);
-    for (; i + LANES <= n; i += LANES)
-        acc[0] = N(fma)(*(const V *)(x + i), *(const V *)(y + i), acc[0]);
-    V sum = (acc[0] + acc[1]) + (acc[2] + acc[3]);
-    T total = 0;
-    for (int r = 0; r < LANES; r++)
-        total += sum[r];
-    for (; i < n; i++)
-        total += x[i] * y[i];
-    return total;
+            sum[i][r] = (V){0};
+    int64_t p = 0;
+    for (; p + 4 * LANES <= n; p += 4 * LANES)
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+            for (int r = 0; r < 4; r++) {
+                __builtin_prefetch(a + i * row + p + 1024 / (int)sizeof(T) + r * LANES);
+                N(add_product)(&sum[i][r], *(const V *)(a + i * row + p + r * LANES), *(const V *)(x + p + r * LANES));
+            }
+    for (; p < n; p += LANES) {
+        const int count = n - p < LANES ? (int)(n - p) : LANES;
+        const V part = N(load_part)(x + p, count);
+#pragma GCC unroll 4
+        for (int i = 0; i < rows; i++)
+            N(add_product)(&sum[i][0], N(load_part)(a + i * row + p, count), part);
+    }
+    V all[4] = {{0}};
+#pragma GCC unroll 4
+    for (int i = 0; i < rows; i++)
+        all[i] = (sum[i][0] + sum[i][1]) + (sum[i][2] + sum[i][3]);
+    N(totals)(all[0], all[1], all[2], all[3], to);
+}
+
+/* Where columns lie side by side they are added up, some at a time, in a block of sums that stays in the first cache. */
+static void N(gemv_columns)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int64_t step_x, T beta, T *y,
+                            int64_t step_y)
+{
+    enum { BLOCK = 8192 / sizeof(T) };
+    T sum[BLOCK];
+    for (int64_t i = 0; i < m; i += BLOCK) {
+        const int64_t width = m - i < BLOCK ? m - i : BLOCK;
+        const T *a = (const T *)ma.data + i;
+        memset(sum, 0, (size_t)((width + LANES - 1) / LANES * LANES) * sizeof(T));
+        int64_t p = 0;
+        for (; p + 4 <= k; p += 4, a += 4 * ma.column) {
+            const V none = {0}, x0 = none + x[p * step_x], x1 = none + x[(p + 1) * step_x];
+            const V x2 = none + x[(p + 2) * step_x], x3 = none + x[(p + 3) * step_x];
+            int64_t r = 0;
+            for (; r + LANES <= width; r += LANES) {
+                V s = *(const V *)(sum + r);
+                N(add_product)(&s, *(const V *)(a + r), x0);
+                N(add_product)(&s, *(const V *)(a + ma.column + r), x1);
+                N(add_product)(&s, *(const V *)(a + 2 * ma.column + r), x2);
+                N(add_product)(&s, *(const V *)(a + 3 * ma.column + r), x3);
+                *(V *)(sum + r) = s;
+            }
+            if (r < width)
+                for (int q = 0; q < 4; q++)
+                    N(add_product)((V *)(sum + r), N(load_part)(a + q * ma.column + r, (int)(width - r)),
+                                   none + x[(p + q) * step_x]);
+        }
+        for (; p < k; p++, a += ma.column)
+            for (int64_t r = 0; r < width; r += LANES)
+                N(add_product)((V *)(sum + r), N(load_part)(a + r, width - r < LANES ? (int)(width - r) : LANES),
+                               (V){0} + x[p * step_x]);
+        for (int64_t r = 0; r < width; r++) {
+            T *to = y + (i + r) * step_y;
+            *to = beta == 0 ? alpha * sum[r] : alpha * sum[r] + beta * *to;
+        }
+    }
 }
 
 static void N(gemv)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int64_t step_x, T beta, T *y,
                     int64_t step_y)
 {
-    const T *a = ma.data;
-    if (ma.row == 1 && step_y == 1 && m > 1) {     /* columns lie side by side: add them up, a block of y at a time */
-        T sum[16 * LANES];
-        for (int64_t i = 0; i < m; i += 16 * LANES) {
-            int64_t width = m - i < 16 * LANES ? m - i : 16 * LANES;
-            if (width == 16 * LANES) {
-                V acc[16];
-#pragma GCC unroll 16
-                for (int r = 0; r < 16; r++)
-                    acc[r] = (V){0};
-                for (int64_t p = 0; p < k; p++) {
-                    const V s = (V){0} + x[p * step_x];
-                    const T *from = a + i + p * ma.column;
-#pragma GCC unroll 16
-                    for (int r = 0; r < 16; r++)
-                        acc[r] = N(fma)(s, *(const V *)(from + r * LANES), acc[r]);
-                }
-                memcpy(sum, acc, sizeof sum);
-            } else {
-                memset(sum, 0, sizeof sum);
-                for (int64_t p = 0; p < k; p++)
-                    for (int64_t r = 0; r < width; r++)
-                        sum[r] += x[p * step_x] * a[i + r + p * ma.column];
-            }
-            for (int64_t r = 0; r < width; r++)
-                y[i + r] = beta == 0 ? alpha * sum[r] : alpha * sum[r] + beta * y[i + r];
-        }
+    const bool along = ma.column == 1 && step_x == 1;
+    if (ma.row == 1 && (m > 1 || !along)) {
+        N(gemv_columns)(m, k, alpha, ma, x, step_x, beta, y, step_y);
         return;
     }
-    for (int64_t i = 0; i < m; i++) {
+    const T *a = ma.data;
+    for (int64_t i = 0, some; i < m; i += some) {
         const T *row = a + i * ma.row;
-        T total = 0;
-        if (ma.column == 1 && step_x == 1)
-            total = N(dot)(k, row, x);
+        T totals[4] = {0};
+        some = along && m - i >= BESIDE ? BESIDE : 1;
+        if (some == BESIDE)
+            N(dots)(BESIDE, k, row, ma.row, x, totals);
+        else if (along)
+            N(dots)(1, k, row, 0, x, totals);
         else
             for (int64_t p = 0; p < k; p++)
-                total += row[p * ma.column] * x[p * step_x];
-        T *to = y + i * step_y;
-        *to = beta == 0 ? alpha * total : alpha * total + beta * *to;
+                totals[0] += row[p * ma.column] * x[p * step_x];
+        for (int64_t r = 0; r < some; r++) {
+            T *to = y + (i + r) * step_y;
+            *to = beta == 0 ? alpha * totals[r] : alpha * totals[r] + beta * *to;
+        }
     }
 }
 

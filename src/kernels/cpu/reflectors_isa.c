@@ -45,22 +45,6 @@ static inline T N(total)(V x)
 
 /* The lengths of all vectors are multiples of UNIT from here on: what is behind their ends is 0 in one of two factors. */
 
-/* The sums of four vectors' numbers, all at once. */
-INLINE void N(totals)(V a, V b, V c, V d, T *to)
-{
-    const V ab = N(zip_low)(a, b) + N(zip_high)(a, b), cd = N(zip_low)(c, d) + N(zip_high)(c, d);
-    if (LANES == 2) {
-        to[0] = ab[0], to[1] = ab[1], to[2] = cd[0], to[3] = cd[1];
-        return;
-    }
-    const V acbd = N(zip_low)(ab, cd) + N(zip_high)(ab, cd);
-    T sums[4] = {0};
-    for (int i = 0; i < LANES; i += 4)
-        for (int j = 0; j < 4; j++)
-            sums[j] += acbd[i + j];
-    to[0] = sums[0], to[1] = sums[2], to[2] = sums[1], to[3] = sums[3];
-}
-
 /* to[r] = the product of row r with x */
 static void N(dots)(int64_t rows, int64_t n, const T *a, int64_t row, const T *x, T *to)
 {

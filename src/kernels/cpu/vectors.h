@@ -63,4 +63,24 @@ INLINE vec_f32 zip_high_f32(vec_f32 a, vec_f32 b) { return __builtin_shufflevect
 INLINE vec_f64 zip_low_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, LOW_F64); }
 INLINE vec_f64 zip_high_f64(vec_f64 a, vec_f64 b) { return __builtin_shufflevector(a, b, HIGH_F64); }
 
+/* The sums of four vectors' numbers, all at once. */
+#define TOTALS(S, T)                                                                                             \
+    INLINE void totals_##S(vec_##S a, vec_##S b, vec_##S c, vec_##S d, T *to)                                    \
+    {                                                                                                            \
+        enum { COUNT = VBYTES / sizeof(T) };                                                                     \
+        const vec_##S ab = zip_low_##S(a, b) + zip_high_##S(a, b), cd = zip_low_##S(c, d) + zip_high_##S(c, d);  \
+        if (COUNT == 2) {                                                                                        \
+            to[0] = ab[0], to[1] = ab[1], to[2] = cd[0], to[3] = cd[1];                                          \
+            return;                                                                                              \
+        }                                                                                                        \
+        const vec_##S acbd = zip_low_##S(ab, cd) + zip_high_##S(ab, cd);                                         \
+        T sums[4] = {0};                                                                                         \
+        for (int i = 0; i < COUNT; i += 4)                                                                       \
+            for (int j = 0; j < 4; j++)                                                                          \
+                sums[j] += acbd[i + j];                                                                          \
+        to[0] = sums[0], to[1] = sums[2], to[2] = sums[1], to[3] = sums[3];                                      \
+    }
+TOTALS(f32, float)
+TOTALS(f64, double)
+
 #endif
