@@ -42,7 +42,13 @@ train: build    ## train a small GPT on the text of Python's standard library, t
 
 test: build c-tests  ## everything that tests itself; PYTHON=python3.12 for another one
 	$(BIN)/python -m codegen --check
-	$(BIN)/python -m pytest -q tests $(PYTEST)
+	$(call pytest,$(BIN)/python -m pytest,tests)
+
+# As many tests at once as there are cores, then those that measure, by themselves.
+define pytest
+	$(1) -q -n auto -m "not alone" $(2) $(PYTEST)
+	$(1) -q -m alone $(2) $(PYTEST)
+endef
 
 c-tests: build  ## the C tests, then again with failing allocations
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
@@ -66,14 +72,15 @@ coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in bu
 	find $(COVERED) -name '*.gcda' -delete
 	$(call package,$(COVERED))
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
-	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage run --source=$(COVERED)/package/tede \
-	    -m pytest -q -p no:cacheprovider $(COVERED_TESTS) $(PYTEST)
-	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage html -q -d $(COVERED)/python
-	COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/coverage report --format=total | sed 's/^/Python: lines reached, percent: /'
+	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c --fail-allocations
+	PYTHONPATH=$(COVERED)/package $(BIN)/python tools/fuzz_ops.py --here --sample 3
+	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/python -m pytest -q -n auto -m "not alone" -p no:cacheprovider \
+	    --cov=$(COVERED)/package/tede --cov-report=html:$(COVERED)/python --cov-report=term:skip-covered $(COVERED_TESTS) $(PYTEST)
 	find $(COVERED) -name 'meson-generated_*.gc??' -delete
 	mkdir -p $(COVERED)/c
 	$(BIN)/gcovr -j 2 --root . --object-directory $(COVERED) --filter src/ --filter python/csrc/ --gcov-ignore-parse-errors \
-	    --merge-mode-functions=separate --html-details $(COVERED)/c/index.html --json $(COVERED)/c.json $(COVERED) > /dev/null
+	    --gcov-ignore-errors=no_working_dir_found --merge-mode-functions=separate --html-details $(COVERED)/c/index.html \
+	    --json $(COVERED)/c.json $(COVERED) > /dev/null
 	$(BIN)/gcovr --root . --add-tracefile $(COVERED)/c.json --filter src/ --fail-under-line 90 --print-summary --txt $(COVERED)/c.txt
 
 # An extra of pyproject.toml, once it is installed.

@@ -10,6 +10,7 @@ Whatever it does must be a result or an exception of the right type.
 `make fuzz-ops` runs it on a build with AddressSanitizer and UndefinedBehaviorSanitizer, which end an
 operator's process at the first byte out of bounds."""
 import argparse
+import io
 import os
 import pathlib
 import random
@@ -27,6 +28,7 @@ BAD = {'dim': (99, -99), 'count': (-1, -2 ** 40), 'positive': (0, -1), 'size': (
 # Rules that an operator may not let pass.  (Others may accept a value where it doesn't matter: an empty operand, a default.)
 STRICT = {'dim', 'word'}
 SECONDS = 20        # of the processor; a call that takes longer found a number too large to be refused late
+HERE = False        # whether all runs in one process
 
 
 def broken(op, call, tede):
@@ -146,7 +148,10 @@ def main():
     parser.add_argument('--sample', type=int, default=1)
     parser.add_argument('--seed', type=int, default=0)
     parser.add_argument('--match', type=re.compile)
+    parser.add_argument('--here', action='store_true', help='all in one process, for a debugger or to count lines')
     options = parser.parse_args()
+    global HERE
+    HERE = options.here
     warnings.simplefilter('ignore')
     import samples
     import tede
@@ -237,30 +242,40 @@ def tried(op, call, tede):
     return watched(call.title, changed())
 
 
+def make(calls, out):
+    """Make [(title, Call, whether it must be refused)] and write their titles, and behind ! what is wrong."""
+    for name, call, strict in calls:
+        signal.setitimer(signal.ITIMER_PROF, 0 if HERE else SECONDS)
+        print(name.replace('\n', ' '), file=out, flush=True)
+        try:
+            call.fn(*call.args, **call.kwargs)
+        except (*RIGHT, MemoryError):
+            continue
+        except BaseException as error:
+            print(f'!{type(error).__name__}: {error}'.replace('\n', ' '), file=out)
+        else:
+            if strict:
+                print('!it is not refused', file=out)
+
+
 def watched(title, calls):
-    """Make [(title, Call, whether it must be refused)] in a process of its own: a crash ends that one."""
-    come, go = os.pipe()
-    child = os.fork()
-    if not child:
-        os.close(come)
-        with os.fdopen(go, 'w') as out:
-            for name, call, strict in calls:
-                signal.setitimer(signal.ITIMER_PROF, SECONDS)
-                print(name.replace('\n', ' '), file=out, flush=True)
-                try:
-                    call.fn(*call.args, **call.kwargs)
-                except (*RIGHT, MemoryError):
-                    continue
-                except BaseException as error:
-                    print(f'!{type(error).__name__}: {error}'.replace('\n', ' '), file=out)
-                else:
-                    if strict:
-                        print('!it is not refused', file=out)
-        os._exit(0)
-    os.close(go)
-    with os.fdopen(come) as told:
-        lines = told.read().splitlines()
-    status = os.waitpid(child, 0)[1]
+    """make(calls) in a process of its own, where not HERE: a crash ends that one."""
+    if HERE:
+        out = io.StringIO()
+        make(calls, out)
+        lines, status = out.getvalue().splitlines(), 0
+    else:
+        come, go = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(come)
+            with os.fdopen(go, 'w') as out:
+                make(calls, out)
+            os._exit(0)
+        os.close(go)
+        with os.fdopen(come) as told:
+            lines = told.read().splitlines()
+        status = os.waitpid(child, 0)[1]
     wrong = [f'{lines[k - 1]}: {line[1:]}' for k, line in enumerate(lines) if line.startswith('!')]
     if status:
         wrong.append(f'{lines[-1] if lines else title}: the process ended with {status}')

@@ -33,6 +33,7 @@ def test_a_million_nodes_in_a_row():
     assert after["live_blocks"] <= before["live_blocks"] + 2
 
 
+@pytest.mark.alone
 def test_a_node_takes_a_quarter_of_pytorch_s_time():
     torch = pytest.importorskip("torch")
 

@@ -71,6 +71,7 @@ def gives_two_cores(pool):
     return sum(pool.map(spin, range(2), chunksize=1)) > 1.85 * alone
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize('name', ['product', 'exp'])
 def test_two_threads_are_at_least_1_6_times_one(name):
     """Judged only by rounds before and after which the machine had two cores to give."""
