@@ -197,11 +197,11 @@ INLINE void N(maxima)(const td_pooling *p, int64_t first, int64_t last, int64_t 
     T *y = p->y;
     const T *end = y + last * p->out_total;
     EACH_VECTOR(-(T)__builtin_inf(),
-        I where = seats ? N(begin)(w, &v, o, step) : (I){0};
-        N(store)(N(largest)(x, &v, step, seats, &where), y + line + o, end);
-        if (seats)
-            N(store_seats)(where, p->at + line + o, p->at + last * p->out_total);
-        (void)direct;)
+                I where = seats ? N(begin)(w, &v, o, step) : (I){0};
+                N(store)(N(largest)(x, &v, step, seats, &where), y + line + o, end);
+                if (seats)
+                    N(store_seats)(where, p->at + line + o, p->at + last * p->out_total);
+                (void)direct;)
 }
 
 INLINE void N(means)(const td_pooling *p, int64_t first, int64_t last, int64_t step)
@@ -210,21 +210,21 @@ INLINE void N(means)(const td_pooling *p, int64_t first, int64_t last, int64_t s
     T *y = p->y;
     const T *end = y + last * p->out_total;
     EACH_VECTOR((T)0,
-        const int64_t outside[2] = {od, oh};
-        int64_t outer = 1;
-        for (int i = 0; i < 2; i++) {
-            const int64_t start = outside[i] * w->stride[i] - w->pad[i], stop = start + w->kernel[i];
-            const int64_t most = w->in[i] + w->pad[i];
-            outer *= w->include_pad ? (stop < most ? stop : most) - start : to[i] - from[i];
-        }
-        V by = (T)(w->divisor ? w->divisor : outer * w->kernel[2]) - (V){0};
-        for (int64_t i = 0; i < LANES && !direct && !w->divisor; i++) {
-            const int64_t pad = w->include_pad ? w->pad[2] : 0;
-            int64_t start = (o + i) * step - w->pad[2], stop = start + w->kernel[2];
-            start = start < -pad ? -pad : start, stop = stop > w->in[2] + pad ? w->in[2] + pad : stop;
-            by[i] = (T)(outer * (stop - start));
-        }
-        N(store)(N(total)(x, &v, step) / by, y + line + o, end);)
+                const int64_t outside[2] = {od, oh};
+                int64_t outer = 1;
+                for (int i = 0; i < 2; i++) {
+                    const int64_t start = outside[i] * w->stride[i] - w->pad[i], stop = start + w->kernel[i];
+                    const int64_t most = w->in[i] + w->pad[i];
+                    outer *= w->include_pad ? (stop < most ? stop : most) - start : to[i] - from[i];
+                }
+                V by = (T)(w->divisor ? w->divisor : outer * w->kernel[2]) - (V){0};
+                for (int64_t i = 0; i < LANES && !direct && !w->divisor; i++) {
+                    const int64_t pad = w->include_pad ? w->pad[2] : 0;
+                    int64_t start = (o + i) * step - w->pad[2], stop = start + w->kernel[2];
+                    start = start < -pad ? -pad : start, stop = stop > w->in[2] + pad ? w->in[2] + pad : stop;
+                    by[i] = (T)(outer * (stop - start));
+                }
+                N(store)(N(total)(x, &v, step) / by, y + line + o, end);)
 }
 
 /* Steps of one and two have loops of their own. */
