@@ -1,7 +1,7 @@
 """Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
 from ..nn._native import N, T
 from ._functional import adam  # noqa: F401  the same as a function
-from .optimizer import Optimizer, check_common, check_fused, or_learned, step_tensor, to_scalar, zero_dim
+from .optimizer import Optimizer, check_common, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim
 
 
 class Adam(Optimizer):
@@ -83,25 +83,24 @@ class Adam(Optimizer):
                 native = N._fused_adamw_ if group["decoupled_weight_decay"] else N._fused_adam_
                 beta1, beta2 = group["betas"]
                 native(params, grads, means, squares, largest, steps, lr=to_scalar(group["lr"]), beta1=to_scalar(beta1),
-                       beta2=to_scalar(beta2), weight_decay=group["weight_decay"], eps=group["eps"], amsgrad=amsgrad,
+                       beta2=to_scalar(beta2), weight_decay=to_scalar(group["weight_decay"]), eps=group["eps"], amsgrad=amsgrad,
                        maximize=group["maximize"])
         return loss
 
     def _plain(self, group, params, grads, means, squares, largest, steps):
         """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
         lr, beta1, beta2 = (or_learned(value, group) for value in (group["lr"], *group["betas"]))
-        decay, eps = group["weight_decay"], group["eps"]
-        learned = any(isinstance(value, T.Tensor) for value in (lr, beta1, beta2))
+        decay, eps = or_learned(group["weight_decay"], group), group["eps"]
+        learned = any(isinstance(value, T.Tensor) for value in (lr, beta1, beta2, decay))
         for i, (p, grad, mean, square, count) in enumerate(zip(params, grads, means, squares, steps)):
             top = largest[i] if group["amsgrad"] else None
             count += 1
             step = count.item()
             grad = -grad if group["maximize"] else grad
-            if decay != 0:
-                if group["decoupled_weight_decay"]:
-                    p.copy_(p.clone() * (1 - lr * decay)) if learned else p.mul_(1 - lr * decay)
-                else:
-                    grad = grad.add(p, alpha=decay)
+            if not group["decoupled_weight_decay"]:
+                grad = decayed(grad, p, group)
+            elif decay != 0:
+                p.copy_(p.clone() * (1 - lr * decay)) if learned else p.mul_(1 - lr * decay)
             if p.is_complex():
                 p, grad, mean, square = (T.view_as_real(t) for t in (p, grad, mean, square))
                 top = None if top is None else T.view_as_real(top)
@@ -111,9 +110,9 @@ class Adam(Optimizer):
             else:
                 square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
             if top is not None:
-                square = top.copy_(T.maximum(top, square))
+                square = top.copy_(T.maximum(kept(top, group), kept(square, group)))
             size = (square.sqrt() / (1 - beta2 ** step) ** 0.5).add_(eps)
             if learned:
                 p.sub_(mean.clone() / size * (lr / (1 - beta1 ** step)))
                 continue
-            p.addcdiv_(mean.clone() if group["differentiable"] else mean, size, value=-lr / (1 - beta1 ** step))
+            p.addcdiv_(kept(mean, group), size, value=-lr / (1 - beta1 ** step))

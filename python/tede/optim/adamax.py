@@ -1,7 +1,7 @@
 """Adamax (Kingma & Ba, 2014)."""
 from ..nn._native import T
 from ._functional import adamax  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
 
 
 class Adamax(PerParameter):
@@ -22,5 +22,6 @@ class Adamax(PerParameter):
         beta1, beta2 = group["betas"]
         grad, top = decayed(grad, p, group), state["exp_inf"]
         state["exp_avg"].lerp_(grad, 1 - beta1)
-        top.copy_(T.maximum(top.mul_(beta2), grad.abs().add_(group["eps"])))
-        p.addcdiv_(state["exp_avg"], top, value=-to_scalar(group["lr"]) / (1 - beta1 ** state["step"].item()))
+        top.copy_(T.maximum(kept(top.mul_(beta2), group), grad.abs().add_(group["eps"])))
+        rate = to_scalar(group["lr"]) / (1 - beta1 ** state["step"].item())
+        p.addcdiv_(kept(state["exp_avg"], group), kept(top, group), value=-rate)

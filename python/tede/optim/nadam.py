@@ -1,6 +1,6 @@
 """NAdam (Dozat, 2016)."""
 from ._functional import nadam  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, check, check_common, decayed, kept, or_learned, step_tensor, to_scalar, zeros_for
 
 
 class NAdam(PerParameter):
@@ -31,10 +31,13 @@ class NAdam(PerParameter):
         mu = beta1 * (1.0 - 0.5 * 0.96 ** (step * group["momentum_decay"]))
         next_mu = beta1 * (1.0 - 0.5 * 0.96 ** ((step + 1) * group["momentum_decay"]))
         state["mu_product"] *= mu
-        product = state["mu_product"].item()
+        product = or_learned(state["mu_product"], group)
         mean = state["exp_avg"].lerp_(grad, 1 - beta1)
         square = state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         size = square.div(1 - beta2 ** step).sqrt().add(group["eps"])
-        p.addcdiv_(grad, size, value=-lr * (1.0 - mu) / (1.0 - product))
-        mean = mean.clone() if group["differentiable"] else mean        # the next step changes it in place
-        p.addcdiv_(mean, size, value=-lr * next_mu / (1.0 - product * next_mu))
+        for part, rate in ((grad, lr * (1.0 - mu) / (1.0 - product)),
+                           (kept(mean, group), lr * next_mu / (1.0 - product * next_mu))):
+            if product is state["mu_product"]:
+                p.sub_(part / size * rate)
+            else:
+                p.addcdiv_(part, size, value=-rate)

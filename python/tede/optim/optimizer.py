@@ -281,6 +281,11 @@ def or_learned(value, group):
     return to_scalar(value)
 
 
+def kept(value, group):
+    """A state that the gradient needs as it is now: a copy where later steps, changing it in place, would spoil it."""
+    return value.clone() if group["differentiable"] else value
+
+
 def zero_dim(value):
     """A number as it is; a one-element tensor without its dimensions."""
     return value.squeeze() if isinstance(value, T.Tensor) and value.dim() != 0 else value
@@ -321,7 +326,10 @@ def zeros_for(p):
 
 def decayed(grad, p, group):
     """The gradient of the loss with the group's penalty on the squared weights."""
-    return grad.add(p, alpha=group["weight_decay"]) if group["weight_decay"] != 0 else grad
+    decay = or_learned(group["weight_decay"], group)
+    if isinstance(decay, T.Tensor):
+        return grad + p.clone() * decay
+    return grad.add(p, alpha=decay) if decay != 0 else grad
 
 
 class PerParameter(Optimizer):

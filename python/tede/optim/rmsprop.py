@@ -1,6 +1,6 @@
 """RMSprop (Hinton's lecture 6e)."""
 from ._functional import rmsprop  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, check, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
 
 
 class RMSprop(PerParameter):
@@ -32,7 +32,7 @@ class RMSprop(PerParameter):
         grad, alpha, square = decayed(grad, p, group), group["alpha"], state["square_avg"]
         square.mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
         if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            mean = kept(state["grad_avg"].lerp_(grad, 1 - alpha), group)
             size = square.addcmul(mean, mean, value=-1).sqrt_()
         else:
             size = square.sqrt()

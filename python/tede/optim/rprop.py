@@ -1,7 +1,7 @@
 """Rprop (Riedmiller & Braun, 1993)."""
 from ..nn._native import T
 from ._functional import rprop  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check, check_common, step_tensor, to_scalar, zeros_for
+from .optimizer import PerParameter, check, check_common, kept, step_tensor, to_scalar, zeros_for
 
 
 class Rprop(PerParameter):
@@ -26,5 +26,5 @@ class Rprop(PerParameter):
         factor = T.where(sign.gt(0), grow, T.where(sign.lt(0), shrink, 1.0)).to(grad.dtype)
         state["step_size"].mul_(factor).clamp_(*group["step_sizes"])
         grad = T.where(sign.lt(0), T.zeros_like(grad), grad)
-        p.addcmul_(grad.sign(), state["step_size"], value=-1)
+        p.addcmul_(grad.sign(), kept(state["step_size"], group), value=-1)
         state["prev"].copy_(grad)

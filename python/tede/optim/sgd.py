@@ -1,7 +1,7 @@
 """Stochastic gradient descent, with momentum and Nesterov's variant."""
 from ..nn._native import N, T
 from ._functional import sgd  # noqa: F401  the same as a function
-from .optimizer import Optimizer, check, check_common, check_fused, or_learned, to_scalar
+from .optimizer import Optimizer, check, check_common, check_fused, decayed, kept, or_learned, to_scalar
 
 
 class SGD(Optimizer):
@@ -48,7 +48,7 @@ class SGD(Optimizer):
     def _fused(self, group, params, grads):
         """One native call for all parameters; two where some have met no gradient before."""
         momentum = group["momentum"]
-        options = dict(weight_decay=group["weight_decay"], momentum=momentum, lr=to_scalar(group["lr"]),
+        options = dict(weight_decay=to_scalar(group["weight_decay"]), momentum=momentum, lr=to_scalar(group["lr"]),
                        dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"])
         native = N._fused_sgd_
         if momentum == 0:
@@ -68,12 +68,11 @@ class SGD(Optimizer):
 
     def _plain(self, group, params, grads):
         """The same in tensor operations: for gradients through the step, mixed dtypes and complex parameters."""
-        momentum, decay, lr = group["momentum"], group["weight_decay"], or_learned(group["lr"], group)
+        momentum, lr = group["momentum"], or_learned(group["lr"], group)
         for p, grad in zip(params, grads):
             if group["maximize"]:
                 grad = -grad
-            if decay != 0:
-                grad = grad.add(p, alpha=decay)
+            grad = decayed(grad, p, group)
             if momentum != 0:
                 state = self.state[p]
                 buffer = state.get("momentum_buffer")
@@ -83,6 +82,6 @@ class SGD(Optimizer):
                     buffer.mul_(momentum).add_(grad, alpha=1 - group["dampening"])
                 grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
             if isinstance(lr, T.Tensor):
-                p.addcmul_(grad, lr, value=-1)
+                p.addcmul_(kept(grad, group), lr, value=-1)
             else:
                 p.add_(grad, alpha=-lr)
