@@ -29,6 +29,16 @@ def test_products_of_any_shape_and_step(lib, random, m, n, k):
         close(lib.tensor(np.repeat(a, 2, 1))[:, ::2] @ lib.tensor(b), a @ b)
 
 
+@pytest.mark.parametrize("m, n, k", [(1, 5, 3), (3, 16, 8), (8, 8, 8), (13, 47, 20), (6, 48, 0), (200, 20, 50)])
+def test_many_small_products(lib, random, m, n, k):
+    a, b, c = (random.standard_normal(s).astype("f") for s in ((5, m, k), (5, k, n + 3), (5, m, n)))
+    y = lib.tensor(b)[:, :, :n]
+    close(lib.bmm(lib.tensor(a), y), a @ b[:, :, :n])
+    close(lib.baddbmm(lib.tensor(c), lib.tensor(a.swapaxes(1, 2).copy()).mT, y, beta=0.5, alpha=2),
+          0.5 * c + 2 * (a @ b[:, :, :n]))
+    close(lib.tensor(a) @ y[1:2], a @ b[1, :, :n])
+
+
 def correlate(x, w, bias, stride, padding, dilation, groups):
     """2-d convolution, one position at a time."""
     x = np.pad(x.astype("d"), ((0, 0), (0, 0), *((p, p) for p in padding)))

@@ -20,6 +20,7 @@ def results():
     yield x @ x.t()
     yield tede.softmax(x, 1)
     yield x.t().contiguous()
+    yield x.reshape(1000, 20, 15) @ x.reshape(1000, 15, 20)
     yield tede.nn.functional.layer_norm(x, (1000,))
     q = x[:256, :512].reshape(4, 8, 64, 64)
     yield tede.nn.functional.scaled_dot_product_attention(q, q, q, is_causal=True)

@@ -131,9 +131,28 @@ static void compute(const product *p, int64_t m, int64_t n, td_matrix a, td_matr
     }
 }
 
+/* Whole products [from, to), if they're small reals. */
+static bool narrow(const product *p, int64_t from, int64_t to)
+{
+    if (!td_dtype_is_floating(p->dtype) || p->blas || p->row || p->bias || p->n == 1 || p->tile_m < p->m ||
+        p->tile_n < p->n)
+        return false;
+    td_matrix a = p->a, b = p->b;
+    a.data = (const char *)a.data + from * p->step_a * p->size;
+    b.data = (const char *)b.data + from * p->step_b * p->size;
+    void *c = p->c + from * p->step_c * p->size;
+    const double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
+    return p->dtype == TD_F32 ? kernels()->narrow_f32(to - from, p->m, p->n, p->k, (float)alpha, a, p->step_a, b,
+                                                      p->step_b, (float)beta, c, p->ldc, p->step_c)
+                              : kernels()->narrow_f64(to - from, p->m, p->n, p->k, alpha, a, p->step_a, b,
+                                                      p->step_b, beta, c, p->ldc, p->step_c);
+}
+
 static void tiles(void *context, int64_t from, int64_t to)
 {
     const product *p = context;
+    if (narrow(p, from, to))
+        return;
     int64_t down = (p->m + p->tile_m - 1) / p->tile_m, each = down * p->across;
     for (int64_t t = from; t < to; t++) {
         int64_t which = t / each, i = t % each / p->across * p->tile_m, j = t % p->across * p->tile_n;

@@ -42,6 +42,12 @@ enum { FUSED = true };
 #else
 enum { FUSED = false };
 #endif
+/* Whether parts of vectors are read and written as fast as whole ones. */
+#if defined(__AVX512F__)
+enum { PARTS = true };
+#else
+enum { PARTS = false };
+#endif
 
 INLINE vec_f32 fma_f32(vec_f32 a, vec_f32 b, vec_f32 c)
 {
@@ -180,6 +186,7 @@ extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
     .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64,
     .pack_f32 = pack_f32, .pack_f64 = pack_f64, .packed_f32 = packed_f32, .packed_f64 = packed_f64,
+    .narrow_f32 = narrow_f32, .narrow_f64 = narrow_f64,
     .bytes = VBYTES, .vectors = VECTORS, .fused = FUSED,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,
 };

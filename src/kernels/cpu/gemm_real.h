@@ -417,6 +417,108 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
     } while (p < k);
 }
 
+/* rows x (up to vectors * LANES) numbers of c, straight from where a and b lie; `last` numbers of the last vector are read
+ * and written. */
+INLINE void N(direct)(const int rows, const int vectors, const N(tiles) *t, int last, const T *a, const T *b, T *c)
+{
+    const int64_t row = t->row, column = t->column;
+    V acc[MR][VECTORS];
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            acc[i][v] = (V){0};
+    const T *at[3] = {a, a + 3 * row, a + 6 * row};
+    for (int64_t left = t->depth; left > 0; left--, b += t->step_b) {
+        V line[VECTORS];
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            line[v] = v < vectors - 1 ? *(const V *)(b + v * LANES) : N(load_part)(b + v * LANES, last);
+#pragma GCC unroll 8
+        for (int i = 0; i < rows; i++) {
+            const V x = at[i / 3][i % 3 * row] - (V){0};
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                N(add_product)(&acc[i][v], x, line[v]);
+        }
+        for (int r = 0; r < 3; r++)
+            at[r] += column;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < rows; i++, c += t->ldc)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            const int count = v < vectors - 1 ? LANES : last;
+            V x = acc[i][v];
+            if (t->alpha != 1)
+                x *= (V){0} + t->alpha;
+            if (t->beta != 0)
+                x = N(fma)((V){0} + t->beta, N(load_part)(c + v * LANES, count), x);
+            N(store_part)(c + v * LANES, x, count);
+        }
+}
+
+#define ARGUMENTS const N(tiles) *t, int last, const T *a, const T *b, T *c
+#define DIRECT(r, v)                                      \
+    static NOINLINE void N(direct_##r##_##v)(ARGUMENTS)   \
+    {                                                     \
+        N(direct)(r, v, t, last, a, b, c);                \
+    }
+#if VECTORS == 3
+#define DIRECTS(r) DIRECT(r, 1) DIRECT(r, 2) DIRECT(r, 3)
+#define NAMES(r) {N(direct_##r##_1), N(direct_##r##_2), N(direct_##r##_3)}
+#else
+#define DIRECTS(r) DIRECT(r, 1) DIRECT(r, 2)
+#define NAMES(r) {N(direct_##r##_1), N(direct_##r##_2)}
+#endif
+DIRECTS(1)
+DIRECTS(2)
+DIRECTS(4)
+#if MR >= 6
+DIRECTS(6)
+#endif
+#if MR >= 8
+DIRECTS(8)
+#endif
+
+typedef void N(direct_kernel)(ARGUMENTS);
+/* By rows / 2 and vectors - 1. */
+static N(direct_kernel) *const N(directs)[][VECTORS] = {
+    NAMES(1), NAMES(2), NAMES(4),
+#if MR >= 6
+    NAMES(6),
+#endif
+#if MR >= 8
+    NAMES(8),
+#endif
+};
+#undef ARGUMENTS
+#undef DIRECT
+#undef DIRECTS
+#undef NAMES
+
+/* The order of additions is that of gemm(), so which of the two computes a product doesn't show. */
+static bool N(narrow)(int64_t count, int64_t m, int64_t n, int64_t k, T alpha, td_matrix a, int64_t step_a, td_matrix b,
+                      int64_t step_b, T beta, T *c, int64_t ldc, int64_t step_c)
+{
+    const int64_t span = k * b.row * (int64_t)sizeof(T);
+    if (n > NR || k > KC || b.column != 1 || span > 1 << 14 || span < -(1 << 14) || (!PARTS && n % LANES))
+        return false;
+    const int vectors = (int)((n + LANES - 1) / LANES), last = (int)(n - (vectors - 1) * LANES);
+    const N(tiles) t = {.depth = k, .row = a.row, .column = a.column, .alpha = alpha, .beta = beta, .ldc = ldc,
+                        .step_b = b.row};
+    for (int64_t which = 0; which < count; which++) {
+        const T *from = (const T *)a.data + which * step_a, *with = (const T *)b.data + which * step_b;
+        T *to = c + which * step_c;
+        for (int64_t i = 0, some; i < m; i += some) {
+            const int64_t left = m - i;
+            some = left >= MR ? MR : left == 1 ? 1 : left / 2 * 2;
+            N(directs)[some / 2][vectors - 1](&t, last, from + i * a.row, with, to + i * ldc);
+        }
+    }
+    return true;
+}
+
 /* How to cut `whole` into nearly equal pieces of at most `most`, multiples of `unit`. */
 INLINE int64_t N(pieces)(int64_t whole, int64_t most, int64_t unit)
 {
