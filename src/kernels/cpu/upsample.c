@@ -121,6 +121,21 @@ FILL_AA(fill_aa_f64, double)
 FILL(fill_f32, float, floorf)
 FILL(fill_f64, double, floor)
 
+/* The nearest of doubles.  PyTorch takes a double's position, rounded to float, from rows as they come, and a float's
+ * scale where channels are innermost and for gradients, which know doubled sizes as such. */
+static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
+{
+    const double scale = scale_of(a, mode, false, given), shift = mode == NEAREST ? 0 : 0.5;
+    const float narrow = given > 0 ? (float)(1.0 / given) : (float)a->in / (float)a->out;
+    const bool exact = coarse && mode == NEAREST, same = exact && a->in == a->out, twice = exact && a->out == 2 * a->in;
+    for (int64_t o = 0; o < a->out; o++) {
+        double from = scale * ((double)o + shift) - shift;
+        from = coarse ? ((double)o + shift) * (double)narrow : (from < 0 ? 0 : from) + shift;
+        int64_t i = same ? o : twice ? o / 2 : (int64_t)floorf((float)from);
+        a->at[o] = i < a->in - 1 ? i : a->in - 1, a->weight[o] = 1;
+    }
+}
+
 /* A row of the result: the source rows mixed into one, then that one read at each position's places. */
 #define LOOPS(S, T)                                                                                                   \
     static void forward_##S(void *context, int64_t first, int64_t last)                                               \
@@ -254,6 +269,17 @@ static void lay_out(resampling *r, td_dtype type, int64_t lanes)
             r->places[k * r->step + o] -= r->bases[o / lanes];
 }
 
+static bool channels_innermost(const td_tensor *x)
+{
+    int64_t strides[TD_MAX_DIMS];
+    bool as_told = x->ndim > 3 && x->sizes[1] > 1;
+    if (as_told)
+        td_channels_last_strides(x->ndim, x->sizes, strides);
+    for (int d = 0; as_told && d < x->ndim; d++)
+        as_told = x->sizes[d] == 1 || x->strides[d] == strides[d];
+    return as_told;
+}
+
 static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode,
                bool align,
                const double *scales, bool back)
@@ -290,6 +316,8 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
         at += a->out * a->taps, weight += a->out * a->taps;
         if (i < 3 - dims)
             a->at[0] = 0, a->weight[0] = 1;
+        else if (mode <= NEAREST_EXACT && type == TD_F64)
+            fill_nearest_f64(a, mode, scales[i], back || channels_innermost(from));
         else
             (mode >= LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(
                 a, mode, align, scales[i]);

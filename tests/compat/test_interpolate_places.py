@@ -1,0 +1,17 @@
+"""Which place `nearest` takes where a position falls on the edge between two: for doubles that is decided in float."""
+import pytest
+
+
+@pytest.mark.parametrize("mode, size, wanted, at, place", [("nearest", 70, 200, 180, 63), ("nearest", 300, 93, 31, 100)])
+def test_place_on_an_edge(lib, mode, size, wanted, at, place):
+    for dtype in (lib.float32, lib.float64):
+        x = lib.arange(size, dtype=dtype).reshape(1, 1, size)
+        assert lib.nn.functional.interpolate(x, size=wanted, mode=mode)[0, 0, at].item() == place
+
+
+def test_gradients_take_places_of_a_float_scale(lib):
+    x = lib.arange(170, dtype=lib.float64).reshape(1, 1, 170).requires_grad_()
+    y = lib.nn.functional.interpolate(x, size=235, mode="nearest-exact")
+    y.backward(lib.arange(1, 236, dtype=lib.float64).reshape(1, 1, 235))
+    assert x.grad[0, 0, 118:120].tolist() == [329.0, 166.0]
+    assert (y[0, 0] == 118).sum().item() == 1 and (y[0, 0] == 119).sum().item() == 2
