@@ -81,7 +81,7 @@ coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in bu
 	$(BIN)/gcovr -j 2 --root . --object-directory $(COVERED) --filter src/ --filter python/csrc/ --gcov-ignore-parse-errors \
 	    --gcov-ignore-errors=no_working_dir_found --merge-mode-functions=separate --html-details $(COVERED)/c/index.html \
 	    --json $(COVERED)/c.json $(COVERED) > /dev/null
-	$(BIN)/gcovr --root . --add-tracefile $(COVERED)/c.json --filter src/ --fail-under-line 90 --print-summary --txt $(COVERED)/c.txt
+	$(BIN)/gcovr --root . --merge-lines --add-tracefile $(COVERED)/c.json --filter src/ --fail-under-line 90 --print-summary --txt $(COVERED)/c.txt
 
 # An extra of pyproject.toml, once it is installed.
 $(VENV)/extra-%: $(VENV)/ready
