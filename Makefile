@@ -73,7 +73,7 @@ coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in bu
 	$(call package,$(COVERED))
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c --fail-allocations
-	PYTHONPATH=$(COVERED)/package $(BIN)/python tools/fuzz_ops.py --here --sample 3
+	PYTHONPATH=$(COVERED)/package $(BIN)/python tools/fuzz_ops.py --here
 	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/python -m pytest -q -n auto -m "not alone" -p no:cacheprovider \
 	    --cov=$(COVERED)/package/tede --cov-report=html:$(COVERED)/python --cov-report=term:skip-covered $(COVERED_TESTS) $(PYTEST)
 	find $(COVERED) -name 'meson-generated_*.gc??' -delete

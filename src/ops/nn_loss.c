@@ -356,8 +356,8 @@ int td_meta_cross_entropy_rows_backward(td_spec *specs, td_tensor *grad, td_tens
 int td_meta_cross_entropy_targets(td_spec *specs, td_tensor *self, td_tensor *target, td_tensor *weight,
                                   int64_t ignore, double smoothing)
 {
-    (void)target, (void)weight, (void)ignore, (void)smoothing;
-    return td_spec_like(specs, self);
+    td_spec made[3];
+    return td_meta_cross_entropy_rows(made, self, target, weight, NONE, ignore, smoothing) ? -1 : td_spec_like(specs, self);
 }
 
 td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor *target, td_tensor *weight,

@@ -1,6 +1,7 @@
 /* Gradients of reductions.  All are made of differentiable operators, so they have gradients themselves. */
 
 #include "calls_ops_reduce_grad.h"
+#include <inttypes.h>
 #include <math.h>
 #include "dispatch/glue.h"
 #include "ops/reduce.h"
@@ -11,6 +12,8 @@ td_tensor *td_op_restore_dims(td_tensor *self, int64_t ndim, int64_t n_dim, cons
 {
     if (keepdim || ndim == 0)
         return td_tensor_retain(self);
+    if (ndim < 0 || ndim > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "restore_dims: tensors have at most %d dimensions, not %" PRId64, TD_MAX_DIMS, ndim);
     bool gone[TD_MAX_DIMS] = {false};
     for (int64_t i = 0; i < n_dim; i++) {
         int d = td_wrap_dim(dim[i], (int)ndim);
@@ -34,8 +37,10 @@ static int64_t count_of(int64_t n_shape, const int64_t *shape, int64_t n_dim, co
     if (n_dim <= 0)
         for (int64_t d = 0; d < n_shape; d++)
             count *= shape[d];
-    for (int64_t i = 0; i < n_dim && n_shape; i++)
-        count *= shape[dim[i] < 0 ? dim[i] + n_shape : dim[i]];
+    for (int64_t i = 0; i < n_dim; i++) {
+        int64_t d = dim[i] < 0 ? dim[i] + n_shape : dim[i];
+        count *= d >= 0 && d < n_shape ? shape[d] : 1;      /* the reductions beside this refuse a dimension that isn't there */
+    }
     return count;
 }
 

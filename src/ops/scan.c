@@ -34,7 +34,9 @@ int td_meta_cumprod(td_spec *specs, td_tensor *self, int64_t dim, td_dtype dtype
 }
 int td_meta_linear_scan(td_spec *specs, td_tensor *a, td_tensor *c, int64_t dim, bool reverse)
 {
-    (void)c, (void)reverse;
+    (void)reverse;
+    if (a->ndim != c->ndim || memcmp(a->sizes, c->sizes, sizeof *a->sizes * (size_t)a->ndim))
+        return td_error(TD_E_RUNTIME, "linear_scan: a factor for each element is needed");
     return like(specs, a, dim, (td_dtype)a->dtype);
 }
 int td_meta_cummax(td_spec *specs, td_tensor *self, int64_t dim)

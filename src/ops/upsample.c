@@ -15,8 +15,12 @@ int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const in
     if (n_output > self->ndim)
         return td_error(TD_E_RUNTIME, "resample: an output of %" PRId64 " dimensions for an input of %d", n_output, self->ndim);
     td_spec_like(specs, self);
-    for (int64_t i = 0; i < n_output; i++)
-        specs->sizes[self->ndim - n_output + i] = output[i];
+    for (int64_t i = 0; i < n_output; i++) {
+        int64_t *size = &specs->sizes[self->ndim - n_output + i];
+        if (*size < 1 && output[i] > 0)
+            return td_error(TD_E_RUNTIME, "resample: %" PRId64 " places of an input that has none", output[i]);
+        *size = output[i];
+    }
     return 0;
 }
 
@@ -24,9 +28,15 @@ int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, 
                               const int64_t *output,
                               int64_t mode, bool align, double scale_d, double scale_h, double scale_w)
 {
-    (void)output, (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
+    (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
     if (n_input != grad->ndim || n_output > n_input)
         return td_error(TD_E_RUNTIME, "resample_backward: a gradient of %d dimensions for an input of %" PRId64, grad->ndim, n_input);
+    for (int64_t i = 0; i < n_input; i++) {
+        const int64_t place = i - (n_input - n_output), want = place < 0 ? input[i] : output[place];
+        if (grad->sizes[i] != want || (place >= 0 && want > 0 && input[i] < 1))
+            return td_error(TD_E_RUNTIME, "resample_backward: the gradient's size %" PRId64 " in dimension %" PRId64 " doesn't belong to the input's "
+                            "%" PRId64, grad->sizes[i], i, input[i]);
+    }
     return td_spec_set(specs, (int)n_input, input, (td_dtype)grad->dtype, grad->device);
 }
 

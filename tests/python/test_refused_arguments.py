@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+import tede
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -27,7 +28,6 @@ def test_an_argument_that_nothing_is_known_of_fails_the_generation():
 
 
 def test_operands_on_two_devices_are_refused():
-    import tede
     x, there = tede.ones(3, 4), tede.zeros(2, dtype=tede.int64, device='meta')
     for call in (lambda: tede.index_select(x, 0, there), lambda: tede.mm(x, tede.ones(4, 2, device='meta'))):
         with pytest.raises(RuntimeError, match='Expected all tensors to be on the same device'):
@@ -36,7 +36,6 @@ def test_operands_on_two_devices_are_refused():
 
 def test_what_would_be_read_beyond_an_operand_is_refused():
     """Each of these read or wrote outside of a tensor, divided by 0 or went on for hours, once."""
-    import tede
     aten, r = tede.ops.aten, tede.rand
     eye, pivots = tede.eye(3), tede.tensor([1, 2, 3], dtype=tede.int32)
     c = r(2, dtype=tede.complex64)
@@ -73,7 +72,6 @@ def test_what_would_be_read_beyond_an_operand_is_refused():
 
 
 def test_helpers_called_by_name_refuse_what_does_not_fit():
-    import tede
     aten, r = tede.ops.aten, tede.rand
     calls = {
         "values don't fit together": lambda: aten.svd_backward(r(4, 3), r(2, 3, 3), r(4, 3), r(2, 2), r(4, 3), r(2, 3, 4, 4)),
@@ -94,6 +92,22 @@ def test_helpers_called_by_name_refuse_what_does_not_fit():
 
 
 def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
-    import tede
     x, y = tede.ones(3, 1), tede.zeros(3, 2)        # under UndefinedBehaviorSanitizer: a store to where no uint64_t may be
     assert tede.cat([x, y], 1).tolist() == [[1, 0, 0]] * 3
+
+
+@pytest.mark.parametrize('name, arguments', [
+    ('cross_entropy_targets', lambda: (tede.ones(4), tede.zeros(3, dtype=tede.int64), None, -1, 0.0)),
+    ('linear_scan', lambda: (tede.ones(3, 3, 2), tede.ones(()), 1, True)),
+    ('cumprod_backward', lambda: (tede.ones(3, 4), tede.zeros(4), tede.ones(2, 3, 4, 4), -1)),
+    ('linalg_solve_backward', lambda: (tede.ones(3), tede.ones(3), tede.eye(3), [3], True, [])),
+    ('permute_backward', lambda: (tede.ones(3, 3), [-2 ** 62])),
+    ('resample', lambda: (tede.ones(2, 0), [2, 1], 0, False, -1.0, 1.0, -1.0)),
+    ('resample_backward', lambda: (tede.ones(2, 3, 3), [5, 2, 0], [3], 1, True, -1.0, 1.0, 0.5)),
+    ('var_backward', lambda: (tede.ones(3), tede.ones(2, 3), [100], None, True)),
+    ('restore_dims', lambda: (tede.ones(3), 100, [0], False)),
+    ('group_norm_grad', lambda: (tede.ones(2, 2), None, None, tede.ones(2, 2), tede.ones(2), tede.ones(2), None, 2, 2, 1, 0, 1e-5, [True] * 3)),
+])
+def test_helpers_of_gradients_refuse_what_their_operator_would_not_give_them(name, arguments):
+    with pytest.raises((RuntimeError, IndexError)):
+        getattr(tede.ops.aten, name)(*arguments())
