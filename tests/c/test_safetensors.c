@@ -13,10 +13,11 @@
 static void close_file(td_safetensors **file) { td_safetensors_release(*file); }
 #define AUTO_FILE __attribute__((cleanup(close_file)))
 
-/* A path in a folder of this process's own, which main's end removes. */
+/* A path in a folder of this process's own, which the end of the process removes. */
+static char folder[256];
 static const char *path_of(const char *name)
 {
-    static char folder[256], path[512];
+    static char path[512];
     if (!*folder) {
         const char *wanted = getenv("TMPDIR");
         snprintf(folder, sizeof folder, "%s/tede-safetensors-XXXXXX", wanted ? wanted : P_tmpdir);
@@ -28,9 +29,8 @@ static const char *path_of(const char *name)
 }
 __attribute__((destructor)) static void remove_folder(void)
 {
-    char folder[512];
-    snprintf(folder, sizeof folder, "%s", path_of(""));
-    rmdir(folder);
+    if (*folder)
+        rmdir(folder);
 }
 
 static void remove_file(const char **path) { unlink(*path); }

@@ -23,6 +23,21 @@ int td_singular(td_dtype dtype, int64_t m, int64_t n, const void *x, bool full, 
 #else
 #define LIMIT (sizeof(T) == 4 ? (T)FLT_MAX : (T)DBL_MAX)
 
+/* Whether n numbers are finite; *largest becomes the largest size among them and itself. */
+static bool N(measured)(int64_t n, const T *a, T *largest)
+{
+    T most = *largest;
+    bool numbers = true;
+#pragma omp simd reduction(max : most) reduction(& : numbers)
+    for (int64_t i = 0; i < n; i++) {
+        const T size = a[i] < 0 ? -a[i] : a[i];
+        most = size > most ? size : most;
+        numbers &= size <= LIMIT;
+    }
+    *largest = most;
+    return numbers;
+}
+
 /* Squares must be numbers, too: the power of two that was taken from n numbers, of which the largest is given. */
 static int N(rescale)(T largest, int64_t n, T *a)
 {
@@ -54,12 +69,7 @@ static int N(symmetric)(int64_t n, T *x, bool lower, bool vectors, T *values)
         else
             for (int64_t j = 0; j <= i; j++)
                 to[j] = x[j * n + i];
-#pragma omp simd reduction(max : most) reduction(& : numbers)
-        for (int64_t j = 0; j <= i; j++) {
-            const T size = to[j] < 0 ? -to[j] : to[j];
-            most = size > most ? size : most;
-            numbers &= size <= LIMIT;
-        }
+        numbers &= N(measured)(i + 1, to, &most);
     }
     if (!numbers) {
         td_mem_free(a, bytes);
@@ -123,12 +133,7 @@ static int N(singular)(int64_t m, int64_t n, const T *x, bool full, T *values, T
         T *to = a + i * row;
         for (int64_t j = 0; j < few; j++)
             to[j] = wide ? x[i * few + j] : x[j * tall + i];
-#pragma omp simd reduction(max : most) reduction(& : numbers)
-        for (int64_t j = 0; j < few; j++) {
-            const T size = to[j] < 0 ? -to[j] : to[j];
-            most = size > most ? size : most;
-            numbers &= size <= LIMIT;
-        }
+        numbers &= N(measured)(few, to, &most);
     }
     if (!numbers) {
         td_mem_free(a, bytes);

@@ -135,12 +135,6 @@ static bool within(places *s, const int64_t *at)
     return !out;
 }
 
-static int finish_places(const places *s, td_tensor *out, td_tensor *made)
-{
-    return s->outside ? td_error(TD_E_RUNTIME, "invalid maxIdx %" PRId64 ", image of %" PRId64 " elements", *s->outside, s->in)
-                      : td_finish(out, made);
-}
-
 #define PUT(T)                                                  \
     for (int64_t p = first; p < last; p++) {                    \
         const int64_t *at = s->at + p * s->n;                   \
@@ -173,26 +167,28 @@ static void pick(void *context, int64_t first, int64_t last)
         PICK(float)
 }
 
-int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+/* The numbers of `from` go to out by way of the places; a plane of out has `each` of them. */
+static int move(td_loop_body *body, bool back, td_tensor *from, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
-    TD_AUTO td_tensor *g = td_operand(grad, type), *at = td_as_contiguous(indices, TD_I64), *dx = td_target(out, type);
-    if (!g || !at || !dx)
+    TD_AUTO td_tensor *x = td_operand(from, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
+    if (!x || !at || !y)
         return -1;
-    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, g->data, dx->data, NULL};
-    td_parallel_for(0, s.in ? dx->numel / s.in : 0, td_grain(2 * s.in), put, &s);
-    return finish_places(&s, out, dx);
+    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data, NULL};
+    const int64_t each = back ? s.in : s.n;
+    td_parallel_for(0, each ? (back ? self : indices)->numel / each : 0, td_grain((back ? 2 : 4) * each), body, &s);
+    return s.outside ? td_error(TD_E_RUNTIME, "invalid maxIdx %" PRId64 ", image of %" PRId64 " elements", *s.outside, s.in)
+                     : td_finish(out, y);
+}
+
+int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+{
+    return move(put, true, grad, self, indices, dims, out);
 }
 
 int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
-    td_dtype type = td_compute_dtype(self);
-    TD_AUTO td_tensor *x = td_operand(self, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
-    if (!x || !at || !y)
-        return -1;
-    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data, NULL};
-    td_parallel_for(0, s.n ? indices->numel / s.n : 0, td_grain(4 * s.n), pick, &s);
-    return finish_places(&s, out, y);
+    return move(pick, false, self, self, indices, dims, out);
 }
 
 /* What a window's sum is divided by. */
