@@ -157,6 +157,31 @@ static bool writes_list(const td_op_info *info)
     return info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSORS && info->arguments[0].is_mutable;
 }
 
+/* Most calls of short operators give each argument, tensors and ints as such: then there is nothing to look for. */
+static bool take_plain(const Overload *o, PyObject *const *args, Scratch *s)
+{
+    for (int i = 0; i < o->info->n_arguments; i++) {
+        td_value *v = &s->values[i];
+        int overflow = 0;
+        if (o->info->arguments[i].kind == TD_VALUE_TENSOR && td_py_is_exact(args[i])) {
+            v->kind = TD_VALUE_TENSOR;
+            v->tensor = td_py_x(args[i]);
+            s->elements += td_tensor_numel(v->tensor);
+        } else if (o->info->arguments[i].kind == TD_VALUE_INT && PyLong_CheckExact(args[i])) {
+            v->kind = TD_VALUE_INT;
+            v->integer = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+            if (overflow)
+                goto other;
+        } else {
+            goto other;
+        }
+    }
+    return true;
+other:
+    s->elements = 0;
+    return false;
+}
+
 static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     OperatorObject *op = (OperatorObject *)self;
@@ -175,7 +200,8 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
     td_py_scratch_begin(&s);
     for (int i = 0; i < op->count; i++) {
         const Overload *o = &op->overloads[i];
-        int found = td_py_parse(o, args, nargs, kwnames, with_out, &s);
+        int found = o->plain && !kwnames && nargs == o->info->n_arguments && take_plain(o, args, &s)
+            ? 1 : td_py_parse(o, args, nargs, kwnames, with_out, &s);
         if (TD_LIKELY(found > 0)) {
             if (TD_UNLIKELY(s.overrides || td_py_function_modes)) {
                 td_py_scratch_drop(&s);

@@ -514,5 +514,8 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
     size_t length = strlen(info->name);
     made |= length > 5 && strcmp(info->name + length - 5, "_like") == 0;
     o->factory = (info->flags & TD_OP_FACTORY) || made;
+    o->plain = !o->factory && o->n_positional == n;
+    for (int i = 0; i < n && o->plain; i++)
+        o->plain = o->positional[i] == i && (info->arguments[i].kind == TD_VALUE_TENSOR || info->arguments[i].kind == TD_VALUE_INT);
     return 1;
 }

@@ -216,21 +216,6 @@ void *td_null_argument(const char *op, const char *argument)
 
 /* ---- boxed calls */
 
-static td_keyset keys_of_values(const td_op *op, const td_value *arguments)
-{
-    td_keyset keys = 0;
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_value *v = &arguments[i];
-        if (v->kind == TD_VALUE_TENSOR)
-            keys |= v->tensor->keys;
-        else if (v->kind == TD_VALUE_TENSORS)
-            keys |= td_keys_of_list(v->count, v->tensors);
-        else if (v->kind == TD_VALUE_DEVICE && op->info.flags & TD_OP_FACTORY)
-            keys |= td_device_keys(v->device);
-    }
-    return keys;
-}
-
 /* The tensors of an argument that the operator writes; n: how many. */
 static td_tensor *const *written_tensors(const td_op *op, int index, const td_value *v, int64_t *n)
 {
@@ -279,16 +264,25 @@ int td_op_call_composite(const td_op *op, td_keyset keys, const td_value *argume
 
 int td_op_call(const td_op *op, const td_value *arguments, td_value *results)
 {
+    td_keyset keys = 0;
     for (int i = 0; i < op->info.n_arguments; i++) {
         const td_value *v = &arguments[i];
         const td_arg *a = &op->info.arguments[i];
-        if (v->kind == TD_VALUE_TENSOR && !v->tensor)
-            return td_null_argument(op->info.name, a->name), -1;
-        if (v->kind == TD_VALUE_BOOLS && a->list_size && v->count != a->list_size)     /* which results are wanted: kernels index it */
+        if (v->kind == TD_VALUE_TENSOR) {
+            if (TD_UNLIKELY(!v->tensor))
+                return td_null_argument(op->info.name, a->name), -1;
+            keys |= v->tensor->keys;
+        } else if (v->kind == TD_VALUE_TENSORS) {
+            keys |= td_keys_of_list(v->count, v->tensors);
+        } else if (v->kind == TD_VALUE_DEVICE && op->info.flags & TD_OP_FACTORY) {
+            keys |= td_device_keys(v->device);
+        } else if (v->kind == TD_VALUE_BOOLS && a->list_size && v->count != a->list_size) {
+            /* which results are wanted: kernels index it */
             return td_error(TD_E_RUNTIME, "%s: %s: Tried to convert a List with %d elements to a fixed-size array of size %d", op->info.name,
                             a->name, v->count, a->list_size);
+        }
     }
-    return td_op_call_keys(op, td_mask(keys_of_values(op, arguments)), arguments, results);
+    return td_op_call_keys(op, td_mask(keys), arguments, results);
 }
 
 int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results)

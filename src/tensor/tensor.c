@@ -148,32 +148,27 @@ void td_channels_last_strides(int ndim, const int64_t *sizes, int64_t *strides)
 
 void td_tensor_update_flags(td_tensor *x)
 {
-    int64_t numel = 1, step = 1;
+    int64_t step = 1;
+    uint64_t left = 0;          /* the dimensions that count */
     bool contiguous = true, dense = true;
     for (int d = x->ndim - 1; d >= 0; d--) {
         if (x->sizes[d] != 1) {
             contiguous &= x->strides[d] == step;
             step *= x->sizes[d];
+            left |= UINT64_C(1) << d;
         }
     }
-    numel = step;
+    const int64_t numel = step;
     if (numel == 0)
         contiguous = true;
-    if (!contiguous) {
-        /* Dense: sorted by stride, each dimension steps over exactly what is inside it. */
-        int order[TD_MAX_DIMS], n = 0;
-        for (int d = x->ndim - 1; d >= 0; d--) {
-            if (x->sizes[d] == 1)
-                continue;
-            int k = n++;
-            for (; k > 0 && x->strides[order[k - 1]] > x->strides[d]; k--)
-                order[k] = order[k - 1];
-            order[k] = d;
-        }
-        step = 1;
-        for (int k = 0; k < n && dense; k++) {
-            dense = x->strides[order[k]] == step;
-            step *= x->sizes[order[k]];
+    /* Dense: from one element on, some dimension always steps over exactly what is inside it. */
+    for (step = 1; !contiguous && left && dense;) {
+        uint64_t rest = left;
+        while (rest && x->strides[__builtin_ctzll(rest)] != step)
+            rest &= rest - 1;
+        if ((dense = rest != 0)) {
+            step *= x->sizes[__builtin_ctzll(rest)];
+            left &= ~(rest & -rest);
         }
     }
     x->numel = numel;

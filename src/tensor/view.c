@@ -140,7 +140,7 @@ int td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const i
 /* ---- views */
 
 /* A head that shares self's storage and version counter, nothing else. */
-static td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
                         char *data)
 {
     td_keyset keys = self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
@@ -163,8 +163,8 @@ static td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t
     return x;
 }
 
-td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
-                            int64_t byte_offset)
+static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
+                                                             const int64_t *strides, int64_t byte_offset)
 {
     if (!self || td_check_sizes(ndim, sizes) != 0)
         return NULL;
@@ -190,9 +190,15 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
     return x;
 }
 
+td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
+                            int64_t byte_offset)
+{
+    return view(self, dtype, ndim, sizes, strides, byte_offset);
+}
+
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    return self ? td_view_as_dtype(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
+    return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
 }
 
 td_tensor *td_alias_detached(td_tensor *self, bool own_version)
