@@ -114,6 +114,8 @@ class Chunk(Nodes):
         bump = ''.join(f'        td_wrote({a.c}, "{s.name}");\n' for a in op.mutable if not a.list)
         bump += ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{s.name}");\n'
                         for a in op.mutable if a.list)
+        if 'counts_writes' in op.entry.get('flags', []):
+            bump = ''
         fail = 'NULL' if op.result == 'tensor' else '-1'
         call = f'kernel(keys{args})'
         if op.mutable:
@@ -122,7 +124,8 @@ class Chunk(Nodes):
                 f'            return td_fail_readonly("{op.schema.name}", "{a.name}[i]", {a.c}[i]);\n' if a.list else
                 f'    if (TD_UNLIKELY(td_readonly({a.c})))\n'
                 f'        return td_fail_readonly("{op.schema.name}", "{a.name}", {a.c});\n' for a in op.mutable)
-            body += f'    int status = {call};\n    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n    return status;'
+            count = f'    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n' if bump else ''
+            body += f'    int status = {call};\n{count}    return status;'
         else:
             body = f'    return {call};'
         self.code.append(f'''static inline {op.declaration("invoke_" + op.c, [keys])}

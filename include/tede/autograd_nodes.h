@@ -88,6 +88,10 @@ TD_API bool     td_hook_is_removed(const td_hook *hook);
 TD_API void     td_hook_release(td_hook *hook);
 /* For collectors of cycles: while x and its node belong to the caller alone, each hook of x whose context is dropped by `drop`. */
 TD_API void     td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg);
+/* The node that made x, borrowed, if nothing but x's one reference keeps it alive; NULL otherwise. */
+TD_API td_node *td_tensor_sole_node(const td_tensor *x);
+/* Whether what the node saved has been dropped after its last use. */
+TD_API bool     td_node_is_released(const td_node *node);
 /* Run one node by itself, outside of a pass: grads has one per input (NULL or TD_NONE: zeros), results room for one per edge,
  * which become owned or NULL.  Hooks are not called. */
 TD_API int      td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results) TD_MUST_USE;

@@ -105,6 +105,7 @@ enum {
     TD_OP_INPLACE_VIEW = 65536,     /* changes what self shows, writes no element: squeeze_, resize_ */
     TD_OP_LINEAR = 32768,           /* its tangent is what it gives of the operands' tangents */
     TD_OP_ANY_DEVICE = 131072,      /* its body allocates and copies, whatever the device: it reads no element itself */
+    TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
 typedef struct td_op_info {
     const char   *name;             /* "add" */

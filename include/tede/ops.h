@@ -375,6 +375,9 @@ TD_API td_tensor *td_full_like(td_tensor *self, td_scalar fill_value, td_dtype d
 /* An uninitialised tensor of self's dtype and device. */
 TD_API td_tensor *td_new_empty(td_tensor *self, int64_t n_size, const int64_t *size, td_dtype dtype,
         td_device device);
+/* An uninitialised tensor of self's dtype and device, with given strides. */
+TD_API td_tensor *td_new_empty_strided(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride,
+        const int64_t *stride, td_dtype dtype, td_device device);
 /* Zeros of self's dtype and device. */
 TD_API td_tensor *td_new_zeros(td_tensor *self, int64_t n_size, const int64_t *size, td_dtype dtype,
         td_device device);
@@ -2897,6 +2900,8 @@ TD_API td_tensor *td_kaiser_window_beta(int64_t window_length, bool periodic, do
 
 /* The same elements in another shape, without a copy; an error where the strides don't allow it. */
 TD_API td_tensor *td_view(td_tensor *self, int64_t n_size, const int64_t *size);
+/* As ``view``, of memory that nobody else uses; the result counts as no view of it. */
+TD_API td_tensor *td__unsafe_view(td_tensor *self, int64_t n_size, const int64_t *size);
 /* The same elements in another shape, as a view if possible, else a copy. */
 TD_API td_tensor *td_reshape(td_tensor *self, int64_t n_shape, const int64_t *shape);
 /* Dimensions of size 1 repeated, and new ones in front, without a copy. */

@@ -135,10 +135,13 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
         result = failed ? NULL : PyTuple_New(n);
         for (Py_ssize_t i = 0; i < n && result; i++) {
             PyObject *item = list[i] == TD_NONE ? Py_NewRef(PyTuple_GET_ITEM(outputs, i)) : td_py_wrap_borrowed(list[i]);
-            if (!item)
+            if (!item) {
                 Py_CLEAR(result);
-            else
-                PyTuple_SET_ITEM(result, i, item);
+                continue;
+            }
+            if (td_py_is_tensor(item) && !PyObject_GC_IsTracked(item))     /* the context may keep it: a cycle */
+                PyObject_GC_Track(item);
+            PyTuple_SET_ITEM(result, i, item);
         }
         for (Py_ssize_t i = 0; i < n; i++)
             td_tensor_release(list[i]);
@@ -318,6 +321,8 @@ static PyObject *raw_saved_tensors(PyObject *self, void *unused)
     (void)unused;
     td_node *node = ((ContextObject *)self)->node;
     int n = node ? td_node_saved_count(node) : 0;
+    if (n && td_node_is_released(node) && !td_node_saved_tensor(node, 0))
+        return td_py_raise();
     PyObject *all = PyTuple_New(n);
     for (int i = 0; i < n && all; i++) {
         PyObject *item = td_py_raw_saved(node, i);

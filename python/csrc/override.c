@@ -9,6 +9,7 @@
 _Thread_local int td_py_overrides_off;
 _Thread_local int td_py_function_modes;
 static _Thread_local PyObject *modes[64];       /* the first td_py_function_modes of them, the innermost last */
+static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
 
 bool td_py_has_override(PyObject *o)
@@ -94,8 +95,27 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     return result;
 }
 
+static bool take_hop(void)
+{
+    bool was = hop;
+    hop = false;
+    return was;
+}
+static PyObject *call_plainly(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    int before = td_py_function_modes;
+    td_py_function_modes = 0;
+    td_py_overrides_off++;
+    PyObject *result = PyObject_Vectorcall(function, args, (size_t)nargs, kwnames);
+    td_py_overrides_off--;
+    td_py_function_modes = before;
+    return result;
+}
+
 PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    if (take_hop())
+        return call_plainly(function, args, nargs, kwnames);
     Involved list = {.n = 0};
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
     for (Py_ssize_t i = 0; i < nargs + n_keywords; i++) {
@@ -188,7 +208,7 @@ static PyObject *has_torch_function(PyObject *m, PyObject *args)
     for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
         any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
     Py_XDECREF(list);
-    return list ? PyBool_FromLong(any) : NULL;
+    return list ? PyBool_FromLong(any && !take_hop()) : NULL;
 }
 static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -196,7 +216,20 @@ static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args,
     bool any = td_py_function_modes > 0;
     for (Py_ssize_t i = 0; i < nargs && !any; i++)
         any = td_py_has_override(args[i]);
-    return PyBool_FromLong(any);
+    return PyBool_FromLong(any && !take_hop());
+}
+/* _skip_one_hop_torch_function(function, types, args, kwargs): only the calls that the function makes are taken over. */
+static PyObject *skip_one_hop(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *function, *types, *arguments, *kwargs = NULL;
+    if (!PyArg_ParseTuple(args, "OOO!|O", &function, &types, &PyTuple_Type, &arguments, &kwargs))
+        return NULL;
+    bool before = hop;
+    hop = true;
+    PyObject *result = PyObject_Call(function, arguments, kwargs == Py_None ? NULL : kwargs);
+    hop = before;
+    return result;
 }
 /* handle_torch_function(function, relevant_args, *args, **kwargs) */
 static PyObject *handle_torch_function(PyObject *m, PyObject *args, PyObject *kw)
@@ -307,6 +340,7 @@ static PyMethodDef functions[] = {
     {"_has_torch_function_variadic", (PyCFunction)(void (*)(void))has_torch_function_variadic, METH_FASTCALL, NULL},
     {"_handle_torch_function", (PyCFunction)(void (*)(void))handle_torch_function, METH_VARARGS | METH_KEYWORDS, NULL},
     {"_disabled_torch_function_impl", disabled_torch_function, METH_VARARGS, NULL},
+    {"_skip_one_hop_torch_function", skip_one_hop, METH_VARARGS, NULL},
     {"_as_subclass", as_subclass, METH_VARARGS, NULL},
     {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
     {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},

@@ -162,8 +162,11 @@ static void remove_hook(td_hook *hook, void *context, void *arg)
 static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
 {
     Py_VISIT(((TensorObject *)o)->dict);
-    if (td_py_x(o))
+    if (td_py_x(o)) {
         td_tensor_visit_hooks(td_py_x(o), td_py_drop, visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
+        td_node *node = td_tensor_sole_node(td_py_x(o));
+        Py_VISIT(node ? td_py_context_of(node) : NULL);
+    }
     return 0;
 }
 static int tensor_clear(PyObject *o)
@@ -344,13 +347,21 @@ static PyObject *text_of(char *text)
     td_string_free(text);
     return string;
 }
-static PyObject *tensor_repr(PyObject *self)
+static PyObject *repr_with(PyObject *self, const char *contents)
 {
     PyTypeObject *type = Py_TYPE(self);
-    if (type == &td_py_Tensor || type == td_py_Parameter || !td_py_has_override(self))
-        return text_of(td_tensor_str(td_py_x(self)));
-    const char *dot = strrchr(type->tp_name, '.');
-    return text_of(td_tensor_str_as(td_py_x(self), dot ? dot + 1 : type->tp_name, NULL));
+    const char *dot = strrchr(type->tp_name, '.'), *name = dot ? dot + 1 : type->tp_name;
+    bool plain = type == &td_py_Tensor || type == td_py_Parameter;
+    return text_of(td_tensor_str_as(td_py_x(self), plain ? "tensor" : name, contents));
+}
+static PyObject *tensor_repr(PyObject *self) { return repr_with(self, NULL); }
+/* _repr_with(x, contents): repr(x) with other contents between the brackets. */
+static PyObject *tensor_repr_with(PyObject *m, PyObject *args)
+{
+    (void)m;
+    PyObject *x;
+    const char *contents;
+    return PyArg_ParseTuple(args, "O!s", &td_py_Tensor, &x, &contents) ? repr_with(x, contents) : NULL;
 }
 
 /* What stands behind the elements: what made the tensor, or that it is a leaf with a gradient. */
@@ -466,6 +477,7 @@ static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_
 }
 
 static PyMethodDef functions[] = {
+    {"_repr_with", tensor_repr_with, METH_VARARGS, NULL},
     {"_swap_tensors", (PyCFunction)(void (*)(void))swap_tensors, METH_FASTCALL, NULL},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
      "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)"},

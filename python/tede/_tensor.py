@@ -57,6 +57,21 @@ def as_subclass(self, cls):
     return _C._as_subclass(self, cls)
 
 
+_plain_repr = Tensor.__repr__
+
+
+def __repr__(self, *, tensor_contents=None):
+    """The tensor as text, with other contents between the brackets if they are given."""
+    if _C._has_torch_function_variadic(self):
+        return _C._handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+    text = _plain_repr(self) if tensor_contents is None else _C._repr_with(self, tensor_contents)
+    tangent = _C._unpack_dual(self)[1] if _C._is_forward_enabled() else None
+    return text if tangent is None else f"{text[:-1]}, tangent={tangent!r})"
+
+
+Tensor.__repr__ = __repr__
+
+
 class _ParameterMeta(_C._TensorMeta):
     """Tensors of other classes can be parameters too: those that are marked count as instances."""
 
@@ -83,8 +98,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
             return marked
         return Tensor._make_subclass(cls, data, requires_grad)
 
-    def __repr__(self):
-        return "Parameter containing:\n" + super().__repr__()
+    def __repr__(self, *, tensor_contents=None):
+        return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
 
     def __reduce_ex__(self, protocol):
         from tede import _utils
@@ -406,12 +421,6 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         source = source.as_strided(size, stride, storage_offset)
     _C._replace(self, source)
     return self
-
-
-@method
-def new_empty_strided(self, size, stride, dtype=None, device=None, requires_grad=False, **ignored):
-    return _C._functions["empty_strided"](size, stride, dtype=dtype or self.dtype, device=device or self.device,
-                                          requires_grad=requires_grad)
 
 
 @method

@@ -9,7 +9,7 @@ from tede import _C
 __all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "resolve_name", "is_tensor_like",
            "is_tensor_method_or_property", "wrap_torch_function", "enable_reentrant_dispatch", "TorchFunctionMode",
-           "BaseTorchFunctionMode", "redispatch_torch_function"]
+           "BaseTorchFunctionMode", "redispatch_function"]
 
 
 def has_torch_function(relevant_args):
@@ -130,8 +130,9 @@ class enable_reentrant_dispatch:
         _C._set_python_excluded(self.before[0])
 
 
-def redispatch_torch_function(func, types, args=(), kwargs=None):
-    return func(*args, **(kwargs or {}))
+def redispatch_function(func, types, args, kwargs):
+    """func(*args, **kwargs) itself, in a __torch_function__; the calls that it makes are taken over as ever."""
+    return _C._skip_one_hop_torch_function(func, types, args, kwargs)
 
 
 # ---- what can be taken over ------------------------------------------------------------------------------------------

@@ -158,7 +158,7 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
         if (TD_UNLIKELY(status == 0 && td_anomaly_on))
             status = check_nan(node, results);
     }
-    if (TD_UNLIKELY(hooked) && status == 0)
+    if (TD_UNLIKELY(node->extra && node->extra->hooks) && status == 0)      /* what was saved may have hooked the node */
         status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
     if (TD_UNLIKELY(status != 0) && td_anomaly_on)
         td_anomaly_report(node);

@@ -399,7 +399,14 @@ void td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_h
         return;
     visit_list(meta->hooks, drop, visit, arg);
     visit_list(meta->accumulated_hooks, drop, visit, arg);
-    td_node *node = meta->grad_fn;
-    if (node && node->extra && __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1)
+    td_node *node = td_tensor_sole_node(x);
+    if (node && node->extra)
         visit_list(node->extra->hooks, drop, visit, arg);
+}
+
+td_node *td_tensor_sole_node(const td_tensor *x)
+{
+    td_node *node = x->autograd ? x->autograd->grad_fn : NULL;
+    return node && __atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE) == 1 &&
+           __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1 ? node : NULL;
 }

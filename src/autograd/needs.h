@@ -11,6 +11,8 @@ td_tensor *td_need_add(td_tensor *a, td_tensor *b);
 int        td_need_add_(td_tensor *a, td_tensor *b);
 /* Of any strides, for a result nobody sees yet; strides may be NULL for contiguous. */
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device);
+/* Same, of x's dtype and device; under a transform, of as many as x has of itself. */
+td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides);
 td_tensor *td_need_ones_like(td_tensor *x);
 /* A copy with the given strides (NULL: contiguous), not recorded; and a recorded one. */
 td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides);

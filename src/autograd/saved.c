@@ -378,6 +378,8 @@ td_tensor *td_node_saved(td_node *node, int i)
     return result;
 }
 
+bool td_node_is_released(const td_node *node) { return node->released; }
+
 td_tensor *td_node_saved_tensor(td_node *node, int i)
 {
     if (i < 0 || i >= node->n_saved)

@@ -22,7 +22,7 @@
 typedef struct geometry {
     int64_t         offset;
     td_view_replay *replay;                 /* counted, or NULL */
-    td_dtype        dtype, base_dtype;
+    td_dtype        dtype;
     td_device       device;
     int             ndim, base_ndim;
     int64_t         numbers[];              /* base sizes, base strides, sizes, strides */
@@ -41,7 +41,6 @@ static void geometry_fill(geometry *g, const td_tensor *view, const td_tensor *b
     if (g->replay)
         __atomic_fetch_add(&g->replay->head.refcount, 1, __ATOMIC_RELAXED);
     g->dtype = view->dtype;
-    g->base_dtype = base->dtype;
     g->device = base->device;
     g->ndim = view->ndim;
     g->base_ndim = base->ndim;
@@ -258,7 +257,7 @@ static int copy_slices_apply(td_node *node, td_tensor *const *grads, td_tensor *
     td_node *fn = state->fn;
     td_tensor *of_results[MOST_RESULTS] = {NULL}, *whole, *slice = NULL, *cut = NULL;
     int status = -1;
-    whole = td_need_zeros(g->base_ndim, base_sizes(g), base_strides(g), g->base_dtype, g->device);
+    whole = td_need_zeros_beside(grads[0], g->base_ndim, base_sizes(g), base_strides(g));
     if (whole && td_need_copy_(whole, grads[0]) == 0 && (slice = geometry_apply(g, whole)) &&
         (cut = td_need_clone(slice))) {
         of_results[state->output] = cut;

@@ -246,7 +246,7 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
         return -1;
     if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
         return -1;
-    for (int i = 0; writes && td_is_backend(keys) && i < op->info.n_arguments; i++) {
+    for (int i = 0; writes && !(op->info.flags & TD_OP_COUNTS_WRITES) && td_is_backend(keys) && i < op->info.n_arguments; i++) {
         int64_t n;
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
         for (int64_t k = 0; k < n; k++)

@@ -149,6 +149,12 @@ td_tensor *td_op_new_empty(td_tensor *self, int64_t n, const int64_t *size, td_d
 {
     return new_after(self, n, size, dtype, device);
 }
+td_tensor *td_op_new_empty_strided(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_stride, const int64_t *stride,
+                                   td_dtype dtype, td_device device)
+{
+    return td_op_empty_strided(n_size, size, n_stride, stride, dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype,
+                               device.type < 0 ? self->device : device);
+}
 td_tensor *td_op_new_zeros(td_tensor *self, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
 {
     return filled(new_after(self, n, size, dtype, device), td_int(0));

@@ -142,6 +142,8 @@ int td_op_resize_(td_tensor *self, int64_t n_size, const int64_t *size, td_memor
     bool same = self->ndim == n_size && !memcmp(self->sizes, size, sizeof *size * (size_t)n_size);    /* keeps its strides */
     if (!same && td_resize(self, (int)n_size, size) != 0)
         return -1;
+    if (!same)
+        td_wrote(self, "resize_");
     if (!rank)
         return 0;
     td_channels_last_strides(rank, size, strides);

@@ -49,7 +49,7 @@ static td_tensor *apply_steps(td_view_replay *replay, td_tensor *base)
 static td_tensor *view_as(td_tensor *self, td_dtype dtype, const geometry *g, reinterpretation *again)
 {
     td_tensor *view = td_view_as_dtype(self, dtype, g->ndim, g->sizes, g->strides, 0);
-    if (!view || !view->base || !again || (self->base && again == td_view_as_complex))
+    if (!view || !view->base || (self->base && again == td_view_as_complex))
         return view;
     steps *s = td_mem_alloc(sizeof *s);
     if (!s) {
@@ -138,7 +138,7 @@ td_tensor *td_op_view_dtype(td_tensor *self, td_dtype dtype)
             g.sizes[last] /= ratio;
         }
     }
-    return view_as(self, dtype, &g, NULL);
+    return td_alias_as(self, dtype, g.ndim, g.sizes, g.strides);     /* gradients don't go through: no view of self to them */
 }
 
 /* ---- conjugates and negatives */

@@ -63,17 +63,28 @@ static bool infer_size(const char *op, int64_t n, const int64_t *size, int64_t n
     return td_fail(TD_E_RUNTIME, "shape '%s' is invalid for input of size %" PRId64, td_shape_str((int)n, size, text), numel), false;
 }
 
+static bool view_geometry(td_tensor *self, int64_t n_size, const int64_t *size, int64_t *sizes, int64_t *strides)
+{
+    if (n_size > TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "view: a tensor has at most %d dimensions", TD_MAX_DIMS), false;
+    if (!infer_size("view", n_size, size, self->numel, sizes))
+        return false;
+    return td_view_strides(self, (int)n_size, sizes, strides) ||
+           (td_fail(TD_E_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+                    "across two contiguous subspaces). Use .reshape(...) instead."), false);
+}
+
 td_tensor *td_op_view(td_tensor *self, int64_t n_size, const int64_t *size)
 {
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
-    if (n_size > TD_MAX_DIMS)
-        return td_fail(TD_E_RUNTIME, "view: a tensor has at most %d dimensions", TD_MAX_DIMS);
-    if (!infer_size("view", n_size, size, self->numel, sizes))
-        return NULL;
-    if (!td_view_strides(self, (int)n_size, sizes, strides))
-        return td_fail(TD_E_RUNTIME, "view size is not compatible with input tensor's size and stride (at least one dimension spans "
-                       "across two contiguous subspaces). Use .reshape(...) instead.");
-    return td_view_strided(self, (int)n_size, sizes, strides, 0);
+    return view_geometry(self, n_size, size, sizes, strides) ? td_view_strided(self, (int)n_size, sizes, strides, 0) : NULL;
+}
+
+td_tensor *td_op__unsafe_view(td_tensor *self, int64_t n_size, const int64_t *size)
+{
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
+    return view_geometry(self, n_size, size, sizes, strides)
+               ? td_alias_as(self, (td_dtype)self->dtype, (int)n_size, sizes, strides) : NULL;
 }
 
 td_tensor *td_op_reshape(td_tensor *self, int64_t n_shape, const int64_t *shape)
@@ -93,7 +104,7 @@ td_tensor *td_op_reshape(td_tensor *self, int64_t n_shape, const int64_t *shape)
                        td_shape_str((int)n_shape, sizes, to), self->numel * td_itemsize(self));
     }
     TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
-    return td_view(copy, n_shape, sizes);
+    return td__unsafe_view(copy, n_shape, sizes);
 }
 
 td_tensor *td_op_view_as(td_tensor *self, td_tensor *other) { return td_view(self, other->ndim, other->sizes); }

@@ -124,6 +124,8 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
                             int64_t byte_offset);
 /* Same, but no view relation and no gradient: shares storage and version counter (detach). */
 td_tensor *td_alias_detached(td_tensor *self, bool own_version);
+/* Same, read as another dtype or shape. */
+td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides);
 /* Change the geometry of a tensor in place (resize_, set_, t_); the caller checks bounds and, where the first
  * element moves, sets `data`.  The tensor is unchanged after an error. */
 int  td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides);

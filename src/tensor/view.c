@@ -201,6 +201,15 @@ td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, cons
     return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
 }
 
+td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    if (!self || td_check_sizes(ndim, sizes) != 0)
+        return NULL;
+    if (!self->storage || (self->extra && TD_EXTRA_TABLE(self)->view))      /* what it has of views is all that it has */
+        return td_view_as_dtype(self, dtype, ndim, sizes, strides, 0);
+    return alias(self, dtype, ndim, sizes, strides, self->data);
+}
+
 td_tensor *td_alias_detached(td_tensor *self, bool own_version)
 {
     if (!self)

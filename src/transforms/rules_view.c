@@ -132,6 +132,24 @@ static int rule_view_backward(td_batch *b, const char *how)
     return td_batch_call(b, b->op, 0);
 }
 
+/* Each member lies as asked for, one after the other. */
+static int rule_new_empty_strided(td_batch *b, const char *how)
+{
+    (void)how;
+    const td_value *size = &b->arguments[1], *stride = &b->arguments[2];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {1};
+    if (size->count >= TD_MAX_DIMS || size->count != stride->count)
+        return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
+    for (int d = 0; d < size->count; d++) {
+        sizes[d + 1] = size->ints[d], strides[d + 1] = stride->ints[d];
+        strides[0] += size->ints[d] ? (size->ints[d] - 1) * stride->ints[d] : 0;
+    }
+    if (td_batch_set(b, 0, td_front(b, b->arguments[0].tensor)) != 0 || td_batch_set_ints(b, 1, size->count + 1, sizes) != 0 ||
+        td_batch_set_ints(b, 2, size->count + 1, strides) != 0)
+        return -1;
+    return td_batch_call(b, b->op, 0);
+}
+
 static int rule_cat(td_batch *b, const char *how)
 {
     (void)how;
@@ -211,6 +229,7 @@ const td_batch_row td_rules_view[] = {
     {"permute", rule_permute, ""}, {"squeeze", rule_squeeze, ""}, {"squeeze.dim", td_rule_dims, ""},
     {"squeeze.dims", td_rule_dims, ""}, {"expand", rule_expand, ""}, {"as_strided", rule_as_strided, ""},
     {"repeat", rule_repeat, ""}, {"roll", rule_roll, ""}, {"view", td_rule_dims, "k"}, {"unsqueeze", td_rule_dims, "uk"},
+    {"_unsafe_view", td_rule_dims, "k"},
     {"diag_embed", td_rule_dims, "uk"}, {"select_backward", rule_view_backward, ""},
     {"slice_backward", rule_view_backward, ""}, {"diagonal_backward", rule_view_backward, ""},
     {"unfold_backward", rule_view_backward, ""}, {"cat", rule_cat, ""}, {"transpose_", rule_shape_inplace, ""},
@@ -220,6 +239,7 @@ const td_batch_row td_rules_view[] = {
     {"_neg_view", td_rule_leading, ""}, {"resolve_conj", td_rule_leading, ""}, {"resolve_neg", td_rule_leading, ""},
     {"view.dtype", td_rule_leading, ""}, {"zeros_like", td_rule_leading, ""}, {"ones_like", td_rule_leading, ""},
     {"empty_like", td_rule_leading, ""}, {"full_like", td_rule_leading, ""}, {"new_empty", td_rule_dims, "k"},
+    {"new_empty_strided", rule_new_empty_strided, ""},
     {"new_zeros", td_rule_dims, "k"}, {"new_ones", td_rule_dims, "k"}, {"new_full", td_rule_dims, "k"},
     {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
     {"fill_.Tensor", rule_fill, ""}, {"fill.Tensor", rule_fill, ""}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},

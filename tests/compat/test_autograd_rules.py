@@ -216,3 +216,109 @@ def test_small_rules(lib):
         warnings.simplefilter("always")
         (x * x).sum().grad_fn.next_functions[0][0]._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
     assert not told
+
+
+# ---- what counts as a view, and as a write ---------------------------------------------------------------------------
+
+def test_a_reshape_that_copies_is_no_view(lib):
+    x = lib.ones(2, 3, requires_grad=True) * 1
+    flat = x.t().reshape(6)
+    assert not flat._is_view() and flat._base is None and flat.grad_fn.name() == "UnsafeViewBackward0"
+    flat.mul_(2)                                    # x isn't written by it
+    assert x._version == 0
+    flat.sum().backward()
+    assert x.reshape(6)._is_view()
+    with lib.no_grad():
+        made = lib.ones(2, 3).t().reshape(6)
+    assert made.add_(lib.ones(6, requires_grad=True)).requires_grad
+
+
+def test_bytes_as_another_dtype_are_no_differentiable_view(lib):
+    x = lib.ones(2, 3, requires_grad=True) * 1
+    bits, wide = x.view(lib.int32), lib.ones(4, requires_grad=True).mul(1).view(lib.float64)
+    assert not bits._is_view() and not bits.requires_grad
+    assert not wide.requires_grad and wide.grad_fn is None
+    wide.add_(1)                                    # no history to disturb
+    plain = lib.ones(3)
+    plain.view(lib.int32).add_(1)
+    assert plain._version == 1 and plain[0] != 1    # one memory, one count of its writes
+
+
+def test_resizing_to_the_same_size_is_no_write(lib):
+    x, like = lib.ones(3), lib.ones(10)
+    x.resize_(3)
+    assert x._version == 0
+    x.resize_(2)
+    assert x._version == 1
+    x.resize_as_(like)
+    x.resize_as_(like)
+    assert x._version == 2
+
+
+@pytest.mark.parametrize("layout", ["contiguous", "transposed"])
+def test_batches_of_gradients_go_through_writes_to_views(lib, layout):
+    w = lib.rand(3, dtype=lib.float64, requires_grad=True)
+    base = lib.zeros(3, 2, dtype=lib.float64)
+    base = base if layout == "contiguous" else lib.zeros(2, 3, dtype=lib.float64).t()
+    base = base * 1
+    base[:, 1].copy_(w * 2)
+    base[0].mul_(3)
+    seeds = lib.rand(4, 3, 2, dtype=lib.float64)
+    together, = lib.autograd.grad(base, w, seeds, is_grads_batched=True, retain_graph=True)
+    for seed, found in zip(seeds, together):
+        assert lib.equal(found, lib.autograd.grad(base, w, seed, retain_graph=True)[0])
+
+
+def test_a_context_that_keeps_its_output_is_collected(lib):
+    import gc
+    import weakref
+
+    class Keep(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, notes):
+            ctx.notes = notes
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    def once():
+        notes = {}
+        notes["out"] = out = Keep.apply(lib.ones(2, requires_grad=True), notes)
+        return weakref.ref(out)
+    gone = once()
+    gc.collect()
+    assert gone() is None
+
+
+def test_saved_tensors_of_a_function_are_gone_after_backward(lib):
+    class Two(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+    y = Two.apply(lib.ones(2, requires_grad=True))
+    assert y.grad_fn.saved_tensors[1] is None and len(y.grad_fn._raw_saved_tensors) == 2
+    y.sum().backward()
+    for name in "_raw_saved_tensors", "saved_tensors":
+        with pytest.raises(RuntimeError, match="after they have already been freed"):
+            getattr(y.grad_fn, name)
+
+
+def test_a_node_hook_added_as_values_are_unpacked_runs(lib):
+    x = lib.ones(3, requires_grad=True)
+    nodes = []
+
+    def unpack(value):
+        nodes[0].register_hook(lambda results, grads: tuple(r / 2 for r in results))
+        return value
+    with lib.autograd.graph.saved_tensors_hooks(lambda x: x, unpack):
+        y = x.exp()
+    nodes.append(y.grad_fn)
+    y.sum().backward()
+    assert lib.allclose(x.grad, x.detach().exp() / 2)

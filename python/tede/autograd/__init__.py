@@ -156,6 +156,9 @@ def __getattr__(name):
     if name in ("set_multithreading_enabled", "_force_original_view_tracking", "_unsafe_preserve_version_counter"):
         from tede.autograd import grad_mode
         return getattr(grad_mode, name)
+    if name in ("kineto_available", "_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks"):
+        from tede.autograd import _extension
+        return getattr(_extension, name)
     if name == "SavedTensor":
         return _C._SavedTensor
     if name == "is_multithreading_enabled":

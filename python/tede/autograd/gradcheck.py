@@ -49,6 +49,11 @@ def _difference(func, inputs, data, where, step, eps):
     data[where] = before - step
     below = _values(func, inputs)
     data[where] = before
+    for a, b in zip(above, below):
+        for what, one, other in ("shape", a.shape, b.shape), ("dtype", a.dtype, b.dtype):
+            if one != other:
+                raise AssertionError(f"Expected `func` to return outputs with the same {what} when inputs are perturbed on index "
+                                     f"{where}, but got {what}s {one} and {other}.")
     return [((a - b) / (2 * eps)).reshape(-1) for a, b in zip(above, below)]
 
 
@@ -114,7 +119,15 @@ def _mismatch(analytical, numerical, output, input, imaginary, forward=False):
 
 
 def _units(y):
-    return ((1, False), (1j, True)) if y.is_complex() else ((1, None),)
+    return ((1j, True), (1, False)) if y.is_complex() else ((1, None),)
+
+
+def _check_again(found, again, o):
+    """A second pass of the same gradients must give the first one's results."""
+    if found is not None and found.numel() and (found - again).abs().max().item() > o["nondet_tol"]:
+        raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                             "different values, although analytical gradient matches numerical gradient.The tolerance for "
+                             f"nondeterminism was {o['nondet_tol']}.")
 
 
 def _check_slow(func, inputs, wanted, outputs, o):
@@ -134,11 +147,7 @@ def _check_slow(func, inputs, wanted, outputs, o):
                     raise GradcheckError("Gradient has dtype mismatch")
                 if not _same(found, expected, o["rtol"], o["atol"]):
                     raise GradcheckError(_mismatch(found, expected, k, i, imaginary))
-                again, _, _ = _analytical(y, x, unit)
-                if found.numel() and (found - again).abs().max().item() > o["nondet_tol"]:
-                    raise GradcheckError("Backward is not reentrant, i.e., running backward with same input and grad_output "
-                                         "multiple times gives different values, although analytical gradient matches numerical "
-                                         f"gradient.The tolerance for nondeterminism was {o['nondet_tol']}.")
+                _check_again(found, _analytical(y, x, unit)[0], o)
 
 
 def _check_fast(func, inputs, wanted, outputs, o):
@@ -172,6 +181,7 @@ def _check_fast(func, inputs, wanted, outputs, o):
                         text += ("\nThe above quantities relating the numerical and analytical jacobians are computed in fast "
                                  f"mode. The full ones:\n{error}")
                     raise GradcheckError(text)
+                _check_again(g, _vjp(y, x, v[k] * unit), o)
 
 
 # ---- further checks ------------------------------------------------------------------------------------------------
@@ -190,7 +200,8 @@ def _check_forward(func, inputs, wanted, o):
                 tangent.reshape(-1)[j] = unit
                 with forward_ad.dual_level():
                     args = list(plain)
-                    args[at] = forward_ad.make_dual(plain[at], tangent)
+                    for i in where:             # a tangent for each: func may look at it
+                        args[i] = forward_ad.make_dual(plain[i], tangent if i == at else tede.zeros_like(plain[i]))
                     for k, y in enumerate(_outputs(func, args)):
                         value = forward_ad.unpack_dual(y)
                         t = value.tangent
@@ -261,6 +272,12 @@ def _undefined(outputs):
     return Undefined.apply(*outputs)
 
 
+def _warn_of_undefined():
+    warnings.warn("Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+                  "existing callers of this function. If this is true for you, you can call this function with "
+                  '"check_undefined_grad=False" to disable the feature', stacklevel=5)
+
+
 def _check_undefined(func, inputs, wanted):
     outputs = [y for y in _outputs(func, inputs) if y.requires_grad]
     if not outputs:
@@ -273,10 +290,12 @@ def _check_undefined(func, inputs, wanted):
         try:
             gradients = grad(mixed, wanted, [tede.zeros_like(y) for y in mixed], retain_graph=True, allow_unused=True)
         except RuntimeError as error:
+            _warn_of_undefined()
             raise GradcheckError("Expected backward function to handle undefined output grads. Please look at 'Notes about "
                                  "undefined output gradients' in 'tools/autograd/derivatives.yaml'") from error
         for g in gradients:
             if g is not None and not g.eq(0).all():
+                _warn_of_undefined()
                 raise GradcheckError("Expected all input grads to be undefined or zero when all output grads are undefined or "
                                      "zero. Please look at 'Notes about undefined output gradients' in "
                                      "'tools/autograd/derivatives.yaml'")
@@ -410,15 +429,26 @@ def gradgradcheck(func, inputs, grad_outputs=None, *, eps=1e-6, atol=1e-5, rtol=
                      check_backward_ad=check_rev_over_rev, masked=masked)
 
 
+def _warn_of_private(name, grad_out):
+    warnings.warn(f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are deprecating it and it will be "
+                  "removed in a future version of PyTorch. If you have a specific use for this or feature request for this to be a "
+                  "stable API, please file us an issue at https://github.com/pytorch/pytorch/issues/new", FutureWarning, stacklevel=3)
+    if grad_out != 1.0:
+        raise ValueError("Expected grad_out to be 1.0. torch.autograd.gradcheck.get_numerical_jacobian and "
+                         "get_analytical_jacobian no longer support values of grad_out != 1.0.")
+
+
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
     """Kept for old programs: the matrices of the first output."""
+    _warn_of_private("get_numerical_jacobian", grad_out)
     inputs = _as_tuple(inputs)
     outputs = _values(lambda *a: fn(a), inputs)
-    return [_numerical(lambda *a: fn(a), inputs, x, outputs, eps)[0][0] for x in _wanted(_as_tuple(target or inputs))]
+    return [_numerical(lambda *a: fn(a), inputs, x, outputs, eps)[0][0] for x in _wanted(_as_tuple(inputs if target is None else target))]
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """Kept for old programs: the matrices, whether they come out again, and whether shapes and dtypes fit."""
+    _warn_of_private("get_analytical_jacobian", grad_out)
     found = [_analytical(output, x, grad_out) for x in _wanted(_as_tuple(inputs))]
     again = [_analytical(output, x, grad_out)[0] for x in _wanted(_as_tuple(inputs))]
     reentrant = all((a - b[0]).abs().max().item() <= nondet_tol for a, b in zip(again, found) if a.numel())

@@ -109,15 +109,16 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
         raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
     lock = threading.Lock()
     if mode == "any":
-        ran = {}
+        ran = set()                 # passes: they are numbered as they begin, and threads may run some at a time
 
         def first(gradient):
             task = _C._current_graph_task_id()
             with lock:
-                if ran.get(task):
+                if task in ran:
                     return
-                ran.clear()
-                ran[task] = True
+                ran.add(task)
+                if len(ran) > 1000:
+                    ran.intersection_update(sorted(ran)[500:])
             fn(gradient)
         return _MultiHandle(x.register_hook(first) for x in tensors if x.requires_grad)
     count, expected, buffer = {}, {}, {}
@@ -155,14 +156,12 @@ class _MutationContext:
     def __init__(self):
         self.cloned = WeakKeyDictionary()                     # handle -> the copy
         self.original = WeakKeyDictionary()                   # handle -> the tensor
-        self.handles = WeakValueDictionary()                  # (memory, version) -> handle
-        self.versions = defaultdict(set)                      # memory -> versions that are saved
+        self.tid_to_weakhandle = WeakValueDictionary()        # a tensor's place and version -> handle
+        self.sid_to_tid = defaultdict(set)                    # memory -> the tensors there that are saved
 
     def clear(self):
-        self.cloned.clear()
-        self.original.clear()
-        self.handles.clear()
-        self.versions.clear()
+        for held in (self.cloned, self.original, self.tid_to_weakhandle, self.sid_to_tid):
+            held.clear()
 
 
 def _key(x):
@@ -172,21 +171,26 @@ def _key(x):
 class allow_mutation_on_saved_tensors:
     """Within it, saved tensors may be written: a copy is made before the first write."""
 
+    inside = False
+
     def __init__(self):
         self.context = None
 
     def __enter__(self):
         from tede.utils._python_dispatch import TorchDispatchMode
+        if allow_mutation_on_saved_tensors.inside:
+            raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+        allow_mutation_on_saved_tensors.inside = True
         context = self.context = _MutationContext()
 
         def pack(x):
             key = _key(x), x._version
-            handle = context.handles.get(key)
+            handle = context.tid_to_weakhandle.get(key)
             if handle is None:
                 handle = _Saved()
-                context.handles[key] = handle
+                context.tid_to_weakhandle[key] = handle
                 context.original[handle] = x
-                context.versions[key[0][0]].add(key)
+                context.sid_to_tid[key[0][0]].add(key)
             return handle
 
         def unpack(handle):
@@ -210,8 +214,8 @@ class allow_mutation_on_saved_tensors:
                 return function(*args, **kwargs)
 
         def keep(x):
-            for key in context.versions.pop(x.untyped_storage().data_ptr(), ()):
-                handle = context.handles.get(key)
+            for key in context.sid_to_tid.pop(x.untyped_storage().data_ptr(), ()):
+                handle = context.tid_to_weakhandle.get(key)
                 if handle is not None and handle not in context.cloned:
                     context.cloned[handle] = context.original.pop(handle).clone()
         self.hooks, self.watch = saved_tensors_hooks(pack, unpack), Watch()
@@ -220,6 +224,7 @@ class allow_mutation_on_saved_tensors:
         return context
 
     def __exit__(self, *exception):
+        allow_mutation_on_saved_tensors.inside = False
         self.watch.__exit__(*exception)
         self.hooks.__exit__(*exception)
         self.context.clear()

@@ -54,6 +54,11 @@ def _get_current_dispatch_mode_stack():
     return _C._torch_dispatch_stack()
 
 
+def is_in_torch_dispatch_mode(include_infra_modes=True):
+    """Whether a mode is on."""
+    return any(include_infra_modes or not mode.is_infra_mode() for mode in _C._torch_dispatch_stack())
+
+
 def _len_torch_dispatch_stack_no_pre_dispatch():
     return len(_C._torch_dispatch_stack())
 

@@ -12,6 +12,7 @@ from collections import defaultdict
 import tede
 from tede import _C
 from tede.autograd.graph import saved_tensors_hooks
+from tede.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["checkpoint", "checkpoint_sequential", "CheckpointError", "CheckpointFunction", "check_backward_validity",
            "detach_variable", "noop_context_fn", "set_checkpoint_early_stop", "set_checkpoint_debug_enabled",
@@ -331,8 +332,6 @@ def _without_reentrance(function, preserve_rng_state, context_fn, determinism_ch
 
 def _debugging():
     """Contexts that note the operators of both runs, and what reports them."""
-    from tede.utils._python_dispatch import TorchDispatchMode
-
     class Note(TorchDispatchMode):
         def __init__(self):
             super().__init__()
@@ -346,10 +345,12 @@ def _debugging():
     def report(error):
         def listed(calls):
             return "\n".join(calls)
-        raise CheckpointError("An error happened while unpacking tensors; dumping logs of latest computation because you passed "
-                              "`debug=True` to `torch.utils.checkpoint.checkpoint()`.\nOperations executed during the original "
+        raise CheckpointError("An error happened while unpacking tensors; dumping logs of latest computation\nbecause you passed "
+                              "`debug=True` to `torch.utils.checkpoint.checkpoint()`.\n\nOperations executed during the original "
                               f"forward:\n\n{listed(first.calls)}\n\nOperations executed during recomputation:\n\n"
-                              f"{listed(second.calls)}\n") from error
+                              f"{listed(second.calls)}\n\n ERROR: Detected non-determinism while running activation checkpointing\n\n"
+                              " You are seeing this error because you passed `debug=True` to checkpoint and\n the tensors to be saved "
+                              f"in the two runs differ: compare the operators of both.\n\n{error}\n") from error
     return (lambda: (first, second)), report
 
 
@@ -448,44 +449,82 @@ class SelectiveCheckpointContext:
         self.is_recompute = is_recompute
 
 
+_SAVE = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
+
+
+class _Kept:
+    """What an operator gave, off the graph, and how often it had been written then."""
+
+    def __init__(self, value):
+        self.val = _mapped(lambda x: x.detach(), value)
+        self.versions = self._versions()
+
+    def _versions(self):
+        found = []
+        _mapped(lambda x: found.append(x._version), self.val)
+        return found
+
+    def get(self, may_be_written):
+        if not may_be_written and self._versions() != self.versions:
+            raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+        return _mapped(lambda x: x.detach(), self.val)
+
+
+def _mapped(function, x):
+    if isinstance(x, (tuple, list)):
+        return type(x)(_mapped(function, item) for item in x)
+    return function(x) if isinstance(x, tede.Tensor) else x
+
+
+class _CachingTorchDispatchMode(TorchDispatchMode):
+    """Around the first run: keeps the results that the policy says to keep."""
+
+    def __init__(self, policy_fn, storage):
+        super().__init__()
+        self.policy_fn, self.storage = policy_fn, storage
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in _SAVE:
+            self.storage[func].append(_Kept(out))
+        return out
+
+
+class _CachedTorchDispatchMode(TorchDispatchMode):
+    """Around the second run: gives what was kept instead of computing it."""
+
+    def __init__(self, policy_fn, storage, allow_cache_entry_mutation):
+        super().__init__()
+        self.policy_fn, self.storage, self.allow_cache_entry_mutation = policy_fn, storage, allow_cache_entry_mutation
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.policy_fn(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in _SAVE:
+            return func(*args, **kwargs)
+        kept = self.storage.get(func)
+        if kept is None:
+            raise RuntimeError(f"{func} encountered during backward, but not found in storage")
+        if not kept:
+            raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under "
+                               "selective activation checkpoint.")
+        return kept.pop(0).get(self.allow_cache_entry_mutation)
+
+
 def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
     """A pair of contexts for context_fn: results of the operators that the policy says to save are kept."""
-    from tede.utils._python_dispatch import TorchDispatchMode
     if isinstance(policy_fn_or_list, list):
-        listed = policy_fn_or_list
+        for op in policy_fn_or_list:
+            if not isinstance(op, tede._ops.OpOverload):
+                hint = ("Please update the OpOverloadPacket to a specific OpOverload. For example, if you have `torch.ops.aten.mm`, "
+                        "change it to `torch.ops.aten.mm.default`.") if isinstance(op, tede._ops.OpOverloadPacket) else ""
+                raise ValueError(f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {hint}")
 
         def policy(ctx, op, *args, **kwargs):
-            return CheckpointPolicy.MUST_SAVE if op in listed else CheckpointPolicy.PREFER_RECOMPUTE
+            return CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE
     elif callable(policy_fn_or_list):
         policy = policy_fn_or_list
     else:
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    kept = defaultdict(list)
-    save = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, True)
-
-    def versions(x):
-        return [y._version for y in (x if isinstance(x, (tuple, list)) else (x,)) if isinstance(y, tede.Tensor)]
-
-    class Keep(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            out = func(*args, **kwargs)
-            if policy(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in save:
-                kept[func].append((_detached(out), versions(out)))
-            return out
-
-    class Use(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            if policy(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in save:
-                return func(*args, **kwargs)
-            if not kept[func]:
-                raise RuntimeError(f"{func} encountered during backward, but not found in storage")
-            out, was = kept[func].pop(0)
-            if not allow_cache_entry_mutation and versions(out) != was:
-                raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-            return out
-
-    def _detached(x):
-        return type(x)(map(_detached, x)) if isinstance(x, (tuple, list)) else x.detach() if isinstance(x, tede.Tensor) else x
-    return Keep(), Use()
+    storage = defaultdict(list)
+    return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(policy, storage, allow_cache_entry_mutation)

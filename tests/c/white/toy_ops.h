@@ -300,6 +300,10 @@ int        td_need_add_(td_tensor *a, td_tensor *b)
     td_bump_version(a);
     return 0;
 }
+td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    return td_need_zeros(ndim, sizes, strides, x->dtype, CPU);
+}
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
 {
     td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device) : td_tensor_new(ndim, sizes, dtype, device);
