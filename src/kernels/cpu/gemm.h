@@ -57,7 +57,7 @@ typedef struct td_gemm_table {
                        td_matrix b, int64_t step_b, float beta, float *c, int64_t ldc, int64_t step_c);
     bool (*narrow_f64)(int64_t count, int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, int64_t step_a,
                        td_matrix b, int64_t step_b, double beta, double *c, int64_t ldc, int64_t step_c);
-    int bytes, vectors;             /* of a vector; of the widest panel */
+    int bytes, vectors, rows;       /* of a vector; of the widest panel; of a tile */
     bool fused;                     /* whether the level has fused multiply-add: else a library may be faster */
     /* y[i] = alpha * sum_p a[i][p] x[p] + beta * y[i], with steps for x and y */
     void (*gemv_f32)(int64_t m, int64_t k, float alpha, td_matrix a, const float *x, int64_t step_x, float beta,

@@ -21,6 +21,8 @@
 #define KC    TD_GEMM_PASS(sizeof(T))
 #define NC    (288 / NR * NR)
 #define MC    (1024 / MR * MR)
+#define FAR   (1 << 18)
+#define UNROLL(vectors) ((vectors) > 2 ? 2 : 4)     /* steps of k without a branch */
 
 /* What the inner kernel is told about a row of tiles: how many, and steps from each of them to the next. */
 typedef struct N(tiles) {
@@ -29,7 +31,9 @@ typedef struct N(tiles) {
     int64_t ldc;
     int64_t step_b, step_add, step_to;      /* from row to row */
     int64_t count, next_a, next_b, next_add, next_to;
-    int64_t ahead;                  /* how far behind each number of b one lies that is needed soon; 0: there is none */
+    /* What is needed soon, fetched every few steps: a line here and one `fetch_more` further; NULL: nothing. */
+    const T *fetch;
+    int64_t fetch_step, fetch_more;
 } N(tiles);
 
 /* One step of k, the u-th from where the pointers are. */
@@ -60,8 +64,9 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
     /* Three rows per pointer: as far as an address can reach without arithmetic. */
     const int64_t row = t->row * (int64_t)sizeof(T), down = t->step_b * (int64_t)sizeof(T);
     const int64_t column = (way == PACKED ? MR : way == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
-    const int64_t ahead = t->ahead * (int64_t)sizeof(T);
-    const int unroll = vectors > 2 ? 2 : 4;
+    const char *fetch = (const char *)t->fetch;
+    const int64_t fetch_step = t->fetch_step * (int64_t)sizeof(T), fetch_more = t->fetch_more * (int64_t)sizeof(T);
+    const int unroll = UNROLL(vectors);
     for (int64_t n = t->count; n > 0; n--) {
         V acc[MR][VECTORS];
 #pragma GCC unroll 8
@@ -75,19 +80,22 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
         T *c = to;
         /* Loops without loops inside: their ends are guessed right. */
 #define STEPS(count)                                                               \
-    if (ahead)                                                                     \
-        for (int u = 0; u < count; u++)                                            \
-            for (int v = 0; v < vectors; v += 64 / VBYTES)                         \
-                __builtin_prefetch(line + ahead + u * down + v * VBYTES, 0, 2);    \
+    if (way != STRIDED && fetch) {                                                 \
+        __builtin_prefetch(fetch, 0, 2);                                           \
+        __builtin_prefetch(fetch + fetch_more, 0, 2);                              \
+        fetch += fetch_step;                                                       \
+    }                                                                              \
     for (int u = 0; u < count; u++)                                                \
         N(step)(rows, vectors, way, u, at, row, line, down, acc);                  \
     line += (count) * down, left -= count;                                         \
     for (int r = 0; r < 3; r++)                                                    \
         at[r] += (count) * column;
         if (way != STRIDED) {
-            for (int i = 0; i < rows && left >= unroll; i++, c += t->step_to) {
-                for (int v = 0; v < vectors; v += 64 / VBYTES)
-                    __builtin_prefetch(c + v * LANES);
+            const int lines = vectors * VBYTES / 64 > 1 ? vectors * VBYTES / 64 : 1;
+            for (int i = 0, l = 0; i < rows && left >= unroll;) {
+                __builtin_prefetch((const char *)c + l * 64 + 63);
+                const bool end = ++l == lines;
+                l = end ? 0 : l, i += end, c += end ? t->step_to : 0;
                 STEPS(unroll)
             }
             while (left >= unroll) {
@@ -328,6 +336,7 @@ static void N(pack_rows)(int64_t rows, int64_t depth, const T *a, int64_t row, i
 typedef struct N(columns) {
     const T *b, *tail;              /* tail: the last panel, if b lacks numbers to fill it */
     int64_t width, step;
+    bool far;                       /* whether the panels are too many for the second cache, and a isn't */
 } N(columns);
 
 /* Where a is packed, `block` rows at a time; if these are all, they may be in it already. */
@@ -336,6 +345,26 @@ typedef struct N(room) {
     int64_t block;
     bool filled;
 } N(room);
+
+/* What the nth of so many rows of tiles fetches of the panel behind this one, as each takes a piece: processors don't see what
+ * comes after a panel's pieces of rows, and what lies in one piece they fetch later than it is used up.  Whose memory is far
+ * takes longer than a row of tiles, so all share it, if they can. */
+INLINE void N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t nth, int64_t tiles)
+{
+    const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1, loops = lines * UNROLL(width / LANES);
+    const bool all = tiles >= loops;
+    const int64_t piece = UNROLL(width / LANES) == 2 ? t->depth / 2 : t->depth / 4;
+    if (nth >= (all ? loops : loops / 2))
+        return;
+    int64_t column = nth, part = 0;     /* without a division, which takes long */
+    for (; column >= lines; column -= lines)
+        part++;
+    part *= all ? piece : 2 * piece;
+    /* A piece of a row may end in a line more: that's the one which wasn't fetched for the panel before. */
+    t->fetch = next + (step ? (column + 1) * line - 1 + part * step : column * line * t->depth + part * line);
+    const int64_t down = step ? step : line;
+    t->fetch_more = all ? 0 : down, t->fetch_step = all ? down : 2 * down;
+}
 
 static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column, N(room) *room,
                    const N(columns) *b, const T *bias, T *c, int64_t ldc)
@@ -353,25 +382,29 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
             N(pack_rows)(end - i0, depth, a + i0 * row, row, column, room->panels);
         /* Where b isn't packed, all rows meet one panel of it after the other, which stays in the first cache; else MR rows
          * at a time meet all panels. */
-        const int64_t rows = b->step ? end - i0 : MR;
+        const bool by_panels = b->step || b->far;
+        const int64_t rows = by_panels ? end - i0 : MR;
         for (int64_t i1 = i0; i1 < end; i1 += rows)
             for (int64_t j = 0, across; j < b->width; j += across) {
                 const int64_t more = b->width - j;
                 width = td_gemm_panel(more, LANES, VECTORS);
                 const bool last = width >= more && b->tail;
                 const T *panel = last ? b->tail : b->b + j * (b->step ? 1 : depth);
+                /* Behind b's last columns come the first ones of the rows below, or of the next b. */
+                const T *next = !b->step ? panel + width * depth : width < more ? panel + width : b->b + depth * b->step;
                 t.step_b = b->step && !last ? b->step : width;
-                t.next_b = !b->step && j == 0 && wide > 1 ? width * depth : 0;
+                t.next_b = !by_panels && j == 0 && wide > 1 ? width * depth : 0;
                 across = t.next_b ? wide * NR : width;
                 int64_t down;
                 for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
                     const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
                     const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
-                    /* The first rows fetch the next panel: processors don't see what comes after its pieces of rows. */
-                    t.ahead = b->step && i == i1 && width < more ? width : 0;
-                    t.count = t.next_b ? wide : b->step && left >= MR && !t.ahead ? left / MR : 1;
+                    t.fetch = NULL;
+                    if (by_panels)
+                        N(fetch_next)(&t, b->step, next, width, (i - i1) / MR, (end - i1) / MR);
+                    t.count = t.next_b ? wide : by_panels && left >= MR && !t.fetch ? left / MR : 1;
                     t.next_a = t.next_b ? 0 : MR * (packed ? depth : row);
-                    down = b->step && left >= MR ? t.count * MR : some;
+                    down = by_panels && left >= MR ? t.count * MR : some;
                     N(strip)((int)some, (int)(width < more ? width : more), &t, from, packed, panel, bias ? bias + j : NULL,
                              c + i * ldc + j);
                 }
@@ -399,6 +432,13 @@ INLINE bool N(packs)(int64_t n, int64_t row, int64_t column)
     return n > (clash || column != 1 ? 1 : 4) * NR;
 }
 
+/* How to cut `whole` into nearly equal pieces of at most `most`, multiples of `unit`. */
+INLINE int64_t N(pieces)(int64_t whole, int64_t most, int64_t unit)
+{
+    const int64_t count = (whole + most - 1) / most;
+    return count < 2 ? whole : ((whole + count - 1) / count + unit - 1) / unit * unit;
+}
+
 static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, const T *b, T beta, T *c, int64_t ldc,
                       const T *bias)
 {
@@ -407,9 +447,13 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
     int64_t p = 0;
     do {    /* once even if k is 0, to scale c */
         int64_t depth = k - p < step ? k - p : step;
-        N(columns) columns = {.b = b, .width = n};
-        const bool pack = N(packs)(n, ma.row, ma.column);
-        N(room) room = {.panels = pack ? panel : NULL, .block = pack ? MR : m};
+        /* What is more than the second cache should hold streams by once, while rows of a stay there; a few rows meet b only
+         * once or twice, and wait for it. */
+        const bool far = td_gemm_packed_size(n, depth, LANES) * (int64_t)sizeof(T) > FAR;
+        N(columns) columns = {.b = b, .width = n, .far = far};
+        const bool pack = !far && N(packs)(n, ma.row, ma.column);
+        N(room) room = {.panels = pack ? panel : NULL,
+                        .block = pack ? MR : far ? N(pieces)(m, FAR / (depth * (int64_t)sizeof(T)) + MR, MR) : m};
         N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &room, &columns,
                p + depth >= k ? bias : NULL, c, ldc);
         b += td_gemm_packed_size(n, depth, LANES);
@@ -517,13 +561,6 @@ static bool N(narrow)(int64_t count, int64_t m, int64_t n, int64_t k, T alpha, t
         }
     }
     return true;
-}
-
-/* How to cut `whole` into nearly equal pieces of at most `most`, multiples of `unit`. */
-INLINE int64_t N(pieces)(int64_t whole, int64_t most, int64_t unit)
-{
-    const int64_t count = (whole + most - 1) / most;
-    return count < 2 ? whole : ((whole + count - 1) / count + unit - 1) / unit * unit;
 }
 
 static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_matrix mb, T beta, T *c, int64_t ldc,
@@ -685,3 +722,5 @@ static void N(gemv)(int64_t m, int64_t k, T alpha, td_matrix ma, const T *x, int
 #undef KC
 #undef NC
 #undef MC
+#undef FAR
+#undef UNROLL
