@@ -3,7 +3,7 @@
 #define TD_KERNELS_CPU_NN_ATTENTION_H
 #include "kernels/cpu/nn.h"
 
-enum { TD_QUERY_TILE = 128, TD_CAUSAL_TILE = 48, TD_KEY_TILE = 256 };   /* a tile of scores */
+enum { TD_QUERY_TILE = 128, TD_CAUSAL_TILE = 48, TD_KEY_TILE = 240 };   /* a tile of scores: whole panels, one pass */
 
 typedef struct td_heads {
     void *data;

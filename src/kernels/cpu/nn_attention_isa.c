@@ -9,6 +9,11 @@
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_attention.h"
 
+/* The products of this file's own level. */
+#define OWN (&TD_ISA_NAME(td_gemm_table))
+/* Rows of tiles in a strip of queries; queries that are too few to pack keys and values for. */
+enum { STRIP = 2, FEW = 24 };
+
 #define TD_BODY "nn_attention_isa.c"
 #include "kernels/cpu/both_reals.h"
 
@@ -21,31 +26,84 @@ const td_attention_table TD_ISA_NAME(td_attention_table) = {
 
 #define AT(h, b, i, r) ((T *)(h).data + (b) * (h).batch + (i) * (h).head + (r) * (h).row)
 
-/* Scores of `rows` queries from q0 on against `columns` keys from k0 on, -inf where the mask says no. */
-static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
-                      T *s)
+/* Keys and values of one head in the panels that products read, a tile of keys behind the other: packed when the first
+ * queries meet them, and then there for all queries that the thread goes through. */
+typedef struct N(panels) {
+    T *keys, *values;
+    int64_t head, tiles;            /* whose they are, and how many are packed */
+    int64_t key_step, value_step;   /* from tile to tile */
+} N(panels);
+
+static void N(pack_tile)(const td_attention_job *job, int64_t b, int64_t kv, int64_t k0, int columns, N(panels) *to)
 {
-    int64_t kv = h / (job->heads / job->kv_heads);
-    const T none = -(T)__builtin_inf();
-    N(td_gemm)(rows, columns, job->width, (T)job->scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
-               (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, 0, s, TD_KEY_TILE);
-    if (job->mask) {
-        int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key,
-        step = job->mask_key;
-        for (int r = 0; r < rows; r++, at += job->mask_row) {
-            T *row = s + r * TD_KEY_TILE;
-            if (job->truths) {
-                const uint8_t *m = (const uint8_t *)job->mask + at;
+    const int64_t head = b * job->kv_heads + kv, tile = k0 / TD_KEY_TILE;
+    if (to->head != head)
+        to->head = head, to->tiles = 0;
+    if (tile < to->tiles)
+        return;
+    to->tiles = tile + 1;
+    OWN->N(pack)(columns, job->width, (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, to->keys + tile * to->key_step);
+    OWN->N(pack)(job->value_width, columns, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
+                 to->values + tile * to->value_step);
+}
+
+/* Scores get the mask: -inf where it says no. */
+static void N(mask)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
+{
+    int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key;
+    const int64_t step = job->mask_key;
+    for (int r = 0; r < rows; r++, at += job->mask_row) {
+        T *row = s + r * TD_KEY_TILE;
+        if (job->truths) {
+            const uint8_t *m = (const uint8_t *)job->mask + at;
 #pragma omp simd
-                for (int c = 0; c < columns; c++)
-                    row[c] = m[c * step] ? row[c] : none;
-            } else {
-                const T *m = (const T *)job->mask + at;
+            for (int c = 0; c < columns; c++)
+                row[c] = m[c * step] ? row[c] : -(T)__builtin_inf();
+        } else {
+            const T *m = (const T *)job->mask + at;
 #pragma omp simd
-                for (int c = 0; c < columns; c++)
-                    row[c] += m[c * step];
-            }
+            for (int c = 0; c < columns; c++)
+                row[c] += m[c * step];
         }
+    }
+}
+
+/* Scores of `rows` queries from q0 on against `columns` keys from k0 on. */
+static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
+                      const N(panels) *packed, T *s)
+{
+    const int64_t kv = h / (job->heads / job->kv_heads);
+    const td_matrix q = {AT(job->q, b, h, q0), job->q.row, 1}, k = {AT(job->k, b, kv, k0), 1, job->k.row};
+    if (packed) {
+        /* Whole panels, of which the last ones of a tile may be narrower. */
+        const int tile = (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE);
+        const int panel = OWN->bytes / (int)sizeof(T) * OWN->vectors, whole = (columns + panel - 1) / panel * panel;
+        OWN->N(packed)(rows, whole + 2 * panel > tile ? tile : whole, job->width, (T)job->scale, q,
+                       packed->keys + k0 / TD_KEY_TILE * packed->key_step, 0, s, TD_KEY_TILE, NULL);
+    } else {
+        N(td_gemm)(rows, columns, job->width, (T)job->scale, q, k, 0, s, TD_KEY_TILE);
+    }
+    if (job->mask)
+        N(mask)(job, b, h, q0, rows, k0, columns, s);
+}
+
+/* out = factor * out + s v, for `columns` keys from k0 on. */
+static void N(values)(const td_attention_job *job, int64_t b, int64_t kv, int rows, int64_t k0, int columns,
+                      const N(panels) *packed, const T *s, T factor, T *out)
+{
+    const td_matrix a = {s, TD_KEY_TILE, 1};
+    if (!packed) {
+        N(td_gemm)(rows, job->value_width, columns, 1, a, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, factor, out,
+                   job->out.row);
+        return;
+    }
+    const int64_t tile = job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE;
+    const T *v = packed->values + k0 / TD_KEY_TILE * packed->value_step;
+    /* Of a tile's first keys each panel has the first rows. */
+    for (int64_t j = 0, step; j < job->value_width; j += step) {
+        const int64_t left = job->value_width - j;
+        step = columns == tile ? left : td_gemm_panel(left, OWN->bytes / (int64_t)sizeof(T), OWN->vectors);
+        OWN->N(packed)(rows, step < left ? step : left, columns, 1, a, v + j * tile, factor, out + j, job->out.row, NULL);
     }
 }
 
@@ -68,44 +126,60 @@ static int64_t N(reach)(const td_attention_job *job, int64_t q0, int rows)
     return job->causal && q0 + rows < job->keys ? q0 + rows : job->keys;
 }
 
-static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, T *s)
+/* A strip of queries, whose scores stay in the first cache, meets a tile of keys. */
+static void N(strip)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
+                     const N(panels) *packed, T *s, T *top, T *sum)
+{
+    const T none = -(T)__builtin_inf();
+    T *out = AT(job->out, b, h, q0), most[TD_QUERY_TILE];
+    int seen[TD_QUERY_TILE];
+    N(scores)(job, b, h, q0, rows, k0, columns, packed, s);
+    /* All maxima before the first exponential, so that no row waits for its own. */
+    for (int r = 0; r < rows; r++) {
+        T *row = s + r * TD_KEY_TILE, m = top[r];
+        const int n = seen[r] = N(trim)(job, q0 + r, k0, columns, row);
+#pragma omp simd reduction(max : m)
+        for (int c = 0; c < n; c++)
+            m = row[c] > m ? row[c] : m;
+        most[r] = m;
+    }
+    for (int r = 0; r < rows; r++) {
+        T *row = s + r * TD_KEY_TILE;
+        const T shift = most[r] == none ? 0 : most[r];
+        const T add = N(td_exp_less)(row, shift, row, seen[r]);
+        if (most[r] != top[r] && k0) {
+            T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
+#pragma omp simd
+            for (int64_t c = 0; c < job->value_width; c++)
+                o[c] *= factor;
+            sum[r] *= factor;
+        }
+        top[r] = most[r], sum[r] += add;
+    }
+    N(values)(job, b, h / (job->heads / job->kv_heads), rows, k0, columns, packed, s, k0 ? 1 : 0, out);
+}
+
+static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(panels) *packed, T *s)
 {
     T top[TD_QUERY_TILE], sum[TD_QUERY_TILE];
-    const T none = -(T)__builtin_inf();
-    int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    const int strip = packed ? STRIP * OWN->rows : rows;
     T *out = AT(job->out, b, h, q0);
-    for (int r = 0; r < rows; r++) {
-        top[r] = none, sum[r] = 0;
-        memset(out + r * job->out.row, 0, (size_t)width * sizeof(T));
-    }
+    for (int r = 0; r < rows; r++)
+        top[r] = -(T)__builtin_inf(), sum[r] = 0;
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE) {
-        int columns = (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE);
-        N(scores)(job, b, h, q0, rows, k0, columns, s);
-        for (int r = 0; r < rows; r++) {
-            T *row = s + r * TD_KEY_TILE, m = top[r];
-            const int seen = N(trim)(job, q0 + r, k0, columns, row);
-#pragma omp simd reduction(max : m)
-            for (int c = 0; c < seen; c++)
-                m = row[c] > m ? row[c] : m;
-            T shift = m == none ? 0 : m;
-            const T add = N(td_exp_less)(row, shift, row, seen);
-            if (m != top[r] && k0) {
-                T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
-#pragma omp simd
-                for (int64_t c = 0; c < width; c++)
-                    o[c] *= factor;
-                sum[r] *= factor;
-            }
-            top[r] = m, sum[r] += add;
-        }
-        N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0),
-            job->v.row, 1},
-                   k0 ? 1 : 0, out, job->out.row);
+        const int columns = (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE);
+        if (packed)
+            N(pack_tile)(job, b, kv, k0, (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE), packed);
+        for (int r = 0; r < rows; r += strip)
+            N(strip)(job, b, h, q0 + r, rows - r < strip ? rows - r : strip, k0, columns, packed, s, top + r, sum + r);
     }
     T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
     for (int r = 0; r < rows; r++) {
         T scale = sum[r] == 0 ? 0 : 1 / sum[r], *o = out + r * job->out.row;
         lse[r] = sum[r] == 0 ? (T)__builtin_inf() : top[r] + N(td_log)(sum[r]);
+        if (end <= 0)
+            memset(o, 0, (size_t)width * sizeof(T));
 #pragma omp simd
         for (int64_t c = 0; c < width; c++)
             o[c] *= scale;
@@ -115,17 +189,23 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     td_attention_job *job = context;
-    size_t bytes = (size_t)TD_QUERY_TILE * TD_KEY_TILE * sizeof(T);
+    const int64_t tile = td_query_tile(job), blocks = td_ceil_div(job->queries, tile), lanes = OWN->bytes / (int64_t)sizeof(T);
+    const int64_t tiles = td_ceil_div(job->keys, TD_KEY_TILE);
+    N(panels) packed = {.head = -1, .key_step = td_gemm_packed_size(TD_KEY_TILE, job->width, lanes),
+                        .value_step = td_gemm_packed_size(job->value_width, TD_KEY_TILE, lanes)};
+    const bool pack = OWN->fused && job->queries * (job->heads / job->kv_heads) > FEW;
+    const size_t scores = (size_t)TD_QUERY_TILE * TD_KEY_TILE * sizeof(T);
+    const size_t bytes = scores + (pack ? (size_t)(tiles * (packed.key_step + packed.value_step)) * sizeof(T) : 0);
     T *s = td_mem_alloc(bytes);
     if (!s) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    int64_t tile = td_query_tile(job), blocks = td_ceil_div(job->queries, tile);
+    packed.keys = s + TD_QUERY_TILE * TD_KEY_TILE, packed.values = packed.keys + tiles * packed.key_step;
     for (int64_t t = from; t < to; t++) {
         int64_t bh = t / blocks, q0 = t % blocks * tile;
         int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
-        N(query_block)(job, bh / job->heads, bh % job->heads, q0, rows, s);
+        N(query_block)(job, bh / job->heads, bh % job->heads, q0, rows, pack ? &packed : NULL, s);
     }
     td_mem_free(s, bytes);
 }
@@ -139,7 +219,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
     td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1,
         TD_KEY_TILE};
-    N(scores)(job, b, h, q0, rows, k0, columns, p);
+    N(scores)(job, b, h, q0, rows, k0, columns, NULL, p);
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
         const T shift = lse[r];
