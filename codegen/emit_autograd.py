@@ -425,11 +425,6 @@ class Nodes(Rows):
             return None
         if isinstance(own, dict):
             formulas, conjugates = own, False
-        elif own == 'reduce':      # every element belongs to one result: the gradient's factors, times the tangent, summed
-            (name, text), = spec.items()
-            dims = ', dim, keepdim' if op.schema.argument('dim') else ''
-            factor = re.sub(r'\bgrad\b', 'ones_like(result)', str(text).strip())
-            formulas, conjugates = {name: f'sum(conj({factor}) * t{dims})'}, False
         elif own is None and op.kind == 'pointwise':
             formulas = {k: re.sub(r'\bgrad\b', 't', str(v)) for k, v in spec.items()}
             conjugates = 'complex' in op.entry.get('dtypes', [])

@@ -400,6 +400,11 @@ class Chunk(Nodes):
             if op.kind == 'native':
                 lazy += self.one_device(op, 'NULL' if op.result == 'tensor' else '-1')
             call = f'    return td_op_{body}({", ".join(op.names())});'
+            if 'one_call' in op.entry.get('flags', []):
+                call = f'''    td_keyset watched = td_parts_begin({len(op.tensors)}, {self.inputs(op)});
+    {op.returns}made = td_op_{body}({", ".join(op.names())});
+    td_parts_end(watched);
+    return made;'''
             if 'format' in op.entry:
                 call = f'''    td_tensor *result = td_op_{body}({", ".join(op.names())});
     if (!result)

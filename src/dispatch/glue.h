@@ -86,6 +86,11 @@ int        td_forward_add(td_tensor **sum, td_tensor *term);
 int        td_forward_take(td_tensor **sums, int n, td_tensor **terms);
 int        td_forward_end_all(td_keyset before, int status, int n_results, td_tensor **results, int n, td_tensor **sums);
 
+/* ---- composites that count as one call: parts that nobody could tell from a kernel's loops (plain operands, no graph, no
+ * transform) aren't calls of their own.  The first gives what the second takes back. */
+td_keyset td_parts_begin(int n, td_tensor *const *tensors);
+void      td_parts_end(td_keyset include);
+
 /* ---- what nodes keep besides tensors */
 typedef struct td_ints { int64_t n; int64_t *items; } td_ints;
 int  td_ints_save(td_ints *ints, int64_t n, const int64_t *items);

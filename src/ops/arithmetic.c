@@ -41,7 +41,9 @@ td_tensor *td_op_angle_backward(td_tensor *grad, td_tensor *self)
         return td_zeros_like(grad);
     TD_AUTO td_tensor *square = td_mul(self, self);
     TD_AUTO td_tensor *modulus = td_abs(self);
-    TD_AUTO td_tensor *scale = td_div(grad, modulus);
+    TD_AUTO td_tensor *zero = td_eq_scalar(modulus, td_int(0));
+    TD_AUTO td_tensor *ratio = td_div(grad, modulus);
+    TD_AUTO td_tensor *scale = td_masked_fill_scalar(ratio, zero, td_int(0));     /* at 0 there is no direction */
     TD_AUTO td_tensor *direction = td_sgn(self);
     TD_AUTO td_tensor *i = td_wrapped_number(td_complex(0, 1));
     TD_AUTO td_tensor *turned = td_mul(direction, i);

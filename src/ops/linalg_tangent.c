@@ -75,6 +75,36 @@ td_tensor *td_op_solve_triangular_tangent(td_tensor *t_A, td_tensor *t_B, td_ten
     return td_linalg_solve_triangular(A, side, upper, left, unitriangular);
 }
 
+td_tensor *td_op_cholesky_solve_tangent(td_tensor *t_self, td_tensor *t_factor, td_tensor *factor, td_tensor *X, bool upper)
+{
+    LET(t_A) = td_ref(TD_NONE);
+    if (t_factor != TD_NONE) {      /* of half of the product rule's sum the other half is the adjoint */
+        LET(half) = upper ? adjoint_mm(factor, t_factor) : mm_adjoint(t_factor, factor);
+        LET(other) = td_adjoint_of(half);
+        td_tensor_release(t_A);
+        if (!(t_A = plus(half, other)))
+            return NULL;
+    }
+    LET(side) = right_side(t_A, t_self, X, true);
+    return td_cholesky_solve(side, factor, upper);
+}
+
+td_tensor *td_op_inv_tangent(td_tensor *t, td_tensor *inverse)
+{
+    LET(left) = mm(inverse, t);
+    LET(both) = mm(left, inverse);
+    return td_neg(both);
+}
+
+td_tensor *td_op_det_tangent(td_tensor *t, td_tensor *det, td_tensor *A)
+{
+    LET(one) = td_ones_like(det);
+    LET(back) = td_linalg_det_backward(one, det, A);
+    LET(cofactors) = back && td_is_complex(back) ? td_conj(back) : back ? td_ref(back) : NULL;
+    LET(product) = td_mul_tensor(cofactors, t);
+    return td_sum_dim_intlist(product, 2, (int64_t[]){-2, -1}, false, TD_DTYPE_NONE);
+}
+
 int td_op_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_tensor *sign)
 {
     td_tensor *pair[2];

@@ -377,6 +377,15 @@ td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor 
     return reduction == MEAN ? td_div_tensor(dx, total) : td_ref(dx);
 }
 
+td_tensor *td_op_cross_entropy_tangent(td_tensor *t, td_tensor *self, td_tensor *target, td_tensor *weight, td_tensor *result,
+                                       td_tensor *lse, td_tensor *total, int64_t reduction, int64_t ignore, double smoothing)
+{
+    TD_AUTO td_tensor *ones = td_ones_like(result);
+    TD_AUTO td_tensor *slope = ones ? td_cross_entropy_grad(ones, self, target, weight, lse, total, reduction, ignore, smoothing) : NULL;
+    TD_AUTO td_tensor *product = td_mul_tensor(t, slope);
+    return reduction == NONE ? td_sum_over(product, 1, (int64_t[]){-1}, false) : td_sum_all(product, TD_DTYPE_NONE);
+}
+
 static td_tensor *entropy_of_probabilities(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction,
                                            double smoothing)
 {

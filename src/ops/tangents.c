@@ -1,7 +1,7 @@
-/* Tangents of reductions, norms of layers and attention: what the `jvp:` of their entries calls.
+/* Tangents of reductions, scans and products: what the `jvp:` of their entries calls.
  *
- * A norm's map x -> (x - mean) / deviation has a symmetric derivative: a projection, scaled.  So its tangent is what its
- * backward kernel makes of t in the place of a gradient, and the weight comes afterwards. */
+ * Each element of a reduction's result is a function of the elements that it is made of, so its tangent is their tangents'
+ * sum, weighted by slopes that the result often knows: x / |x| of a norm, exp(x - result) of a logsumexp. */
 #include "calls_ops_tangents.h"
 #include <math.h>
 #include "dispatch/glue.h"
@@ -161,82 +161,83 @@ td_tensor *td_op_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *resul
     return td_linear_scan(added, x, dim, false);
 }
 
-td_tensor *td_op_along(td_tensor *v, td_tensor *like, int64_t dim)
+/* ---- sums weighted by slopes */
+
+static td_tensor *conj_of(td_tensor *x) { return x && td_is_complex(x) ? td_conj(x) : x ? td_ref(x) : NULL; }
+
+td_tensor *td_op_nansum_tangent(td_tensor *t, td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
-    int64_t sizes[TD_MAX_DIMS];
-    for (int d = 0; d < like->ndim; d++)
-        sizes[d] = d == dim ? like->sizes[d] : 1;
-    return td_view(v, like->ndim, sizes);
+    LET(nan) = td_isnan(self);
+    LET(kept) = td_masked_fill_scalar(t, nan, td_int(0));
+    return sum_of(kept, n_dim, dim, keepdim);
 }
 
-td_tensor *td_op_times_along(td_tensor *self, td_tensor *v, int64_t dim)
+td_tensor *td_op_prod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, const int64_t *dim, bool keepdim)
 {
-    if (v == TD_NONE)
-        return td_ref(self);
-    if (dim < 0)
-        return td_mul_tensor(self, v);
-    LET(wide) = td_op_along(v, self, dim);
-    return td_mul_tensor(self, wide);
+    LET(ones) = td_ones_like(result);
+    LET(back) = td_prod_backward(ones, self, result, dim, keepdim);
+    LET(others) = conj_of(back);
+    LET(product) = td_mul_tensor(others, t);
+    return sum_of(product, dim ? 1 : -1, dim, keepdim);
 }
 
-/* sum += term, both owned */
-static td_tensor *plus(td_tensor *sum, td_tensor *term)
+td_tensor *td_op_logsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
-    td_tensor *next = !sum ? (term ? td_ref(term) : NULL) : td_add_tensor(sum, term, td_int(1));
-    td_tensor_release(sum);
-    td_tensor_release(term);
-    return next;
+    LET(whole) = restored(result, self, n_dim, dim, keepdim);
+    LET(below) = td_minus(self, whole);
+    LET(weights) = td_exp(below);
+    LET(product) = td_mul_tensor(weights, t);
+    return sum_of(product, n_dim, dim, keepdim);
 }
 
-int td_op_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias, td_tensor *input,
-                             td_tensor *weight, td_tensor *mean, td_tensor *rstd, int64_t N, int64_t C, int64_t HxW, int64_t group,
-                             double eps)
+/* The largest element is taken out of both exponents, so that neither overflows. */
+td_tensor *td_op_logcumsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim)
 {
-    if (group <= 0 || N < 0 || C < 0 || HxW < 0 || C % group || (N > 0 && C > 0 && HxW > 0 && input->numel / N / C / HxW != 1))
-        return td_error(TD_E_RUNTIME, "group_norm_tangent: an input of %lld elements is no batch of groups of channels",
-                        (long long)input->numel);
-    int64_t rows[] = {N, group, C / group * HxW}, last[] = {2};
-    td_tensor *sum = NULL, *means = td_ref(TD_NONE), *deviations = td_ref(TD_NONE);
-    if (t_input != TD_NONE) {
-        td_tensor *parts[3];
-        if (td_group_norm_grad(parts, t_input, TD_NONE, TD_NONE, input, mean, rstd, TD_NONE, N, C, HxW, group, eps, 3,
-                               (const bool[]){true, false, false}))
-            return -1;
-        sum = td_op_times_along(parts[0], weight, 1);
-        td_results_drop(3, parts);
-        LET(t) = td_reshape(t_input, 3, rows);
-        LET(x) = td_reshape(input, 3, rows);
-        LET(middle) = td_unsqueeze(mean, 2);
-        LET(centred) = td_minus(x, middle);
-        LET(product) = td_mul_tensor(centred, t);
-        LET(covariance) = td_mean_dims(product, 1, last, false, TD_DTYPE_NONE);
-        LET(square) = td_mul_tensor(rstd, rstd);
-        LET(cube) = td_mul_tensor(square, rstd);
-        LET(slope) = td_mul_tensor(covariance, cube);
-        means = td_mean_dims(t, 1, last, false, TD_DTYPE_NONE);
-        deviations = td_neg(slope);
-        if (!sum || !means || !deviations)
-            goto fail;
-    }
-    if (t_weight != TD_NONE) {
-        td_tensor *parts[3];
-        if (td_native_group_norm(parts, input, TD_NONE, TD_NONE, N, C, HxW, group, eps))
-            goto fail;
-        sum = plus(sum, td_op_times_along(parts[0], t_weight, 1));
-        td_results_drop(3, parts);
-        if (!sum)
-            goto fail;
-    }
-    if (t_bias != TD_NONE) {
-        LET(wide) = td_op_along(t_bias, input, 1);
-        if (!(sum = plus(sum, td_expand(wide, input->ndim, input->sizes))))
-            goto fail;
-    }
-    results[0] = sum ? sum : td_ref(TD_NONE), results[1] = means, results[2] = deviations;
-    return 0;
-fail:
-    td_tensor_release(sum);
-    td_tensor_release(means);
-    td_tensor_release(deviations);
-    return -1;
+    if (self->numel == 0)
+        return td_ref(t);
+    LET(sizes) = td_is_complex(self) ? td_real(self) : td_ref(self);
+    LET(largest) = td_amax(sizes, 1, &dim, true);
+    LET(below) = td_minus(self, largest);
+    LET(weights) = td_exp(below);
+    LET(product) = td_mul_tensor(t, weights);
+    LET(sums) = td_cumsum(product, dim, TD_DTYPE_NONE);
+    LET(rest) = td_minus(largest, result);
+    LET(factor) = td_exp(rest);
+    return td_mul_tensor(sums, factor);
+}
+
+/* ---- others */
+
+td_tensor *td_op_angle_tangent(td_tensor *t, td_tensor *self)
+{
+    if (!td_is_complex(self))
+        return td_zeros_like(t);
+    LET(ratio) = td_div_tensor(t, self);
+    LET(turn) = td_imag(ratio);
+    LET(zero) = td_wrapped_number(td_int(0));
+    LET(nowhere) = td_eq_tensor(self, zero);
+    return td_masked_fill_scalar(turn, nowhere, td_int(0));
+}
+
+td_tensor *td_op_frexp_tangent(td_tensor *t, td_tensor *exponent)
+{
+    LET(down) = td_neg(exponent);
+    return td_ldexp_tensor(t, down);
+}
+
+static td_tensor *scaled(td_tensor *x, td_scalar by)
+{
+    return !x ? NULL : by.kind != TD_SCALAR_COMPLEX && td_scalar_double(by) == 1 ? td_ref(x) : td_times(x, by);
+}
+
+td_tensor *td_op_product_tangent(td_tensor *t_self, td_tensor *t_a, td_tensor *t_b, td_tensor *a, td_tensor *b, td_scalar beta, td_scalar alpha)
+{
+    LET(of_a) = t_a == TD_NONE ? td_ref(TD_NONE) : td_matmul(t_a, b);
+    LET(of_b) = t_b == TD_NONE ? td_ref(TD_NONE) : td_matmul(a, t_b);
+    LET(own) = t_self == TD_NONE ? td_ref(TD_NONE) : scaled(t_self, beta);
+    LET(both) = of_a == TD_NONE ? (of_b ? td_ref(of_b) : NULL) : of_b == TD_NONE ? (of_a ? td_ref(of_a) : NULL)
+                                                                              : td_add_tensor(of_a, of_b, td_int(1));
+    LET(product) = both == TD_NONE ? td_ref(TD_NONE) : scaled(both, alpha);
+    return product == TD_NONE ? (own ? td_ref(own) : NULL) : own == TD_NONE ? (product ? td_ref(product) : NULL)
+                                                                              : td_add_tensor(own, product, td_int(1));
 }

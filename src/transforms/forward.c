@@ -26,18 +26,35 @@ td_tensor *td_forward_operand(td_tensor *x, bool conjugated)
     return conjugated && td_dtype_is_complex((td_dtype)t->dtype) ? td_conj(t) : td_tensor_retain(t);
 }
 
-bool td_forward_fusable(int n, td_tensor *const *tensors)
+/* Nobody makes a graph of these tensors, and nobody sees what is done with them except who counts calls. */
+static bool unseen(int n, td_tensor *const *tensors)
 {
     if (td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER)))
         return false;
     for (int i = 0; i < n; i++) {
-        td_tensor *x = tensors[i];
         td_keyset known = TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
-        if (!x || (x->keys & ~known) || !(td_dtype_is_floating(x->dtype) || x->dtype == TD_BOOL) || td_wants_grad(x))
+        if (!tensors[i] || (tensors[i]->keys & ~known) || td_wants_grad(tensors[i]))
             return false;
     }
     return true;
 }
+
+bool td_forward_fusable(int n, td_tensor *const *tensors)
+{
+    for (int i = 0; i < n; i++)
+        if (!tensors[i] || !(td_dtype_is_floating(tensors[i]->dtype) || tensors[i]->dtype == TD_BOOL))
+            return false;
+    return unseen(n, tensors);
+}
+
+td_keyset td_parts_begin(int n, td_tensor *const *tensors)
+{
+    td_keyset before = td_masks_now.include;
+    if (before && unseen(n, tensors))
+        td_masks_now.include = 0;
+    return before;
+}
+void td_parts_end(td_keyset include) { td_masks_now.include = include; }
 
 /* Tangents are summed as gradients are: into the first one where nobody else can see it. */
 int td_forward_add(td_tensor **sum, td_tensor *term)
@@ -135,10 +152,15 @@ static bool own_places(const td_tensor *x)
     return true;
 }
 
-/* Views by strides need a tangent that lies in memory as its tensor does.  It gets one that lasts, for other views to share. */
+/* Views of memory as it is need a tangent that lies in memory as its tensor does.  It gets one that lasts, for other views to
+ * share. */
 static int lay_out_alike(const td_op *op, td_tensor *x)
 {
     td_tensor *t = td_tangent(x);
+    if (t && t->keys & ~x->keys & TD_KEYSET(TD_KEY_CONJUGATE) && !strcmp(op->info.name, "view_as_real")) {
+        TD_AUTO td_tensor *plain = td_resolve_conj(t);
+        return plain ? td_set_tangent(x, plain) : -1;
+    }
     if (!t || (strcmp(op->info.name, "view") && strcmp(op->info.name, "as_strided")) ||
         (td_same_sizes(t->ndim, t->strides, x->ndim, x->strides)))
         return 0;
@@ -201,16 +223,10 @@ static bool is_pick(const td_op *op)
     return false;
 }
 
-/* Nobody watches this tensor or makes a graph of it: its geometry can be changed below the dispatcher. */
-static bool is_plain(const td_tensor *x)
-{
-    return !(x->keys & ~(TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD))) && !td_wants_grad((td_tensor *)x) &&
-           !(td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER)));
-}
-/* x with a dimension of size 1 put in, or taken out. */
+/* x with a dimension of size 1 put in, or taken out: below the dispatcher where that is all the same. */
 static td_tensor *with_dim(td_tensor *x, int64_t dim)
 {
-    if (!x || !is_plain(x))
+    if (!x || !unseen(1, &x))
         return td_unsqueeze(x, dim);
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
     int at = td_wrap_dim(dim, x->ndim + 1);
@@ -222,7 +238,7 @@ static td_tensor *with_dim(td_tensor *x, int64_t dim)
 }
 static td_tensor *without_dim(td_tensor *x, int64_t dim)
 {
-    if (!x || !is_plain(x))
+    if (!x || !unseen(1, &x))
         return td_squeeze_dim(x, dim);
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
     int at = td_wrap_dim(dim, x->ndim);

@@ -152,3 +152,28 @@ def test_tangents_and_gradients_agree():
             wrong[call.title] = f'{forward.item()} forward, {backward.item()} backward'
     assert not wrong
     assert done > 400, refused
+
+
+def events(fn):
+    with tede.profiler.profile() as seen:
+        fn()
+    return [event.name for event in seen.events()]
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_a_tangent_takes_at_most_three_times_the_calls_and_no_graph():
+    wrong, done = {}, 0
+    for call in cases():
+        leaves = [x.detach().clone() for x in call.tensors()]
+        try:
+            plain = events(lambda: with_leaves(call, leaves))
+            with forward_ad.dual_level():
+                duals = [forward_ad.make_dual(x, tede.ones_like(x)) if x.is_floating_point() else x for x in leaves]
+                dual = events(lambda: with_leaves(call, duals))
+        except REFUSED:
+            continue
+        done += 1
+        if len(dual) > 3 * len(plain) or any(name.startswith('autograd::') for name in dual):
+            wrong[call.title] = f'{len(plain)}: {dual}'
+    assert not wrong
+    assert done > 900
