@@ -1,4 +1,5 @@
 /* Saving variables for the backward pass, and getting them back: Note [Saved variables] in node.h. */
+#include <tede/transforms.h>
 #include "autograd/engine.h"
 #include "base/watch.h"
 #include "autograd/hooks.h"
@@ -325,6 +326,8 @@ static td_tensor *with_history(td_tensor *x, td_node *node, int output, bool is_
     td_tensor *alias = alias_of(x);
     int status = !alias ? -1 : is_result ? td_set_result_history(alias, node, output)
                                          : td_set_gradient_edge(alias, node, output);
+    if (status == 0 && td_tangent(x))
+        status = td_set_tangent(alias, td_tangent(x));
     if (status == 0)
         return alias;
     td_tensor_release(alias);

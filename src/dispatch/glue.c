@@ -1,5 +1,6 @@
 /* What generated operators lean on: see glue.h. */
 #include "calls_dispatch_glue.h"
+#include <tede/transforms.h>
 #include "dispatch/glue.h"
 
 #include <inttypes.h>
@@ -368,10 +369,18 @@ int td_node_saved_list(td_node *node, int first, int64_t n, td_tensor_list *list
     return 0;
 }
 
+/* The tangent is copied, too, for it is overwritten with x. */
+static int copy_tangent(td_tensor *copy, td_tensor *x)
+{
+    td_tensor *t = td_tangent(x);
+    TD_AUTO td_tensor *own = t ? td_clone(t) : NULL;
+    return !t ? 0 : own ? td_set_tangent(copy, own) : -1;
+}
+
 td_tensor *td_clone_detached(td_tensor *x)
 {
     td_tensor *copy = td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
-    if (copy && ((x->device.type != TD_META && td_copy_elements(copy, x)) || td_share_history(copy, x))) {
+    if (copy && ((x->device.type != TD_META && td_copy_elements(copy, x)) || td_share_history(copy, x) || copy_tangent(copy, x))) {
         td_tensor_release(copy);
         return NULL;
     }

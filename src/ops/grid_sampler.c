@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "ops/recorded.h"
 
 enum { LINEAR, NEAREST, CUBIC };
 enum { ZEROS, BORDER, REFLECTION };
@@ -222,29 +223,20 @@ static td_tensor *recorded(td_tensor *input, td_tensor *grid, int64_t mode, int6
     return total;
 }
 
+typedef struct modes { int64_t mode, padding; bool align; } modes;
+
+static int again(td_tensor **made, td_tensor *const *operands, const void *context)
+{
+    const modes *m = context;
+    return (made[0] = recorded(operands[0], operands[1], m->mode, m->padding, m->align)) ? 0 : -1;
+}
+
 int td_op_grid_sampler_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *grid, int64_t mode,
                             int64_t padding, bool align, int64_t n_wants, const bool *wants)
 {
     if (!TD_RECORDS(grad, input, grid))
         return td_grid_sampler_backward(results, grad, input, grid, mode, padding, align, n_wants, wants);
-    /* Aliases, so that a grid which was computed from the input doesn't lead there. */
-    TD_AUTO td_tensor *x = td_view_as(input, input), *places = td_view_as(grid, grid);
-    TD_AUTO td_tensor *y = x && places ? recorded(x, places, mode, padding, align) : NULL;
-    td_tensor *of[2], *found[2] = {NULL, NULL};
-    int n = 0;
-    results[0] = results[1] = NULL;
-    if (wants[0])
-        of[n++] = x;
-    if (wants[1])
-        of[n++] = places;
-    if (!y || td_autograd_grad(1, &y, &grad, n, of, found, true, true, true))
-        return -1;
-    n = 0;
-    for (int i = 0; i < 2; i++) {
-        results[i] = wants[i] ? found[n++] : NULL;
-        results[i] = results[i] ? results[i] : td_ref(TD_NONE);
-    }
-    return 0;
+    return td_recorded_gradients(again, &(modes){mode, padding, align}, 1, &grad, 2, (td_tensor *[]){input, grid}, wants, results);
 }
 
 /* ---- grids ---------------------------------------------------------------------------------------------------------- */

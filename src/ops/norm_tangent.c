@@ -9,7 +9,8 @@
 
 #define LET(x) TD_AUTO td_tensor *x
 
-td_tensor *td_op_along(td_tensor *v, td_tensor *like, int64_t dim)
+/* A vector as a view that broadcasts along one dimension. */
+static td_tensor *along(td_tensor *v, const td_tensor *like, int64_t dim)
 {
     int64_t sizes[TD_MAX_DIMS];
     for (int d = 0; d < like->ndim; d++)
@@ -22,7 +23,7 @@ static td_tensor *times_along(td_tensor *x, td_tensor *v, int64_t dim)
 {
     if (!x || v == TD_NONE)
         return x ? td_ref(x) : NULL;
-    LET(wide) = dim < 0 ? td_ref(v) : td_op_along(v, x, dim);
+    LET(wide) = dim < 0 ? td_ref(v) : along(v, x, dim);
     return td_mul_tensor(x, wide);
 }
 
@@ -98,7 +99,7 @@ td_tensor *td_op_batch_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_
         status = add(&sum, times_along(normal, t_weight, 1));
     }
     if (status == 0 && t_bias != TD_NONE)
-        add(&sum, td_op_along(t_bias, input, 1));
+        add(&sum, along(t_bias, input, 1));
     return sum;
 }
 
@@ -143,7 +144,7 @@ int td_op_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor 
             goto fail;
     }
     if (t_bias != TD_NONE) {
-        LET(wide) = td_op_along(t_bias, input, 1);
+        LET(wide) = along(t_bias, input, 1);
         if (add(&sum, td_expand(wide, input->ndim, input->sizes)))
             goto fail;
     }

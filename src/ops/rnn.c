@@ -5,6 +5,7 @@
 #include "calls_ops_rnn.h"
 #include <inttypes.h>
 #include "ops/compose.h"
+#include "ops/recorded.h"
 
 enum { RELU, TANH, LSTM, GRU };
 
@@ -201,6 +202,16 @@ static int unrolled(td_tensor **results, td_tensor *gates, td_tensor *hx, td_ten
     return results[0] && results[1] ? 0 : drop(2, results);
 }
 
+typedef struct layer { int mode; bool reverse; } layer;
+
+static int again(td_tensor **made, td_tensor *const *operands, const void *context)
+{
+    const layer *l = context;
+    if (operands[0]->ndim != 3)
+        return td_error(TD_E_RUNTIME, "rnn_layer_grad: gates of %d dimensions", operands[0]->ndim);
+    return unrolled(made, operands[0], operands[1], operands[2], operands[3], operands[4], l->mode, l->reverse);
+}
+
 int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_cells, td_tensor *gates, td_tensor *hx,
                          td_tensor *cx,
                          td_tensor *w_hh, td_tensor *b_hh, td_tensor *result, td_tensor *cells, td_tensor *saved,
@@ -209,33 +220,10 @@ int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_c
 {
     for (int i = 0; i < 5; i++)
         results[i] = NULL;
-    if (!TD_RECORDS(grad, grad_cells, gates, hx, cx, w_hh, b_hh)) {
-        if (td_rnn_layer_backward(results, grad, grad_cells, hx, cx, w_hh, result, cells, saved, mode, reverse,
-                                  n_wants, wants))
-            return -1;
-        return 0;
-    }
-    if (gates->ndim != 3)
-        return td_error(TD_E_RUNTIME, "rnn_layer_grad: gates of %d dimensions", gates->ndim);
-    td_tensor *again[2], *inputs[5], *operands[5] = {gates, hx, cx, w_hh, b_hh}, *found[5] = {0};
-    if (unrolled(again, gates, hx, cx, w_hh, b_hh, (int)mode, reverse))
-        return -1;
-    int n = 0, roots = mode == LSTM ? 2 : 1;
-    for (int i = 0; i < 5; i++)
-        if (wants[i])
-            inputs[n++] = operands[i];
-    td_tensor *grads[2] = {grad, grad_cells};
-    int status = td_autograd_grad(roots, again, grads, n, inputs, found, true, true, true);
-    drop(2, again);
-    if (status)
-        return -1;
-    for (int i = 0, at = 0; i < 5; i++) {
-        results[i] = wants[i] ? found[at] : NULL;
-        at += wants[i];
-        if (!results[i])
-            results[i] = td_ref(TD_NONE);
-    }
-    return 0;
+    if (!TD_RECORDS(grad, grad_cells, gates, hx, cx, w_hh, b_hh))
+        return td_rnn_layer_backward(results, grad, grad_cells, hx, cx, w_hh, result, cells, saved, mode, reverse, n_wants, wants);
+    return td_recorded_gradients(again, &(layer){(int)mode, reverse}, mode == LSTM ? 2 : 1, (td_tensor *[]){grad, grad_cells}, 5,
+                                 (td_tensor *[]){gates, hx, cx, w_hh, b_hh}, wants, results);
 }
 
 /* ---- sequences --------------------------------------------------------------------------------------------------------- */

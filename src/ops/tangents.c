@@ -147,6 +147,22 @@ td_tensor *td_op_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, td_t
     return sum_of(product, n_dim, dim, keepdim);
 }
 
+td_tensor *td_op_index_reduce_tangent(td_tensor *t_self, td_tensor *t_source, td_tensor *self, int64_t dim, td_tensor *index,
+                                      td_tensor *source, const char *reduce, bool include_self, td_tensor *result)
+{
+    LET(self_moves) = or_zeros(t_self, self);
+    LET(source_moves) = or_zeros(t_source, source);
+    LET(ones) = td_ones_like(result);
+    td_tensor *factors[2];
+    if (!ones || td_index_reduce_backward(factors, ones, self, dim, index, source, reduce, include_self, result) != 0)
+        return NULL;
+    LET(of_self) = td_mul_tensor(factors[0], self_moves);
+    LET(of_source) = td_mul_tensor(factors[1], source_moves);
+    td_tensor_release(factors[0]);
+    td_tensor_release(factors[1]);
+    return td_index_add(of_self, dim, index, of_source, td_int(1));
+}
+
 /* y[i] = x[i] y[i - 1], so dy[i] = x[i] dy[i - 1] + t[i] y[i - 1], which begins with t[0]. */
 td_tensor *td_op_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim)
 {
@@ -223,6 +239,21 @@ td_tensor *td_op_frexp_tangent(td_tensor *t, td_tensor *exponent)
 {
     LET(down) = td_neg(exponent);
     return td_ldexp_tensor(t, down);
+}
+
+/* A slope times t: the gradient's formula, whose factor is conjugated. */
+td_tensor *td_op_pow_tangent(td_tensor *t, td_tensor *self, td_scalar exponent)
+{
+    LET(turned) = conj_of(t);
+    LET(product) = td_pow_backward(turned, self, exponent);
+    return conj_of(product);
+}
+
+td_tensor *td_op_pow_exponent_tangent(td_tensor *t, td_scalar self, td_tensor *exponent, td_tensor *result)
+{
+    LET(turned) = conj_of(t);
+    LET(product) = td_pow_exponent_backward(turned, self, exponent, result);
+    return conj_of(product);
 }
 
 static td_tensor *scaled(td_tensor *x, td_scalar by)

@@ -42,7 +42,7 @@ static bool unseen(int n, td_tensor *const *tensors)
 bool td_forward_fusable(int n, td_tensor *const *tensors)
 {
     for (int i = 0; i < n; i++)
-        if (!tensors[i] || !(td_dtype_is_floating(tensors[i]->dtype) || tensors[i]->dtype == TD_BOOL))
+        if (!tensors[i] || td_dtype_is_complex((td_dtype)tensors[i]->dtype))
             return false;
     return unseen(n, tensors);
 }
@@ -101,12 +101,25 @@ static td_tensor *fitted(td_tensor *result, td_tensor *t)
     return td_tensor_retain(cast);
 }
 
+/* What the call's node saved of its result was saved before the result had a tangent. */
+static int share_with_saved(td_tensor *x)
+{
+    td_autograd_meta *meta = x->autograd;
+    td_node *node = meta ? meta->grad_fn : NULL;
+    int status = 0;
+    for (int i = 0; node && i < node->n_saved; i++)
+        if (node->saved[i].tensor && node->saved[i].output >= 0 && node->saved[i].output == meta->output)
+            status |= td_set_tangent(node->saved[i].tensor, td_tangent(x));
+    return status;
+}
+static int give_tangent(td_tensor *x, td_tensor *t) { return t && td_set_tangent(x, t) == 0 ? share_with_saved(x) : -1; }
+
 td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated)
 {
     if (status == 0 && sum && td_is_differentiable(result->dtype)) {
         TD_AUTO td_tensor *turned = conjugated && td_dtype_is_complex((td_dtype)sum->dtype) ? td_conj(sum) : td_tensor_retain(sum);
         TD_AUTO td_tensor *t = fitted(result, turned);
-        status = t ? td_set_tangent(result, t) : -1;
+        status = give_tangent(result, t);
     }
     td_masks_now.exclude = before;
     td_tensor_release(sum);
@@ -121,7 +134,7 @@ int td_forward_end_all(td_keyset before, int status, int n_results, td_tensor **
     for (int i = 0; i < n; i++) {
         if (status == 0 && sums[i] && results[i] != TD_NONE && td_is_differentiable(results[i]->dtype)) {
             TD_AUTO td_tensor *t = fitted(results[i], sums[i]);
-            status = t ? td_set_tangent(results[i], t) : -1;
+            status = give_tangent(results[i], t);
         }
         td_tensor_release(sums[i]);
     }
@@ -140,7 +153,7 @@ static int set_result(td_tensor *result, td_tensor *t)
     if (!t || result == TD_NONE || !td_is_differentiable(result->dtype))
         return t ? 0 : -1;
     TD_AUTO td_tensor *fit = fitted(result, t);
-    return fit ? td_set_tangent(result, fit) : -1;
+    return give_tangent(result, fit);
 }
 
 /* Whether no two elements lie in one place; a "no" may be wrong. */
@@ -150,6 +163,23 @@ static bool own_places(const td_tensor *x)
         if (x->sizes[d] > 1 && x->strides[d] == 0)
             return false;
     return true;
+}
+
+/* t with its dimensions in memory in the order of x's, without gaps: a copy that members of a batch may differ in. */
+static td_tensor *ordered_alike(const td_tensor *x, td_tensor *t)
+{
+    int64_t order[TD_MAX_DIMS], back[TD_MAX_DIMS];
+    for (int d = 0; d < x->ndim; d++) {
+        int at = d;
+        for (; at > 0 && x->strides[order[at - 1]] < x->strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    for (int d = 0; d < x->ndim; d++)
+        back[order[d]] = d;
+    TD_AUTO td_tensor *sorted = td_permute(t, x->ndim, order);
+    TD_AUTO td_tensor *dense = td_clone_format(sorted, TD_CONTIGUOUS_FORMAT);
+    return td_permute(dense, x->ndim, back);
 }
 
 /* Views of memory as it is need a tangent that lies in memory as its tensor does.  It gets one that lasts, for other views to
@@ -164,6 +194,11 @@ static int lay_out_alike(const td_op *op, td_tensor *x)
     if (!t || (strcmp(op->info.name, "view") && strcmp(op->info.name, "as_strided")) ||
         (td_same_sizes(t->ndim, t->strides, x->ndim, x->strides)))
         return 0;
+    int64_t dense[TD_MAX_DIMS];
+    if (td_dense_order_strides(x, dense) && td_same_sizes(x->ndim, dense, x->ndim, x->strides)) {
+        TD_AUTO td_tensor *ordered = ordered_alike(x, t);
+        return ordered ? td_set_tangent(x, ordered) : -1;
+    }
     TD_AUTO td_tensor *alike = td_empty_strided(x->ndim, x->sizes, x->ndim, x->strides, (td_dtype)t->dtype, t->device);
     if (!alike || !own_places(alike))
         return alike ? 0 : -1;
@@ -435,7 +470,7 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
     if (td_op_call_keys(op, keys, arguments, results) != 0)
         return -1;
     td_keyset before = td_forward_begin();
-    int status = take_over(self, t);
+    int status = take_over(self, t) == 0 ? share_with_saved(self) : -1;
     td_masks_now.exclude = before;
     if (status != 0)
         td_values_release(results, op->info.n_results);
