@@ -3466,19 +3466,80 @@ TD_API td_tensor *td_norm_tangent(td_tensor *t, td_tensor *self, td_scalar ord, 
 /* The tangent of scatter_reduce: each element goes to one place, where factors times tangents are summed. */
 TD_API td_tensor *td_scatter_reduce_tangent(td_tensor *t_self, td_tensor *t_src, td_tensor *self, int64_t dim,
         td_tensor *index, td_tensor *src, const char *reduce, bool include_self, td_tensor *result);
+/* As scatter_reduce_tangent, of whole slices. */
+TD_API td_tensor *td_index_reduce_tangent(td_tensor *t_self, td_tensor *t_source, td_tensor *self, int64_t dim,
+        td_tensor *index, td_tensor *source, const char *reduce, bool include_self, td_tensor *result);
 /* Running products by the product rule: a linear recurrence. */
 TD_API td_tensor *td_cumprod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim);
-/* A vector as a view that broadcasts against another tensor along one dimension. */
-TD_API td_tensor *td_along(td_tensor *v, td_tensor *like, int64_t dim);
-/* self times a vector along a dimension, or along the last ones for -1; self without a vector. */
-TD_API td_tensor *td_times_along(td_tensor *self, td_tensor *v, int64_t dim);
+/* The sum of t over where self isn't NaN. */
+TD_API td_tensor *td_nansum_tangent(td_tensor *t, td_tensor *self, int64_t n_dim, const int64_t *dim,
+        bool keepdim);
+/* The tangent of a product: each factor's t times the others. */
+TD_API td_tensor *td_prod_tangent(td_tensor *t, td_tensor *self, td_tensor *result, const int64_t *dim,
+        bool keepdim);
+/* The mean of t by the softmax. */
+TD_API td_tensor *td_logsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t n_dim,
+        const int64_t *dim, bool keepdim);
+/* Running means of t by the running softmax. */
+TD_API td_tensor *td_logcumsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim);
+/* How fast the argument of a complex number turns; 0 for real ones and at 0. */
+TD_API td_tensor *td_angle_tangent(td_tensor *t, td_tensor *self);
+/* t with the exponent taken away. */
+TD_API td_tensor *td_frexp_tangent(td_tensor *t, td_tensor *exponent);
+/* t times the slope of a power. */
+TD_API td_tensor *td_pow_tangent(td_tensor *t, td_tensor *self, td_scalar exponent);
+/* t times the slope of a number's power. */
+TD_API td_tensor *td_pow_exponent_tangent(td_tensor *t, td_scalar self, td_tensor *exponent, td_tensor *result);
+/* The tangent of ``beta * self + alpha * (a @ b)``. */
+TD_API td_tensor *td_product_tangent(td_tensor *t_self, td_tensor *t_a, td_tensor *t_b, td_tensor *a_,
+        td_tensor *b, td_scalar beta, td_scalar alpha);
 /* The tangents of group_norm and of its statistics. */
 TD_API int td_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias,
         td_tensor *input, td_tensor *weight, td_tensor *mean, td_tensor *rstd, int64_t N, int64_t C, int64_t HxW,
         int64_t group, double eps) TD_MUST_USE;
+/* The tangent of layer_norm. */
+TD_API td_tensor *td_layer_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias,
+        td_tensor *input, int64_t n_normalized_shape, const int64_t *normalized_shape, td_tensor *weight,
+        td_tensor *mean, td_tensor *rstd, double eps);
+/* The tangent of rms_norm. */
+TD_API td_tensor *td_rms_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *input,
+        int64_t n_normalized_shape, const int64_t *normalized_shape, td_tensor *weight, td_tensor *rstd,
+        const double *eps);
+/* The tangent of batch_norm. */
+TD_API td_tensor *td_batch_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias,
+        td_tensor *input, td_tensor *weight, td_tensor *running_mean, td_tensor *running_var, td_tensor *mean,
+        td_tensor *rstd, bool training, double momentum, double eps);
+/* t without its mean by the softmax. */
+TD_API td_tensor *td_log_softmax_tangent(td_tensor *t, td_tensor *result, int64_t dim);
+/* The tangent of the gradient of softmax. */
+TD_API td_tensor *td_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_output, td_tensor *grad_output,
+        td_tensor *output, int64_t dim, td_dtype input_dtype);
+/* The tangent of the gradient of log_softmax. */
+TD_API td_tensor *td_log_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_output, td_tensor *grad_output,
+        td_tensor *output, int64_t dim);
+/* Each factor's tangent convolved with the other. */
+TD_API td_tensor *td_convolution_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias,
+        td_tensor *input, td_tensor *weight, td_tensor *result, int64_t n_stride, const int64_t *stride,
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
+        int64_t n_output_padding, const int64_t *output_padding, int64_t groups);
+/* The bags of t, or what the maxima's rows change by. */
+TD_API td_tensor *td_embedding_bag_tangent(td_tensor *t_weight, td_tensor *t_samples, td_tensor *weight,
+        td_tensor *indices, td_tensor *offsets, td_tensor *max_indices, int64_t mode,
+        td_tensor *per_sample_weights, bool include_last_offset, int64_t padding_idx);
+/* t read at the same places, and how fast what is read changes as the places move. */
+TD_API td_tensor *td_grid_sampler_tangent(td_tensor *t_input, td_tensor *t_grid, td_tensor *input,
+        td_tensor *grid, int64_t interpolation_mode, int64_t padding_mode, bool align_corners);
+/* The recurrence again, with a tangent beside each state. */
+TD_API int td_rnn_layer_tangent(td_tensor **results, td_tensor *t_gates, td_tensor *t_hx, td_tensor *t_cx,
+        td_tensor *t_w_hh, td_tensor *t_b_hh, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
+        td_tensor *b_hh, int64_t mode, bool reverse) TD_MUST_USE;
 /* The tangent of attention, by its probabilities. */
 TD_API td_tensor *td_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tensor *t_value,
         td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale);
+/* The sum of t by the gradient of each row. */
+TD_API td_tensor *td_cross_entropy_tangent(td_tensor *t, td_tensor *self, td_tensor *target, td_tensor *weight,
+        td_tensor *result, td_tensor *lse, td_tensor *total_weight, int64_t reduction, int64_t ignore_index,
+        double label_smoothing);
 /* ``L phi(L^-1 t L^-H)``, where phi takes the lower triangle with half of the diagonal. */
 TD_API td_tensor *td_cholesky_tangent(td_tensor *t, td_tensor *L, bool upper);
 /* ``A^-1 (t_B - t_A X)``. */
@@ -3489,6 +3550,13 @@ TD_API td_tensor *td_solve_triangular_tangent(td_tensor *t_A, td_tensor *t_B, td
         bool upper, bool left, bool unitriangular);
 /* By the trace of ``A^-1 t``. */
 TD_API int td_slogdet_tangent(td_tensor **results, td_tensor *t, td_tensor *A, td_tensor *sign) TD_MUST_USE;
+/* As solve_tangent: of the matrix, what ``L L^H`` or ``U^H U`` changes by. */
+TD_API td_tensor *td_cholesky_solve_tangent(td_tensor *t_self, td_tensor *t_input2, td_tensor *input2,
+        td_tensor *result, bool upper);
+/* ``-A^-1 t A^-1``. */
+TD_API td_tensor *td_inv_tangent(td_tensor *t, td_tensor *inverse);
+/* The sum of t by the cofactors. */
+TD_API td_tensor *td_det_tangent(td_tensor *t, td_tensor *det, td_tensor *A);
 /* Both triangles' tangents in one matrix. */
 TD_API td_tensor *td_lu_factor_tangent(td_tensor *t, td_tensor *LU, td_tensor *pivots);
 /* As solve_tangent, with the tangents of the factors. */
