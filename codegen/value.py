@@ -47,7 +47,7 @@ BUILTIN = {('abs', 'f32'): '__builtin_fabsf', ('abs', 'f64'): '__builtin_fabs',
 # Functions that are faster, or only vectorise, for a whole run (maths.h).  Those of ALONE are not worth storing what
 # they take and give: they are called so when they are the formula.
 _DIVISION, _ANGLE = {'fmod', 'remainder', 'floor_div'}, {'sin', 'cos', 'tan'}
-RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'exp', 'sqrt'}, 'f64': _DIVISION | _ANGLE}
+RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'sigmoid', 'exp', 'sqrt'}, 'f64': _DIVISION | _ANGLE}
 ALONE = {'exp', 'sqrt'}
 # What a formula may call, and how many steps it may take, to get a loop of pairs.
 PLAIN, MOST_STEPS = {'td_maximum_f32', 'td_minimum_f32'}, 2

@@ -493,12 +493,18 @@ static bool count_short(const int64_t *v, int64_t n, uint32_t *counts, int64_t *
         return false;
     for (int64_t start = 0; start < n; start += BLOCK) {
         const int64_t end = n - start < BLOCK ? n : start + BLOCK;
-        for (int64_t i = start; i < end; i++)
-            bits |= (uint64_t)v[i];
+        uint64_t part[4] = {0};
+        int64_t i = start;
+        for (; i + LINE <= end; i += LINE)
+#pragma GCC unroll 8
+            for (int k = 0; k < LINE; k++)
+                part[k % 4] |= (uint64_t)v[i + k];
+        for (; i < end; i++)
+            part[0] |= (uint64_t)v[i];
+        bits |= part[0] | part[1] | part[2] | part[3];
         if (bits >= SHORT_COUNTS)
             return false;
-        int64_t i = start;
-        for (; i + LINE <= end; i += LINE) {
+        for (i = start; i + LINE <= end; i += LINE) {
             __builtin_prefetch(v + i + BLOCK);
 #pragma GCC unroll 8
             for (int k = 0; k < LINE; k++)
@@ -507,13 +513,14 @@ static bool count_short(const int64_t *v, int64_t n, uint32_t *counts, int64_t *
         for (; i < end; i++)
             now[v[i]]++;
         if (end % MOST == 0 || end == n) {
-            for (uint64_t k = 0; k <= bits; k++)
-                counts[k] += now[k];
+            for (uint64_t k = 0; k <= bits; k += LINE)
+                for (int j = 0; j < LINE; j++)
+                    counts[k + j] += now[k + j];
             memset(now, 0, sizeof *now * (bits + 1));
         }
     }
-    for (int64_t k = 0; k < SHORT_COUNTS; k++)
-        *high = counts[k] ? k : *high;
+    for (int64_t k = (int64_t)bits; k >= 0 && *high < 0; k--)
+        *high = counts[k] ? k : -1;
     return true;
 }
 

@@ -147,7 +147,7 @@ static void count_u8_rows(td_word *acc, int64_t cols, const void *from, int64_t 
     }
 }
 
-#define ARG_I64(op, start, better)                                                                                    \
+#define ARG_I64(op, extreme, start, better)                                                                           \
     static void op##_init(td_word *acc, int64_t cols)                                                                 \
     {                                                                                                                 \
         for (int64_t i = 0; i < cols; i++)                                                                            \
@@ -161,11 +161,17 @@ static void count_u8_rows(td_word *acc, int64_t cols, const void *from, int64_t 
     }                                                                                                                 \
     static void op##_run(td_word *acc, const void *from, int64_t n, int64_t base, double p)                           \
     {                                                                                                                 \
-        (void)p;                                                                                                      \
         const int64_t *x = from;                                                                                      \
-        for (int64_t i = 0; i < n; i++)                                                                               \
-            if (acc[1].i < 0 || x[i] better acc[0].i)                                                                 \
-                acc[0].i = x[i], acc[1].i = base + i;                                                                 \
+        for (int64_t i = 0; i < n; i += 1024) {                                                                       \
+            int64_t m = n - i < 1024 ? n - i : 1024, k = 0;                                                           \
+            td_word top = {.i = start};                                                                               \
+            extreme##_i64_run(&top, x + i, m, base, p);                                                               \
+            if (acc[1].i >= 0 && !(top.i better acc[0].i))                                                            \
+                continue;                                                                                             \
+            while (x[i + k] != top.i)                                                                                 \
+                k++;                                                                                                  \
+            acc[0].i = top.i, acc[1].i = base + i + k;                                                                \
+        }                                                                                                             \
     }                                                                                                                 \
     static void op##_rows(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,   \
                           double p)                                                                                   \
@@ -180,8 +186,8 @@ static void count_u8_rows(td_word *acc, int64_t cols, const void *from, int64_t 
             }                                                                                                         \
         }                                                                                                             \
     }
-ARG_I64(argmax_i64, INT64_MIN, >)
-ARG_I64(argmin_i64, INT64_MAX, <)
+ARG_I64(argmax_i64, max, INT64_MIN, >)
+ARG_I64(argmin_i64, min, INT64_MAX, <)
 
 #define LEAF(words, op) {words, op##_init, op##_run, op##_rows, op##_merge}
 #define FLOATS(words, op)                                                                   \

@@ -184,6 +184,22 @@ static void NAME(count_rows)(td_word *acc, int64_t cols, const void *from, int64
 
 /* ---- where the largest (smallest) one is: the first of several, the first NaN before anything */
 
+/* Where `value` is, which is among x's first; NaN for the first NaN.  In stretches, so that there is little to guess. */
+static int64_t NAME(place_of)(const T *x, int64_t n, T value)
+{
+    const I nan = value != value;
+    int64_t k = 0;
+    for (I found = 0; k + 64 <= n; k += 64) {
+        for (int j = 0; j < 64; j++)
+            found |= (x[k + j] == value) | (nan & (x[k + j] != x[k + j]));
+        if (found)
+            break;
+    }
+    while (nan ? x[k] == x[k] : x[k] != value)
+        k++;
+    return k;
+}
+
 #define ARG(op, extreme, start, better)                                                                               \
     static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
     {                                                                                                                 \
@@ -204,18 +220,12 @@ static void NAME(count_rows)(td_word *acc, int64_t cols, const void *from, int64
     {                                                                                                                 \
         const T *x = from;                                                                                            \
         for (int64_t i = 0; i < n; i += 1024) {                                                                       \
-            int64_t m = n - i < 1024 ? n - i : 1024, k = 0;                                                           \
+            int64_t m = n - i < 1024 ? n - i : 1024;                                                                  \
             td_word top = {.d = start};                                                                               \
             NAME(extreme##_run)(&top, x + i, m, base, p);                                                             \
             if (!NAME(op##_takes)(acc[0].d, acc[1].i, top.d))                                                         \
                 continue;                                                                                             \
-            if (top.d == top.d)                                                                                       \
-                while (x[i + k] != (T)top.d)                                                                          \
-                    k++;                                                                                              \
-            else                                                                                                      \
-                while (x[i + k] == x[i + k])                                                                          \
-                    k++;                                                                                              \
-            acc[0].d = top.d, acc[1].i = base + i + k;                                                                \
+            acc[0].d = top.d, acc[1].i = base + i + NAME(place_of)(x + i, m, (T)top.d);                               \
         }                                                                                                             \
     }                                                                                                                 \
     static void NAME(op##_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,           \

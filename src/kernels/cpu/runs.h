@@ -2,7 +2,7 @@
  *
  * A loop cannot branch and stay vectorised, so as scalar inlines sine, cosine and tangent always pay for huge arguments,
  * and loops over fmod, remainder and floor division, which branch, are scalar: five times as slow as what looks first.
- * exp, erf, tanh and sqrt are as maths_wide.h has them.  Generated loops use these (RUNS in codegen/value.py). */
+ * exp, erf, tanh, sigmoid and sqrt are as maths_wide.h has them.  Generated loops use these (RUNS in codegen/value.py). */
 #ifndef TD_KERNELS_CPU_RUNS_H
 #define TD_KERNELS_CPU_RUNS_H
 #include "kernels/cpu/isa.h"
@@ -24,6 +24,7 @@ TD_RUNS_OF(double, f64)
 TD_RUN_OF_ONE(exp, float, f32)
 TD_RUN_OF_ONE(erf, float, f32)
 TD_RUN_OF_ONE(tanh, float, f32)
+TD_RUN_OF_ONE(sigmoid, float, f32)
 TD_RUN_OF_ONE(sqrt, float, f32)
 #undef TD_RUN_OF_ONE
 #undef TD_RUN_OF_TWO

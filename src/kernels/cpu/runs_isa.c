@@ -79,6 +79,7 @@ enum { AHEAD = 128 };
 TD_WIDE_RUN(exp)
 TD_WIDE_RUN(erf)
 TD_WIDE_RUN(tanh)
+TD_WIDE_RUN(sigmoid)
 TD_WIDE_RUN(sqrt)
 #undef TD_WIDE_RUN
 #else
@@ -92,6 +93,7 @@ TD_WIDE_RUN(sqrt)
 TD_PLAIN_RUN(exp)
 TD_PLAIN_RUN(erf)
 TD_PLAIN_RUN(tanh)
+TD_PLAIN_RUN(sigmoid)
 TD_PLAIN_RUN(sqrt)
 #undef TD_PLAIN_RUN
 #endif
