@@ -20,8 +20,8 @@ typedef struct td_sorter {
 /* Room for rows of n elements; -1 if there is no memory. */
 int  td_sorter_make(td_sorter *s, td_dtype dtype, int64_t n, bool descending);
 void td_sorter_free(td_sorter *s);
-/* Take a contiguous row and order all of it, equal elements as they come. */
-void td_sorter_order(td_sorter *s, const void *row);
+/* Take a contiguous row and order all of it, equal elements as they come: the elements, and where they were. */
+void td_sorter_sort(td_sorter *s, const void *row, void *values, int64_t *indices);
 /* Take a contiguous row; then order it only so far that place k (and, smaller, those before it) are right. */
 void td_sorter_load(td_sorter *s, const void *row);
 void td_sorter_select(td_sorter *s, int64_t k);

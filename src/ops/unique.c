@@ -162,8 +162,7 @@ static int unique_flat(td_tensor **results, td_tensor *self, bool sort, bool inv
     if (sort) {
         if (td_sorter_make(&s, (td_dtype)x->dtype, n, false))
             goto done;
-        td_sorter_order(&s, items->data);
-        td_sorter_take(&s, items->data, n, x->data, order);
+        td_sorter_sort(&s, items->data, x->data, order);
         td_sorter_free(&s);
     }
     find_starts((td_dtype)x->dtype, x->data, n, starts);

@@ -12,7 +12,6 @@
 
 #if defined(__AVX512F__) && defined(__AVX512VL__)
 #include <immintrin.h>
-#define VECTORS
 
 enum { LANES = 8, LEAF = 128 };
 typedef uint64_t V __attribute__((vector_size(64)));
@@ -165,35 +164,29 @@ static void sort_leaf(const uint64_t *from, uint64_t *to, int64_t n)
 #define ORDERS64(m)  ORDERS16(m), ORDERS16(m + 16), ORDERS16(m + 32), ORDERS16(m + 48)
 static const uint64_t orders[256] = {ORDERS64(0u), ORDERS64(64u), ORDERS64(128u), ORDERS64(192u)};
 
-/* Pairs go to both ends of what is free of `to`, from `low` to `high`; from here on `left` are to come. */
-typedef struct ends { int64_t low, high; } ends;
-
-static inline ends split_run(const uint64_t *from, int64_t n, int64_t left, uint64_t pivot, uint64_t *to, ends at)
+/* Pairs go to both ends of what is free of `to`. */
+static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
 {
     const __m512i p = _mm512_set1_epi64((long long)pivot);
-    int64_t i = 0;
-    for (; i + LANES <= n && i + 2 * LANES <= left; i += LANES) {       /* two registers are free, so the two writes cannot meet */
+    int64_t i = 0, low = 0, high = n;
+    for (; i + 2 * LANES <= n; i += LANES) {       /* two registers are free, so the two writes cannot meet */
         const __m512i x = _mm512_loadu_si512(from + i);
         const __mmask8 below = _mm512_cmplt_epu64_mask(x, p);
         const __m512i order = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)&orders[below]));
         const __m512i ordered = _mm512_permutexvar_epi64(order, x);
-        _mm512_storeu_si512(to + at.low, ordered);
-        _mm512_storeu_si512(to + at.high - LANES, ordered);
+        _mm512_storeu_si512(to + low, ordered);
+        _mm512_storeu_si512(to + high - LANES, ordered);
         const int count = __builtin_popcount(below);
-        at.low += count;
-        at.high -= LANES - count;
+        low += count;
+        high -= LANES - count;
     }
     for (; i < n; i++) {
         const bool below = from[i] < pivot;
-        to[below ? at.low : at.high - 1] = from[i];
-        at.low += below;
-        at.high -= !below;
+        to[below ? low : high - 1] = from[i];
+        low += below;
+        high -= !below;
     }
-    return at;
-}
-static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t pivot)
-{
-    return split_run(from, n, n, pivot, to, (ends){0, n}).low;
+    return low;
 }
 
 /* The middle one of a few pairs from anywhere. */
@@ -224,12 +217,32 @@ static void quick(uint64_t *a, uint64_t *b, int64_t n, bool away, uint64_t *seed
     sort_leaf(a, away ? b : a, n);
 }
 
-static void sort_pairs(uint64_t *a, uint64_t *spare, int64_t n)
+static void sort_pairs(uint64_t *a, uint64_t *b, int64_t n, bool away)
 {
     uint64_t seed = __builtin_ia32_rdtsc();     /* the order is the same whatever the pivots are */
-    quick(a, spare, n, false, &seed);
+    quick(a, b, n, away, &seed);
 }
 
+/* Four counts of each bucket: one that has just been written is slow to read. */
+static void find_buckets(const uint64_t *pairs, int64_t n, const td_buckets *by, uint8_t *which, int64_t *counts)
+{
+    enum { BLOCK = 256, COUNTS = 4 };
+    const uint32_t low = by->low, shift = by->shift, most = by->most;
+    uint32_t parts[COUNTS][TD_BUCKETS] = {{0}};
+    for (int64_t from = 0; from < n; from += BLOCK) {
+        const int64_t count = n - from < BLOCK ? n - from : BLOCK;
+        uint32_t at[BLOCK];
+#pragma omp simd
+        for (int64_t i = 0; i < count; i++) {
+            const uint32_t key = (uint32_t)(pairs[from + i] >> 32), place = (key - low) >> shift;
+            at[i] = key < low ? 0 : place < most ? place : most;
+        }
+        for (int64_t i = 0; i < count; i++)
+            parts[i % COUNTS][which[from + i] = by->bucket[at[i]]]++;
+    }
+    for (int b = 0; b < TD_BUCKETS; b++)
+        counts[b] += parts[0][b] + parts[1][b] + parts[2][b] + parts[3][b];
+}
 #else
 
 /* In the order that they come in, for a radix sort by keys alone follows. */
@@ -243,7 +256,8 @@ static int64_t split(const uint64_t *from, uint64_t *to, int64_t n, uint64_t piv
         *next[from[i] < pivot]++ = from[i];
     return below;
 }
-#define sort_pairs NULL
+#define sort_pairs   NULL
+#define find_buckets NULL
 
 #endif
 
@@ -339,34 +353,6 @@ static bool is_mute(const float *x, int64_t n)
     return found;
 }
 
-#ifdef VECTORS
-/* The first split of a row, of pairs that are made meanwhile. */
-static int64_t split_elements(td_dtype dtype, const void *row, int64_t n, bool descending, uint64_t *to, bool *mute)
-{
-    enum { BLOCK = 1024, SAMPLES = 64 };
-    uint64_t block[BLOCK], seed = __builtin_ia32_rdtsc();
-    for (int k = 0; k < SAMPLES; k++) {
-        seed = seed * 6364136223846793005u + 1442695040888963407u;
-        const int64_t i = (int64_t)((seed >> 32) * (uint64_t)n >> 32);
-        load_pairs(dtype, row, i, i + 1, descending, block + k);
-    }
-    sort_leaf(block, block, SAMPLES);
-    const uint64_t pivot = block[SAMPLES / 2];
-    ends at = {0, n};
-    *mute = false;
-    for (int64_t i = 0; i < n; i += BLOCK) {
-        const int64_t count = n - i < BLOCK ? n - i : BLOCK;
-        load_pairs(dtype, row, i, i + count, descending, block);
-        if (dtype == TD_F32)
-            *mute |= is_mute((const float *)row + i, count);
-        at = split_run(block, count, n - i, pivot, to, at);
-    }
-    return at.low;
-}
-#else
-#define split_elements NULL
-#endif
-
 /* ---- elements out of their keys, which beats fetching them from all over the row */
 
 #define BLOCK_OF(expression)                                                    \
@@ -419,6 +405,6 @@ static void take(const td_sorter *s, const void *row, int64_t n, void *values, i
 
 extern const td_order_table TD_ISA_NAME(td_order_table);
 const td_order_table TD_ISA_NAME(td_order_table) = {
-    .split = split, .split_row = split_elements, .sort = sort_pairs, .pairs = load_pairs, .keys = load_keys,
+    .split = split, .sort = sort_pairs, .bucket = find_buckets, .pairs = load_pairs, .keys = load_keys,
     .any_below = any_below, .mute = is_mute, .take = take,
 };

@@ -74,7 +74,7 @@ void td_sorter_load(td_sorter *s, const void *row)
 
 /* ---- the whole order */
 
-enum { SPLITS = 4, ALONE = 1 << 17, LONG = 1 << 12 };       /* an even number of splits: what they leave lies where it was */
+enum { SPLITS = 4, ALONE = 1 << 17, LONG = 1 << 18 };       /* an even number of splits: what they leave lies where it was */
 
 typedef struct piece { uint64_t *a, *b; int64_t n; } piece;
 
@@ -82,7 +82,7 @@ static void order_piece(uint64_t *a, uint64_t *spare, int64_t n)
 {
     const td_order_table *table = TD_ISA_PICK(td_order_table);
     if (table->sort)
-        table->sort(a, spare, n);
+        table->sort(a, spare, n, false);
     else
         sort_narrow(a, spare, n);
 }
@@ -97,7 +97,7 @@ static int by_pair(const void *a, const void *b)
 static void split_pieces(void *context, int64_t from, int64_t to)
 {
     for (int64_t k = to - 1; k >= from; k--) {
-        piece *whole = (piece *)context + k, *half = (piece *)context + (2 << SPLITS) + 2 * k;
+        piece *whole = (piece *)context + k, *half = (piece *)context + (1 << SPLITS) + 2 * k;
         uint64_t sample[63];
         int64_t cut = 0;
         if (whole->n) {
@@ -118,21 +118,27 @@ static void order_pieces(void *context, int64_t from, int64_t to)
     }
 }
 
-/* Narrow pairs in order, those in front of `cut` all below the others.  Long rows are first split so far that threads
- * have something to share. */
-static void order(uint64_t *a, uint64_t *spare, int64_t n, int64_t cut)
+void td_order_by_halves(uint64_t *a, uint64_t *spare, int64_t n)
 {
     if (n < ALONE || td_num_threads() == 1) {
-        order_piece(a, spare, cut);
-        order_piece(a + cut, spare + cut, n - cut);
+        order_piece(a, spare, n);
         return;
     }
-    piece pieces[4 << SPLITS] = {{a, spare, cut}, {a + cut, spare + cut, n - cut}};
-    for (int level = 1; level <= SPLITS; level++) {
+    piece pieces[2 << SPLITS] = {{a, spare, n}};
+    for (int level = 0; level < SPLITS; level++) {
         td_parallel_for(0, 1 << level, 1, split_pieces, pieces);
-        memcpy(pieces, pieces + (2 << SPLITS), sizeof *pieces << (level + 1));
+        memcpy(pieces, pieces + (1 << SPLITS), sizeof *pieces << (level + 1));
     }
-    td_parallel_for(0, 2 << SPLITS, 1, order_pieces, pieces);
+    td_parallel_for(0, 1 << SPLITS, 1, order_pieces, pieces);
+}
+
+/* Pairs in `a`; `spare` has room for twice as many. */
+static void order(uint64_t *a, uint64_t *spare, int64_t n)
+{
+    if (n > LONG && TD_ISA_PICK(td_order_table)->bucket)
+        td_order_by_buckets(a, spare, (uint8_t *)(spare + n), n);
+    else
+        td_order_by_halves(a, spare, n);
 }
 
 /* Keys of 64 bits by their highest 32 that differ at all; what is equal in these is put in order by the bits below. */
@@ -148,7 +154,7 @@ static void order_wide(td_sorter *s, const void *row)
     const int shift = (high - low) >> 32 ? 32 - __builtin_clzll(high - low) : 0;
     for (int64_t i = 0; i < n; i++)
         pairs[i] = (keys[i] - low) >> shift << 32 | (uint64_t)i;
-    order(pairs, spare, n, n);
+    order(pairs, spare, n);
     for (int64_t i = 0, end; shift && i < n; i = end) {
         for (end = i + 1; end < n && pairs[end] >> 32 == pairs[i] >> 32; end++) {}
         if (end == i + 1)
@@ -157,35 +163,32 @@ static void order_wide(td_sorter *s, const void *row)
             const uint64_t index = pairs[k] & UINT32_MAX;
             pairs[k] = ((keys[index] - low) & ((UINT64_C(1) << shift) - 1)) << 32 | index;
         }
-        order(pairs + i, spare, end - i, end - i);
+        order(pairs + i, spare, end - i);
     }
     s->narrow = true;
     s->telling = !shift && s->dtype != TD_F64;
     s->low = low;
 }
 
-void td_sorter_order(td_sorter *s, const void *row)
+void td_sorter_sort(td_sorter *s, const void *row, void *values, int64_t *indices)
 {
+    const td_order_table *table = TD_ISA_PICK(td_order_table);
     s->narrow = td_itemsizes[s->dtype] <= 4 && s->n <= MOST_NARROW;     /* again, for the next row */
+    if (s->narrow && table->bucket && s->n > LONG) {
+        td_order_row_by_buckets(s, row, values, indices);
+        return;
+    }
     if (s->n <= MOST_NARROW && !s->narrow) {
         order_wide(s, row);
-        return;
+    } else {
+        td_sorter_load(s, row);
+        s->telling = s->narrow && !(s->dtype == TD_F32 && table->mute(row, s->n));
+        if (s->narrow)
+            td_order_by_halves((uint64_t *)s->pairs, (uint64_t *)s->spare, s->n);
+        else
+            sort_wide((pair *)s->pairs, (pair *)s->spare, s->n);
     }
-    const td_order_table *table = TD_ISA_PICK(td_order_table);
-    uint64_t *pairs = (uint64_t *)s->pairs, *spare = (uint64_t *)s->spare;
-    if (s->narrow && table->split_row && s->n > LONG) {
-        bool mute;
-        const int64_t cut = table->split_row(s->dtype, row, s->n, s->descending, pairs, &mute);
-        s->telling = !mute;
-        order(pairs, spare, s->n, cut);
-        return;
-    }
-    td_sorter_load(s, row);
-    s->telling = s->narrow && !(s->dtype == TD_F32 && table->mute(row, s->n));
-    if (s->narrow)
-        order(pairs, spare, s->n, s->n);
-    else
-        sort_wide((pair *)s->pairs, (pair *)s->spare, s->n);
+    td_sorter_take(s, row, s->n, values, indices);
 }
 void td_sorter_select(td_sorter *s, int64_t k)
 {

@@ -74,7 +74,8 @@ static void rows_body(void *context, int64_t from, int64_t to)
         char *values = w->values + r * out * item;
         int64_t *indices = w->indices ? w->indices + r * out : NULL, place = 0;
         if (w->what == WANT_SORT) {
-            td_sorter_order(&s, row);
+            td_sorter_sort(&s, row, values, indices);
+            continue;
         } else if (w->what == WANT_TOP) {
             td_sorter_top(&s, row, w->k, w->sorted);
         } else {
