@@ -243,7 +243,7 @@ _deterministic = [False, False]
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Kept for compatibility: results never depend on the number of threads."""
-    _deterministic[:] = bool(mode), bool(warn_only)
+    _deterministic[:] = not not mode, not not warn_only        # bool is a dtype here
 
 
 def are_deterministic_algorithms_enabled():

@@ -29,11 +29,12 @@ def _wrap(function, make):
         def wrapped(*args, **kwargs):
             with make():
                 return function(*args, **kwargs)
-    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__dict__"):
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__annotations__"):
         try:
             setattr(wrapped, name, getattr(function, name))
         except (AttributeError, TypeError):
             pass
+    wrapped.__dict__.update(getattr(function, "__dict__", ()))      # a copy: __wrapped__ below is the wrapper's own
     wrapped.__wrapped__ = function
     return wrapped
 

@@ -359,9 +359,7 @@ def is_shared(self):
 @method
 def module_load(self, other, assign=False):
     """What load_state_dict does with a parameter and what was loaded for it."""
-    if assign:
-        return other
-    return self.copy_(other)
+    return (other if assign else self.copy_(other)).detach()
 
 
 @method

@@ -47,6 +47,7 @@ class _safe_globals:
 
 
 def _user_globals():
+    from tede._aliases import CLASSES
     found = {}
     for item in _user_safe:
         if isinstance(item, tuple):
@@ -59,7 +60,8 @@ def _user_globals():
         else:
             module = item.__module__
             if module == "tede" or module.startswith("tede."):
-                found["torch" + module[4:] + "." + item.__qualname__] = item
+                theirs = CLASSES.get((module, item.__qualname__), "torch" + module[4:])
+                found[f"{theirs}.{item.__qualname__}"] = found[f"torch{module[4:]}.{item.__qualname__}"] = item
             found[f"{module}.{item.__qualname__}"] = item
     return found
 

@@ -87,9 +87,12 @@ int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices
     (void)by_freq, (void)sparse, (void)padding_idx;
     if (check_indices("embedding_bag", indices) || check_indices("embedding_bag", offsets))
         return -1;
-    if (weight->ndim != 2 || indices->ndim != 1 || offsets->ndim != 1)
-        return td_error(TD_E_RUNTIME, "embedding_bag: weight must have 2 dimensions, indices and offsets 1, got %d, %d and %d",
-                        weight->ndim, indices->ndim, offsets->ndim);
+    if (indices->ndim != 1)
+        return td_error(TD_E_RUNTIME, "input has to be a 1D or 2D Tensor, but got Tensor of dimension %d", indices->ndim);
+    if (offsets->ndim != 1)
+        return td_error(TD_E_RUNTIME, "offsets has to be a 1D Tensor, but got Tensor of dimension %d", offsets->ndim);
+    if (weight->ndim != 2)
+        return td_error(TD_E_RUNTIME, "weight has to be a 2D Tensor, but got Tensor of dimension %d", weight->ndim);
     if (mode < 0 || mode > 2)
         return td_error(TD_E_RUNTIME, "embedding_bag: mode must be 0 (sum), 1 (mean) or 2 (max), got %" PRId64, mode);
     if (per_sample != TD_NONE && mode != 0)
@@ -97,8 +100,9 @@ int td_meta__embedding_bag(td_spec *specs, td_tensor *weight, td_tensor *indices
     if (per_sample != TD_NONE && (per_sample->ndim != 1 || per_sample->numel != indices->numel))
         return td_error(TD_E_RUNTIME, "embedding_bag: per_sample_weights must have as many elements as indices");
     if (per_sample != TD_NONE && per_sample->dtype != weight->dtype)
-        return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)weight->dtype),
-                        td_dtype_title((td_dtype)per_sample->dtype));
+        return td_error(TD_E_RUNTIME, "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 "
+                        "'per_sample_weights'; but type torch.%sTensor does not equal torch.%sTensor (while checking arguments for "
+                        "embedding_bag)", td_dtype_title((td_dtype)weight->dtype), td_dtype_title((td_dtype)per_sample->dtype));
     if (last_offset && offsets->numel < 1)
         return td_error(TD_E_RUNTIME, "include_last_offset: number of offset should be at least 1");
     if (!td_is_floating(weight))

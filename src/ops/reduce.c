@@ -438,9 +438,6 @@ static int all_true(bool *result, td_tensor *truths)
 
 int td_op_equal(bool *results, td_tensor *self, td_tensor *other)
 {
-    if (self->dtype != other->dtype)
-        return td_error(TD_E_RUNTIME, "Expected object of data type %s but got data type %s for argument 'other'",
-                        td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)other->dtype));
     *results = false;
     if (self->ndim != other->ndim || memcmp(self->sizes, other->sizes, sizeof(int64_t) * self->ndim))
         return 0;

@@ -152,6 +152,9 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
     td_shape_text text;
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
     int64_t place = td_storage_place(x->storage, x->data);
+    for (int d = 0; numel < 0 && d < ndim; d++)
+        if (!sizes[d])
+            return td_error(TD_E_RUNTIME, "Stride calculation overflowed with sizes=%s", td_shape_str(ndim, sizes, text));
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))
         return td_error(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s", td_shape_str(ndim, sizes, text));
     if ((size_t)bytes > x->storage->nbytes && td_storage_resize(x->storage, (size_t)bytes))

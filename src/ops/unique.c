@@ -336,10 +336,14 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
     if (side && right && !strcmp(side, "left"))
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): side and right can't be set to opposites, got side of left while "
                        "right was True");
-    if (seq->dtype != self->dtype)
-        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but got "
-                       "boundary tensor dtype %s and input value tensor dtype %s", td_dtype_title((td_dtype)seq->dtype),
-                       td_dtype_title((td_dtype)self->dtype));
+    if (seq->dtype != self->dtype) {
+        /* Values between the boundaries' own numbers (1.5 among integers) must not be rounded to one of them. */
+        td_dtype both = td_result_type(2, (td_tensor *const[]){seq, self});
+        if (both == TD_DTYPE_NONE)
+            return NULL;
+        TD_AUTO td_tensor *s = td_to(seq, both), *v = td_to(self, both);
+        return s && v ? td_op_searchsorted_tensor(s, v, out_int32, right, side, sorter) : NULL;
+    }
     if (is_complex(seq))
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): complex numbers have no order");
     if (seq->ndim == 0)
@@ -365,15 +369,10 @@ static td_tensor *beside(const td_tensor *x, td_tensor *number)
 {
     return number && x->device.type == TD_META ? td_tensor_new(0, NULL, (td_dtype)number->dtype, x->device) : td_tensor_retain(number);
 }
-static td_tensor *number_like(td_tensor *x, td_scalar value)
-{
-    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
-    return number ? td_as_contiguous(number, (td_dtype)x->dtype) : NULL;
-}
 td_tensor *td_op_searchsorted_scalar(td_tensor *sorted_sequence, td_scalar self, bool out_int32, bool right, const char *side,
                                      td_tensor *sorter)
 {
-    TD_AUTO td_tensor *made = number_like(sorted_sequence, self), *number = beside(sorted_sequence, made);
+    TD_AUTO td_tensor *made = td_wrapped_number(self), *number = beside(sorted_sequence, made);
     return number ? td_op_searchsorted_tensor(sorted_sequence, number, out_int32, right, side, sorter) : NULL;
 }
 td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool out_int32, bool right)
@@ -384,7 +383,7 @@ td_tensor *td_op_bucketize_tensor(td_tensor *self, td_tensor *boundaries, bool o
 }
 td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool out_int32, bool right)
 {
-    TD_AUTO td_tensor *made = number_like(boundaries, self), *number = beside(boundaries, made);
+    TD_AUTO td_tensor *made = td_wrapped_number(self), *number = beside(boundaries, made);
     return number ? td_op_bucketize_tensor(number, boundaries, out_int32, right) : NULL;
 }
 

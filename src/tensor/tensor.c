@@ -199,6 +199,10 @@ static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
     td_shape_text text, more;
     td_shape_str(ndim, sizes, text);
     if (!strides)
+        for (int d = 0; d < ndim; d++)
+            if (!sizes[d])
+                return td_fail(TD_E_RUNTIME, "Stride calculation overflowed with sizes=%s", text);     /* no bytes at all */
+    if (!strides)
         return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s", text);
     return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s and strides=%s", text,
                    td_shape_str(ndim, strides, more));

@@ -66,9 +66,12 @@ class _Dirichlet(tede.autograd.Function):
     @staticmethod
     @tede.autograd.function.once_differentiable
     def backward(ctx, grad):
-        x, concentration = ctx.saved_tensors
-        g = tede._dirichlet_grad(x, concentration, concentration.sum(-1, True).expand_as(concentration))
-        return g * (grad - (x * grad).sum(-1, True))
+        return _Dirichlet_backward(*ctx.saved_tensors, grad)
+
+
+def _Dirichlet_backward(x, concentration, grad_output):
+    g = tede._dirichlet_grad(x, concentration, concentration.sum(-1, True).expand_as(concentration))
+    return g * (grad_output - (x * grad_output).sum(-1, True))
 
 
 class Dirichlet(ExponentialFamily):

@@ -50,6 +50,9 @@ EPOCH_DEPRECATION_WARNING = (
     "case: https://github.com/pytorch/pytorch/issues/new/choose.")
 
 
+_ORDER = "https://pytorch.org/docs/stable/optim.html#how-to-adjust-learning-rate"
+
+
 def _warn_epoch():
     warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=4)
 
@@ -73,6 +76,9 @@ class LRScheduler:
                                ">= 0 for a fresh training run (not recommended)")
         self.base_lrs = _values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
+        own = optimizer.__dict__.get("step")        # put there before this schedule was made: see _warn_of_order
+        if own is not None:
+            getattr(own, "__func__", own)._wrapped_by_lr_sched = True
         self._initial_step()
 
     def _initial_step(self):
@@ -99,13 +105,23 @@ class LRScheduler:
         """The next rates; `step` calls it."""
         raise NotImplementedError(f"{type(self).__name__}.get_lr: a schedule defines its own")
 
-    def step(self, epoch=None):
-        """Go on by one step (or to `epoch`, which is deprecated), and set the optimizer's rates."""
-        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+    def _warn_of_order(self):
+        """At the first step: whether the optimizer has stepped, as far as that can be known."""
+        own = self.optimizer.__dict__.get("step")
+        if own is not None and not hasattr(own, "_wrapped_by_lr_sched"):
+            warnings.warn("Seems like `optimizer.step()` has been overridden after learning rate scheduler initialization. "
+                          "Please, make sure to call `optimizer.step()` before `lr_scheduler.step()`. See more details at "
+                          + _ORDER, UserWarning, stacklevel=3)
+        elif not getattr(self.optimizer, "_opt_called", False):
             warnings.warn("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, "
                           "you should call them in the opposite order: `optimizer.step()` before `lr_scheduler.step()`.  "
                           "Failure to do this will result in PyTorch skipping the first value of the learning rate "
-                          "schedule.", UserWarning, stacklevel=2)
+                          "schedule. See more details at " + _ORDER, UserWarning, stacklevel=3)
+
+    def step(self, epoch=None):
+        """Go on by one step (or to `epoch`, which is deprecated), and set the optimizer's rates."""
+        if self._step_count == 1:
+            self._warn_of_order()
         self._step_count += 1
         if epoch is not None:
             _warn_epoch()
@@ -682,10 +698,19 @@ class OneCycleLR(_WithMomentum):
         if value <= 0 or not isinstance(value, int):
             raise ValueError(f"Expected positive integer {name}, but got {value}")
 
+    @staticmethod
+    def _annealing_linear(start, end, pct):
+        return (end - start) * pct + start
+
+    @staticmethod
+    def _annealing_cos(start, end, pct):
+        return end + (start - end) / 2.0 * (math.cos(math.pi * pct) + 1)
+
     def _anneal(self, start, end, part):
-        if self._anneal_func_type == "linear":
-            return (end - start) * part + start
-        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+        kind = getattr(self, "_anneal_func_type", None)
+        if kind is None:        # the state that an old PyTorch saved holds the function itself
+            return self.anneal_func(start, end, part)
+        return (self._annealing_linear if kind == "linear" else self._annealing_cos)(start, end, part)
 
     def get_lr(self):
         self._check_called_by_step()

@@ -22,11 +22,15 @@ def swap_tensors(t1, t2):
     """Let two tensors change places: classes, attributes, data, history and gradients; whoever holds one holds the other now.
 
     Not for tensors with weak references, since those can't follow."""
+    import copyreg
     import weakref
+
     from tede import _C
     for name, t in (("t1", t1), ("t2", t2)):
         if weakref.getweakrefs(t):
             raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it")
+    if set(copyreg._slotnames(type(t1))) != set(copyreg._slotnames(type(t2))):
+        raise RuntimeError("Cannot swap t1 and t2 if they have different slots")
     if type(t1) is not type(t2):
         t1.__class__, t2.__class__ = type(t2), type(t1)
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__

@@ -100,18 +100,31 @@ static double element(td_dtype type, const void *x, int64_t i)
     return type == TD_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
 }
 
+static int check_bag_rows(const int64_t *at, int64_t n, int64_t rows, bool general)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (at[i] < 0 || at[i] >= rows)
+            return general ? td_error(TD_E_RUNTIME, "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be %"
+                                      PRId64, at[i])
+                           : td_error(TD_E_RUNTIME, "Index %" PRId64 " of input takes value %" PRId64 " which is not in the valid range "
+                                      "[0, %" PRId64 ")", i, at[i], rows);
+    return 0;
+}
+
 int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offsets, bool by_freq, int64_t mode,
                           bool sparse,
                           td_tensor *per_sample, bool last_offset, int64_t padding_idx, td_tensor *out0,
                           td_tensor *out1,
                           td_tensor *out2, td_tensor *out3)
 {
-    (void)by_freq, (void)sparse, (void)last_offset;
+    (void)by_freq, (void)sparse;
     td_dtype type = td_compute_dtype(weight);
     TD_AUTO td_tensor *w = td_operand(weight, type), *t = td_as_contiguous(indices, TD_I64),
     *o = td_as_contiguous(offsets, TD_I64);
     TD_AUTO td_tensor *s = td_operand(per_sample, type), *y = td_target(out0, type);
-    if (!w || !t || !o || !s || !y || check_rows((const int64_t *)t->data, t->numel, weight->sizes[0]))
+    /* PyTorch has two ways here, which differ in their words and in what the last bag is if the last offset isn't the end. */
+    bool general = mode == 2 || padding_idx >= 0 || weight->dtype == TD_F64;
+    if (!w || !t || !o || !s || !y || check_bag_rows((const int64_t *)t->data, t->numel, weight->sizes[0], general))
         return -1;
     int64_t bags = out0->sizes[0], n = indices->numel, width = weight->sizes[1];
     const int64_t *at = (const int64_t *)t->data, *begin = (const int64_t *)o->data;
@@ -131,7 +144,7 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
     if (!sum)
         return -1;
     for (int64_t b = 0; b < bags; b++) {
-        int64_t end = b + 1 < offsets->numel ? begin[b + 1] : n, used = 0;
+        int64_t end = b + 1 < offsets->numel - (general && last_offset) ? begin[b + 1] : n, used = 0;
         memset(sum, 0, (size_t)width * sizeof *sum);
         for (int64_t j = 0; j < width && mode == 2; j++)
             from[b * width + j] = -1;

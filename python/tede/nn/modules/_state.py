@@ -6,6 +6,7 @@ attribute `_metadata`, each module's version number, by which a class can read w
 import warnings
 from collections import OrderedDict, namedtuple
 
+from ... import __future__ as _future
 from .. import parameter as _parameter
 from .._native import T, is_tensor
 from ._hooks import WrappedHook, add_hook
@@ -157,6 +158,9 @@ class StateMixin:
                               "copying them in place?)", stacklevel=2)
         try:
             with T.no_grad():
+                if _future.get_swap_module_params_on_conversion():
+                    self._swap_member(current, value, assign)
+                    return
                 if not assign:
                     current.copy_(value)
                     return
@@ -170,6 +174,21 @@ class StateMixin:
             error_msgs.append(f'While copying the parameter named "{key}", whose dimensions in the model are '
                               f"{current.size()} and whose dimensions in the checkpoint are {value.size()}, an "
                               f"exception occurred : {error.args}.")
+
+    @staticmethod
+    def _swap_member(current, value, assign):
+        """Load by exchanging tensors, so that `current` keeps its identity, whatever class `module_load` gives it."""
+        from ...utils import swap_tensors
+        new = current.module_load(value, assign=assign)
+        if new is value or new is current:
+            raise RuntimeError("module_load returned one of self or other, please .detach() the result if returning one of "
+                               "the inputs in module_load")
+        if isinstance(current, _parameter.Parameter):
+            if not isinstance(new, _parameter.Parameter):
+                new = _parameter.Parameter(new, requires_grad=current.requires_grad)
+            else:
+                new.requires_grad_(current.requires_grad)
+        swap_tensors(current, new)
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         """Copy the tensors of `state_dict` into this module and those below; gives (missing_keys, unexpected_keys).
@@ -202,6 +221,7 @@ class StateMixin:
                                          "done inplace.")
 
         load(self, state_dict, "")
+        load = None                             # it refers to itself: a cycle that would keep the tensors for a while
         if strict:
             for kind, keys in (("Missing", missing_keys), ("Unexpected", unexpected_keys)):
                 if keys:

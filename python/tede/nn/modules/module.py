@@ -5,6 +5,7 @@ assigning an attribute sorts it into the right one, reading an attribute that is
 rest (moving to a dtype, listing parameters, saving) walks these dicts. Saving and loading are in `_state.py`, what runs
 before and behind a call in `_hooks.py`.
 """
+import sys
 import warnings
 from collections import OrderedDict
 
@@ -31,6 +32,21 @@ _global_buffer_registration_hooks = _hooks.global_buffer_registration
 _global_module_registration_hooks = _hooks.global_module_registration
 _global_parameter_registration_hooks = _hooks.global_parameter_registration
 _WrappedHook = WrappedHook
+
+
+class _ThisModule(type(_hooks)):
+    """Puts what a program assigns to one of the dicts of global hooks into the dict, which others hold."""
+
+    def __setattr__(self, name, value):
+        if name.startswith("_global_") and isinstance(value, dict) and isinstance(self.__dict__.get(name), dict):
+            value, kept = dict(value), self.__dict__[name]
+            kept.clear()
+            kept.update(value)
+        else:
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _ThisModule
 C._set_module_hooks(_global_backward, _global_backward_pre, _global_forward, _global_forward_pre)
 
 # The attributes with which every module starts; a module from an old pickle gets those that it lacks.

@@ -6,11 +6,11 @@ from ..parameter import Parameter
 from .module import Module
 
 
-def _resolve_padding(padding_idx, rows):
+def _resolve_padding(padding_idx, rows, name="Padding_idx"):
     if padding_idx is None:
         return None
     if not -rows <= padding_idx < rows:
-        raise AssertionError("Padding_idx must be within num_embeddings")
+        raise AssertionError(f"{name} must be within num_embeddings")
     return padding_idx + rows if padding_idx < 0 else padding_idx
 
 
@@ -82,7 +82,7 @@ class Embedding(_Table):
                         scale_grad_by_freq=False, sparse=False):
         """An embedding with the rows of `embeddings`, not trained if `freeze`."""
         return cls._from_pretrained(embeddings, freeze, padding_idx=padding_idx, max_norm=max_norm, norm_type=norm_type,
-                                    scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)
+                                    scale_grad_by_freq=scale_grad_by_freq, sparse=sparse, _freeze=freeze)
 
 
 class EmbeddingBag(_Table):
@@ -97,7 +97,7 @@ class EmbeddingBag(_Table):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
-        self.padding_idx = _resolve_padding(padding_idx, num_embeddings)
+        self.padding_idx = _resolve_padding(padding_idx, num_embeddings, "padding_idx")
         self.mode, self.sparse, self.include_last_offset = mode, sparse, include_last_offset
         self._make_weight(_weight, device, dtype)
 

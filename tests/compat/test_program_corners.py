@@ -1,0 +1,184 @@
+"""What PyTorch's own test files and programs of other people met: one test per thing that once differed."""
+import copy
+import gc
+import inspect
+import io
+import types
+import warnings
+from collections import OrderedDict
+
+import pytest
+
+
+def test_a_decorated_function_keeps_its_signature(lib):
+    def wanted(self, device, dtype=None):
+        return lib.is_grad_enabled()
+
+    wanted.note = "kept"
+    for mode in (lib.no_grad, lib.enable_grad, lib.inference_mode):
+        wrapped = mode()(wanted)
+        assert list(inspect.signature(wrapped).parameters) == ["self", "device", "dtype"] and wrapped.note == "kept"
+        assert inspect.unwrap(wrapped) is wanted and not hasattr(wanted, "__wrapped__")
+        assert wrapped(None, "cpu") is (mode is lib.enable_grad)
+
+
+def test_deterministic_algorithms_are_asked_for_and_told(lib):
+    lib.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        assert lib.are_deterministic_algorithms_enabled() is True and lib.get_deterministic_debug_mode() == 1
+    finally:
+        lib.use_deterministic_algorithms(False)
+    assert lib.is_deterministic_algorithms_warn_only_enabled() is False
+
+
+def test_bytes_seen_as_other_numbers_pass_no_gradient_on(lib):
+    x = lib.ones(2, 4, requires_grad=True)
+    for dtype in (lib.float64, lib.complex64, lib.int32, lib.float16):
+        for source in (x, x * 2):
+            assert not source.view(dtype).requires_grad
+    bits = lib.zeros(2).view(lib.int32)
+    assert bits.fill_(0x3f800000).view(lib.float32).tolist() == [1, 1]
+
+
+def test_searchsorted_and_bucketize_between_dtypes(lib):
+    whole = lib.tensor([1, 2, 3])
+    assert lib.searchsorted(whole, lib.tensor([1.5, 3])).tolist() == [1, 2]
+    assert lib.searchsorted(whole, 1.5).item() == 1 and lib.bucketize(2.5, whole).item() == 2
+    assert lib.searchsorted(whole.half(), lib.tensor([2]), right=True).tolist() == [2]
+    assert lib.bucketize(lib.tensor([2.5], dtype=lib.float64), whole.int(), out_int32=True).dtype == lib.int32
+
+
+def test_equal_looks_at_values_not_dtypes(lib):
+    assert lib.equal(lib.tensor([1., 2]), lib.tensor([1, 2])) and not lib.equal(lib.tensor([1.5]), lib.tensor([1]))
+    assert lib.equal(lib.tensor([]), lib.tensor([], dtype=lib.int32)) and not lib.equal(lib.ones(1), lib.ones(2).int())
+
+
+def test_strides_that_overflow_without_any_element(lib):
+    for make in (lambda: lib.empty([0, 4, 2**61]), lambda: lib.empty(0).resize_([0, 8, 2**61])):
+        with pytest.raises(RuntimeError, match="Stride calculation overflowed"):
+            make()
+
+
+# Embeddings ------------------------------------------------------------------------------------------------------
+
+def test_embedding_bag_with_a_last_offset(lib):
+    weight, rows = lib.arange(6.).view(3, 2), lib.arange(3)
+    bag = lib.nn.functional.embedding_bag
+
+    def of(offsets, **options):
+        return bag(rows, weight, lib.tensor(offsets), include_last_offset=True, **options).tolist()
+    assert of([0, 2], mode="sum") == [[2, 4]] and of([0, 2, 2], mode="sum") == [[2, 4], [0, 0]]
+    assert of([0, 2, 2], mode="max") == [[2, 3], [4, 5]]
+    assert of([0, 2, 2], padding_idx=1) == of([0, 2, 3], padding_idx=1) == [[0, 1], [4, 5]]
+
+
+def test_what_embedding_bag_refuses(lib):
+    weight, rows, offsets = lib.ones(3, 2), lib.arange(3), lib.tensor([0, 2])
+    bag = lib.nn.functional.embedding_bag
+    with pytest.raises(RuntimeError, match=r"Index 1 of input takes value -1 which is not in the valid range \[0, 3\)"):
+        bag(lib.tensor([0, -1]), weight, offsets)
+    for options in ({"mode": "max"}, {"padding_idx": 0}):
+        with pytest.raises(RuntimeError, match="Expected idx >= 0 && idx < num_embeddings but found idx to be 5"):
+            bag(lib.tensor([0, 5]), weight, offsets, **options)
+    with pytest.raises(RuntimeError, match="'weight' to have the same type as tensor"):
+        bag(rows, weight, offsets, mode="sum", per_sample_weights=lib.ones(3, dtype=lib.float64))
+    with pytest.raises(RuntimeError, match="input has to be a 1D or 2D Tensor, but got Tensor of dimension 3"):
+        lib.embedding_bag(weight, lib.ones(1, 1, 1).long(), offsets)
+
+
+def test_an_embedding_of_integers(lib):
+    table = lib.nn.Embedding.from_pretrained(lib.tensor([[1, 2], [3, 4]], dtype=lib.int16))
+    assert table(lib.tensor([1])).tolist() == [[3, 4]] and not table.weight.requires_grad
+    with pytest.raises(AssertionError, match="padding_idx must be within num_embeddings"):
+        lib.nn.EmbeddingBag(3, 2, padding_idx=5)
+
+
+# Modules ---------------------------------------------------------------------------------------------------------
+
+def test_the_dicts_of_global_hooks_can_be_replaced(lib):
+    module, calls = lib.nn.modules.module, []
+    module.register_module_forward_hook(lambda *args: calls.append("hook"))
+    layer = lib.nn.Identity()
+    layer(lib.ones(1))
+    module._global_forward_hooks = OrderedDict()
+    layer(lib.ones(1))
+    assert calls == ["hook"]
+    with module.register_module_forward_hook(lambda *args: calls.append("again")):
+        layer(lib.ones(1))
+    layer(lib.ones(1))
+    assert calls == ["hook", "again"]
+
+
+def test_loading_leaves_no_cycle_behind(lib):
+    layer = lib.nn.LSTM(4, 4, bidirectional=True)
+    state = copy.deepcopy(layer).state_dict()
+    gc.collect()
+    layer.load_state_dict(state)
+    assert gc.collect() == 0
+
+
+@pytest.mark.parametrize("assign", [False, True])
+def test_loading_by_exchange_keeps_the_parameters(lib, assign):
+    layer, state = lib.nn.Linear(2, 2), {"weight": lib.full((2, 2), 3.), "bias": lib.zeros(2)}
+    weight = layer.weight.requires_grad_(False)
+    lib.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer.load_state_dict(state, assign=assign)
+    finally:
+        lib.__future__.set_swap_module_params_on_conversion(False)
+    assert layer.weight is weight and weight.unique().tolist() == [3] and type(weight) is lib.nn.Parameter
+    assert not weight.requires_grad and layer.bias.requires_grad
+
+
+def test_tensors_with_other_slots_do_not_change_places(lib):
+    class Slotted(lib.Tensor):
+        __slots__ = ("one",)
+    with pytest.raises(RuntimeError, match="Cannot swap t1 and t2 if they have different slots"):
+        lib.utils.swap_tensors(lib.ones(1), lib.ones(1).as_subclass(Slotted))
+
+
+# Schedules and checkpoints ---------------------------------------------------------------------------------------
+
+def warnings_of(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function()
+    return [str(w.message) for w in caught]
+
+
+def test_a_schedule_that_steps_first_says_where_to_read_on(lib):
+    def made():
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.)
+        return optimizer, lib.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer, schedule = made()
+    said, = warnings_of(schedule.step)
+    assert said.startswith("Detected call of `lr_scheduler.step()` before") and said.endswith("#how-to-adjust-learning-rate")
+    optimizer, schedule = made()
+    optimizer.step = types.MethodType(lambda self: None, optimizer)
+    optimizer.step()
+    said, = warnings_of(schedule.step)
+    assert "`optimizer.step()` has been overridden after learning rate scheduler" in said
+    schedule = lib.optim.lr_scheduler.StepLR(optimizer, 1)
+    optimizer._opt_called = True
+    assert warnings_of(schedule.step) == []
+
+
+def test_a_one_cycle_schedule_of_an_old_checkpoint(lib):
+    optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=1.)
+    cycle = lib.optim.lr_scheduler.OneCycleLR
+    schedule, other = (cycle(optimizer, 1., total_steps=9, cycle_momentum=False) for _ in range(2))
+    state = schedule.state_dict()
+    del state["_anneal_func_type"], schedule._anneal_func_type
+    schedule.load_state_dict({**state, "anneal_func": cycle._annealing_cos})
+    optimizer.step()
+    schedule.step(), other.step()
+    assert schedule.get_last_lr() == other.get_last_lr()
+
+
+def test_classes_of_the_library_can_be_named_safe(lib):
+    d = lib.distributions
+    saved, kinds = io.BytesIO(), [d.TransformedDistribution, d.AffineTransform, d.Normal]
+    lib.save(d.TransformedDistribution(d.Normal(0, 1), [d.AffineTransform(2, 3)]), saved)
+    saved.seek(0)
+    with lib.serialization.safe_globals(kinds):
+        assert type(lib.load(saved)) is kinds[0]
