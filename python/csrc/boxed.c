@@ -103,8 +103,8 @@ int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyO
 
 static int bad_result(const td_op_info *info, PyObject *object, const char *expected)
 {
-    return td_error(TD_E_RUNTIME, "%s::%s: a Python kernel returned %s where %s was expected", info->space ? info->space : "aten",
-                    info->name, Py_TYPE(object)->tp_name, expected);
+    return td_error(TD_E_RUNTIME, "Unable to cast what a Python kernel of %s::%s returned: %s, where %s was expected",
+                    info->space ? info->space : "aten", info->name, Py_TYPE(object)->tp_name, expected);
 }
 
 static int list_result(const td_op_info *info, PyObject *object, td_value *v)

@@ -166,12 +166,90 @@ static void count_writes(const td_op_info *info, const td_value *arguments)
             td_tensor_count_write(arguments[i].tensor);
 }
 
+/* ---- calls as PyTorch's parser makes them: x > 0 is gt.Scalar, not gt.Tensor of a number that was made a tensor, and
+ * x.sum() is sum.default */
+
+static bool is_number(const td_value *v)
+{
+    return v->kind == TD_VALUE_TENSOR && v->tensor && v->tensor != TD_NONE && td_tensor_is_wrapped_number(v->tensor);
+}
+static int argument_named(const td_op_info *info, const char *name)
+{
+    for (int i = 0; i < info->n_arguments; i++)
+        if (!strcmp(info->arguments[i].name, name))
+            return i;
+    return -1;
+}
+static const td_op *shown_as(const td_op *op, const td_value *arguments)
+{
+    static const char *const always_tensor[] = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"};
+    const td_op_info *info = td_op_describe(op);
+    if (info->space)
+        return op;
+    int dim = argument_named(info, "dim"), keepdim = argument_named(info, "keepdim");
+    char name[128];
+    if (!strcmp(info->overload, "Tensor") && info->n_arguments > 1 && is_number(&arguments[1]) && !is_number(&arguments[0])) {
+        for (size_t i = 0; i < sizeof always_tensor / sizeof *always_tensor; i++)
+            if (!strcmp(info->name, always_tensor[i]))
+                return op;
+        snprintf(name, sizeof name, "%s.Scalar", info->name);
+    } else if (!strcmp(info->name, "sub") && !strcmp(info->overload, "Tensor") && is_number(&arguments[0]) && !is_number(&arguments[1])) {
+        snprintf(name, sizeof name, "rsub.Scalar");
+    } else if ((!strcmp(info->name, "sum") || !strcmp(info->name, "mean")) && dim > 0 && arguments[dim].count <= 0 &&
+               keepdim > 0 && !arguments[keepdim].integer) {
+        snprintf(name, sizeof name, "%s", info->name);
+    } else {
+        return op;
+    }
+    const td_op *other = td_op_find(name);
+    return other ? other : op;
+}
+/* The arguments of one operator for another that has some of them. */
+static int arguments_for(const td_op_info *to, const td_op_info *from, const td_value *arguments, td_value *values)
+{
+    bool swapped = !strcmp(to->name, "rsub");
+    for (int i = 0; i < to->n_arguments; i++) {
+        int k = swapped && i < 2 ? 1 - i : argument_named(from, to->arguments[i].name);
+        if (k < 0)
+            return td_error(TD_E_RUNTIME, "%s has no argument '%s'", from->name, to->arguments[i].name);
+        values[i] = arguments[k];
+        if (to->arguments[i].kind == TD_VALUE_SCALAR && is_number(&arguments[k])) {
+            values[i] = (td_value){.kind = TD_VALUE_SCALAR};
+            if (td_tensor_item(arguments[k].tensor, &values[i].scalar) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+/* PyTorch says where a new tensor shall be, even if the program didn't. */
+static int say_where(const td_op_info *info, PyObject *kwargs)
+{
+    if (!(info->flags & TD_OP_FACTORY) || argument_named(info, "pin_memory") < 0)
+        return 0;
+    bool of_tensor = info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSOR;
+    PyObject *cpu = of_tensor || PyDict_GetItemString(kwargs, "device") ? NULL : td_py_device((td_device){TD_CPU, -1});
+    int failed = cpu ? PyDict_SetItemString(kwargs, "device", cpu) : 0;
+    Py_XDECREF(cpu);
+    return failed || PyDict_GetItemString(kwargs, "pin_memory") ? failed : PyDict_SetItemString(kwargs, "pin_memory", Py_False);
+}
+
 static int handle(const td_op *op, PyObject *entry, const Involved *list, const td_value *arguments, td_value *results)
 {
     const td_op_info *info = td_op_describe(op);
     PyObject *args, *kwargs, *result = NULL, *body = PyTuple_GET_ITEM(entry, 1);
-    if (td_py_boxed_arguments(info, arguments, &args, &kwargs) < 0)
+    const td_op *shown = shown_as(op, arguments);
+    td_value values[8];
+    bool other = shown != op && td_op_describe(shown)->n_arguments <= 8;
+    if (other && (arguments_for(td_op_describe(shown), info, arguments, values) < 0 || !(entry = entry_of(shown))))
+        return PyErr_Occurred() ? td_py_capture() : -1;
+    const td_op_info *said = other ? td_op_describe(shown) : info;
+    if (td_py_boxed_arguments(said, other ? values : arguments, &args, &kwargs) < 0)
         return td_py_capture();
+    if (say_where(said, kwargs) < 0) {
+        Py_DECREF(args);
+        Py_DECREF(kwargs);
+        return td_py_capture();
+    }
     if (body != Py_None)
         result = PyObject_Call(body, args, kwargs);
     if (body == Py_None || result == Py_NotImplemented) {
@@ -262,10 +340,11 @@ static PyObject *disabled_dispatch(PyObject *m, PyObject *args)
 {
     (void)m;
     PyObject *function, *types, *arguments, *kwargs = NULL;
-    if (!PyArg_ParseTuple(args, "OOO!|O", &function, &types, &PyTuple_Type, &arguments, &kwargs))
+    if (!PyArg_ParseTuple(args, "OOO|O", &function, &types, &arguments, &kwargs) || !(arguments = PySequence_Tuple(arguments)))
         return NULL;
     PyObject *before = set_excluded(NULL, Py_True);
     PyObject *result = PyObject_Call(function, arguments, kwargs == Py_None ? NULL : kwargs);
+    Py_DECREF(arguments);
     Py_XDECREF(set_excluded(NULL, before));
     Py_XDECREF(before);
     return result;

@@ -22,6 +22,18 @@ bool td_py_has_override(PyObject *o)
     return found && found != disabled;
 }
 
+/* A class that takes operators over in its __torch_dispatch__ doesn't take functions over, too, unless it says so. */
+int td_py_leave_functions_alone(PyTypeObject *cls)
+{
+    static PyObject *dispatch;
+    if (!dispatch && !(dispatch = PyUnicode_InternFromString("__torch_dispatch__")))
+        return -1;
+    if (_PyType_Lookup(cls, dispatch) == _PyType_Lookup(&td_py_Tensor, dispatch) ||
+        _PyType_Lookup(cls, word) != _PyType_Lookup(&td_py_Tensor, word))
+        return 0;
+    return PyObject_SetAttr((PyObject *)cls, word, disabled);
+}
+
 /* ---- the protocol */
 
 typedef struct Involved { PyObject *objects[64]; int n; } Involved;

@@ -293,7 +293,7 @@ static int meta_init(PyObject *cls, PyObject *args, PyObject *kw)
     if (PyType_Type.tp_init(cls, args, kw) < 0)
         return -1;
     ((PyTypeObject *)cls)->tp_dealloc = tensor_dealloc;
-    return 0;
+    return td_py_leave_functions_alone((PyTypeObject *)cls);
 }
 static PyObject *meta_module(PyObject *cls, void *unused)
 {

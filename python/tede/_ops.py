@@ -125,7 +125,7 @@ class OpOverloadPacket:
         self.namespace = namespace
         self._qualified_op_name = f"{namespace}::{name}"
         self.__name__ = name
-        self.__module__ = f"torch.ops.{namespace}"
+        self.__module__ = f"torch._ops.{namespace}"
         self._dir = []
         self._made = 0
         self._full = ()

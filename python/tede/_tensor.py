@@ -65,6 +65,8 @@ def __repr__(self, *, tensor_contents=None):
     if _C._has_torch_function_variadic(self):
         return _C._handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
     text = _plain_repr(self) if tensor_contents is None else _C._repr_with(self, tensor_contents)
+    if "_is_param" in self.__dict__:
+        text = f"Parameter({text})"
     tangent = _C._unpack_dual(self)[1] if _C._is_forward_enabled() else None
     return text if tangent is None else f"{text[:-1]}, tangent={tangent!r})"
 
@@ -240,30 +242,51 @@ def __setstate__(self, state):
         self.requires_grad = state[0]
 
 
+def _is_wrapper(x):
+    """Whether x is of a class that keeps its elements elsewhere (_make_wrapper_subclass)."""
+    return type(x) is not Tensor and x.data_ptr() == 0
+
+
 @method
 def __deepcopy__(self, memo):
+    if _C._has_torch_function_variadic(self):
+        return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                            "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
                            "weight_norm usage, see https://github.com/pytorch/pytorch/pull/103001")
     if id(self) in memo:
         return memo[id(self)]
-    with _C.DisableTorchFunctionSubclass():
-        if self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
-            copy = self.detach().clone()
-        else:
-            storage = self.untyped_storage().__deepcopy__(memo)
-            copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
-        if type(self) is not Tensor:
+    from copy import deepcopy
+    from copyreg import _slotnames
+    wrapper = _is_wrapper(self)
+    if wrapper or self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
+        copy = self.detach().clone()
+        if type(copy) is not type(self) and not wrapper:
             copy = Tensor._make_subclass(type(self), copy)
-        if self.requires_grad:
-            copy.requires_grad_()
-        memo[id(self)] = copy
-        if self.grad is not None:
-            copy.grad = self.grad.__deepcopy__(memo)
-        if self.__dict__:
-            from copy import deepcopy
-            copy.__dict__.update(deepcopy(self.__dict__, memo))
+    else:
+        storage = self.untyped_storage().__deepcopy__(memo)
+        copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
+        if type(self) is not Tensor and type(self).__torch_dispatch__ is Tensor.__torch_dispatch__:
+            copy = Tensor._make_subclass(type(self), copy)
+        elif type(self) is not Tensor:
+            copy = self.new_empty([]).set_(copy) if type(self.new_empty([])) is type(self) else copy
+    if type(copy) is not type(self):
+        kind, name = ("wrapper", "clone") if wrapper else ("non-wrapper", "new_empty")
+        raise RuntimeError(f"The default implementation of __deepcopy__() for {kind} subclasses only works for subclass types that implement "
+                           f"{name}() and for which that function returns another instance of the same subclass. You should either "
+                           f"properly implement {name}() for your subclass or override __deepcopy__() if it is intended behavior for "
+                           f"{name}() to return an instance of a different type.")
+    if self.requires_grad:
+        copy.requires_grad_()
+    memo[id(self)] = copy
+    if self.grad is not None:
+        copy.grad = self.grad.__deepcopy__(memo)
+    for slot in _slotnames(type(self)) if type(self) is not Tensor else ():
+        if hasattr(self, slot):
+            setattr(copy, slot, deepcopy(getattr(self, slot), memo))
+    if self.__dict__:
+        copy.__dict__.update(deepcopy(self.__dict__, memo))
     return copy
 
 

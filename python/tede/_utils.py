@@ -97,6 +97,10 @@ def _set_obj_state(obj, state):
 
 def _reduce_tensor(x):
     """(function, arguments) that make the tensor again; the storage inside them is shared between tensors that share."""
+    from tede import _tensor
+    if _tensor._is_wrapper(x) and type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        return _rebuild_wrapper_subclass, (type(x), x.dtype, tuple(x.size()), x.stride(), x.storage_offset(), x.layout, x.device,
+                                           x.requires_grad)
     if x.layout is not _C.strided:
         if str(x.layout).endswith("sparse_coo"):
             return _rebuild_sparse_tensor, (x.layout, (x._indices(), x._values(), x.size(), x.is_coalesced()))
@@ -119,6 +123,11 @@ def _reduce_tensor(x):
     return _rebuild_tensor_v3, (storage, *place, x.requires_grad, OrderedDict(), x.dtype, *metadata)
 
 
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    return Tensor._make_wrapper_subclass(cls, size, strides=stride, dtype=dtype, storage_offset=storage_offset, layout=layout,
+                                         device=device, requires_grad=requires_grad)
+
+
 def _rebuild_from_type_v2(func, new_type, args, state):
     x = func(*args)
     if type(x) is not new_type:
@@ -137,7 +146,8 @@ def reduce_ex(x, protocol):
         func, args = _reduce_tensor(x)
     if type(x) is Tensor and not state:
         return func, args
-    return _rebuild_from_type_v2, (func, type(x), args, state)
+    from tede import _tensor                # files name the function there
+    return _tensor._rebuild_from_type_v2, (func, type(x), args, state)
 
 
 def reduce_parameter(x, protocol):

@@ -115,7 +115,7 @@ def _allowed():
             "torch.storage.TypedStorage": storage.TypedStorage})
         for name in ("_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2",
                      "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_meta_tensor_no_storage",
-                     "_rebuild_device_tensor_from_numpy", "_rebuild_device_tensor_from_cpu_tensor"):
+                     "_rebuild_device_tensor_from_numpy", "_rebuild_device_tensor_from_cpu_tensor", "_rebuild_wrapper_subclass"):
             _table["torch._utils." + name] = getattr(_utils, name)
         for name, value in vars(_C).items():
             if isinstance(value, _C.dtype):

@@ -65,7 +65,7 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         }
         sum = grad;
     } else {
-        sum = td_is_sparse(old) ? td_need_add(grad, old) : td_need_add(old, grad);   /* strided + sparse there is */
+        sum = td_is_sparse(grad) && !td_is_sparse(old) ? td_need_add(old, grad) : td_need_add(grad, old);   /* strided + sparse there is */
         td_tensor_release(grad);
         if (!sum)
             return -1;
@@ -153,6 +153,11 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         pthread_mutex_lock(&a->mutex);
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
+        if (old && !create_graph && (old->flags | (*grad)->flags) & TD_FLAG_PYTHON && !td_is_sparse(old)) {
+            int status = td_need_add_(old, *grad);      /* what calls out does so without the lock */
+            td_tensor_release(old);
+            return status;
+        }
         td_tensor *sum = !old ? td_need_clone(*grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
         if (!sum) {
             td_tensor_release(old);

@@ -266,3 +266,129 @@ def test_helpers(lib):
         with m._disable_current_modes():
             lib.ones(1) + 1
     assert "aten.add.Tensor" not in log.calls
+
+
+# ---- calls as PyTorch's parser makes them, and classes without a __torch_function__ of their own ---------------------
+
+@pytest.mark.parametrize("wanted", [False, True])
+def test_numbers_and_whole_sums_are_shown_as_they_were_written(lib, wanted):
+    x = lib.rand(2, 3, requires_grad=wanted)
+    with log_mode(lib) as log:
+        x > 0.5, 1 - x, x.sum(), x.mean(), x.sum(0), x * 2, x.detach().eq_(1)
+    assert log.calls == ["aten.gt.Scalar", "aten.rsub.Scalar", "aten.sum.default", "aten.mean.default", "aten.sum.dim_IntList",
+                         "aten.mul.Tensor", "aten.detach.default", "aten.eq_.Scalar"]
+    assert lib.ops.aten.add.Tensor.__module__ == "torch._ops.aten"
+
+
+def test_new_tensors_say_where_they_are(lib):
+    seen = []
+
+    class Look(mode_class(lib)):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append({k: str(v) for k, v in kwargs.items()})
+            return func(*args, **kwargs)
+    x = lib.ones(2)
+    with Look():
+        lib.zeros(2), lib.full((2,), 1., dtype=lib.float64), x.new_zeros(2), lib.zeros_like(x)
+    assert seen == [{"device": "cpu", "pin_memory": "False"},
+                    {"dtype": str(lib.float64), "device": "cpu", "pin_memory": "False"},
+                    {"pin_memory": "False"}, {"pin_memory": "False"}]
+
+
+def plain_where_possible(lib):
+    """A diagonal matrix that knows its diagonal only; other results are plain tensors."""
+    tree_map = importlib.import_module(lib.__name__ + ".utils._pytree").tree_map
+
+    class Diagonal(lib.Tensor):
+        @staticmethod
+        def __new__(cls, diag):
+            made = lib.Tensor._make_wrapper_subclass(cls, diag.shape + diag.shape, dtype=diag.dtype, requires_grad=diag.requires_grad)
+            made.diag = diag
+            return made
+
+        def __repr__(self):
+            return super().__repr__(tensor_contents=f"diag={self.diag}")
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if func in (lib.ops.aten.clone.default, lib.ops.aten.detach.default, lib.ops.aten.add.Tensor):
+                return cls(func(*(x.diag for x in args)))
+            full = tree_map(lambda x: x.diag.diag() if isinstance(x, cls) else x, (args, kwargs or {}))
+            return func(*full[0], **full[1])
+    return Diagonal
+
+
+def test_a_class_with_a_dispatch_of_its_own_decides_what_its_results_are(lib):
+    import copy
+    kind = plain_where_possible(lib)
+    assert kind.__torch_function__ is lib._C._disabled_torch_function_impl
+    p = lib.nn.Parameter(kind(lib.tensor([1., 2.])))
+    both = p + kind(lib.ones(2))
+    assert type(both) is kind and type(both.sum()) is lib.Tensor and float(both.sum()) == 5
+    both.sum().backward()
+    assert type(p.grad) is lib.Tensor and p.grad.tolist() == [[1, 1], [1, 1]]
+    assert repr(p.detach()) == "Diagonal(diag=tensor([1., 2.]))" and repr(p).startswith("Parameter(Diagonal(diag=")
+    p.grad = None
+    again = copy.deepcopy(p)
+    assert type(again) is kind and again.diag.tolist() == [1, 2] and again.diag is not p.diag
+    assert isinstance(again, lib.nn.Parameter) and again.requires_grad
+
+
+class Tagged:
+    """For files: made a tensor class per library below."""
+
+
+def test_a_wrapper_travels_through_a_file(lib, tmp_path):
+    kind = plain_where_possible(lib)
+    kind.__module__, kind.__qualname__ = __name__, "Tagged"
+    globals()["Tagged"] = kind
+    lib.save(kind(lib.tensor([1., 2.])), tmp_path / "x.pt")
+    with lib.serialization.safe_globals([kind]):
+        back = lib.load(tmp_path / "x.pt")
+    assert type(back) is kind and back.diag.tolist() == [1, 2] and back.shape == (2, 2)
+
+
+def test_a_copy_of_another_kind_is_refused(lib):
+    import copy
+
+    class Lost(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            with importlib.import_module(lib.__name__ + ".utils._mode_utils").no_dispatch():
+                return func(*args, **(kwargs or {}))
+    with pytest.raises(RuntimeError, match="only works for subclass types that implement new_empty"):
+        copy.deepcopy(Lost(lib.ones(2)))
+
+
+def test_a_gradient_is_added_to_the_first_one_in_place(lib):
+    Wrapper = wrapper(lib)
+    x = Wrapper(lib.ones(2)).requires_grad_()
+    x.grad = Wrapper(lib.zeros(2))
+    first = x.grad
+    (x * 3).backward(Wrapper(lib.ones(2)))
+    assert x.grad is first and x.grad.inner.tolist() == [3, 3]
+
+
+def test_one_hop_is_skipped_and_no_more(lib):
+    names = []
+
+    class Counted(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            names.append(func.__name__)
+            return lib.overrides.redispatch_function(func, types, args, kwargs)
+
+    def twice(x):
+        if lib.overrides.has_torch_function((x,)):
+            return lib.overrides.handle_torch_function(twice, (x,), x)
+        return x * 2
+    assert type(twice(lib.ones(2).as_subclass(Counted))) is lib.Tensor
+    assert names[-2:] == ["twice", "mul"]
+
+
+def test_whether_a_mode_is_on(lib):
+    inside = importlib.import_module(lib.__name__ + ".utils._python_dispatch").is_in_torch_dispatch_mode
+    assert not inside()
+    with log_mode(lib):
+        assert inside() and inside(include_infra_modes=False)
+    assert not inside()
