@@ -75,10 +75,11 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
     const int64_t kv = h / (job->heads / job->kv_heads);
     const td_matrix q = {AT(job->q, b, h, q0), job->q.row, 1}, k = {AT(job->k, b, kv, k0), 1, job->k.row};
     if (packed) {
-        /* Whole panels, of which the last ones of a tile may be narrower. */
-        const int tile = (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE);
-        const int panel = OWN->bytes / (int)sizeof(T) * OWN->vectors, whole = (columns + panel - 1) / panel * panel;
-        OWN->N(packed)(rows, whole + 2 * panel > tile ? tile : whole, job->width, (T)job->scale, q,
+        /* Whole panels; the last ones of a tile may be narrower. */
+        const int tile = (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE), lanes = OWN->bytes / (int)sizeof(T);
+        const int panel = lanes * OWN->vectors, whole = (columns + panel - 1) / panel * panel;
+        const bool wide = whole <= tile && td_gemm_panel(tile - whole + panel, lanes, OWN->vectors) == panel;
+        OWN->N(packed)(rows, wide ? whole : tile, job->width, (T)job->scale, q,
                        packed->keys + k0 / TD_KEY_TILE * packed->key_step, 0, s, TD_KEY_TILE, NULL);
     } else {
         N(td_gemm)(rows, columns, job->width, (T)job->scale, q, k, 0, s, TD_KEY_TILE);
