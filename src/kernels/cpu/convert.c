@@ -1,4 +1,4 @@
-/* Conversions between any two dtypes, 15 x 15 loops from one macro.
+/* Conversions between any two dtypes: loops of one macro between the numbers that C has, and ways through them for the others.
  *
  * What C leaves undefined is what x86 does, as in PyTorch: a float beyond a narrow integer's range is converted to 32
  * bits (64 for double to uint8) and cut off; NaN and what doesn't fit there become the lowest number.
@@ -12,8 +12,21 @@
 #include <immintrin.h>
 #endif
 
-typedef struct { float re, im; } c64;
-typedef struct { double re, im; } c128;
+#define T_BOOL uint8_t
+#define T_U8   uint8_t
+#define T_I8   int8_t
+#define T_I16  int16_t
+#define T_I32  int32_t
+#define T_I64  int64_t
+#define T_U16  uint16_t
+#define T_U32  uint32_t
+#define T_U64  uint64_t
+#define T_F16  td_f16
+#define T_BF16 td_bf16
+#define T_F32  float
+#define T_F64  double
+typedef struct { float re, im; } T_C64;
+typedef struct { double re, im; } T_C128;
 
 /* ---- taking a value out: RE_ in a type of C's, IM_ its imaginary part */
 #define RE_BOOL(x) ((uint8_t)((x) != 0))
@@ -83,45 +96,66 @@ static inline uint64_t f64_to_u64(double x)
 #define TO_BF16(re, im) td_f32_to_bf16((float)(re))
 #define TO_F32(re, im)  ((float)(re))
 #define TO_F64(re, im)  ((double)(re))
-#define TO_C64(re, im)  ((c64){(float)(re), (float)(im)})
-#define TO_C128(re, im) ((c128){(double)(re), (double)(im)})
+#define TO_C64(re, im)  ((T_C64){(float)(re), (float)(im)})
+#define TO_C128(re, im) ((T_C128){(double)(re), (double)(im)})
+
+/* Loops are compiled once, not into each way that goes through them. */
+#define ONCE __attribute__((noinline))
 
 /* dst and src may be the same memory only where the sizes agree, so a run never overtakes itself; but they are of
  * different types, and the compiler is told that lanes don't depend on each other. */
-#define RUN(TO, TO_T, FROM, FROM_T)                                                             \
-    static void run_##TO##_##FROM(void *restrict to, const void *restrict from, int64_t n)     \
-    {                                                                                           \
-        TO_T *restrict dst = to;                                                                \
-        const FROM_T *restrict src = from;                                                      \
-        for (int64_t i = 0; i < n; i++)                                                         \
-            dst[i] = TO_##TO(RE_##FROM(src[i]), IM_##FROM(src[i]));                             \
+#define RUN(TO, FROM)                                                                          \
+    static ONCE void run_##TO##_##FROM(void *restrict to, const void *restrict from, int64_t n) \
+    {                                                                                          \
+        T_##TO *restrict dst = to;                                                             \
+        const T_##FROM *restrict src = from;                                                   \
+        for (int64_t i = 0; i < n; i++)                                                        \
+            dst[i] = TO_##TO(RE_##FROM(src[i]), IM_##FROM(src[i]));                            \
     }
 
-#define RUNS_TO(TO, TO_T)                                                                       \
-    RUN(TO, TO_T, BOOL, uint8_t) RUN(TO, TO_T, U8, uint8_t) RUN(TO, TO_T, I8, int8_t)           \
-    RUN(TO, TO_T, I16, int16_t) RUN(TO, TO_T, I32, int32_t) RUN(TO, TO_T, I64, int64_t)         \
-    RUN(TO, TO_T, U16, uint16_t) RUN(TO, TO_T, U32, uint32_t) RUN(TO, TO_T, U64, uint64_t)      \
-    RUN(TO, TO_T, F16, td_f16) RUN(TO, TO_T, BF16, td_bf16) RUN(TO, TO_T, F32, float)           \
-    RUN(TO, TO_T, F64, double) RUN(TO, TO_T, C64, c64) RUN(TO, TO_T, C128, c128)
+/* Unsigned integers take the bits that the signed ones take. */
+#define FROM_INTEGERS(TO)                                                                      \
+    RUN(TO, BOOL) RUN(TO, U8) RUN(TO, I8) RUN(TO, I16) RUN(TO, I32) RUN(TO, I64) RUN(TO, U16) RUN(TO, U32) RUN(TO, U64)
+FROM_INTEGERS(BOOL)
+FROM_INTEGERS(I8)
+FROM_INTEGERS(I16)
+FROM_INTEGERS(I32)
+FROM_INTEGERS(I64)
+FROM_INTEGERS(F32)
+FROM_INTEGERS(F64)
 
-RUNS_TO(BOOL, uint8_t)
-RUNS_TO(U8, uint8_t)
-RUNS_TO(I8, int8_t)
-RUNS_TO(I16, int16_t)
-RUNS_TO(I32, int32_t)
-RUNS_TO(I64, int64_t)
-RUNS_TO(U16, uint16_t)
-RUNS_TO(U32, uint32_t)
-RUNS_TO(U64, uint64_t)
-RUNS_TO(F16, td_f16)
-RUNS_TO(BF16, td_bf16)
-RUNS_TO(F32, float)
-RUNS_TO(F64, double)
-RUNS_TO(C64, c64)
-RUNS_TO(C128, c128)
+#define FROM_REALS(TO) RUN(TO, F32) RUN(TO, F64)
+FROM_REALS(BOOL)
+FROM_REALS(U8)
+FROM_REALS(I8)
+FROM_REALS(I16)
+FROM_REALS(I32)
+FROM_REALS(I64)
+FROM_REALS(U16)
+FROM_REALS(U32)
+FROM_REALS(U64)
+FROM_REALS(F32)
+FROM_REALS(F64)
+
+RUN(F16, F16)
+RUN(F16, F32)
+RUN(F32, F16)
+RUN(BF16, BF16)
+RUN(BF16, F32)
+RUN(F32, BF16)
+RUN(C64, F32)
+RUN(F32, C64)
+RUN(C128, F64)
+RUN(F64, C128)
+RUN(C64, C64)
+RUN(C64, C128)
+RUN(C128, C64)
+RUN(C128, C128)
+RUN(BOOL, C64)
+RUN(BOOL, C128)
 
 #ifdef __F16C__
-static void widen_f16(void *restrict to, const void *restrict from, int64_t n)
+static ONCE void widen_f16(void *restrict to, const void *restrict from, int64_t n)
 {
     float *dst = to;
     const td_f16 *src = from;
@@ -130,7 +164,7 @@ static void widen_f16(void *restrict to, const void *restrict from, int64_t n)
         _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
     run_F32_F16(dst + i, src + i, n - i);
 }
-static void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
+static ONCE void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
 {
     td_f16 *dst = to;
     const float *src = from;
@@ -145,21 +179,47 @@ static void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
     }
     run_F16_F32(dst + i, src + i, n - i);
 }
-#define F32_FROM_F16 widen_f16
-#define F16_FROM_F32 narrow_f16
-#else
-#define F32_FROM_F16 run_F32_F16
-#define F16_FROM_F32 run_F16_F32
+#define run_F32_F16 widen_f16
+#define run_F16_F32 narrow_f16
 #endif
 
-#define ROW(TO)                                                                                                  \
-    [TD_##TO] = {run_##TO##_BOOL, run_##TO##_U8, run_##TO##_I8, run_##TO##_I16, run_##TO##_I32, run_##TO##_I64,  \
-                 run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, run_##TO##_F16, run_##TO##_BF16, run_##TO##_F32, \
-                 run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
-#define ROW_HALF(TO, F16_RUN, F32_RUN)                                                                           \
-    [TD_##TO] = {run_##TO##_BOOL, run_##TO##_U8, run_##TO##_I8, run_##TO##_I16, run_##TO##_I32, run_##TO##_I64,  \
-                 run_##TO##_U16, run_##TO##_U32, run_##TO##_U64, F16_RUN, run_##TO##_BF16, F32_RUN,              \
-                 run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
+/* What has no loop of its own goes through a type that holds what either end makes of a number. */
+#define WAY(TO, FROM, BY)                                                                       \
+    static ONCE void run_##TO##_##FROM(void *restrict to, const void *restrict from, int64_t n) \
+    {                                                                                           \
+        T_##BY block[256];                                                                      \
+        for (int64_t i = 0, m; i < n; i += m) {                                                 \
+            m = n - i < 256 ? n - i : 256;                                                      \
+            run_##BY##_##FROM(block, (const T_##FROM *)from + i, m);                            \
+            run_##TO##_##BY((T_##TO *)to + i, block, m);                                        \
+        }                                                                                       \
+    }
+
+#define HALVES_TO(TO)  WAY(TO, F16, F32) WAY(TO, BF16, F32)
+#define COMPLEX_TO(TO) WAY(TO, C64, F32) WAY(TO, C128, F64)
+#define INTEGERS_BY(TO, BY)                                                                     \
+    WAY(TO, BOOL, BY) WAY(TO, U8, BY) WAY(TO, I8, BY) WAY(TO, I16, BY) WAY(TO, I32, BY) WAY(TO, I64, BY) WAY(TO, U16, BY) \
+    WAY(TO, U32, BY) WAY(TO, U64, BY)
+HALVES_TO(BOOL)
+HALVES_TO(U8)  COMPLEX_TO(U8)
+HALVES_TO(I8)  COMPLEX_TO(I8)
+HALVES_TO(I16) COMPLEX_TO(I16)
+HALVES_TO(I32) COMPLEX_TO(I32)
+HALVES_TO(I64) COMPLEX_TO(I64)
+HALVES_TO(U16) COMPLEX_TO(U16)
+HALVES_TO(U32) COMPLEX_TO(U32)
+HALVES_TO(U64) COMPLEX_TO(U64)
+HALVES_TO(F64) WAY(F64, C64, F32) WAY(F32, C128, F64)
+INTEGERS_BY(F16, F32)  WAY(F16, BF16, F32) WAY(F16, F64, F32)  COMPLEX_TO(F16)
+INTEGERS_BY(BF16, F32) WAY(BF16, F16, F32) WAY(BF16, F64, F32) COMPLEX_TO(BF16)
+INTEGERS_BY(C64, F32)  HALVES_TO(C64)  WAY(C64, F64, F32)
+INTEGERS_BY(C128, F64) WAY(C128, F16, F64) WAY(C128, BF16, F64) WAY(C128, F32, F64)
+
+/* WHOLE: the type whose runs from integers it shares. */
+#define ROW(TO, WHOLE)                                                                                                  \
+    [TD_##TO] = {run_##WHOLE##_BOOL, run_##WHOLE##_U8, run_##WHOLE##_I8, run_##WHOLE##_I16, run_##WHOLE##_I32,          \
+                 run_##WHOLE##_I64, run_##WHOLE##_U16, run_##WHOLE##_U32, run_##WHOLE##_U64, run_##TO##_F16,            \
+                 run_##TO##_BF16, run_##TO##_F32, run_##TO##_F64, run_##TO##_C64, run_##TO##_C128}
 
 static inline void fill(void *to, uint64_t eight, int64_t bytes)
 {
@@ -197,7 +257,6 @@ static void fill_rows(size_t size, char *to, const char *from, int64_t step, int
 }
 
 const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .fill_rows = fill_rows, .run = {
-    ROW(BOOL), ROW(U8), ROW(I8), ROW(I16), ROW(I32), ROW(I64), ROW(U16), ROW(U32), ROW(U64),
-    ROW_HALF(F16, run_F16_F16, F16_FROM_F32), ROW(BF16), ROW_HALF(F32, F32_FROM_F16, run_F32_F32), ROW(F64), ROW(C64),
-    ROW(C128),
+    ROW(BOOL, BOOL), ROW(U8, I8), ROW(I8, I8), ROW(I16, I16), ROW(I32, I32), ROW(I64, I64), ROW(U16, I16), ROW(U32, I32),
+    ROW(U64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64), ROW(C64, C64), ROW(C128, C128),
 }};

@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void N(turn)(V *rows)
 /* `count` lines, whose numbers lie `step` apart; lanes past them repeat the last. */
 typedef struct N(lines_at) { char *at[VECTOR / sizeof(T)]; int64_t step; int count; bool real, adjacent; } N(lines_at);
 
-static void N(settle)(N(lines_at) *l)
+static __attribute__((noinline)) void N(settle)(N(lines_at) *l)
 {
     const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
     l->adjacent = l->count == LANES;
@@ -129,7 +129,7 @@ static void N(settle)(N(lines_at) *l)
     }
 }
 
-static void N(gather)(const N(lines_at) *l, int64_t n, bool swap, W *x)
+static __attribute__((noinline)) void N(gather)(const N(lines_at) *l, int64_t n, bool swap, W *x)
 {
     const V none = {0};
     const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
@@ -168,7 +168,7 @@ static void N(gather)(const N(lines_at) *l, int64_t n, bool swap, W *x)
 }
 
 /* Real results are the real parts. */
-static void N(scatter)(const W *x, int64_t n, bool swap, T scale, const N(lines_at) *l)
+static __attribute__((noinline)) void N(scatter)(const W *x, int64_t n, bool swap, T scale, const N(lines_at) *l)
 {
     const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
     int64_t k = 0;

@@ -96,7 +96,7 @@ static void P(pass_any)(int r, int64_t m, int64_t s, const E *x, E *y, const C *
 }
 
 /* The forward transform of x, with y as work space; returns the buffer that holds it. */
-static E *P(plain)(const td_fft_plan *plan, E *x, E *y)
+static __attribute__((noinline)) E *P(plain)(const td_fft_plan *plan, E *x, E *y)
 {
     int64_t rest = plan->n, s = 1, n = plan->n;
     const C *roots = plan->roots;

@@ -2,13 +2,15 @@
  *
  * Runs are folded with four vectors of 64 bytes in blocks of BLOCK elements, whose results are folded in double
  * precision: the error grows with the block, not with the run.  Columns are folded in T for ROWS rows at a time, then
- * likewise.  The vectors have 64 bytes at every instruction-set level, so all levels give the same bits. */
+ * likewise.  The 64 bytes are as many of the machine's vectors as they take, so all levels give the same bits. */
 #include "base/base.h"
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/vectors.h"
 
-/* Vectors wider than the machine's are passed between inlined functions only. */
-#pragma GCC diagnostic ignored "-Wpsabi"
+#define PARTS (64 / VBYTES)
+/* For each of the machine's vectors in so many of 64 bytes. */
+#define EACH_PART(vectors, k) _Pragma("GCC unroll 16") for (int64_t k = 0; k < (vectors) * PARTS; k++)
 
 enum { BLOCK = 4096, ROWS = 64 };
 enum { AHEAD = 1024 };          /* bytes: what the next rows begin with isn't foreseen by the processor */

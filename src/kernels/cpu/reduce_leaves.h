@@ -3,12 +3,13 @@
 #define V  NAME(vec)
 #define VI NAME(veci)
 #define LANES ((int64_t)(64 / sizeof(T)))
+#define ONE   ((int64_t)(VBYTES / sizeof(T)))
 #define ABS(x) (sizeof(T) == 4 ? (T)__builtin_fabsf((float)(x)) : (T)__builtin_fabs((double)(x)))
 #define VABS(x) ((V)((VI)(x) & ((VI){0} + NAME(abs_mask))))
 #define VPICK(mask, a, b) ((V)(((VI)(mask) & (VI)(a)) | (~(VI)(mask) & (VI)(b))))
 
-typedef T V __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-typedef I VI __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
+typedef T V __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));
+typedef I VI __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));
 /* From its nth element on, a mask that picks the last n lanes. */
 static const I NAME(last)[2 * 64 / sizeof(T)] = {[64 / sizeof(T) ... 2 * 64 / sizeof(T) - 1] = -1};
 static const I NAME(abs_mask) = sizeof(I) == 4 ? (I)INT32_MAX : (I)INT64_MAX;
@@ -43,6 +44,24 @@ static inline double NAME(fold_min)(double a, T x)     { return merge_min(a, x);
 static inline double NAME(fold_absmax)(double a, T x)  { return merge_max(a, ABS(x)); }
 static inline double NAME(fold_absmin)(double a, T x)  { return merge_min(a, ABS(x)); }
 
+/* 64 bytes of accumulators as one. */
+#define FOLD(join)                                      \
+    static __attribute__((noinline)) double NAME(join##_lanes)(const V *a) \
+    {                                                   \
+        double lane[LANES];                             \
+        for (int64_t k = 0; k < LANES; k++)             \
+            lane[k] = ((const T *)a)[k];                \
+        _Pragma("GCC unroll 4")                         \
+        for (int64_t w = LANES / 2; w > 0; w /= 2)      \
+            for (int64_t k = 0; k < w; k++)             \
+                lane[k] = join(lane[k], lane[k + w]);   \
+        return lane[0];                                 \
+    }
+FOLD(merge_sum)
+FOLD(merge_prod)
+FOLD(merge_max)
+FOLD(merge_min)
+
 /* step: how an element enters; join: how two accumulators become one. */
 #define REAL(op, start, step, join, vjoin)                                                                            \
     static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
@@ -62,30 +81,26 @@ static inline double NAME(fold_absmin)(double a, T x)  { return merge_min(a, ABS
         const T *x = from;                                                                                            \
         while (n >= LANES) {                                                                                          \
             int64_t m = n < BLOCK ? n : BLOCK, i = 0;                                                                 \
-            V a = (V){0} + (T)(start), b = a, c = a, d = a;                                                           \
+            V a[4 * PARTS];                                                                                           \
+            EACH_PART(4, k) a[k] = (V){0} + (T)(start);                                                               \
             for (; i + 4 * LANES <= m; i += 4 * LANES) {                                                              \
                 for (int64_t line = 0; line < 256; line += 64)                                                        \
                     __builtin_prefetch((const char *)(x + i) + AHEAD + line);                                         \
-                a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
-                b = NAME(v_##step)(b, *(const V *)(x + i + LANES));                                                   \
-                c = NAME(v_##step)(c, *(const V *)(x + i + 2 * LANES));                                               \
-                d = NAME(v_##step)(d, *(const V *)(x + i + 3 * LANES));                                               \
+                EACH_PART(4, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                           \
             }                                                                                                         \
             for (; i + LANES <= m; i += LANES)                                                                        \
-                a = NAME(v_##step)(a, *(const V *)(x + i));                                                           \
+                EACH_PART(1, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                           \
             if (n - i < LANES && n > i) {                                                                             \
-                VI mask = *(const VI *)(NAME(last) + (n - i));                                                        \
-                b = NAME(v_##step)(b, VPICK(mask, *(const V *)(x + n - LANES), (V){0} + (T)(start)));                 \
+                EACH_PART(1, k) {                                                                                     \
+                    VI mask = *(const VI *)(NAME(last) + (n - i) + k * ONE);                                          \
+                    V last = VPICK(mask, *(const V *)(x + n - LANES + k * ONE), (V){0} + (T)(start));                 \
+                    a[PARTS + k] = NAME(v_##step)(a[PARTS + k], last);                                                \
+                }                                                                                                     \
                 i = n;                                                                                                \
             }                                                                                                         \
-            a = NAME(vjoin)(NAME(vjoin)(a, b), NAME(vjoin)(c, d));                                                    \
-            double lane[LANES];                                                                                       \
-            for (int k = 0; k < LANES; k++)                                                                           \
-                lane[k] = a[k];                                                                                       \
-            for (int w = LANES / 2; w > 0; w /= 2)                                                                    \
-                for (int k = 0; k < w; k++)                                                                           \
-                    lane[k] = join(lane[k], lane[k + w]);                                                             \
-            total = join(total, lane[0]);                                                                             \
+            EACH_PART(1, k)                                                                                           \
+                a[k] = NAME(vjoin)(NAME(vjoin)(a[k], a[PARTS + k]), NAME(vjoin)(a[2 * PARTS + k], a[3 * PARTS + k])); \
+            total = join(total, NAME(join##_lanes)(a));                                                               \
             x += i, n -= i;                                                                                           \
         }                                                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                               \
@@ -281,16 +296,18 @@ static void NAME(var_run)(td_word *acc, const void *from, int64_t n, int64_t bas
         td_word sum = {.d = 0};
         NAME(sum_run)(&sum, x + i, m, base, p);
         T mean = (T)(sum.d / (double)m);
-        V off = {0}, square = {0}, off2 = {0}, square2 = {0};
-        for (; k + 2 * LANES <= m; k += 2 * LANES) {
-            V d = *(const V *)(x + i + k) - mean, e = *(const V *)(x + i + k + LANES) - mean;
-            off += d, square += d * d;
-            off2 += e, square2 += e * e;
-        }
-        off += off2, square += square2;
+        V off[2 * PARTS] = {{0}}, square[2 * PARTS] = {{0}};
+        for (; k + 2 * LANES <= m; k += 2 * LANES)
+            EACH_PART(2, l) {
+                V d = *(const V *)(x + i + k + l * ONE) - mean;
+                off[l] += d, square[l] += d * d;
+            }
         double difference = 0, squares = 0;
-        for (int l = 0; l < LANES; l++)
-            difference += off[l], squares += square[l];
+        EACH_PART(1, l) {
+            off[l] += off[PARTS + l], square[l] += square[PARTS + l];
+            for (int64_t lane = 0; lane < ONE; lane++)
+                difference += off[l][lane], squares += square[l][lane];
+        }
         for (; k < m; k++) {
             double d = x[i + k] - mean;
             difference += d, squares += d * d;
@@ -376,11 +393,13 @@ static void NAME(lse_rows)(td_word *acc, int64_t cols, const void *from, int64_t
     }
 }
 
+#undef FOLD
 #undef REAL
 #undef ARG
 #undef V
 #undef VI
 #undef LANES
+#undef ONE
 #undef ABS
 #undef VABS
 #undef VPICK
