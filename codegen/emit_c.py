@@ -9,7 +9,7 @@ from dataclasses import replace
 from . import grad as gradients
 from .emit_autograd import Nodes
 from .grad import Emitter, GradError
-from .value import GROUPS, Formula
+from .value import GROUPS, NARROW, Formula
 
 DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'wide': ['F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
           'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
@@ -19,7 +19,7 @@ PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'fir
            'number': 'TD_PROMOTE_NUMBER'}
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL',
-          'bf16': 'TD_LOOP_BF16'}
+          'bf16': 'TD_LOOP_BF16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'truth': 'TD_LOOP_TRUTH'}
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
 ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as'}
@@ -33,7 +33,7 @@ class Chunk(Nodes):
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
 
     # ---------------------------------------------------------------------------------------------- pointwise
-    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where):
+    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True):
         """Emit loops for the dtype groups and remember a row; returns the row's number."""
         columns = {}
         for group in groups:
@@ -48,12 +48,30 @@ class Chunk(Nodes):
                 function = f'{name}_{column}'
                 self.loops.append(formula.emit(function, compute, real_out))
                 columns[column] = function
+            if group == 'int' and out in ('same', 'bool'):
+                columns.update(self.narrow(name, formula, out))
+                if 'u8' in columns and {'int', 'bool'} <= set(groups) and 'bool' not in formulas and truths_stay and (
+                        out == 'bool' or formula.keeps_truths()):
+                    columns['truth'] = columns['u8']
             pairs = formula.emit(f'{name}_bf16', 'bf16', out) if group in ('float', 'wide') and out in ('same', 'bool') else None
             if pairs:
                 self.loops.append(pairs)
                 columns['bf16'] = f'{name}_bf16'
         self.loop_rows.append((name, columns))
         return len(self.loop_rows) - 1
+
+    def narrow(self, name, formula, out):
+        """See Note [Narrow integers]."""
+        columns = {}
+        for compute in NARROW:
+            if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
+                columns['i8'] = columns['u8']
+                continue
+            text = formula.emit(f'{name}_{compute}', compute, out)
+            if text:
+                self.loops.append(text)
+                columns[compute] = f'{name}_{compute}'
+        return columns
 
     def pointwise(self, op, suffix, value):
         """The td_pointwise of an operator (one per choice of a string parameter); returns its C name."""
@@ -67,7 +85,8 @@ class Chunk(Nodes):
         groups = [g for g in ('float', 'wide', 'complex', 'int', 'bool') if g in groups]
         truths = e.get('truths', [])
         name = op.c + suffix
-        row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where)
+        row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where,
+                                 e.get('promote') != 'number')
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),

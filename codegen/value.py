@@ -12,6 +12,10 @@ accepts these kinds.  Narrower types travel through them: the iterator converts 
 cache.  float16 and bfloat16 are so computed in float32 and rounded once, as in PyTorch; narrow integers wrap as they
 would by themselves, since conversion keeps the low bits.
 
+Note [Narrow integers]
+Where a formula of a few plain steps takes less time than that conversion, integers of 8 and 16 bits have loops of their
+own.  What doesn't look at signs is the same for both kinds of 8 bits; and for bool, if 0 and 1 give 0 or 1.
+
 Note [Pairs of bfloat16]
 Where a formula of a few plain steps takes less time than that conversion, a loop of its own reads bfloat16: as words
 of two numbers, since a shift or a mask makes a float32 of each half and no lanes change places.
@@ -27,6 +31,7 @@ import re
 COMPUTE = {
     'f32': ('float', 'f', 'f32'), 'f64': ('double', 'f', 'f64'),
     'c64': ('float _Complex', 'c', 'f32'), 'c128': ('double _Complex', 'c', 'f64'),
+    'u8': ('uint8_t', 'i', 'u8'), 'i8': ('int8_t', 'i', 'i8'), 'i16': ('int16_t', 'i', 'i16'),
     'i32': ('int32_t', 'i', 'i32'), 'i64': ('int64_t', 'i', 'i64'), 'u64': ('uint64_t', 'i', 'u64'),
 }
 ORDER = list(COMPUTE)
@@ -51,6 +56,9 @@ RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'sigmoid', 'exp', 'sqrt'}, '
 ALONE = {'exp', 'sqrt'}
 # What a formula may call, and how many steps it may take, to get a loop of pairs.
 PLAIN, MOST_STEPS = {'td_maximum_f32', 'td_minimum_f32'}, 2
+# The same of narrow integers.
+NARROW, NARROW_STEPS = ('u8', 'i8', 'i16'), 4
+NARROW_PLAIN = {f'td_{function}_{t}' for function in ('maximum', 'minimum') for t in NARROW}
 COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==', ast.NotEq: '!='}
 
 
@@ -70,15 +78,19 @@ class Formula:
             raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
 
     def emit(self, name, compute, out):
-        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16' gives None for formulas that aren't plain."""
+        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'u8', 'i8' and 'i16' give None for formulas that
+        aren't plain."""
         pairs = compute == 'bf16'
         compute = 'f32' if pairs else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
 
+        narrow = compute in NARROW
+        truth = ctype if narrow else 'int'
+
         def type_of(k):
-            return {'b': 'int', 'r': COMPUTE[real][0]}.get(k, ctype)
+            return {'b': truth, 'r': COMPUTE[real][0]}.get(k, ctype)
 
         def let(code, k):
             nonlocal counter
@@ -198,6 +210,10 @@ class Formula:
             text = ' '.join(line for *_, line in lines)
             plain = not cuts and 0 < len(lines) <= MOST_STEPS and set(re.findall(r'\b(td_\w+)\(', text)) <= PLAIN
             return self._pairs(name, out, used, lines, code) if plain else None
+        if narrow:
+            called = set(re.findall(r'\b(td_\w+)\(', ' '.join(line for *_, line in lines)))
+            if not 0 < len(lines) <= NARROW_STEPS or not called <= NARROW_PLAIN:
+                return None
         body = [f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
                 f'    {out_type} *out = ({out_type} *)runs[0];']
         for i, operand in enumerate(self.operands):
@@ -209,7 +225,7 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', 'int' if o in self.truths else ctype, f'{o}[i]') for o in self.operands if o in used]
+        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i]') for o in self.operands if o in used]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
             return '\n'.join([*body, f'    TD_RUN({whole[0]}, {compute})({", ".join(whole[1])}, out, count);', '}', ''])
@@ -236,6 +252,20 @@ class Formula:
         inner += loop('start', 'end', len(lines), [code], [last])
         return '\n'.join([*body, '    for (int64_t start = 0; start < count; start += TD_RUN_BLOCK) {',
                           *self._indent(inner, 8), '    }', '}', ''])
+
+    def ignores_signs(self):
+        """Whether the same bits come out for signed and unsigned integers."""
+        return self._made_of(ast.Add, ast.Sub, ast.Invert, ast.USub, ast.Not, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Constant,
+                             ast.UnaryOp, ast.BoolOp, ast.Compare, calls={'where', 'truth', 'number'})
+
+    def keeps_truths(self):
+        """Whether 0 and 1 give 0 or 1, for any numbers."""
+        return not self.parameters and self._made_of(calls={'where', 'truth', 'number', 'maximum', 'minimum'})
+
+    def _made_of(self, *nodes, calls):
+        allowed = (ast.Name, ast.Load, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Mult, ast.Call, *nodes)
+        return all(isinstance(node, allowed) and (not isinstance(node, ast.Call) or node.func.id in calls)
+                   for node in ast.walk(self.tree))
 
     def _pairs(self, name, out, used, lines, code):
         """See Note [Pairs of bfloat16]: the formula as a function, and a loop that calls it for both halves of a word."""

@@ -21,7 +21,14 @@ static const int8_t column_of[TD_DTYPES] = {
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
     [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
-    [TD_LOOP_BF16] = TD_BF16,
+    [TD_LOOP_BF16] = TD_BF16, [TD_LOOP_U8] = TD_U8, [TD_LOOP_I8] = TD_I8, [TD_LOOP_I16] = TD_I16, [TD_LOOP_TRUTH] = TD_BOOL,
+};
+/* In which one it would be computed without any conversion. */
+static const int8_t own_column_of[TD_DTYPES] = {
+    [TD_BOOL] = TD_LOOP_TRUTH, [TD_U8] = TD_LOOP_U8, [TD_I8] = TD_LOOP_I8, [TD_I16] = TD_LOOP_I16, [TD_U16] = TD_LOOP_I32,
+    [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
+    [TD_F16] = TD_LOOP_F32, [TD_BF16] = TD_LOOP_BF16, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
+    [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
 };
 
 /* The first time, or while somebody watches. */
@@ -203,14 +210,14 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
 {
     td_tensor *operands[TD_MAX_OPERANDS] = {out};
     td_dtype   compute[TD_MAX_OPERANDS];
-    td_loop   *pairs = common == TD_BF16 ? loop_of(op, TD_LOOP_BF16) : NULL;
-    for (int i = 0; i < op->n_in && pairs; i++)
-        pairs = op->truths >> i & 1 || in[i]->dtype == TD_BF16 ? pairs : NULL;
-    if (pairs && out->dtype == (int8_t)out_dtype(op, common))
-        loop = pairs;
+    td_loop   *own = own_column_of[common] >= TD_LOOP_BF16 ? loop_of(op, own_column_of[common]) : NULL;
+    for (int i = 0; i < op->n_in && own && common == TD_BF16; i++)       /* a number is not rounded to bfloat16 first */
+        own = op->truths >> i & 1 || in[i]->dtype == TD_BF16 ? own : NULL;
+    if (own && out->dtype == (int8_t)out_dtype(op, common))
+        loop = own;
     else
-        pairs = NULL;
-    td_dtype   inner = pairs ? TD_BF16 : dtype_of_column[column_of[common]];
+        own = NULL;
+    td_dtype   inner = own ? common : dtype_of_column[column_of[common]];
     compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
     for (int i = 0; i < op->n_in; i++) {
         operands[i + 1] = in[i];
@@ -224,7 +231,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_tensor *first = in[0];
     td_dtype dtype = first->dtype;
     /* The fast way: nothing to promote, broadcast or convert. */
-    int column = dtype == TD_BF16 ? TD_LOOP_BF16 : column_of[dtype];
+    int column = own_column_of[dtype];
     bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
                 (!op->alpha || params[0].kind == TD_SCALAR_INT) && dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {

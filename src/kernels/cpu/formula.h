@@ -60,6 +60,9 @@ static inline int64_t td_scalar_i64(const td_scalar *s)
     return s->kind == TD_SCALAR_FLOAT || s->kind == TD_SCALAR_COMPLEX ? (int64_t)s->d : s->i;
 }
 static inline uint64_t td_scalar_u64(const td_scalar *s) { return (uint64_t)td_scalar_i64(s); }
+static inline uint8_t  td_scalar_u8(const td_scalar *s)  { return (uint8_t)td_scalar_i64(s); }
+static inline int8_t   td_scalar_i8(const td_scalar *s)  { return (int8_t)td_scalar_i64(s); }
+static inline int16_t  td_scalar_i16(const td_scalar *s) { return (int16_t)td_scalar_i64(s); }
 static inline int32_t  td_scalar_i32(const td_scalar *s) { return (int32_t)td_scalar_i64(s); }
 
 #endif

@@ -84,9 +84,14 @@ static inline uint64_t td_shr_u64(uint64_t a, uint64_t n) { return n < 64 ? a >>
 /* ---- the rest, alike for all types */
 
 /* x^n by squaring, modulo 2^bits.  A negative exponent leaves 1 and -1 their powers, everything else becomes 0. */
-#define TD_COMMON(T, U, S) \
+#define TD_EXTREMES(T, S)                                              \
     static inline T td_maximum_##S(T a, T b) { return a > b ? a : b; } \
-    static inline T td_minimum_##S(T a, T b) { return a < b ? a : b; } \
+    static inline T td_minimum_##S(T a, T b) { return a < b ? a : b; }
+TD_EXTREMES(uint8_t, u8)
+TD_EXTREMES(int8_t, i8)
+TD_EXTREMES(int16_t, i16)
+#define TD_COMMON(T, U, S) \
+    TD_EXTREMES(T, S)      \
     static inline T td_gcd_##S(T a, T b) \
     { \
         U x = (U)td_abs_##S(a), y = (U)td_abs_##S(b); \
@@ -113,6 +118,7 @@ TD_COMMON(int32_t, uint32_t, i32)
 TD_COMMON(int64_t, uint64_t, i64)
 TD_COMMON(uint64_t, uint64_t, u64)
 #undef TD_COMMON
+#undef TD_EXTREMES
 
 static inline int32_t td_pow_i32(int32_t x, int32_t n)
 {

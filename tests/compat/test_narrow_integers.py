@@ -1,0 +1,85 @@
+"""Loops of their own for integers of 8 and 16 bits, and for bool: every value of bytes against Python's integers, wrapped."""
+import itertools
+import operator
+
+import pytest
+
+RANGES = {'uint8': (0, 256), 'int8': (-128, 128), 'int16': (-32768, 32768)}
+
+
+def wrap(value, name):
+    low, high = RANGES[name]
+    return (int(value) - low) % (high - low) + low
+
+
+def values(name):
+    low, high = RANGES[name]
+    return list(range(low, high, 1 if high - low == 256 else 771))
+
+
+ARITHMETIC = {'add': operator.add, 'sub': operator.sub, 'mul': operator.mul, 'maximum': max, 'minimum': min, 'fmax': max,
+              'bitwise_and': operator.and_, 'bitwise_or': operator.or_, 'bitwise_xor': operator.xor}
+COMPARISONS = {'eq': operator.eq, 'ne': operator.ne, 'lt': operator.lt, 'le': operator.le, 'gt': operator.gt, 'ge': operator.ge,
+               'logical_and': lambda a, b: bool(a and b), 'logical_xor': lambda a, b: bool(a) != bool(b)}
+
+
+@pytest.mark.parametrize('name', RANGES)
+@pytest.mark.parametrize('function', [*ARITHMETIC, *COMPARISONS])
+def test_pairs_of_all_values(lib, name, function):
+    numbers, dtype = values(name), getattr(lib, name)
+    x = lib.tensor(numbers, dtype=dtype)
+    got = getattr(lib, function)(x[:, None].expand(-1, len(numbers)).contiguous(), x.flip(0).expand(len(numbers), -1).contiguous())
+    if function in ARITHMETIC:
+        want = [[wrap(ARITHMETIC[function](a, b), name) for b in reversed(numbers)] for a in numbers]
+        assert got.dtype == dtype
+    else:
+        want = [[COMPARISONS[function](a, b) for b in reversed(numbers)] for a in numbers]
+        assert got.dtype == lib.bool
+    assert got.tolist() == want
+    assert getattr(lib, function)(x[:, None], x.flip(0)).tolist() == want, 'broadcast'
+    assert getattr(lib, function)(x.repeat_interleave(2)[::2, None], x.flip(0)).tolist() == want, 'strided'
+
+
+@pytest.mark.parametrize('name', RANGES)
+def test_one_operand(lib, name):
+    numbers = values(name)
+    x = lib.tensor(numbers, dtype=getattr(lib, name))
+    assert (-x).tolist() == [wrap(-v, name) for v in numbers]
+    assert (~x).tolist() == [wrap(~v, name) for v in numbers]
+    assert lib.square(x).tolist() == [wrap(v * v, name) for v in numbers]
+    assert lib.relu(x).tolist() == [max(v, 0) for v in numbers]
+    assert lib.logical_not(x).tolist() == [not v for v in numbers]
+    assert lib.signbit(x).tolist() == [v < 0 for v in numbers]
+    assert lib.addcmul(x, x, x, value=3).tolist() == [wrap(v + 3 * v * v, name) for v in numbers]
+    assert lib.where(x > 5, x, x.flip(0)).tolist() == [a if a > 5 else b for a, b in zip(numbers, reversed(numbers), strict=True)]
+
+
+@pytest.mark.parametrize('name', RANGES)
+@pytest.mark.parametrize('number', [0, 1, -1, 100, 127, 128, 255, 256, 300, -129, 40000])
+@pytest.mark.filterwarnings('ignore:.*wraps around')
+def test_numbers_that_may_not_fit(lib, name, number):
+    """A number takes the tensor's dtype first, as every operand does; bounds must fit, but for negative ones of bytes."""
+    numbers, fits = values(name), wrap(number, name)
+    x = lib.tensor(numbers, dtype=getattr(lib, name))
+    assert (x + number).tolist() == [wrap(v + number, name) for v in numbers]
+    assert (x == number).tolist() == [v == fits for v in numbers]
+    assert (x < number).tolist() == [v < fits for v in numbers]
+    assert lib.maximum(x, lib.tensor(number)).tolist() == [max(v, fits) for v in numbers]
+    if fits == number or name == 'uint8' and -256 < number < 0:
+        assert x.clamp(max=number).tolist() == [min(v, fits) for v in numbers]
+        assert x.clamp(min=number).tolist() == [max(v, fits) for v in numbers]
+    else:
+        with pytest.raises(RuntimeError, match=f'value cannot be converted to type {name}_t without overflow'):
+            x.clamp(max=number)
+
+
+def test_truths_stay_truths(lib):
+    a, b = lib.tensor([[False], [True]]), lib.tensor([False, True])
+    for function, plain in itertools.chain(COMPARISONS.items(), [(f, ARITHMETIC[f]) for f in ARITHMETIC if f != 'sub']):
+        got = getattr(lib, function)(a, b)
+        assert got.dtype == lib.bool, function
+        want = [[bool(plain(x, y)) for y in (False, True)] for x in (False, True)]
+        assert got.tolist() == want, function
+        assert got.view(lib.uint8).tolist() == want, f'{function}: 0 and 1 in memory'
+    assert (a + a).view(lib.uint8).tolist() == [[0], [1]]
+    assert (~a).tolist() == [[True], [False]]
