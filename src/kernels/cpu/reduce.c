@@ -236,14 +236,32 @@ static void plan_dims(job *j, const td_tensor *x, const bool *reduced, bool orde
     }
 }
 
+/* Integers of what types are folded as they are, if the reduction has leaves for those: any may become int64. */
+static const int8_t type_of[TD_DTYPES] = {
+    [TD_F32] = TD_RED_F32, [TD_F64] = TD_RED_F64, [TD_I64] = TD_RED_I64, [TD_BOOL] = TD_RED_U8, [TD_U8] = TD_RED_U8,
+    [TD_I8] = TD_RED_I8, [TD_I16] = TD_RED_I16, [TD_I32] = TD_RED_I32,
+};
+static const int8_t dtype_of[TD_RED_TYPES] = {
+    [TD_RED_F32] = TD_F32, [TD_RED_F64] = TD_F64, [TD_RED_I64] = TD_I64, [TD_RED_U8] = TD_U8, [TD_RED_I8] = TD_I8,
+    [TD_RED_I16] = TD_I16, [TD_RED_I32] = TD_I32,
+};
+
+static td_red_type leaf_type(const td_leaf *leaves, td_dtype stored, td_dtype compute)
+{
+    const td_red_type own = (td_red_type)type_of[stored];
+    if (compute != TD_I64 || own < TD_RED_U8)
+        return (td_red_type)type_of[compute];
+    return leaves[own].run ? own : leaves[TD_RED_I32].run ? TD_RED_I32 : TD_RED_I64;
+}
+
 int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *reduced, double p, td_red_finish *finish,
               void *context)
 {
     static const td_leaf_table *table;
     if (!table)
         table = TD_ISA_PICK(td_reduce_table);
-    td_red_type type = compute == TD_F32 ? TD_RED_F32 : compute == TD_F64 ? TD_RED_F64 : compute == TD_I64 ? TD_RED_I64
-                                                                                                           : TD_RED_U8;
+    const td_red_type type = leaf_type(table->leaves[kind], (td_dtype)x->dtype, compute);
+    compute = (td_dtype)dtype_of[type];
     bool ordered = kind == TD_RED_ARGMAX || kind == TD_RED_ARGMIN;
     const bool invariant = td_batch_invariant();
     TD_AUTO td_tensor *dense = invariant && !td_tensor_is_contiguous(x) ? td_make_contiguous(x) : td_tensor_retain(x);
@@ -256,7 +274,7 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
     j.leaf = &table->leaves[kind][type], j.from = (td_dtype)x->dtype, j.to = compute, j.from_size = td_itemsize(x);
     j.to_size = td_itemsizes[compute], j.data = x->data, j.p = p, j.finish = finish, j.context = context;
     if (type == TD_RED_U8)
-        j.from = TD_U8;             /* bool, int8 and uint8 are bytes that are 0 or not */
+        j.from = TD_U8;             /* bool holds 0 and 1, and an int8 that is counted is 0 or not */
     plan_dims(&j, x, reduced, ordered);
     int64_t outputs = 1;
     for (int d = 0; d < j.kept.n; d++)

@@ -19,7 +19,8 @@ typedef enum td_reduction {
     TD_REDUCTIONS
 } td_reduction;
 
-typedef enum td_red_type { TD_RED_F32, TD_RED_F64, TD_RED_I64, TD_RED_U8, TD_RED_TYPES } td_red_type;
+/* Every reduction has leaves for float32, float64 and, if it is for integers, int64; some have others besides. */
+typedef enum td_red_type { TD_RED_F32, TD_RED_F64, TD_RED_I64, TD_RED_U8, TD_RED_I8, TD_RED_I16, TD_RED_I32, TD_RED_TYPES } td_red_type;
 
 typedef union td_word { double d; int64_t i; } td_word;
 

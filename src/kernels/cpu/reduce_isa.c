@@ -110,8 +110,6 @@ static inline int64_t count_i(int64_t a, int64_t b) { return a + (b != 0); }
 
 INTEGER(sum_i64, int64_t, 0, sum_i, sum_i)
 INTEGER(prod_i64, int64_t, 1, prod_i, prod_i)
-INTEGER(max_i64, int64_t, INT64_MIN, max_i, max_i)
-INTEGER(min_i64, int64_t, INT64_MAX, min_i, min_i)
 INTEGER(count_i64, int64_t, 0, count_i, sum_i)
 
 /* Bytes are counted in bytes, 255 vectors at a time. */
@@ -149,62 +147,129 @@ static void count_u8_rows(td_word *acc, int64_t cols, const void *from, int64_t 
     }
 }
 
-#define ARG_I64(op, extreme, start, better)                                                                           \
+/* The largest (smallest) one of a type, as wide as it is, until it goes into the accumulator. */
+#define EXTREME_START(op, start, join)                                                                                \
     static void op##_init(td_word *acc, int64_t cols)                                                                 \
     {                                                                                                                 \
         for (int64_t i = 0; i < cols; i++)                                                                            \
-            acc[i].i = start, acc[cols + i].i = -1;                                                                   \
+            acc[i].i = start;                                                                                         \
     }                                                                                                                 \
     static void op##_merge(td_word *acc, const td_word *other, int64_t cols)                                          \
     {                                                                                                                 \
         for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].i = join(acc[i].i, other[i].i);                                                                    \
+    }
+EXTREME_START(max, INT64_MIN, max_i)
+EXTREME_START(min, INT64_MAX, min_i)
+
+#define EXTREME(op, S, X, join, better)                                                                               \
+    static inline X op##_of_##S(const X *x, int64_t n)                                                                \
+    {                                                                                                                 \
+        X a = x[0];                                                                                                   \
+        for (int64_t i = 1; i < n; i++)                                                                               \
+            a = x[i] better a ? x[i] : a;                                                                             \
+        return a;                                                                                                     \
+    }                                                                                                                 \
+    static void op##_run_##S(td_word *acc, const void *x, int64_t n, int64_t base, double p)                          \
+    {                                                                                                                 \
+        (void)base, (void)p;                                                                                          \
+        if (n > 0)                                                                                                    \
+            acc->i = join(acc->i, op##_of_##S(x, n));                                                                 \
+    }                                                                                                                 \
+    static void op##_rows_##S(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,             \
+                              int64_t base, double p)                                                                 \
+    {                                                                                                                 \
+        (void)base, (void)p;                                                                                          \
+        X tile[TD_RED_TILE];                                                                                          \
+        memcpy(tile, from, rows > 0 ? (size_t)cols * sizeof(X) : 0);                                                  \
+        for (int64_t r = 1; r < rows; r++) {                                                                          \
+            const X *x = (const X *)from + r * stride;                                                                \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                tile[i] = x[i] better tile[i] ? x[i] : tile[i];                                                       \
+        }                                                                                                             \
+        for (int64_t i = 0; i < cols && rows > 0; i++)                                                                \
+            acc[i].i = join(acc[i].i, tile[i]);                                                                       \
+    }
+#define EXTREMES(S, X) EXTREME(max, S, X, max_i, >) EXTREME(min, S, X, min_i, <)
+EXTREMES(u8, uint8_t)
+EXTREMES(i8, int8_t)
+EXTREMES(i16, int16_t)
+EXTREMES(i32, int32_t)
+EXTREMES(i64, int64_t)
+
+/* Where it is: the first of several. */
+#define PLACE_START(op, start, better)                                                                                \
+    static void arg##op##_init(td_word *acc, int64_t cols)                                                            \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
+            acc[i].i = start, acc[cols + i].i = -1;                                                                   \
+    }                                                                                                                 \
+    static void arg##op##_merge(td_word *acc, const td_word *other, int64_t cols)                                     \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < cols; i++)                                                                            \
             if (other[cols + i].i >= 0 && (acc[cols + i].i < 0 || other[i].i better acc[i].i))                        \
                 acc[i] = other[i], acc[cols + i] = other[cols + i];                                                   \
-    }                                                                                                                 \
-    static void op##_run(td_word *acc, const void *from, int64_t n, int64_t base, double p)                           \
-    {                                                                                                                 \
-        const int64_t *x = from;                                                                                      \
-        for (int64_t i = 0; i < n; i += 1024) {                                                                       \
-            int64_t m = n - i < 1024 ? n - i : 1024, k = 0;                                                           \
-            td_word top = {.i = start};                                                                               \
-            extreme##_i64_run(&top, x + i, m, base, p);                                                               \
-            if (acc[1].i >= 0 && !(top.i better acc[0].i))                                                            \
-                continue;                                                                                             \
-            while (x[i + k] != top.i)                                                                                 \
-                k++;                                                                                                  \
-            acc[0].i = top.i, acc[1].i = base + i + k;                                                                \
-        }                                                                                                             \
-    }                                                                                                                 \
-    static void op##_rows(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,   \
-                          double p)                                                                                   \
+    }
+PLACE_START(max, INT64_MIN, >)
+PLACE_START(min, INT64_MAX, <)
+
+#define PLACE(op, S, X, better)                                                                                       \
+    static void arg##op##_run_##S(td_word *acc, const void *from, int64_t n, int64_t base, double p)                  \
     {                                                                                                                 \
         (void)p;                                                                                                      \
-        int64_t *value = &acc->i, *at = value + cols;                                                                 \
-        for (int64_t r = 0; r < rows; r++) {                                                                          \
-            const int64_t *x = (const int64_t *)from + r * stride;                                                    \
-            for (int64_t i = 0; i < cols; i++) {                                                                      \
-                int take = (at[i] < 0) | (x[i] better value[i]);                                                      \
-                value[i] = take ? x[i] : value[i], at[i] = take ? base + r : at[i];                                   \
+        for (int64_t i = 0; i < n; i += 1024) {                                                                       \
+            const X *x = (const X *)from + i, top = op##_of_##S(x, n - i < 1024 ? n - i : 1024);                      \
+            if (acc[1].i >= 0 && !(top better acc[0].i))                                                              \
+                continue;                                                                                             \
+            int64_t k = 0;                                                                                            \
+            while (x[k] != top)                                                                                       \
+                k++;                                                                                                  \
+            acc[0].i = top, acc[1].i = base + i + k;                                                                  \
+        }                                                                                                             \
+    }                                                                                                                 \
+    static void arg##op##_rows_##S(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,        \
+                                   int64_t base, double p)                                                            \
+    {                                                                                                                 \
+        (void)p;                                                                                                      \
+        X value[TD_RED_TILE], at[TD_RED_TILE];                                                                        \
+        for (int64_t r = 0; r < rows; r += 1024) {                                                                    \
+            const int64_t m = rows - r < 1024 ? rows - r : 1024;                                                      \
+            const X *x = (const X *)from + r * stride;                                                                \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                value[i] = x[i], at[i] = 0;                                                                           \
+            for (int64_t k = 1; k < m; k++) {                                                                         \
+                x += stride;                                                                                          \
+                for (int64_t i = 0; i < cols; i++) {                                                                  \
+                    const bool take = x[i] better value[i];                                                           \
+                    value[i] = take ? x[i] : value[i], at[i] = take ? (X)k : at[i];                                   \
+                }                                                                                                     \
             }                                                                                                         \
+            for (int64_t i = 0; i < cols; i++)                                                                        \
+                if (acc[cols + i].i < 0 || value[i] better acc[i].i)                                                  \
+                    acc[i].i = value[i], acc[cols + i].i = base + r + at[i];                                          \
         }                                                                                                             \
     }
-ARG_I64(argmax_i64, max, INT64_MIN, >)
-ARG_I64(argmin_i64, min, INT64_MAX, <)
+#define PLACES(S, X) PLACE(max, S, X, >) PLACE(min, S, X, <)
+PLACES(i32, int32_t)
+PLACES(i64, int64_t)
 
 #define LEAF(words, op) {words, op##_init, op##_run, op##_rows, op##_merge}
 #define FLOATS(words, op)                                                                   \
     [TD_RED_F32] = {words, op##_init_f32, op##_run_f32, op##_rows_f32, op##_merge_f32},      \
     [TD_RED_F64] = {words, op##_init_f64, op##_run_f64, op##_rows_f64, op##_merge_f64}
+#define TYPED(words, op, S) {words, op##_init, op##_run_##S, op##_rows_##S, op##_merge}
+#define INTEGERS(words, op) [TD_RED_I32] = TYPED(words, op, i32), [TD_RED_I64] = TYPED(words, op, i64)
+#define NARROW(op)          [TD_RED_U8] = TYPED(1, op, u8), [TD_RED_I8] = TYPED(1, op, i8), [TD_RED_I16] = TYPED(1, op, i16)
 extern const td_leaf_table TD_ISA_NAME(td_reduce_table);
 const td_leaf_table TD_ISA_NAME(td_reduce_table) = {{
     [TD_RED_SUM]     = {FLOATS(1, sum), [TD_RED_I64] = LEAF(1, sum_i64)},
     [TD_RED_PROD]    = {FLOATS(1, prod), [TD_RED_I64] = LEAF(1, prod_i64)},
-    [TD_RED_MAX]     = {FLOATS(1, max), [TD_RED_I64] = LEAF(1, max_i64)},
-    [TD_RED_MIN]     = {FLOATS(1, min), [TD_RED_I64] = LEAF(1, min_i64)},
+    [TD_RED_MAX]     = {FLOATS(1, max), NARROW(max), INTEGERS(1, max)},
+    [TD_RED_MIN]     = {FLOATS(1, min), NARROW(min), INTEGERS(1, min)},
     [TD_RED_COUNT]   = {FLOATS(1, count), [TD_RED_I64] = LEAF(1, count_i64),
                         [TD_RED_U8] = {1, count_i64_init, count_u8_run, count_u8_rows, count_i64_merge}},
-    [TD_RED_ARGMAX]  = {FLOATS(2, argmax), [TD_RED_I64] = LEAF(2, argmax_i64)},
-    [TD_RED_ARGMIN]  = {FLOATS(2, argmin), [TD_RED_I64] = LEAF(2, argmin_i64)},
+    [TD_RED_ARGMAX]  = {FLOATS(2, argmax), INTEGERS(2, argmax)},
+    [TD_RED_ARGMIN]  = {FLOATS(2, argmin), INTEGERS(2, argmin)},
     [TD_RED_NANSUM]  = {FLOATS(1, nansum), [TD_RED_I64] = LEAF(1, sum_i64)},
     [TD_RED_ABSSUM]  = {FLOATS(1, abssum)},
     [TD_RED_SQUARES] = {FLOATS(1, squares)},
