@@ -243,7 +243,7 @@ static void *packed_copy(td_dtype from, td_dtype to, td_matrix *x, int64_t rows,
     if (!block)
         return NULL;
     int64_t r = x->row < 0 ? -x->row : x->row, c = x->column < 0 ? -x->column : x->column;
-    bool transposed = rows > 1 && columns > 1 && r < c;
+    bool transposed = rows > 1 && (columns == 1 || r < c);
     copying job = {from, to, *x, block, rows, columns};
     if (transposed)
         job.in = (td_matrix){x->data, x->column, x->row}, job.rows = columns, job.columns = rows;
@@ -254,8 +254,49 @@ static void *packed_copy(td_dtype from, td_dtype to, td_matrix *x, int64_t rows,
 
 static int multiply(product *p);
 
+/* A matrix of halves times a vector: rows become floats a few at a time, while they are in the first cache. */
+enum { HALVES = 4096 };
+typedef struct half_rows { const product *p; const float *x; } half_rows;
+
+static void some_half_rows(void *context, int64_t first, int64_t last)
+{
+    const half_rows *h = context;
+    const product *p = h->p;
+    float rows[HALVES], y[64];
+    const float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
+    const int64_t most = clamp(HALVES / p->k, 1, 64);
+    for (int64_t i = first, m; i < last; i += m) {
+        m = last - i < most ? last - i : most;
+        char *to = p->c + i * p->ldc * 2;
+        if (beta != 0)
+            td_convert(TD_F32, y, 4, p->dtype, to, p->ldc * 2, m);
+        for (int64_t from = 0, k; from < p->k; from += k) {       /* in one piece, but for single long rows */
+            k = p->k - from < HALVES ? p->k - from : HALVES;
+            for (int64_t r = 0; r < m; r++)
+                td_convert(TD_F32, rows + r * k, 4, p->dtype, at(p->a, 2, i + r, from), 2, k);
+            kernels()->gemv_f32(m, k, alpha, (td_matrix){rows, k, 1}, h->x + from, 1, from ? 1 : beta, y, 1);
+        }
+        td_convert(p->dtype, to, p->ldc * 2, TD_F32, y, 4, m);
+    }
+}
+
+static int half_vector(product *p)
+{
+    size_t bytes;
+    td_matrix x = p->b;
+    void *copy = packed_copy(p->dtype, TD_F32, &x, p->k, 1, &bytes);
+    if (!copy)
+        return -1;
+    half_rows job = {p, copy};
+    td_parallel_for(0, p->m, clamp((1 << 16) / p->k, 1, 1 << 16), some_half_rows, &job);
+    td_mem_free(copy, bytes);
+    return 0;
+}
+
 static int halves(product *p)
 {
+    if (p->n == 1 && p->count == 1 && !p->bias && p->a.column == 1 && p->k > 0)
+        return half_vector(p);
     size_t na = 0, nb = 0, nc = (size_t)(p->m * p->n) * 4;
     td_dtype half = p->dtype;
     for (int64_t which = 0; which < p->count; which++) {

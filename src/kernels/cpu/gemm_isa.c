@@ -128,15 +128,40 @@ INLINE void store_part_f64(double *to, vec_f64 v, int count)
 #undef T
 #undef SUFFIX
 
-/* Plain loops over rows: the compiler vectorises the innermost one where b's columns lie side by side. */
+/* Integers and complex numbers by plain loops, which the compiler vectorises: where both operands lie along k, each result is
+ * a dot product; where a's columns do, a vector's product is a sum of columns; else rows of c are sums of b's rows. */
+#define DOTS(T, a, ma, b, mb, START, STEP, END)                                    \
+    for (int64_t i = 0; i < m; i++)                                                \
+        for (int64_t j = 0; j < n; j++) {                                          \
+            const T *x = a + i * ma.row, *y = b + j * mb.column;                   \
+            START                                                                  \
+            for (int64_t p = 0; p < k; p++) {                                      \
+                STEP                                                               \
+            }                                                                      \
+            END                                                                    \
+        }
 #define ROWS(name, T, S)                                                                                               \
     static void name(int64_t m, int64_t n, int64_t k, S alpha, td_matrix ma, td_matrix mb, S beta, void *mc, int64_t ldc) \
     {                                                                                                                  \
         const T *a = ma.data, *b = mb.data;                                                                            \
-        for (int64_t i = 0; i < m; i++) {                                                                              \
-            T *c = (T *)mc + i * ldc;                                                                                  \
+        T *c = mc;                                                                                                     \
+        for (int64_t i = 0; i < m; i++)                                                                                \
             for (int64_t j = 0; j < n; j++)                                                                            \
-                c[j] = beta == 0 ? 0 : (T)((T)beta * c[j]);                                                            \
+                c[i * ldc + j] = beta == 0 ? 0 : (T)((T)beta * c[i * ldc + j]);                                        \
+        if (ma.column == 1 && mb.row == 1) {                                                                           \
+            DOTS(T, a, ma, b, mb, T sum = 0;, sum = (T)(sum + x[p] * y[p]);,                                           \
+                 c[i * ldc + j] = (T)(c[i * ldc + j] + (T)alpha * sum);)                                               \
+            return;                                                                                                    \
+        }                                                                                                              \
+        if (n == 1 && ma.row == 1 && ldc == 1) {                                                                       \
+            for (int64_t p = 0; p < k; p++) {                                                                          \
+                const T x = (T)((T)alpha * b[p * mb.row]), *column = a + p * ma.column;                                \
+                for (int64_t i = 0; i < m; i++)                                                                        \
+                    c[i] = (T)(c[i] + x * column[i]);                                                                  \
+            }                                                                                                          \
+            return;                                                                                                    \
+        }                                                                                                              \
+        for (int64_t i = 0; i < m; i++, c += ldc)                                                                      \
             for (int64_t p = 0; p < k; p++) {                                                                          \
                 T x = (T)((T)alpha * a[i * ma.row + p * ma.column]);                                                   \
                 const T *row = b + p * mb.row;                                                                         \
@@ -147,7 +172,6 @@ INLINE void store_part_f64(double *to, vec_f64 v, int count)
                     for (int64_t j = 0; j < n; j++)                                                                    \
                         c[j] = (T)(c[j] + x * row[j * mb.column]);                                                     \
             }                                                                                                          \
-        }                                                                                                              \
     }
 ROWS(integers_1, uint8_t, int64_t)
 ROWS(integers_2, uint16_t, int64_t)
@@ -155,32 +179,39 @@ ROWS(integers_4, uint32_t, int64_t)
 ROWS(integers_8, uint64_t, int64_t)
 
 /* Complex products by their four real ones: Annex G's care for infinities would make these loops calls. */
-#define COMPLEX(name, R)                                                                                             \
+typedef struct c_f32 { float re, im; } c_f32;
+typedef struct c_f64 { double re, im; } c_f64;
+#define COMPLEX(name, R, C)                                                                                          \
     static void name(int64_t m, int64_t n, int64_t k, R _Complex alpha, td_matrix ma, td_matrix mb, R _Complex beta, \
                      void *mc, int64_t ldc)                                                                          \
     {                                                                                                                \
-        const R *a = ma.data, *b = mb.data;                                                                          \
+        const C *a = ma.data, *b = mb.data;                                                                          \
+        C *c = mc;                                                                                                   \
         const R ar = __real__ alpha, ai = __imag__ alpha, br = __real__ beta, bi = __imag__ beta;                    \
-        for (int64_t i = 0; i < m; i++) {                                                                            \
-            R *c = (R *)mc + 2 * i * ldc;                                                                            \
+        for (int64_t i = 0; i < m; i++)                                                                              \
             for (int64_t j = 0; j < n; j++) {                                                                        \
-                R re = c[2 * j], im = c[2 * j + 1];                                                                  \
-                c[2 * j] = beta == 0 ? 0 : br * re - bi * im;                                                        \
-                c[2 * j + 1] = beta == 0 ? 0 : br * im + bi * re;                                                    \
+                const C old = c[i * ldc + j];                                                                        \
+                c[i * ldc + j] = beta == 0 ? (C){0, 0} : (C){br * old.re - bi * old.im, br * old.im + bi * old.re};  \
             }                                                                                                        \
+        if (ma.column == 1 && mb.row == 1) {                                                                         \
+            DOTS(C, a, ma, b, mb, R re = 0; R im = 0; _Pragma("omp simd reduction(+ : re, im)"),                     \
+                 re += x[p].re * y[p].re - x[p].im * y[p].im; im += x[p].re * y[p].im + x[p].im * y[p].re;,          \
+                 C *to = c + i * ldc + j; to->re += ar * re - ai * im; to->im += ar * im + ai * re;)                 \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (int64_t i = 0; i < m; i++, c += ldc)                                                                    \
             for (int64_t p = 0; p < k; p++) {                                                                        \
-                const R *at = a + 2 * (i * ma.row + p * ma.column), *row = b + 2 * p * mb.row;                       \
-                R xr = ar * at[0] - ai * at[1], xi = ar * at[1] + ai * at[0];                                        \
+                const C at = a[i * ma.row + p * ma.column], *row = b + p * mb.row;                                   \
+                const C x = {ar * at.re - ai * at.im, ar * at.im + ai * at.re};                                      \
                 for (int64_t j = 0; j < n; j++) {                                                                    \
-                    R yr = row[2 * j * mb.column], yi = row[2 * j * mb.column + 1];                                  \
-                    c[2 * j] += xr * yr - xi * yi;                                                                   \
-                    c[2 * j + 1] += xr * yi + xi * yr;                                                               \
+                    const C y = row[j * mb.column];                                                                  \
+                    c[j].re += x.re * y.re - x.im * y.im;                                                            \
+                    c[j].im += x.re * y.im + x.im * y.re;                                                            \
                 }                                                                                                    \
             }                                                                                                        \
-        }                                                                                                            \
     }
-COMPLEX(rows_c64, float)
-COMPLEX(rows_c128, double)
+COMPLEX(rows_c64, float, c_f32)
+COMPLEX(rows_c128, double, c_f64)
 
 extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
