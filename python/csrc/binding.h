@@ -283,6 +283,7 @@ PyObject *td_py_wrap_node(td_node *node);
 td_node  *td_py_node_of(PyObject *o);
 /* Attributes that autograd.Function's context has: of the context of a node made by one (borrowed), else NULL. */
 PyObject *td_py_context_of(td_node *node);
+bool      td_py_context_takes(PyObject *context, int argument);      /* whether that was a tensor */
 int       td_py_leave_functions_alone(PyTypeObject *cls);
 /* What stands for a saved variable as it is kept: register_hooks() packs it. */
 PyObject *td_py_raw_saved(td_node *node, int index);

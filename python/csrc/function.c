@@ -63,6 +63,11 @@ static int apply_node(void *context, td_node *node, int n_grads, td_tensor *cons
     PyGILState_Release(state);
     return failed;
 }
+bool td_py_context_takes(PyObject *context, int argument)
+{
+    ContextObject *ctx = (ContextObject *)context;
+    return argument >= ctx->n_arguments || ctx->is_tensor[argument];
+}
 PyObject *td_py_context_of(td_node *node)
 {
     PyObject *context = td_custom_context(node);

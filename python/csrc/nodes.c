@@ -87,7 +87,9 @@ bool td_py_retains_grad(td_tensor *x)
 static PyObject *node_name(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    return PyUnicode_FromString(td_node_name(((NodeObject *)self)->node));
+    const char *name = td_node_name(((NodeObject *)self)->node);
+    bool own = !strcmp(name, "AccumulateGrad") || !strcmp(name, "CopySlices");      /* of no operator */
+    return PyUnicode_FromFormat("%s%s", own ? "torch::autograd::" : "", name);
 }
 static PyObject *node_sequence(PyObject *self, PyObject *unused)
 {
@@ -98,18 +100,20 @@ static PyObject *node_next(PyObject *self, void *unused)
 {
     (void)unused;
     td_node *node = ((NodeObject *)self)->node;
-    int n = td_node_edges(node);
-    PyObject *all = PyTuple_New(n);
-    for (int i = 0; i < n && all; i++) {
+    PyObject *all = PyList_New(0), *context = td_py_context_of(node);
+    for (int i = 0; i < td_node_edges(node) && all; i++) {
         int input = 0;
         td_node *to = td_node_edge(node, i, &input);
+        if (context && !td_py_context_takes(context, i))        /* a Function has no edge for what is no tensor */
+            continue;
         PyObject *pair = Py_BuildValue("(Ni)", td_py_wrap_node(td_node_hold(to)), to ? input : 0);
-        if (!pair)
+        if (!pair || PyList_Append(all, pair) < 0)
             Py_CLEAR(all);
-        else
-            PyTuple_SET_ITEM(all, i, pair);
+        Py_XDECREF(pair);
     }
-    return all;
+    PyObject *edges = all ? PyList_AsTuple(all) : NULL;
+    Py_XDECREF(all);
+    return edges;
 }
 static PyObject *node_variable(PyObject *self, void *unused)
 {
@@ -381,6 +385,14 @@ static PyObject *node_register_prehook(PyObject *self, PyObject *hook)
     return wrap_handle(td_node_add_pre_hook(((NodeObject *)self)->node, call_pre_hook, Py_NewRef(hook), td_py_drop), hook);
 }
 
+/* _node_class(name): what nodes of this name are instances of. */
+static PyObject *node_class(PyObject *m, PyObject *name)
+{
+    (void)m;
+    const char *text = PyUnicode_AsUTF8(name);
+    return text ? Py_XNewRef((PyObject *)class_of(text)) : NULL;
+}
+
 static PyObject *node_hook_count(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -451,9 +463,14 @@ static PyTypeObject node_type = {
     .tp_dictoffset = offsetof(NodeObject, dict),
 };
 
+static PyMethodDef functions[] = {
+    {"_node_class", node_class, METH_O, NULL},
+    {NULL},
+};
+
 int td_py_nodes_init(PyObject *module)
 {
-    if (PyType_Ready(&node_type) < 0 || PyType_Ready(&handle_type) < 0)
+    if (PyType_Ready(&node_type) < 0 || PyType_Ready(&handle_type) < 0 || PyModule_AddFunctions(module, functions) < 0)
         return -1;
     if (PyModule_AddObjectRef(module, "_Node", (PyObject *)&node_type) < 0)
         return -1;

@@ -21,6 +21,19 @@ def method(function):
     return function
 
 
+class _Functions(dict):
+    """The operators that are functions, by name; as attributes, the classes of nodes, which PyTorch has in this place."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from tede.autograd._nodes import named
+        return named(name)
+
+
+_C._functions = _Functions(_C._functions)
+
+
 # ---- classes made from Tensor ------------------------------------------------------------------------------------
 
 _PLAIN = set()      # getters whose results stay what they are

@@ -292,6 +292,37 @@ def test_a_context_that_keeps_its_output_is_collected(lib):
     assert gone() is None
 
 
+def test_a_function_has_edges_for_its_tensors_only(lib):
+    class Scale(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, factor, x, y, name):
+            return x * factor + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return None, g, g, None
+    x = lib.ones(2, requires_grad=True)
+    edges = Scale.apply(2.0, x, lib.ones(2), "name").grad_fn.next_functions
+    assert len(edges) == 2 and edges[0][0].variable is x and edges[1] == (None, 0)
+
+
+def test_classes_of_nodes_by_name(lib):
+    x = lib.ones(2, requires_grad=True)
+    y = x.exp()
+    leaf = y.grad_fn.next_functions[0][0]
+    assert isinstance(leaf, lib._C._functions.AccumulateGrad) and leaf.name() == "torch::autograd::AccumulateGrad"
+    assert type(leaf).__name__ == "AccumulateGrad" and type(y.grad_fn) is lib._C._functions.ExpBackward0
+    y[0] = 1
+    assert y.grad_fn.name() == "FillBackward0" or y.grad_fn.name() == "torch::autograd::CopySlices"
+    with pytest.raises(RuntimeError, match="Boom"):
+        lib._C._functions.DelayedError("Boom", 1)(x * 2).sum().backward()
+    seen = []
+    z = x * 2
+    z.register_hook(seen.append)
+    lib._C._functions.UndefinedGrad()(z).sum().backward()
+    assert x.grad is None or not x.grad.any()
+
+
 def test_saved_tensors_of_a_function_are_gone_after_backward(lib):
     class Two(lib.autograd.Function):
         @staticmethod
