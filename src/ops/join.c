@@ -57,23 +57,33 @@ int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, in
     return 0;
 }
 
+typedef struct pieces {
+    int64_t           n_tensors;
+    td_tensor *const *tensors;
+    int               dim;
+    int64_t           inner, row;       /* bytes per place along dim, and of a whole row of the result */
+    char             *to;
+} pieces;
+
 /* Short pieces of contiguous tensors in turn, a stretch of the result at a time that stays in the first cache. */
-static void interleave(int64_t n_tensors, td_tensor *const *tensors, int d, int64_t inner, int64_t outer, int64_t row, char *to)
+static void interleave(void *context, int64_t first, int64_t last)
 {
-    int64_t rows = (16 << 10) / row;
-    for (int64_t k = 0; k < outer; k += rows, to += rows * row) {
-        int64_t n = outer - k < rows ? outer - k : rows, at = 0;
-        for (int64_t i = 0; i < n_tensors; i++) {
-            const td_tensor *x = tensors[i];
+    const pieces *p = context;
+    const int64_t rows = (16 << 10) / p->row;
+    for (int64_t k = first; k < last; k += rows) {
+        char *to = p->to + k * p->row;
+        int64_t n = last - k < rows ? last - k : rows, at = 0;
+        for (int64_t i = 0; i < p->n_tensors; i++) {
+            const td_tensor *x = p->tensors[i];
             if (is_skipped(x) || !x->numel)
                 continue;
-            int64_t bytes = inner * x->sizes[d];
+            int64_t bytes = p->inner * x->sizes[p->dim];
             const char *from = x->data + k * bytes;
             if (bytes <= 16 && (bytes & (bytes - 1)) == 0)
-                td_copy_run((size_t)bytes, to + at, row, from, bytes, n);
+                td_copy_run((size_t)bytes, to + at, p->row, from, bytes, n);
             else
                 for (int64_t r = 0; r < n; r++)
-                    memcpy(to + at + r * row, from + r * bytes, (size_t)bytes);
+                    memcpy(to + at + r * p->row, from + r * bytes, (size_t)bytes);
             at += bytes;
         }
     }
@@ -128,7 +138,8 @@ int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_ten
     for (int64_t i = 0; i < n_tensors; i++)
         small &= tensors[i]->dtype == out->dtype && tensors[i]->flags & TD_FLAG_CONTIGUOUS;
     if (small && row < 4096) {
-        interleave(n_tensors, tensors, d, inner, outer, row, out->data);
+        pieces all = {n_tensors, tensors, d, inner, row, out->data};
+        td_parallel_for(0, outer, (256 << 10) / row, interleave, &all);
         return 0;
     }
     for (int64_t i = 0; i < n_tensors; i++) {
