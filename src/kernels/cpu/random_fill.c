@@ -557,11 +557,57 @@ int td_fill_dropout(td_generator *g, td_dtype dtype, void *out, int64_t n, doubl
     return 0;
 }
 
-static float load_f32(td_dtype dtype, const void *p, int64_t i)
+enum { EACH_BLOCK = TD_RANDOM_BLOCK / 2 };
+
+/* Probabilities of a narrower dtype than float64, from the ith on. */
+static const float *floats_of(td_dtype dtype, const void *p, int64_t i, int64_t n, float *room)
 {
-    return dtype == TD_F16 ? td_f16_to_f32(((const td_f16 *)p)[i])
-         : dtype == TD_BF16 ? td_bf16_to_f32(((const td_bf16 *)p)[i]) : ((const float *)p)[i];
+    if (dtype == TD_F32)
+        return (const float *)p + i;
+    for (int64_t j = 0; j < n; j++)
+        room[j] = dtype == TD_F16 ? td_f16_to_f32(((const td_f16 *)p)[i + j]) : td_bf16_to_f32(((const td_bf16 *)p)[i + j]);
+    return room;
 }
+
+/* The first of n that isn't a probability, or n. */
+#define OUTSIDE(name, T)                                                \
+    static int64_t name(const T *p, int64_t n)                          \
+    {                                                                   \
+        int out = 0;                                                    \
+        _Pragma("omp simd reduction(|:out)")                            \
+        for (int64_t j = 0; j < n; j++)                                 \
+            out |= !((p[j] >= 0) & (p[j] <= 1));                        \
+        for (int64_t i = 0; i < n && out; i++)                          \
+            if (!(p[i] >= 0 && p[i] <= 1))                              \
+                return i;                                               \
+        return n;                                                       \
+    }
+OUTSIDE(outside_f32, float)
+OUTSIDE(outside_f64, double)
+
+static int check_probabilities(td_dtype dtype, const void *p, int64_t n)
+{
+    float room[EACH_BLOCK];
+    for (int64_t i = 0; i < n; i += EACH_BLOCK) {
+        const int64_t m = n - i < EACH_BLOCK ? n - i : EACH_BLOCK;
+        const double *wide = dtype == TD_F64 ? (const double *)p + i : NULL;
+        const float *narrow = wide ? NULL : floats_of(dtype, p, i, m, room);
+        const int64_t at = wide ? outside_f64(wide, m) : outside_f32(narrow, m);
+        if (at < m)
+            return td_error(TD_E_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: bernoulli_ got "
+                            "p=%g at element %lld", wide ? wide[at] : (double)narrow[at], (long long)(i + at));
+    }
+    return 0;
+}
+
+TD_BODY void below_each(const uint32_t *words, const float *p, int64_t n, uint8_t *flags, bool fused)
+{
+    (void)fused;
+#pragma omp simd
+    for (int64_t j = 0; j < n; j++)
+        flags[j] = td_random_unit32(words[j]) < p[j];
+}
+TD_LEVELS(below_each, (const uint32_t *words, const float *p, int64_t n, uint8_t *flags), words, p, n, flags)
 
 int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n, td_dtype p_dtype, const void *p)
 {
@@ -572,14 +618,11 @@ int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n
     if (!td_dtype_is_floating(p_dtype))
         return td_random_no_kernel("bernoulli_tensor_cpu_p_", p_dtype);
     const double *p64 = p;
-    for (int64_t i = 0; i < n; i++) {
-        double q = p_dtype == TD_F64 ? p64[i] : (double)load_f32(p_dtype, p, i);
-        if (!(q >= 0 && q <= 1))
-            return td_error(TD_E_RUNTIME, "Expected p_in >= 0 && p_in <= 1 to be true, but got false: bernoulli_ got "
-                            "p=%g at element %lld", q, (long long)i);
-    }
-    uint64_t pairs[TD_RANDOM_BLOCK / 2], one = bits_of(dtype, 1);
-    uint8_t flags[TD_RANDOM_BLOCK / 2];
+    if (check_probabilities(p_dtype, p, n))
+        return -1;
+    float room[EACH_BLOCK];
+    uint64_t pairs[EACH_BLOCK], one = bits_of(dtype, 1);
+    uint8_t flags[EACH_BLOCK];
     g = td_random_lock(g);
     for (int64_t i = 0; i < n; i += TD_COUNT(flags)) {
         int64_t m = n - i < TD_COUNT(flags) ? n - i : TD_COUNT(flags);
@@ -589,8 +632,7 @@ int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n
             for (int64_t j = 0; j < m; j++)
                 flags[j] = unit64(pairs[j]) < p64[i + j];
         else
-            for (int64_t j = 0; j < m; j++)
-                flags[j] = td_random_unit32(words[j]) < load_f32(p_dtype, p, i + j);
+            TD_LEVEL(below_each, words, floats_of(p_dtype, p, i, m, room), m, flags);
         spread(dtype, out, i, flags, m, one);
     }
     td_random_unlock(g);

@@ -311,10 +311,18 @@ static int64_t search(const double *sums, int64_t k, double x)
     return left;
 }
 
+static int64_t bits_of(double x)
+{
+    int64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 /* Running sums, scaled so that the last is one, and a search among them.  Sums are float32 for narrower dtypes.
  *
  * Where a search goes next can't be guessed, and a wrong guess costs more than a step: several searches go on side by side, all
- * in as many steps, without branches.  What they find is the same as long as the sums rise. */
+ * in as many steps, without branches: numbers from 0 up compare as their bits do, and the difference's sign is a mask.  What
+ * they find is the same as long as the sums rise. */
 static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const void *weights, int64_t k,
                          int64_t samples, double *sums)
 {
@@ -332,16 +340,15 @@ static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const vo
         rising &= sums[i - 1] <= sums[i];
     int64_t j = 0;
     for (; rising && j + TOGETHER <= samples; j += TOGETHER) {
-        double x[TOGETHER];
-        const double *at[TOGETHER];
+        int64_t x[TOGETHER], at[TOGETHER] = {0};
         for (int t = 0; t < TOGETHER; t++)
-            x[t] = uniform(g), at[t] = sums;
+            x[t] = bits_of(uniform(g));
         for (int64_t left = k; left > 1; left -= left / 2)
 #pragma GCC unroll 8
             for (int t = 0; t < TOGETHER; t++)
-                at[t] += at[t][left / 2 - 1] < x[t] ? left / 2 : 0;
+                at[t] += left / 2 & (bits_of(sums[at[t] + left / 2 - 1]) - x[t]) >> 63;
         for (int t = 0; t < TOGETHER; t++)
-            out[j + t] = at[t] - sums + (*at[t] < x[t]);
+            out[j + t] = at[t] + (bits_of(sums[at[t]]) < x[t]);
     }
     for (; j < samples; j++)
         out[j] = search(sums, k, uniform(g));
