@@ -470,8 +470,8 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
             td_py_raise();
     } else if (!failed) {
         if (!operand) {
-            operand = td_tensor_new(0, NULL, td_tensor_dtype(x), (td_device){TD_CPU, -1});
-            if (!operand || td_fill_scalar_(operand, scalar) < 0)
+            operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
+            if (!operand)
                 failed = (td_py_raise(), -1);
         }
         int n = w.entries;

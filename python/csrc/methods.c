@@ -304,6 +304,13 @@ NOARGS(cpu)
 
 /* ---- gradients */
 
+static PyObject *refuse_inside(const char *name, const char *perhaps)
+{
+    return PyErr_Format(PyExc_RuntimeError, "You are attempting to call Tensor.%s()%s inside of a function being transformed by a "
+                        "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, "
+                        "jacrev, jacfwd, hessian) or call %s() outside of a function being transformed instead.", name, perhaps, name);
+}
+
 static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     PyObject *value = Py_True;
@@ -317,10 +324,7 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
         return PyErr_Format(PyExc_TypeError, "requires_grad_(): argument 'requires_grad' (position 1) must be bool, not %s",
                             Py_TYPE(value)->tp_name);
     if (value == Py_True && td_transform_level())
-        return PyErr_Format(PyExc_RuntimeError, "You are attempting to call Tensor.requires_grad_() (or perhaps using "
-                            "torch.autograd.functional.* APIs) inside of a function being transformed by a functorch transform. This "
-                            "is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, "
-                            "hessian) or call requires_grad_() outside of a function being transformed instead.");
+        return refuse_inside("requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)");
     if (td_set_requires_grad(td_py_x(self), value == Py_True) < 0)
         return td_py_raise();
     return Py_NewRef(self);
@@ -328,6 +332,8 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
 NOARGS(retain_grad)
 {
     (void)unused;
+    if (td_transform_level())
+        return refuse_inside("retain_grad", "");
     if (td_retain_grad(td_py_x(self)) < 0)
         return td_py_raise();
     Py_RETURN_NONE;

@@ -2,6 +2,7 @@
  *
  * Two plain tensors, or one and a Python number, go straight to the operator's Tensor overload; all else goes the way
  * of tede.<name>(a, b).  What no operator takes is NotImplemented, so that the other operand's class gets its turn. */
+#include <tede/transforms.h>
 #include "calls_csrc_number.h"
 #include "binding.h"
 
@@ -202,9 +203,26 @@ static int value_of(PyObject *a, td_scalar *value)
         return PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars"), -1;
     return td_py_item(td_py_x(a), value) < 0 ? (td_py_raise(), -1) : 0;
 }
+/* Whether x stands for a batch at some level. */
+static bool has_members(td_tensor *x)
+{
+    bool found = false;
+    td_tensor_retain(x);
+    while (!found && td_wrapper_level(x)) {
+        found = td_wrapper_is_batch(x);
+        td_tensor *value = td_transform_unwrap(x, -1, NULL);
+        td_tensor_release(x);
+        x = value;
+    }
+    td_tensor_release(x);
+    return found;
+}
 static int number_bool(PyObject *a)
 {
     td_scalar value;
+    if (td_wrapper_level(td_py_x(a)) && has_members(td_py_x(a)))
+        return PyErr_Format(PyExc_RuntimeError, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
+                            "flow. We don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues ."), -1;
     int64_t n = td_tensor_numel(td_py_x(a));
     if (n != 1)
         return PyErr_Format(PyExc_RuntimeError, "Boolean value of Tensor with %s is ambiguous",

@@ -73,10 +73,20 @@ def as_subclass(self, cls):
 _plain_repr = Tensor.__repr__
 
 
+def _wrapper_repr(x):
+    """A tensor of a transform's level: what it stands for, and around it the level and the batch's dimension."""
+    value, dim = _C._transform_unwrap(x, -1)
+    kind, place = ("GradTrackingTensor", "") if dim < 0 else ("BatchedTensor", f" bdim={dim},")
+    inside = _C._transform_below(repr, value).replace("\n", "\n    ")
+    return f"{kind}(lvl={_C._wrapper_level(x)},{place} value=\n    {inside}\n)"
+
+
 def __repr__(self, *, tensor_contents=None):
     """The tensor as text, with other contents between the brackets if they are given."""
     if _C._has_torch_function_variadic(self):
         return _C._handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
+    if _C._wrapper_level(self) > 0:
+        return _wrapper_repr(self)
     text = _plain_repr(self) if tensor_contents is None else _C._repr_with(self, tensor_contents)
     if "_is_param" in self.__dict__:
         text = f"Parameter({text})"

@@ -260,8 +260,9 @@ int td_rule_inplace(td_batch *b, const char *how)
 static int fail_unbatched_write(const td_op *op, const char *other)
 {
     char name[96];
-    snprintf(name, sizeof name, "%s%s", op->info.flags & TD_OP_POINTWISE ? "" : "aten::",
-             op->info.flags & TD_OP_POINTWISE ? "inplace arithmetic" : op->info.name);
+    bool copies = !strcmp(op->info.name, "copy_"), elementwise = copies || op->info.flags & TD_OP_POINTWISE;
+    snprintf(name, sizeof name, "%s%s", elementwise ? "" : "aten::", elementwise ? "inplace arithmetic" : op->info.name);
+    other = copies ? "other" : other;
     return td_error(TD_E_RUNTIME, "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
                     "extra_args that has more elements than `self`. This happened due to `%s` being vmapped over but `self` not "
                     "being vmapped over in a vmap. Please try to use out-of-place operators instead of %s. If said operator "
@@ -287,7 +288,8 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
     if (row->rule == call_given)
         return row->rule(&b, row->how);
     if (any && op->info.flags & TD_OP_OUT)
-        return td_error(TD_E_NOT_IMPLEMENTED, "vmap: aten::%s with out= is not there; use the result", op->info.name);
+        return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s.%s; the fallback path doesn't work on out= or view ops.",
+                        op->info.name, op->info.overload);
     if (op->info.flags & TD_OP_INPLACE && any && !td_is_batched(&b, arguments[0].tensor)) {
         for (int i = 1; i < op->info.n_arguments; i++)
             if (arguments[i].kind == TD_VALUE_TENSOR && td_is_batched(&b, arguments[i].tensor))

@@ -249,6 +249,15 @@ static td_keyset history_keys(const td_frame *f)
     return keys & (TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
 }
 
+/* What a derivative is taken of must not write to what it was not given: a tensor that is neither an argument nor made inside. */
+static int fail_captured(const td_op *op)
+{
+    return td_error(TD_E_RUNTIME, "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                    "operation (aten::%s%s%s) that would mutate a captured Tensor. This is not supported; please rewrite the function "
+                    "being transformed to explicitly accept the mutated Tensor(s) as inputs.", op->info.name, *op->info.overload ? "." : "",
+                    op->info.overload);
+}
+
 static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
@@ -269,6 +278,8 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
             give_back(op, arguments, &f, results);
     } else if (level->kind == TD_TRANSFORM_VMAP) {
         status = td_vmap_call(op, keys, level, f.values, results);
+    } else if (op->info.flags & TD_OP_INPLACE && !td_wrapped_at(f.values[0].tensor, level)) {
+        status = fail_captured(op);
     } else if ((status = frame_map(&f, lift, level)) == 0) {
         td_keyset around = TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_AUTOCAST) |
                            TD_KEYSET(TD_KEY_FUNCTIONALIZE);

@@ -64,8 +64,7 @@ static int collect(td_batch *b, int n, td_value *made, int64_t size)
             }
             b->results[r] = (td_value){.kind = TD_VALUE_TENSORS, .count = (int32_t)out.count, .tensors = out.items};
         } else {
-            return td_error(TD_E_RUNTIME, "vmap: aten::%s gives a number, which may differ between the members of a batch",
-                            b->op->info.name);
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s. We could not generate a fallback.", b->op->info.name);
         }
     }
     return 0;
@@ -77,9 +76,12 @@ int td_rule_loop(td_batch *b, const char *how)
     int n = info->n_results;
     if (__atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED) >= 0 && on_loop && !(how && *how == 'q'))
         on_loop(info->name);
-    if (info->flags & TD_OP_DATA_DEPENDENT)
-        return td_error(TD_E_RUNTIME, "vmap: It looks like you're calling aten::%s, whose result's shape depends on data, which may "
-                        "differ between the members of a batch. We don't support that.", info->name);
+    if (!strcmp(info->name, "allclose"))
+        return td_error(TD_E_RUNTIME, "vmap over torch.allclose isn't supported yet. Please file an issue at "
+                        "https://github.com/pytorch/pytorch/issues if you need this feature.");
+    for (int r = 0; r < n; r++)
+        if (info->results[r].kind != TD_VALUE_TENSOR && info->results[r].kind != TD_VALUE_TENSORS)
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s. We could not generate a fallback.", info->name);
     if (!b->size)
         return td_error(TD_E_RUNTIME, "vmap: aten::%s has no batching rule, and nothing to go by in an empty batch", info->name);
     td_value *made = td_mem_alloc_zero(sizeof *made * (size_t)(b->size * (n ? n : 1)));

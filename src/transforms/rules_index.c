@@ -167,9 +167,8 @@ static int places_of(td_batch *b, const td_value *indices, td_tensor *self, plac
         }
         bool mask = x->dtype == TD_BOOL || x->dtype == TD_U8;
         if (mask && td_is_batched(b, x))
-            return td_error(TD_E_RUNTIME, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow: "
-                            "a mask that differs between the members of a batch picks different numbers of elements of each. We don't "
-                            "support that yet; torch.where may do.");
+            return td_error(TD_E_RUNTIME, "vmap: We do not support batching operators that can support dynamic shape. Attempting to "
+                            "batch over indexing with a boolean mask.");
         TD_AUTO_LIST td_tensor_list parts = {0};
         if (mask) {
             if (td_nonzero_numpy(&parts, x) != 0)

@@ -216,13 +216,14 @@ static int rule_shape_inplace(td_batch *b, const char *how)
     return td_batch_call(b, b->op, 0);
 }
 
-/* Members are cut off by themselves: a batch of them is one tensor with a batch's dimension. */
 static int rule_data_dependent(td_batch *b, const char *how)
 {
-    (void)how;
-    return td_error(TD_E_RUNTIME, "vmap: It looks like you're attempting to use %s, whose result's shape depends on data: we don't "
-                    "support vmap over operators that have dynamic shapes. Please voice your support in "
-                    "https://github.com/pytorch/functorch/issues/256", b->op->info.name);
+    static const char please[] = "Please file an issue at https://github.com/pytorch/pytorch/issues";
+    if (*how == 'm')
+        return td_error(TD_E_RUNTIME, "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
+                        "because for each batch this would return a differently shaped Tensor. %s ", please);
+    return td_error(TD_E_RUNTIME, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
+                    "aten::%s. %s if you need this feature.", b->op->info.name, please);
 }
 
 const td_batch_row td_rules_view[] = {
@@ -244,10 +245,11 @@ const td_batch_row td_rules_view[] = {
     {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
     {"fill_.Tensor", rule_fill, ""}, {"fill.Tensor", rule_fill, ""}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
     {"triu", td_rule_leading, ""}, {"nonzero", rule_data_dependent, ""}, {"nonzero_numpy", rule_data_dependent, ""},
-    {"masked_select", rule_data_dependent, ""}, {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
+    {"masked_select", rule_data_dependent, "m"}, {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
     {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
     {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
-    {"where.self", td_rule_pointwise, ""}, {"repeat_interleave.Tensor", rule_data_dependent, ""},
+    {"where.self", td_rule_pointwise, ""},
+    {"repeat_interleave.Tensor", td_rule_loop, ""}, {"argwhere", td_rule_loop, ""},
     {"select_scatter", NULL, "e"}, {"slice_scatter", NULL, "e"}, {"diagonal_scatter", NULL, "e"},
     {"as_strided_scatter", NULL, "e"}, {NULL, NULL, NULL},
 };

@@ -62,9 +62,14 @@ def test_a_batch_of_64_takes_the_calls_of_a_batch_of_2(name):
     assert tede.allclose(together[[0, 40, 63]], apart, atol=1e-3, rtol=1e-3)
 
 
-def test_a_composite_that_reads_data_is_refused():
-    with pytest.raises(RuntimeError, match="combinations"):
-        tede.func.vmap(tede.combinations)(tede.ones(2, 3))
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+def test_what_reads_data_runs_once_per_member():
+    x = tede.arange(6.).reshape(2, 3)
+    loops = tede._C._vmap_fallback_count()
+    assert tede.equal(tede.func.vmap(tede.combinations)(x), tede.stack([tede.combinations(row) for row in x]))
+    assert tede._C._vmap_fallback_count() > loops
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
+        tede.func.vmap(tede.bincount)(tede.tensor([[0, 1], [2, 2]]))
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 3, 9])

@@ -5,7 +5,8 @@ with tangents.  The graph is the level's own, so what happens at other levels is
 import tede
 from tede import _C
 from tede._C import Tensor
-from tede.func._levels import GRAD, JVP, flatten, level, lift, lower, lower_all
+from tede.autograd.graph import disable_saved_tensors_hooks
+from tede.func._levels import GRAD, JVP, flatten, level, lift, lower, lower_all, lower_aux
 from tede.func._vmap import vmap, wraps
 from tede.utils import _pytree as tree
 
@@ -58,6 +59,10 @@ def _leaf(x):
     return x
 
 
+NO_HOOKS = ("torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an issue with your use "
+            "case.")
+
+
 def _engine(outputs, inputs, grad_outputs=None, retain_graph=True, create_graph=True):
     """Gradients of outputs; zeros where there is no way from an output to an input."""
     pairs = [(o, g) for o, g in zip(outputs, grad_outputs or (None,) * len(outputs)) if o.requires_grad]
@@ -86,7 +91,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
     """`func` gives one number; this gives its gradient and, after it, the number."""
     def gradient_and_value(*args, **kwargs):
         api = "grad_and_value(f)(*args)"
-        with level(GRAD) as number:
+        with disable_saved_tensors_hooks(NO_HOOKS), level(GRAD) as number:
             args = tree.tree_map(lift, args)
             leaves = tree.tree_map(lambda x: _leaf_of(x, number), _chosen(args, argnums))
             output = func(*_replaced(args, argnums, leaves), **tree.tree_map(lift, kwargs))
@@ -100,7 +105,8 @@ def grad_and_value(func, argnums=0, has_aux=False):
                                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?")
             flat, spec = tree.tree_flatten(leaves)
             gradients = tree.tree_unflatten(_engine([output], flat), spec)
-            gradients, output, aux = lower_all((gradients, output, aux), number)
+            gradients, output = lower_all((gradients, output), number)
+            aux = lower_aux(aux, number) if has_aux else None
         return (gradients, (output, aux)) if has_aux else (gradients, output)
     return wraps(func, gradient_and_value)
 
@@ -128,7 +134,7 @@ def vjp(func, *primals, has_aux=False):
 
 def _vjp(func, args, argnums, has_aux):
     api = "vjp(f, *primals)"
-    with level(GRAD) as number:
+    with disable_saved_tensors_hooks(NO_HOOKS), level(GRAD) as number:
         args = tree.tree_map(lift, args)
         if argnums is None:
             leaves = tree.tree_map(lambda x: _leaf_of(x, number), args)
@@ -139,7 +145,7 @@ def _vjp(func, args, argnums, has_aux):
         aux = None
         if has_aux:
             output, aux = _with_aux(output, api)
-            aux = lower_all(aux, number)
+            aux = lower_aux(aux, number)
         flat_outputs, output_spec = flatten(output)
         _check_outputs(flat_outputs, api)
         for x in flat_outputs:
@@ -171,9 +177,8 @@ def _outside(x):
 # ---- forward mode ---------------------------------------------------------------------------------------------------
 
 def _check_primals(primals, tangents, api):
-    for values, name in ((primals, "primals"), (tangents, "tangents")):
-        if not isinstance(values, tuple):
-            raise RuntimeError(f"{api}: Expected {name} to be a tuple. E.g. it should be valid to call f(*primals).")
+    if not isinstance(primals, tuple):
+        raise RuntimeError(f"{api}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
     flat_primals, primal_spec = tree.tree_flatten(primals)
     flat_tangents, tangent_spec = tree.tree_flatten(tangents)
     if primal_spec != tangent_spec:
@@ -213,7 +218,7 @@ def _jvp(func, args, tangents, argnums, strict=False, has_aux=False):
         aux = None
         if has_aux:
             output, aux = _with_aux(output, api)
-            aux = lower_all(tree.tree_map(lambda x: _C._unpack_dual(x)[0] if isinstance(x, Tensor) else x, aux), number)
+            aux = lower_aux(tree.tree_map(lambda x: _C._unpack_dual(x)[0] if isinstance(x, Tensor) else x, aux), number)
         flat, output_spec = flatten(output)
         _check_outputs(flat, api)
         values, derivatives = [], []
@@ -302,7 +307,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         parts = [tree.tree_flatten(r)[0] for r in rows]
         in_spec = tree.tree_flatten(rows[0])[1]
         joined = [p[0] if len(p) == 1 else tede.cat(p) for p in zip(*parts)]       # per input: [all outputs, *input]
-        per_output = [tree.tree_unflatten([x.view(*y.shape, *x.shape[1:]) for x in pieces], in_spec)
+        per_output = [tree.tree_unflatten([x.view((*y.shape, *x.shape[1:])) for x in pieces], in_spec)
                       for y, pieces in zip(flat, zip(*(j.split(sizes) for j in joined)))]
         result = tree.tree_unflatten(per_output, spec)
         return (result, made[2]) if has_aux else result
@@ -334,7 +339,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         sizes = [x.numel() for x in flat]
         made = []
         for out in flat_results:            # [all inputs, *output] -> per input [*output, *input]
-            columns = [part.movedim(0, -1).reshape(*out.shape[1:], *x.shape) for part, x in zip(out.split(sizes), flat)]
+            columns = [part.movedim(0, -1).reshape((*out.shape[1:], *x.shape)) for part, x in zip(out.split(sizes), flat)]
             columns = tree.tree_unflatten(columns, spec)
             made.append(columns[0] if single else columns)
         result = tree.tree_unflatten(made, out_spec)

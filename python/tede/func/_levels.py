@@ -33,6 +33,14 @@ def lower_all(values, number):
     return tree.tree_map(lambda x: lower(x, number), values)
 
 
+def lower_aux(values, number):
+    """lower_all of what a function gives beside its output: tensors, and nothing else."""
+    for x in tree.tree_flatten(values)[0]:
+        if not isinstance(x, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
+    return lower_all(values, number)
+
+
 def flatten(values):
     """tree.tree_flatten, for which results by name (torch.return_types) are trees of their fields."""
     flat, spec = tree.tree_flatten(values)

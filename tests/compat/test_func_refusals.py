@@ -1,0 +1,112 @@
+"""What functions under transforms must not do, in PyTorch's words; and how their tensors are printed."""
+import pytest
+
+
+def x_of(lib):
+    return lib.tensor([1., 2., 3.])
+
+
+DATA = {
+    "nonzero": (lambda lib, x: x.nonzero(), "can output dynamic shape. Attempted to vmap over aten::nonzero"),
+    "unique": (lambda lib, x: x.unique(), "Attempted to vmap over aten::_unique2"),
+    "where": (lambda lib, x: lib.where(x), "Attempted to vmap over aten::where"),
+    "masked_select": (lambda lib, x: x.masked_select(x > 0), "Attempted to vmap over `mask` in torch.masked_select"),
+    "mask": (lambda lib, x: x[x > 0], "Attempting to batch over indexing with a boolean mask"),
+    "bincount": (lambda lib, x: lib.bincount(x.long()), "stack expects each tensor to be equal size"),
+    "item": (lambda lib, x: x[0].item(), r"calling .item\(\) on a Tensor"),
+    "if": (lambda lib, x: 1 if x[0] > 0 else 2, "data-dependent control flow"),
+    "equal": (lambda lib, x: lib.equal(x, x), "Batching rule not implemented for aten::equal"),
+    "allclose": (lambda lib, x: lib.allclose(x, x), "vmap over torch.allclose isn't supported yet"),
+    "out": (lambda lib, x: lib.add(x, x, out=lib.zeros(2)), "Batching rule not implemented for aten::add.out"),
+    "captured": (lambda lib, x: lib.zeros(2).copy_(x), r"vmap: inplace arithmetic\(self, \*extra_args\) is not possible"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", DATA)
+def test_members_of_different_shapes_and_values(lib, name):
+    function, words = DATA[name]
+    with pytest.raises(RuntimeError, match=words):
+        lib.func.vmap(lambda x: function(lib, x))(lib.tensor([[1., 0.], [2., 2.]]))
+
+
+@pytest.mark.parametrize("api", ["grad", "vjp", "jvp"])
+@pytest.mark.parametrize("write", ["copy_", "add_"])
+def test_a_captured_tensor_is_not_written(lib, api, write):
+    captured, x = lib.zeros(3), x_of(lib)
+
+    def function(x):
+        getattr(captured, write)(x)
+        return (x * captured).sum()
+    with pytest.raises(RuntimeError, match=rf"in-place operation \(aten::{write}.*that would mutate a captured Tensor"):
+        {"grad": lambda: lib.func.grad(function)(x), "vjp": lambda: lib.func.vjp(function, x),
+         "jvp": lambda: lib.func.jvp(function, (x,), (x,))}[api]()
+
+    def own(x):
+        made = lib.zeros(3)
+        made.copy_(x)
+        made[lib.tensor([0, 1])] = 1
+        return (x * made).sum()
+    assert lib.func.grad(own)(x).tolist() == [1, 1, 6]
+
+
+@pytest.mark.parametrize("aux", [1, "a", None])
+def test_what_comes_beside_is_tensors(lib, aux):
+    x, func = x_of(lib), lib.func
+    for call in (lambda: func.grad(lambda x: (x.sum(), [x, aux]), has_aux=True)(x), lambda: func.vjp(lambda x: (x, aux), x, has_aux=True),
+                 lambda: func.jvp(lambda x: (x, aux), (x,), (x,), has_aux=True), lambda: func.jacrev(lambda x: (x, aux), has_aux=True)(x),
+                 lambda: func.jacfwd(lambda x: (x, aux), has_aux=True)(x)):
+        with pytest.raises(RuntimeError, match="Expected tensors, got unsupported type"):
+            call()
+
+
+def test_structures_of_tangents(lib):
+    x = x_of(lib)
+    for tangents in (x, [x]):
+        with pytest.raises(RuntimeError, match="same python structure"):
+            lib.func.jvp(lib.sin, (x,), tangents)
+    with pytest.raises(RuntimeError, match="be a tuple"):
+        lib.func.jvp(lib.sin, x, (x,))
+
+
+def test_jacobians_of_numbers(lib):
+    x = lib.tensor(2.)
+    for jacobian in lib.func.jacrev, lib.func.jacfwd:
+        assert jacobian(lambda x: x ** 3)(x).item() == 12 and jacobian(lambda x: x ** 3)(x).shape == ()
+
+
+def test_no_hooks_for_saved_tensors(lib):
+    x = x_of(lib)
+
+    def function(x):
+        with lib.autograd.graph.save_on_cpu():
+            return x.sin().sum()
+    for transform in "grad", "jacrev", "grad_and_value", "hessian":
+        with pytest.raises(RuntimeError, match="saved tensor hooks"):
+            getattr(lib.func, transform)(function)(x)
+        with pytest.raises(RuntimeError, match="saved tensor hooks"), lib.autograd.graph.save_on_cpu():
+            getattr(lib.func, transform)(lambda x: x.sin().sum())(x)
+    assert lib.allclose(lib.func.jvp(function, (x,), (x,))[1], (x * x.cos()).sum())
+
+
+def test_retain_grad_inside(lib):
+    def function(x):
+        x.sin().retain_grad()
+        return x.sum()
+    with pytest.raises(RuntimeError, match=r"Tensor.retain_grad\(\)"):
+        lib.func.grad(function)(x_of(lib))
+
+
+def test_tensors_of_a_level_are_printed_with_it(lib):
+    seen, func = [], lib.func
+
+    def look(x):
+        seen.append(repr(x))
+        return x.sum()
+    func.grad(look)(lib.ones(2))
+    func.vmap(look)(lib.ones(2, 1))
+    func.vmap(func.grad(look))(lib.ones(2, 1))
+    assert seen == [
+        "GradTrackingTensor(lvl=1, value=\n    tensor([1., 1.])\n)",
+        "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[1.],\n            [1.]])\n)",
+        "GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n        tensor([[1.],\n                [1.]])\n    )\n)"]
