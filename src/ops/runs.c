@@ -20,6 +20,14 @@ typedef struct { any8 half[2]; } any16;
                 _Pragma("omp simd")                                                 \
                 for (int64_t i = 0; i < n; i++)                                     \
                     ((T *)to)[i] = value;                                           \
+            } else if (from_stride == -(int64_t)sizeof(T)) {                        \
+                _Pragma("omp simd")                                                 \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = ((const T *)from)[-i];                           \
+            } else if (from_stride == 2 * (int64_t)sizeof(T)) {                     \
+                _Pragma("omp simd")                                                 \
+                for (int64_t i = 0; i < n; i++)                                     \
+                    ((T *)to)[i] = ((const T *)from)[2 * i];                        \
             } else {                                                                \
                 for (int64_t i = 0; i < n; i++)                                     \
                     ((T *)to)[i] = *(const T *)(from + i * from_stride);            \
