@@ -1,6 +1,7 @@
 /* Tensors from nothing or after another; copies and conversions. */
 
 #include "calls_ops_creation.h"
+#include "ops/iterator.h"
 #include <tede/device.h>
 #include <math.h>
 #include <stdlib.h>
@@ -357,19 +358,8 @@ typedef struct fill_work { char *data; size_t item; char pattern[16]; } fill_wor
 static void fill_range(void *context, int64_t from, int64_t to)
 {
     const fill_work *w = context;
-    char *to_fill = w->data + from * (int64_t)w->item;
-    int64_t n = to - from;
-    switch (w->item) {
-    case 1: memset(to_fill, w->pattern[0], (size_t)n); break;
-#define FILL(T) { T v, *p = (T *)to_fill; memcpy(&v, w->pattern, sizeof v); for (int64_t i = 0; i < n; i++) p[i] = v; break; }
-    case 2: FILL(uint16_t)
-    case 4: FILL(uint32_t)
-    case 8: FILL(uint64_t)
-#undef FILL
-    default:
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to_fill + i * 16, w->pattern, 16);
-    }
+    const int64_t item = (int64_t)w->item;
+    td_copy_run(w->item, w->data + from * item, item, w->pattern, 0, to - from);
 }
 
 /* Fills a dense tensor's memory in one run; any other through the iterator, from a 0-dim tensor. */

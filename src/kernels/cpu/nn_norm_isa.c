@@ -6,7 +6,11 @@
 #include <math.h>
 #include "kernels/cpu/nn_norm.h"
 
-enum { FETCH_BYTES = 32 << 10 };        /* of a row that is fetched ahead, at most */
+enum {
+    FETCH_BYTES = 32 << 10,     /* of a row that is fetched ahead, at most */
+    TOGETHER = 8,               /* rows of a matrix whose columns are summed at a time */
+    CHANNELS = 512,             /* whose factors are kept at a time */
+};
 
 #define TD_BODY "nn_norm_isa.c"
 #include "kernels/cpu/both_reals.h"
@@ -184,7 +188,38 @@ static double N(sum_products)(const T *x, const T *y, int64_t n, double centre)
     return s;
 }
 
-/* Per channel of [outer][channels][inner]; inner == 1 (a matrix) goes row by row over all channels of the range. */
+/* sums[c] becomes the sum over rows of x - centre, or its square, or (given g) of g times it, for columns [from, to) of rows
+ * `step` apart: a few rows at a time in T, the rest in double precision.  Without centre: 0. */
+static inline __attribute__((always_inline)) void N(columns)(const T *x, const T *g, int64_t rows, int64_t step, int64_t from, int64_t to,
+                                                             const double *centre, const bool squared, double *sums)
+{
+    for (int64_t c = from; c < to; c++)
+        sums[c] = 0;
+    for (int64_t o = 0, m; o < rows; o += m, x += m * step, g += g ? m * step : 0) {
+        m = rows - o < TOGETHER ? 1 : TOGETHER;
+        if (m == 1) {
+#pragma omp simd
+            for (int64_t c = from; c < to; c++) {
+                const T d = x[c] - (centre ? (T)centre[c] : 0);
+                sums[c] += (double)(squared ? d * d : g ? g[c] * d : d);
+            }
+            continue;
+        }
+#pragma omp simd
+        for (int64_t c = from; c < to; c++) {
+            const T less = centre ? (T)centre[c] : 0;
+            T sum = 0;
+#pragma GCC unroll 8
+            for (int k = 0; k < TOGETHER; k++) {
+                const T d = x[k * step + c] - less;
+                sum += squared ? d * d : g ? g[k * step + c] * d : d;
+            }
+            sums[c] += (double)sum;
+        }
+    }
+}
+
+/* Per channel of [outer][channels][inner]; a matrix (inner == 1) goes row by row over all channels of the range. */
 static void N(batch_stats)(void *context, int64_t from, int64_t to)
 {
     td_channels_job *job = context;
@@ -192,25 +227,14 @@ static void N(batch_stats)(void *context, int64_t from, int64_t to)
     const T *x = job->x;
     double count = (double)(job->outer * job->inner);
     if (job->inner == 1) {
-#pragma omp simd
-        for (int64_t c = from; c < to; c++)
-            job->mean[c] = job->rstd[c] = 0;
-        for (int64_t o = 0; o < job->outer; o++)
-#pragma omp simd
-            for (int64_t c = from; c < to; c++)
-                job->mean[c] += (double)x[o * step + c];
-#pragma omp simd
+        N(columns)(x, NULL, job->outer, step, from, to, NULL, false, job->mean);
         for (int64_t c = from; c < to; c++)
             job->mean[c] /= count;
-        for (int64_t o = 0; o < job->outer; o++)
-#pragma omp simd
-            for (int64_t c = from; c < to; c++) {
-                double d = (double)x[o * step + c] - job->mean[c];
-                job->rstd[c] += d * d;
-            }
-#pragma omp simd
-        for (int64_t c = from; c < to; c++)
-            job->rstd[c] /= count;
+        N(columns)(x, NULL, job->outer, step, from, to, job->mean, true, job->rstd);
+        for (int64_t c = from; c < to; c++) {
+            const double off = job->mean[c] - (double)(T)job->mean[c], square = job->rstd[c] / count - off * off;
+            job->rstd[c] = square < 0 ? 0 : square;
+        }
         return;
     }
     for (int64_t c = from; c < to; c++) {
@@ -224,24 +248,41 @@ static void N(batch_stats)(void *context, int64_t from, int64_t to)
     }
 }
 
+/* What x is multiplied with and what is added, of a channel. */
+static inline T N(scale_of)(const td_channels_job *job, int64_t c)
+{
+    return (T)job->rstd[c] * (job->weight ? ((const T *)job->weight)[c] : 1);
+}
+static inline T N(shift_of)(const td_channels_job *job, int64_t c, T scale)
+{
+    return (job->bias ? ((const T *)job->bias)[c] : 0) - (T)job->mean[c] * scale;
+}
+
 static void N(batch_apply)(void *context, int64_t from, int64_t to)
 {
     const td_channels_job *job = context;
-    const T *w = job->weight, *b = job->bias;
-    int64_t inner = job->inner;
-    for (int64_t i = from; i < to; i++) {
-        const T *x = (const T *)job->x + i * job->channels * inner;
-        T *y = (T *)job->y + i * job->channels * inner;
-        if (inner == 1) {
+    const int64_t inner = job->inner, n = job->channels;
+    if (inner == 1) {
+        T scale[CHANNELS], shift[CHANNELS];
+        for (int64_t first = 0, m; first < n; first += m) {
+            m = n - first < CHANNELS ? n - first : CHANNELS;
+            for (int64_t c = 0; c < m; c++)
+                scale[c] = N(scale_of)(job, first + c), shift[c] = N(shift_of)(job, first + c, scale[c]);
+            for (int64_t i = from; i < to; i++) {
+                const T *x = (const T *)job->x + i * n + first;
+                T *y = (T *)job->y + i * n + first;
 #pragma omp simd
-            for (int64_t c = 0; c < job->channels; c++) {
-                T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
-                y[c] = x[c] * scale + shift;
+                for (int64_t c = 0; c < m; c++)
+                    y[c] = x[c] * scale[c] + shift[c];
             }
-            continue;
         }
-        for (int64_t c = 0; c < job->channels; c++) {
-            T scale = (T)job->rstd[c] * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)job->mean[c] * scale;
+        return;
+    }
+    for (int64_t i = from; i < to; i++) {
+        const T *x = (const T *)job->x + i * n * inner;
+        T *y = (T *)job->y + i * n * inner;
+        for (int64_t c = 0; c < n; c++) {
+            const T scale = N(scale_of)(job, c), shift = N(shift_of)(job, c, scale);
 #pragma omp simd
             for (int64_t k = 0; k < inner; k++)
                 y[c * inner + k] = x[c * inner + k] * scale + shift;
@@ -255,15 +296,10 @@ static void N(batch_sums)(void *context, int64_t from, int64_t to)
     int64_t step = job->channels * job->inner;
     const T *x = job->x, *g = job->grad;
     if (job->inner == 1) {
-#pragma omp simd
+        N(columns)(g, NULL, job->outer, step, from, to, NULL, false, job->sum_g);
+        N(columns)(x, g, job->outer, step, from, to, job->mean, false, job->sum_gx);
         for (int64_t c = from; c < to; c++)
-            job->sum_g[c] = job->sum_gx[c] = 0;
-        for (int64_t o = 0; o < job->outer; o++)
-#pragma omp simd
-            for (int64_t c = from; c < to; c++) {
-                job->sum_g[c] += (double)g[o * step + c];
-                job->sum_gx[c] += (double)g[o * step + c] * ((double)x[o * step + c] - job->mean[c]);
-            }
+            job->sum_gx[c] -= job->sum_g[c] * (job->mean[c] - (double)(T)job->mean[c]);
         return;
     }
     for (int64_t c = from; c < to; c++) {
@@ -277,29 +313,57 @@ static void N(batch_sums)(void *context, int64_t from, int64_t to)
     }
 }
 
+/* dx = a g + slope (x - mean) + shift, or a g, by numbers of the channel. */
+typedef struct N(slopes) { T a, slope, mean, shift; } N(slopes);
+static inline N(slopes) N(slopes_of)(const td_channels_job *job, int64_t c)
+{
+    const double count = (double)(job->outer * job->inner), rstd = job->rstd[c];
+    const double scale = rstd * (job->weight ? (double)((const T *)job->weight)[c] : 1);
+    return (N(slopes)){(T)scale, (T)(-job->sum_gx[c] / count * rstd * rstd * scale), (T)job->mean[c],
+                       (T)(-job->sum_g[c] / count * scale)};
+}
+
 static void N(batch_backward)(void *context, int64_t from, int64_t to)
 {
     const td_channels_job *job = context;
-    const T *w = job->weight;
-    int64_t inner = job->inner;
-    double count = (double)(job->outer * inner);
+    const int64_t inner = job->inner, n = job->channels;
+    if (inner == 1) {
+        T a[CHANNELS], slope[CHANNELS], mean[CHANNELS], shift[CHANNELS];
+        for (int64_t first = 0, m; first < n; first += m) {
+            m = n - first < CHANNELS ? n - first : CHANNELS;
+            for (int64_t c = 0; c < m; c++) {
+                const N(slopes) s = N(slopes_of)(job, first + c);
+                a[c] = s.a, slope[c] = s.slope, mean[c] = s.mean, shift[c] = s.shift;
+            }
+            for (int64_t o = from; o < to; o++) {
+                const T *x = (const T *)job->x + o * n + first, *g = (const T *)job->grad + o * n + first;
+                T *dx = (T *)job->y + o * n + first;
+                if (job->training)
+#pragma omp simd
+                    for (int64_t c = 0; c < m; c++)
+                        dx[c] = a[c] * g[c] + slope[c] * (x[c] - mean[c]) + shift[c];
+                else
+#pragma omp simd
+                    for (int64_t c = 0; c < m; c++)
+                        dx[c] = g[c] * a[c];
+            }
+        }
+        return;
+    }
     for (int64_t o = from; o < to; o++)
-        for (int64_t c = 0; c < job->channels; c++) {
-            int64_t at = (o * job->channels + c) * inner;
+        for (int64_t c = 0; c < n; c++) {
+            const int64_t at = (o * n + c) * inner;
             const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;
             T *dx = (T *)job->y + at;
-            double rstd = job->rstd[c], scale = rstd * (w ? (double)w[c] : 1);
-            if (!job->training) {
+            const N(slopes) s = N(slopes_of)(job, c);
+            if (job->training)
 #pragma omp simd
                 for (int64_t k = 0; k < inner; k++)
-                    dx[k] = g[k] * (T)scale;
-                continue;
-            }
-            T slope = (T)(-job->sum_gx[c] / count * rstd * rstd * scale), a = (T)scale, mean = (T)job->mean[c];
-            T shift = (T)(-job->sum_g[c] / count * scale);
+                    dx[k] = s.a * g[k] + s.slope * (x[k] - s.mean) + s.shift;
+            else
 #pragma omp simd
-            for (int64_t k = 0; k < inner; k++)
-                dx[k] = a * g[k] + slope * (x[k] - mean) + shift;
+                for (int64_t k = 0; k < inner; k++)
+                    dx[k] = g[k] * s.a;
         }
 }
 
