@@ -292,6 +292,15 @@ def test_a_context_that_keeps_its_output_is_collected(lib):
     assert gone() is None
 
 
+def test_zeros_are_made_for_tensors_beside_an_edge(lib):
+    x, y = (lib.rand(2, requires_grad=True).clone() for _ in range(2))
+    edges = [lib.autograd.graph.GradientEdge(z.grad_fn, z.output_nr) for z in (x, y)]
+    of_x, of_y = lib.autograd.grad(x.clone().sum(), (edges[0], y), materialize_grads=True)
+    assert of_x.tolist() == [1, 1] and of_y.tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="materialize_grads cannot be used when the given input is a GradientEdge"):
+        lib.autograd.grad(x.clone().sum(), (x, edges[1]), materialize_grads=True)
+
+
 def test_a_function_has_edges_for_its_tensors_only(lib):
     class Scale(lib.autograd.Function):
         @staticmethod

@@ -110,7 +110,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         import warnings
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
                       "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
-    edges = any(hasattr(x, "ownership_token") for x in inputs)
+    edges = [hasattr(x, "ownership_token") for x in inputs]
     outputs, inputs = _tensors(outputs), _tensors(inputs)
     grads = _gradients(outputs, grad_outputs)
     retain_graph = create_graph if retain_graph is None else retain_graph
@@ -119,7 +119,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     else:
         result = _C._grad(outputs, grads, inputs, retain_graph, create_graph, allow_unused)
     if materialize_grads:
-        if edges and any(g is None for g in result):
+        if any(edge and g is None for edge, g in zip(edges, result)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         zeros_like = _C._functions["zeros_like"]
         result = tuple(zeros_like(x, requires_grad=create_graph) if g is None else g for g, x in zip(result, inputs))
