@@ -14,14 +14,24 @@
 
 /* ---- where a tensor isn't 0 */
 
-static int64_t count_true(const td_tensor *mask)
+/* In bytes side by side, for as long as those can't overflow. */
+static int64_t count_range(const uint8_t *m, int64_t n)
 {
-    const uint8_t *m = (const uint8_t *)mask->data;
-    int64_t count = 0;
-    for (int64_t i = 0; i < mask->numel; i++)
+    enum { SIDE = 64, TURNS = 255 };
+    int64_t count = 0, i = 0;
+    while (i + SIDE <= n) {
+        uint8_t lane[SIDE] = {0};
+        for (int turn = 0; turn < TURNS && i + SIDE <= n; turn++, i += SIDE)
+            for (int k = 0; k < SIDE; k++)
+                lane[k] = (uint8_t)(lane[k] + (m[i + k] != 0));
+        for (int k = 0; k < SIDE; k++)
+            count += lane[k];
+    }
+    for (; i < n; i++)
         count += m[i] != 0;
     return count;
 }
+static int64_t count_true(const td_tensor *mask) { return count_range((const uint8_t *)mask->data, mask->numel); }
 
 /* A bit for each of up to 64 bytes, set where the byte isn't 0. */
 static inline uint64_t bits_of(const uint8_t *m, int64_t n)
@@ -385,6 +395,40 @@ SELECT(uint32_t, 4)
 SELECT(uint64_t, 8)
 SELECT(bytes16, 16)
 
+/* Parts of the mask are counted first, so that each knows where it writes. */
+enum { PARTS = 64, LEAST = 1 << 15 };
+typedef struct selection {
+    int64_t        size, n, each, at[PARTS + 1];
+    const char    *from;
+    const uint8_t *mask;
+    char          *to;
+} selection;
+
+static void count_parts(void *context, int64_t first, int64_t last)
+{
+    selection *w = context;
+    for (int64_t k = first; k < last; k++)
+        w->at[k] = count_range(w->mask + k * w->each, w->n - k * w->each < w->each ? w->n - k * w->each : w->each);
+}
+
+static void select_parts(void *context, int64_t first, int64_t last)
+{
+    const selection *w = context;
+    for (int64_t k = first; k < last; k++) {
+        const uint8_t *m = w->mask + k * w->each;
+        const char *from = w->from + k * w->each * w->size;
+        const int64_t count = w->at[k + 1] - w->at[k];
+        char *to = w->to + w->at[k] * w->size;
+        switch (w->size) {
+        case 1: select_1(from, m, count, to); break;
+        case 2: select_2(from, m, count, to); break;
+        case 4: select_4(from, m, count, to); break;
+        case 8: select_8(from, m, count, to); break;
+        default: select_16(from, m, count, to); break;
+        }
+    }
+}
+
 td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
 {
     int64_t sizes[TD_MAX_DIMS];
@@ -398,18 +442,22 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask)
     TD_AUTO td_tensor *truths = wide_mask ? td_as_contiguous(wide_mask, TD_BOOL) : NULL;
     if (!x || !truths)
         return NULL;
-    int64_t count = count_true(truths);
+    selection w = {.size = td_itemsize(x), .n = x->numel, .from = x->data, .mask = (const uint8_t *)truths->data};
+    w.each = w.n / PARTS + 1 > LEAST ? w.n / PARTS + 1 : LEAST;
+    const int64_t parts = (w.n + w.each - 1) / w.each;
+    td_parallel_for(0, parts, 1, count_parts, &w);
+    int64_t count = 0;
+    for (int64_t k = 0; k < parts; k++) {
+        const int64_t here = w.at[k];
+        w.at[k] = count;
+        count += here;
+    }
+    w.at[parts] = count;
     td_tensor *out = td_tensor_new(1, &count, (td_dtype)self->dtype, self->device);
     if (!out)
         return NULL;
-    const uint8_t *m = (const uint8_t *)truths->data;
-    switch (td_itemsize(x)) {
-    case 1: select_1(x->data, m, count, out->data); break;
-    case 2: select_2(x->data, m, count, out->data); break;
-    case 4: select_4(x->data, m, count, out->data); break;
-    case 8: select_8(x->data, m, count, out->data); break;
-    default: select_16(x->data, m, count, out->data); break;
-    }
+    w.to = out->data;
+    td_parallel_for(0, parts, 1, select_parts, &w);
     return out;
 }
 
