@@ -50,9 +50,12 @@ static int shape_of(PyObject *data, int64_t *sizes)
         if (n == 0)
             break;
         PyObject *first = PySequence_GetItem(at, 0);
-        Py_SETREF(at, first);
-        if (!at)
+        if (!first) {
+            PyErr_Format(PyExc_ValueError, "could not determine the shape of object type '%s'", Py_TYPE(at)->tp_name);
+            Py_DECREF(at);
             return -1;
+        }
+        Py_SETREF(at, first);
     }
     Py_XDECREF(at);
     if (PyErr_Occurred())
@@ -64,13 +67,14 @@ static int shape_of(PyObject *data, int64_t *sizes)
 static int dtype_of(PyObject *data, td_dtype *dtype, int depth)
 {
     td_dtype found;
-    if (PyFloat_Check(data)) {
+    /* NumPy's double and complex128 are Python numbers by inheritance, but come with a dtype of their own. */
+    if (PyFloat_CheckExact(data) || (PyFloat_Check(data) && !td_py_is_numpy_scalar(data))) {
         found = td_default_dtype();
     } else if (PyBool_Check(data)) {
         found = TD_BOOL;
     } else if (PyLong_Check(data)) {
         found = TD_I64;
-    } else if (PyComplex_Check(data)) {
+    } else if (PyComplex_CheckExact(data) || (PyComplex_Check(data) && !td_py_is_numpy_scalar(data))) {
         found = td_dtype_to_complex(td_default_dtype());
     } else if (td_py_is_tensor(data)) {
         found = td_tensor_dtype(td_py_x(data));
@@ -97,6 +101,11 @@ static int dtype_of(PyObject *data, td_dtype *dtype, int depth)
             *dtype = td_default_dtype();
         for (Py_ssize_t i = 0; i < n && !failed; i++) {
             PyObject *item = PySequence_Fast_ITEMS(items)[i];
+            if (item == data) {
+                PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible");
+                failed = -1;
+                break;
+            }
             if (PyFloat_CheckExact(item) && *dtype == td_default_dtype())
                 continue;
             failed = dtype_of(item, dtype, depth + 1);

@@ -202,6 +202,8 @@ def _type(self, dtype=None, non_blocking=False, **kwargs):
         dtype = getattr(_C, names[0])
     elif isinstance(dtype, _Legacy):
         dtype = dtype.dtype
+    elif dtype is Tensor:
+        dtype = _C.get_default_dtype()
     return self.to(dtype=dtype, non_blocking=non_blocking)
 
 
@@ -221,6 +223,8 @@ class _Legacy(type):
                                f"{_C.device(device).type} was passed")
         if not args:
             return _C._functions["empty"]((0,), dtype=cls.dtype)
+        if len(args) == 1 and type(args[0]).__name__.endswith("Storage"):      # the storage itself, not its numbers
+            return _C._functions["empty"]((0,), dtype=cls.dtype).set_(args[0])
         if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
             return _C.tensor(args[0], dtype=cls.dtype)
         return _C._functions["empty"](*args, dtype=cls.dtype)
@@ -380,9 +384,22 @@ def is_set_to(self, tensor):
 
 
 @method
-def dim_order(self):
-    strides = self.stride()
-    return tuple(sorted(range(self.dim()), key=lambda d: (-strides[d], d)))
+def dim_order(self, *, ambiguity_check=False):
+    """The dimensions, outermost in memory first. `ambiguity_check` refuses a tensor that has several such orders: True,
+    or a list of memory formats of which exactly one must fit."""
+    if not isinstance(ambiguity_check, bool) and not (isinstance(ambiguity_check, list) and all(
+            isinstance(format, _C.memory_format) for format in ambiguity_check)):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    strides, sizes = self.stride(), self.shape
+    order = tuple(sorted(range(self.dim()), key=lambda d: (-strides[d], d)))
+    if ambiguity_check:
+        if isinstance(ambiguity_check, list):
+            unique = sum(self.is_contiguous(memory_format=format) for format in ambiguity_check) == 1
+        else:
+            unique = all(sizes[d] != 1 for d in order) and len(set(strides)) == len(strides)
+        if not unique:
+            raise RuntimeError("The tensor does not have unique dim order, or cannot map to exact one of the given memory formats.")
+    return order
 
 
 @method

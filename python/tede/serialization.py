@@ -299,6 +299,21 @@ def _is_zipfile(f):
     return magic == b"PK\x03\x04"
 
 
+def check_module_version_greater_or_equal(module, req_version_tuple, error_if_malformed=True):
+    """Whether a module's `__version__` is at least this one, whose fields say what kind each of the version's is."""
+    import warnings
+    try:
+        fields = module.__version__.split(".")
+        return tuple(type(want)(field) for want, field in zip(req_version_tuple, fields)) >= req_version_tuple
+    except Exception as error:
+        message = f"'{module.__name__}' module version string is malformed '{module.__version__}' and cannot be compared with " \
+                  f"tuple {req_version_tuple}"
+        if error_if_malformed:
+            raise RuntimeError(message) from error
+        warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
+        return True
+
+
 # ---- saving --------------------------------------------------------------------------------------------------------
 
 def _foreign(module, name):

@@ -8,6 +8,7 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/strides.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
 static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
@@ -71,7 +72,7 @@ td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, t
         return empty_in(self->ndim, self->sizes, kind, where, format);
     if (!self->numel && format != TD_CONTIGUOUS_FORMAT)      /* nothing to be dense or not */
         return td_tensor_new_strided(self->ndim, self->sizes, self->strides, kind, where);
-    if (keep && td_dense_order_strides(self, strides))
+    if (keep && (td_dense_order_strides(self, strides) || td_strides_in_order(1, &self, self->ndim, self->sizes, strides)))
         return td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where);
     return td_tensor_new(self->ndim, self->sizes, kind, where);
 }

@@ -377,8 +377,8 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                             "dimension. Got self.shape = %s source.shape = %s", op, td_shape_str(self->ndim, self->sizes, a),
                             td_shape_str(src->ndim, src->sizes, b));
         if (g.sizes[d] != at->numel)
-            return td_error(TD_E_INDEX, "%s(): Number of indices (%" PRId64 ") should be equal to source.size(dim): (%" PRId64
-                            "), for dim: %d", op, at->numel, g.sizes[d], d);
+            return td_error(what == TD_PLACE_SET ? TD_E_INDEX : TD_E_RUNTIME, "%s(): Number of indices (%" PRId64 ") should be equal "
+                            "to source.size(dim): (%" PRId64 "), for dim: %d", op, at->numel, g.sizes[d], d);
         for (int k = 0; k < s.ndim; k++)
             if (k != d && s.sizes[k] != g.sizes[k])
                 return td_error(TD_E_RUNTIME, "%s(): source tensor shape must match self tensor shape, excluding the specified "

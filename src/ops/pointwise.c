@@ -4,6 +4,7 @@
  * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
+#include "ops/strides.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -166,7 +167,7 @@ static td_device result_device(const td_pointwise *op, td_tensor *const *in)
 
 /* The output takes the operands' order of dimensions, as in PyTorch: dimensions are sorted by the operands' strides,
  * the first operand that has an opinion decides. */
-static bool out_strides(int n, td_tensor *const *in, int ndim, const int64_t *sizes, int64_t *strides)
+bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *sizes, int64_t *strides)
 {
     bool plain = true;
     for (int i = 0; i < n && plain; i++)
@@ -266,7 +267,7 @@ slow:;
     if (ndim < 0)
         return NULL;
     td_device device = result_device(op, in);
-    td_tensor *out = out_strides(op->n_in, in, ndim, sizes, strides)
+    td_tensor *out = td_strides_in_order(op->n_in, in, ndim, sizes, strides)
                          ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                          : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
     if (out && device.type != TD_META && run_loop(op, loop, common, in, out, params)) {

@@ -182,3 +182,84 @@ def test_classes_of_the_library_can_be_named_safe(lib):
     saved.seek(0)
     with lib.serialization.safe_globals(kinds):
         assert type(lib.load(saved)) is kinds[0]
+
+
+# Tensors from data, and of other tensors ---------------------------------------------------------------------------
+
+def test_numpys_doubles_keep_their_dtype(lib):
+    numpy = pytest.importorskip("numpy")
+    double = numpy.float64(.5)
+    for make in (lib.tensor, lib.as_tensor, lib.asarray):
+        for data in (double, [double], [[double]], (double, 1), [double, numpy.float32(2)], [1, double]):
+            assert make(data).dtype == lib.float64
+        assert make(numpy.complex128(1j)).dtype == lib.complex128
+        assert make([.5, 1]).dtype == make([numpy.float32(1), 2.5]).dtype == lib.float32
+    assert (lib.ones(1) * double).dtype == lib.full((1,), double).dtype == lib.float32
+
+
+def test_sequences_that_are_none(lib):
+    class Broken:
+        def __len__(self):
+            return 3
+
+        def __getitem__(self, i):
+            raise TypeError
+
+    with pytest.raises(ValueError, match="could not determine the shape of object type 'Broken'"):
+        lib.tensor(Broken())
+    endless = [0]
+    endless.append(endless)
+    with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+        lib.tensor(endless)
+
+
+def test_what_is_made_like_a_tensor_with_gaps_keeps_its_order(lib):
+    x = lib.randn(10, 8).t()[::2, ::2]
+    for made in (x.clone(), lib.empty_like(x), lib.zeros_like(x), x.exp()):
+        assert made.stride() == (1, 4)
+    assert lib.equal(x.clone(), x) and lib.empty_like(lib.ones(3, 4, 5).permute(2, 0, 1)[::2]).stride() == (1, 12, 3)
+    assert lib.ones(4, 1, 5).expand(4, 3, 5).permute(2, 1, 0).clone().stride() == (1, 5, 15)
+    assert lib.zeros_like(lib.ones(1, 5).expand(4, 5)).stride() == (5, 1)
+
+
+def test_the_order_of_dimensions_in_memory(lib):
+    assert lib.ones(2, 3, 5).transpose(0, 1).dim_order() == (1, 0, 2)
+    assert lib.ones(2, 3).dim_order(ambiguity_check=True) == (0, 1)
+    with pytest.raises(RuntimeError, match="does not have unique dim order"):
+        lib.ones(2, 1, 3).dim_order(ambiguity_check=True)
+    formats = [lib.contiguous_format, lib.channels_last]
+    assert lib.ones(2, 2, 2, 3).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
+
+
+def test_older_types_take_storages_and_classes(lib):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        storage = lib.FloatStorage(4)
+        x = lib.FloatTensor(storage)
+        assert x.fill_(2).data_ptr() == storage.data_ptr() and storage.tolist() == [2, 2, 2, 2]
+    assert lib.ones(2).int().type(lib.Tensor).dtype == lib.get_default_dtype()
+
+
+def test_functional_knows_of_tensor_likes(lib):
+    functional = lib.nn.functional
+    assert functional.has_torch_function((lib.ones(1),)) is False and callable(functional.handle_torch_function)
+
+
+def test_an_empty_batch_is_not_packed(lib):
+    with pytest.raises(RuntimeError, match="Cannot pack empty tensors"):
+        lib.nn.utils.rnn.pack_padded_sequence(lib.randn(0, 1, 10), lib.ones(2, 2).long(), True)
+
+
+def test_modules_name_the_devices_that_are_not_there(lib):
+    for name in ("xpu", "ipu", "mtia"):
+        with pytest.raises((AssertionError, RuntimeError, NotImplementedError)):
+            getattr(lib.nn.Linear(1, 1), name)()
+
+
+def test_versions_of_modules_are_compared(lib):
+    module, at_least = types.ModuleType("some"), lib.serialization.check_module_version_greater_or_equal
+    module.__version__ = "1.12.3"
+    assert at_least(module, (1, 9)) and not at_least(module, (1, 13)) and at_least(module, (1, 12, "3"))
+    module.__version__ = "one"
+    with pytest.raises(RuntimeError, match="'some' module version string is malformed"):
+        at_least(module, (1, 9))

@@ -78,7 +78,7 @@ def kl_divergence(p, q):
 # ---- p and q of one family ---------------------------------------------------------------------------------------------
 
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _kl_expfamily(p, q):
+def _kl_expfamily_expfamily(p, q):
     """The Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError("The cross KL-divergence between different exponential families cannot be computed using "

@@ -75,7 +75,7 @@ def __getattr__(name):
     elif name == "Tensor":
         value = T.Tensor
     elif "_torch_function" in name:
-        from ... import overrides
+        from .. import overrides
         value = getattr(overrides, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

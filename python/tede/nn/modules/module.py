@@ -555,6 +555,18 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
         """Move all parameters and buffers to a CUDA device."""
         return self._apply(lambda t: t.cuda(device))
 
+    def xpu(self, device=None):
+        """Move all parameters and buffers to an XPU device."""
+        return self._apply(lambda t: t.xpu(device))
+
+    def mtia(self, device=None):
+        """Move all parameters and buffers to an MTIA device."""
+        return self._apply(lambda t: t.mtia(device))
+
+    def ipu(self, device=None):
+        """Move all parameters and buffers to an IPU device."""
+        return self._apply(lambda t: t.ipu(device))
+
     def to(self, *args, **kwargs):
         """Move and convert in place: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``, ``to(tensor)``.
 

@@ -105,13 +105,13 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         lengths, sorted_indices = T.sort(lengths, descending=True)
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
+    if input.numel() == 0:
+        raise RuntimeError("Cannot pack empty tensors.")
     if lengths.dim() != 1 or lengths.device.type != "cpu":
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.dim()}D "
                            f"{lengths.device} Long tensor")
     rows = input.transpose(0, 1) if batch_first else input
     sizes, batch = lengths.tolist(), rows.size(1)
-    if input.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
     if len(sizes) != batch:
         raise RuntimeError("Expected `len(lengths)` to be equal to batch_size, but got "
                            f"{len(sizes)} (batch_size={batch})")
