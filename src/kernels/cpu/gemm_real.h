@@ -424,12 +424,11 @@ static void N(pack)(int64_t n, int64_t k, td_matrix mb, T *to)
     }
 }
 
-/* Whether a, which meets n columns of b, is to be packed: lines that are a multiple of half a page apart fall on few places
- * of the first cache. */
-INLINE bool N(packs)(int64_t n, int64_t row, int64_t column)
+/* Whether a, which meets n columns of b, is to be packed: MR rows at a time, or all of them if they meet several blocks of
+ * columns, which only pays if these are more. */
+INLINE bool N(packs)(int64_t n, int64_t column, bool several)
 {
-    const bool clash = column == 1 && row * (int64_t)sizeof(T) % 2048 == 0;
-    return n > (clash || column != 1 ? 1 : 4) * NR;
+    return n > (column != 1 ? 1 : several ? 12 : 4) * NR;
 }
 
 /* How to cut `whole` into nearly equal pieces of at most `most`, multiples of `unit`. */
@@ -451,7 +450,7 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
          * once or twice, and wait for it. */
         const bool far = td_gemm_packed_size(n, depth, LANES) * (int64_t)sizeof(T) > FAR;
         N(columns) columns = {.b = b, .width = n, .far = far};
-        const bool pack = !far && N(packs)(n, ma.row, ma.column);
+        const bool pack = !far && N(packs)(n, ma.column, false);
         N(room) room = {.panels = pack ? panel : NULL,
                         .block = pack ? MR : far ? N(pieces)(m, FAR / (depth * (int64_t)sizeof(T)) + MR, MR) : m};
         N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &room, &columns,
@@ -571,7 +570,7 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     /* b needn't be packed for few rows, or if its panels fit into the first cache as they are, unless it is turned round. */
     const bool small = m <= 128 && step * NR * (int64_t)sizeof(T) <= 24 << 10;
     const bool pack = mb.column != 1 || (m > 24 && !small && span > 1 << 14);
-    const bool pack_a = N(packs)(n, ma.row, ma.column);
+    const bool pack_a = N(packs)(n, ma.column, pack && n > NC);
     _Alignas(64) T b_panel[KC * NR], a_panel[KC * MR + LANES];
     N(room) room = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
     T *packed = b_panel;
