@@ -113,3 +113,31 @@ def test_lobpcg_of_pairs_batches_and_gradients(lib):
     assert lib.allclose(lib.lobpcg(M.to_sparse(), k=2)[0], lib.lobpcg(M, k=2)[0])
     with pytest.raises(ValueError, match='not applicable when the number of A rows'):
         lib.lobpcg(lib.eye(5), k=2)
+
+
+@pytest.mark.parametrize("queries, keys, heads, shared", [(129, 241, 4, 1), (25, 500, 2, 2), (100, 130, 2, 1), (7, 480, 2, 2)])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_its_products_at_the_edges_of_tiles(lib, queries, keys, heads, shared, causal):
+    """Of tiles, panels and strips; half of the keys behind a mask of -inf, whose exponentials are exact zeros."""
+    lib.manual_seed(3)
+    q, k = lib.randn(2, heads, queries, 40, dtype=lib.float64), lib.randn(2, shared, keys, 40, dtype=lib.float64)
+    v = lib.randn(2, shared, keys, 72, dtype=lib.float64)
+    bias = lib.zeros(queries, keys, dtype=lib.float64)
+    bias[:, keys // 2:] = -float("inf")
+    if causal:
+        bias = lib.zeros(queries, keys, dtype=lib.float64).masked_fill(
+            lib.ones(queries, keys, dtype=lib.bool).tril().logical_not(), -float("inf"))
+    scores = q @ k.expand(2, heads, keys, 40).transpose(2, 3) / 40 ** 0.5 + bias
+    expected = lib.softmax(scores, -1) @ v.expand(2, heads, keys, 72)
+    for dtype, tolerance in ((lib.float64, 1e-13), (lib.float32, 1e-5)):
+        operands = [x.to(dtype) for x in (q, k, v)]
+        found = lib.nn.functional.scaled_dot_product_attention(
+            *operands, attn_mask=None if causal else bias.to(dtype), is_causal=causal, enable_gqa=shared != heads)
+        assert (found.double() - expected).abs().max().item() < tolerance
+
+
+def test_exponentials_end_where_floats_do(lib):
+    x = lib.tensor([-103.0, -103.9, -104.5, -1e30, -float("inf"), float("nan"), 88.7, 89.0] * 4)
+    y = lib.exp(x).tolist()
+    assert y[0] > 0 and y[1] > 0 and y[2:5] == [0, 0, 0] and y[5] != y[5] and y[6] < float("inf") == y[7]
+    assert lib.softmax(lib.tensor([[0.0, -float("inf"), -200.0] * 16]), 1).tolist()[0] == [0.0625, 0.0, 0.0] * 16

@@ -6,7 +6,7 @@
  *     for each pass over k (at most KC steps, so that an MR x KC panel of a stays in the first cache)
  *         for each MC rows of a
  *             for each NC columns of b: packed into panels, which stay in the second cache
- *                 for each MR rows of a: packed if many panels of b will use them or if their lines fall on each other
+ *                 for each MR rows of a: packed where N(packs) says so
  *                     for each panel of b: the inner kernel
  *
  * A wide tile needs few broadcasts: 8 x 48 take 11 loads for 24 products, 12 x 32 took 14.  Panels of b are VECTORS
@@ -346,9 +346,9 @@ typedef struct N(room) {
     bool filled;
 } N(room);
 
-/* What the nth of so many rows of tiles fetches of the panel behind this one, as each takes a piece: processors don't see what
- * comes after a panel's pieces of rows, and what lies in one piece they fetch later than it is used up.  Whose memory is far
- * takes longer than a row of tiles, so all share it, if they can. */
+/* What the nth of so many rows of tiles fetches of the next panel: processors don't see what comes after a panel's pieces of
+ * rows, and are late with what lies in one piece.  All rows of tiles take a share, if they are enough: one alone would ask for
+ * lines faster than memory brings them. */
 INLINE void N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t nth, int64_t tiles)
 {
     const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1, loops = lines * UNROLL(width / LANES);
