@@ -48,11 +48,8 @@ class Chunk(Nodes):
                 function = f'{name}_{column}'
                 self.loops.append(formula.emit(function, compute, real_out))
                 columns[column] = function
-            if group == 'int' and out in ('same', 'bool'):
-                columns.update(self.narrow(name, formula, out))
-                if 'u8' in columns and {'int', 'bool'} <= set(groups) and 'bool' not in formulas and truths_stay and (
-                        out == 'bool' or formula.keeps_truths()):
-                    columns['truth'] = columns['u8']
+            of_bool = 'bool' in groups and group == ('bool' if 'bool' in formulas or 'int' not in groups else 'int')
+            columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and truths_stay))
             pairs = formula.emit(f'{name}_bf16', 'bf16', out) if group in ('float', 'wide') and out in ('same', 'bool') else None
             if pairs:
                 self.loops.append(pairs)
@@ -60,17 +57,25 @@ class Chunk(Nodes):
         self.loop_rows.append((name, columns))
         return len(self.loop_rows) - 1
 
-    def narrow(self, name, formula, out):
-        """See Note [Narrow integers]."""
+    def narrow(self, name, formula, group, out, of_bool):
+        """See Note [Narrow integers].  of_bool: the formula is also that of bool."""
         columns = {}
-        for compute in NARROW:
-            if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
-                columns['i8'] = columns['u8']
-                continue
-            text = formula.emit(f'{name}_{compute}', compute, out)
+
+        def add(column, compute):
+            text = formula.emit(f'{name}_{column}', compute, out)
             if text:
                 self.loops.append(text)
-                columns[compute] = f'{name}_{compute}'
+                columns[column] = f'{name}_{column}'
+        for compute in NARROW if group == 'int' else []:
+            if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
+                columns['i8'] = columns['u8']
+            else:
+                add(compute, compute)
+        if of_bool and (out == 'bool' or formula.keeps_truths()):
+            if group == 'bool':
+                add('truth', 'u8')
+            elif 'u8' in columns:
+                columns['truth'] = columns['u8']
         return columns
 
     def pointwise(self, op, suffix, value):

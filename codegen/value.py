@@ -58,7 +58,7 @@ ALONE = {'exp', 'sqrt'}
 PLAIN, MOST_STEPS = {'td_maximum_f32', 'td_minimum_f32'}, 2
 # The same of narrow integers.
 NARROW, NARROW_STEPS = ('u8', 'i8', 'i16'), 4
-NARROW_PLAIN = {f'td_{function}_{t}' for function in ('maximum', 'minimum') for t in NARROW}
+NARROW_PLAIN = {f'td_{function}_{t}' for function in ('maximum', 'minimum', 'abs', 'sign', 'sgn') for t in NARROW}
 COMPARE = {ast.Lt: '<', ast.LtE: '<=', ast.Gt: '>', ast.GtE: '>=', ast.Eq: '==', ast.NotEq: '!='}
 
 
@@ -212,7 +212,7 @@ class Formula:
             return self._pairs(name, out, used, lines, code) if plain else None
         if narrow:
             called = set(re.findall(r'\b(td_\w+)\(', ' '.join(line for *_, line in lines)))
-            if not 0 < len(lines) <= NARROW_STEPS or not called <= NARROW_PLAIN:
+            if len(lines) > NARROW_STEPS or not called <= NARROW_PLAIN:
                 return None
         body = [f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
                 f'    {out_type} *out = ({out_type} *)runs[0];']
@@ -260,7 +260,9 @@ class Formula:
 
     def keeps_truths(self):
         """Whether 0 and 1 give 0 or 1, for any numbers."""
-        return not self.parameters and self._made_of(calls={'where', 'truth', 'number', 'maximum', 'minimum'})
+        closed = isinstance(self.tree, (ast.Compare, ast.BoolOp)) or self._made_of(
+            calls={'where', 'truth', 'number', 'maximum', 'minimum', 'abs', 'sign', 'sgn'})
+        return closed and not self.parameters
 
     def _made_of(self, *nodes, calls):
         allowed = (ast.Name, ast.Load, ast.BinOp, ast.BitAnd, ast.BitOr, ast.BitXor, ast.Mult, ast.Call, *nodes)

@@ -49,6 +49,9 @@ def test_one_operand(lib, name):
     assert lib.square(x).tolist() == [wrap(v * v, name) for v in numbers]
     assert lib.relu(x).tolist() == [max(v, 0) for v in numbers]
     assert lib.logical_not(x).tolist() == [not v for v in numbers]
+    assert lib.abs(x).tolist() == [wrap(abs(v), name) for v in numbers]
+    assert lib.sign(x).tolist() == lib.sgn(x).tolist() == [(v > 0) - (v < 0) for v in numbers]
+    assert lib.floor(x).tolist() == lib.trunc(x).tolist() == numbers
     assert lib.signbit(x).tolist() == [v < 0 for v in numbers]
     assert lib.addcmul(x, x, x, value=3).tolist() == [wrap(v + 3 * v * v, name) for v in numbers]
     assert lib.where(x > 5, x, x.flip(0)).tolist() == [a if a > 5 else b for a, b in zip(numbers, reversed(numbers), strict=True)]
@@ -82,4 +85,5 @@ def test_truths_stay_truths(lib):
         assert got.tolist() == want, function
         assert got.view(lib.uint8).tolist() == want, f'{function}: 0 and 1 in memory'
     assert (a + a).view(lib.uint8).tolist() == [[0], [1]]
-    assert (~a).tolist() == [[True], [False]]
+    for function, want in ('bitwise_not', [1, 0]), ('logical_not', [1, 0]), ('sign', [0, 1]), ('sgn', [0, 1]), ('signbit', [0, 0]):
+        assert getattr(lib, function)(b).view(lib.uint8).tolist() == want, function

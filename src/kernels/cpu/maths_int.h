@@ -57,12 +57,21 @@ static inline uint64_t td_remainder_u64(uint64_t a, uint64_t b) { return td_fmod
 
 /* ---- signs and shifts */
 
+static inline uint8_t  td_abs_u8(uint8_t a)    { return a; }
+static inline int8_t   td_abs_i8(int8_t a)     { return (int8_t)(a < 0 ? -a : a); }
+static inline int16_t  td_abs_i16(int16_t a)   { return (int16_t)(a < 0 ? -a : a); }
 static inline int32_t  td_abs_i32(int32_t a)   { return a < 0 ? (int32_t)(0 - (uint32_t)a) : a; }
 static inline int64_t  td_abs_i64(int64_t a)   { return a < 0 ? (int64_t)(0 - (uint64_t)a) : a; }
 static inline uint64_t td_abs_u64(uint64_t a)  { return a; }
+static inline uint8_t  td_sign_u8(uint8_t a)   { return a > 0; }
+static inline int8_t   td_sign_i8(int8_t a)    { return (int8_t)((a > 0) - (a < 0)); }
+static inline int16_t  td_sign_i16(int16_t a)  { return (int16_t)((a > 0) - (a < 0)); }
 static inline int32_t  td_sign_i32(int32_t a)  { return (a > 0) - (a < 0); }
 static inline int64_t  td_sign_i64(int64_t a)  { return (a > 0) - (a < 0); }
 static inline uint64_t td_sign_u64(uint64_t a) { return a > 0; }
+static inline uint8_t  td_sgn_u8(uint8_t a)    { return td_sign_u8(a); }
+static inline int8_t   td_sgn_i8(int8_t a)     { return td_sign_i8(a); }
+static inline int16_t  td_sgn_i16(int16_t a)   { return td_sign_i16(a); }
 static inline int32_t  td_sgn_i32(int32_t a)   { return td_sign_i32(a); }
 static inline int64_t  td_sgn_i64(int64_t a)   { return td_sign_i64(a); }
 static inline uint64_t td_sgn_u64(uint64_t a)  { return td_sign_u64(a); }
