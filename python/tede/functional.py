@@ -94,11 +94,6 @@ def chain_matmul(*matrices, out=None):
     return _operator(name)(matrices) if out is None else _operator(name)(matrices, out=out)
 
 
-def _title(x):
-    from tede._tensor import _NAMES, _short
-    return _NAMES[_short(x.dtype)]
-
-
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     """Distances between all rows of two batches of matrices."""
     modes = {"use_mm_for_euclid_dist_if_necessary": None, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
@@ -106,23 +101,7 @@ def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
         raise ValueError(f"{compute_mode} is not a valid value for compute_mode")
     if (found := _overridden(cdist, (x1, x2), x1, x2, p=p, compute_mode=compute_mode)):
         return found[0]
-    if "cdist" in _O:
-        return _O["cdist"](x1, x2, p, modes[compute_mode])
-    for name, x in (("X1", x1), ("X2", x2)):
-        if x.dim() < 2:
-            raise RuntimeError(f"cdist only supports at least 2D tensors, {name} got: {x.dim()}D")
-        if not x.is_floating_point():
-            raise RuntimeError(f"cdist only supports floating-point dtypes, {name} got: {_title(x)}")
-        if x.element_size() == 2:
-            raise NotImplementedError(f'"cdist" not implemented for \'{_title(x)}\'')
-    if x1.shape[-1] != x2.shape[-1]:
-        raise RuntimeError(f"X1 and X2 must have the same number of columns. X1: {x1.shape[-1]} X2: {x2.shape[-1]}")
-    if p < 0:
-        raise RuntimeError("cdist only supports non-negative p values")
-    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
-    if p == 0:                           # a count: its gradient is zero, not absent
-        return (difference != 0).to(difference.dtype).sum(-1) + 0 * difference.sum(-1)
-    return _operator("linalg_vector_norm")(difference, p, [-1])
+    return _O["cdist"](x1, x2, p, modes[compute_mode])
 
 
 def nonzero(input, *, out=None, as_tuple=False):

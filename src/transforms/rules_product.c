@@ -137,6 +137,23 @@ static int rule_solve(td_batch *b, const char *how)
     return status;
 }
 
+/* Factors, the rows exchanged, which are a vector per matrix, and what is solved: all with the batch in front of as many others. */
+static int rule_exchanged_solve(td_batch *b, const char *how)
+{
+    (void)how;
+    int rank = 0;
+    for (int i = 0; i < 3; i++) {
+        int own = b->arguments[i].tensor->ndim + (i == 1);
+        rank = own > rank ? own : rank;
+    }
+    for (int i = 0; i < 3; i++) {
+        TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[i].tensor);
+        if (td_batch_set(b, i, td_padded(wide, i == 1 ? rank - 1 : rank)) != 0)
+            return -1;
+    }
+    return td_batch_call(b, b->op, 0);
+}
+
 /* Tolerances have a number per matrix, or more of them: the matrix is taken once for each. */
 static int rule_tolerance(td_batch *b, const char *how)
 {
@@ -161,11 +178,11 @@ const td_batch_row td_rules_product[] = {
     {"baddbmm", rule_add_product, "3"}, {"linear", rule_linear, ""}, {"linalg_solve_ex", rule_solve, ""},
     {"linalg_cholesky_ex", td_rule_leading, ""}, {"cholesky_solve_helper", td_rule_leading, "e"},
     {"linalg_lu_factor_ex", td_rule_leading, ""}, {"pivots_to_permutation", td_rule_leading, ""},
-    {"linalg_lu_solve", td_rule_leading, "er"}, {"linalg_inv_ex", td_rule_leading, ""},
+    {"linalg_lu_solve", rule_exchanged_solve, ""}, {"linalg_inv_ex", td_rule_leading, ""},
     {"linalg_solve_triangular", td_rule_leading, "e"}, {"linalg_det", td_rule_leading, ""},
     {"linalg_slogdet", td_rule_leading, ""}, {"linalg_matrix_exp", td_rule_leading, ""}, {"linalg_qr", td_rule_leading, ""}, {"_linalg_svd", td_rule_leading, ""},
     {"_linalg_eigh", td_rule_leading, ""}, {"_linalg_eig", td_rule_leading, ""}, {"_linalg_lstsq", td_rule_leading, "e"},
-    {"linalg_ldl_factor_ex", td_rule_leading, ""}, {"linalg_ldl_solve", td_rule_leading, "er"}, {"geqrf", td_rule_leading, ""},
+    {"linalg_ldl_factor_ex", td_rule_leading, ""}, {"linalg_ldl_solve", rule_exchanged_solve, ""}, {"geqrf", td_rule_leading, ""},
     {"ormqr", td_rule_leading, "er"}, {"linalg_householder_product", td_rule_leading, "er"},
     {"linalg_matrix_rank.atol_rtol_tensor", rule_tolerance, ""}, {"linalg_pinv.atol_rtol_tensor", rule_tolerance, ""},
     {NULL, NULL, NULL},

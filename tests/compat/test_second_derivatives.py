@@ -63,3 +63,15 @@ def test_an_argument_at_zero_has_no_slope(lib):
     z = lib.zeros(2, dtype=lib.complex128, requires_grad=True)
     gradient, = lib.autograd.grad(z.angle().sum(), z)
     assert not gradient.any()
+
+
+@pytest.mark.parametrize("p", [0., 1., 2., 3., float("inf")])
+def test_distances_have_every_derivative(lib, p):
+    lib.manual_seed(0)
+    a, b = lib.randn(2, 1, 2, dtype=lib.float64, requires_grad=True), lib.randn(3, 2, dtype=lib.float64, requires_grad=True)
+    assert lib.cdist(a, b, p).shape == (2, 1, 3)
+    assert lib.autograd.gradcheck(lambda a, b: lib.cdist(a, b, p), (a, b))
+    if lib.__name__ != "torch":         # has no forward mode here, and no second derivative of most
+        assert lib.autograd.gradcheck(lambda a, b: lib.cdist(a, b, p), (a, b), check_forward_ad=True)
+        assert lib.autograd.gradgradcheck(lambda a, b: lib.cdist(a, b, p), (a, b))
+    assert lib.cdist(lib.ones(2, 0), lib.ones(3, 0), p).tolist() == [[0] * 3] * 2

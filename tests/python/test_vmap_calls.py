@@ -99,3 +99,11 @@ def test_second_derivatives_pass_through_a_selected_element():
     found = tede.func.jvp(tede.func.grad(lambda a: (a.max(1)[0] ** 3).sum()), (x.detach(),), (tede.ones(3, 4, dtype=tede.float64),))[1]
     backward = tede.func.grad(lambda a: tede.func.jvp(lambda b: (b.max(1)[0] ** 3).sum(), (a,), (tede.ones_like(a),))[1])(x.detach())
     assert tede.allclose(found, backward)
+
+
+@pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, None), (None, 0, 0), (None, None, 0)])
+def test_factors_without_and_right_sides_with_leading_dimensions(dims):
+    a, b = tede.randn(3, 3, dtype=tede.float64), tede.randn(2, 3, 1, dtype=tede.float64)
+    for factors, solve in ((linalg.ldl_factor(a @ a.mT), linalg.ldl_solve), (linalg.lu_factor(a), linalg.lu_solve)):
+        batches = [x if dim is None else tede.stack([x] * 4) for x, dim in zip((*factors, b), dims)]
+        assert tede.allclose(tede.func.vmap(solve, dims)(*batches), solve(*factors, b).expand(4, 2, 3, 1))
