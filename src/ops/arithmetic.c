@@ -130,10 +130,8 @@ td_tensor *td_op_pow_tensor_scalar(td_tensor *self, td_scalar exponent)
             return td_clone(x);
         if (e == 2)
             return td_square(x);
-        if (e == 3) {
-            TD_AUTO td_tensor *square = td_square(x);
-            return td_mul(square, x);
-        }
+        if (e == 3)
+            return td_cube(x);
         if (!whole && e == 0.5)
             return td_sqrt(x);
         if (!whole && e == -0.5 && !td_dtype_is_complex(dtype))
