@@ -3793,6 +3793,8 @@ TD_API int td_polygamma_(td_tensor *self, int64_t n) TD_MUST_USE;
 TD_API td_tensor *td_square(td_tensor *self);
 TD_API int td_square_(td_tensor *self) TD_MUST_USE;
 TD_API int td_square_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* ``self ** 3``. */
+TD_API td_tensor *td_cube(td_tensor *self);
 
 /* ==== upsample ============================================================================================ */
 
