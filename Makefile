@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-tests lint coverage sanitize fuzz-ops tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test c-programs c-tests lint coverage sanitize fuzz-ops tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -50,7 +50,10 @@ define pytest
 	$(1) -q -m alone $(2) $(PYTEST)
 endef
 
-c-tests: build  ## the C tests, then again with failing allocations
+c-programs: build
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD) c-tests
+
+c-tests: c-programs  ## the C tests, then again with failing allocations
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(BUILD)/tests/c --fail-allocations
 
@@ -68,7 +71,7 @@ COVERED_TESTS ?= tests
 coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in build-coverage/; an error below 90 % of the core's C
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(COVERED) --buildtype=plain -Doptimization=0 -Db_coverage=true -Dwheel=true \
 	    -Dtests=true $(if $(wildcard $(COVERED)/meson-info),--reconfigure) > /dev/null
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(COVERED)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(COVERED) all c-tests
 	find $(COVERED) -name '*.gcda' -delete
 	$(call package,$(COVERED))
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
@@ -99,7 +102,7 @@ $(SANITIZED)/package: FORCE $(VENV)/ready
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(SANITIZED) --buildtype=debugoptimized -Doptimization=1 \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dwheel=true -Dpython=true -Dtests=true \
 	    $(if $(wildcard $(SANITIZED)/meson-info),--reconfigure) > /dev/null
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(SANITIZED)
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(SANITIZED) all c-tests
 	$(call package,$(SANITIZED))
 
 sanitize: $(SANITIZED)/package  ## the C tests under AddressSanitizer and UndefinedBehaviorSanitizer
@@ -118,7 +121,7 @@ tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load 
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-tsan
 	$(BIN)/python tools/tsan.py $(BUILD)-tsan $(SECONDS_OF_STRESS)
 
-instructions: build  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
+instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)
 
 packages: build $(VENV)/extra-packages  ## the installed library and the wheel, tried out of the tree as users do
