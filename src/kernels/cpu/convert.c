@@ -197,23 +197,37 @@ static ONCE void narrow_f16(void *restrict to, const void *restrict from, int64_
 
 #define HALVES_TO(TO)  WAY(TO, F16, F32) WAY(TO, BF16, F32)
 #define COMPLEX_TO(TO) WAY(TO, C64, F32) WAY(TO, C128, F64)
+#define OTHERS_TO(TO)  HALVES_TO(TO) COMPLEX_TO(TO)
 #define INTEGERS_BY(TO, BY)                                                                     \
     WAY(TO, BOOL, BY) WAY(TO, U8, BY) WAY(TO, I8, BY) WAY(TO, I16, BY) WAY(TO, I32, BY) WAY(TO, I64, BY) WAY(TO, U16, BY) \
     WAY(TO, U32, BY) WAY(TO, U64, BY)
 HALVES_TO(BOOL)
-HALVES_TO(U8)  COMPLEX_TO(U8)
-HALVES_TO(I8)  COMPLEX_TO(I8)
-HALVES_TO(I16) COMPLEX_TO(I16)
-HALVES_TO(I32) COMPLEX_TO(I32)
-HALVES_TO(I64) COMPLEX_TO(I64)
-HALVES_TO(U16) COMPLEX_TO(U16)
-HALVES_TO(U32) COMPLEX_TO(U32)
-HALVES_TO(U64) COMPLEX_TO(U64)
-HALVES_TO(F64) WAY(F64, C64, F32) WAY(F32, C128, F64)
-INTEGERS_BY(F16, F32)  WAY(F16, BF16, F32) WAY(F16, F64, F32)  COMPLEX_TO(F16)
-INTEGERS_BY(BF16, F32) WAY(BF16, F16, F32) WAY(BF16, F64, F32) COMPLEX_TO(BF16)
-INTEGERS_BY(C64, F32)  HALVES_TO(C64)  WAY(C64, F64, F32)
-INTEGERS_BY(C128, F64) WAY(C128, F16, F64) WAY(C128, BF16, F64) WAY(C128, F32, F64)
+OTHERS_TO(U8)
+OTHERS_TO(I8)
+OTHERS_TO(I16)
+OTHERS_TO(I32)
+OTHERS_TO(I64)
+OTHERS_TO(U16)
+OTHERS_TO(U32)
+OTHERS_TO(U64)
+HALVES_TO(F64)
+WAY(F64, C64, F32)
+WAY(F32, C128, F64)
+INTEGERS_BY(F16, F32)
+WAY(F16, BF16, F32)
+WAY(F16, F64, F32)
+COMPLEX_TO(F16)
+INTEGERS_BY(BF16, F32)
+WAY(BF16, F16, F32)
+WAY(BF16, F64, F32)
+COMPLEX_TO(BF16)
+INTEGERS_BY(C64, F32)
+HALVES_TO(C64)
+WAY(C64, F64, F32)
+INTEGERS_BY(C128, F64)
+WAY(C128, F16, F64)
+WAY(C128, BF16, F64)
+WAY(C128, F32, F64)
 
 /* WHOLE: the type whose runs from integers it shares. */
 #define ROW(TO, WHOLE)                                                                                                  \
@@ -256,7 +270,9 @@ static void fill_rows(size_t size, char *to, const char *from, int64_t step, int
     }
 }
 
-const td_convert_table TD_ISA_NAME(td_convert_table) = {.fill = fill, .fill_rows = fill_rows, .run = {
-    ROW(BOOL, BOOL), ROW(U8, I8), ROW(I8, I8), ROW(I16, I16), ROW(I32, I32), ROW(I64, I64), ROW(U16, I16), ROW(U32, I32),
-    ROW(U64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64), ROW(C64, C64), ROW(C128, C128),
-}};
+const td_convert_table TD_ISA_NAME(td_convert_table) = {
+    .run = {ROW(BOOL, BOOL), ROW(U8, I8), ROW(I8, I8), ROW(I16, I16), ROW(I32, I32), ROW(I64, I64), ROW(U16, I16), ROW(U32, I32),
+            ROW(U64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64), ROW(C64, C64), ROW(C128, C128)},
+    .fill = fill,
+    .fill_rows = fill_rows,
+};
