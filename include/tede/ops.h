@@ -1330,6 +1330,8 @@ TD_API int td_linalg_tensorsolve_out(td_tensor *self, td_tensor *other, int64_t 
         td_tensor *out) TD_MUST_USE;
 /* Distances between all rows of two batches of matrices; ``compute_mode`` is PyTorch's, and changes nothing. */
 TD_API td_tensor *td_cdist(td_tensor *x1, td_tensor *x2, double p, const int64_t *compute_mode);
+/* cdist's kernel: distances of two batches of matrices, with p of 1, 2 or inf. */
+TD_API td_tensor *td_pair_distances(td_tensor *x1, td_tensor *x2, double p);
 /* Distances between all pairs of rows: the upper triangle of ``cdist(self, self, p)`` without its diagonal, as a vector. */
 TD_API td_tensor *td_pdist(td_tensor *self, double p);
 /* The kernel of pdist. */

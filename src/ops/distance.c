@@ -1,5 +1,7 @@
-/* Distances between rows: of two matrices, made of norms; and of one, with a kernel, whose checks and shapes are here. */
+/* Distances between rows: of two matrices, by a kernel or, where derivatives are wanted, made of norms; and of one, with a
+ * kernel, whose checks and shapes are here. */
 #include "calls_ops_distance.h"
+#include <float.h>
 #include "ops/compose.h"
 
 static int check_rows(const td_tensor *x, const char *name)
@@ -8,6 +10,42 @@ static int check_rows(const td_tensor *x, const char *name)
         return td_error(TD_E_RUNTIME, "cdist only supports floating-point dtypes, %s got: %s", name, td_dtype_title((td_dtype)x->dtype));
     return x->dtype == TD_F32 || x->dtype == TD_F64 ? 0
         : td_error(TD_E_NOT_IMPLEMENTED, "\"cdist\" not implemented for '%s'", td_dtype_title((td_dtype)x->dtype));
+}
+
+int td_meta_pair_distances(td_spec *specs, td_tensor *x1, td_tensor *x2, double p)
+{
+    if (x1->ndim != 3 || x2->ndim != 3 || x1->sizes[0] != x2->sizes[0] || x1->sizes[2] != x2->sizes[2] || x1->dtype != x2->dtype ||
+        (x1->dtype != TD_F32 && x1->dtype != TD_F64) || !(p == 1 || p == 2 || p > DBL_MAX))
+        return td_error(TD_E_RUNTIME, "pair_distances: two batches of as many float32 or float64 matrices, and p of 1, 2 or inf");
+    return td_spec_set(specs, 3, (int64_t[]){x1->sizes[0], x1->sizes[1], x2->sizes[1]}, (td_dtype)x1->dtype, x1->device);
+}
+
+/* By the kernel, which has no derivatives and a few norms; TD_NONE where it isn't for these. */
+static td_tensor *by_kernel(td_tensor *x1, td_tensor *x2, double p)
+{
+    const bool plain = x1->device.type == TD_CPU && x2->device.type == TD_CPU && !x1->extra && !x2->extra && x1->dtype == x2->dtype;
+    if (!plain || TD_RECORDS(x1, x2) || !(p == 1 || p == 2 || p > DBL_MAX))
+        return TD_NONE;
+    int64_t batch[TD_MAX_DIMS], shape[TD_MAX_DIMS], count = 1;
+    const int n1 = x1->ndim - 2, n2 = x2->ndim - 2, n = n1 > n2 ? n1 : n2;
+    for (int d = 0; d < n; d++) {
+        const int64_t a = d < n - n1 ? 1 : x1->sizes[d - (n - n1)], b = d < n - n2 ? 1 : x2->sizes[d - (n - n2)];
+        if (a != b && a != 1 && b != 1)
+            return TD_NONE;                         /* whose error the other way words */
+        count *= batch[d] = a == 1 ? b : a;
+    }
+    memcpy(shape, batch, sizeof *shape * (size_t)n);
+    td_tensor *operands[2] = {x1, x2}, *matrices[2] = {NULL, NULL};
+    for (int k = 0; k < 2; k++) {
+        const int64_t *own = operands[k]->sizes + operands[k]->ndim - 2;
+        shape[n] = own[0], shape[n + 1] = own[1];
+        TD_AUTO td_tensor *all = td_expand(operands[k], n + 2, shape);
+        matrices[k] = td_reshape(all, 3, (int64_t[]){count, own[0], own[1]});
+    }
+    TD_AUTO td_tensor *a = matrices[0], *b = matrices[1];
+    TD_AUTO td_tensor *y = td_pair_distances(a, b, p);
+    shape[n] = x1->sizes[x1->ndim - 2], shape[n + 1] = x2->sizes[x2->ndim - 2];
+    return td_reshape(y, n + 2, shape);
 }
 
 /* The norms of all differences.  Without columns there is nothing to take a norm of: the sums of nothing have the shape. */
@@ -26,6 +64,9 @@ td_tensor *td_op_cdist(td_tensor *x1, td_tensor *x2, double p, const int64_t *mo
         return td_fail(TD_E_RUNTIME, "cdist only supports non-negative p values");
     if (mode && (*mode < 0 || *mode > 2))
         return td_fail(TD_E_RUNTIME, "possible modes: 0, 1, 2, but was: %lld", (long long)*mode);
+    td_tensor *done = by_kernel(x1, x2, p);
+    if (done != TD_NONE)
+        return done;
     TD_AUTO td_tensor *rows = td_unsqueeze(x1, -2);
     TD_AUTO td_tensor *columns = td_unsqueeze(x2, -3);
     TD_AUTO td_tensor *difference = td_minus(rows, columns);

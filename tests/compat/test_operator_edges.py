@@ -141,3 +141,21 @@ def test_exponentials_end_where_floats_do(lib):
     y = lib.exp(x).tolist()
     assert y[0] > 0 and y[1] > 0 and y[2:5] == [0, 0, 0] and y[5] != y[5] and y[6] < float("inf") == y[7]
     assert lib.softmax(lib.tensor([[0.0, -float("inf"), -200.0] * 16]), 1).tolist()[0] == [0.0625, 0.0, 0.0] * 16
+
+
+@pytest.mark.parametrize("p", [0, 0.5, 1, 2, 3, float("inf")])
+@pytest.mark.parametrize("left, right", [((3, 2), (4, 2)), ((70, 5), (130, 5)), ((2, 3, 7), (7, 7)), ((2, 1, 65, 33), (3, 64, 33)),
+                                         ((0, 2), (4, 2)), ((3, 0), (4, 0)), ((5, 0, 3), (5, 2, 3)), ((200, 1), (1, 1))])
+def test_cdist_is_the_norm_of_all_differences(lib, left, right, p):
+    lib.manual_seed(5)
+    for dtype in (lib.float32, lib.float64):
+        a, b = lib.randn(left, dtype=dtype), lib.randn(right, dtype=dtype)
+        got = lib.cdist(a, b, p, compute_mode="donot_use_mm_for_euclid_dist")
+        differences = a.unsqueeze(-2) - b.unsqueeze(-3)
+        want = differences.norm(p, dim=-1) if differences.shape[-1] else differences.sum(-1)
+        assert got.dtype == dtype and got.shape == want.shape
+        assert lib.allclose(got, want, rtol=1e-5, atol=1e-6)
+        every_other = lib.cdist(a.flip(-1)[..., ::2, :], b.flip(-1), p, compute_mode="donot_use_mm_for_euclid_dist")
+        assert lib.allclose(every_other, want[..., ::2, :], rtol=1e-5, atol=1e-6)
+        recorded = lib.cdist(a.clone().requires_grad_(), b, p, compute_mode="donot_use_mm_for_euclid_dist")
+        assert lib.allclose(recorded, got, rtol=1e-5, atol=1e-6)

@@ -1,8 +1,29 @@
-/* pdist: p-norms of the differences of all pairs of rows.  Threads share the first rows of the pairs forward, the rows
+/* Distances of rows of two matrices (distance_isa.c).
+ *
+ * pdist: p-norms of the differences of all pairs of rows.  Threads share the first rows of the pairs forward, the rows
  * that gradients belong to backward, so that each result is written by one thread. */
 #include "calls_kernels_cpu_distance.h"
 #include <math.h>
+#include "kernels/cpu/distance.h"
 #include "kernels/cpu/nn.h"
+
+int td_cpu_pair_distances(td_tensor *x1, td_tensor *x2, double p, td_tensor *out)
+{
+    static const td_distance_table *table;
+    if (!table)
+        table = TD_ISA_PICK(td_distance_table);
+    const td_dtype type = (td_dtype)x1->dtype;
+    TD_AUTO td_tensor *a = td_as_contiguous(x1, type), *b = td_as_contiguous(x2, type);
+    if (!a || !b)
+        return -1;
+    td_distance_job job = {.kind = p == 1 ? TD_DISTANCE_ABSOLUTE : p == 2 ? TD_DISTANCE_EUCLIDEAN : TD_DISTANCE_LARGEST,
+                           .rows = a->sizes[1], .columns = b->sizes[1], .width = a->sizes[2],
+                           .down = td_ceil_div(a->sizes[1], TD_DISTANCE_ROWS), .across = td_ceil_div(b->sizes[1], TD_DISTANCE_ROWS),
+                           .x1 = a->data, .x2 = b->data, .y = out->data};
+    td_parallel_for(0, a->sizes[0] * job.down * job.across, td_grain(TD_DISTANCE_ROWS * TD_DISTANCE_ROWS * job.width),
+                    table->tasks[type == TD_F64], &job);
+    return job.failed ? td_error(TD_E_MEMORY, "cdist: no memory for a block of rows") : 0;
+}
 
 typedef struct pairs {
     int64_t n, width;
