@@ -283,23 +283,61 @@ int td_op_unique_consecutive(td_tensor **results, td_tensor *self, bool return_i
 
 static td_dtype search_dtype(td_dtype dtype) { return td_dtype_is_floating(dtype) ? TD_F64 : TD_I64; }
 
-/* The first place whose element isn't before x (or, to the right, is after it).  NaN is after everything. */
-#define SEARCH(T)                                                                        \
-    static int64_t search_##T(const T *sorted, const int64_t *sorter, int64_t n, T x, bool right) \
-    {                                                                                    \
-        int64_t low = 0, high = n;                                                       \
-        while (low < high) {                                                             \
-            int64_t middle = low + (high - low) / 2;                                     \
-            T at = sorted[sorter ? sorter[middle] : middle];                             \
-            if (right ? !(at > x) : !(at >= x))                                          \
-                low = middle + 1;                                                        \
-            else                                                                         \
-                high = middle;                                                           \
-        }                                                                                \
-        return low;                                                                      \
+/* The first places whose elements aren't before the x (or, to the right, are after them), as bisection finds them, also where
+ * there are NaN, which nothing is before.  No branch depends on an element, for nothing foresees one; TOGETHER numbers look at
+ * once, so that none waits for another's element. */
+enum { TOGETHER = 16 };
+#define SEARCH(T)                                                                                                     \
+    static inline __attribute__((always_inline)) void bisect_##T(const T *sorted, const int64_t *sorter, int64_t n, const T *x, \
+                                                                 int count, const bool right, int64_t *low)           \
+    {                                                                                                                 \
+        int64_t high[TOGETHER];                                                                                       \
+        for (int i = 0; i < count; i++)                                                                               \
+            low[i] = 0, high[i] = n;                                                                                  \
+        for (int64_t rest = n; rest > 0; rest /= 2)                                                                   \
+            for (int i = 0; i < count; i++) {                                                                         \
+                const int64_t open = -(int64_t)(low[i] < high[i]), middle = (low[i] + high[i]) >> 1 & open;           \
+                const T at = sorted[sorter ? sorter[middle] : middle];                                                \
+                const int64_t before = -(int64_t)(right ? !(at > x[i]) : !(at >= x[i]));                              \
+                low[i] += (middle + 1 - low[i]) & open & before;                                                      \
+                high[i] += (middle - high[i]) & open & ~before;                                                       \
+            }                                                                                                         \
+    }                                                                                                                 \
+    static void search_##T(const T *sorted, const int64_t *sorter, int64_t n, const T *x, int count, bool right, int64_t *to) \
+    {                                                                                                                 \
+        if (sorter)                                                                                                   \
+            bisect_##T(sorted, sorter, n, x, count, right, to);                                                       \
+        else if (right)                                                                                               \
+            bisect_##T(sorted, NULL, n, x, count, true, to);                                                          \
+        else                                                                                                          \
+            bisect_##T(sorted, NULL, n, x, count, false, to);                                                         \
     }
 SEARCH(double)
 SEARCH(int64_t)
+
+typedef struct lookup {
+    td_dtype kind;
+    const void *sorted, *values;
+    const int64_t *sorter;
+    int64_t n, per;         /* elements of a sorted row, values that it is searched for */
+    bool right;
+    int64_t *to;
+} lookup;
+
+static void look_up(void *context, int64_t from, int64_t to)
+{
+    const lookup *w = context;
+    for (int64_t i = from, m; i < to; i += m) {
+        const int64_t row = i / w->per * w->n, left = w->per - i % w->per;
+        m = to - i < left ? to - i : left;
+        m = m < TOGETHER ? m : TOGETHER;
+        const int64_t *order = w->sorter ? w->sorter + row : NULL;
+        if (w->kind == TD_F64)
+            search_double((const double *)w->sorted + row, order, w->n, (const double *)w->values + i, (int)m, w->right, w->to + i);
+        else
+            search_int64_t((const int64_t *)w->sorted + row, order, w->n, (const int64_t *)w->values + i, (int)m, w->right, w->to + i);
+    }
+}
 
 static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, bool out_int32)
 {
@@ -317,13 +355,9 @@ static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *so
         for (int64_t i = 0; i < order->numel; i++)
             if (((const int64_t *)order->data)[i] < 0 || ((const int64_t *)order->data)[i] >= n)
                 return td_fail(TD_E_RUNTIME, "torch.searchsorted(): sorter index out of range");
-    int64_t *to = (int64_t *)out->data;
-    for (int64_t i = 0; i < v->numel; i++) {
-        int64_t row = s->ndim > 1 ? i / per : 0;
-        const int64_t *at = order == TD_NONE ? NULL : (const int64_t *)order->data + row * n;
-        to[i] = kind == TD_F64 ? search_double((const double *)s->data + row * n, at, n, ((const double *)v->data)[i], right)
-                               : search_int64_t((const int64_t *)s->data + row * n, at, n, ((const int64_t *)v->data)[i], right);
-    }
+    lookup work = {kind, s->data, v->data, order == TD_NONE ? NULL : (const int64_t *)order->data, n, s->ndim > 1 ? per : v->numel, right,
+                   (int64_t *)out->data};
+    td_parallel_for(0, v->numel, 1024, look_up, &work);
     return out_int32 ? td_as_contiguous(out, TD_I32) : td_tensor_retain(out);
 }
 
@@ -389,6 +423,28 @@ td_tensor *td_op_bucketize_scalar(td_scalar self, td_tensor *boundaries, bool ou
 
 /* ---- membership */
 
+typedef struct membership { td_dtype kind; const void *known, *values; int64_t n; bool invert; uint8_t *to; } membership;
+
+#define MEMBERS(T)                                                                                        \
+    {                                                                                                     \
+        const T *known = w->known, *x = (const T *)w->values + i;                                         \
+        search_##T(known, NULL, w->n, x, m, false, places);                                               \
+        for (int k = 0; k < m; k++)                                                                       \
+            w->to[i + k] = (places[k] < w->n && known[places[k]] == x[k]) != w->invert;                   \
+    }
+static void are_members(void *context, int64_t from, int64_t to)
+{
+    const membership *w = context;
+    int64_t places[TOGETHER];
+    for (int64_t i = from; i < to; i += TOGETHER) {
+        const int m = to - i < TOGETHER ? (int)(to - i) : TOGETHER;
+        if (w->kind == TD_F64)
+            MEMBERS(double)
+        else
+            MEMBERS(int64_t)
+    }
+}
+
 td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_elements, bool assume_unique, bool invert)
 {
     (void)assume_unique;
@@ -412,20 +468,10 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
     known = pair[0];
     td_tensor_release(pair[1]);
     int64_t n = known->numel;
-    uint8_t *to = (uint8_t *)out->data;
-    for (int64_t i = 0; i < x->numel; i++) {
-        bool found;
-        if (kind == TD_F64) {
-            const double *t = (const double *)known->data, v = ((const double *)x->data)[i];
-            int64_t at = search_double(t, NULL, n, v, false);
-            found = at < n && t[at] == v;
-        } else {
-            const int64_t *t = (const int64_t *)known->data, v = ((const int64_t *)x->data)[i];
-            int64_t at = search_int64_t(t, NULL, n, v, false);
-            found = at < n && t[at] == v;
-        }
-        to[i] = found != invert;
-    }
+    while (kind == TD_F64 && n > 0 && isnan(((const double *)known->data)[n - 1]))      /* equal to nothing, and last */
+        n--;
+    membership work = {kind, known->data, x->data, n, invert, (uint8_t *)out->data};
+    td_parallel_for(0, x->numel, 1024, are_members, &work);
     return out;
 }
 td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert)

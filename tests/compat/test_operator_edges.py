@@ -159,3 +159,18 @@ def test_cdist_is_the_norm_of_all_differences(lib, left, right, p):
         assert lib.allclose(every_other, want[..., ::2, :], rtol=1e-5, atol=1e-6)
         recorded = lib.cdist(a.clone().requires_grad_(), b, p, compute_mode="donot_use_mm_for_euclid_dist")
         assert lib.allclose(recorded, got, rtol=1e-5, atol=1e-6)
+
+
+def test_searches_among_nan(lib):
+    """NaN sorts last; nothing is before one, and it is equal to nothing."""
+    nan = float("nan")
+    assert lib.isin(lib.tensor([1.0, 2.0, nan, 9.0] * 9), lib.tensor([nan, 1.0, 9.0, nan])).tolist() == [True, False, False, True] * 9
+    assert lib.isin(lib.tensor([nan]), lib.tensor([nan, nan])).tolist() == [False]
+    edges = lib.tensor([1.0, 2.0, 2.0, 5.0])
+    wanted = [0.0, 1.0, 2.0, 3.0, 5.0, 6.0, nan, float("inf"), -float("inf")] * 4
+    assert lib.searchsorted(edges, lib.tensor(wanted)).tolist() == [0, 0, 1, 3, 3, 4, 4, 4, 0] * 4
+    assert lib.searchsorted(edges, lib.tensor(wanted), right=True).tolist() == [0, 1, 3, 3, 4, 4, 4, 4, 0] * 4
+    for n in range(20):
+        x = lib.arange(n)
+        assert lib.searchsorted(x, lib.arange(-1, n + 1)).tolist() == [0, *range(n), n]
+        assert lib.searchsorted(x.flip(0), lib.arange(n), sorter=x.flip(0)).tolist() == list(range(n))
