@@ -61,21 +61,14 @@ class Chunk(Nodes):
         """See Note [Narrow integers].  of_bool: the formula is also that of bool."""
         columns = {}
 
-        def add(column, compute):
-            text = formula.emit(f'{name}_{column}', compute, out)
-            if text:
-                self.loops.append(text)
-                columns[column] = f'{name}_{column}'
-        for compute in NARROW if group == 'int' else []:
+        for compute in [*(NARROW if group == 'int' else []), *(['truth'] if of_bool and (out == 'bool' or formula.keeps_truths()) else [])]:
             if compute == 'i8' and 'u8' in columns and formula.ignores_signs():
                 columns['i8'] = columns['u8']
-            else:
-                add(compute, compute)
-        if of_bool and (out == 'bool' or formula.keeps_truths()):
-            if group == 'bool':
-                add('truth', 'u8')
-            elif 'u8' in columns:
-                columns['truth'] = columns['u8']
+                continue
+            text = formula.emit(f'{name}_{compute}', compute, out)
+            if text:
+                self.loops.append(text)
+                columns[compute] = f'{name}_{compute}'
         return columns
 
     def pointwise(self, op, suffix, value):

@@ -14,7 +14,8 @@ would by themselves, since conversion keeps the low bits.
 
 Note [Narrow integers]
 Where a formula of a few plain steps takes less time than that conversion, integers of 8 and 16 bits have loops of their
-own.  What doesn't look at signs is the same for both kinds of 8 bits; and for bool, if 0 and 1 give 0 or 1.
+own.  What doesn't look at signs is the same for both kinds of 8 bits.  bool has one, too, if 0 and 1 give 0 or 1; whatever isn't 0
+counts as 1.
 
 Note [Pairs of bfloat16]
 Where a formula of a few plain steps takes less time than that conversion, a loop of its own reads bfloat16: as words
@@ -78,10 +79,10 @@ class Formula:
             raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
 
     def emit(self, name, compute, out):
-        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'u8', 'i8' and 'i16' give None for formulas that
-        aren't plain."""
-        pairs = compute == 'bf16'
-        compute = 'f32' if pairs else compute
+        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'u8', 'i8', 'i16' and 'truth' give None for
+        formulas that aren't plain."""
+        pairs, truths = compute == 'bf16', compute == 'truth'
+        compute = 'f32' if pairs else 'u8' if truths else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
@@ -225,7 +226,7 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i]') for o in self.operands if o in used]
+        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i] != 0' if truths else f'{o}[i]') for o in self.operands if o in used]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
             return '\n'.join([*body, f'    TD_RUN({whole[0]}, {compute})({", ".join(whole[1])}, out, count);', '}', ''])

@@ -65,7 +65,8 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         }
         sum = grad;
     } else {
-        sum = td_is_sparse(grad) && !td_is_sparse(old) ? td_need_add(old, grad) : td_need_add(grad, old);   /* strided + sparse there is */
+        /* Of the two orders only strided + sparse exists. */
+        sum = td_is_sparse(grad) && !td_is_sparse(old) ? td_need_add(old, grad) : td_need_add(grad, old);
         td_tensor_release(grad);
         if (!sum)
             return -1;
@@ -154,7 +155,9 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
         if (old && !create_graph && (old->flags | (*grad)->flags) & TD_FLAG_PYTHON && !td_is_sparse(old)) {
-            int status = td_need_add_(old, *grad);      /* what calls out does so without the lock */
+            /* What calls out does so without the lock, for it may wait for the interpreter: backward passes of several threads
+             * that meet in a leaf with __torch_dispatch__ must not run at once. */
+            int status = td_need_add_(old, *grad);
             td_tensor_release(old);
             return status;
         }

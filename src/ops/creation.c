@@ -1,13 +1,13 @@
 /* Tensors from nothing or after another; copies and conversions. */
 
 #include "calls_ops_creation.h"
-#include "ops/iterator.h"
 #include <tede/device.h>
 #include <math.h>
 #include <stdlib.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/iterator.h"
 #include "ops/strides.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }

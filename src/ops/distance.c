@@ -75,9 +75,9 @@ td_tensor *td_op_cdist(td_tensor *x1, td_tensor *x2, double p, const int64_t *mo
     TD_AUTO td_tensor *norms = td_linalg_vector_norm(difference, td_float(p), 1, &last, false, TD_DTYPE_NONE);
     if (p != 0)
         return norms ? td_ref(norms) : NULL;
-    /* A count, whose gradient is zero, not absent: that of zeros which the differences were overwritten with. */
-    TD_AUTO td_tensor *everywhere = td_full(0, NULL, td_bool(true), TD_BOOL, x1->device);
-    TD_AUTO td_tensor *zeros = td_masked_fill_scalar(difference, everywhere, td_int(0));
+    /* A count, whose gradient is zero, not absent: that of zeros which the differences were overwritten with.  NaN stays. */
+    TD_AUTO td_tensor *numbers = td_eq_tensor(difference, difference);
+    TD_AUTO td_tensor *zeros = td_masked_fill_scalar(difference, numbers, td_int(0));
     TD_AUTO td_tensor *nothing = td_sum_over(zeros, 1, &last, false);
     return td_add_tensor(norms, nothing, td_int(1));
 }

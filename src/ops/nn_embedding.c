@@ -140,6 +140,15 @@ int td_op_embedding_bag(td_tensor **results, td_tensor *weight, td_tensor *indic
 }
 
 /* Each index's share of its bag's gradient, then added up by index. */
+/* The bags' gradients, and a row of zeros for elements that are in none, which have the number behind the last. */
+static td_tensor *shares_of_all(td_tensor *share, td_tensor *offset2bag)
+{
+    if (!share || (!td_hides_values(offset2bag) && offset2bag->device.type == TD_CPU && offset2bag->dtype == TD_I64 &&
+                   (!offset2bag->numel || ((const int64_t *)offset2bag->data)[(offset2bag->numel - 1) * offset2bag->strides[0]] < share->sizes[0])))
+        return td_ref(share);
+    return td_constant_pad_nd(share, 4, (int64_t[]){0, 0, 0, 1}, td_int(0));
+}
+
 int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *weight, td_tensor *indices,
                              td_tensor *offset2bag,
                              td_tensor *bag_size, td_tensor *max_indices, int64_t mode, bool by_freq, bool sparse,
@@ -171,7 +180,8 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
             td_tensor_release(share);
             share = td_div_tensor(grad, column);
         }
-        TD_AUTO td_tensor *spread = td_embedding(share, offset2bag, -1, false, false);
+        TD_AUTO td_tensor *all = shares_of_all(share, offset2bag);
+        TD_AUTO td_tensor *spread = td_embedding(all, offset2bag, -1, false, false);
         TD_AUTO td_tensor *factors = per_sample == TD_NONE ? td_ref(TD_NONE) : td_unsqueeze(per_sample, 1);
         TD_AUTO td_tensor *weighted = per_sample == TD_NONE ? td_ref(spread) : td_mul_tensor(spread, factors);
         results[0] = mask[0] ? td_embedding_backward(weighted, indices, rows, padding_idx, by_freq, sparse) : td_ref(TD_NONE);

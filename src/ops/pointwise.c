@@ -220,11 +220,20 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
         own = NULL;
     td_dtype   inner = own ? common : dtype_of_column[column_of[common]];
     compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
+    td_tensor *wrapped[TD_MAX_OPERANDS] = {NULL};
+    const bool wider = inner != common && td_dtype_is_integral(common);
+    int status = 0;
     for (int i = 0; i < op->n_in; i++) {
-        operands[i + 1] = in[i];
-        compute[i + 1] = op->truths >> i & 1 ? TD_BOOL : inner;
+        const bool truth = op->truths >> i & 1;
+        if (wider && !truth && in[i]->ndim == 0 && in[i]->dtype != (int8_t)common)   /* which may not fit, and would in the loop */
+            status |= (wrapped[i] = td_as_contiguous(in[i], common)) ? 0 : -1;
+        operands[i + 1] = wrapped[i] ? wrapped[i] : in[i];
+        compute[i + 1] = truth ? TD_BOOL : inner;
     }
-    return td_iterate(1, op->n_in, operands, compute, loop, params, op->cost);
+    status = status ? status : td_iterate(1, op->n_in, operands, compute, loop, params, op->cost);
+    for (int i = 0; i < op->n_in && wider; i++)
+        td_tensor_release(wrapped[i]);
+    return status;
 }
 
 td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)

@@ -290,7 +290,7 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
     if (any && op->info.flags & TD_OP_OUT)
         return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s.%s; the fallback path doesn't work on out= or view ops.",
                         op->info.name, op->info.overload);
-    if (op->info.flags & TD_OP_INPLACE && any && !td_is_batched(&b, arguments[0].tensor)) {
+    if (op->info.flags & TD_OP_INPLACE && any && arguments[0].kind == TD_VALUE_TENSOR && !td_is_batched(&b, arguments[0].tensor)) {
         for (int i = 1; i < op->info.n_arguments; i++)
             if (arguments[i].kind == TD_VALUE_TENSOR && td_is_batched(&b, arguments[i].tensor))
                 return fail_unbatched_write(op, op->info.arguments[i].name);

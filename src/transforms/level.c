@@ -278,7 +278,7 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
             give_back(op, arguments, &f, results);
     } else if (level->kind == TD_TRANSFORM_VMAP) {
         status = td_vmap_call(op, keys, level, f.values, results);
-    } else if (op->info.flags & TD_OP_INPLACE && !td_wrapped_at(f.values[0].tensor, level)) {
+    } else if (op->info.flags & TD_OP_INPLACE && f.values[0].kind == TD_VALUE_TENSOR && !td_wrapped_at(f.values[0].tensor, level)) {
         status = fail_captured(op);
     } else if ((status = frame_map(&f, lift, level)) == 0) {
         td_keyset around = TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_AUTOCAST) |

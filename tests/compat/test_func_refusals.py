@@ -110,3 +110,13 @@ def test_tensors_of_a_level_are_printed_with_it(lib):
         "GradTrackingTensor(lvl=1, value=\n    tensor([1., 1.])\n)",
         "BatchedTensor(lvl=1, bdim=0, value=\n    tensor([[1.],\n            [1.]])\n)",
         "GradTrackingTensor(lvl=2, value=\n    BatchedTensor(lvl=1, bdim=0, value=\n        tensor([[1.],\n                [1.]])\n    )\n)"]
+
+
+def test_lists_are_written_to_under_grad(lib):
+    """Lists of tensors are written to freely under a derivative."""
+    def product(z):
+        parts = [z * 2, z * 3]
+        lib._foreach_mul_(parts, 2.0)
+        return (parts[0] * parts[1]).sum()
+    assert lib.func.grad(product)(lib.ones(2)).tolist() == [48.0, 48.0]
+    assert lib.func.jvp(product, (lib.ones(2),), (lib.ones(2),))[1].item() == 96

@@ -68,6 +68,9 @@ def test_numbers_that_may_not_fit(lib, name, number):
     assert (x == number).tolist() == [v == fits for v in numbers]
     assert (x < number).tolist() == [v < fits for v in numbers]
     assert lib.maximum(x, lib.tensor(number)).tolist() == [max(v, fits) for v in numbers]
+    if fits:
+        assert lib.remainder(x, number).tolist() == [v % fits for v in numbers]
+        assert (x // number).tolist() == [wrap(v // fits, name) for v in numbers]
     if fits == number or name == 'uint8' and -256 < number < 0:
         assert x.clamp(max=number).tolist() == [min(v, fits) for v in numbers]
         assert x.clamp(min=number).tolist() == [max(v, fits) for v in numbers]
@@ -87,3 +90,17 @@ def test_truths_stay_truths(lib):
     assert (a + a).view(lib.uint8).tolist() == [[0], [1]]
     for function, want in ('bitwise_not', [1, 0]), ('logical_not', [1, 0]), ('sign', [0, 1]), ('sgn', [0, 1]), ('signbit', [0, 0]):
         assert getattr(lib, function)(b).view(lib.uint8).tolist() == want, function
+
+
+def test_whatever_is_not_zero_is_true(lib):
+    """Bytes seen as bool may hold more than 0 and 1."""
+    odd, plain = lib.tensor([2, 255, 0], dtype=lib.uint8).view(lib.bool), lib.tensor([True, True, False])
+    assert lib.equal(odd, plain)
+    for function, text in [(f, COMPARISONS[f]) for f in COMPARISONS] + [(f, ARITHMETIC[f]) for f in ARITHMETIC if f != 'sub']:
+        for a, b in (odd, plain), (plain, odd), (odd, odd), (odd[:, None], plain.flip(0)):
+            want = [[bool(text(x, y)) for x, y in zip(row, other, strict=True)]
+                    for row, other in zip(*(v.reshape(-1, 3).tolist() for v in lib.broadcast_tensors(a, b)), strict=True)]
+            got = getattr(lib, function)(a, b).reshape(-1, 3)
+            assert got.view(lib.uint8).tolist() == want, function
+    for function, want in ('bitwise_not', [0, 0, 1]), ('logical_not', [0, 0, 1]), ('sign', [1, 1, 0]), ('sgn', [1, 1, 0]):
+        assert getattr(lib, function)(odd).view(lib.uint8).tolist() == want, function

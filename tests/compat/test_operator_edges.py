@@ -117,17 +117,18 @@ def test_lobpcg_of_pairs_batches_and_gradients(lib):
 
 @pytest.mark.parametrize("queries, keys, heads, shared", [(129, 241, 4, 1), (25, 500, 2, 2), (100, 130, 2, 1), (7, 480, 2, 2)])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_is_its_products_at_the_edges_of_tiles(lib, queries, keys, heads, shared, causal):
+@pytest.mark.parametrize("width", [40, 257, 520])
+def test_attention_is_its_products_at_the_edges_of_tiles(lib, queries, keys, heads, shared, width, causal):
     """Of tiles, panels and strips; half of the keys behind a mask of -inf, whose exponentials are exact zeros."""
     lib.manual_seed(3)
-    q, k = lib.randn(2, heads, queries, 40, dtype=lib.float64), lib.randn(2, shared, keys, 40, dtype=lib.float64)
+    q, k = lib.randn(2, heads, queries, width, dtype=lib.float64), lib.randn(2, shared, keys, width, dtype=lib.float64)
     v = lib.randn(2, shared, keys, 72, dtype=lib.float64)
     bias = lib.zeros(queries, keys, dtype=lib.float64)
     bias[:, keys // 2:] = -float("inf")
     if causal:
         bias = lib.zeros(queries, keys, dtype=lib.float64).masked_fill(
             lib.ones(queries, keys, dtype=lib.bool).tril().logical_not(), -float("inf"))
-    scores = q @ k.expand(2, heads, keys, 40).transpose(2, 3) / 40 ** 0.5 + bias
+    scores = q @ k.expand(2, heads, keys, width).transpose(2, 3) / width ** 0.5 + bias
     expected = lib.softmax(scores, -1) @ v.expand(2, heads, keys, 72)
     for dtype, tolerance in ((lib.float64, 1e-13), (lib.float32, 1e-5)):
         operands = [x.to(dtype) for x in (q, k, v)]

@@ -111,3 +111,11 @@ def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
 def test_helpers_of_gradients_refuse_what_their_operator_would_not_give_them(name, arguments):
     with pytest.raises((RuntimeError, IndexError)):
         getattr(tede.ops.aten, name)(*arguments())
+
+
+@pytest.mark.parametrize("mode, share", [("sum", 1.0), ("mean", 0.5)])
+def test_elements_behind_the_last_bag_have_no_gradient(mode, share):
+    weight = tede.ones(4, 1, requires_grad=True)
+    bags = tede.nn.functional.embedding_bag(tede.arange(4).repeat(50), weight, tede.tensor([0, 2]), mode=mode, include_last_offset=True)
+    bags.sum().backward()
+    assert weight.grad.flatten().tolist() == [share, share, 0, 0]

@@ -75,10 +75,11 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
     const int64_t kv = h / (job->heads / job->kv_heads);
     const td_matrix q = {AT(job->q, b, h, q0), job->q.row, 1}, k = {AT(job->k, b, kv, k0), 1, job->k.row};
     if (packed) {
-        /* Whole panels; the last ones of a tile may be narrower. */
+        /* Whole panels, of which the last in a tile may be narrower, and of one pass: the next begins behind all of this one's. */
         const int tile = (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE), lanes = OWN->bytes / (int)sizeof(T);
         const int panel = lanes * OWN->vectors, whole = (columns + panel - 1) / panel * panel;
-        const bool wide = whole <= tile && td_gemm_panel(tile - whole + panel, lanes, OWN->vectors) == panel;
+        const bool wide = job->width <= TD_GEMM_PASS((int)sizeof(T)) && whole <= tile &&
+                          td_gemm_panel(tile - whole + panel, lanes, OWN->vectors) == panel;
         OWN->N(packed)(rows, wide ? whole : tile, job->width, (T)job->scale, q,
                        packed->keys + k0 / TD_KEY_TILE * packed->key_step, 0, s, TD_KEY_TILE, NULL);
     } else {

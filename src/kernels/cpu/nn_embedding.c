@@ -173,6 +173,8 @@ int td_cpu__embedding_bag(td_tensor *weight, td_tensor *indices, td_tensor *offs
                 ((float *)y->data)[b * width + j] = (float)value;
         }
     }
+    for (int64_t i = !general && last_offset && offsets->numel ? begin[offsets->numel - 1] : n; i < n; i++)
+        bag_of[i] = bags;           /* behind the last bag: in none */
     td_mem_free(sum, (size_t)width * sizeof *sum);
     return td_finish(out0, y);
 }
