@@ -227,9 +227,12 @@ static int say_where(const td_op_info *info, PyObject *kwargs)
     if (!(info->flags & TD_OP_FACTORY) || argument_named(info, "pin_memory") < 0)
         return 0;
     bool of_tensor = info->n_arguments && info->arguments[0].kind == TD_VALUE_TENSOR;
-    PyObject *cpu = of_tensor || PyDict_GetItemString(kwargs, "device") ? NULL : td_py_device((td_device){TD_CPU, -1});
-    int failed = cpu ? PyDict_SetItemString(kwargs, "device", cpu) : 0;
-    Py_XDECREF(cpu);
+    int failed = 0;
+    if (!of_tensor && !PyDict_GetItemString(kwargs, "device")) {
+        PyObject *cpu = td_py_device((td_device){TD_CPU, -1});
+        failed = cpu ? PyDict_SetItemString(kwargs, "device", cpu) : -1;
+        Py_XDECREF(cpu);
+    }
     return failed || PyDict_GetItemString(kwargs, "pin_memory") ? failed : PyDict_SetItemString(kwargs, "pin_memory", Py_False);
 }
 
@@ -239,7 +242,7 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
     PyObject *args, *kwargs, *result = NULL, *body = PyTuple_GET_ITEM(entry, 1);
     const td_op *shown = shown_as(op, arguments);
     td_value values[8];
-    bool other = shown != op && td_op_describe(shown)->n_arguments <= 8;
+    bool other = shown != op && body == Py_None && td_op_describe(shown)->n_arguments <= 8;
     if (other && (arguments_for(td_op_describe(shown), info, arguments, values) < 0 || !(entry = entry_of(shown))))
         return PyErr_Occurred() ? td_py_capture() : -1;
     const td_op_info *said = other ? td_op_describe(shown) : info;

@@ -45,10 +45,10 @@ td_tensor *td_op_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_output
 td_tensor *td_op_log_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_output, td_tensor *grad, td_tensor *output, int64_t dim)
 {
     LET(p) = td_exp(output);
-    td_tensor *moving = t_grad == TD_NONE ? TD_NONE : t_grad;
-    LET(sum_of_t) = moving == TD_NONE ? td_ref(TD_NONE) : td_sum_over(moving, 1, &dim, true);
-    LET(shift) = moving == TD_NONE ? td_ref(TD_NONE) : td_mul_tensor(p, sum_of_t);
-    LET(by_grad) = moving == TD_NONE ? td_ref(TD_NONE) : td_minus(moving, shift);
+    const bool still = t_grad == TD_NONE;
+    LET(sum_of_t) = still ? td_ref(TD_NONE) : td_sum_over(t_grad, 1, &dim, true);
+    LET(shift) = still ? td_ref(TD_NONE) : td_mul_tensor(p, sum_of_t);
+    LET(by_grad) = still ? td_ref(TD_NONE) : td_minus(t_grad, shift);
     if (t_output == TD_NONE)
         return by_grad ? td_ref(by_grad) : NULL;
     LET(sum) = td_sum_over(grad, 1, &dim, true);

@@ -322,14 +322,14 @@ def test_classes_of_nodes_by_name(lib):
     assert isinstance(leaf, lib._C._functions.AccumulateGrad) and leaf.name() == "torch::autograd::AccumulateGrad"
     assert type(leaf).__name__ == "AccumulateGrad" and type(y.grad_fn) is lib._C._functions.ExpBackward0
     y[0] = 1
-    assert y.grad_fn.name() == "FillBackward0" or y.grad_fn.name() == "torch::autograd::CopySlices"
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
     with pytest.raises(RuntimeError, match="Boom"):
         lib._C._functions.DelayedError("Boom", 1)(x * 2).sum().backward()
     seen = []
     z = x * 2
     z.register_hook(seen.append)
     lib._C._functions.UndefinedGrad()(z).sum().backward()
-    assert x.grad is None or not x.grad.any()
+    assert x.grad is None and seen == [None]
 
 
 def test_saved_tensors_of_a_function_are_gone_after_backward(lib):

@@ -4,6 +4,7 @@ Most schedules compute the next rate from the current one, so that several can w
 by hand is kept; the arithmetic is PyTorch's, to the last bit. `_get_closed_form_lr`, where there is one, gives the rate
 of any epoch at once.
 """
+import contextlib
 import math
 import warnings
 from bisect import bisect_right
@@ -78,7 +79,8 @@ class LRScheduler:
         self.last_epoch = last_epoch
         own = optimizer.__dict__.get("step")        # put there before this schedule was made: see _warn_of_order
         if own is not None:
-            getattr(own, "__func__", own)._wrapped_by_lr_sched = True
+            with contextlib.suppress(AttributeError):   # something without attributes of its own
+                getattr(own, "__func__", own)._wrapped_by_lr_sched = True
         self._initial_step()
 
     def _initial_step(self):

@@ -1,4 +1,5 @@
-/* Conversions between any two dtypes: loops of one macro between the numbers that C has, and ways through them for the others.
+/* Conversions between any two dtypes.  What C converts has loops, from one macro; halves and complex numbers, which are rarer,
+ * mostly go through float or double: a loop for each of the 15 x 15 pairs would take twice as long to compile.
  *
  * What C leaves undefined is what x86 does, as in PyTorch: a float beyond a narrow integer's range is converted to 32
  * bits (64 for double to uint8) and cut off; NaN and what doesn't fit there become the lowest number.
