@@ -51,6 +51,8 @@ static const bool only_input[] = {true, false, false};
 td_tensor *td_op_layer_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias, td_tensor *input, int64_t n_shape,
                                     const int64_t *shape, td_tensor *weight, td_tensor *mean, td_tensor *rstd, double eps)
 {
+    if (t_input == TD_NONE && t_weight == TD_NONE && t_bias == TD_NONE)
+        return td_fail(TD_E_RUNTIME, "layer_norm_tangent: no operand has a tangent");
     td_tensor *sum = NULL, *parts[3];
     int status = 0;
     if (t_input != TD_NONE) {
@@ -69,6 +71,8 @@ td_tensor *td_op_layer_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_
 td_tensor *td_op_rms_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *input, int64_t n_shape, const int64_t *shape,
                                   td_tensor *weight, td_tensor *rstd, const double *eps)
 {
+    if (t_input == TD_NONE && t_weight == TD_NONE)
+        return td_fail(TD_E_RUNTIME, "rms_norm_tangent: no operand has a tangent");
     td_tensor *sum = NULL, *parts[2];
     int status = 0;
     if (t_input != TD_NONE) {
