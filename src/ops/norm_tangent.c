@@ -46,13 +46,22 @@ static td_tensor *first_of(int status, int n, td_tensor **parts)
     return first;
 }
 
+/* Nobody asks for a tangent without one, but by name. */
+static bool none_moves(td_tensor *input, td_tensor *weight, td_tensor *bias)
+{
+    const bool none = input == TD_NONE && weight == TD_NONE && bias == TD_NONE;
+    if (none)
+        td_error(TD_E_RUNTIME, "no operand of the norm has a tangent");
+    return none;
+}
+
 static const bool only_input[] = {true, false, false};
 
 td_tensor *td_op_layer_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *t_bias, td_tensor *input, int64_t n_shape,
                                     const int64_t *shape, td_tensor *weight, td_tensor *mean, td_tensor *rstd, double eps)
 {
-    if (t_input == TD_NONE && t_weight == TD_NONE && t_bias == TD_NONE)
-        return td_fail(TD_E_RUNTIME, "layer_norm_tangent: no operand has a tangent");
+    if (none_moves(t_input, t_weight, t_bias))
+        return NULL;
     td_tensor *sum = NULL, *parts[3];
     int status = 0;
     if (t_input != TD_NONE) {
@@ -71,8 +80,8 @@ td_tensor *td_op_layer_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_
 td_tensor *td_op_rms_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_tensor *input, int64_t n_shape, const int64_t *shape,
                                   td_tensor *weight, td_tensor *rstd, const double *eps)
 {
-    if (t_input == TD_NONE && t_weight == TD_NONE)
-        return td_fail(TD_E_RUNTIME, "rms_norm_tangent: no operand has a tangent");
+    if (none_moves(t_input, t_weight, TD_NONE))
+        return NULL;
     td_tensor *sum = NULL, *parts[2];
     int status = 0;
     if (t_input != TD_NONE) {
@@ -90,6 +99,8 @@ td_tensor *td_op_batch_norm_tangent(td_tensor *t_input, td_tensor *t_weight, td_
                                     td_tensor *running_mean, td_tensor *running_var, td_tensor *mean, td_tensor *rstd, bool training,
                                     double momentum, double eps)
 {
+    if (none_moves(t_input, t_weight, t_bias))
+        return NULL;
     td_tensor *sum = NULL, *parts[3];
     int status = 0;
     if (t_input != TD_NONE) {
@@ -112,6 +123,8 @@ int td_op_group_norm_tangent(td_tensor **results, td_tensor *t_input, td_tensor 
                              td_tensor *weight, td_tensor *mean, td_tensor *rstd, int64_t N, int64_t C, int64_t HxW, int64_t group,
                              double eps)
 {
+    if (none_moves(t_input, t_weight, t_bias))
+        return -1;
     if (group <= 0 || N < 0 || C < 0 || HxW < 0 || C % group || (N > 0 && C > 0 && HxW > 0 && input->numel / N / C / HxW != 1))
         return td_error(TD_E_RUNTIME, "group_norm_tangent: an input of %lld elements is no batch of groups of channels",
                         (long long)input->numel);
