@@ -23,6 +23,13 @@ static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t
         else if (spec->sizes[i] < 0)
             return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", spec->sizes[i],
                             td_shape_str(spec->ndim, spec->sizes, text));
+    for (int64_t i = 0; i < n_pad / 2; i++) {       /* what all callers but those by name have seen to */
+        const int64_t size = self->sizes[self->ndim - 1 - i], before = pad[2 * i], behind = pad[2 * i + 1];
+        const int64_t left = size + (before < 0 ? before : 0) + (behind < 0 ? behind : 0);
+        if (spec->sizes[self->ndim - 1 - i] > 0 && (mode == REFLECT ? before >= size || behind >= size : mode == CIRCULAR && left < 1))
+            return td_error(TD_E_RUNTIME, "pad_edges: a dimension of %" PRId64 " elements has none for a padding of %" PRId64 " and %" PRId64,
+                            size, before, behind);
+    }
     return 0;
 }
 

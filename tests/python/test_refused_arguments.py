@@ -119,3 +119,9 @@ def test_elements_behind_the_last_bag_have_no_gradient(mode, share):
     bags = tede.nn.functional.embedding_bag(tede.arange(4).repeat(50), weight, tede.tensor([0, 2]), mode=mode, include_last_offset=True)
     bags.sum().backward()
     assert weight.grad.flatten().tolist() == [share, share, 0, 0]
+
+
+@pytest.mark.parametrize("pad, mode", [([-2, 3], 2), ([3, 0], 0), ([-5, 4], 0)])
+def test_edges_that_are_not_there_are_no_padding(pad, mode):
+    with pytest.raises(RuntimeError, match="has none for a padding"):
+        tede.ops.aten.pad_edges(tede.ones(1, 2 if mode else 3), pad, mode)
