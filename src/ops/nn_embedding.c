@@ -155,6 +155,8 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
                              td_tensor *per_sample, int64_t padding_idx, int64_t n_mask, const bool *mask)
 {
     (void)n_mask;
+    if (weight->ndim != 2 || grad->ndim != 2 || indices->ndim != 1 || (mode != 2 && offset2bag->ndim != 1))
+        return td_error(TD_E_RUNTIME, "embedding_bag_grad: weight and grad must be matrices, indices and offset2bag vectors");
     int64_t rows = weight->sizes[0], width = weight->sizes[1];
     results[0] = results[1] = NULL;
     if (mode == 2) {
