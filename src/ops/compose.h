@@ -26,6 +26,11 @@ static inline td_tensor *td_sum_over(td_tensor *x, int64_t n, const int64_t *dim
     return td_sum_dim_intlist(x, n, dims, keepdim, TD_DTYPE_NONE);
 }
 static inline td_tensor *td_minus(td_tensor *a, td_tensor *b) { return td_sub_tensor(a, b, td_int(1)); }
+/* a + b, where either may be absent. */
+static inline td_tensor *td_sum_of(td_tensor *a, td_tensor *b)
+{
+    return !a || !b ? NULL : a == TD_NONE ? td_ref(b) : b == TD_NONE ? td_ref(a) : td_add_tensor(a, b, td_int(1));
+}
 /* The conjugate transpose of the last two dimensions. */
 static inline td_tensor *td_adjoint_of(td_tensor *x)
 {

@@ -5,14 +5,6 @@
 
 #define LET(x) TD_AUTO td_tensor *x
 
-/* a + b, where either may be absent. */
-static td_tensor *sum_of(td_tensor *a, td_tensor *b)
-{
-    if (!a || !b)
-        return NULL;
-    return a == TD_NONE ? td_ref(b) : b == TD_NONE ? td_ref(a) : td_add_tensor(a, b, td_int(1));
-}
-
 /* ---- softmax */
 
 td_tensor *td_op_log_softmax_tangent(td_tensor *t, td_tensor *result, int64_t dim)
@@ -38,7 +30,7 @@ td_tensor *td_op_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_output
     LET(shift) = td_sum_over(moved, 1, &dim, true);
     LET(shifted) = td_mul_tensor(output, shift);
     LET(by_output) = td_minus(own, shifted);
-    return sum_of(by_grad, by_output);
+    return td_sum_of(by_grad, by_output);
 }
 
 /* g - exp(y) sum(g) */
@@ -55,7 +47,7 @@ td_tensor *td_op_log_softmax_backward_tangent(td_tensor *t_grad, td_tensor *t_ou
     LET(slope) = td_mul_tensor(p, sum);
     LET(product) = td_mul_tensor(t_output, slope);
     LET(by_output) = td_neg(product);
-    return sum_of(by_grad, by_output);
+    return td_sum_of(by_grad, by_output);
 }
 
 /* ---- convolution: the bias goes along with the first */
@@ -75,7 +67,7 @@ td_tensor *td_op_convolution_tangent(td_tensor *t_input, td_tensor *t_weight, td
     }
     LET(by_input) = t_input == TD_NONE ? td_ref(TD_NONE) : CONVOLVE(t_input, weight, t_bias);
     LET(by_weight) = t_weight == TD_NONE ? td_ref(TD_NONE) : CONVOLVE(input, t_weight, t_input == TD_NONE ? t_bias : TD_NONE);
-    return sum_of(by_input, by_weight);
+    return td_sum_of(by_input, by_weight);
 #undef CONVOLVE
 }
 
@@ -102,7 +94,7 @@ td_tensor *td_op_embedding_bag_tangent(td_tensor *t_weight, td_tensor *t_samples
             continue;
         if (td__embedding_bag(parts, tables[i], indices, offsets, false, mode, false, factors[i], last_offset, padding_idx))
             return NULL;
-        td_tensor *next = sum_of(sum, parts[0]);
+        td_tensor *next = td_sum_of(sum, parts[0]);
         td_results_drop(4, parts);
         td_tensor_release(sum);
         if (!(sum = next))
@@ -144,5 +136,5 @@ td_tensor *td_op_grid_sampler_tangent(td_tensor *t_input, td_tensor *t_grid, td_
     LET(moves) = td_unsqueeze(t_grid, 1);
     LET(product) = td_mul_tensor(slope, moves);
     LET(by_grid) = td_sum_over(product, 1, (int64_t[]){-1}, false);
-    return sum_of(by_input, by_grid);
+    return td_sum_of(by_input, by_grid);
 }

@@ -358,5 +358,5 @@ td_tensor *td_op_lstsq_tangent(td_tensor *t_A, td_tensor *t_B, td_tensor *A, td_
         return direct && pinv ? td_ref(direct) : NULL;
     LET(dp) = td_op_pinv_tangent(t_A, pinv, A);
     LET(turned) = mm(dp, B);
-    return direct == TD_NONE ? (turned ? td_ref(turned) : NULL) : plus(direct, turned);
+    return td_sum_of(direct, turned);
 }

@@ -149,14 +149,10 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
     if (!x->storage)
         return td_error(TD_E_NOT_IMPLEMENTED, "resize_: a tensor of layout %s has no storage to resize", td_layout_name(td_tensor_layout(x)));
-    td_shape_text text;
     int64_t strides[TD_MAX_DIMS], numel = td_contiguous_strides(ndim, sizes, strides), bytes;
     int64_t place = td_storage_place(x->storage, x->data);
-    for (int d = 0; numel < 0 && d < ndim; d++)
-        if (!sizes[d])
-            return td_error(TD_E_RUNTIME, "Stride calculation overflowed with sizes=%s", td_shape_str(ndim, sizes, text));
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))
-        return td_error(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s", td_shape_str(ndim, sizes, text));
+        return td_fail_overflow(ndim, sizes, NULL), -1;
     if ((size_t)bytes > x->storage->nbytes && td_storage_resize(x->storage, (size_t)bytes))
         return -1;
     x->data = (char *)x->storage->data + place;

@@ -266,9 +266,7 @@ td_tensor *td_op_product_tangent(td_tensor *t_self, td_tensor *t_a, td_tensor *t
     LET(of_a) = t_a == TD_NONE ? td_ref(TD_NONE) : td_matmul(t_a, b);
     LET(of_b) = t_b == TD_NONE ? td_ref(TD_NONE) : td_matmul(a, t_b);
     LET(own) = t_self == TD_NONE ? td_ref(TD_NONE) : scaled(t_self, beta);
-    LET(both) = of_a == TD_NONE ? (of_b ? td_ref(of_b) : NULL) : of_b == TD_NONE ? (of_a ? td_ref(of_a) : NULL)
-                                                                              : td_add_tensor(of_a, of_b, td_int(1));
+    LET(both) = td_sum_of(of_a, of_b);
     LET(product) = both == TD_NONE ? td_ref(TD_NONE) : scaled(both, alpha);
-    return product == TD_NONE ? (own ? td_ref(own) : NULL) : own == TD_NONE ? (product ? td_ref(product) : NULL)
-                                                                              : td_add_tensor(own, product, td_int(1));
+    return td_sum_of(own, product);
 }

@@ -194,14 +194,13 @@ static int check_kind(td_dtype dtype, td_device device)
     return 0;
 }
 
-static void *overflowed(int ndim, const int64_t *sizes, const int64_t *strides)
+void *td_fail_overflow(int ndim, const int64_t *sizes, const int64_t *strides)
 {
     td_shape_text text, more;
     td_shape_str(ndim, sizes, text);
-    if (!strides)
-        for (int d = 0; d < ndim; d++)
-            if (!sizes[d])
-                return td_fail(TD_E_RUNTIME, "Stride calculation overflowed with sizes=%s", text);     /* no bytes at all */
+    for (int d = 0; d < ndim && !strides; d++)
+        if (!sizes[d])
+            return td_fail(TD_E_RUNTIME, "Stride calculation overflowed with sizes=%s", text);     /* no bytes at all */
     if (!strides)
         return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s", text);
     return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with sizes=%s and strides=%s", text,
@@ -220,7 +219,7 @@ static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64
         x->sizes[d] = sizes[d];
     x->numel = td_contiguous_strides((int)ndim, x->sizes, x->strides);
     if (x->numel < 0)
-        overflowed((int)ndim, sizes, NULL);
+        td_fail_overflow((int)ndim, sizes, NULL);
     else
         x->storage = td_storage_new(device, (size_t)(x->numel * td_itemsizes[dtype]));
     if (!x->storage) {
@@ -294,12 +293,12 @@ static int extent(int ndim, const int64_t *sizes, const int64_t *strides, td_dty
 {
     int64_t low, high, contiguous[TD_MAX_DIMS], numel = 1, itemsize = td_itemsizes[dtype];
     if (!strides && (numel = td_contiguous_strides(ndim, sizes, contiguous)) < 0)
-        return overflowed(ndim, sizes, NULL), -1;
+        return td_fail_overflow(ndim, sizes, NULL), -1;
     for (int d = 0; d < ndim; d++)
         numel = sizes[d] ? numel : 0;
     if (!td_bounds(ndim, sizes, strides ? strides : contiguous, &low, &high) ||
         __builtin_mul_overflow(high - low + 1, itemsize, all) || *all > PTRDIFF_MAX)
-        return overflowed(ndim, sizes, strides), -1;
+        return td_fail_overflow(ndim, sizes, strides), -1;
     *below = -low * itemsize;
     if (numel == 0)
         *all = 0;
@@ -340,7 +339,7 @@ td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, con
         return NULL;
     if (!strides) {
         if (td_contiguous_strides((int)ndim, sizes, contiguous) < 0)
-            return overflowed((int)ndim, sizes, NULL);
+            return td_fail_overflow((int)ndim, sizes, NULL);
         strides = contiguous;
     }
     if (td_check_in_storage(storage, offset, (int)ndim, sizes, strides, dtype) != 0)

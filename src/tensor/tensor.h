@@ -136,6 +136,8 @@ int  td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const in
 int  td_check_sizes(int64_t ndim, const int64_t *sizes);
 /* Contiguous strides for sizes; returns the number of elements, or -1 if it overflows. */
 int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
+/* NULL, and the error of sizes (and strides, or NULL) that no memory could have. */
+void *td_fail_overflow(int ndim, const int64_t *sizes, const int64_t *strides);
 /* Strides with dimension 1, the channels, innermost. */
 void    td_channels_last_strides(int ndim, const int64_t *sizes, int64_t *strides);
 /* Elements reached below and above the first one: [*low, *high], low <= 0 <= high; false if it overflows. */
