@@ -466,7 +466,7 @@ static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
     if (plan->numel * cost < 2 * TD_THREAD_WORK)
         tiles_body(w, 0, tiles);
     else
-        td_parallel_for(0, tiles, TD_THREAD_WORK / (w->piece * cost) + 1, tiles_body, w);
+        td_parallel_for(0, tiles, TD_CHUNK_WORK / (w->piece * cost) + 1, tiles_body, w);
     return true;
 }
 
@@ -543,7 +543,7 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
     if (blocks == 1 || plan->numel * cost < 2 * TD_THREAD_WORK)
         blocks_body(&w, 0, blocks);
     else
-        td_parallel_for(0, blocks, TD_THREAD_WORK / (w.piece * (cost > 0 ? cost : 1)) + 1, blocks_body, &w);
+        td_parallel_for(0, blocks, TD_CHUNK_WORK / (w.piece * (cost > 0 ? cost : 1)) + 1, blocks_body, &w);
 }
 
 /* ---- the direct way: contiguous operands of one shape, perhaps with single elements among them */
@@ -582,7 +582,7 @@ static void __attribute__((noinline)) run_direct(int count, char *const *data, c
     if (n * cost < 2 * TD_THREAD_WORK)
         direct_body(&w, 0, n);
     else    /* whole cache lines of any dtype */
-        td_parallel_for(0, n, (TD_THREAD_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1), direct_body, &w);
+        td_parallel_for(0, n, (TD_CHUNK_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1), direct_body, &w);
 }
 
 /* Operands with one element become blocks of that element, converted once. */

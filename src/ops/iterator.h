@@ -49,7 +49,7 @@ static inline int64_t td_quotient(int64_t a, int64_t b)
     return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
-/* Elements times cost from which a second thread pays off. */
-enum { TD_THREAD_WORK = 32768 };
+/* Elements times cost: a loop of twice TD_THREAD_WORK is worth a second thread, which takes TD_CHUNK_WORK at a time. */
+enum { TD_THREAD_WORK = 32768, TD_CHUNK_WORK = 4096 };
 
 #endif
