@@ -403,8 +403,8 @@ static void run_tiles(const walk *w, int64_t from, int64_t to, char *scratch)
         scratch += ((size_t)elements * w->compute_size[k] + SLACK) & ~(size_t)63;
     }
     for (int64_t t = from; t < to; t++) {
-        int64_t rest = td_quotient(t, w->across_tiles), j = (t - rest * w->across_tiles) * w->across_size;
-        int64_t outer = td_quotient(rest, w->along_tiles), i = (rest - outer * w->along_tiles) * w->along_size;
+        int64_t i, j, outer = td_tile_at(t, w->across_tiles, w->along_tiles, &j, &i);
+        i *= w->along_size, j *= w->across_size;
         int64_t along = plan->sizes[0] - i < w->along_size ? plan->sizes[0] - i : w->along_size;
         int64_t across = plan->sizes[w->across] - j < w->across_size ? plan->sizes[w->across] - j : w->across_size;
         char *at[TD_MAX_OPERANDS];

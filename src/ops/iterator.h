@@ -49,6 +49,19 @@ static inline int64_t td_quotient(int64_t a, int64_t b)
     return ((a | b) >> 32) == 0 ? (int64_t)((uint32_t)a / (uint32_t)b) : a / b;
 }
 
+/* Where tile t of a matrix of across x along tiles is; which matrix, if there are several.  Tiles across follow each other,
+ * in bands: threads that begin apart stay out of each other's rows. */
+static inline int64_t td_tile_at(int64_t t, int64_t across, int64_t along, int64_t *at_across, int64_t *at_along)
+{
+    int64_t matrix = td_quotient(t, across * along), width = across / 8 + 1;
+    t -= matrix * across * along;
+    int64_t first = td_quotient(t, width * along) * width;
+    width = across - first < width ? across - first : width;
+    *at_along = td_quotient(t -= first * along, width);
+    *at_across = first + t - *at_along * width;
+    return matrix;
+}
+
 /* Elements times cost: a loop of twice TD_THREAD_WORK is worth a second thread, which takes TD_CHUNK_WORK at a time. */
 enum { TD_THREAD_WORK = 32768, TD_CHUNK_WORK = 4096 };
 

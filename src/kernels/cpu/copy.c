@@ -141,7 +141,6 @@ typedef struct job {
     int64_t         pieces, piece;          /* of a row */
     int             across;                 /* the source's fastest dimension, for tiles */
     int64_t         along, along_tiles, across_tiles;
-    int64_t         band;                   /* tiles across that follow each other; then those further along come */
     bool            stream;
 } job;
 
@@ -198,8 +197,7 @@ static void copy_tile(const job *w, char *to, const char *from, int64_t along, i
     }
 }
 
-/* Tiles [begin, end): the next one mostly continues the source's rows; bands keep threads out of each other's rows of
- * the target. */
+/* Tiles [begin, end): the next one mostly continues the source's rows. */
 static void tiles_body(void *context, int64_t begin, int64_t end)
 {
     const job *w = context;
@@ -207,11 +205,8 @@ static void tiles_body(void *context, int64_t begin, int64_t end)
     int64_t from_size = td_itemsizes[w->from], to_size = td_itemsizes[w->to];
     for (int64_t u = begin; u < end; u++) {
         char *to, *from;
-        int64_t plane = td_quotient(u, w->across_tiles * w->along_tiles), at = u - plane * w->across_tiles * w->along_tiles;
-        int64_t first = td_quotient(at, w->band * w->along_tiles) * w->band;
-        int64_t band = w->across_tiles - first < w->band ? w->across_tiles - first : w->band;
-        int64_t row = td_quotient(at -= first * w->along_tiles, band);
-        int64_t i = (first + at - row * band) * ACROSS, j = row * w->along;
+        int64_t i, j, plane = td_tile_at(u, w->across_tiles, w->along_tiles, &i, &j);
+        i *= ACROSS, j *= w->along;
         locate(plan, plane, w->across, &to, &from);
         int64_t across = plan->sizes[w->across] - i < ACROSS ? plan->sizes[w->across] - i : ACROSS;
         int64_t along = plan->sizes[0] - j < w->along ? plan->sizes[0] - j : w->along;
@@ -282,7 +277,6 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
         w.along = ALONG_BYTES / from_size < ALONG ? ALONG_BYTES / from_size : ALONG;
         w.along_tiles = (plan->sizes[0] + w.along - 1) / w.along;
         w.across_tiles = (plan->sizes[w.across] + ACROSS - 1) / ACROSS;
-        w.band = w.across_tiles / 8 + 1;
         int64_t tiles = td_quotient(rows, plan->sizes[w.across]) * w.along_tiles * w.across_tiles;
         int64_t elements = (w.along < plan->sizes[0] ? w.along : plan->sizes[0]) *
                            (ACROSS < plan->sizes[w.across] ? ACROSS : plan->sizes[w.across]);
