@@ -22,7 +22,7 @@
 #define NC    (288 / NR * NR)
 #define MC    (1024 / MR * MR)
 #define FAR   (1 << 18)
-#define UNROLL(vectors) ((vectors) > 2 ? 2 : 4)     /* steps of k without a branch */
+#define UNROLL 4     /* steps of k without a branch */
 
 /* What the inner kernel is told about a row of tiles: how many, and steps from each of them to the next. */
 typedef struct N(tiles) {
@@ -64,9 +64,9 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
     /* Three rows per pointer: as far as an address can reach without arithmetic. */
     const int64_t row = t->row * (int64_t)sizeof(T), down = t->step_b * (int64_t)sizeof(T);
     const int64_t column = (way == PACKED ? MR : way == ALONG ? 1 : t->column) * (int64_t)sizeof(T);
-    const char *fetch = (const char *)t->fetch;
+    const char *fetch = (const char *)(t->fetch ? t->fetch : a);
     const int64_t fetch_step = t->fetch_step * (int64_t)sizeof(T), fetch_more = t->fetch_more * (int64_t)sizeof(T);
-    const int unroll = UNROLL(vectors);
+    const int64_t step_c = t->step_to * (int64_t)sizeof(T);
     for (int64_t n = t->count; n > 0; n--) {
         V acc[MR][VECTORS];
 #pragma GCC unroll 8
@@ -78,34 +78,38 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
         const char *at[3] = {(const char *)a, (const char *)a + 3 * row, (const char *)a + 6 * row};
         int64_t left = t->depth;
         T *c = to;
-        /* Loops without loops inside: their ends are guessed right. */
-#define STEPS(count)                                                               \
-    if (way != STRIDED && fetch) {                                                 \
-        __builtin_prefetch(fetch, 0, 2);                                           \
-        __builtin_prefetch(fetch + fetch_more, 0, 2);                              \
-        fetch += fetch_step;                                                       \
-    }                                                                              \
-    for (int u = 0; u < count; u++)                                                \
-        N(step)(rows, vectors, way, u, at, row, line, down, acc);                  \
-    line += (count) * down, left -= count;                                         \
-    for (int r = 0; r < 3; r++)                                                    \
+        /* Loops without loops inside: their ends are guessed right.  What they do beside products is little enough for
+         * processors that decode four instructions a cycle. */
+#define STEPS(count)                                                \
+    for (int u = 0; u < count; u++)                                 \
+        N(step)(rows, vectors, way, u, at, row, line, down, acc);   \
+    line += (count) * down, left -= count;                          \
+    for (int r = 0; r < 3; r++)                                     \
         at[r] += (count) * column;
+#define FETCH()                                    \
+    __builtin_prefetch(fetch, 0, 2);               \
+    __builtin_prefetch(fetch + fetch_more, 0, 2);  \
+    fetch += fetch_step;
         if (way != STRIDED) {
-            const int lines = vectors * VBYTES / 64 > 1 ? vectors * VBYTES / 64 : 1;
-            for (int i = 0, l = 0; i < rows && left >= unroll;) {
-                __builtin_prefetch((const char *)c + l * 64 + 63);
-                const bool end = ++l == lines;
-                l = end ? 0 : l, i += end, c += end ? t->step_to : 0;
-                STEPS(unroll)
+            const int lines = vectors * VBYTES > 64 ? vectors * VBYTES / 64 : 1;
+            const char *soon = (const char *)c + 63, *const end = soon + rows * step_c;
+            for (; soon != end && left >= UNROLL; soon += step_c) {
+#pragma GCC unroll 3
+                for (int l = 0; l < lines; l++)
+                    __builtin_prefetch(soon + l * 64);
+                FETCH()
+                STEPS(UNROLL)
             }
-            while (left >= unroll) {
-                STEPS(unroll)
+            while (left >= UNROLL) {
+                FETCH()
+                STEPS(UNROLL)
             }
         }
         while (left > 0) {
             STEPS(1)
         }
 #undef STEPS
+#undef FETCH
         if (t->alpha != 1) {
             const V alpha = (V){0} + t->alpha;
 #pragma GCC unroll 8
@@ -351,9 +355,9 @@ typedef struct N(room) {
  * lines faster than memory brings them. */
 INLINE void N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t nth, int64_t tiles)
 {
-    const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1, loops = lines * UNROLL(width / LANES);
+    const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1, loops = lines * UNROLL;
     const bool all = tiles >= loops;
-    const int64_t piece = UNROLL(width / LANES) == 2 ? t->depth / 2 : t->depth / 4;
+    const int64_t piece = t->depth / UNROLL;
     if (nth >= (all ? loops : loops / 2))
         return;
     int64_t column = nth, part = 0;     /* without a division, which takes long */
@@ -399,7 +403,7 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                 for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
                     const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
                     const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
-                    t.fetch = NULL;
+                    t.fetch = NULL, t.fetch_step = t.fetch_more = 0;
                     if (by_panels)
                         N(fetch_next)(&t, b->step, next, width, (i - i1) / MR, (end - i1) / MR);
                     t.count = t.next_b ? wide : by_panels && left >= MR && !t.fetch ? left / MR : 1;
