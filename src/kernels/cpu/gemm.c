@@ -19,6 +19,8 @@ enum {
     SMALL = 24 * 24 * 24,           /* products up to here are faster without the library */
     TILE_M = 256, TILE_N = 512,     /* of c, for one thread's work */
     SPLIT = 96 * 96 * 96,           /* products up to here stay on one thread */
+    WIDEST = 4096,                  /* columns of b that all threads pack together */
+    FEW = 96,                       /* rows for which they don't */
 };
 
 static const td_gemm_table *kernels(void)
@@ -180,8 +182,80 @@ static int64_t even(int64_t whole, int64_t most, int64_t unit)
     return clamp((size + unit - 1) / unit * unit, unit, most > unit ? most : unit);
 }
 
+/* One pass over k of some columns: b is packed once, by all threads, before all rows meet it. */
+typedef struct pass {
+    product p;                  /* of this pass alone */
+    void *packed;
+    int64_t wide, parts;        /* columns of a part that is packed at once; the last part is longer */
+} pass;
+
+static void pack_parts(void *context, int64_t from, int64_t to)
+{
+    const pass *s = context;
+    const product *p = &s->p;
+    const int64_t first = from * s->wide, end = to == s->parts ? p->n : to * s->wide;
+    if (p->dtype == TD_F32)
+        kernels()->pack_some_f32(p->n, p->k, p->b, first, end, s->packed);
+    else
+        kernels()->pack_some_f64(p->n, p->k, p->b, first, end, s->packed);
+}
+
+static void rows_of_pass(void *context, int64_t from, int64_t to)
+{
+    const pass *s = context;
+    const product *p = &s->p;
+    const int64_t i = from * p->tile_m, m = clamp(to * p->tile_m, 0, p->m) - i;
+    const double alpha = td_scalar_double(p->alpha), beta = td_scalar_double(p->beta);
+    const td_matrix a = {at(p->a, p->size, i, 0), p->a.row, p->a.column};
+    void *c = p->c + i * p->ldc * p->size;
+    if (p->dtype == TD_F32)
+        kernels()->packed_f32(m, p->n, p->k, (float)alpha, a, s->packed, (float)beta, c, p->ldc, p->bias);
+    else
+        kernels()->packed_f64(m, p->n, p->k, alpha, a, s->packed, beta, c, p->ldc, p->bias);
+}
+
+/* Products whose rows all threads share, one after the other; false, and nothing done, if there is no memory. */
+static bool shared(const product *p)
+{
+    const int64_t lanes = kernels()->bytes / p->size, wide = lanes * kernels()->vectors, threads = td_num_threads();
+    const int64_t step = td_gemm_depth(p->k, p->size), most = WIDEST / wide * wide;
+    const int64_t columns = p->n < most ? p->n : most, passes = (p->k + step - 1) / step;
+    const size_t bytes = (size_t)(td_gemm_packed_size(columns, step, lanes) * p->size);
+    pass s = {.p = *p, .packed = td_mem_alloc(bytes), .wide = wide};
+    if (!s.packed)
+        return false;
+    s.p.tile_m = even(p->m, clamp(p->m / (4 * threads), 24, 128), 24);
+    const int64_t tiles = (p->m + s.p.tile_m - 1) / s.p.tile_m;
+    for (int64_t which = 0; which < p->count; which++)
+        for (int64_t j = 0; j < p->n; j += most)
+            for (int64_t nth = 0, q = 0; nth < passes; nth++, q += step) {
+                s.p.n = clamp(p->n - j, 0, most), s.p.k = clamp(p->k - q, 0, step);
+                s.p.a.data = (const char *)at(p->a, p->size, 0, q) + which * p->step_a * p->size;
+                s.p.b.data = (const char *)at(p->b, p->size, q, j) + which * p->step_b * p->size;
+                s.p.c = p->c + (which * p->step_c + j) * p->size;
+                s.p.beta = nth ? td_int(1) : p->beta;
+                s.p.bias = p->bias && nth == passes - 1 ? (const char *)p->bias + j * p->size : NULL;
+                s.parts = clamp(s.p.n / wide - 1, 1, s.p.n);
+                td_parallel_for(0, s.parts, clamp(s.parts / (2 * threads), 1, 6), pack_parts, &s);
+                td_parallel_for(0, tiles, 1, rows_of_pass, &s);
+            }
+    td_mem_free(s.packed, bytes);
+    return true;
+}
+
+/* Whether b is to be packed (as gemm_real.h does it) and there is enough of it and of a. */
+static bool shares(const product *p)
+{
+    const int64_t threads = td_num_threads(), wide = kernels()->bytes / p->size * kernels()->vectors;
+    return threads > 1 && !td_in_parallel() && !p->blas && td_dtype_is_floating(p->dtype) && p->count < 2 * threads &&
+           p->m >= FEW && p->n >= 2 * wide && p->k >= 64 &&
+           (p->b.column != 1 || p->m > 128 || p->k > 128);
+}
+
 static void run(product *p)
 {
+    if (shares(p) && shared(p))
+        return;
     double work = (double)p->m * (double)p->n * (double)p->k;
     p->tile_m = p->m > 0 ? p->m : 1, p->tile_n = p->n > 0 ? p->n : 1;
     if (p->m == 1 || p->n == 1) {
@@ -194,10 +268,15 @@ static void run(product *p)
         else
             p->tile_n = clamp(long_side, 1, p->tile_n);
     } else if (work > SPLIT && !p->blas && td_dtype_is_floating(p->dtype)) {
-        int64_t threads = td_num_threads();
-        p->tile_n = even(p->n, 4096 / p->size * 2, 64);
-        int64_t across = (p->n + p->tile_n - 1) / p->tile_n * p->count, wanted = threads > 1 ? 4 * threads : 1;
-        p->tile_m = even(p->m, clamp(p->m * across / wanted, 48, p->m > 48 ? p->m : 48), 24);
+        const int64_t threads = td_num_threads(), tiles = threads > 1 ? 4 * threads : 1;
+        const int64_t wide = kernels()->bytes / p->size * kernels()->vectors, most = WIDEST / 2 * 4 / p->size / wide * wide;
+        if (p->m < FEW) {       /* cut across columns, so that b is packed once */
+            p->tile_n = even(p->n, clamp(p->n * p->count / tiles / wide * wide, 2 * wide, most), wide);
+        } else {
+            p->tile_n = even(p->n, most, wide);
+            int64_t across = (p->n + p->tile_n - 1) / p->tile_n * p->count;
+            p->tile_m = even(p->m, clamp(p->m * across / tiles, 48, p->m > 48 ? p->m : 48), 24);
+        }
     } else if (work > SPLIT && p->m > 0 && p->n > 0) {
         /* A thin result of a deep product is cut finer, for want of other work to share out. */
         int64_t most_m = p->m * p->n <= TILE_M * TILE_N ? clamp(p->m / 2, 24, TILE_M) : clamp(p->m / 4, TILE_M,

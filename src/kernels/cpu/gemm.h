@@ -47,6 +47,9 @@ typedef struct td_gemm_table {
                 int64_t ldc, const double *bias);
     void (*pack_f32)(int64_t n, int64_t k, td_matrix b, float *to);
     void (*pack_f64)(int64_t n, int64_t k, td_matrix b, double *to);
+    /* columns [first, end) alone, to where they belong; they begin with a wide panel and end with b, or two panels before */
+    void (*pack_some_f32)(int64_t n, int64_t k, td_matrix b, int64_t first, int64_t end, float *to);
+    void (*pack_some_f64)(int64_t n, int64_t k, td_matrix b, int64_t first, int64_t end, double *to);
     void (*packed_f32)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, const float *b, float beta, float *c,
                        int64_t ldc, const float *bias);
     void (*packed_f64)(int64_t m, int64_t n, int64_t k, double alpha, td_matrix a, const double *b, double beta,

@@ -216,7 +216,9 @@ COMPLEX(rows_c128, double, c_f64)
 extern const td_gemm_table TD_ISA_NAME(td_gemm_table);
 const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
     .f32 = gemm_f32, .f64 = gemm_f64, .gemv_f32 = gemv_f32, .gemv_f64 = gemv_f64,
-    .pack_f32 = pack_f32, .pack_f64 = pack_f64, .packed_f32 = packed_f32, .packed_f64 = packed_f64,
+    .pack_f32 = pack_f32, .pack_f64 = pack_f64,
+    .pack_some_f32 = pack_some_f32, .pack_some_f64 = pack_some_f64,
+    .packed_f32 = packed_f32, .packed_f64 = packed_f64,
     .narrow_f32 = narrow_f32, .narrow_f64 = narrow_f64,
     .bytes = VBYTES, .vectors = VECTORS, .rows = MR, .fused = FUSED,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,

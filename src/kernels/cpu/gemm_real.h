@@ -418,14 +418,20 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
 }
 
 /* b in panels, pass after pass: [pass][panel][depth][columns], which is what packed() reads. */
-static void N(pack)(int64_t n, int64_t k, td_matrix mb, T *to)
+static void N(pack_some)(int64_t n, int64_t k, td_matrix mb, int64_t first, int64_t end, T *to)
 {
     const int64_t step = td_gemm_depth(k, sizeof(T));
     for (int64_t p = 0; p < k; p += step) {
         int64_t depth = k - p < step ? k - p : step;
-        N(pack_panels)(depth, n, (const T *)mb.data + p * mb.row, mb.row, mb.column, to);
+        N(pack_panels)(depth, end - first, (const T *)mb.data + p * mb.row + first * mb.column, mb.row, mb.column,
+                       to + first * depth);
         to += td_gemm_packed_size(n, depth, LANES);
     }
+}
+
+static void N(pack)(int64_t n, int64_t k, td_matrix mb, T *to)
+{
+    N(pack_some)(n, k, mb, 0, n, to);
 }
 
 /* Whether a, which meets n columns of b, is to be packed: MR rows at a time, or all of them if they meet several blocks of
@@ -454,11 +460,14 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
          * once or twice, and wait for it. */
         const bool far = td_gemm_packed_size(n, depth, LANES) * (int64_t)sizeof(T) > FAR;
         N(columns) columns = {.b = b, .width = n, .far = far};
-        const bool pack = !far && N(packs)(n, ma.column, false);
-        N(room) room = {.panels = pack ? panel : NULL,
-                        .block = pack ? MR : far ? N(pieces)(m, FAR / (depth * (int64_t)sizeof(T)) + MR, MR) : m};
+        const int64_t rows = far ? N(pieces)(m, FAR / (depth * (int64_t)sizeof(T)) + MR, MR) : m;
+        const bool pack = N(packs)(n, ma.column, far);
+        const size_t bytes = pack && far ? (size_t)((rows + MR - 1) / MR * MR * depth + LANES) * sizeof(T) : 0;
+        T *block = bytes ? td_mem_alloc(bytes) : NULL;
+        N(room) room = {.panels = block ? block : pack && !far ? panel : NULL, .block = pack && !far ? MR : rows};
         N(run)(m, depth, alpha, p ? 1 : beta, (const T *)ma.data + p * ma.column, ma.row, ma.column, &room, &columns,
                p + depth >= k ? bias : NULL, c, ldc);
+        td_mem_free(block, bytes);
         b += td_gemm_packed_size(n, depth, LANES);
         p += depth;
     } while (p < k);
