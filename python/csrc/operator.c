@@ -266,10 +266,21 @@ static PyObject *get_qualname(PyObject *self, void *unused)
     OperatorObject *op = (OperatorObject *)self;
     return op->method ? PyUnicode_FromFormat("Tensor.%U", op->name) : Py_NewRef(op->name);
 }
+/* Operators that aren't in the package itself are in one of these modules, where pickle finds them. */
+static const struct { uint32_t flag; const char *name, *path; } spaces[] = {
+    {TD_OP_NN, "_nn", "tede._C._nn"}, {TD_OP_LINALG, "_linalg", "tede._C._linalg"},
+    {TD_OP_FFT, "_fft", "tede._C._fft"}, {TD_OP_SPECIAL, "_special", "tede._C._special"},
+};
 static PyObject *get_module(PyObject *self, void *unused)
 {
-    (void)self, (void)unused;
-    return PyUnicode_FromString("tede");
+    (void)unused;
+    OperatorObject *op = (OperatorObject *)self;
+    uint32_t flags = td_op_describe(op->ops[0])->flags;
+    const char *path = "tede";
+    for (int k = 0; k < 4 && !op->method && !(flags & TD_OP_FUNCTION); k++)
+        if (flags & spaces[k].flag)
+            path = spaces[k].path;
+    return PyUnicode_FromString(path);
 }
 static PyObject *get_doc(PyObject *self, void *unused)
 {
@@ -468,9 +479,6 @@ OperatorObject *td_py_find_method(const char *name)
 
 int td_py_operator_init(PyObject *module)
 {
-    static const struct { uint32_t flag; const char *name; } spaces[] = {
-        {TD_OP_NN, "_nn"}, {TD_OP_LINALG, "_linalg"}, {TD_OP_FFT, "_fft"}, {TD_OP_SPECIAL, "_special"},
-    };
     PyObject *space[4];
     if (PyType_Ready(&td_py_Function) < 0 || PyType_Ready(&td_py_Method) < 0)
         return -1;
@@ -478,7 +486,8 @@ int td_py_operator_init(PyObject *module)
     if (!functions || !methods || !everything)
         return -1;
     for (int k = 0; k < 4; k++) {
-        if (!(space[k] = PyModule_New(spaces[k].name)) || PyModule_AddObjectRef(module, spaces[k].name, space[k]) < 0)
+        if (!(space[k] = PyModule_New(spaces[k].path)) || PyModule_AddObjectRef(module, spaces[k].name, space[k]) < 0 ||
+            PyDict_SetItemString(PyImport_GetModuleDict(), spaces[k].path, space[k]) < 0)
             return -1;
         Py_DECREF(space[k]);
     }

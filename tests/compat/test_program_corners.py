@@ -3,6 +3,7 @@ import copy
 import gc
 import inspect
 import io
+import pickle
 import types
 import warnings
 from collections import OrderedDict
@@ -263,3 +264,36 @@ def test_versions_of_modules_are_compared(lib):
     module.__version__ = "one"
     with pytest.raises(RuntimeError, match="'some' module version string is malformed"):
         at_least(module, (1, 9))
+
+
+def test_functions_of_the_namespaces_can_be_pickled(lib):
+    functional = lib.nn.functional
+    for function in (functional.gelu, functional.linear, lib.linalg.inv, lib.special.expit, lib.fft.fft, lib.add):
+        assert pickle.loads(pickle.dumps(function)) is function
+    layer = lib.nn.TransformerEncoderLayer(8, 2, 16, activation="gelu", batch_first=True)
+    assert pickle.loads(pickle.dumps(layer)).activation is functional.gelu
+
+
+def test_modules_take_only_what_to_means_for_them(lib):
+    layer = lib.nn.Linear(2, 2)
+    with pytest.raises(TypeError):
+        layer.to(lib.device("cpu"), True)
+    with pytest.raises(RuntimeError, match="does not accept copy argument"):
+        layer.to("cpu", copy=True)
+    assert layer.to(lib.float64, True).weight.dtype == lib.float64
+
+
+def test_a_register_buffer_without_persistent_is_enough(lib):
+    class Narrow(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.kept = lib.nn.Buffer(lib.ones(2))
+
+        def register_buffer(self, name, tensor):
+            super().register_buffer(name, tensor)
+    assert list(Narrow().state_dict()) == ["kept"]
+
+
+def test_batched_gradients_of_a_derived_input_leave_nothing_behind(lib):
+    x = lib.randn(4, 3, dtype=lib.float64, requires_grad=True).t()
+    assert lib.autograd.gradcheck(lambda x: x.sin(), (x,), check_batched_grad=True)

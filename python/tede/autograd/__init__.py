@@ -149,6 +149,13 @@ def _batched_grad(outputs, grads, inputs, retain_graph, create_graph, allow_unus
 from tede.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402,F401
 
 
+def _profiler_enabled():
+    """Whether a profiler records in this thread."""
+    from sys import modules
+    profiler = modules.get("tede.profiler._profile")
+    return profiler is not None and getattr(profiler._running, "listener", None) is not None
+
+
 def __getattr__(name):
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode

@@ -318,6 +318,10 @@ def _check_batched(func, inputs, wanted, outputs):
         except RuntimeError as error:
             raise GradcheckError(f"While computing batched gradients, got: {error}\n\ngradcheck or gradgradcheck failed while "
                                  "testing batched gradient computation.") from error
+        finally:
+            for x in wanted:
+                if x.retains_grad:
+                    x.grad = None       # a tensor of the batch, of no use outside
         for k, g in enumerate(batched):
             for b in range(2):
                 single = one_by_one[b][k]

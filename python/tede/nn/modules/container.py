@@ -296,7 +296,7 @@ def _describe(value, spelling):
     """A line for `repr`: what kind of value, of which dtype (as `spelling` gives it) and size."""
     if not isinstance(value, T.Tensor):
         return f"Object of type: {type(value).__name__}"
-    place = "" if value.device.type == "cpu" else f" ({value.device})"
+    place = "" if value.device.type in ("cpu", "meta") else f" ({value.device})"
     size = "x".join(str(n) for n in value.size())
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     return f"{kind} containing: [{spelling(value)} of size {size}{place}]"

@@ -231,7 +231,10 @@ class Module(StateMixin, C._ModuleBase):        # the Python base first: its lay
                 persistent = value.persistent
             else:
                 persistent = name not in self._non_persistent_buffers_set
-            self.register_buffer(name, value, persistent)
+            if persistent:              # the default, which a subclass's register_buffer may not take
+                self.register_buffer(name, value)
+            else:
+                self.register_buffer(name, value, False)
         else:
             object.__setattr__(self, name, value)
 
@@ -671,15 +674,18 @@ def _parse_to(*args, device=None, dtype=None, non_blocking=False, copy=False, me
         dtype = args.pop(0)
     elif args:
         device = args.pop(0)
-        if args and (args[0] is None or isinstance(args[0], T.dtype)):
+        if args:
             dtype = args.pop(0)
     if tensor is not None:
         device, dtype = tensor.device, tensor.dtype
     if args:
         non_blocking = args.pop(0)
     if args:
-        args.pop(0)                             # copy: modules always change in place
-    if args or not isinstance(non_blocking, bool) or not (dtype is None or isinstance(dtype, T.dtype)):
+        copy = args.pop(0)
+    if args or not isinstance(non_blocking, bool) or not (dtype is None or isinstance(dtype, T.dtype)) or not (
+            device is None or isinstance(device, (str, int, T.device))):
         T.empty(0).to(*given)                   # says what is wrong
         raise TypeError("to() received an invalid combination of arguments")
+    if copy:
+        raise RuntimeError(".to() does not accept copy argument")
     return None if device is None else T.device(device), dtype, non_blocking, memory_format

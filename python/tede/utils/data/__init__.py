@@ -11,3 +11,18 @@ from tede.utils.data.sampler import (
 __all__ = ["BatchSampler", "ChainDataset", "ConcatDataset", "DataLoader", "Dataset", "DistributedSampler", "IterableDataset",
            "RandomSampler", "Sampler", "SequentialSampler", "StackDataset", "Subset", "SubsetRandomSampler", "TensorDataset",
            "WeightedRandomSampler", "_DatasetKind", "default_collate", "default_convert", "get_worker_info", "random_split"]
+_LATER = {"DFIterDataPipe": "datapipe", "DataChunk": "datapipe", "IterDataPipe": "datapipe", "MapDataPipe": "datapipe",
+          "argument_validation": "_decorator", "functional_datapipe": "_decorator",
+          "guaranteed_datapipes_determinism": "_decorator", "non_deterministic": "_decorator",
+          "runtime_validation": "_decorator", "runtime_validation_disabled": "_decorator"}
+
+
+def __getattr__(name):
+    """The pipes, which few programs use."""
+    from importlib import import_module
+    if name in _LATER:
+        value = globals()[name] = getattr(import_module(f"tede.utils.data.datapipes.{_LATER[name]}"), name)
+        return value
+    if name in ("datapipes", "graph", "graph_settings"):
+        return import_module(f"tede.utils.data.{name}")
+    raise AttributeError(f"module 'tede.utils.data' has no attribute {name!r}")

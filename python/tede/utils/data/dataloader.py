@@ -13,11 +13,11 @@ from multiprocessing import connection
 
 from tede import _C
 from tede._utils import ExceptionWrapper
-from tede.utils.data._utils import collate, fetch, transport, worker
+from tede.utils.data._utils import collate, fetch, pipes, transport, worker
 from tede.utils.data.dataset import IterableDataset
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
-default_collate = collate.default_collate
+default_collate, default_convert = collate.default_collate, collate.default_convert
 get_worker_info = worker.get_worker_info
 
 
@@ -61,14 +61,17 @@ class DataLoader:
                  pin_memory=False, drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None,
                  generator=None, *, prefetch_factor=None, persistent_workers=False, pin_memory_device="", in_order=True):
         _check(num_workers, timeout, prefetch_factor, persistent_workers)
-        self.dataset, self.num_workers, self.timeout, self.worker_init_fn = dataset, num_workers, timeout, worker_init_fn
+        self.num_workers, self.timeout, self.worker_init_fn = num_workers, timeout, worker_init_fn
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
         self.pin_memory, self.pin_memory_device, self.in_order = pin_memory, pin_memory_device, in_order
         self.multiprocessing_context = multiprocessing_context
         if isinstance(dataset, IterableDataset):
             self._dataset_kind = _DatasetKind.Iterable
             what = "DataLoader with IterableDataset: expected unspecified"
-            if shuffle not in {False, None}:
+            if pipes.is_iterable_pipe(dataset):
+                if shuffle is not None:
+                    dataset = pipes.set_shuffle(dataset, shuffle)
+            elif shuffle not in {False, None}:
                 raise ValueError(f"{what} shuffle option, but got shuffle={shuffle}")
             if sampler is not None:
                 raise ValueError(f"{what} sampler option, but got sampler={sampler}")
@@ -76,6 +79,7 @@ class DataLoader:
                 raise ValueError(f"{what} batch_sampler option, but got batch_sampler={batch_sampler}")
         else:
             self._dataset_kind, shuffle = _DatasetKind.Map, bool(shuffle)
+        self.dataset = dataset = pipes.wrap(dataset)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None:
@@ -165,7 +169,8 @@ class DataLoader:
 
 class _BaseDataLoaderIter:
     def __init__(self, loader):
-        self._dataset_kind, self._dataset = loader._dataset_kind, loader.dataset
+        self._dataset_kind = loader._dataset_kind
+        self._dataset, self._shared_seed = pipes.seeded(loader.dataset, loader.generator)
         self._index_sampler, self._timeout = loader._index_sampler, loader.timeout
         self._num_workers = loader.num_workers
         if loader.pin_memory:
@@ -182,6 +187,7 @@ class _BaseDataLoaderIter:
     def _reset(self, loader, first_iter=False):
         self._sampler_iter, self._num_yielded = iter(self._index_sampler), 0
         self._length = loader._IterableDataset_len_called
+        self._dataset, self._shared_seed = pipes.seeded(self._dataset, loader.generator)
 
     def _next_index(self):
         return next(self._sampler_iter)
@@ -227,7 +233,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._shutdown, self._owner, self._workers, self._queues, self._pipes = False, os.getpid(), [], [], []
         self._prefix = f"tede_{os.getpid()}_{os.urandom(6).hex()}"
         job = worker.Job(self._dataset_kind == _DatasetKind.Iterable, self._dataset, loader._auto_collation, loader.collate_fn,
-                         loader.drop_last, self._base_seed, loader.worker_init_fn, self._num_workers, self._prefix)
+                         loader.drop_last, self._base_seed, pipes.worker_init(self._dataset, loader.worker_init_fn), self._num_workers,
+                         self._prefix, self._shared_seed)
         context = loader.multiprocessing_context or multiprocessing.get_context()
         from tede.multiprocessing import reductions
         reductions.init_reductions()
@@ -251,7 +258,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._done_loads = []
         if not first_iter:
             for queue in self._queues:
-                queue.put(worker._ResumeIteration())
+                queue.put(worker._ResumeIteration(self._shared_seed))
             resumed = 0
             while resumed < self._num_workers:
                 number, _ = self._receive()

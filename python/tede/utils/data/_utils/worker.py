@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tede import _C
 from tede._utils import ExceptionWrapper
-from tede.utils.data._utils import MP_STATUS_CHECK_INTERVAL, fetch, transport
+from tede.utils.data._utils import MP_STATUS_CHECK_INTERVAL, fetch, pipes, transport
 
 _worker_info = None
 
@@ -59,6 +59,7 @@ class Job:
     init_fn: object
     num_workers: int
     prefix: str
+    shared_seed: int = None
 
 
 def make_fetcher(job):
@@ -82,6 +83,7 @@ def _worker_loop(job, worker_id, indices, results):
     try:
         _C.set_num_threads(1)
         _seed_all(job.base_seed, worker_id)
+        job.dataset, _ = pipes.seeded(job.dataset, seed=job.shared_seed)
         _worker_info = WorkerInfo(worker_id, job.num_workers, job.base_seed + worker_id, job.dataset)
         failed = fetcher = None
         ended = False
@@ -102,6 +104,7 @@ def _worker_loop(job, worker_id, indices, results):
                 break
             if isinstance(task, _ResumeIteration):
                 send(task, None)
+                job.dataset, _ = pipes.seeded(job.dataset, seed=task.seed)
                 ended, fetcher = False, make_fetcher(job)
                 continue
             if ended:

@@ -1,0 +1,164 @@
+"""Sequences and mappings as pipes, and what can be made of them."""
+import copy
+import random
+import warnings
+
+from tede.utils.data.datapipes._decorator import functional_datapipe
+from tede.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe
+from tede.utils.data.datapipes.iter.combinatorics import new_seed
+from tede.utils.data.datapipes.utils.common import _check_unpickable_fn
+
+__all__ = ["BatcherMapDataPipe", "ConcaterMapDataPipe", "MapperMapDataPipe", "SequenceWrapperMapDataPipe", "ShufflerIterDataPipe",
+           "ZipperMapDataPipe", "default_fn"]
+
+
+def default_fn(data):
+    """The item itself."""
+    return data
+
+
+class SequenceWrapperMapDataPipe(MapDataPipe):
+    """A copy of a sequence or mapping, or the thing itself where it can't be copied."""
+
+    def __init__(self, sequence, deepcopy=True):
+        try:
+            self.sequence = copy.deepcopy(sequence) if deepcopy else sequence
+        except TypeError:
+            warnings.warn("The input sequence can not be deepcopied, please be aware of in-place modification would affect source "
+                          "data", stacklevel=2)
+            self.sequence = sequence
+
+    def __getitem__(self, index):
+        return self.sequence[index]
+
+    def __len__(self):
+        return len(self.sequence)
+
+
+@functional_datapipe("map")
+class MapperMapDataPipe(MapDataPipe):
+    """fn(item)."""
+
+    def __init__(self, datapipe, fn=default_fn):
+        super().__init__()
+        _check_unpickable_fn(fn)
+        self.datapipe, self.fn = datapipe, fn
+
+    def __getitem__(self, index):
+        return self.fn(self.datapipe[index])
+
+    def __len__(self):
+        return len(self.datapipe)
+
+
+class ShufflerIterDataPipe(IterDataPipe):
+    """The items in random order: a pipe to be walked through."""
+
+    def __init__(self, datapipe, *, indices=None):
+        super().__init__()
+        self.datapipe = datapipe
+        self.indices = list(range(len(datapipe))) if indices is None else indices
+        self._enabled, self._seed, self._rng, self._shuffled_indices = True, None, random.Random(), self.indices
+
+    def set_shuffle(self, shuffle=True):
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed):
+        self._seed = seed
+        return self
+
+    def __iter__(self):
+        if not self._enabled:
+            for index in self.indices:
+                yield self.datapipe[index]
+            return
+        while self._shuffled_indices:
+            yield self.datapipe[self._shuffled_indices.pop()]
+
+    def reset(self):
+        if self._enabled and self._seed is None:
+            self._seed = new_seed()
+        self._rng.seed(self._seed)
+        self._seed = None
+        self._shuffled_indices = self._rng.sample(self.indices, len(self.indices))
+
+    def __len__(self):
+        return len(self.datapipe)
+
+
+MapDataPipe.register_datapipe_as_function("shuffle", ShufflerIterDataPipe)
+
+
+def _check_pipes(datapipes, need_length):
+    if not datapipes:
+        raise ValueError("Expected at least one DataPipe, but got nothing")
+    if not all(isinstance(pipe, MapDataPipe) for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `MapDataPipe`")
+    if need_length and not all(hasattr(type(pipe), "__len__") for pipe in datapipes):
+        raise TypeError("Expected all inputs to be `Sized`")
+
+
+@functional_datapipe("concat")
+class ConcaterMapDataPipe(MapDataPipe):
+    """One pipe's items after the other's, by number."""
+
+    def __init__(self, *datapipes):
+        _check_pipes(datapipes, need_length=True)
+        self.datapipes = datapipes
+
+    def __getitem__(self, index):
+        offset = 0
+        for pipe in self.datapipes:
+            if index - offset < len(pipe):
+                return pipe[index - offset]
+            offset += len(pipe)
+        raise IndexError(f"Index {index} is out of range.")
+
+    def __len__(self):
+        return sum(map(len, self.datapipes))
+
+
+@functional_datapipe("zip")
+class ZipperMapDataPipe(MapDataPipe):
+    """Tuples of the pipes' items of one key."""
+
+    def __init__(self, *datapipes):
+        _check_pipes(datapipes, need_length=True)
+        self.datapipes = datapipes
+
+    def __getitem__(self, index):
+        items = []
+        for pipe in self.datapipes:
+            try:
+                items.append(pipe[index])
+            except IndexError as error:
+                raise IndexError(f"Index {index} is out of range for one of the input MapDataPipes {pipe}.") from error
+        return tuple(items)
+
+    def __len__(self):
+        return min(map(len, self.datapipes))
+
+
+@functional_datapipe("batch")
+class BatcherMapDataPipe(MapDataPipe):
+    """Lists of `batch_size` neighbours."""
+
+    def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
+        if batch_size <= 0:
+            raise AssertionError("Batch size is required to be larger than 0!")
+        super().__init__()
+        self.datapipe, self.batch_size, self.drop_last, self.wrapper_class = datapipe, batch_size, drop_last, wrapper_class
+
+    def __getitem__(self, index):
+        batch = []
+        try:
+            for i in range(index * self.batch_size, (index + 1) * self.batch_size):
+                batch.append(self.datapipe[i])
+        except IndexError as error:
+            if self.drop_last or not batch:
+                raise IndexError(f"Index {index} is out of bound.") from error
+        return self.wrapper_class(batch)
+
+    def __len__(self):
+        return (self._length_of(self.datapipe)[0] + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size

@@ -1,0 +1,1 @@
+"""Helpers of the pipes: files and functions (common), decoding (decoder), positions (snapshot)."""
