@@ -629,7 +629,7 @@ int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywher
 const int td_row_count_{self.name} = {len(self.rows)};
 '''
         code = '\n'.join(self.code)
-        return head + '\n'.join(prototypes.of(code)) + '\n\n' + extern + code + '\n' + tail
+        return head + '\n'.join(prototypes.of([code])) + '\n\n' + extern + code + '\n' + tail
 
     def emit_loops(self):
         if not self.loop_rows:

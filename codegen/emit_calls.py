@@ -2,6 +2,7 @@
 
 Were there one header with every operator, a new entry would compile the whole library again.  With these, whose bytes
 change only when what the file uses changes, it compiles what the entry itself gives."""
+import functools
 import pathlib
 import re
 
@@ -51,15 +52,20 @@ class Prototypes:
             self.add(f'td_meta_{body}', f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
             self.add(f'td_cpu_{body}', f'int td_cpu_{body}({", ".join([*params, *outs])});')
 
-    def of(self, text):
-        """Declarations of all that the text names, and of what the short forms among them call."""
-        found, waiting = set(), [text]
+    @functools.cache
+    def named(self, text):
+        """The functions that the text names."""
+        names = {n for n in WORD.findall(text) if n in self.text}
+        for pasted in PASTED.findall(text):      # a macro's td_max_pool##n##d: every name that it could be
+            fits = re.compile(re.sub(r'##(\w+?)(?=##|$)(##)?', r'\\w+', pasted))
+            names |= {n for n in self.text if fits.fullmatch(n)}
+        return names
+
+    def of(self, texts):
+        """Declarations of all that the texts name, and of what the short forms among them call."""
+        found, waiting = set(), list(texts)
         while waiting:
-            now = waiting.pop()
-            names = {n for n in WORD.findall(now) if n in self.text} - found
-            for pasted in PASTED.findall(now):      # a macro's td_max_pool##n##d: every name that it could be
-                fits = re.compile(re.sub(r'##(\w+?)(?=##|$)(##)?', r'\\w+', pasted))
-                names |= {n for n in self.text if fits.fullmatch(n)} - found
+            names = self.named(waiting.pop()) - found
             found |= names
             waiting += [self.text[n] for n in names if self.text[n].startswith('static inline')]
         # Inlines last: they call what stands above them.
@@ -72,22 +78,34 @@ def header_name(path):
     return 'calls_' + '_'.join(parts[1:]) + '.h'
 
 
-def whole_text(root, path, seen):
-    """A file's text with that of the project's headers that it includes."""
-    if path in seen or not path.exists():
-        return ''
-    seen.add(path)
+@functools.cache
+def read(path):
+    """A file's text and the project's headers that it includes."""
     text = path.read_text()
-    for name in LOCAL.findall(text):
+    return text, LOCAL.findall(text)
+
+
+@functools.cache
+def exists(path):
+    return path.exists()
+
+
+def texts(root, path, seen):
+    """A file's text and those of the project's headers that it includes, one after the other."""
+    if path in seen or not exists(path):
+        return
+    seen.add(path)
+    text, included = read(path)
+    yield text
+    for name in included:
         for base in (root / 'src', path.parent):
-            text += whole_text(root, base / name, seen)
-    return text
+            yield from texts(root, base / name, seen)
 
 
 def headers(root, sources, prototypes):
     """(name, text) of each source's header."""
     for source in sources:
-        lines = prototypes.of(whole_text(root, root / source, set()))
+        lines = prototypes.of(texts(root, root / source, set()))
         name = header_name(source)
         guard = name.upper().replace('.', '_')
         spec = '#include "ops/spec.h"\n' if any(' td_meta_' in line or ' td_cpu_' in line for line in lines) else ''

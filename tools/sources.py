@@ -1,10 +1,14 @@
-"""Prints what the build is made of: `core FILE`, `isa FILE` (compiled once per instruction set), `binding FILE`, and
-`input FILE` (what the generator reads); with --tests, the C tests: `plain FILE` and `white FILE` (which include src/)."""
+"""Prints what the build is made of: `core FILE`, `plan FILE` (no loop over elements: compiled with fewer passes), `isa FILE`
+(compiled once per instruction set), `binding FILE`, and `input FILE` (what the generator reads); with --tests, the C tests:
+`plain FILE` and `white FILE` (which include src/)."""
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
+# Of the files that check and compose, those that walk elements themselves or are on every call's way.
+FULL = {f'src/ops/{name}.c' for name in ('count', 'creation', 'histogram', 'index_advanced', 'iterator', 'join', 'pointwise', 'random',
+                                         'search', 'spec', 'unique')}
 CORE = 'base', 'tensor', 'dispatch', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels/cpu'
 
 
@@ -13,7 +17,9 @@ def names(pattern):
 
 
 def kind(name):
-    return 'isa' if name.endswith(ONCE_PER_ISA) and 'kernels/cpu' in name else 'core'
+    if name.startswith('src/kernels/cpu/'):
+        return 'isa' if name.endswith(ONCE_PER_ISA) else 'core'
+    return 'plan' if name.startswith(('src/ops/', 'src/transforms/')) and name not in FULL else 'core'
 
 
 def core():
@@ -22,7 +28,7 @@ def core():
 
 def hand_written():
     """The files that are compiled once and call operators."""
-    return [name for name in core() if kind(name) == 'core'] + names('python/csrc/*.c')
+    return [name for name in core() if kind(name) != 'isa'] + names('python/csrc/*.c')
 
 
 def main():
