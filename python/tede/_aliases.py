@@ -24,6 +24,7 @@ MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
 CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
 MODULES["_custom_ops"] = "library"
+MODULES["_functorch.deprecated"] = MODULES["_functorch.make_functional"] = "func._functorch"
 for _ours, _names in _SAME.items():
     for _name in _names.split():
         MODULES[_name if _name.startswith("_functorch") else f"{_ours}.{_name}"] = _ours

@@ -15,9 +15,9 @@ KEPT = frozenset("""
     div.Tensor_mode eye eye.m fft_fftfreq fft_rfftfreq fill.Tensor glu hamming_window hamming_window.periodic
     hamming_window.periodic_alpha hamming_window.periodic_alpha_beta hann_window hann_window.periodic huber_loss
     kaiser_window kaiser_window.beta kaiser_window.periodic ldexp.Tensor lerp.Scalar linalg_cross linalg_eig
-    linalg_householder_product linalg_lstsq linalg_lu linalg_matrix_exp linear_backward linspace.Scalar_Tensor
+    linalg_householder_product linalg_lstsq linalg_lu linalg_matrix_exp linspace.Scalar_Tensor
     linspace.Tensor_Scalar linspace.Tensor_Tensor logit logspace.Scalar_Tensor logspace.Tensor_Scalar
-    logspace.Tensor_Tensor lu_unpack masked_fill.Tensor masked_fill_.Tensor masked_scatter_backward matmul_backward
+    logspace.Tensor_Tensor lu_unpack masked_fill.Tensor masked_fill_.Tensor masked_scatter_backward
     max.dim_max mean min.dim_min mse_loss mvlgamma nan_to_num narrow_copy native_dropout_backward norm.Scalar
     norm.ScalarOpt_dim norm.ScalarOpt_dim_dtype norm.ScalarOpt_dtype pixel_shuffle pixel_unshuffle polar range
     range.step reflection_pad1d reflection_pad2d reflection_pad3d renorm replication_pad1d replication_pad2d

@@ -7,8 +7,9 @@
  * leaf's gradient itself is added to in place, whoever looks at it: that is what programs that hold x.grad expect.
  *
  * Passes on several threads may end at the same leaf.  Its accumulator has a mutex, held while the sum is formed, unless
- * forming it may call foreign code or make a graph: then the sum is formed outside, and put in place if nobody was
- * faster. */
+ * that makes a graph: then the sum is formed outside, and put in place if nobody was faster.  Forming a sum may call foreign
+ * code, which may wait for the interpreter: so a pass never waits for the mutex with the interpreter's lock held (bindings let
+ * go of it before a pass begins), and the mutex lets its own thread in again, for that code may begin a pass itself. */
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
@@ -39,11 +40,6 @@ static bool can_add_to(const td_tensor *to, const td_tensor *from)
 {
     return to->flags & TD_FLAG_NON_OVERLAPPING && to->dtype == from->dtype && !from->extra &&
            td_same_sizes(to->ndim, to->sizes, from->ndim, from->sizes) && td_is_exclusive(to);
-}
-
-static inline bool may_call_out(const td_tensor *x)
-{
-    return x->flags & TD_FLAG_PYTHON || td_masks_now.include & TD_KEYSET(TD_KEY_PYTHON);
 }
 
 int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
@@ -115,7 +111,7 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 {
     td_tensor *x = *grad;
-    if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_is_sparse(x)))
+    if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_is_sparse(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
         return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
         if (x->base)
@@ -126,26 +122,40 @@ static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
     return td_need_copy_of(x, leaf->flags & TD_FLAG_NON_OVERLAPPING ? leaf->strides : NULL);
 }
 
+/* The sum into a leaf that has a gradient, where no graph is made of it. */
+static int add_to_leaf(td_autograd_meta *meta, td_tensor *grad)
+{
+    td_tensor *old = td_tensor_retain(meta->grad);          /* foreign code may take it away from the leaf */
+    if (TD_LIKELY(!td_is_sparse(old) || td_is_sparse(grad))) {
+        int status = td_need_add_(old, grad);
+        td_tensor_release(old);
+        return status;
+    }
+    td_tensor *sum = td_need_add(grad, old);                /* a sparse gradient becomes a strided one */
+    td_tensor_release(old);
+    if (!sum)
+        return -1;
+    old = __atomic_exchange_n(&meta->grad, sum, __ATOMIC_ACQ_REL);
+    td_tensor_release(old);
+    return 0;
+}
+
 int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
 {
     accumulator *a = node->state;
     td_autograd_meta *meta = a->leaf->autograd;
-    if (!create_graph && !may_call_out(*grad) && !may_call_out(a->leaf)) {
-        int status = 0;
+    if (!create_graph) {
+        int status;
         pthread_mutex_lock(&a->mutex);
-        if (TD_UNLIKELY(meta->grad && td_is_sparse(meta->grad) && !td_is_sparse(*grad))) {
-            td_tensor *old = meta->grad, *sum = td_need_add(*grad, old);     /* a sparse gradient becomes a strided one */
-            status = sum ? 0 : -1;
-            if (sum) {
-                __atomic_store_n(&meta->grad, sum, __ATOMIC_RELEASE);
-                td_tensor_release(old);
-            }
-        } else if (meta->grad)
-            status = td_need_add_(meta->grad, *grad);
-        else {
-            td_tensor *first = adopt(a->leaf, grad);
+        if (meta->grad) {
+            status = add_to_leaf(meta, *grad);
+        } else {
+            td_tensor *first = adopt(a->leaf, grad), *now = NULL;
             status = first ? 0 : -1;
-            __atomic_store_n(&meta->grad, first, __ATOMIC_RELEASE);
+            if (first && !__atomic_compare_exchange_n(&meta->grad, &now, first, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+                status = add_to_leaf(meta, first);          /* what adopt() called has given the leaf a gradient */
+                td_tensor_release(first);
+            }
         }
         pthread_mutex_unlock(&a->mutex);
         return status;
@@ -154,13 +164,6 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         pthread_mutex_lock(&a->mutex);
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
-        if (old && !create_graph && (old->flags | (*grad)->flags) & TD_FLAG_PYTHON && !td_is_sparse(old)) {
-            /* What calls out does so without the lock, for it may wait for the interpreter: backward passes of several threads
-             * that meet in a leaf with __torch_dispatch__ must not run at once. */
-            int status = td_need_add_(old, *grad);
-            td_tensor_release(old);
-            return status;
-        }
         td_tensor *sum = !old ? td_need_clone(*grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
         if (!sum) {
             td_tensor_release(old);
@@ -244,8 +247,17 @@ td_node *td_accumulator_if_any(td_tensor *x)
     return node;
 }
 
+static pthread_mutexattr_t reentrant;
+static void make_reentrant(void)
+{
+    pthread_mutexattr_init(&reentrant);
+    pthread_mutexattr_settype(&reentrant, PTHREAD_MUTEX_RECURSIVE);
+}
+
 static td_node *first_accumulator(td_tensor *x)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_reentrant);
     td_node *made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator)), *none = NULL;
     if (!made)
         return NULL;
@@ -254,7 +266,7 @@ static td_node *first_accumulator(td_tensor *x)
         return NULL;
     }
     accumulator *a = made->state;
-    pthread_mutex_init(&a->mutex, NULL);
+    pthread_mutex_init(&a->mutex, &reentrant);
     a->leaf = x;
     if (!__atomic_compare_exchange_n(&x->autograd->accumulator, &none, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         td_accumulator_forget(made);

@@ -73,6 +73,7 @@ bool td_any_wants_grad(int n, td_tensor *const *list)
     return false;
 }
 
+/* What was unpacked in a leaf's place has the leaf's accumulator for its history: it is a leaf to programs. */
 bool td_is_leaf(td_tensor *x)
 {
     td_node *node;
@@ -80,7 +81,7 @@ bool td_is_leaf(td_tensor *x)
         td_error_clear();
         return false;
     }
-    return !node;
+    return !node || node->type->flags & TD_NODE_ACCUMULATES;
 }
 
 int td_gradient_edge(td_tensor *x, td_edge *edge)
@@ -103,6 +104,8 @@ int td_history(td_tensor *x, td_node **node, int *output)
 {
     if (td_gradient_fn(x, node) != 0)
         return -1;
+    if (*node && (*node)->type->flags & TD_NODE_ACCUMULATES)
+        *node = NULL;
     td_node_retain(*node);
     *output = *node ? x->autograd->output : 0;
     return 0;
@@ -164,7 +167,10 @@ int td_set_requires_grad(td_tensor *x, bool on)
 int td_detach_history(td_tensor *x)
 {
     if (x->base)
-        return td_error(TD_E_RUNTIME, "Can't detach views in-place. Use detach() instead. (Its base keeps its history.)");
+        return td_error(TD_E_RUNTIME, "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel "
+                        "(DDP) for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
+                        "detach_() cannot be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() "
+                        "function in torch/optim/optimizer.py as the solution.");
     td_autograd_meta *meta = x->autograd;
     if (meta) {
         td_node *node = meta->grad_fn;

@@ -124,7 +124,8 @@ static int pack(td_saved *slot, td_tensor *x, hooks_entry *hooks)
         if (hooks->hooks->drop_handle)
             hooks->hooks->drop_handle(p->handle);
         status = td_error(TD_E_RUNTIME, "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
-                          "pack hook can not be modified by in-place operations as this can lead to unexpected side-effects.");
+                          "pack hook can not be modified by in-place operations as this can lead to unexpected side-effects. Please "
+                          "open an issue if you need to perform in-place operations on the input to a pack hook.");
     }
     td_tensor_release(alias);
     if (status != 0) {
@@ -398,7 +399,10 @@ int td_node_saved_hooks(td_node *node, int i, const td_saved_hooks *hooks, void 
         return td_error(TD_E_RUNTIME, "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one "
                         "pair of hooks is allowed at a time.");
     if (!slot || !slot->tensor)
-        return node->released ? (fail_freed(), -1)
+        return node->released ? td_error(TD_E_RUNTIME, "Calling register_hooks on a saved tensor after it has been freed. Saved "
+                                         "intermediate values of the graph are freed when you call .backward() or autograd.grad(). "
+                                         "Specify retain_graph=True if you need to backward through the graph a second time or if you need "
+                                         "to access saved variables after calling backward.")
              : td_error(TD_E_RUNTIME, "Calling register_hooks on a saved tensor with value None is forbidden");
     hooks_entry *entry = td_mem_alloc(sizeof *entry);
     if (!entry)

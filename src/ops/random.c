@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tede/kernel.h>
+#include <tede/transforms.h>
 #include "dispatch/glue.h"
 #include "ops/random_fill.h"
 #include "ops/reduce.h"
@@ -445,6 +446,20 @@ static int check_kept(const td_tensor *input)
                          (td_dtype)input->dtype);
 }
 
+/* The same numbers by operators, so that transforms around can say what is drawn for whom. */
+static td_tensor *noise_by_operators(td_tensor *input, double p, bool feature, bool alpha)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    if (feature && input->ndim < 2)
+        return noise_for(input, feature);
+    for (int d = 0; d < input->ndim; d++)
+        sizes[d] = d < 2 ? input->sizes[d] : 1;
+    TD_AUTO td_tensor *noise = feature ? td_new_empty(input, input->ndim, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE) : like(input);
+    if (!noise || td_bernoulli_float_(noise, 1 - p, NULL) != 0)
+        return NULL;
+    return alpha ? td_tensor_retain(noise) : td_mul_number(noise, 1 / (1 - p));
+}
+
 /* Factors and, for alpha dropout, what is added; TD_NONE for input as it is. */
 static int factors(td_tensor *input, double p, bool train, bool feature, bool alpha, td_tensor **factor, td_tensor **shift)
 {
@@ -461,7 +476,7 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
     }
     if (check_kept(input))
         return -1;
-    TD_AUTO td_tensor *noise = filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
+    TD_AUTO td_tensor *noise = td_transform_level() ? noise_by_operators(input, p, feature, alpha) : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
                                       &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;

@@ -47,7 +47,8 @@ static int64_t count_of(int64_t n_shape, const int64_t *shape, int64_t n_dim, co
 td_tensor *td_op_sum_backward(td_tensor *grad, int64_t n_shape, const int64_t *shape, int64_t n_dim, const int64_t *dim,
                               bool keepdim, td_dtype dtype)
 {
-    TD_AUTO td_tensor *whole = td_restore_dims(grad, n_shape, n_dim, dim, keepdim);
+    TD_AUTO td_tensor *whole = n_dim <= 0 && grad->ndim == 0 ? td_tensor_retain(grad)
+                                                             : td_restore_dims(grad, n_shape, n_dim, dim, keepdim);
     TD_AUTO td_tensor *cast = whole && whole->dtype != (int8_t)dtype ? td_to(whole, dtype) : td_tensor_retain(whole);
     return td_expand(cast, n_shape, shape);
 }

@@ -260,9 +260,11 @@ int td_rule_inplace(td_batch *b, const char *how)
 static int fail_unbatched_write(const td_op *op, const char *other)
 {
     char name[96];
-    bool copies = !strcmp(op->info.name, "copy_"), elementwise = copies || op->info.flags & TD_OP_POINTWISE;
-    snprintf(name, sizeof name, "%s%s", elementwise ? "" : "aten::", elementwise ? "inplace arithmetic" : op->info.name);
-    other = copies ? "other" : other;
+    bool copies = !strcmp(op->info.name, "copy_"), draws = !strcmp(op->info.name, "bernoulli_");
+    bool elementwise = copies || op->info.flags & TD_OP_POINTWISE;
+    snprintf(name, sizeof name, "%s%s", elementwise || draws ? "" : "aten::",
+             elementwise ? "inplace arithmetic" : draws ? "inplace bernoulli" : op->info.name);
+    other = copies || draws ? "other" : other;
     return td_error(TD_E_RUNTIME, "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
                     "extra_args that has more elements than `self`. This happened due to `%s` being vmapped over but `self` not "
                     "being vmapped over in a vmap. Please try to use out-of-place operators instead of %s. If said operator "
@@ -290,7 +292,8 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
     if (any && op->info.flags & TD_OP_OUT)
         return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s.%s; the fallback path doesn't work on out= or view ops.",
                         op->info.name, op->info.overload);
-    if (op->info.flags & TD_OP_INPLACE && any && arguments[0].kind == TD_VALUE_TENSOR && !td_is_batched(&b, arguments[0].tensor)) {
+    bool refused = row->rule == td_rule_random && level->randomness != TD_RANDOM_DIFFERENT;      /* for another reason, by the rule */
+    if (op->info.flags & TD_OP_INPLACE && any && arguments[0].kind == TD_VALUE_TENSOR && !td_is_batched(&b, arguments[0].tensor) && !refused) {
         for (int i = 1; i < op->info.n_arguments; i++)
             if (arguments[i].kind == TD_VALUE_TENSOR && td_is_batched(&b, arguments[i].tensor))
                 return fail_unbatched_write(op, op->info.arguments[i].name);
