@@ -363,7 +363,7 @@ class Nodes(Rows):
                       '    td_end_below(excluded);', '    if (status)', '        return -1;']
         state_size = f'sizeof(struct state_{node_c})' if has_state else '0'
         if clone:
-            lines += ['    TD_AUTO td_tensor *original = td_clone_detached(self);', '    if (!original)', f'        return {fail};']
+            lines += ['    TD_AUTO td_tensor *original = NULL;']
         lines += [f'    td_node *node = td_node_new(&node_{node_c}, (int)({n_edges}), (int)({n_inputs}), (int)({n_saved}), {state_size});',
                   '    if (!node)', f'        {"goto fail_early;" if listy else f"return {fail};"}']
         if has_state:
@@ -375,7 +375,11 @@ class Nodes(Rows):
                           '            goto fail;']
             else:
                 lines += [f'    if (td_node_connect(node, {edge[a.name]}, {a.c}))', '        goto fail;']
-        lines += before
+        for line in before:     # what self was before the write is copied only if a gradient needs it
+            saves = re.match(r'    if \((.*) && td_node_save\(node, \d+, original\)\)', line) if clone else None
+            if saves:
+                lines += [f'    if ({saves[1]} && !original && !(original = td_clone_detached(self)))', '        goto fail;']
+            lines.append(line)
         if listy:
             lines += after
             lines += ['    for (int64_t i = 0; i < results->count; i++)',

@@ -57,6 +57,10 @@ TD_API bool td_tensor_is_python(const td_tensor *x);
 /* Such a tensor that has geometry (strides NULL: contiguous), dtype and device, but no memory. */
 TD_API td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,
                                    td_device device);
+/* What a handler gave for a view of such a tensor: results are tied to arguments[0] as views are to their base. */
+struct td_op;
+struct td_value;
+TD_API int td_results_as_views(const struct td_op *op, const struct td_value *arguments, struct td_value *results) TD_MUST_USE;
 /* Whether x's elements can't be read here: it has some, and no memory. */
 TD_API bool td_tensor_is_hollow(const td_tensor *x);
 

@@ -271,6 +271,10 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
         return td_py_capture();
     int failed = td_py_boxed_results(info, arguments, result, results);
     Py_DECREF(result);
+    if (!failed && td_results_as_views(op, arguments, results) < 0) {
+        td_values_release(results, info->n_results);
+        failed = -1;
+    }
     return failed;
 }
 

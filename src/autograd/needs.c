@@ -41,7 +41,7 @@ td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides,
 
 td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides)
 {
-    if (TD_LIKELY(!(x->keys & TD_KEYSET(TD_KEY_TRANSFORMS))))
+    if (TD_LIKELY(!(x->keys & TD_KEYSET(TD_KEY_TRANSFORMS)) && !(x->flags & TD_FLAG_PYTHON)))
         return td_need_zeros(ndim, sizes, strides, x->dtype, x->device);
     td_tensor *zeros = td_new_empty_strided(x, ndim, sizes, ndim, strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
     if (zeros && td_zero_(zeros) != 0) {

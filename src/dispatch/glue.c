@@ -379,8 +379,16 @@ static int copy_tangent(td_tensor *copy, td_tensor *x)
 
 td_tensor *td_clone_detached(td_tensor *x)
 {
-    td_tensor *copy = td_tensor_new(x->ndim, x->sizes, x->dtype, x->device);
-    if (copy && ((x->device.type != TD_META && td_copy_elements(copy, x)) || td_share_history(copy, x) || copy_tangent(copy, x))) {
+    td_tensor *copy;
+    if (TD_UNLIKELY(x->flags & TD_FLAG_PYTHON || x->extra)) {      /* its elements aren't in its memory, or not they alone */
+        td_keyset before = td_below_autograd();
+        copy = td_clone(x);
+        td_end_below(before);
+    } else if ((copy = td_tensor_new(x->ndim, x->sizes, x->dtype, x->device)) && x->device.type != TD_META && td_copy_elements(copy, x)) {
+        td_tensor_release(copy);
+        return NULL;
+    }
+    if (copy && (td_share_history(copy, x) || copy_tangent(copy, x))) {
         td_tensor_release(copy);
         return NULL;
     }

@@ -4,6 +4,7 @@
  * the results' tangents (forward.c, and what is generated from the entries). */
 #include "calls_transforms_tangent.h"
 #include "autograd/meta.h"
+#include "transforms/level.h"
 #include <tede/auto.h>
 #include <tede/transforms.h>
 
@@ -76,6 +77,32 @@ static td_tensor *laid_like(td_tensor *x, td_tensor *t)
     return copy && td_copy_(copy, t) == 0 ? td_tensor_retain(copy) : NULL;
 }
 
+/* At vmap levels a tangent has all the batches that its value has, or a write that gives each member another tangent had no room:
+ * vmap(jacfwd(f)) comes with units that only the inner batch tells apart. */
+static bool is_batch_of(const td_tensor *x, const td_level *level)
+{
+    for (const td_wrapped *w; (w = td_wrapped_of(x)); x = w->value)
+        if (w->level == level)
+            return w->dim >= 0;
+    return false;
+}
+static bool has_batches_of(const td_tensor *t, const td_tensor *x)
+{
+    for (const td_wrapped *w; (w = td_wrapped_of(x)); x = w->value)
+        if (w->dim >= 0 && !is_batch_of(t, w->level))
+            return false;
+    return true;
+}
+static td_tensor *batched_like(td_tensor *x, td_tensor *t)
+{
+    td_keyset before = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    TD_AUTO td_tensor *ones = td_ones_like(x);
+    td_tensor *spread = td_mul(t, ones);
+    td_masks_now.exclude = before;
+    return spread;
+}
+
 td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent)
 {
     if (!x || !tangent)
@@ -95,7 +122,7 @@ td_tensor *td_make_dual(td_tensor *x, td_tensor *tangent)
     if (td_tangent(x) || td_tangent(tangent))
         return td_fail(TD_E_RUNTIME, "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
                        "not supported.");
-    TD_AUTO td_tensor *fitting = lie_alike(x, tangent) ? td_tensor_retain(tangent) : laid_like(x, tangent);
+    TD_AUTO td_tensor *fitting = TD_UNLIKELY(!has_batches_of(tangent, x)) ? batched_like(x, tangent) : lie_alike(x, tangent) ? td_tensor_retain(tangent) : laid_like(x, tangent);
     td_tensor *dual = fitting ? td_alias(x) : NULL;
     if (dual && td_set_tangent(dual, fitting) != 0) {
         td_tensor_release(dual);
