@@ -157,7 +157,7 @@ class Rows:
             kernels.append(f'[TD_SLOT_META] = (td_kernel){meta}')
         if autograd:
             kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){autograd}')
-        elif composite and op.entry.get('grad') is None:
+        elif composite and op.entry.get('grad') is None and (op.kind == 'composite' or not data_dependent):
             kernels.append(f'[TD_SLOT_AUTOGRAD] = (td_kernel){composite}')
         if forward:
             kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){forward}')
