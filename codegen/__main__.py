@@ -13,7 +13,7 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import emit_calls, emit_public, emit_pyi  # noqa: E402
+from codegen import boxing, emit_calls, emit_public, emit_pyi  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import load  # noqa: E402
 from tools import sources  # noqa: E402
@@ -90,6 +90,8 @@ def main():
         loops = chunk.emit_loops()
         if loops:
             texts.append(('loops', f'{chunk.name}_loops.c', loops))
+    boxes = boxing.files(families) if options.out else [(f'boxing_{i}.c', '') for i in range(boxing.FILES)]
+    texts += [('main', *each) for each in boxes]
     table = ['/* Generated: where the rows are. */', '#include "dispatch/op.h"', '']
     table += [f'extern td_op *const td_rows_{n}[];\nextern const int td_row_count_{n};' for n in names]
     table += ['', 'const td_op_rows td_op_chunks[] = {', *(f'    {{td_rows_{n}, &td_row_count_{n}}},' for n in names), '};',

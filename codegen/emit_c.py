@@ -31,6 +31,7 @@ class Chunk(Nodes):
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
         self.loop_rows = []       # (name, {column: function})
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
+        self.signatures = {}      # of its operators, by name (boxing.py)
 
     # ---------------------------------------------------------------------------------------------- pointwise
     def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True):
@@ -159,8 +160,7 @@ class Chunk(Nodes):
         op.sparse = self.sparse(op, fail)
         autograd = self.autograd(op, fail)
         forward = self.forward(op)
-        self.boxes(op)
-        self.row(op, backend, autograd, forward)
+        self.row(op, self.boxes(op), backend, autograd, forward)
 
     def key_expression(self, op):
         parts = []
@@ -629,7 +629,8 @@ int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywher
 const int td_row_count_{self.name} = {len(self.rows)};
 '''
         code = '\n'.join(self.code)
-        return head + '\n'.join(prototypes.of([code])) + '\n\n' + extern + code + '\n' + tail
+        boxing = '\n'.join(s.declaration() for _, s in sorted(self.signatures.items()))
+        return head + '\n'.join(prototypes.of([code])) + f'\n\n{boxing}\n\n' + extern + code + '\n' + tail
 
     def emit_loops(self):
         if not self.loop_rows:

@@ -1,9 +1,10 @@
-"""An operator's row in the table: boxing in both directions, argument tables, flags.
+"""An operator's row in the table: its signature, argument tables, flags.
 
 What the dispatcher and the bindings read of an operator at run time; emit_c.py writes what runs."""
 import ast
 import json
 
+from .boxing import Signature
 from .entries import PLACES
 from .grad import Uses
 
@@ -30,82 +31,16 @@ class Rows:
     """The part of a chunk that emits rows: `self.code` takes the text, `self.rows` the names."""
 
     def boxes(self, op):
-        s = op.schema
-        in_c = [(i, a) for i, a in enumerate(s.arguments)]
-        checks = ''.join(f'    if (td_check_layout(&a[{i}]))\n        return -1;\n' for i, a in in_c
-                         if a.type == 'Layout' and not a.in_c and op.family != 'sparse')
-        args = [code for i, a in in_c if a.in_c for code in a.unbox(f'a[{i}]')]
-        call = lambda *more: f'((fn_{op.c})kernel)({", ".join(["keys", *more, *args])})'
-        if op.result == 'tensor':
-            body = f'''    td_tensor *result = {call()};
-    r[0] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = result}};
-    return result ? 0 : -1;'''
-        elif op.result == 'tuple':
-            n = len(s.results)
-            body = f'''    td_tensor *results[{n}];
-    if ({call("results")})
-        return -1;
-    return td_values_from_tensors(r, {n}, results);'''
-        elif op.result == 'list':
-            body = f'''    td_tensor_list list;
-    if ({call("&list")})
-        return -1;
-    r[0] = (td_value){{.kind = TD_VALUE_TENSORS, .count = (int32_t)list.count, .tensors = list.items}};
-    return 0;'''
-        elif op.result == 'plain':
-            t = s.results[0].type
-            ctype, member = {'bool': ('bool', 'integer'), 'int': ('int64_t', 'integer'), 'float': ('double', 'number'),
-                             'Scalar': ('td_scalar', 'scalar'), 'ScalarType': ('td_dtype', 'integer')}[t]
-            body = f'''    {ctype} result;
-    if ({call("&result")})
-        return -1;
-    r[0] = (td_value){{.kind = TD_VALUE_{s.results[0].kind}, .{member} = result}};
-    return 0;'''
-        else:
-            mutable = [(i, a) for i, a in in_c if a.mutable and not a.list]
-            keep = ''.join(f'    r[{j}] = (td_value){{.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(a[{i}].tensor)}};\n'
-                           for j, (i, a) in enumerate(mutable) if j < len(s.results))
-            body = f'    if ({call()})\n        return -1;\n{keep}    return 0;'
-        unused = '' if s.results else '    (void)r;\n'
-        unused += '' if s.arguments else '    (void)a;\n'
-        self.code.append(f'''static int unbox_{op.c}(td_kernel kernel, td_keyset keys, const td_value *a, td_value *r)
-{{
-{unused}{checks}{body}
-}}
-''')
-        boxed = ', '.join(a.box() if a.in_c else '{0}' for a in s.arguments) or '{0}'
-        n = max(1, len(s.results))
-        lead = f'''    td_value in[] = {{{boxed}}}, out_[{n}];
-'''
-        if op.result == 'tensor':
-            tail = f'    return td_call_boxed(&row_{op.c}, keys, in, out_) ? NULL : out_[0].tensor;'
-        elif op.result == 'tuple':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    for (int i = 0; i < {n}; i++)
-        results[i] = out_[i].tensor;
-    return 0;'''
-        elif op.result == 'list':
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    *results = (td_tensor_list){{out_[0].count, (td_tensor **)out_[0].tensors}};
-    return 0;'''
-        elif op.result == 'plain':
-            member = {'bool': 'integer', 'int': 'integer', 'float': 'number', 'Scalar': 'scalar', 'ScalarType': 'integer'}[s.results[0].type]
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    *results = out_[0].{member};
-    return 0;'''
-        else:
-            tail = f'''    if (td_call_boxed(&row_{op.c}, keys, in, out_))
-        return -1;
-    td_values_release(out_, {len(s.results)});
-    return 0;'''
+        """What boxes an operator's arguments; returns its signature."""
+        signature = Signature(op)
+        self.signatures[signature.name] = signature
+        given = ', '.join([f'&row_{op.c}', 'keys', *op.names()])
         self.code.append(f'''static {op.declaration("boxed_" + op.c, ["td_keyset keys"])}
 {{
-{lead}{tail}
+    return td_box_{signature.name}({given});
 }}
 ''')
+        return signature
 
     def flags(self, op):
         e, flags = op.entry, []
@@ -129,7 +64,7 @@ class Rows:
         flags += ['TD_OP_DEPRECATED'] if op.deprecated else []
         return ' | '.join(flags) or '0'
 
-    def row(self, op, backend, autograd, forward):
+    def row(self, op, signature, backend, autograd, forward):
         s = op.schema
 
         def table(kind, arguments):
@@ -175,7 +110,7 @@ class Rows:
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
         .flags = {self.flags(op)},{alias}
     }},
-    .unbox = unbox_{op.c}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
+    .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
     .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')
