@@ -89,22 +89,30 @@ class Chunk(Nodes):
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
-                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'])
+                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, parameters))
         return name
+
+    @staticmethod
+    def fitting(entry, parameters):
+        """The members that say which numbers must fit: see ``fitting`` in docs/add-an-operator.md."""
+        rules = entry.get('fitting', {})
+        mask, computed = (sum(1 << parameters.index(name) for name, rule in rules.items() if rule in kinds)
+                          for kinds in (('self', 'computed'), ('computed',)))
+        return f' .fits = {mask}, .computed = {computed},' if mask else ''
 
     @staticmethod
     def cost(text):
         calls = sum(isinstance(n, (ast.Call, ast.Pow)) for n in ast.walk(ast.parse(str(text).strip(), mode='eval')))
         return 1 + 8 * calls
 
-    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None, alpha=False):
+    def emit_pointwise(self, name, title, n_in, cost, promote, out, truths, groups, row, exact=None, alpha=False, fits=''):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
         rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
-    .truths = {truths},{alpha} .dtypes = {mask},
+    .truths = {truths},{alpha}{fits} .dtypes = {mask},
     .rows = {{{rows}}},{exact}
 }};
 ''')
@@ -202,7 +210,8 @@ class Chunk(Nodes):
     @staticmethod
     def refusals(op, fail):
         """Checks of operands for which an entry has an error of its own: dtypes that the first one can't have; what it
-        says of a bool one, and of nothing but bool ones; numbers that self's dtype must be able to hold."""
+        says of a bool one, and of nothing but bool ones; a function that looks at all; numbers that self's dtype must
+        be able to hold."""
         lines, texts = [], op.entry.get('bool_errors')
         for name in op.entry.get('same_dtype', []):
             lines += ['    int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor *operand);',
@@ -230,8 +239,13 @@ class Chunk(Nodes):
             test = ' || '.join(f'{c}->dtype != self->dtype' for c in tensors[1:])
             error = f'td_error(TD_E_RUNTIME, {json.dumps(op.entry["dtype_error"])})'
             lines += [f'    if (TD_UNLIKELY({test}))', f'        return {error}{", NULL" if fail == "NULL" else ""};']
-        for name in op.entry.get('fitting', []):
-            lines += [f'    if (td_scalar_check({name}, (td_dtype)self->dtype))', f'        return {fail};']
+        if 'check' in op.entry:
+            arguments = [a for a in op.schema.arguments if a.in_c]
+            lines += [f'    int {op.entry["check"]}({", ".join(p for a in arguments for p in a.parameters())});',
+                      f'    if ({op.entry["check"]}({", ".join(n for a in arguments for n in a.names())}))', f'        return {fail};']
+        for name, rule in op.entry.get('fitting', {}).items() if op.kind != 'pointwise' else ():
+            check = {'self': 'td_scalar_check', 'computed': 'td_scalar_check_computed'}[rule]
+            lines += [f'    if ({check}({name}, (td_dtype)self->dtype))', f'        return {fail};']
         return lines
 
     @staticmethod

@@ -71,7 +71,7 @@ def definitions(group, method):
         if op.variant == 'out' and op is not functional:
             continue
         if op.variant == 'inplace' and op is not functional:
-            if wanted not in op.entry['variants']:
+            if not (wanted in op.entry['variants'] if method else op.is_function):
                 continue
         elif wanted not in op.entry['variants']:
             continue

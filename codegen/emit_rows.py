@@ -7,6 +7,7 @@ import json
 from .boxing import Signature
 from .entries import PLACES
 from .grad import Uses
+from .schema import shown
 
 
 def quote(text):
@@ -53,9 +54,9 @@ class Rows:
         else:
             if 'method' in variants and op.variant != 'out':
                 flags.append('TD_OP_METHOD')
-            if op.variant != 'inplace' or 'function' in variants:
+            if op.variant != 'inplace' or op.is_function:
                 place = e.get('python')
-                flags += [PLACES[place]] if place in PLACES else ['TD_OP_FUNCTION'] if 'function' in variants else []
+                flags += [PLACES[place]] if place in PLACES else ['TD_OP_FUNCTION'] if op.is_function else []
         flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
         flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes')]
@@ -105,7 +106,7 @@ class Rows:
         self.code.append(f'''static td_op row_{op.c} = {{
     .info = {{
         .name = "{s.name}", .overload = "{s.overload}",
-        .schema = {quote(s.text)},
+        .schema = {quote(shown(s, op.gives_views, op.variant == 'out'))},
         .doc = {json.dumps((op.entry.get("doc") or "").strip())},
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
         .flags = {self.flags(op)},{alias}

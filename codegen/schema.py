@@ -287,3 +287,24 @@ def out_of(schema, overload=None):
     if many:
         return Schema(schema.name, overload, arguments, [], text)
     return Schema(schema.name, overload, arguments, [Argument('Tensor', r.name, mutable=True) for r in schema.results], text)
+
+
+FACTORY = 'ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None'
+LITERALS = [(re.compile(pattern), replacement) for pattern, replacement in (
+    (r"'([^']*)'", r'"\1"'), (r'(=-?\d+)\.0\b', r'\1.'), (r'(\[-?\d+),(?=-?\d)', r'\1, '), (r'(?<=int\[1\] )(\w+)=(-?\d+)', r'\1=[\2]'))]
+OF_CONV = [(re.compile(rf'(?<=int\[{n}\] )(\w+)=(-?\d+)'), r'\1=[' + ', '.join([r'\2'] * n) + ']') for n in (2, 3)]
+
+
+def shown(schema, is_view, is_out):
+    """The text that programs see, as PyTorch prints it: defaults in full, no options of factories beside out=, and where a
+    view is given, whose memory that is."""
+    text = schema.text
+    for pattern, replacement in LITERALS + (OF_CONV if text.startswith('conv') else []):
+        text = pattern.sub(replacement, text)
+    if is_out and FACTORY in text:
+        text = text.replace('*, ' + FACTORY + ', ', '*, ').replace(FACTORY + ', ', '')
+    if is_view:
+        many = text.endswith('[]')
+        text = text.replace('(Tensor ', '(Tensor(a -> *) ' if many else '(Tensor(a) ', 1)
+        text = text.removesuffix('Tensor[]') + 'Tensor(a)[]' if many else text.removesuffix('Tensor') + 'Tensor(a)'
+    return text

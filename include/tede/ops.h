@@ -1912,19 +1912,15 @@ TD_API int td_hypot_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_hypot_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* The larger of both, NaN if one is NaN. */
 TD_API td_tensor *td_maximum(td_tensor *self, td_tensor *other);
-TD_API int td_maximum_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_maximum_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* The smaller of both, NaN if one is NaN. */
 TD_API td_tensor *td_minimum(td_tensor *self, td_tensor *other);
-TD_API int td_minimum_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_minimum_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* The larger of both; where one is NaN, the other. */
 TD_API td_tensor *td_fmax(td_tensor *self, td_tensor *other);
-TD_API int td_fmax_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_fmax_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* The smaller of both; where one is NaN, the other. */
 TD_API td_tensor *td_fmin(td_tensor *self, td_tensor *other);
-TD_API int td_fmin_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_fmin_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* The magnitude of self with the sign of other. */
 TD_API td_tensor *td_copysign_tensor(td_tensor *self, td_tensor *other);
@@ -1936,11 +1932,9 @@ TD_API int td_nextafter_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_nextafter_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* ``log(exp(self) + exp(other))``, elementwise, without overflow. Equal infinities give that infinity. */
 TD_API td_tensor *td_logaddexp(td_tensor *self, td_tensor *other);
-TD_API int td_logaddexp_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_logaddexp_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* ``log2(2**self + 2**other)``, elementwise, without overflow. */
 TD_API td_tensor *td_logaddexp2(td_tensor *self, td_tensor *other);
-TD_API int td_logaddexp2_(td_tensor *self, td_tensor *other) TD_MUST_USE;
 TD_API int td_logaddexp2_out(td_tensor *self, td_tensor *other, td_tensor *out) TD_MUST_USE;
 /* ``self * log(other)``, 0 where self is 0. */
 TD_API td_tensor *td_xlogy_tensor(td_tensor *self, td_tensor *other);
@@ -2274,6 +2268,10 @@ TD_API td_tensor *td_bernoulli(td_tensor *self, td_generator *generator);
 TD_API int td_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out) TD_MUST_USE;
 /* 1 with probability p, else 0, in the shape of a tensor. */
 TD_API td_tensor *td_bernoulli_p(td_tensor *self, double p, td_generator *generator);
+/* Normal numbers with a mean and a deviation for each. */
+TD_API td_tensor *td_normal_tensor_tensor(td_tensor *mean, td_tensor *std, td_generator *generator);
+TD_API int td_normal_tensor_tensor_out(td_tensor *mean, td_tensor *std, td_generator *generator,
+        td_tensor *out) TD_MUST_USE;
 /* Normal numbers with a mean for each. */
 TD_API td_tensor *td_normal_tensor_float(td_tensor *mean, double std, td_generator *generator);
 TD_API int td_normal_tensor_float_out(td_tensor *mean, double std, td_generator *generator,
@@ -2281,10 +2279,6 @@ TD_API int td_normal_tensor_float_out(td_tensor *mean, double std, td_generator 
 /* Normal numbers with a deviation for each. */
 TD_API td_tensor *td_normal_float_tensor(double mean, td_tensor *std, td_generator *generator);
 TD_API int td_normal_float_tensor_out(double mean, td_tensor *std, td_generator *generator,
-        td_tensor *out) TD_MUST_USE;
-/* Normal numbers with a mean and a deviation for each. */
-TD_API td_tensor *td_normal_tensor_tensor(td_tensor *mean, td_tensor *std, td_generator *generator);
-TD_API int td_normal_tensor_tensor_out(td_tensor *mean, td_tensor *std, td_generator *generator,
         td_tensor *out) TD_MUST_USE;
 /* Indices drawn in proportion to weights. */
 TD_API td_tensor *td_multinomial(td_tensor *self, int64_t num_samples, bool replacement,
@@ -3727,7 +3721,6 @@ TD_API int td_abs_(td_tensor *self) TD_MUST_USE;
 TD_API int td_abs_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* The argument of a complex number; 0 or pi for real ones. */
 TD_API td_tensor *td_angle(td_tensor *self);
-TD_API int td_angle_(td_tensor *self) TD_MUST_USE;
 TD_API int td_angle_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* ``-self``. */
 TD_API td_tensor *td_neg(td_tensor *self);
@@ -3763,7 +3756,6 @@ TD_API int td_frac_(td_tensor *self) TD_MUST_USE;
 TD_API int td_frac_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Whether the sign bit is set. */
 TD_API td_tensor *td_signbit(td_tensor *self);
-TD_API int td_signbit_(td_tensor *self) TD_MUST_USE;
 TD_API int td_signbit_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Whether an element is NaN. */
 TD_API td_tensor *td_isnan(td_tensor *self);
@@ -3773,11 +3765,9 @@ TD_API td_tensor *td_isinf(td_tensor *self);
 TD_API td_tensor *td_isfinite(td_tensor *self);
 /* Whether an element is +inf. */
 TD_API td_tensor *td_isposinf(td_tensor *self);
-TD_API int td_isposinf_(td_tensor *self) TD_MUST_USE;
 TD_API int td_isposinf_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Whether an element is -inf. */
 TD_API td_tensor *td_isneginf(td_tensor *self);
-TD_API int td_isneginf_(td_tensor *self) TD_MUST_USE;
 TD_API int td_isneginf_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* The complex conjugate, computed. */
 TD_API td_tensor *td_conj_physical(td_tensor *self);

@@ -23,6 +23,14 @@ td_tensor *td_op_softshrink(td_tensor *self, td_scalar lambd)
     return td_softshrink_impl(self, lambd);
 }
 
+/* hardtanh's bounds of unsigned numbers. */
+int td_check_limits(td_tensor *self, td_scalar min_val, td_scalar max_val);
+int td_check_limits(td_tensor *self, td_scalar min_val, td_scalar max_val)
+{
+    return self->dtype != TD_U8 || (td_scalar_int(min_val) >= 0 && td_scalar_int(max_val) >= 0) ? 0
+        : td_error(TD_E_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
+}
+
 /* ---- rrelu */
 
 static int check_slopes(double lower, double upper)

@@ -7,6 +7,7 @@
 #include "ops/strides.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/watch.h"
@@ -77,6 +78,8 @@ static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype com
             continue;
         if (td_tensor_item(in[i], &value) || integer_holds(common, value))
             continue;
+        if (in[i]->flags & TD_FLAG_WRAPPED_NUMBER && !strcmp(op->name, "where"))
+            return td_scalar_check(value, common);
         bool above = value.kind == TD_SCALAR_UINT;
         if (td_warn(above ? "%s: %" PRIu64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result"
                           : "%s: %" PRId64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result",
@@ -121,27 +124,53 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
     return integer && n > 1 && warn_unfit(op, in, common) ? TD_DTYPE_NONE : common;
 }
 
-/* alpha= of another kind than the result's would be cut off silently. */
+/* Numbers like nearly all are, which need no closer look. */
+static inline bool is_small(td_scalar number, td_dtype dtype)
+{
+    return number.kind == TD_SCALAR_INT ? (uint64_t)(number.i + 127) < 255
+           : number.kind == TD_SCALAR_FLOAT && fabs(number.d) < 128 && dtype != TD_BOOL && !td_dtype_is_integral(dtype);
+}
+
+static inline bool all_small(const td_pointwise *op, const td_scalar *params, td_dtype dtype)
+{
+    for (int i = 0, mask = op->fits | op->alpha; mask >> i; i++)
+        if (mask >> i & 1 && !is_small(params[i], dtype))
+            return false;
+    return true;
+}
+
+/* Numbers that the result's dtype can't hold would be cut off silently. */
+static int check_fits(const td_pointwise *op, td_dtype common, const td_scalar *params)
+{
+    for (int i = 0; op->fits >> i; i++)
+        if (op->fits >> i & 1 && (op->computed >> i & 1 ? td_scalar_check_computed : td_scalar_check)(params[i], common))
+            return -1;
+    return 0;
+}
+
+/* So would alpha= of another kind than the result's. */
 static int check_alpha(const td_pointwise *op, td_dtype common, const td_scalar *params)
 {
-    if (!op->alpha || params[0].kind == TD_SCALAR_INT)
+    if (!op->alpha || is_small(params[0], common))
         return 0;
+    if (params[0].kind == TD_SCALAR_INT)
+        return td_scalar_check(params[0], common);
     if (params[0].kind == TD_SCALAR_BOOL && common != TD_BOOL)
         return td_error(TD_E_RUNTIME, "Boolean alpha only supported for Boolean results.");
     if (params[0].kind == TD_SCALAR_FLOAT && (common == TD_BOOL || td_dtype_is_integral(common)))
         return td_error(TD_E_RUNTIME, "For integral input tensors, argument alpha must not be a floating point number.");
     if (params[0].kind == TD_SCALAR_COMPLEX && !td_dtype_is_complex(common))
         return td_error(TD_E_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
-    return 0;
+    return td_scalar_check(params[0], common);
 }
 
-static td_loop *find_loop(const td_pointwise *op, td_dtype common)
+static td_loop *find_loop(const td_pointwise *op, td_dtype common, const td_scalar *params)
 {
     bool has = op->dtypes >> (td_is_foreign_dtype(common) ? TD_F32 : common) & 1;
     td_loop *loop = has ? loop_of(op, column_of[common]) : NULL;
     if (!loop)
         td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op->name, td_dtype_title(common));
-    return loop;
+    return loop && check_fits(op, common, params) ? NULL : loop;
 }
 
 static int check_devices(const td_pointwise *op, td_tensor *const *in)
@@ -243,7 +272,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     /* The fast way: nothing to promote, broadcast or convert. */
     int column = own_column_of[dtype];
     bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
-                (!op->alpha || params[0].kind == TD_SCALAR_INT) && dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
+                all_small(op, params, dtype) && dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
         fast = x->dtype == dtype && x->flags & TD_FLAG_CONTIGUOUS && x->ndim == first->ndim && x->device.type == TD_CPU;
@@ -268,7 +297,7 @@ slow:;
     td_dtype common = common_dtype(op, in);
     if (common == TD_DTYPE_NONE || check_alpha(op, common, params) || check_devices(op, in))
         return NULL;
-    td_loop *loop = find_loop(op, common);
+    td_loop *loop = find_loop(op, common, params);
     if (!loop)
         return NULL;
     int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
@@ -295,7 +324,7 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
                       td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype)) ||
                      td_check_out_device(result_device(op, in), out->device)))
         return -1;
-    td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common);
+    td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common, params);
     if (!loop)
         return -1;
     int64_t sizes[TD_MAX_DIMS];

@@ -23,6 +23,8 @@ typedef struct td_pointwise {
     uint8_t            n_in, cost, promote, out;
     uint16_t           truths;              /* operands that are conditions: not promoted, read as bool */
     bool               alpha;               /* the first parameter is alpha=, whose kind the result's dtype must hold */
+    uint8_t            fits;                /* parameters that the operands' dtype must hold, a bit each; alpha always must */
+    uint8_t            computed;            /* those of them that only the dtype in which halves are computed must hold */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */

@@ -168,6 +168,11 @@ td_tensor *td_op_bernoulli(td_tensor *self, td_generator *generator)
     return out;
 }
 
+int td_op_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out)
+{
+    return td_resize_output(out, self->ndim, self->sizes) ? -1 : td_op_bernoulli_tensor_(out, self, generator);
+}
+
 static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE); }
 
 td_tensor *td_op_bernoulli_p(td_tensor *self, double p, td_generator *generator)

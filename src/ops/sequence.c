@@ -7,6 +7,7 @@
 #include <math.h>
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
+#include "ops/spec.h"
 #include "ops/compose.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
@@ -42,6 +43,8 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%.8s_cpu\" not implemented for 'Bool'", op + sizeof "torch." - 1);
     if (complex && !td_dtype_is_complex(kind))
         return td_fail(TD_E_RUNTIME, "%s: inferred dtype ComplexFloat can't be safely cast to passed dtype %s", op, td_dtype_title(kind));
+    if (base == 0 && steps > 0 && (td_scalar_check(start, kind) || (steps > 1 && td_scalar_check(end, kind))))
+        return NULL;
     TD_AUTO td_tensor *out = td_tensor_new(1, &steps, kind, or_cpu(device));
     if (!out || out->device.type == TD_META)
         return td_ref(out);

@@ -105,6 +105,12 @@ int td_scalar_check(td_scalar value, td_dtype dtype)
                                               name_of_target(dtype));
 }
 
+/* The same of an operator that takes its numbers as the dtype that halves are computed in. */
+int td_scalar_check_computed(td_scalar value, td_dtype dtype)
+{
+    return td_scalar_check(value, dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype);
+}
+
 static int rank(td_dtype dtype)
 {
     return td_dtype_is_complex(dtype) ? 3 : td_dtype_is_floating(dtype) || td_is_foreign_dtype(dtype) ? 2 : dtype == TD_BOOL ? 0 : 1;

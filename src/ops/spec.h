@@ -71,6 +71,7 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes);
 int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes);
 /* Whether a dtype holds a number: PyTorch lets unsigned ones wrap small negative numbers around. */
 int td_scalar_check(td_scalar value, td_dtype dtype);
+int td_scalar_check_computed(td_scalar value, td_dtype dtype);
 /* Whether `from` may be stored in `to` by an out= or in-place form. */
 int td_check_cast(const char *op, td_dtype from, td_dtype to);
 

@@ -100,6 +100,24 @@ def test_an_operator_that_writes(lib, space):
     assert getattr(lib.ops, space).fill_(x, 3.0) is None and x.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("text", [
+    "aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]",
+    "aten::positive(Tensor(a) self) -> Tensor(a)", "aten::celu(Tensor self, Scalar alpha=1.) -> Tensor",
+    "aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor",
+    "aten::fft_fftfreq.out(int n, float d=1., *, Tensor(a!) out) -> Tensor(a!)",
+    "aten::div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor",
+    'aten::gelu(Tensor self, *, str approximate="none") -> Tensor',
+    "aten::relu_(Tensor(a!) self) -> Tensor(a!)", "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+])
+def test_schemas_are_printed_alike(lib, text):
+    name, _, overload = text.partition("(")[0].removeprefix("aten::").partition(".")
+    schema = getattr(getattr(lib.ops.aten, name), overload or "default")._schema
+    assert str(schema).replace("SymInt", "int") == text
+    before = schema.arguments[0].alias_info
+    assert (before is None) == ("Tensor(a" not in text.partition(",")[0])
+    assert before is None or before.is_write == ("(a!) self" in text)
+
+
 def test_bad_schemas(lib, space):
     library = lib.library.Library(space, "FRAGMENT")
     for text in ("f(Tensor x", "f(Tensr x) -> Tensor", "f(Tensor x)", "(Tensor x) -> Tensor"):

@@ -104,3 +104,41 @@ def test_whatever_is_not_zero_is_true(lib):
             assert got.view(lib.uint8).tolist() == want, function
     for function, want in ('bitwise_not', [0, 0, 1]), ('logical_not', [0, 0, 1]), ('sign', [1, 1, 0]), ('sgn', [1, 1, 0]):
         assert getattr(lib, function)(odd).view(lib.uint8).tolist() == want, function
+
+
+# Numbers that the result's dtype can't hold: an operator of (library, x), the numbers for uint8 and int8.
+TOO_LARGE = {
+    'add': lambda lib, x, v: lib.add(x, x, alpha=v), 'sub': lambda lib, x, v: x.sub(x, alpha=v),
+    'rsub': lambda lib, x, v: lib.rsub(x, x, alpha=v), 'threshold': lambda lib, x, v: lib.nn.functional.threshold(x, 1, v),
+    'addcmul': lambda lib, x, v: lib.addcmul(x, x, x, value=v), 'where': lambda lib, x, v: lib.where(x > 1, x, v),
+    'pow': lambda lib, x, v: x ** abs(v), 'masked_fill': lambda lib, x, v: x.masked_fill(x > 1, v),
+    'scatter': lambda lib, x, v: x.scatter(0, lib.tensor([0]), v), 'scatter_': lambda lib, x, v: x.scatter_(0, lib.tensor([0]), v),
+    'index_add': lambda lib, x, v: x.index_add(0, lib.tensor([0]), x[:1], alpha=v),
+    'index_fill': lambda lib, x, v: x.index_fill(0, lib.tensor([0]), v),
+    'addmm': lambda lib, x, v: lib.addmm(x[:1, None], x[None], x[:, None], beta=v),
+    'addmv': lambda lib, x, v: lib.addmv(x[:1], x[None], x, alpha=v), 'addr': lambda lib, x, v: lib.addr(x, x, x, alpha=v),
+    'linspace': lambda lib, x, v: lib.linspace(0, v, 3, dtype=x.dtype), 'fill_': lambda lib, x, v: x.fill_(v),
+}
+
+
+@pytest.mark.parametrize('name', TOO_LARGE)
+def test_numbers_that_do_not_fit_are_refused(lib, name):
+    for dtype, number in (('uint8', 300), ('uint8', -300), ('int8', 200), ('int8', -200), ('int32', 2 ** 40)):
+        x = lib.tensor([1, 2, 3], dtype=getattr(lib, dtype))
+        with pytest.raises(RuntimeError, match='value cannot be converted to type .* without overflow'):
+            TOO_LARGE[name](lib, x, number)
+    TOO_LARGE[name](lib, lib.tensor([1, 2, 3]), 300)
+
+
+def test_numbers_that_wrap_or_are_wider_in_the_kernel(lib):
+    x, half = lib.tensor([1, 2, 3], dtype=lib.uint8), lib.tensor([1., 2.], dtype=lib.float16)
+    assert lib.add(x, x, alpha=-1).tolist() == [0, 0, 0] and lib.add(x, x, alpha=-255).tolist() == [2, 4, 6]
+    assert lib.addcmul(half, half, half * 0, value=1e6).tolist() == half.tolist()
+    assert lib.nn.functional.threshold(half, 1e6, 0).tolist() == [0, 0]
+    for call in (lambda: lib.add(half, half, alpha=1e6), lambda: lib.nn.functional.hardshrink(half, 1e6)):
+        with pytest.raises(RuntimeError, match='without overflow'):
+            call()
+    with pytest.raises(RuntimeError, match='cannot do hardtanh on an unsigned type with negative limits'):
+        lib.nn.functional.hardtanh(x)
+    with pytest.raises(RuntimeError, match='For integral input tensors, argument beta must not be a floating point number'):
+        lib.addr(x, x, x, beta=2.5)

@@ -175,3 +175,27 @@ def test_searches_among_nan(lib):
         x = lib.arange(n)
         assert lib.searchsorted(x, lib.arange(-1, n + 1)).tolist() == [0, *range(n), n]
         assert lib.searchsorted(x.flip(0), lib.arange(n), sorter=x.flip(0)).tolist() == list(range(n))
+
+
+def test_bernoulli_is_written_to_any_dtype(lib):
+    p = lib.tensor([0., 1., 1., 0.])
+    for dtype in (lib.int64, lib.uint8, lib.bool, lib.float64):
+        out = lib.empty(4, dtype=dtype)
+        assert lib.bernoulli(p, out=out) is out and out.dtype == dtype and out.tolist() == [0, 1, 1, 0]
+
+
+def test_normal_numbers_of_tensors_without_dimensions_are_rounded_at_each_step(lib):
+    mean, std = lib.zeros((), dtype=lib.bfloat16), lib.tensor(1.3, dtype=lib.bfloat16)
+    lib.manual_seed(3)
+    z = lib.empty((), dtype=lib.bfloat16).normal_()
+    lib.manual_seed(3)
+    assert lib.normal(mean, std) == z * std
+
+
+def test_in_place_forms_that_are_methods_alone(lib):
+    for name in ("add_", "mul_", "eq_", "lerp_", "tril_", "sign_", "lgamma_", "masked_fill_", "maximum_", "angle_"):
+        assert not hasattr(lib, name), name
+    for name in ("maximum_", "fmax_", "angle_", "signbit_", "logaddexp_", "isposinf_"):
+        assert not hasattr(lib.Tensor, name), name
+    for name in ("sin_", "relu_", "clamp_", "addmv_", "xlogy_", "round_", "abs_"):
+        assert hasattr(lib, name) and hasattr(lib.Tensor, name), name
