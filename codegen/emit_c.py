@@ -19,7 +19,8 @@ PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'fir
            'number': 'TD_PROMOTE_NUMBER'}
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL',
-          'bf16': 'TD_LOOP_BF16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'truth': 'TD_LOOP_TRUTH'}
+          'bf16': 'TD_LOOP_BF16', 'f16': 'TD_LOOP_F16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'truth': 'TD_LOOP_TRUTH'}
+OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every instruction set has
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
 ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as'}
@@ -51,10 +52,11 @@ class Chunk(Nodes):
                 columns[column] = function
             of_bool = 'bool' in groups and group == ('bool' if 'bool' in formulas or 'int' not in groups else 'int')
             columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and truths_stay))
-            pairs = formula.emit(f'{name}_bf16', 'bf16', out) if group in ('float', 'wide') and out in ('same', 'bool') else None
-            if pairs:
-                self.loops.append(pairs)
-                columns['bf16'] = f'{name}_bf16'
+            for half in ('bf16', 'f16') if group in ('float', 'wide') else ():
+                loop = formula.emit(f'{name}_{half}', half, 'bool' if out == 'bool' else 'same')
+                if loop:
+                    self.loops.append(loop)
+                    columns[half] = f'{name}_{half}'
         self.loop_rows.append((name, columns))
         return len(self.loop_rows) - 1
 
@@ -655,7 +657,7 @@ const int td_row_count_{self.name} = {len(self.rows)};
 '''
         rows = []
         for _, columns in self.loop_rows:
-            cells = ', '.join(f'[{COLUMN[c]}] = {"TD_OF_PAIRS" if c == "bf16" else "TD_ISA_NAME"}({f})' for c, f in columns.items())
+            cells = ', '.join(f'[{COLUMN[c]}] = {OF.get(c, "TD_ISA_NAME")}({f})' for c, f in columns.items())
             rows.append(f'    {{{{{cells}}}}},\n')
         return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'
                 f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')

@@ -21,6 +21,10 @@ Note [Pairs of bfloat16]
 Where a formula of a few plain steps takes less time than that conversion, a loop of its own reads bfloat16: as words
 of two numbers, since a shift or a mask makes a float32 of each half and no lanes change places.
 
+Note [Blocks of float16]
+Formulas of a few steps more read float16 by the processor's conversions, as many numbers as a register holds: they stay in
+registers between conversion and formula.
+
 Note [Runs within loops]
 A function that has a form for runs cuts the loop: for blocks of elements, one loop computes its arguments, the function
 replaces them by its values, and the next loop goes on.  What a later loop needs of an earlier one it computes again,
@@ -57,6 +61,9 @@ RUNS = {'f32': _DIVISION | _ANGLE | {'erf', 'tanh', 'sigmoid', 'exp', 'sqrt'}, '
 ALONE = {'exp', 'sqrt'}
 # What a formula may call, and how many steps it may take, to get a loop of pairs.
 PLAIN, MOST_STEPS = {'td_maximum_f32', 'td_minimum_f32'}, 2
+# The same of blocks of float16.
+HALF_PLAIN = {*PLAIN, *(f'td_{f}_f32' for f in ('abs', 'floor', 'ceil', 'trunc', 'copysign', 'fmax', 'fmin')), 'TD_FMA_F32'}
+HALF_STEPS = 4
 # The same of narrow integers.
 NARROW, NARROW_STEPS = ('u8', 'i8', 'i16'), 4
 NARROW_PLAIN = {f'td_{function}_{t}' for function in ('maximum', 'minimum', 'abs', 'sign', 'sgn') for t in NARROW}
@@ -79,10 +86,10 @@ class Formula:
             raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
 
     def emit(self, name, compute, out):
-        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'u8', 'i8', 'i16' and 'truth' give None for
-        formulas that aren't plain."""
-        pairs, truths = compute == 'bf16', compute == 'truth'
-        compute = 'f32' if pairs else 'u8' if truths else compute
+        """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'truth' give None
+        for formulas that aren't plain."""
+        half, truths = compute if compute in ('bf16', 'f16') else None, compute == 'truth'
+        compute = 'f32' if half else 'u8' if truths else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
         counter, runs = 0, RUNS.get(compute, set())
@@ -207,10 +214,11 @@ class Formula:
         out_type = {'bool': 'uint8_t', 'real': COMPUTE[real][0]}.get(out, ctype)
         if out == 'bool' and k != 'b':
             code = f'{code} != 0'
-        if pairs:
-            text = ' '.join(line for *_, line in lines)
-            plain = not cuts and 0 < len(lines) <= MOST_STEPS and set(re.findall(r'\b(td_\w+)\(', text)) <= PLAIN
-            return self._pairs(name, out, used, lines, code) if plain else None
+        if half:
+            called = set(re.findall(r'\b(td_\w+|TD_\w+)\(', ' '.join(line for *_, line in lines)))
+            most, known, write = (MOST_STEPS, PLAIN, self._pairs) if half == 'bf16' else (HALF_STEPS, HALF_PLAIN, self._halves)
+            plain = not cuts and 0 < len(lines) <= most and called <= known
+            return write(name, out, used, lines, code) if plain else None
         if narrow:
             called = set(re.findall(r'\b(td_\w+)\(', ' '.join(line for *_, line in lines)))
             if len(lines) > NARROW_STEPS or not called <= NARROW_PLAIN:
@@ -270,26 +278,58 @@ class Formula:
         return all(isinstance(node, allowed) and (not isinstance(node, ast.Call) or node.func.id in calls)
                    for node in ast.walk(self.tree))
 
-    def _pairs(self, name, out, used, lines, code):
-        """See Note [Pairs of bfloat16]: the formula as a function, and a loop that calls it for both halves of a word."""
+    def _as_function(self, name, out, used, lines, code):
+        """The operands and parameters that are used, with their numbers, and the formula as an inline function of them."""
         operands = [(i, o, o in self.truths) for i, o in enumerate(self.operands) if o in used]
         parameters = [(i, p) for i, p in enumerate(self.parameters) if p in used]
-        result, word = ('int', 'td_pair8') if out == 'bool' else ('float', 'td_pair16')
         wants = [f'{"int" if truth else "float"} x_{o}' for _, o, truth in operands] + [f'float x_{p}' for _, p in parameters]
+        return operands, parameters, [
+            f'static inline {"int" if out == "bool" else "float"} TD_ISA_NAME({name}_value)({", ".join(wants)})', '{',
+            *(f'    const {t} {variable} = {line};' for variable, t, line in lines), f'    return {code};', '}',
+            f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
+            *(f'    const float x_{p} = td_scalar_f32((const td_scalar *)params + {i});' for i, p in parameters),
+            *([] if parameters else ['    (void)params;'])]
+
+    def _halves(self, name, out, used, lines, code):
+        """See Note [Blocks of float16]."""
+        operands, parameters, head = self._as_function(name, out, used, lines, code)
+        numbers = [f'x_{p}' for _, p in parameters]
+
+        def value(truth, number):
+            given = [(truth if is_truth else number).format(o) for _, o, is_truth in operands]
+            return f'TD_ISA_NAME({name}_value)({", ".join(given + numbers)})'
+        one, bits = value('{0}[i] != 0', 'td_f16_to_f32({0}[i])'), value('{0}[i + k] != 0', 'wide_{0}[k]')
+        t = 'uint8_t' if out == 'bool' else 'td_f16'
+        return '\n'.join([
+            '#ifdef TD_HALVES', *head, f'    {t} *out = ({t} *)runs[0];',
+            *(f'    const {"uint8_t" if truth else "td_f16"} *{o} = (const {"uint8_t" if truth else "td_f16"} *)runs[{i + 1}];'
+              for i, o, truth in operands),
+            '    int64_t i = 0;',
+            '    for (; i + TD_HALVES <= count; i += TD_HALVES) {',
+            *(f'        td_block_of_floats wide_{o};' for _, o, truth in operands if not truth),
+            *(f'        td_widen(wide_{o}, {o} + i);' for _, o, truth in operands if not truth),
+            *([] if out == 'bool' else ['        td_block_of_floats wide;']),
+            '#pragma omp simd',
+            '        for (int k = 0; k < TD_HALVES; k++)',
+            f'            {"out[i + k]" if out == "bool" else "wide[k]"} = {f"({bits}) != 0" if out == "bool" else bits};',
+            *([] if out == 'bool' else ['        td_narrow(out + i, wide);']),
+            '    }',
+            '    for (; i < count; i++)',
+            f'        out[i] = {f"({one}) != 0" if out == "bool" else f"td_f32_to_f16({one})"};',
+            '}', '#endif', ''])
+
+    def _pairs(self, name, out, used, lines, code):
+        """See Note [Pairs of bfloat16]: a loop that calls the formula for both halves of a word."""
+        operands, parameters, head = self._as_function(name, out, used, lines, code)
+        result, word = ('int', 'td_pair8') if out == 'bool' else ('float', 'td_pair16')
 
         def value(half, at):
             given = [f'td_{half}{8 if truth else 16}({o}[{at}])' for _, o, truth in operands] + [f'x_{p}' for _, p in parameters]
             return f'TD_ISA_NAME({name}_value)({", ".join(given)})'
         return '\n'.join([
-            '#ifdef TD_PAIRS',
-            f'static inline {result} TD_ISA_NAME({name}_value)({", ".join(wants)})', '{',
-            *(f'    const {t} {variable} = {line};' for variable, t, line in lines), f'    return {code};', '}',
-            f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
-            f'    {word} *out = ({word} *)runs[0];',
+            '#ifdef TD_PAIRS', *head, f'    {word} *out = ({word} *)runs[0];',
             *(f'    const td_pair{8 if truth else 16} *{o} = (const td_pair{8 if truth else 16} *)runs[{i + 1}];'
               for i, o, truth in operands),
-            *(f'    const float x_{p} = td_scalar_f32((const td_scalar *)params + {i});' for i, p in parameters),
-            *([] if parameters else ['    (void)params;']),
             '#pragma omp simd',
             '    for (int64_t i = 0; i < count / 2; i++)',
             f'        out[i] = td_of_{"truths" if out == "bool" else "floats"}({value("low", "i")}, {value("high", "i")});',

@@ -191,6 +191,9 @@ td_tensor *td_op_float_power_tensor_tensor(td_tensor *self, td_tensor *exponent)
     bool complex = td_is_complex(self) || td_is_complex(exponent);
     td_dtype dtype = complex ? TD_C128 : TD_F64;
     TD_AUTO td_tensor *a = td_to(self, dtype);
+    td_scalar power;
+    if (a && exponent->flags & TD_FLAG_WRAPPED_NUMBER && exponent->device.type == TD_CPU && !td_tensor_item(exponent, &power))
+        return td_pow_tensor_scalar(a, power);      /* squares and roots have loops of their own */
     TD_AUTO td_tensor *b = td_to(exponent, dtype);
     return td_pow(a, b);
 }

@@ -467,6 +467,20 @@ int td_op_masked_select_out(td_tensor *self, td_tensor *mask, td_tensor *out)
          : td_finish_out("masked_select", out, td_op_masked_select(self, mask));
 }
 
+/* Every element is written, those whose mask is false with themselves: wrong guesses would cost more. */
+typedef struct { uint64_t half[2]; } number16;
+#define SCATTER(T)                                              \
+    do {                                                        \
+        const T *next = (const T *)from->data;                  \
+        const T *end = next + from->numel;                      \
+        T *out = (T *)x->data;                                  \
+        for (int64_t i = 0; i < x->numel && next < end; i++) {  \
+            const T *choice[2] = {out + i, next};               \
+            out[i] = *choice[m[i] != 0];                        \
+            next += m[i] != 0;                                  \
+        }                                                       \
+    } while (0)
+
 int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
 {
     if (source->dtype != self->dtype)
@@ -490,11 +504,16 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
     TD_AUTO td_tensor *x = td_writable(self, (td_dtype)self->dtype);
     if (!x)
         return -1;
-    int64_t item = td_itemsize(x), taken = 0;
-    const uint8_t *m = (const uint8_t *)truths->data;
-    for (int64_t i = 0; i < x->numel; i++)
-        if (m[i])
-            memcpy(x->data + i * item, from->data + taken++ * item, (size_t)item);
+    if (from->numel) {
+        const uint8_t *m = (const uint8_t *)truths->data;
+        switch (td_itemsize(x)) {
+        case 1: SCATTER(uint8_t); break;
+        case 2: SCATTER(uint16_t); break;
+        case 4: SCATTER(uint32_t); break;
+        case 8: SCATTER(uint64_t); break;
+        default: SCATTER(number16); break;
+        }
+    }
     return td_write_back(self, x);
 }
 td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source)

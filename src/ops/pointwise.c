@@ -23,13 +23,13 @@ static const int8_t column_of[TD_DTYPES] = {
 static const int8_t dtype_of_column[TD_LOOPS] = {
     [TD_LOOP_F32] = TD_F32, [TD_LOOP_F64] = TD_F64, [TD_LOOP_C64] = TD_C64, [TD_LOOP_C128] = TD_C128,
     [TD_LOOP_I32] = TD_I32, [TD_LOOP_I64] = TD_I64, [TD_LOOP_U64] = TD_U64, [TD_LOOP_BOOL] = TD_I32,
-    [TD_LOOP_BF16] = TD_BF16, [TD_LOOP_U8] = TD_U8, [TD_LOOP_I8] = TD_I8, [TD_LOOP_I16] = TD_I16, [TD_LOOP_TRUTH] = TD_BOOL,
+    [TD_LOOP_BF16] = TD_BF16, [TD_LOOP_F16] = TD_F16, [TD_LOOP_U8] = TD_U8, [TD_LOOP_I8] = TD_I8, [TD_LOOP_I16] = TD_I16, [TD_LOOP_TRUTH] = TD_BOOL,
 };
 /* In which one it would be computed without any conversion. */
 static const int8_t own_column_of[TD_DTYPES] = {
     [TD_BOOL] = TD_LOOP_TRUTH, [TD_U8] = TD_LOOP_U8, [TD_I8] = TD_LOOP_I8, [TD_I16] = TD_LOOP_I16, [TD_U16] = TD_LOOP_I32,
     [TD_I32] = TD_LOOP_I32, [TD_I64] = TD_LOOP_I64, [TD_U32] = TD_LOOP_I64, [TD_U64] = TD_LOOP_U64,
-    [TD_F16] = TD_LOOP_F32, [TD_BF16] = TD_LOOP_BF16, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
+    [TD_F16] = TD_LOOP_F16, [TD_BF16] = TD_LOOP_BF16, [TD_F32] = TD_LOOP_F32, [TD_F64] = TD_LOOP_F64,
     [TD_C64] = TD_LOOP_C64, [TD_C128] = TD_LOOP_C128, [TD_DTYPE_A ... TD_DTYPE_D] = TD_LOOP_F32,
 };
 
@@ -241,8 +241,8 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_tensor *operands[TD_MAX_OPERANDS] = {out};
     td_dtype   compute[TD_MAX_OPERANDS];
     td_loop   *own = own_column_of[common] >= TD_LOOP_BF16 ? loop_of(op, own_column_of[common]) : NULL;
-    for (int i = 0; i < op->n_in && own && common == TD_BF16; i++)       /* a number is not rounded to bfloat16 first */
-        own = op->truths >> i & 1 || in[i]->dtype == TD_BF16 ? own : NULL;
+    for (int i = 0; i < op->n_in && own && (common == TD_BF16 || common == TD_F16); i++)     /* a number is not rounded first */
+        own = op->truths >> i & 1 || in[i]->dtype == (int8_t)common ? own : NULL;
     if (own && out->dtype == (int8_t)out_dtype(op, common))
         loop = own;
     else

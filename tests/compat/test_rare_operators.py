@@ -231,3 +231,23 @@ def test_numbers_that_could_be_symbolic(lib):
     assert lib.sym_int(-2.5) == -2 and lib.sym_max(1, 2.) == 2. and lib.sym_min(3, 2) == 2 and lib.sym_not(False) is True
     with pytest.raises(RuntimeError, match="is now removed"):
         lib.matrix_rank(lib.ones(2, 2))
+
+
+def test_logcumsumexp_over_stretches_of_any_spread(lib):
+    for spread in (1, 30, 400):
+        lib.manual_seed(spread)
+        x = lib.randn(3, 200, dtype=lib.float64) * spread
+        x[1, 70], x[2, :5], x[2, 150] = float("inf"), float("-inf"), float("nan")
+        wanted = [x[:, :1]]
+        for k in range(1, 200):
+            wanted.append(lib.logaddexp(wanted[-1], x[:, k:k + 1]))
+        wanted = lib.cat(wanted, 1)
+        assert lib.allclose(x.logcumsumexp(1), wanted, rtol=1e-12, atol=1e-13, equal_nan=True)
+        assert lib.allclose(x.float().logcumsumexp(1), wanted.float(), rtol=1e-5, equal_nan=True)
+
+
+def test_masked_scatter_takes_no_more_than_there_is(lib):
+    for dtype in (lib.uint8, lib.float16, lib.float32, lib.float64, lib.complex128):
+        x, mask = lib.arange(9).to(dtype), lib.arange(9) % 3 == 0
+        assert x.masked_scatter(mask, x.new_tensor([20, 21, 22])).tolist() == [20, 1, 2, 21, 4, 5, 22, 7, 8]
+        assert x.masked_scatter(mask[:0].new_zeros(9), x.new_zeros(0)).tolist() == x.tolist()

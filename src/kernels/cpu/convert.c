@@ -156,13 +156,31 @@ RUN(BOOL, C64)
 RUN(BOOL, C128)
 
 #ifdef __F16C__
+#ifdef __AVX512F__
+enum { HALVES = 16 };
+#define WIDEN(at)     _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(at)))
+#define PUT(at, x)    _mm512_storeu_ps(at, x)
+#define TAKE(at)      _mm512_loadu_ps(at)
+#define HAS_NAN(x)    _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q)
+#define NARROW(at, x) _mm256_storeu_si256((__m256i *)(at), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT))
+typedef __m512 floats;
+#else
+enum { HALVES = 8 };
+#define WIDEN(at)     _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(at)))
+#define PUT(at, x)    _mm256_storeu_ps(at, x)
+#define TAKE(at)      _mm256_loadu_ps(at)
+#define HAS_NAN(x)    _mm256_movemask_ps(_mm256_cmp_ps(x, x, _CMP_UNORD_Q))
+#define NARROW(at, x) _mm_storeu_si128((__m128i *)(at), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT))
+typedef __m256 floats;
+#endif
+
 static ONCE void widen_f16(void *restrict to, const void *restrict from, int64_t n)
 {
     float *dst = to;
     const td_f16 *src = from;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(dst + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(src + i))));
+    for (; i + HALVES <= n; i += HALVES)
+        PUT(dst + i, WIDEN(src + i));
     run_F32_F16(dst + i, src + i, n - i);
 }
 static ONCE void narrow_f16(void *restrict to, const void *restrict from, int64_t n)
@@ -170,13 +188,12 @@ static ONCE void narrow_f16(void *restrict to, const void *restrict from, int64_
     td_f16 *dst = to;
     const float *src = from;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        __m256 x = _mm256_loadu_ps(src + i);
-        /* the processor would keep a NaN's payload; the portable loop doesn't */
-        __m256 nan = _mm256_cmp_ps(x, x, _CMP_UNORD_Q);
-        __m256 plain = _mm256_or_ps(_mm256_and_ps(x, _mm256_set1_ps(-0.0f)), _mm256_set1_ps(td_bits_f32(0x7fc00000)));
-        x = _mm256_blendv_ps(x, plain, nan);
-        _mm_storeu_si128((__m128i *)(dst + i), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    for (; i + HALVES <= n; i += HALVES) {
+        const floats x = TAKE(src + i);
+        if (__builtin_expect(HAS_NAN(x), 0))    /* the processor would keep its payload; the portable loop doesn't */
+            run_F16_F32(dst + i, src + i, HALVES);
+        else
+            NARROW(dst + i, x);
     }
     run_F16_F32(dst + i, src + i, n - i);
 }

@@ -46,6 +46,40 @@ static inline uint32_t td_of_floats(float low, float high)
 static inline uint16_t td_of_truths(int low, int high) { return (uint16_t)((low != 0) | (high != 0) << 8); }
 #endif
 
+/* See Note [Blocks of float16] in codegen/value.py.  By the compiler's names, since the header with the official ones takes
+ * half a second to read. */
+#if defined(__F16C__) && defined(__GNUC__) && !defined(__clang__)
+#define TD_OF_HALVES(name) TD_ISA_NAME(name)
+#ifdef __AVX512F__
+#define TD_HALVES 16
+#define TD_TO_FLOATS(x)  __builtin_ia32_vcvtph2ps512_mask(x, (td_floats){0}, -1, 4)
+#define TD_TO_HALVES(x)  __builtin_ia32_vcvtps2ph512_mask(x, 0, (td_halves){0}, -1)
+#define TD_ANY_NAN(x)    __builtin_ia32_cmpps512_mask(x, x, 3, -1, 4)
+#else
+#define TD_HALVES 8
+#define TD_TO_FLOATS(x)  __builtin_ia32_vcvtph2ps256(x)
+#define TD_TO_HALVES(x)  __builtin_ia32_vcvtps2ph256(x, 0)
+#define TD_ANY_NAN(x)    __builtin_ia32_movmskps256(__builtin_ia32_cmpps256(x, x, 3))
+#endif
+typedef float td_floats __attribute__((vector_size(4 * TD_HALVES), may_alias));
+typedef int   td_words __attribute__((vector_size(4 * TD_HALVES), may_alias));
+typedef short td_halves __attribute__((vector_size(2 * TD_HALVES), aligned(2), may_alias));
+typedef float td_block_of_floats[TD_HALVES] __attribute__((aligned(4 * TD_HALVES)));
+
+static inline void td_widen(float *to, const td_f16 *from) { *(td_floats *)to = TD_TO_FLOATS(*(const td_halves *)from); }
+static inline void td_narrow(td_f16 *to, const float *from)
+{
+    td_floats x = *(const td_floats *)from;
+    if (TD_UNLIKELY(TD_ANY_NAN(x))) {    /* the processor would keep its payload */
+        const td_words nan = x != x, plain = ((td_words)x & (int)0x80000000) | 0x7fc00000;
+        x = (td_floats)((nan & plain) | (~nan & (td_words)x));
+    }
+    *(td_halves *)to = TD_TO_HALVES(x);
+}
+#else
+#define TD_OF_HALVES(name) NULL
+#endif
+
 static inline float td_scalar_f32(const td_scalar *s) { return (float)td_scalar_f64(s); }
 static inline double _Complex td_scalar_c128(const td_scalar *s)
 {

@@ -125,14 +125,58 @@ static inline double log_of_sum(double a, double b)
     double high = b > a || b != b ? b : a, low = b > a || b != b ? a : b;
     return high != high || low != low ? high + low : __builtin_isinf(high) ? high : high + td_log1p_f64(td_exp_f64(low - high));
 }
-static void logcumsumexp_f32(void *context, int64_t from, int64_t to)
-{
-    WALK(float, double, acc[i] = -__builtin_inf(), out[i] = (float)(acc[i] = log_of_sum(acc[i], x[i])))
-}
-static void logcumsumexp_f64(void *context, int64_t from, int64_t to)
-{
-    WALK(double, double, acc[i] = -__builtin_inf(), out[i] = acc[i] = log_of_sum(acc[i], x[i]))
-}
+/* Single columns go in stretches, as running sums of what the numbers' exponentials are below the largest one, so that
+ * exponentials and logarithms go by vectors; where the first result is far below that, or not finite, one by one. */
+enum { STRETCH = 64, CLOSE = 16 };
+#define LOGCUMSUMEXP(T, name)                                                                       \
+    static void logcumsumexp_row_##name(const T *x, T *out, int64_t step, int64_t length)           \
+    {                                                                                               \
+        double acc = -__builtin_inf(), v[STRETCH];                                                  \
+        for (int64_t r = 0, n; r < length; r += n, x += n * step, out += n * step) {                \
+            n = length - r < STRETCH ? length - r : STRETCH;                                        \
+            for (int64_t k = 0; k < n; k++)                                                         \
+                v[k] = x[k * step];                                                                 \
+            const double least = r && !(v[0] > acc) ? acc : v[0];                                   \
+            double high = least;                                                                    \
+            int number = 1;                                                                         \
+            _Pragma("omp simd reduction(max:high) reduction(&:number)")                             \
+            for (int64_t k = 0; k < n; k++) {                                                       \
+                high = v[k] > high ? v[k] : high;                                                   \
+                number &= v[k] == v[k];                                                             \
+            }                                                                                       \
+            if (!number || !(high - least < CLOSE)) {                                               \
+                for (int64_t k = 0; k < n; k++)                                                     \
+                    out[k * step] = (T)(acc = log_of_sum(acc, v[k]));                               \
+                continue;                                                                           \
+            }                                                                                       \
+            _Pragma("omp simd")                                                                     \
+            for (int64_t k = 0; k < n; k++)                                                         \
+                v[k] = td_exp_f64(v[k] - high);                                                     \
+            double sum = r ? td_exp_f64(acc - high) : 0;                                            \
+            for (int64_t k = 0; k < n; k++)                                                         \
+                v[k] = sum += v[k];                                                                 \
+            _Pragma("omp simd")                                                                     \
+            for (int64_t k = 0; k < n; k++)                                                         \
+                v[k] = high + td_log_f64(v[k]);                                                     \
+            acc = v[n - 1];                                                                         \
+            for (int64_t k = 0; k < n; k++)                                                         \
+                out[k * step] = (T)v[k];                                                            \
+        }                                                                                           \
+    }                                                                                               \
+    static void logcumsumexp_##name(void *context, int64_t from, int64_t to)                        \
+    {                                                                                               \
+        const td_scan_job *job = context;                                                           \
+        if (job->inner == 1) {                                                                      \
+            int64_t length = job->length, first = job->sign < 0 ? length - 1 : 0;                   \
+            for (int64_t item = from; item < to; item++)                                            \
+                logcumsumexp_row_##name((const T *)job->x + item * length + first,                  \
+                                        (T *)job->out + item * length + first, job->sign, length);  \
+            return;                                                                                 \
+        }                                                                                           \
+        WALK(T, double, acc[i] = -__builtin_inf(), out[i] = (T)(acc[i] = log_of_sum(acc[i], x[i]))) \
+    }
+LOGCUMSUMEXP(float, f32)
+LOGCUMSUMEXP(double, f64)
 
 static inline double _Complex complex_log_of_sum(double _Complex a, c128 b_)
 {
