@@ -317,12 +317,14 @@ class Chunk(Nodes):
 
     @staticmethod
     def given_dtype(op):
-        """``out_dtype: given``: what is computed has the out's dtype, unless the call names one (given_float: of floats only)."""
+        """``out_dtype: given``: what is computed has the out's dtype (given_float: of floats only); a call that names another is refused."""
         given = (op.parent or op).entry.get('out_dtype', '')
         if not given.startswith('given'):
             return ''
         test = ' && (td_dtype_is_floating((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)self->dtype))' if given == 'given_float' else ''
-        return f'    if (dtype == TD_DTYPE_NONE{test})\n        dtype = (td_dtype){op.mutable[0].c}->dtype;\n'
+        out = f'(td_dtype){op.mutable[0].c}->dtype'
+        return (f'    if (dtype == TD_DTYPE_NONE{test})\n        dtype = {out};\n'
+                f'    else if (dtype != TD_DTYPE_NONE && td_check_exact(TD_EXACT_OUT, dtype, {out}))\n        return -1;\n')
 
     def backend_kernel(self, op):
         """From td_meta_X and td_cpu_X."""

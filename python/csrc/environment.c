@@ -6,6 +6,7 @@
 #include <tede/modes.h>
 
 const char *td_py_package = "tede";
+bool td_py_warn_always;
 _Thread_local td_device td_py_default_device = {-1, -1};
 
 enum { MOST_NESTED = 256 };
@@ -50,6 +51,12 @@ static PyObject *get_default_device(PyObject *m, PyObject *unused)
 }
 
 /* Static types know their module by the beginning of their name only. */
+static PyObject *set_warn_always(PyObject *m, PyObject *o)
+{
+    (void)m;
+    td_py_warn_always = o == Py_True;
+    Py_RETURN_NONE;
+}
 static PyObject *set_package(PyObject *m, PyObject *o)
 {
     const char *name = PyUnicode_AsUTF8(o);
@@ -129,6 +136,7 @@ static PyMethodDef functions[] = {
     {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
+    {"_set_warn_always", set_warn_always, METH_O, "Whether what is told once per process is told each time."},
     {"_set_package", set_package, METH_O, "The name that reprs use: tede or torch."},
     {NULL},
 };

@@ -540,7 +540,7 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
 int td_py_warn_deprecated(OperatorObject *op, const Overload *called)
 {
     static bool warned;
-    if (warned)
+    if (warned && !td_py_warn_always)
         return 0;
     int pieces;
     PyObject *line = signature(called, has_out(op, called), &pieces), *text = NULL;

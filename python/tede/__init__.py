@@ -275,6 +275,7 @@ def set_warn_always(b):
     if b is not True and b is not False:
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     _warn_always = b
+    _C._set_warn_always(b)
 
 
 def is_warn_always_enabled():

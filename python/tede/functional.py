@@ -88,6 +88,8 @@ def tensordot(a, b, dims=2, out=None):
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the cheapest order."""
     matrices = _list(matrices)
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
     name = "linalg_multi_dot" if "linalg_multi_dot" in _O else "chain_matmul"
     if len(matrices) == 1:
         return matrices[0]

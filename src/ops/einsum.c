@@ -277,7 +277,7 @@ td_tensor *td_op_einsum(const char *equation, int64_t n_tensors, td_tensor *cons
 {
     enum { OPERANDS = 64 };
     if (n_tensors < 1)
-        return td_fail(TD_E_RUNTIME, "einsum(): must provide at least one operand");
+        return td_fail(TD_E_VALUE, "einsum(): must provide at least one operand");
     if (n_tensors > OPERANDS)
         return td_fail(TD_E_RUNTIME, "einsum(): at most %d operands are supported, got %" PRId64, OPERANDS, n_tensors);
     subscripts subs[OPERANDS], result;

@@ -282,3 +282,10 @@ def test_a_worker_that_collects_an_inherited_iterator_leaves_its_workers_alone()
     finally:
         gc.enable()
         process.terminate()
+
+
+def test_all_that_holds_items_takes_their_type(lib):
+    data = lib.utils.data
+    for kind in ("DataLoader", "Dataset", "IterableDataset", "Subset", "ConcatDataset", "ChainDataset", "StackDataset", "Sampler",
+                 "DistributedSampler"):
+        assert getattr(data, kind)[int] is not None

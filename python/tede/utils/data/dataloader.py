@@ -10,11 +10,12 @@ import signal
 import time
 import warnings
 from multiprocessing import connection
+from typing import Generic
 
 from tede import _C
 from tede._utils import ExceptionWrapper
 from tede.utils.data._utils import collate, fetch, pipes, transport, worker
-from tede.utils.data.dataset import IterableDataset
+from tede.utils.data.dataset import IterableDataset, _T_co
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 default_collate, default_convert = collate.default_collate, collate.default_convert
@@ -51,7 +52,7 @@ def _check(num_workers, timeout, prefetch_factor, persistent_workers):
         raise ValueError("persistent_workers option needs num_workers > 0")
 
 
-class DataLoader:
+class DataLoader(Generic[_T_co]):
     """An iterable of batches. Its order of samples is PyTorch's for the same seed."""
     dataset = None
     _iterator = None

@@ -30,7 +30,7 @@ class IterableDataset(Dataset[_T_co]):
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[_T_co]):
     """Item i is the tuple of each tensor's i-th row."""
 
     def __init__(self, *tensors):
@@ -55,7 +55,7 @@ def _several(dataset, indices):
     return [dataset[i] for i in indices]
 
 
-class StackDataset(Dataset):
+class StackDataset(Dataset[_T_co]):
     """Item i is the tuple, or the dict, of each dataset's i-th item."""
 
     def __init__(self, *args, **kwargs):
@@ -111,7 +111,7 @@ class ConcatDataset(Dataset[_T_co]):
         return self.datasets[which][idx - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[_T_co]):
     """One iterable dataset after the other."""
 
     def __init__(self, datasets):

@@ -2,10 +2,10 @@
 import math
 
 from tede import _C
-from tede.utils.data.sampler import Sampler
+from tede.utils.data.sampler import Sampler, _T_co
 
 
-class DistributedSampler(Sampler):
+class DistributedSampler(Sampler[_T_co]):
     """Every num_replicas-th number, from `rank` on, of an order that all replicas draw alike."""
 
     def __init__(self, dataset, num_replicas=None, rank=None, shuffle=True, seed=0, drop_last=False):

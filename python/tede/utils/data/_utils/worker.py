@@ -38,13 +38,19 @@ def get_worker_info():
     return _worker_info
 
 
+def _generate_state(base_seed, worker_id):
+    """The four words that NumPy's generator of a worker starts from."""
+    import numpy
+    words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return numpy.random.SeedSequence(words).generate_state(4).tolist()
+
+
 def _seed_all(base_seed, worker_id):
     random.seed(base_seed + worker_id)
     _C.manual_seed(base_seed + worker_id)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        words = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-        numpy.random.seed(numpy.random.SeedSequence(words).generate_state(4))
+        numpy.random.seed(_generate_state(base_seed, worker_id))
 
 
 @dataclass
