@@ -355,6 +355,8 @@ static void some_half_rows(void *context, int64_t first, int64_t last)
                 td_convert(TD_F32, rows + r * k, 4, p->dtype, at(p->a, 2, i + r, from), 2, k);
             kernels()->gemv_f32(m, k, alpha, (td_matrix){rows, k, 1}, h->x + from, 1, from ? 1 : beta, y, 1);
         }
+        for (int64_t r = 0; p->bias && r < m; r++)
+            y[r] += ((const float *)p->bias)[i + r];
         td_convert(p->dtype, to, p->ldc * 2, TD_F32, y, 4, m);
     }
 }
@@ -372,10 +374,63 @@ static int half_vector(product *p)
     return 0;
 }
 
+/* A few rows times a matrix of halves, which becomes floats some columns at a time, while they are in the second cache. */
+enum { HALF_ROWS = 64, HALF_BLOCK = 1 << 16 };
+typedef struct half_columns { const product *p; td_matrix a; int64_t width; int failed; } half_columns;
+
+static void some_half_columns(void *context, int64_t first, int64_t last)
+{
+    half_columns *h = context;
+    const product *p = h->p;
+    const bool turned = p->b.row == 1;
+    const size_t bytes = (size_t)(h->width * (p->k + p->m)) * 4;
+    float *b = td_mem_alloc(bytes), *c = b + h->width * p->k;
+    if (!b) {
+        __atomic_store_n(&h->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    const float alpha = (float)td_scalar_double(p->alpha), beta = (float)td_scalar_double(p->beta);
+    for (int64_t j = first * h->width, n; j < p->n && j < last * h->width; j += n) {
+        n = p->n - j < h->width ? p->n - j : h->width;
+        for (int64_t i = 0; i < (turned ? n : p->k); i++)
+            if (turned)
+                td_convert(TD_F32, b + i * p->k, 4, p->dtype, at(p->b, 2, 0, j + i), 2, p->k);
+            else
+                td_convert(TD_F32, b + i * n, 4, p->dtype, at(p->b, 2, i, j), p->b.column * 2, n);
+        for (int64_t i = 0; beta != 0 && i < p->m; i++)
+            td_convert(TD_F32, c + i * n, 4, p->dtype, p->c + (i * p->ldc + j) * 2, 2, n);
+        kernels()->f32(p->m, n, p->k, alpha, h->a, turned ? (td_matrix){b, 1, p->k} : (td_matrix){b, n, 1}, beta, c, n,
+                       p->bias ? (const float *)p->bias + j : NULL);
+        for (int64_t i = 0; i < p->m; i++)
+            td_convert(p->dtype, p->c + (i * p->ldc + j) * 2, 2, TD_F32, c + i * n, 4, n);
+    }
+    td_mem_free(b, bytes);
+}
+
+static int half_matrix(const product *p)
+{
+    size_t bytes;
+    half_columns job = {.p = p, .a = p->a, .width = clamp(HALF_BLOCK / p->k / 48 * 48, 48, p->n)};
+    void *copy = packed_copy(p->dtype, TD_F32, &job.a, p->m, p->k, &bytes);
+    if (!copy)
+        return -1;
+    td_parallel_for(0, (p->n + job.width - 1) / job.width, 1, some_half_columns, &job);
+    td_mem_free(copy, bytes);
+    return job.failed ? td_error(TD_E_MEMORY, "DefaultCPUAllocator: can't allocate memory for a matrix product") : 0;
+}
+
 static int halves(product *p)
 {
-    if (p->n == 1 && p->count == 1 && !p->bias && p->a.column == 1 && p->k > 0)
+    if (p->n == 1 && p->count == 1 && p->a.column == 1 && p->k > 0 && !p->bias)
         return half_vector(p);
+    if (p->m == 1 && p->count == 1 && p->b.row == 1 && p->k > 0 && !td_batch_invariant()) {
+        product turned = *p;
+        turned.a = (td_matrix){p->b.data, p->b.column, p->b.row}, turned.b = (td_matrix){p->a.data, p->a.column, p->a.row};
+        turned.m = p->n, turned.n = 1, turned.ldc = 1;
+        return half_vector(&turned);
+    }
+    if (p->m > 1 && p->m <= HALF_ROWS && p->n > 1 && p->count == 1 && p->k > 0)
+        return half_matrix(p);
     size_t na = 0, nb = 0, nc = (size_t)(p->m * p->n) * 4;
     td_dtype half = p->dtype;
     for (int64_t which = 0; which < p->count; which++) {
