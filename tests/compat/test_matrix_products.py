@@ -1,0 +1,43 @@
+"""Products of two matrices, however both lie: across the sizes at which b is packed, by one thread or by all, and left as it
+is.  tede's have the same bits for any number of threads."""
+import pytest
+
+LIES = {
+    "rows": lambda lib, x: x.contiguous(),
+    "columns": lambda lib, x: x.t().contiguous().t(),
+    "every second": lambda lib, x: lib.stack([x, x], 2).flatten(1)[:, ::2],
+    "in a wider one": lambda lib, x: lib.cat([x, x], 1)[:, x.shape[1]:],
+}
+
+
+@pytest.fixture
+def threads(lib):
+    before = lib.get_num_threads()
+    yield lib.set_num_threads
+    lib.set_num_threads(before)
+
+
+@pytest.mark.parametrize("m, n, k", [(2, 50, 70), (8, 40, 2100), (9, 3072, 400), (64, 64, 1030), (63, 1024, 64),
+                                     (96, 96, 64), (130, 161, 513), (97, 4200, 65), (260, 256, 1100), (1, 300, 5000)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_products_agree_with_those_of_doubles(lib, threads, m, n, k, dtype):
+    lib.manual_seed(m)
+    dtype = getattr(lib, dtype)
+    a, b, bias = lib.randn(m, k).to(dtype), lib.randn(k, n).to(dtype), lib.randn(n).to(dtype)
+    expected = a.double() @ b.double()
+    least = (4 if dtype == lib.bfloat16 else 100) * lib.finfo(dtype).eps * (1 + k ** 0.5)
+    for one, other in ("rows", "rows"), ("columns", "columns"), ("every second", "in a wider one"), ("rows", "columns"):
+        x, y = LIES[one](lib, a), LIES[other](lib, b)
+        results = []
+        for count in 1, 3:
+            threads(count)
+            results.append((x @ y, lib.addmm(bias, x, y), lib.addmm(bias.expand(m, n), x, y, beta=-0.5, alpha=2),
+                            lib.nn.functional.linear(x, y.t(), bias), lib.stack([x, x]) @ y))
+        plain, added, scaled, linear, pair = (result.double() for result in results[0])
+        assert (plain - expected).abs().max() <= least
+        assert (pair - expected).abs().max() <= least
+        assert (added - expected - bias.double()).abs().max() <= 2 * least
+        assert (linear - expected - bias.double()).abs().max() <= 2 * least
+        assert (scaled - 2 * expected + bias.double() / 2).abs().max() <= 4 * least
+        if lib.__name__ == "tede":
+            assert all(lib.equal(x, y) for x, y in zip(*results))
