@@ -22,7 +22,20 @@ void td_conv_correlate(td_conv *c);
 void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group */
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
+/* One kernel of one channel, moved over a picture in steps of 1. */
+typedef struct td_slide {
+    int64_t kernel[3];          /* its rows lie below each other, `plane` apart in depth */
+    int64_t line, plane, apart; /* steps of the picture: to the next row, depth, kernel column */
+    int64_t width;              /* of the result */
+} td_slide;
+
 typedef struct td_conv_table {
+    /* up to four rows of the result, each number start + the sum of the kernel's products; x is read up to four vectors further than
+     * `width`, and y written up to `room` */
+    void (*slide_f32)(const td_slide *s, const float *x, const float *w, float start, int64_t rows, float *y,
+                      int64_t room);
+    void (*slide_f64)(const td_slide *s, const double *x, const double *w, double start, int64_t rows, double *y,
+                      int64_t room);
     /* y[i] = start + the sum of w[t] x[offsets[t] + i] over t < k for i < n; x is read up to four vectors further than n,
      * and y written up to `room` */
     void (*taps_f32)(const float *x, const int64_t *offsets, const float *w, int64_t k, float start, int64_t n,

@@ -2,12 +2,14 @@
 #ifndef S
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/cpu/vectors.h"
 #if defined(__AVX512F__)
-enum { BYTES = 64, VECTORS = 3 };   /* of a vector; of a panel: as in gemm_isa.c */
+/* Of a vector; of a panel, as in gemm_isa.c; side by side in registers with four rows of sums. */
+enum { BYTES = 64, VECTORS = 3, BESIDE = 4 };
 #elif defined(__AVX2__)
-enum { BYTES = 32, VECTORS = 2 };
+enum { BYTES = 32, VECTORS = 2, BESIDE = 2 };
 #else
-enum { BYTES = 16, VECTORS = 2 };
+enum { BYTES = 16, VECTORS = 2, BESIDE = 2 };
 #endif
 
 typedef int32_t place_f32;          /* as wide as the number */
@@ -18,7 +20,7 @@ typedef int64_t place_f64;
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
-    .taps_f32 = taps_f32, .taps_f64 = taps_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
+    .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
     .sum_f32 = sum_f32, .sum_f64 = sum_f64,
 };
@@ -42,6 +44,67 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
                 *(V *)(y + r * LANES) = sum[r];
         else
             memcpy(y, sum, (size_t)(n - q < BLOCK ? n - q : BLOCK) * sizeof(T));
+    }
+}
+
+/* `rows` rows of `beside` vectors of sums: each vector of the picture that is read serves all rows that it belongs to. */
+INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
+                            const T *x, const T *w, T start, int64_t n, T *y, int64_t room)
+{
+    enum { LANES = BYTES / sizeof(T) };
+    typedef N(vec) V;
+    V sum[4][BESIDE];
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < beside; v++)
+            sum[r][v] = start - (V){0};
+    for (int64_t d = 0; d < s->kernel[0]; d++, x += s->plane, w += s->kernel[1] * s->kernel[2]) {
+        const T *line = x;
+        for (int64_t i = 0; i < rows + s->kernel[1] - 1; i++, line += s->line)
+            for (int64_t j = 0; j < s->kernel[2]; j++) {
+                V at[BESIDE];
+#pragma GCC unroll 4
+                for (int v = 0; v < beside; v++)
+                    at[v] = *(const V *)(line + j * s->apart + v * LANES);
+#pragma GCC unroll 4
+                for (int r = 0; r < rows; r++)
+                    if ((uint64_t)(i - r) < (uint64_t)s->kernel[1]) {
+                        const V factor = w[(i - r) * s->kernel[2] + j] - (V){0};
+#pragma GCC unroll 4
+                        for (int v = 0; v < beside; v++)
+                            N(add_product)(&sum[r][v], factor, at[v]);
+                    }
+            }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; r++, y += s->width, room -= s->width) {
+        V part[BESIDE];
+        T *to = room >= beside * LANES ? y : (T *)part;
+#pragma GCC unroll 4
+        for (int v = 0; v < beside; v++)
+            *(V *)(to + v * LANES) = sum[r][v];
+        if (to != y)
+            memcpy(y, part, (size_t)(n < beside * LANES ? n : beside * LANES) * sizeof(T));
+    }
+}
+
+/* Blocks of columns from the last to the first: what a row writes too far is where the next one begins. */
+static void N(slide)(const td_slide *s, const T *x, const T *w, T start, int64_t rows, T *y, int64_t room)
+{
+    enum { LANES = BYTES / sizeof(T), BLOCK = BESIDE * LANES };
+    for (int64_t q = (s->width - 1) / BLOCK * BLOCK; q >= 0; q -= BLOCK) {
+        const int64_t n = s->width - q;
+        if (rows == 4 && n > BLOCK / 2)
+            N(slide_block)(4, BESIDE, s, x + q, w, start, n, y + q, room - q);
+        else if (rows == 4 && n > LANES)
+            N(slide_block)(4, BESIDE / 2, s, x + q, w, start, n, y + q, room - q);
+        else if (rows == 4)
+            N(slide_block)(4, 1, s, x + q, w, start, n, y + q, room - q);
+        else
+            for (int64_t r = 0; r < rows; r++)
+                N(slide_block)(1, BESIDE, s, x + q + r * s->line, w, start, n, y + q + r * s->width,
+                               room - q - r * s->width);
     }
 }
 

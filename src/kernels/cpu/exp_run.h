@@ -3,6 +3,8 @@
 #define TD_KERNELS_CPU_EXP_RUN_H
 #include "kernels/cpu/maths.h"
 #include "kernels/cpu/maths_wide.h"
+#include "kernels/cpu/vectors.h"
+#include <string.h>
 
 /* y[i] = exp(x[i] - shift) for i below n, unless y is NULL; y may be x. */
 #ifdef __AVX512F__
@@ -26,6 +28,18 @@ TD_MATHS float td_exp_less_f32(const float *x, float shift, float *y, int64_t n)
     }
     return _mm512_reduce_add_ps(sum);
 }
+/* A vector's lanes of `rows` rows at once, each lane with a shift and a sum of its own. */
+TD_MATHS void td_exp_columns_f32(float *x, int64_t step, int64_t rows, const float *shift, float *sums)
+{
+    const __m512 less = _mm512_loadu_ps(shift);
+    __m512 sum = _mm512_setzero_ps();
+    for (int64_t i = 0; i < rows; i++, x += step) {
+        const __m512 e = td_wide_exp(_mm512_sub_ps(_mm512_loadu_ps(x), less));
+        _mm512_storeu_ps(x, e);
+        sum = _mm512_add_ps(sum, e);
+    }
+    _mm512_storeu_ps(sums, sum);
+}
 #define TD_EXP_LESS(T, S)
 #else
 #define TD_EXP_LESS TD_EXP_LESS_PLAIN
@@ -47,5 +61,23 @@ TD_EXP_LESS(float, f32)
 TD_EXP_LESS_PLAIN(double, f64)
 #undef TD_EXP_LESS
 #undef TD_EXP_LESS_PLAIN
+
+#define TD_EXP_COLUMNS(T, S) \
+    TD_MATHS void td_exp_columns_##S(T *x, int64_t step, int64_t rows, const T *shift, T *sums) \
+    { \
+        enum { LANES = VBYTES / sizeof(T) }; \
+        T less[LANES], sum[LANES] = {0}; \
+        memcpy(less, shift, sizeof less); \
+        for (int64_t i = 0; i < rows; i++, x += step) \
+            _Pragma("omp simd") \
+            for (int l = 0; l < LANES; l++) \
+                x[l] = td_exp_##S(x[l] - less[l]), sum[l] += x[l]; \
+        memcpy(sums, sum, sizeof sum); \
+    }
+#ifndef __AVX512F__
+TD_EXP_COLUMNS(float, f32)
+#endif
+TD_EXP_COLUMNS(double, f64)
+#undef TD_EXP_COLUMNS
 
 #endif

@@ -1,6 +1,10 @@
 /* Attention's operands, made readable for the loops: float32 or float64, features side by side. */
 #include "calls_kernels_cpu_nn_attention.h"
+#include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn_attention.h"
+
+/* Queries that are too few to be columns. */
+enum { FEW = 12 };
 
 /* x itself if the loops can read it as it is. */
 static td_tensor *readable(td_tensor *x, td_dtype type)
@@ -52,6 +56,17 @@ static td_attention_job describe(const td_tensor *q, const td_tensor *k, const t
                               .causal = causal};
 }
 
+/* Blocks of queries for the forward pass: columns as many as products' tiles have, or fewer, about equal. */
+static void tile_queries(td_attention_job *job, td_dtype type)
+{
+    const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
+    const int64_t lanes = gemm->bytes / (int64_t)td_dtype_size(type), most = lanes * gemm->vectors;
+    job->columns = gemm->fused && job->queries > FEW;
+    job->query_tile = td_query_tile(job);
+    if (job->columns)
+        job->query_tile = td_ceil_div(td_ceil_div(job->queries, td_ceil_div(job->queries, most)), lanes) * lanes;
+}
+
 int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale,
                      td_tensor *out0,
                      td_tensor *out1)
@@ -66,7 +81,8 @@ int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tens
     td_attention_job job = describe(q, k, v, causal, scale);
     job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(out), job.lse = out1->data;
     set_mask(&job, m, job.batch, job.heads);
-    int64_t tile = td_query_tile(&job), blocks = td_ceil_div(job.queries, tile);
+    tile_queries(&job, type);
+    int64_t tile = job.query_tile, blocks = td_ceil_div(job.queries, tile);
     int64_t cost = tile * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
     if (job.kv_heads)
         td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost),

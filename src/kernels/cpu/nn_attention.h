@@ -3,7 +3,8 @@
 #define TD_KERNELS_CPU_NN_ATTENTION_H
 #include "kernels/cpu/nn.h"
 
-enum { TD_QUERY_TILE = 128, TD_CAUSAL_TILE = 48, TD_KEY_TILE = 240 };   /* a tile of scores: whole panels, one pass */
+/* Tiles of scores: queries in rows; keys in rows. */
+enum { TD_QUERY_TILE = 128, TD_CAUSAL_TILE = 48, TD_KEY_TILE = 240, TD_KEY_ROWS = 96 };
 
 typedef struct td_heads {
     void *data;
@@ -19,6 +20,8 @@ typedef struct td_attention_job {
     const void *mask;               /* NULL, truths (true takes part) or numbers that are added */
     bool truths;
     int64_t mask_batch, mask_head, mask_row, mask_key;
+    int64_t query_tile;             /* of the forward pass */
+    bool columns;                   /* there, queries are columns of the scores */
     int failed;                     /* a thread found no memory */
 } td_attention_job;
 

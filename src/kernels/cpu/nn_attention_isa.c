@@ -8,11 +8,32 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_attention.h"
+#include "kernels/cpu/vectors.h"
 
 /* The products of this file's own level. */
 #define OWN (&TD_ISA_NAME(td_gemm_table))
-/* Rows of tiles in a strip of queries; queries that are too few to pack keys and values for. */
-enum { STRIP = 2, FEW = 24 };
+/* Rows of a tile, and vectors of its rows at most: as in gemm_isa.c; bytes of such a row. */
+#if defined(__AVX512F__)
+enum { TILE = 8, VECTORS = 3 };
+#else
+enum { TILE = 6, VECTORS = 2 };
+#endif
+enum { WIDEST = 3 * 64 };
+
+/* a where it is larger than b; 0 instead of minus infinity. */
+#define CHOICES(S, T, I)                                                                                    \
+    typedef I truth_##S __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));                 \
+    INLINE vec_##S larger_##S(vec_##S a, vec_##S b)                                                         \
+    {                                                                                                       \
+        const truth_##S is = (truth_##S)(a > b);                                                              \
+        return (vec_##S)((is & (truth_##S)a) | (~is & (truth_##S)b));                                         \
+    }                                                                                                       \
+    INLINE vec_##S finite_or_zero_##S(vec_##S a)                                                            \
+    {                                                                                                       \
+        return (vec_##S)(~(truth_##S)(a == -(T)__builtin_inf() - (vec_##S){0}) & (truth_##S)a);               \
+    }
+CHOICES(f32, float, int32_t)
+CHOICES(f64, double, int64_t)
 
 #define TD_BODY "nn_attention_isa.c"
 #include "kernels/cpu/both_reals.h"
@@ -25,27 +46,6 @@ const td_attention_table TD_ISA_NAME(td_attention_table) = {
 #else
 
 #define AT(h, b, i, r) ((T *)(h).data + (b) * (h).batch + (i) * (h).head + (r) * (h).row)
-
-/* Keys and values of one head in the panels that products read, a tile of keys behind the other: packed when the first
- * queries meet them, and then there for all queries that the thread goes through. */
-typedef struct N(panels) {
-    T *keys, *values;
-    int64_t head, tiles;            /* whose they are, and how many are packed */
-    int64_t key_step, value_step;   /* from tile to tile */
-} N(panels);
-
-static void N(pack_tile)(const td_attention_job *job, int64_t b, int64_t kv, int64_t k0, int columns, N(panels) *to)
-{
-    const int64_t head = b * job->kv_heads + kv, tile = k0 / TD_KEY_TILE;
-    if (to->head != head)
-        to->head = head, to->tiles = 0;
-    if (tile < to->tiles)
-        return;
-    to->tiles = tile + 1;
-    OWN->N(pack)(columns, job->width, (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, to->keys + tile * to->key_step);
-    OWN->N(pack)(job->value_width, columns, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
-                 to->values + tile * to->value_step);
-}
 
 /* Scores get the mask: -inf where it says no. */
 static void N(mask)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
@@ -69,44 +69,13 @@ static void N(mask)(const td_attention_job *job, int64_t b, int64_t h, int64_t q
 }
 
 /* Scores of `rows` queries from q0 on against `columns` keys from k0 on. */
-static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
-                      const N(panels) *packed, T *s)
+static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
 {
     const int64_t kv = h / (job->heads / job->kv_heads);
-    const td_matrix q = {AT(job->q, b, h, q0), job->q.row, 1}, k = {AT(job->k, b, kv, k0), 1, job->k.row};
-    if (packed) {
-        /* Whole panels, of which the last in a tile may be narrower, and of one pass: the next begins behind all of this one's. */
-        const int tile = (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE), lanes = OWN->bytes / (int)sizeof(T);
-        const int panel = lanes * OWN->vectors, whole = (columns + panel - 1) / panel * panel;
-        const bool wide = job->width <= TD_GEMM_PASS((int)sizeof(T)) && whole <= tile &&
-                          td_gemm_panel(tile - whole + panel, lanes, OWN->vectors) == panel;
-        OWN->N(packed)(rows, wide ? whole : tile, job->width, (T)job->scale, q,
-                       packed->keys + k0 / TD_KEY_TILE * packed->key_step, 0, s, TD_KEY_TILE, NULL);
-    } else {
-        N(td_gemm)(rows, columns, job->width, (T)job->scale, q, k, 0, s, TD_KEY_TILE);
-    }
+    N(td_gemm)(rows, columns, job->width, (T)job->scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
+               (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, 0, s, TD_KEY_TILE);
     if (job->mask)
         N(mask)(job, b, h, q0, rows, k0, columns, s);
-}
-
-/* out = factor * out + s v, for `columns` keys from k0 on. */
-static void N(values)(const td_attention_job *job, int64_t b, int64_t kv, int rows, int64_t k0, int columns,
-                      const N(panels) *packed, const T *s, T factor, T *out)
-{
-    const td_matrix a = {s, TD_KEY_TILE, 1};
-    if (!packed) {
-        N(td_gemm)(rows, job->value_width, columns, 1, a, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, factor, out,
-                   job->out.row);
-        return;
-    }
-    const int64_t tile = job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE;
-    const T *v = packed->values + k0 / TD_KEY_TILE * packed->value_step;
-    /* Of a tile's first keys each panel has the first rows. */
-    for (int64_t j = 0, step; j < job->value_width; j += step) {
-        const int64_t left = job->value_width - j;
-        step = columns == tile ? left : td_gemm_panel(left, OWN->bytes / (int64_t)sizeof(T), OWN->vectors);
-        OWN->N(packed)(rows, step < left ? step : left, columns, 1, a, v + j * tile, factor, out + j, job->out.row, NULL);
-    }
 }
 
 /* How many of a row's numbers are worth computing: those of the columns that the query may look at, the first ones, and as many
@@ -128,53 +97,43 @@ static int64_t N(reach)(const td_attention_job *job, int64_t q0, int rows)
     return job->causal && q0 + rows < job->keys ? q0 + rows : job->keys;
 }
 
-/* A strip of queries, whose scores stay in the first cache, meets a tile of keys. */
-static void N(strip)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns,
-                     const N(panels) *packed, T *s, T *top, T *sum)
+/* A few queries, or a processor without fused products: queries in rows. */
+static void N(query_rows)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, T *s)
 {
     const T none = -(T)__builtin_inf();
-    T *out = AT(job->out, b, h, q0), most[TD_QUERY_TILE];
-    int seen[TD_QUERY_TILE];
-    N(scores)(job, b, h, q0, rows, k0, columns, packed, s);
-    /* All maxima before the first exponential, so that no row waits for its own. */
-    for (int r = 0; r < rows; r++) {
-        T *row = s + r * TD_KEY_TILE, m = top[r];
-        const int n = seen[r] = N(trim)(job, q0 + r, k0, columns, row);
-#pragma omp simd reduction(max : m)
-        for (int c = 0; c < n; c++)
-            m = row[c] > m ? row[c] : m;
-        most[r] = m;
-    }
-    for (int r = 0; r < rows; r++) {
-        T *row = s + r * TD_KEY_TILE;
-        const T shift = most[r] == none ? 0 : most[r];
-        const T add = N(td_exp_less)(row, shift, row, seen[r]);
-        if (most[r] != top[r] && k0) {
-            T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
-#pragma omp simd
-            for (int64_t c = 0; c < job->value_width; c++)
-                o[c] *= factor;
-            sum[r] *= factor;
-        }
-        top[r] = most[r], sum[r] += add;
-    }
-    N(values)(job, b, h / (job->heads / job->kv_heads), rows, k0, columns, packed, s, k0 ? 1 : 0, out);
-}
-
-static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(panels) *packed, T *s)
-{
-    T top[TD_QUERY_TILE], sum[TD_QUERY_TILE];
+    T top[TD_QUERY_TILE], sum[TD_QUERY_TILE], most[TD_QUERY_TILE];
     const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
-    const int strip = packed ? STRIP * OWN->rows : rows;
     T *out = AT(job->out, b, h, q0);
     for (int r = 0; r < rows; r++)
-        top[r] = -(T)__builtin_inf(), sum[r] = 0;
+        top[r] = none, sum[r] = 0;
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE) {
         const int columns = (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE);
-        if (packed)
-            N(pack_tile)(job, b, kv, k0, (int)(job->keys - k0 < TD_KEY_TILE ? job->keys - k0 : TD_KEY_TILE), packed);
-        for (int r = 0; r < rows; r += strip)
-            N(strip)(job, b, h, q0 + r, rows - r < strip ? rows - r : strip, k0, columns, packed, s, top + r, sum + r);
+        int seen[TD_QUERY_TILE];
+        N(scores)(job, b, h, q0, rows, k0, columns, s);
+        /* All maxima before the first exponential, so that no row waits for its own. */
+        for (int r = 0; r < rows; r++) {
+            T *row = s + r * TD_KEY_TILE, m = top[r];
+            const int n = seen[r] = N(trim)(job, q0 + r, k0, columns, row);
+#pragma omp simd reduction(max : m)
+            for (int c = 0; c < n; c++)
+                m = row[c] > m ? row[c] : m;
+            most[r] = m;
+        }
+        for (int r = 0; r < rows; r++) {
+            T *row = s + r * TD_KEY_TILE;
+            const T shift = most[r] == none ? 0 : most[r];
+            const T add = N(td_exp_less)(row, shift, row, seen[r]);
+            if (most[r] != top[r] && k0) {
+                T factor = N(td_exp)(top[r] - shift), *o = out + r * job->out.row;
+#pragma omp simd
+                for (int64_t c = 0; c < width; c++)
+                    o[c] *= factor;
+                sum[r] *= factor;
+            }
+            top[r] = most[r], sum[r] += add;
+        }
+        N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
+                   k0 ? 1 : 0, out, job->out.row);
     }
     T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
     for (int r = 0; r < rows; r++) {
@@ -188,28 +147,273 @@ static void N(query_block)(const td_attention_job *job, int64_t b, int64_t h, in
     }
 }
 
+/* Many queries: in columns, a panel of them as wide as products' tiles, so that neither keys nor values are packed, and maxima,
+ * sums and factors are vectors.  scores = k q^T stay in the first cache until they are the second product's panel. */
+typedef struct N(block) {
+    T *q, *s, *out, *turned;        /* [width][lanes], [TD_KEY_ROWS][lanes], [value_width][lanes]; a tile of the mask or `out` */
+    T top[WIDEST / sizeof(T)], sum[WIDEST / sizeof(T)], factor[WIDEST / sizeof(T)];
+    int lanes, rows;
+} N(block);
+
+/* `count` tiles of TILE rows of c, one behind the other: sums of a[i * row + p * column] b[p] over p < depth, added to what is
+ * there if told so.  `next`: from tile to tile of a. */
+INLINE void N(tiles)(const int vectors, int64_t count, int64_t depth, const T *a, int64_t row, int64_t column, int64_t next,
+                     const T *b, bool add, T *c)
+{
+    enum { LANES = VBYTES / sizeof(T) };
+    typedef N(vec) V;
+    for (; count > 0; count--, a += next, c += TILE * vectors * LANES) {
+        V acc[TILE][VECTORS];
+#pragma GCC unroll 8
+        for (int i = 0; i < TILE; i++)
+#pragma GCC unroll 3
+            for (int v = 0; v < vectors; v++)
+                acc[i][v] = (V){0};
+        const T *at[3] = {a, a + 3 * row, a + 6 * row}, *line = b;
+#define STEP(u)                                                                   \
+        {                                                                         \
+            V lines[VECTORS];                                                     \
+            _Pragma("GCC unroll 3")                                               \
+            for (int v = 0; v < vectors; v++)                                     \
+                lines[v] = *(const V *)(line + ((u) * vectors + v) * LANES);      \
+            _Pragma("GCC unroll 8")                                               \
+            for (int i = 0; i < TILE; i++) {                                      \
+                const V x = at[i / 3][i % 3 * row + (u) * column] - (V){0};       \
+                _Pragma("GCC unroll 3")                                           \
+                for (int v = 0; v < vectors; v++)                                 \
+                    N(add_product)(&acc[i][v], x, lines[v]);                      \
+            }                                                                     \
+        }
+        int64_t left = depth;
+        const T *fetch = a + (column == 1 ? next : 4 * column);
+        for (; left >= 2; left -= 2) {
+            __builtin_prefetch(fetch);
+            fetch += column == 1 ? TILE * 2 : column;
+            if (column != 1) {
+                __builtin_prefetch(fetch);
+                fetch += column;
+            }
+            STEP(0)
+            STEP(1)
+            line += 2 * vectors * LANES;
+            for (int r = 0; r < 3; r++)
+                at[r] += 2 * column;
+        }
+        if (left)
+            STEP(0)
+#undef STEP
+        T *to = c;
+        if (add)
+#pragma GCC unroll 8
+            for (int i = 0; i < TILE; i++)
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++, to += LANES)
+                    *(V *)to += acc[i][v];
+        else
+#pragma GCC unroll 8
+            for (int i = 0; i < TILE; i++)
+#pragma GCC unroll 3
+                for (int v = 0; v < vectors; v++, to += LANES)
+                    *(V *)to = acc[i][v];
+    }
+}
+
+/* Along k and across it; each a function of its own, for the compiler's sake. */
+#define TILES(v)                                                                                                       \
+    static __attribute__((noinline)) void N(along_##v)(int64_t count, int64_t depth, const T *a, int64_t row, const T *b, \
+                                                       bool add, T *c)                                                 \
+    {                                                                                                                  \
+        N(tiles)(v, count, depth, a, row, 1, TILE * row, b, add, c);                                                   \
+    }                                                                                                                  \
+    static __attribute__((noinline)) void N(across_##v)(int64_t count, int64_t depth, const T *a, int64_t column,      \
+                                                        const T *b, bool add, T *c)                                    \
+    {                                                                                                                  \
+        N(tiles)(v, count, depth, a, 1, column, TILE, b, add, c);                                                      \
+    }
+TILES(1)
+TILES(2)
+#if defined(__AVX512F__)
+TILES(3)
+#define NAMES(name) {N(name##_1), N(name##_2), N(name##_3)}
+#else
+#define NAMES(name) {N(name##_1), N(name##_2)}
+#endif
+
+/* c = a b, or c += a b: m rows of a, which lie along k or across it, meet a block's panel. */
+static void N(multiply)(int64_t m, int64_t depth, td_matrix a, const T *b, int lanes, bool add, T *c)
+{
+    typedef void kernel(int64_t, int64_t, const T *, int64_t, const T *, bool, T *);
+    static kernel *const along[] = NAMES(along), *const across[] = NAMES(across);
+    const int which = lanes / (VBYTES / (int)sizeof(T)) - 1;
+    const int64_t whole = m / TILE * TILE;
+    if (a.column == 1)
+        along[which](m / TILE, depth, a.data, a.row, b, add, c);
+    else
+        across[which](m / TILE, depth, a.data, a.column, b, add, c);
+    if (m > whole)
+        OWN->N(packed)(m - whole, lanes, depth, 1, (td_matrix){(const T *)a.data + whole * a.row, a.row, a.column}, b, add,
+                       c + whole * lanes, lanes, NULL);
+}
+#undef TILES
+#undef NAMES
+
+/* A tile of the mask, turned round like the scores, meets them. */
+static void N(mask_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int64_t k0, int keys,
+                            N(block) *x)
+{
+    const T none = -(T)__builtin_inf();
+    const int64_t at = b * job->mask_batch + h * job->mask_head + q0 * job->mask_row + k0 * job->mask_key;
+    const int64_t step = job->mask_key, rows = job->mask_row ? x->rows : 1;
+    T *line = x->turned, *columns = line + (int64_t)TD_KEY_ROWS * (WIDEST / sizeof(T));
+    for (int64_t r = 0; r < rows; r++, line += TD_KEY_ROWS)
+        if (job->truths) {
+            const uint8_t *m = (const uint8_t *)job->mask + at + r * job->mask_row;
+#pragma omp simd
+            for (int c = 0; c < keys; c++)
+                line[c] = m[c * step] ? 0 : none;
+        } else {
+            const T *m = (const T *)job->mask + at + r * job->mask_row;
+#pragma omp simd
+            for (int c = 0; c < keys; c++)
+                line[c] = m[c * step];
+        }
+    if (rows > 1)
+        OWN->N(pack)(rows, keys, (td_matrix){x->turned, 1, TD_KEY_ROWS}, columns);
+    for (int c = 0; c < keys; c++) {
+        T *s = x->s + c * x->lanes;
+        const T *m = columns + c * x->lanes, one = x->turned[c];
+        if (rows > 1 && job->truths)
+#pragma omp simd
+            for (int l = 0; l < x->lanes; l++)
+                s[l] = m[l] < 0 ? none : s[l];
+        else if (rows > 1)
+#pragma omp simd
+            for (int l = 0; l < x->lanes; l++)
+                s[l] += m[l];
+        else
+#pragma omp simd
+            for (int l = 0; l < x->lanes; l++)
+                s[l] = job->truths && one < 0 ? none : s[l] + one;
+    }
+}
+
+/* The scores of a tile become exponentials, after maxima that hold for all tiles so far; x->factor: what earlier sums are to be
+ * multiplied with.  Whether one of them isn't 1. */
+static bool N(exponentials)(N(block) *x, int keys)
+{
+    enum { LANES = VBYTES / sizeof(T) };
+    typedef N(vec) V;
+    bool changed = false;
+    for (int v = 0; v < x->lanes; v += LANES) {
+        T *s = x->s + v;
+        const V old = *(const V *)(x->top + v);
+        V most[4] = {old, old, old, old};
+        int c = 0;
+        for (; c + 4 <= keys; c += 4)
+#pragma GCC unroll 4
+            for (int i = 0; i < 4; i++)
+                most[i] = N(larger)(*(const V *)(s + (c + i) * x->lanes), most[i]);
+        for (; c < keys; c++)
+            most[0] = N(larger)(*(const V *)(s + c * x->lanes), most[0]);
+        most[0] = N(larger)(N(larger)(most[1], most[0]), N(larger)(most[3], most[2]));
+        const V shift = N(finite_or_zero)(most[0]), less = old - shift;
+        T parts[LANES], before[LANES];
+        memcpy(before, &less, sizeof before);
+        bool same = true;
+        for (int l = 0; l < LANES; l++)
+            same &= before[l] == 0;
+        N(td_exp_columns)(s, x->lanes, keys, (const T *)&shift, parts);
+        *(V *)(x->top + v) = most[0];
+        if (same) {
+            *(V *)(x->factor + v) = (V){0} + 1, *(V *)(x->sum + v) += *(const V *)parts;
+            continue;
+        }
+        changed = true;
+#pragma omp simd
+        for (int l = 0; l < LANES; l++)
+            x->factor[v + l] = N(td_exp)(before[l]);
+        *(V *)(x->sum + v) = *(const V *)(x->sum + v) * *(const V *)(x->factor + v) + *(const V *)parts;
+    }
+    return changed;
+}
+
+static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(block) *x)
+{
+    enum { LANES = VBYTES / sizeof(T) };
+    const T none = -(T)__builtin_inf(), scale = (T)job->scale;
+    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
+    x->rows = rows;
+    OWN->N(pack)(rows, job->width, (td_matrix){AT(job->q, b, h, q0), 1, job->q.row}, x->q);
+#pragma omp simd
+    for (int64_t i = 0; i < job->width * lanes; i++)
+        x->q[i] *= scale;
+    for (int l = 0; l < lanes; l++)
+        x->top[l] = none, x->sum[l] = 0;
+    if (end <= 0)
+        memset(x->out, 0, (size_t)(width * lanes) * sizeof(T));
+    for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_ROWS) {
+        const int keys = (int)(end - k0 < TD_KEY_ROWS ? end - k0 : TD_KEY_ROWS);
+        N(multiply)(keys, job->width, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, x->q, lanes, false, x->s);
+        if (job->mask)
+            N(mask_columns)(job, b, h, q0, k0, keys, x);
+        /* The first keys that not all queries see. */
+        for (int64_t c = job->causal && q0 >= k0 ? q0 - k0 : 0; job->causal && c < keys; c++)
+            for (int64_t l = 0; l < k0 + c - q0; l++)
+                x->s[c * lanes + l] = none;
+        if (N(exponentials)(x, keys) && k0)
+            for (int64_t c = 0; c < width; c++)
+#pragma omp simd
+                for (int l = 0; l < lanes; l++)
+                    x->out[c * lanes + l] *= x->factor[l];
+        N(multiply)(width, keys, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, x->s, lanes, k0 > 0, x->out);
+    }
+    T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    for (int r = 0; r < rows; r++) {
+        lse[r] = x->sum[r] == 0 ? (T)__builtin_inf() : x->top[r] + N(td_log)(x->sum[r]);
+        x->factor[r] = x->sum[r] == 0 ? 0 : 1 / x->sum[r];
+    }
+    /* Back to rows, panel by panel. */
+    OWN->N(pack)(width, rows, (td_matrix){x->out, 1, lanes}, x->turned);
+    const T *from = x->turned;
+    for (int64_t j = 0, step; j < width; j += step) {
+        step = td_gemm_panel(width - j, LANES, OWN->vectors);
+        const int64_t n = width - j < step ? width - j : step;
+        for (int r = 0; r < rows; r++, from += step) {
+            T *to = AT(job->out, b, h, q0 + r) + j;
+            const T factor = x->factor[r];
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                to[c] = from[c] * factor;
+        }
+    }
+}
+
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     td_attention_job *job = context;
-    const int64_t tile = td_query_tile(job), blocks = td_ceil_div(job->queries, tile), lanes = OWN->bytes / (int64_t)sizeof(T);
-    const int64_t tiles = td_ceil_div(job->keys, TD_KEY_TILE);
-    N(panels) packed = {.head = -1, .key_step = td_gemm_packed_size(TD_KEY_TILE, job->width, lanes),
-                        .value_step = td_gemm_packed_size(job->value_width, TD_KEY_TILE, lanes)};
-    const bool pack = OWN->fused && job->queries * (job->heads / job->kv_heads) > FEW;
-    const size_t scores = (size_t)TD_QUERY_TILE * TD_KEY_TILE * sizeof(T);
-    const size_t bytes = scores + (pack ? (size_t)(tiles * (packed.key_step + packed.value_step)) * sizeof(T) : 0);
-    T *s = td_mem_alloc(bytes);
-    if (!s) {
+    const int64_t tile = job->query_tile, blocks = td_ceil_div(job->queries, tile), most = WIDEST / sizeof(T);
+    const int64_t values = (job->value_width + 2 * most) * most, mask = 2 * TD_KEY_ROWS * most;
+    const int64_t turned = values > mask ? values : mask;
+    const int64_t parts[] = {job->columns ? job->width * most : 0, job->columns ? TD_KEY_ROWS * most : TD_QUERY_TILE * TD_KEY_TILE,
+                             job->columns ? job->value_width * most : 0, job->columns ? turned : 0};
+    const size_t bytes = (size_t)(parts[0] + parts[1] + parts[2] + parts[3]) * sizeof(T);
+    T *room = td_mem_alloc(bytes);
+    if (!room) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    packed.keys = s + TD_QUERY_TILE * TD_KEY_TILE, packed.values = packed.keys + tiles * packed.key_step;
+    N(block) x = {.s = room};
+    x.out = x.s + parts[1], x.q = x.out + parts[2], x.turned = x.q + parts[0];
     for (int64_t t = from; t < to; t++) {
         int64_t bh = t / blocks, q0 = t % blocks * tile;
         int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
-        N(query_block)(job, bh / job->heads, bh % job->heads, q0, rows, pack ? &packed : NULL, s);
+        if (job->columns)
+            N(query_columns)(job, bh / job->heads, bh % job->heads, q0, rows, &x);
+        else
+            N(query_rows)(job, bh / job->heads, bh % job->heads, q0, rows, room);
     }
-    td_mem_free(s, bytes);
+    td_mem_free(room, bytes);
 }
 
 /* One tile's part of all three gradients.  p and dp have room for a tile each. */
@@ -221,7 +425,7 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
     const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
     td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1,
         TD_KEY_TILE};
-    N(scores)(job, b, h, q0, rows, k0, columns, NULL, p);
+    N(scores)(job, b, h, q0, rows, k0, columns, p);
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
         const T shift = lse[r];
