@@ -35,6 +35,7 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         is_causal = is_causal and key_padding_mask is None
     if width != embed_dim_to_check:
         raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
+    plain = False                   # whether heads can stay where the projection wrote them
     head = width // num_heads
     if head * num_heads != width:
         raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
@@ -49,7 +50,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
             raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
         if in_proj_weight is None:
             raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+        plain = not need_weights and bias_k is None and static_k is None and static_v is None and not add_zero_attn
+        q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias, plain)
 
     if attn_mask is not None:
         attn_mask = _check_mask(attn_mask, (length, key.shape[0]), batch * num_heads)
@@ -63,15 +65,18 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
         k, v = T.cat([k, bias_k.repeat(1, batch, 1)]), T.cat([v, bias_v.repeat(1, batch, 1)])
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
 
-    q = q.view(length, batch * num_heads, head).transpose(0, 1)
-    k = _heads(k, static_k, "static_k", batch * num_heads, head)
-    v = _heads(v, static_v, "static_v", batch * num_heads, head)
+    if plain:
+        q, k, v = (x.unflatten(-1, (num_heads, head)).permute(1, 2, 0, 3) for x in (q, k, v))
+    else:
+        q = q.view(length, batch * num_heads, head).transpose(0, 1)
+        k = _heads(k, static_k, "static_k", batch * num_heads, head)
+        v = _heads(v, static_v, "static_v", batch * num_heads, head)
     if add_zero_attn:
         zero = (batch * num_heads, 1, head)
         k = T.cat([k, T.zeros(zero, dtype=k.dtype, device=k.device)], dim=1)
         v = T.cat([v, T.zeros(zero, dtype=v.dtype, device=v.device)], dim=1)
         attn_mask, key_padding_mask = _one_more(attn_mask), _one_more(key_padding_mask)
-    source = k.size(1)
+    source = k.size(-2)
 
     if key_padding_mask is not None:
         for place, wanted in enumerate((batch, source)):
@@ -105,9 +110,13 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
                 attn_mask = attn_mask.unsqueeze(0)
             else:
                 attn_mask = attn_mask.view(batch, num_heads, -1, source)
-        output = N.scaled_dot_product_attention(
-            q.view(batch, num_heads, length, head), k.view(batch, num_heads, source, head),
-            v.view(batch, num_heads, source, head), attn_mask, dropout_p, is_causal)
+        if not plain:
+            q = q.view(batch, num_heads, length, head)
+            k, v = (x.view(batch, num_heads, source, head) for x in (k, v))
+        output = N.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
+        if plain and batched and _by_batches(query) is not None:
+            output = output.transpose(1, 2).reshape(batch, length, width)
+            return N.linear(output, out_proj_weight, out_proj_bias).transpose(0, 1), None
         output = output.permute(2, 0, 1, 3).reshape(batch * length, width)
     output = N.linear(output, out_proj_weight, out_proj_bias)
     output = output.view(length, batch, output.size(1))
@@ -187,22 +196,36 @@ def _project(query, key, value, weights, biases):
     return tuple(N.linear(*row) for row in zip((query, key, value), weights, biases))
 
 
-def _in_projection_packed(q, k, v, weight, bias=None):
-    """Three projections whose weights lie in one matrix: in one product where the inputs are the same tensor."""
+def _by_batches(x):
+    """(batch, length, width), if that is how (length, batch, width) lies in memory, as it does with `batch_first`."""
+    return x.transpose(0, 1) if not x.is_contiguous() and x.transpose(0, 1).is_contiguous() else None
+
+
+def _linear(x, weight, bias):
+    turned = _by_batches(x)
+    return N.linear(x, weight, bias) if turned is None else N.linear(turned, weight, bias).transpose(0, 1)
+
+
+def _in_projection_packed(q, k, v, weight, bias=None, views=False):
+    """Three projections whose weights lie in one matrix: in one product where the inputs are the same tensor. Its parts
+    are copied out of it unless `views` says that parts of its rows will do."""
     width = q.size(-1)
+    linear = _linear if views else N.linear
 
     def split(projected, parts):
+        if views:
+            return projected.unflatten(-1, (parts, width)).unbind(-2)
         projected = projected.unflatten(-1, (parts, width)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous()
         return tuple(projected[i] for i in range(parts))
 
     if k is v and q is k:
-        return split(N.linear(q, weight, bias), 3)
+        return split(linear(q, weight, bias), 3)
     if k is v:
         w_q, w_kv = weight.split([width, 2 * width])
         b_q, b_kv = (None, None) if bias is None else bias.split([width, 2 * width])
-        return (N.linear(q, w_q, b_q), *split(N.linear(k, w_kv, b_kv), 2))
+        return (linear(q, w_q, b_q), *split(linear(k, w_kv, b_kv), 2))
     biases = (None,) * 3 if bias is None else bias.chunk(3)
-    return tuple(N.linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases))
+    return tuple(linear(x, w, b) for x, w, b in zip((q, k, v), weight.chunk(3), biases))
 
 
 # Under the names that copies of PyTorch's attention import.
