@@ -56,7 +56,7 @@ static td_attention_job describe(const td_tensor *q, const td_tensor *k, const t
                               .causal = causal};
 }
 
-/* Blocks of queries for the forward pass: columns as many as products' tiles have, or fewer, about equal. */
+/* Blocks of queries: columns as many as products' tiles have, or fewer, about equal. */
 static void tile_queries(td_attention_job *job, td_dtype type)
 {
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
@@ -109,6 +109,7 @@ int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key,
     job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(o), job.grad = heads(g), job.lse = l->data;
     job.dq = heads(dq), job.dk = heads(dk), job.dv = heads(dv);
     set_mask(&job, m, job.batch, job.heads);
+    tile_queries(&job, type);
     td_parallel_for(0, job.batch * job.kv_heads, 1, TD_ISA_PICK(td_attention_table)->backward[type == TD_F64], &job);
     return finish(&job) || write_back(out0, dq) || write_back(out1, dk) || write_back(out2, dv) ? -1 : 0;
 }

@@ -20,8 +20,8 @@ typedef struct td_attention_job {
     const void *mask;               /* NULL, truths (true takes part) or numbers that are added */
     bool truths;
     int64_t mask_batch, mask_head, mask_row, mask_key;
-    int64_t query_tile;             /* of the forward pass */
-    bool columns;                   /* there, queries are columns of the scores */
+    int64_t query_tile;
+    bool columns;                   /* queries are columns of the scores */
     int failed;                     /* a thread found no memory */
 } td_attention_job;
 

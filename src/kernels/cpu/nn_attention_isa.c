@@ -150,7 +150,9 @@ static void N(query_rows)(const td_attention_job *job, int64_t b, int64_t h, int
 /* Many queries: in columns, a panel of them as wide as products' tiles, so that neither keys nor values are packed, and maxima,
  * sums and factors are vectors.  scores = k q^T stay in the first cache until they are the second product's panel. */
 typedef struct N(block) {
-    T *q, *s, *out, *turned;        /* [width][lanes], [TD_KEY_ROWS][lanes], [value_width][lanes]; a tile of the mask or `out` */
+    T *q, *s, *out;                 /* [width][lanes], [TD_KEY_ROWS][lanes], [value_width][lanes], the result or its gradient */
+    T *dq, *q_rows, *grad_rows;     /* [width][lanes]; in rows, panels for products */
+    T *turned;                      /* two tiles of a mask or of slopes, or a result in rows */
     T top[WIDEST / sizeof(T)], sum[WIDEST / sizeof(T)], factor[WIDEST / sizeof(T)];
     int lanes, rows;
 } N(block);
@@ -337,6 +339,32 @@ static bool N(exponentials)(N(block) *x, int keys)
     return changed;
 }
 
+/* [width][lanes], times the block's factors, back to rows, panel by panel. */
+static void N(to_rows)(td_heads rows, int64_t b, int64_t h, int64_t q0, int64_t width, const T *columns, N(block) *x)
+{
+    OWN->N(pack)(width, x->rows, (td_matrix){columns, 1, x->lanes}, x->turned);
+    const T *from = x->turned;
+    for (int64_t j = 0, step; j < width; j += step) {
+        step = td_gemm_panel(width - j, VBYTES / sizeof(T), OWN->vectors);
+        const int64_t n = width - j < step ? width - j : step;
+        for (int r = 0; r < x->rows; r++, from += step) {
+            T *to = AT(rows, b, h, q0 + r) + j;
+            const T factor = x->factor[r];
+#pragma omp simd
+            for (int64_t c = 0; c < n; c++)
+                to[c] = from[c] * factor;
+        }
+    }
+}
+
+/* Scores of keys that not all queries see under a causal mask, where they don't. */
+static void N(hide)(const td_attention_job *job, int64_t q0, int64_t k0, int keys, int lanes, T with, T *s)
+{
+    for (int64_t c = job->causal && q0 >= k0 ? q0 - k0 : 0; job->causal && c < keys; c++)
+        for (int64_t l = 0; l < k0 + c - q0; l++)
+            s[c * lanes + l] = with;
+}
+
 static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(block) *x)
 {
     enum { LANES = VBYTES / sizeof(T) };
@@ -357,10 +385,7 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
         N(multiply)(keys, job->width, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, x->q, lanes, false, x->s);
         if (job->mask)
             N(mask_columns)(job, b, h, q0, k0, keys, x);
-        /* The first keys that not all queries see. */
-        for (int64_t c = job->causal && q0 >= k0 ? q0 - k0 : 0; job->causal && c < keys; c++)
-            for (int64_t l = 0; l < k0 + c - q0; l++)
-                x->s[c * lanes + l] = none;
+        N(hide)(job, q0, k0, keys, lanes, none, x->s);
         if (N(exponentials)(x, keys) && k0)
             for (int64_t c = 0; c < width; c++)
 #pragma omp simd
@@ -373,47 +398,7 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
         lse[r] = x->sum[r] == 0 ? (T)__builtin_inf() : x->top[r] + N(td_log)(x->sum[r]);
         x->factor[r] = x->sum[r] == 0 ? 0 : 1 / x->sum[r];
     }
-    /* Back to rows, panel by panel. */
-    OWN->N(pack)(width, rows, (td_matrix){x->out, 1, lanes}, x->turned);
-    const T *from = x->turned;
-    for (int64_t j = 0, step; j < width; j += step) {
-        step = td_gemm_panel(width - j, LANES, OWN->vectors);
-        const int64_t n = width - j < step ? width - j : step;
-        for (int r = 0; r < rows; r++, from += step) {
-            T *to = AT(job->out, b, h, q0 + r) + j;
-            const T factor = x->factor[r];
-#pragma omp simd
-            for (int64_t c = 0; c < n; c++)
-                to[c] = from[c] * factor;
-        }
-    }
-}
-
-static void N(forward)(void *context, int64_t from, int64_t to)
-{
-    td_attention_job *job = context;
-    const int64_t tile = job->query_tile, blocks = td_ceil_div(job->queries, tile), most = WIDEST / sizeof(T);
-    const int64_t values = (job->value_width + 2 * most) * most, mask = 2 * TD_KEY_ROWS * most;
-    const int64_t turned = values > mask ? values : mask;
-    const int64_t parts[] = {job->columns ? job->width * most : 0, job->columns ? TD_KEY_ROWS * most : TD_QUERY_TILE * TD_KEY_TILE,
-                             job->columns ? job->value_width * most : 0, job->columns ? turned : 0};
-    const size_t bytes = (size_t)(parts[0] + parts[1] + parts[2] + parts[3]) * sizeof(T);
-    T *room = td_mem_alloc(bytes);
-    if (!room) {
-        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
-        return;
-    }
-    N(block) x = {.s = room};
-    x.out = x.s + parts[1], x.q = x.out + parts[2], x.turned = x.q + parts[0];
-    for (int64_t t = from; t < to; t++) {
-        int64_t bh = t / blocks, q0 = t % blocks * tile;
-        int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
-        if (job->columns)
-            N(query_columns)(job, bh / job->heads, bh % job->heads, q0, rows, &x);
-        else
-            N(query_rows)(job, bh / job->heads, bh % job->heads, q0, rows, room);
-    }
-    td_mem_free(room, bytes);
+    N(to_rows)(job->out, b, h, q0, width, x->out, x);
 }
 
 /* One tile's part of all three gradients.  p and dp have room for a tile each. */
@@ -453,48 +438,155 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
                job->dk.row);
 }
 
-static void N(clear)(td_heads x, int64_t b, int64_t h, int64_t rows, int64_t width)
+/* The sum over keys of p dp is the product of the result with its gradient. */
+static T N(centre)(const td_attention_job *job, int64_t b, int64_t h, int64_t query)
 {
-    for (int64_t r = 0; r < rows; r++)
-        memset(AT(x, b, h, r), 0, (size_t)width * sizeof(T));
+    const T *o = AT(job->out, b, h, query), *g = AT(job->grad, b, h, query);
+    T sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < job->value_width; c++)
+        sum += o[c] * g[c];
+    return sum;
+}
+
+/* Few queries, see query_rows. */
+static void N(backward_rows)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, T *tiles)
+{
+    T delta[TD_QUERY_TILE];
+    const int64_t end = N(reach)(job, q0, rows);
+    for (int r = 0; r < rows; r++) {
+        memset(AT(job->dq, b, h, q0 + r), 0, (size_t)job->width * sizeof(T));
+        delta[r] = N(centre)(job, b, h, q0 + r);
+    }
+    for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE)
+        N(tile_backward)(job, b, h, q0, rows, k0, (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE), delta, tiles,
+                         tiles + TD_QUERY_TILE * TD_KEY_TILE);
+}
+
+/* Many, in columns, see query_columns: the slopes of the scores, ds = p (v g^T - delta), lie like these. */
+static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(block) *x)
+{
+    enum { LANES = VBYTES / sizeof(T) };
+    const T scale = (T)job->scale;
+    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows);
+    const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
+    const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0, *q = AT(job->q, b, h, q0), *g = AT(job->grad, b, h, q0);
+    x->rows = rows;
+    OWN->N(pack)(rows, job->width, (td_matrix){q, 1, job->q.row}, x->q);
+#pragma omp simd
+    for (int64_t i = 0; i < job->width * lanes; i++)
+        x->q[i] *= scale;
+    OWN->N(pack)(rows, job->value_width, (td_matrix){g, 1, job->grad.row}, x->out);
+    OWN->N(pack)(job->width, rows, (td_matrix){q, job->q.row, 1}, x->q_rows);
+    OWN->N(pack)(job->value_width, rows, (td_matrix){g, job->grad.row, 1}, x->grad_rows);
+    for (int l = 0; l < lanes; l++) {
+        x->top[l] = l < rows ? lse[l] : (T)__builtin_inf();
+        x->factor[l] = l < rows ? N(centre)(job, b, h, q0 + l) : 0;
+    }
+    memset(x->dq, 0, (size_t)(job->width * lanes) * sizeof(T));
+    for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_ROWS) {
+        const int keys = (int)(end - k0 < TD_KEY_ROWS ? end - k0 : TD_KEY_ROWS);
+        const td_matrix k = {AT(job->k, b, kv, k0), job->k.row, 1};
+        N(multiply)(keys, job->width, k, x->q, lanes, false, x->s);
+        if (job->mask)
+            N(mask_columns)(job, b, h, q0, k0, keys, x);
+        N(hide)(job, q0, k0, keys, lanes, -(T)__builtin_inf(), x->s);
+        for (int v = 0; v < lanes; v += LANES)
+            N(td_exp_columns)(x->s + v, lanes, keys, x->top + v, x->sum + v);
+        OWN->N(packed)(keys, job->value_width, rows, 1, (td_matrix){x->s, lanes, 1}, x->grad_rows, 1,
+                       AT(job->dv, b, kv, k0), job->dv.row, NULL);
+        N(multiply)(keys, job->value_width, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, x->out, lanes, false,
+                    x->turned);
+        for (int c = 0; c < keys; c++) {
+            T *p = x->s + c * lanes;
+            const T *slope = x->turned + c * lanes;
+#pragma omp simd
+            for (int l = 0; l < lanes; l++)
+                p[l] *= (slope[l] - x->factor[l]) * scale;
+        }
+        N(hide)(job, q0, k0, keys, lanes, 0, x->s);
+        OWN->N(packed)(keys, job->width, rows, 1, (td_matrix){x->s, lanes, 1}, x->q_rows, 1, AT(job->dk, b, kv, k0),
+                       job->dk.row, NULL);
+        N(multiply)(job->width, keys, (td_matrix){k.data, 1, job->k.row}, x->s, lanes, true, x->dq);
+    }
+    for (int l = 0; l < lanes; l++)
+        x->factor[l] = 1;
+    N(to_rows)(job->dq, b, h, q0, job->width, x->dq, x);
+}
+
+/* Room for a block: of all parts, or of as many as going forward takes. */
+static T *N(room)(const td_attention_job *job, bool back, N(block) *x, size_t *bytes)
+{
+    const int64_t most = WIDEST / sizeof(T), wide = job->width > job->value_width ? job->width : job->value_width;
+    const int64_t width = job->width * most, values = job->value_width * most, tile = TD_KEY_ROWS * most;
+    const int64_t turned = (wide + 2 * most) * most > 2 * tile ? (wide + 2 * most) * most : 2 * tile;
+    const int64_t rows = 2 * most * most;       /* panels of rows are filled up */
+    const struct { T **part; int64_t size; } parts[] = {
+        {&x->s, tile}, {&x->out, values}, {&x->q, width}, {&x->turned, turned},
+        {&x->dq, width}, {&x->q_rows, width + rows}, {&x->grad_rows, values + rows},
+    };
+    const int n = back ? 7 : 4;
+    int64_t total = 0;
+    for (int i = 0; i < n; i++)
+        total += parts[i].size;
+    if (!job->columns)
+        total = TD_QUERY_TILE * TD_KEY_TILE * (1 + back);
+    *bytes = (size_t)total * sizeof(T);
+    T *room = td_mem_alloc(*bytes), *at = room;
+    for (int i = 0; room && i < n; at += parts[i++].size)
+        *parts[i].part = at;
+    return room;
+}
+
+static void N(forward)(void *context, int64_t from, int64_t to)
+{
+    td_attention_job *job = context;
+    const int64_t tile = job->query_tile, blocks = td_ceil_div(job->queries, tile);
+    N(block) x;
+    size_t bytes;
+    T *room = N(room)(job, false, &x, &bytes);
+    if (!room) {
+        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    for (int64_t t = from; t < to; t++) {
+        const int64_t b = t / blocks / job->heads, h = t / blocks % job->heads, q0 = t % blocks * tile;
+        const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
+        if (job->columns)
+            N(query_columns)(job, b, h, q0, rows, &x);
+        else
+            N(query_rows)(job, b, h, q0, rows, room);
+    }
+    td_mem_free(room, bytes);
 }
 
 static void N(backward)(void *context, int64_t from, int64_t to)
 {
     td_attention_job *job = context;
-    size_t bytes = (size_t)(2 * TD_QUERY_TILE * TD_KEY_TILE) * sizeof(T);
-    T *tiles = td_mem_alloc(bytes), delta[TD_QUERY_TILE];
-    if (!tiles) {
+    const int64_t group = job->heads / job->kv_heads, tile = job->query_tile;
+    N(block) x;
+    size_t bytes;
+    T *room = N(room)(job, true, &x, &bytes);
+    if (!room) {
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    int64_t group = job->heads / job->kv_heads, tile = td_query_tile(job);
     for (int64_t t = from; t < to; t++) {
-        int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
-        N(clear)(job->dk, b, kv, job->keys, job->width);
-        N(clear)(job->dv, b, kv, job->keys, job->value_width);
-        for (int64_t h = kv * group; h < (kv + 1) * group; h++) {
-            N(clear)(job->dq, b, h, job->queries, job->width);
-            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
-                int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
-                /* The sum over keys of p dp is the product of the result with its gradient. */
-                for (int r = 0; r < rows; r++) {
-                    const T *o = AT(job->out, b, h, q0 + r), *g = AT(job->grad, b, h, q0 + r);
-                    T sum = 0;
-#pragma omp simd reduction(+ : sum)
-                    for (int64_t c = 0; c < job->value_width; c++)
-                        sum += o[c] * g[c];
-                    delta[r] = sum;
-                }
-                int64_t end = N(reach)(job, q0, rows);
-                for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE)
-                    N(tile_backward)(job, b, h, q0, rows, k0, (int)(end - k0 < TD_KEY_TILE ? end - k0 : TD_KEY_TILE),
-                                     delta, tiles,
-                                     tiles + TD_QUERY_TILE * TD_KEY_TILE);
-            }
+        const int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
+        for (int64_t r = 0; r < job->keys; r++) {
+            memset(AT(job->dk, b, kv, r), 0, (size_t)job->width * sizeof(T));
+            memset(AT(job->dv, b, kv, r), 0, (size_t)job->value_width * sizeof(T));
         }
+        for (int64_t h = kv * group; h < (kv + 1) * group; h++)
+            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
+                const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
+                if (job->columns)
+                    N(backward_columns)(job, b, h, q0, rows, &x);
+                else
+                    N(backward_rows)(job, b, h, q0, rows, room);
+            }
     }
-    td_mem_free(tiles, bytes);
+    td_mem_free(room, bytes);
 }
 #undef AT
 #endif
