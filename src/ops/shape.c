@@ -630,6 +630,36 @@ int td_op_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim)
     return 0;
 }
 
+/* Views of the operand, which may be a permuted one, take its gradient apart again: none of them has to copy it then. */
+td_tensor *td_op_unbind_backward(int64_t n_grads, td_tensor *const *grads, int64_t dim, int64_t n_strides,
+                                 const int64_t *strides)
+{
+    const int n = (int)n_strides, d = td_wrap_dim(dim, n);
+    bool fit = n_grads > 0 && n > 1 && n <= TD_MAX_DIMS && d >= 0;
+    for (int64_t i = 0; i < n_grads; i++)
+        fit = fit && grads[i]->ndim == n - 1;
+    if (!fit)
+        return d < 0 ? NULL : td_stack(n_grads, grads, dim);
+    /* order: the dimensions from the widest step to the narrowest; place: where each of them went. */
+    int64_t order[TD_MAX_DIMS], place[TD_MAX_DIMS], inner[TD_MAX_DIMS];
+    for (int i = 0, at; i < n; order[at] = i, i++)
+        for (at = i; at > 0 && strides[order[at - 1]] < strides[i]; at--)
+            order[at] = order[at - 1];
+    for (int i = 0, at = 0; i < n; i++) {
+        place[order[i]] = i;
+        if (order[i] != d)
+            inner[at++] = order[i] - (order[i] > d);
+    }
+    TD_AUTO_LIST td_tensor_list turned = {0};
+    if (td_tensor_list_new(&turned, n_grads))
+        return NULL;
+    for (int64_t i = 0; i < n_grads; i++)
+        if (!(turned.items[i] = td_permute(grads[i], n - 1, inner)))
+            return NULL;
+    TD_AUTO td_tensor *stacked = td_stack(n_grads, turned.items, place[d]);
+    return td_permute(stacked, n, place);
+}
+
 int td_op_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *split_sizes, int64_t dim)
 {
     if (!self->ndim)

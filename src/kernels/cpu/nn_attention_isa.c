@@ -357,6 +357,19 @@ static void N(to_rows)(td_heads rows, int64_t b, int64_t h, int64_t q0, int64_t 
     }
 }
 
+/* The block's queries as a panel, times the scale. */
+static void N(pack_queries)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, const N(block) *x)
+{
+    const T scale = (T)job->scale;
+    const int64_t n = job->width * x->lanes;
+    T *q = x->q;
+    OWN->N(pack)(x->rows, job->width, (td_matrix){AT(job->q, b, h, q0), 1, job->q.row}, q);
+    if (scale != 1)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            q[i] *= scale;
+}
+
 /* Scores of keys that not all queries see under a causal mask, where they don't. */
 static void N(hide)(const td_attention_job *job, int64_t q0, int64_t k0, int keys, int lanes, T with, T *s)
 {
@@ -368,14 +381,11 @@ static void N(hide)(const td_attention_job *job, int64_t q0, int64_t k0, int key
 static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(block) *x)
 {
     enum { LANES = VBYTES / sizeof(T) };
-    const T none = -(T)__builtin_inf(), scale = (T)job->scale;
+    const T none = -(T)__builtin_inf();
     const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
     const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
     x->rows = rows;
-    OWN->N(pack)(rows, job->width, (td_matrix){AT(job->q, b, h, q0), 1, job->q.row}, x->q);
-#pragma omp simd
-    for (int64_t i = 0; i < job->width * lanes; i++)
-        x->q[i] *= scale;
+    N(pack_queries)(job, b, h, q0, x);
     for (int l = 0; l < lanes; l++)
         x->top[l] = none, x->sum[l] = 0;
     if (end <= 0)
@@ -386,11 +396,13 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
         if (job->mask)
             N(mask_columns)(job, b, h, q0, k0, keys, x);
         N(hide)(job, q0, k0, keys, lanes, none, x->s);
-        if (N(exponentials)(x, keys) && k0)
-            for (int64_t c = 0; c < width; c++)
+        if (N(exponentials)(x, keys) && k0) {
+            T *out = x->out;
+            for (int64_t c = 0; c < width; c++, out += lanes)
 #pragma omp simd
                 for (int l = 0; l < lanes; l++)
-                    x->out[c * lanes + l] *= x->factor[l];
+                    out[l] *= x->factor[l];
+        }
         N(multiply)(width, keys, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, x->s, lanes, k0 > 0, x->out);
     }
     T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
@@ -463,25 +475,37 @@ static void N(backward_rows)(const td_attention_job *job, int64_t b, int64_t h, 
                          tiles + TD_QUERY_TILE * TD_KEY_TILE);
 }
 
-/* Many, in columns, see query_columns: the slopes of the scores, ds = p (v g^T - delta), lie like these. */
-static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, N(block) *x)
+/* The product of a tile of scores with a panel of rows, to rows of a gradient: written, or added to those that some block of
+ * queries has seen. */
+static void N(gather)(const N(block) *x, int keys, int64_t width, const T *rows, int64_t seen, T *to, int64_t step)
+{
+    const int64_t old = seen <= 0 ? 0 : seen < keys ? seen : keys;
+    if (old)
+        OWN->N(packed)(old, width, x->rows, 1, (td_matrix){x->s, x->lanes, 1}, rows, 1, to, step, NULL);
+    if (old < keys)
+        OWN->N(packed)(keys - old, width, x->rows, 1, (td_matrix){x->s + old * x->lanes, x->lanes, 1}, rows, 0, to + old * step,
+                       step, NULL);
+}
+
+/* Many, in columns, see query_columns: the slopes of the scores, ds = p (v g^T - delta), lie like these.  `seen`: keys whose
+ * gradients were begun. */
+static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t seen,
+                                N(block) *x)
 {
     enum { LANES = VBYTES / sizeof(T) };
     const T scale = (T)job->scale;
     const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows);
     const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
     const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0, *q = AT(job->q, b, h, q0), *g = AT(job->grad, b, h, q0);
+    T delta[WIDEST / sizeof(T)];
     x->rows = rows;
-    OWN->N(pack)(rows, job->width, (td_matrix){q, 1, job->q.row}, x->q);
-#pragma omp simd
-    for (int64_t i = 0; i < job->width * lanes; i++)
-        x->q[i] *= scale;
+    N(pack_queries)(job, b, h, q0, x);
     OWN->N(pack)(rows, job->value_width, (td_matrix){g, 1, job->grad.row}, x->out);
     OWN->N(pack)(job->width, rows, (td_matrix){q, job->q.row, 1}, x->q_rows);
     OWN->N(pack)(job->value_width, rows, (td_matrix){g, job->grad.row, 1}, x->grad_rows);
     for (int l = 0; l < lanes; l++) {
         x->top[l] = l < rows ? lse[l] : (T)__builtin_inf();
-        x->factor[l] = l < rows ? N(centre)(job, b, h, q0 + l) : 0;
+        delta[l] = l < rows ? N(centre)(job, b, h, q0 + l) : 0;
     }
     memset(x->dq, 0, (size_t)(job->width * lanes) * sizeof(T));
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_ROWS) {
@@ -493,20 +517,17 @@ static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t 
         N(hide)(job, q0, k0, keys, lanes, -(T)__builtin_inf(), x->s);
         for (int v = 0; v < lanes; v += LANES)
             N(td_exp_columns)(x->s + v, lanes, keys, x->top + v, x->sum + v);
-        OWN->N(packed)(keys, job->value_width, rows, 1, (td_matrix){x->s, lanes, 1}, x->grad_rows, 1,
-                       AT(job->dv, b, kv, k0), job->dv.row, NULL);
+        N(gather)(x, keys, job->value_width, x->grad_rows, seen - k0, AT(job->dv, b, kv, k0), job->dv.row);
         N(multiply)(keys, job->value_width, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, x->out, lanes, false,
                     x->turned);
-        for (int c = 0; c < keys; c++) {
-            T *p = x->s + c * lanes;
-            const T *slope = x->turned + c * lanes;
+        T *p = x->s;
+        const T *slope = x->turned;
+        for (int c = 0; c < keys; c++, p += lanes, slope += lanes)
 #pragma omp simd
             for (int l = 0; l < lanes; l++)
-                p[l] *= (slope[l] - x->factor[l]) * scale;
-        }
+                p[l] *= (slope[l] - delta[l]) * scale;
         N(hide)(job, q0, k0, keys, lanes, 0, x->s);
-        OWN->N(packed)(keys, job->width, rows, 1, (td_matrix){x->s, lanes, 1}, x->q_rows, 1, AT(job->dk, b, kv, k0),
-                       job->dk.row, NULL);
+        N(gather)(x, keys, job->width, x->q_rows, seen - k0, AT(job->dk, b, kv, k0), job->dk.row);
         N(multiply)(job->width, keys, (td_matrix){k.data, 1, job->k.row}, x->s, lanes, true, x->dq);
     }
     for (int l = 0; l < lanes; l++)
@@ -573,18 +594,21 @@ static void N(backward)(void *context, int64_t from, int64_t to)
     }
     for (int64_t t = from; t < to; t++) {
         const int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
-        for (int64_t r = 0; r < job->keys; r++) {
+        int64_t seen = 0;
+        for (int64_t h = kv * group; job->columns && h < (kv + 1) * group; h++)
+            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
+                const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
+                const int64_t end = N(reach)(job, q0, rows);
+                N(backward_columns)(job, b, h, q0, rows, seen, &x);
+                seen = end > seen ? end : seen;
+            }
+        for (int64_t r = seen; r < job->keys; r++) {
             memset(AT(job->dk, b, kv, r), 0, (size_t)job->width * sizeof(T));
             memset(AT(job->dv, b, kv, r), 0, (size_t)job->value_width * sizeof(T));
         }
-        for (int64_t h = kv * group; h < (kv + 1) * group; h++)
-            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
-                const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
-                if (job->columns)
-                    N(backward_columns)(job, b, h, q0, rows, &x);
-                else
-                    N(backward_rows)(job, b, h, q0, rows, room);
-            }
+        for (int64_t h = kv * group; !job->columns && h < (kv + 1) * group; h++)
+            for (int64_t q0 = 0; q0 < job->queries; q0 += tile)
+                N(backward_rows)(job, b, h, q0, (int)(job->queries - q0 < tile ? job->queries - q0 : tile), room);
     }
     td_mem_free(room, bytes);
 }
