@@ -234,6 +234,11 @@ static void weigh(void *context, int64_t first, int64_t last)
         int64_t g = t / c->chunks, from = t % c->chunks * c->per_chunk;
         int64_t to = from + c->per_chunk < c->batch ? from + c->per_chunk : c->batch;
         char *sum = c->partial + t * c->cout * c->k * c->size;
+        if (c->winograd) {
+            if (!td_winograd_weigh(c, from, to, g, (float *)sum))
+                __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+            continue;
+        }
         if (floats && c->out_total) {
             td_conv_weigh(c, from, to, g, sum);
             continue;
@@ -381,6 +386,7 @@ static int run_weigh(conv *c)
     size_t bytes = (size_t)(c->groups * c->chunks * c->cout * c->k * c->size);
     if (!(c->partial = td_mem_alloc(bytes)))
         return -1;
+    c->winograd = td_winograd_weighs(c);
     td_parallel_for(0, c->groups * c->chunks, 1, weigh, c);
     if (!c->failed)
         sum_partials(c);

@@ -14,6 +14,7 @@ typedef struct td_conv {
     char *x, *w, *y, *bias;
     char *partial;              /* of weigh: [groups][chunks][cout][k] */
     int64_t chunks, per_chunk;
+    bool winograd;              /* how weigh does it */
     int failed;
 } td_conv;
 

@@ -31,7 +31,7 @@ static const td_winograd_table *kernels(void)
     return TD_ISA_PICK(td_winograd_table);
 }
 
-bool td_winograd_takes(const td_conv *c)
+static bool fits(const td_conv *c)
 {
     bool shape = c->dtype == TD_F32 && c->cin >= CHANNELS && c->cout >= CHANNELS && c->in[0] == 1 && c->out[0] == 1;
     shape = shape && c->kernel[0] == 1 && c->pad[0] == 0 && c->kernel[1] == 3 && c->kernel[2] == 3;
@@ -39,8 +39,17 @@ bool td_winograd_takes(const td_conv *c)
         shape = shape && c->stride[i] == 1 && c->dilation[i] == 1 && c->pad[i] >= 0;
     /* The operands' sizes are a matter of the whole batch. */
     return shape && !td_batch_invariant() && ((c->out[1] + 1) / 2) * ((c->out[2] + 1) / 2) >= TILES &&
-           kernels()->magnitude((const float *)c->x, c->batch * c->groups * c->cin * c->in_total) < LARGE &&
-           kernels()->magnitude((const float *)c->w, c->groups * c->cout * c->k) < LARGE;
+           kernels()->magnitude((const float *)c->x, c->batch * c->groups * c->cin * c->in_total) < LARGE;
+}
+
+bool td_winograd_takes(const td_conv *c)
+{
+    return fits(c) && kernels()->magnitude((const float *)c->w, c->groups * c->cout * c->k) < LARGE;
+}
+
+bool td_winograd_weighs(const td_conv *c)
+{
+    return fits(c) && kernels()->magnitude((const float *)c->y, c->batch * c->groups * c->cout * c->out_total) < LARGE;
 }
 
 /* G g G' for all kernels. */
@@ -96,15 +105,33 @@ static void draw(const job *j, const float *x, int64_t top, int64_t rows, float 
     }
 }
 
+/* Numbers from row to row of tiles, and from plane to plane: rows have room behind them; they and planes don't fall on each
+ * other in the first cache. */
+static int64_t pitch_of(const job *j)
+{
+    const int64_t most = whole_lanes(j->rows * j->across);
+    return (most + LANES) % 64 ? most + LANES : most + 2 * LANES;
+}
+
+/* B' d B for a band, [16][channel][tile]. */
+static void transform_input(const job *j, const float *x, int64_t top, int64_t rows, float *lines, float *tiles, int64_t pitch)
+{
+    const td_conv *c = j->c;
+    const int64_t width = 2 * (j->across + 1), plane = c->cin * pitch + LANES;
+    for (int64_t i = 0; i < c->cin; i++, x += c->in_total) {
+        draw(j, x, top, rows, lines);
+        for (int64_t r = 0; r < rows; r++)
+            kernels()->input(lines + 2 * r * width, width, j->across, tiles + i * pitch + r * j->across, plane);
+    }
+}
+
 /* Tasks: (image, group, band). */
 static void bands(void *context, int64_t first, int64_t last)
 {
     const job *j = context;
     td_conv *c = j->c;
     const td_winograd_table *table = kernels();
-    const int64_t width = 2 * (j->across + 1), most = whole_lanes(j->rows * j->across);
-    /* Rows of tiles have room behind them; they and planes don't fall on each other in the first cache. */
-    const int64_t pitch = (most + LANES) % 64 ? most + LANES : most + 2 * LANES;
+    const int64_t width = 2 * (j->across + 1), pitch = pitch_of(j);
     const int64_t plane = c->cin * pitch + LANES, plane_out = c->cout * pitch + LANES;
     const size_t bytes = (size_t)(16 * (plane + plane_out) + (2 * j->rows + 4) * (width + 2 * LANES)) * sizeof(float);
     float *tiles = td_mem_alloc(bytes), *sums = tiles + 16 * plane, *lines = sums + 16 * plane_out;
@@ -119,11 +146,7 @@ static void bands(void *context, int64_t first, int64_t last)
         const float *x = (const float *)c->x + image * c->cin * c->in_total;
         const float *bias = c->bias ? (const float *)c->bias + group * c->cout : NULL;
         float *y = (float *)c->y + image * c->cout * c->out_total;
-        for (int64_t i = 0; i < c->cin; i++, x += c->in_total) {
-            draw(j, x, top, rows, lines);
-            for (int64_t r = 0; r < rows; r++)
-                table->input(lines + 2 * r * width, width, j->across, tiles + i * pitch + r * j->across, plane);
-        }
+        transform_input(j, x, top, rows, lines, tiles, pitch);
         for (int64_t i = 0; i < 16; i++)
             TD_ISA_PICK(td_gemm_table)->f32(c->cout, n, c->cin, 1,
                                             (td_matrix){j->kernels + (group * 16 + i) * c->cout * c->cin, c->cin, 1},
@@ -139,13 +162,19 @@ static void bands(void *context, int64_t first, int64_t last)
     td_mem_free(tiles, bytes);
 }
 
-void td_winograd(td_conv *c)
+static job plan(td_conv *c)
 {
     job j = {.c = c, .across = (c->out[2] + 1) / 2, .down = (c->out[1] + 1) / 2};
     const int64_t row = 16 * (c->cin + c->cout) * j.across * (int64_t)sizeof(float);
     int64_t rows = BAND_BYTES / row, least = td_ceil_div(TILES, j.across);
     rows = rows < least ? least : rows;
     j.bands = td_ceil_div(j.down, rows), j.rows = td_ceil_div(j.down, j.bands), j.bands = td_ceil_div(j.down, j.rows);
+    return j;
+}
+
+void td_winograd(td_conv *c)
+{
+    job j = plan(c);
     const size_t bytes = (size_t)(16 * c->groups * c->cout * c->cin) * sizeof(float);
     j.kernels = td_mem_alloc(bytes);
     if (!j.kernels) {
@@ -155,4 +184,62 @@ void td_winograd(td_conv *c)
     td_parallel_for(0, c->groups * c->cout, td_grain(c->cin * 64), transform, &j);
     td_parallel_for(0, c->batch * c->groups * j.bands, 1, bands, &j);
     td_mem_free(j.kernels, bytes);
+}
+
+/* A y A' for a band of a gradient, [16][channel][tile]; behind the last row and column are zeros. */
+static void transform_gradient(const job *j, const float *y, int64_t top, int64_t rows, float *lines, float *tiles, int64_t pitch)
+{
+    const td_conv *c = j->c;
+    const int64_t width = c->out[2], n = j->across, step = 2 * (n + LANES), plane = c->cout * pitch + LANES;
+    for (int64_t o = 0; o < c->cout; o++, y += c->out_total)
+        for (int64_t r = 0; r < rows; r++) {
+            for (int64_t i = 0; i < 2; i++) {
+                const int64_t row = 2 * (top + r) + i;
+                float *even = lines + i * step, *odd = even + n;
+                if (row >= c->out[1]) {
+                    memset(even, 0, (size_t)(2 * n) * sizeof(float));
+                    continue;
+                }
+                kernels()->split(y + row * width, width / 2, even, odd);
+                if (width % 2)
+                    even[n - 1] = y[row * width + width - 1], odd[n - 1] = 0;
+            }
+            kernels()->gradient(lines, step, n, tiles + o * pitch + r * n, plane);
+        }
+}
+
+/* The gradient of the kernels: for each of 16 places, products of transformed gradients and inputs, summed up over all tiles; then
+ * G' m G. */
+bool td_winograd_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, float *sum)
+{
+    const job j = plan(c);
+    const int64_t pitch = pitch_of(&j), plane = c->cin * pitch + LANES, plane_out = c->cout * pitch + LANES;
+    const int64_t width = 2 * (j.across + 1), cells = c->cout * c->cin;
+    const size_t bytes = (size_t)(16 * (plane + plane_out + cells) + (2 * j.rows + 8) * (width + 2 * LANES)) * sizeof(float);
+    float *tiles = td_mem_alloc(bytes), *slopes = tiles + 16 * plane, *m = slopes + 16 * plane_out, *lines = m + 16 * cells;
+    if (!tiles)
+        return false;
+    memset(m, 0, bytes - (size_t)(m - tiles) * sizeof(float));
+    for (int64_t t = from * j.bands; t < to * j.bands; t++) {
+        const int64_t image = t / j.bands * c->groups + group, top = t % j.bands * j.rows;
+        const int64_t rows = j.down - top < j.rows ? j.down - top : j.rows;
+        transform_input(&j, (const float *)c->x + image * c->cin * c->in_total, top, rows, lines, tiles, pitch);
+        transform_gradient(&j, (const float *)c->y + image * c->cout * c->out_total, top, rows, lines, slopes, pitch);
+        for (int64_t i = 0; i < 16; i++)
+            TD_ISA_PICK(td_gemm_table)->f32(c->cout, c->cin, rows * j.across, 1, (td_matrix){slopes + i * plane_out, pitch, 1},
+                                            (td_matrix){tiles + i * plane, 1, pitch}, 1, m + i * cells, c->cin, NULL);
+    }
+    for (int64_t i = 0; i < cells; i++, sum += 9) {
+        float s[3][4];
+        for (int x = 0; x < 4; x++) {
+            const float *at = m + x * cells + i, both = at[4 * cells] + at[8 * cells];
+            s[0][x] = at[0] + both / 2, s[1][x] = (at[4 * cells] - at[8 * cells]) / 2, s[2][x] = both / 2 + at[12 * cells];
+        }
+        for (int y = 0; y < 3; y++) {
+            const float both = s[y][1] + s[y][2];
+            sum[3 * y] = s[y][0] + both / 2, sum[3 * y + 1] = (s[y][1] - s[y][2]) / 2, sum[3 * y + 2] = both / 2 + s[y][3];
+        }
+    }
+    td_mem_free(tiles, bytes);
+    return true;
 }

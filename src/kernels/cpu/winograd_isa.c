@@ -47,6 +47,29 @@ static void input(const float *lines, int64_t row, int64_t n, float *to, int64_t
     }
 }
 
+/* A y A' */
+static void gradient(const float *lines, int64_t row, int64_t n, float *to, int64_t plane)
+{
+    const float *e0 = lines, *o0 = lines + n, *e1 = lines + row, *o1 = e1 + n;
+#define COLUMN_OF(j, value)                                     \
+    _Pragma("omp simd")                                         \
+    for (int64_t i = q; i < q + LANES; i++) {                   \
+        const float a = value(e0, o0), b = value(e1, o1);       \
+        to[(j) * plane + i] = a, to[(4 + (j)) * plane + i] = a + b; \
+        to[(8 + (j)) * plane + i] = a - b, to[(12 + (j)) * plane + i] = -b; \
+    }
+#define EVEN(e, o)       (e[i])
+#define SUM(e, o)        (e[i] + o[i])
+#define DIFFERENCE(e, o) (e[i] - o[i])
+#define MINUS_ODD(e, o)  (-o[i])
+    for (int64_t q = 0; q < n; q += LANES) {
+        COLUMN_OF(0, EVEN)
+        COLUMN_OF(1, SUM)
+        COLUMN_OF(2, DIFFERENCE)
+        COLUMN_OF(3, MINUS_ODD)
+    }
+}
+
 /* A' m A */
 static void output(const float *from, int64_t plane, int64_t n, float start, float *first, float *second)
 {
@@ -69,5 +92,5 @@ static void output(const float *from, int64_t plane, int64_t n, float start, flo
 
 extern const td_winograd_table TD_ISA_NAME(td_winograd_table);
 const td_winograd_table TD_ISA_NAME(td_winograd_table) = {
-    .magnitude = magnitude, .split = split, .input = input, .output = output,
+    .magnitude = magnitude, .split = split, .input = input, .gradient = gradient, .output = output,
 };
