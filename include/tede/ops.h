@@ -2968,6 +2968,9 @@ TD_API td_tensor *td_unfold_backward(td_tensor *grad_in, int64_t n_input_sizes, 
         int64_t dim, int64_t size, int64_t step);
 /* One view per position along a dimension. */
 TD_API int td_unbind_int(td_tensor_list *results, td_tensor *self, int64_t dim) TD_MUST_USE;
+/* Gradients as one tensor, whose dimensions lie in the order of the operand's. */
+TD_API td_tensor *td_unbind_backward(int64_t n_grads, td_tensor *const *grads, int64_t dim, int64_t n_strides,
+        const int64_t *strides);
 /* Consecutive ranges of given lengths. */
 TD_API int td_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n_split_sizes,
         const int64_t *split_sizes, int64_t dim) TD_MUST_USE;
