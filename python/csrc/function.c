@@ -4,6 +4,7 @@
  * as that lives. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
+#include <tede/transforms.h>
 
 typedef struct ContextObject {
     PyObject_HEAD
@@ -197,7 +198,7 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
     for (Py_ssize_t i = 0; needs && i < n; i++)
         PyTuple_SET_ITEM(needs, i, PyBool_FromLong(td_custom_wanted(node) && td_custom_needs(node, (int)i)));
     Py_XSETREF(ctx->needs_input_grad, needs);
-    bool enabled = td_set_grad_enabled(false);
+    bool alone = !td_transform_level(), forward = alone && td_set_forward_enabled(false), enabled = td_set_grad_enabled(false);
     PyObject **all = PyMem_Malloc((size_t)(n + 1) * sizeof *all);
     if (all) {
         all[0] = (PyObject *)ctx;
@@ -208,6 +209,8 @@ static PyObject *apply_function(PyObject *m, PyObject *const *args, Py_ssize_t n
         PyErr_NoMemory();
     }
     td_set_grad_enabled(enabled);
+    if (alone)
+        td_set_forward_enabled(forward);
     if (outputs) {
         bool single = !PyTuple_Check(outputs);
         PyObject *tuple = single ? PyTuple_Pack(1, outputs) : Py_NewRef(outputs);

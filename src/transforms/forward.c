@@ -416,13 +416,23 @@ static td_op *functional_of(const td_op *op)
     return (td_op *)td_op_find(full);
 }
 
+/* Zeros that lie as x does; if t has batches of members, so have they. */
+static td_tensor *zeros_beside(td_tensor *x, td_tensor *t)
+{
+    if (!t || !t->extra)
+        return td_zeros_like(x);
+    TD_AUTO td_tensor *zeros = td_new_empty_strided(t, x->ndim, x->sizes, x->ndim, x->strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    return zeros && td_zero_(zeros) == 0 ? td_tensor_retain(zeros) : NULL;
+}
+
 /* self's tangent becomes t: in place, so that views of it see it; one that self's base has not yet begins as zeros. */
 static int take_over(td_tensor *self, td_tensor *t)
 {
     if (!td_tangent(self) && !t)
         return 0;
     if (!td_tangent(self) && self->base && self->base != self) {
-        TD_AUTO td_tensor *whole = td_tangent(self->base) ? td_tensor_retain(td_tangent(self->base)) : td_zeros_like(self->base);
+        TD_AUTO td_tensor *whole = td_tangent(self->base) ? td_tensor_retain(td_tangent(self->base))
+                                                      : zeros_beside(self->base, t);
         if (!whole || (!td_tangent(self->base) && td_set_tangent(self->base, whole) != 0))
             return -1;
         int64_t offset = td_tensor_offset(self) - td_tensor_offset(self->base) + td_tensor_offset(whole);

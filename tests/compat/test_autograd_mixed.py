@@ -167,3 +167,96 @@ def test_older_names_of_functorch(lib):
         assert functorch.vmap(many, in_dims=(0, 0, None))(parameters, buffers, x).shape == (5, 4, 2)
     with pytest.warns(FutureWarning, match="Please use `torch.func.grad`"):
         functorch.grad(lib.sin)
+
+
+def product_class(lib):
+    class Product(lib.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(*inputs)
+            ctx.save_for_forward(*inputs)
+
+        @staticmethod
+        def backward(ctx, g):
+            x, y = ctx.saved_tensors
+            return g * y, g * x
+
+        @staticmethod
+        def jvp(ctx, tx, ty):
+            x, y = ctx.saved_tensors
+            return tx * y + x * ty
+    return Product
+
+
+def test_functions_have_tangents_under_transforms(lib):
+    func, product = lib.func, product_class(lib).apply
+    x, y = lib.tensor([1., 2, 3]), lib.tensor([4., 5, 6])
+    assert func.jvp(product, (x, y), (y, x))[1].tolist() == [17, 29, 45]
+    assert func.jacfwd(product)(x, y).equal(lib.diag(y))
+    assert func.hessian(lambda x: product(product(x, x), x).sum())(x).equal(lib.diag(6 * x))
+    assert func.vmap(lambda x, y: func.jvp(product, (x, y), (y, x))[1])(x, y).tolist() == [17, 29, 45]
+    assert func.grad(lambda x: func.jvp(lambda x: product(product(x, x), x), (x,), (y,))[1].sum())(x).equal(6 * x * y)
+
+
+def test_a_function_without_jvp_says_so_under_transforms(lib):
+    class Square(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+    with pytest.raises(NotImplementedError, match="You must implement the jvp function"):
+        lib.func.jvp(Square.apply, (lib.ones(2),), (lib.ones(2),))
+
+
+def test_functions_that_write_under_transforms(lib):
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+    same = []
+
+    def f(x):
+        a = x.clone()
+        b = Twice.apply(a)
+        same.append(a is b)
+        return (a * b).sum()
+    assert lib.func.grad(f)(lib.tensor([1., 2])).tolist() == [8, 16] and same == [True]
+    assert lib.func.grad(lib.func.grad(f))(lib.tensor(1.)) == 8
+
+
+def test_lazy_bits_show_through_levels(lib):
+    seen = []
+
+    def f(x):
+        y = x.conj()
+        seen.append((x.is_conj(), y.is_conj()))
+        return y.abs()
+    lib.func.grad(f)(lib.tensor(1 + 1j))
+    assert seen == [(False, True)]
+
+
+def test_jacfwd_of_writes_to_new_tensors(lib):
+    def f(x):
+        y = lib.zeros(2, 3)
+        y[0].copy_(x * x)
+        y[1].add_(x)
+        return y
+    x = lib.tensor([1., 2, 3])
+    assert lib.func.jacfwd(f)(x).equal(lib.stack([lib.diag(2 * x), lib.eye(3)]))

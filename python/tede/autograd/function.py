@@ -82,10 +82,11 @@ class Function(FunctionCtx):
         split = cls.setup_context is not Function.setup_context
         if split:
             args, kwargs = _bind(cls.forward, args, kwargs)
-        if _C._transform_level() and not getattr(cls, "_lowered", False):
+        level = _C._transform_level()
+        if level and not getattr(cls, "_lowered", False):
             from tede.func import _function
-            return _function.apply(cls, args)
-        if _dual_levels and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
+            return _function.apply(cls, args, kwargs)
+        if (_dual_levels or level) and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
             return _apply_dual(cls, args, kwargs, split)
         return cls._record(_C._FunctionContext(), args, kwargs, split)
 
@@ -107,10 +108,15 @@ _dual_levels = []       # of autograd.forward_ad
 
 
 def _apply_dual(cls, args, kwargs, split):
-    """apply of dual numbers: forward sees them without their tangents, and jvp makes the results' tangents."""
+    """apply of dual numbers: forward sees them without their tangents, and jvp makes the results' tangents.
+
+    At a level these are what they were made of, for forward mode stays on for levels further out."""
     context = _C._FunctionContext()
     tangents = [_C._unpack_dual(x)[1] if isinstance(x, _C.Tensor) else None for x in args]
-    before = _C._set_forward_enabled(False)
+    at_level = bool(_C._transform_level())
+    if at_level:
+        args = tuple(x if t is None else _C._unpack_dual(x)[0] for x, t in zip(args, tangents))
+    before = _C._set_forward_enabled(at_level)
     try:
         results = cls._record(context, args, kwargs, split)
         zeros = _C._functions["zeros_like"]

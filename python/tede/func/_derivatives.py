@@ -39,6 +39,12 @@ def _chosen(args, argnums):
     return args[argnums] if isinstance(argnums, int) else tuple(args[i] for i in argnums)
 
 
+def _slice_argnums(args, argnums, as_tuple=True):
+    """The chosen arguments; one alone in a tuple, too."""
+    chosen = _chosen(args, argnums)
+    return (chosen,) if as_tuple and isinstance(argnums, int) else chosen
+
+
 def _replaced(args, argnums, new):
     argnums = _argnums(argnums, len(args))
     args = list(args)

@@ -4,10 +4,12 @@ At a grad or jvp level the Function is applied one level out, and its context at
 a vmap level its own ``vmap`` says what to do with batches; or, with ``generate_vmap_rule``, forward, setup_context and backward are
 mapped over the batch themselves."""
 from collections import namedtuple
+from functools import partial
 
 import tede
 from tede import _C
 from tede._C import Tensor
+from tede.autograd.function import Function
 from tede.func._levels import VMAP, flatten, lower
 from tede.func._vmap import vmap
 from tede.utils import _pytree as tree
@@ -17,8 +19,9 @@ HELP = "For more details, please see https://pytorch.org/docs/main/notes/extendi
 RANDOMNESS = "error", "different", "same"
 
 
-def apply(cls, args):
-    from tede.autograd.function import Function
+def apply(cls, args, kwargs=None):
+    if kwargs:
+        cls = _with_keywords(cls, kwargs)
     if getattr(cls, "setup_context", None) is getattr(Function, "setup_context", None):
         raise RuntimeError("In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
                            f"override the setup_context staticmethod. {HELP}")
@@ -40,6 +43,15 @@ def apply(cls, args):
     if own:
         return _wrapped(*_pair(_C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)))
     return _wrapped(_C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0)
+
+
+def _with_keywords(cls, kwargs):
+    """The Function with its arguments by keyword only in place: they are not transformed."""
+    if _C._transform_now()[0] == VMAP and any(isinstance(x, Tensor) for x in tree.tree_leaves(kwargs)):
+        raise NotImplementedError(f"Run vmap on autograd.Function with kwarg-only Tensor args. Please do not pass Tensors to {cls.__name__} "
+                                  "by keyword only.")
+    names = ["forward"] if cls.vmap is Function.vmap else ["forward", "vmap"]
+    return type(cls.__name__, (cls,), {name: staticmethod(partial(getattr(cls, name), **kwargs)) for name in names})
 
 
 def _unwrapped(args):
@@ -89,9 +101,17 @@ def _lowered(cls, number):
             return cls.apply(*values)
 
     def forward(*operands):
-        output = _C._transform_below(below, *(lower(x, number) for x in operands))
-        return tree.tree_map(lambda x: _C._transform_wrap(x) if isinstance(x, Tensor) else x, output)
-    return type(cls.__name__, (cls,), {"forward": staticmethod(forward), "_lowered": True})
+        values = [lower(x, number) for x in operands]
+
+        def lifted(x):
+            if not isinstance(x, Tensor):
+                return x
+            for operand, value in zip(operands, values):        # given back: as itself, so that it can be marked as written
+                if x is value and operand is not value:
+                    return operand
+            return _C._transform_wrap(x)
+        return tree.tree_map(lifted, _C._transform_below(below, *values))
+    return type(cls.__name__ + "Generated", (cls,), {"forward": staticmethod(forward), "_lowered": True})
 
 
 class _Context:
@@ -112,7 +132,6 @@ class _Context:
 
 def _mapped(cls, in_dims, randomness):
     """A Function of batches, from one of members."""
-    from tede.autograd.function import Function
 
     def forward(*values):
         return vmap(cls.forward, in_dims, randomness=randomness)(*values)
