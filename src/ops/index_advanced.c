@@ -291,6 +291,30 @@ td_tensor *td_op_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *con
     return out;
 }
 
+/* Whether x[mask] = value is masked_fill_, which needs no list of places. */
+static bool is_fill(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values)
+{
+    if (n_indices != 1 || indices[0] == TD_NONE || values->numel != 1 || values->dtype != self->dtype ||
+        self->device.type != TD_CPU || values->device.type != TD_CPU)
+        return false;
+    const td_tensor *mask = indices[0];
+    bool fits = mask->dtype == TD_BOOL && mask->device.type == TD_CPU && mask->ndim > 0 && mask->ndim <= self->ndim;
+    for (int d = 0; fits && d < mask->ndim; d++)
+        fits = mask->sizes[d] == self->sizes[d];
+    return fits;
+}
+
+static int fill_where(td_tensor *self, td_tensor *mask, td_tensor *value)
+{
+    int64_t strides[TD_MAX_DIMS];
+    for (int d = 0; d < self->ndim; d++)
+        strides[d] = d < mask->ndim ? mask->strides[d] : 0;
+    TD_AUTO td_tensor *wide = td_view_strided(mask, self->ndim, self->sizes, strides, 0);
+    TD_AUTO td_tensor *own = td_apart(value, self);
+    TD_AUTO td_tensor *number = own ? td_view_strided(own, 0, NULL, NULL, 0) : NULL;
+    return wide && number ? td_masked_fill_tensor_(self, wide, number) : -1;
+}
+
 int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate,
                            bool unsafe)
 {
@@ -300,6 +324,8 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
             return refuse_mask("masked_fill_", indices[i]);
     if (td_check_overlap("index_put_", self, 0, NULL))
         return -1;
+    if (!accumulate && is_fill(self, n_indices, indices, values))
+        return fill_where(self, indices[0], values);
     indexed x;
     if (resolve(&x, self, n_indices, indices))
         return -1;
