@@ -13,6 +13,10 @@ MODULES = {
     "distributed": _GROUPS,
     "utils.cpp_extension": "extensions of PyTorch's C++ library can't be built; tede has a C API (docs/c-api.md)",
     "utils.mobile_optimizer": "programs can't be packed for mobile phones",
+    "utils.mkldnn": "there are no oneDNN layouts here", "utils.throughput_benchmark": "it runs exported programs only",
+    "monitor": "there are no counters and events to monitor here; tede.profiler tells what ran",
+    "cuda.comm": "no GPU is there", "cuda.nccl": "no GPU is there", "cuda.profiler": "no GPU is there",
+    "sparse.semi_structured": "there are no semi-structured layouts here", "classes": "there are no classes of C++ here",
     "package": "programs can't be packed; save the module's state_dict with torch.save",
     "export": "programs can't be exported as graphs; save the module's state_dict instead",
 }

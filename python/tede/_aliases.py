@@ -16,14 +16,17 @@ _DISTRIBUTIONS = {
                 "half_normal.HalfNormal inverse_gamma.InverseGamma log_normal.LogNormal pareto.Pareto weibull.Weibull",
     "relaxed": "relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.RelaxedOneHotCategorical"}
 
-_SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs",
+_SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs memory random",
          "func": "_functorch _functorch.apis _functorch.vmap _functorch.eager_transforms _functorch.functional_call",
-         "jit": "_script _trace _state annotations", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable"}
+         "jit": "_script _trace _state annotations", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable",
+         "multiprocessing": "pool queue", "profiler": "profiler"}
 
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
 CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
 MODULES["_custom_ops"] = "library"
+MODULES["autograd.profiler_util"] = "profiler._averages"
+MODULES["cpu.amp"], MODULES["cpu.amp.autocast_mode"], MODULES["cpu.amp.grad_scaler"] = "_cpu_amp", "_cpu_amp", "_cpu_amp"
 MODULES["_functorch.deprecated"] = MODULES["_functorch.make_functional"] = "func._functorch"
 for _ours, _names in _SAME.items():
     for _name in _names.split():

@@ -15,6 +15,16 @@ VERSION = "2.13.0"          # the version of PyTorch whose behaviour tede follow
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_shim")
 
 
+def _with_path(module, rest):
+    """The module; with a path if PyTorch's is a package, so that the modules within are looked for by the finder."""
+    from tede._absent import MODULES as ABSENT
+    from tede._aliases import MODULES
+    if not hasattr(module, "__path__") and any(
+            other.startswith(rest + ".") or rest == other.partition(".")[0] for other in (*MODULES, *ABSENT)):
+        module.__path__ = []
+    return module
+
+
 class _Loader(importlib.abc.Loader):
     def __init__(self, module):
         self._module, self._spec = module, module.__spec__
@@ -28,7 +38,7 @@ class _Loader(importlib.abc.Loader):
         # `torch._functorch.vmap` mustn't put the module where the package has the function of that name.
         from tede._aliases import MODULES
         for name in [name for name in sys.modules if name.startswith("tede.") and name[5:] not in MODULES]:
-            sys.modules.setdefault("torch." + name[5:], sys.modules[name])
+            sys.modules.setdefault("torch." + name[5:], _with_path(sys.modules[name], name[5:]))
         for name, ours in MODULES.items():
             loaded = sys.modules.get("tede." + ours)
             if loaded is not None and "torch." + name not in sys.modules:
@@ -44,7 +54,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
             return None
-        from tede._absent import MODULES as ABSENT, find
+        from tede._absent import find
         from tede._aliases import MODULES
         rest = name[6:]
         ours = "tede." + MODULES.get(rest, rest) if rest else "tede"
@@ -56,9 +66,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             module = find(rest)
             if module is None:
                 return None
-        if not hasattr(module, "__path__") and any(
-                other.startswith(rest + ".") or rest == other.partition(".")[0] for other in (*MODULES, *ABSENT)):
-            module.__path__ = []            # PyTorch's is a package, whose modules are found here too
+        _with_path(module, rest)
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 

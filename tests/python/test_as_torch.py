@@ -80,3 +80,10 @@ def test_a_module_doesnt_take_the_place_of_a_function_of_its_name():
 import torch, torch.autograd.gradcheck, torch._functorch.vmap, torch._functorch.apis
 print(callable(torch.autograd.gradcheck), callable(torch.func.vmap), torch._functorch.apis.vmap is torch.vmap)
 """) == ["True"] * 3
+
+
+def test_modules_below_those_that_are_loaded_already_are_found():
+    program = ("import torch, torch.utils.data.distributed, torch.cpu; from torch.cpu.amp import autocast; "
+               "from torch.distributed.fsdp import FullyShardedDataParallel; from torch.cuda.memory import memory_allocated; "
+               "from torch.autograd.profiler_util import EventList; from torch.multiprocessing.pool import Pool; print('found')")
+    assert run(program) == ["found"]
