@@ -20,6 +20,13 @@ static const struct {
     {"float8_e8m0fnu", 1, 8, true, false, 1, 0x1p127, 0x1p-127}, {"float4_e2m1fn_x2", 1, 0, true, true, 0, 0, 0},
     {"qint8", 1, 0, false, true, 0, 0, 0},     {"quint8", 1, 0, false, false, 0, 0, 0},  {"qint32", 4, 0, false, true, 0, 0, 0},
     {"quint4x2", 1, 0, false, false, 0, 0, 0}, {"quint2x4", 1, 0, false, false, 0, 0, 0},
+    {"bits1x8", 1, 0, false, false, 0, 0, 0},  {"bits2x4", 1, 0, false, false, 0, 0, 0}, {"bits4x2", 1, 0, false, false, 0, 0, 0},
+    {"bits8", 1, 0, false, false, 0, 0, 0},    {"bits16", 2, 0, false, false, 0, 0, 0},
+    {"int1", 1, 0, false, true, 0, 0, 0},      {"int2", 1, 0, false, true, 0, 0, 0},     {"int3", 1, 0, false, true, 0, 0, 0},
+    {"int4", 1, 0, false, true, 0, 0, 0},      {"int5", 1, 0, false, true, 0, 0, 0},     {"int6", 1, 0, false, true, 0, 0, 0},
+    {"int7", 1, 0, false, true, 0, 0, 0},      {"uint1", 1, 0, false, false, 0, 0, 0},   {"uint2", 1, 0, false, false, 0, 0, 0},
+    {"uint3", 1, 0, false, false, 0, 0, 0},    {"uint4", 1, 0, false, false, 0, 0, 0},   {"uint5", 1, 0, false, false, 0, 0, 0},
+    {"uint6", 1, 0, false, false, 0, 0, 0},    {"uint7", 1, 0, false, false, 0, 0, 0},
 };
 
 static PyObject *dtypes[TD_DTYPES], *layouts[TD_LAYOUTS], *formats[4];
@@ -496,17 +503,79 @@ static PyObject *get_promotion(PyObject *m, PyObject *unused)
     return PyUnicode_FromString(td_get_promotion() == TD_PROMOTION_ARRAY_API ? "array_api" : "pytorch");
 }
 
+/* ---- promotion of dtypes that no tensor has */
+
+static bool is_reserved(int code, const char *prefix)
+{
+    return code >= RESERVED && !strncmp(reserved[code - RESERVED].name, prefix, strlen(prefix));
+}
+
+/* PyTorch's names in errors: ComplexHalf, Float8_e5m2, QUInt8, UInt4. */
+static const char *title_of(int code, char *room, size_t size)
+{
+    if (code < RESERVED)
+        return td_dtype_title(code);
+    if (code == RESERVED)
+        return "ComplexHalf";
+    snprintf(room, size, "%s", reserved[code - RESERVED].name);
+    for (char *c = room; *c == 'q' || *c == 'u' || *c == 'i' || *c == 'f' || *c == 'b'; c++) {
+        bool last = *c == 'i' || *c == 'f' || *c == 'b';
+        *c -= 'a' - 'A';
+        if (last)
+            break;
+    }
+    return room;
+}
+
+static bool is_unsigned(int code) { return code == TD_U16 || code == TD_U32 || code == TD_U64 || is_reserved(code, "uint"); }
+
+static PyObject *promote_reserved(PyObject *x, PyObject *y)
+{
+    const int a = ((EnumObject *)x)->code, b = ((EnumObject *)y)->code;
+    if (a == b)
+        return Py_NewRef(x);
+    char room[2][32];
+    const char *left = title_of(a, room[0], sizeof room[0]), *right = title_of(b, room[1], sizeof room[1]);
+    if (is_reserved(a, "q") || is_reserved(b, "q"))
+        return PyErr_Format(PyExc_RuntimeError, "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules "
+                            "should be, offending types: %s %s", left, right);
+    if (is_reserved(a, "bits") || is_reserved(b, "bits"))
+        return PyErr_Format(PyExc_RuntimeError, "Promotion from %s and %s is unsupported.", left, right);
+    if (is_reserved(a, "float8") || is_reserved(b, "float8"))
+        return PyErr_Format(PyExc_RuntimeError, "Promotion for Float8 Types is not supported, attempted to promote %s and %s", left, right);
+    if (is_unsigned(a) || is_unsigned(b)) {      /* with a float they are that float */
+        const int other = is_unsigned(a) ? b : a;
+        if (other < RESERVED ? td_dtype_is_floating(other) : reserved[other - RESERVED].floating)
+            return Py_NewRef(is_unsigned(a) ? y : x);
+        return PyErr_Format(PyExc_RuntimeError, "Promotion for uint16, uint32, uint64 types is not supported, attempted to promote %s and %s",
+                            left, right);
+    }
+    const int other = a == RESERVED ? b : a;
+    if ((a != RESERVED && b != RESERVED) || other > RESERVED)
+        return PyErr_Format(PyExc_RuntimeError, "Promotion is not supported of %s and %s", left, right);
+    /* complex32 is above integers and float16, and as wide as float16. */
+    td_dtype wide = td_promote_types(other, TD_F16);
+    if (wide == TD_DTYPE_NONE)
+        return td_py_raise();
+    return Py_NewRef(wide == TD_F16 ? (a == RESERVED ? x : y) : td_py_dtype(td_dtype_to_complex(wide)));
+}
+
 static PyObject *promote_types(PyObject *m, PyObject *args)
 {
     (void)m;
     td_dtype a, b;
     if (!two_dtypes(args, &a, &b, "O!O!:promote_types"))
         return NULL;
+    if (a >= RESERVED || b >= RESERVED)
+        return promote_reserved(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1));
     td_dtype r = td_promote_types(a, b);
     return r == TD_DTYPE_NONE ? td_py_raise() : Py_NewRef(td_py_dtype(r));
 }
-static int category(td_dtype d)
+/* Among dtypes that no tensor has, those without a kind go where integers go, and all but complex ones go to them. */
+static int category(td_dtype d, bool target)
 {
+    if ((int)d >= RESERVED)
+        return (int)d == RESERVED ? 3 : reserved[(int)d - RESERVED].floating || target ? 2 : 1;
     return td_dtype_is_complex(d) ? 3 : td_dtype_is_floating(d) ? 2 : d == TD_BOOL ? 0 : 1;
 }
 static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
@@ -516,12 +585,14 @@ static PyObject *can_cast(PyObject *m, PyObject *args, PyObject *kw)
     PyObject *x, *y;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "OO!:can_cast", names, &x, &td_py_dtype_type, &y))
         return NULL;
-    td_dtype from = TD_BOOL, to = TD_BOOL;
-    if (!td_py_as_dtype(x, &from) || !td_py_as_dtype(y, &to))
+    td_dtype from = TD_BOOL, to = ((EnumObject *)y)->code;
+    if (Py_IS_TYPE(x, &td_py_dtype_type))
+        from = ((EnumObject *)x)->code;
+    else if (!td_py_as_dtype(x, &from))
         return PyErr_Occurred() ? NULL : PyErr_Format(PyExc_TypeError, "can_cast(): argument 'from_' (position 1) must be tede.dtype, not %s",
                             Py_TYPE(x)->tp_name);
     /* Towards a lower kind of number never; anything else is allowed to lose precision. */
-    return PyBool_FromLong(category(from) <= category(to));
+    return PyBool_FromLong(category(from, false) <= category(to, true));
 }
 
 /* The dtype or layout of a name that has been registered since the module was made, or None. */

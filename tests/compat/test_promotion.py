@@ -152,3 +152,19 @@ def test_all_bounds_of_clamp_have_a_say(lib):
 def test_no_dims_are_the_default_ones(lib):
     assert lib.roll(lib.arange(4), 2, None).tolist() == [2, 3, 0, 1]
     assert lib.amax(lib.arange(4), dim=None).item() == 3
+
+
+def test_every_dtype_that_has_a_name():
+    """Those included that no tensor has: promote_types and can_cast, the kind of what they refuse too."""
+    torch, tede = pytest.importorskip('torch'), pytest.importorskip('tede')
+    names = sorted({str(value)[6:] for value in vars(torch).values() if isinstance(value, torch.dtype)})
+    assert [name for name in names if not hasattr(tede, name)] == []
+
+    def of(lib, function, a, b):
+        try:
+            return str(getattr(lib, function)(getattr(lib, a), getattr(lib, b))).rpartition('.')[2]
+        except RuntimeError as error:
+            return 'RuntimeError' if 'INTERNAL ASSERT' in str(error) or 'Promotion is not supported' in str(error) else str(error)
+    wrong = [(function, a, b) for function in ('promote_types', 'can_cast') for a in names for b in names
+             if of(torch, function, a, b) != of(tede, function, a, b)]
+    assert wrong == []
