@@ -21,6 +21,7 @@ enum {
     SPLIT = 96 * 96 * 96,           /* products up to here stay on one thread */
     WIDEST = 4096,                  /* columns of b that all threads pack together */
     FEW = 96,                       /* rows for which they don't */
+    LARGE = 512,                    /* rows and columns from which one thread works like several: b streams by once */
 };
 
 static const td_gemm_table *kernels(void)
@@ -247,7 +248,8 @@ static bool shared(const product *p)
 static bool shares(const product *p)
 {
     const int64_t threads = td_num_threads(), wide = kernels()->bytes / p->size * kernels()->vectors;
-    return threads > 1 && !td_in_parallel() && !p->blas && td_dtype_is_floating(p->dtype) && p->count < 2 * threads &&
+    const bool large = p->m >= LARGE && p->n >= LARGE;
+    return (threads > 1 || large) && !td_in_parallel() && !p->blas && td_dtype_is_floating(p->dtype) && p->count < 2 * threads &&
            p->m >= FEW && p->n >= 2 * wide && p->k >= 64 &&
            (p->b.column != 1 || p->m > 128 || p->k > 128);
 }
