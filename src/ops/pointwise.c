@@ -125,16 +125,16 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 }
 
 /* Numbers like nearly all are, which need no closer look. */
-static inline bool is_small(td_scalar number, td_dtype dtype)
+static inline bool is_small(const td_scalar *number, td_dtype dtype)
 {
-    return number.kind == TD_SCALAR_INT ? (uint64_t)(number.i + 127) < 255
-           : number.kind == TD_SCALAR_FLOAT && fabs(number.d) < 128 && dtype != TD_BOOL && !td_dtype_is_integral(dtype);
+    return number->kind == TD_SCALAR_INT ? (uint64_t)(number->i + 127) < 255
+           : number->kind == TD_SCALAR_FLOAT && fabs(number->d) < 128 && dtype != TD_BOOL && !td_dtype_is_integral(dtype);
 }
 
 static inline bool all_small(const td_pointwise *op, const td_scalar *params, td_dtype dtype)
 {
-    for (int i = 0, mask = op->fits | op->alpha; mask >> i; i++)
-        if (mask >> i & 1 && !is_small(params[i], dtype))
+    for (int mask = op->fits | op->alpha; mask; mask >>= 1, params++)
+        if (mask & 1 && !is_small(params, dtype))
             return false;
     return true;
 }
@@ -151,7 +151,7 @@ static int check_fits(const td_pointwise *op, td_dtype common, const td_scalar *
 /* So would alpha= of another kind than the result's. */
 static int check_alpha(const td_pointwise *op, td_dtype common, const td_scalar *params)
 {
-    if (!op->alpha || is_small(params[0], common))
+    if (!op->alpha || is_small(params, common))
         return 0;
     if (params[0].kind == TD_SCALAR_INT)
         return td_scalar_check(params[0], common);
