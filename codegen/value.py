@@ -314,8 +314,10 @@ class Formula:
             f'            {"out[i + k]" if out == "bool" else "wide[k]"} = {f"({bits}) != 0" if out == "bool" else bits};',
             *([] if out == 'bool' else ['        td_narrow(out + i, wide);']),
             '    }',
-            '    for (; i < count; i++)',
+            '    for (; i < count; i++) {',
+            '        __asm__ volatile("");      /* a few numbers: vectors of the portable conversions would take longest to compile */',
             f'        out[i] = {f"({one}) != 0" if out == "bool" else f"td_f32_to_f16({one})"};',
+            '    }',
             '}', '#endif', ''])
 
     def _pairs(self, name, out, used, lines, code):
