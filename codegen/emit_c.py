@@ -91,16 +91,18 @@ class Chunk(Nodes):
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
-                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, parameters))
+                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters))
         return name
 
     @staticmethod
-    def fitting(entry, parameters):
-        """The members that say which numbers must fit: see ``fitting`` in docs/add-an-operator.md."""
+    def fitting(entry, tensors, parameters):
+        """The members that say which numbers must fit, and that masks may be bytes: see ``fitting`` in docs/add-an-operator.md."""
         rules = entry.get('fitting', {})
-        mask, computed = (sum(1 << parameters.index(name) for name, rule in rules.items() if rule in kinds)
-                          for kinds in (('self', 'computed'), ('computed',)))
-        return f' .fits = {mask}, .computed = {computed},' if mask else ''
+        mask, computed, numbers = (sum(1 << names.index(name) for name, rule in rules.items() if rule in kinds)
+                                   for names, kinds in ((parameters, ('self', 'computed')), (parameters, ('computed',)),
+                                                        (tensors, ('number',))))
+        return (f' .fits = {mask}, .computed = {computed},' if mask else '') + (f' .numbers = {numbers},' if numbers else '') + \
+            (' .old_masks = true,' if entry.get('old_masks') else '')
 
     @staticmethod
     def cost(text):

@@ -17,7 +17,7 @@ class Prototypes:
     """What a C text needs declared, by the names in it."""
 
     def __init__(self, families):
-        self.text, self.order = {}, {}
+        self.text, self.order, self.read = {}, {}, {}
         for groups in families.values():
             for group in groups:
                 for op in group:
@@ -52,13 +52,15 @@ class Prototypes:
             self.add(f'td_meta_{body}', f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
             self.add(f'td_cpu_{body}', f'int td_cpu_{body}({", ".join([*params, *outs])});')
 
-    @functools.cache
     def named(self, text):
-        """The functions that the text names."""
+        """The functions that the text names; a text that many files include is read once."""
+        if text in self.read:
+            return self.read[text]
         names = {n for n in WORD.findall(text) if n in self.text}
         for pasted in PASTED.findall(text):      # a macro's td_max_pool##n##d: every name that it could be
             fits = re.compile(re.sub(r'##(\w+?)(?=##|$)(##)?', r'\\w+', pasted))
             names |= {n for n in self.text if fits.fullmatch(n)}
+        self.read[text] = names
         return names
 
     def of(self, texts):

@@ -103,6 +103,7 @@ class Rows:
             kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
         sparse = ', '.join(f'[{i}] = (td_kernel){name}' for i, name in enumerate(op.sparse) if name)
         sparse = f' .sparse = {{{sparse}}},' if sparse else ''
+        by_operators = f'(td_kernel){composite}' if composite and not data_dependent else 'NULL'
         self.code.append(f'''static td_op row_{op.c} = {{
     .info = {{
         .name = "{s.name}", .overload = "{s.overload}",
@@ -111,7 +112,7 @@ class Rows:
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
         .flags = {self.flags(op)},{alias}
     }},
-    .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {f"(td_kernel){composite}" if composite and not data_dependent else "NULL"},
+    .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
     .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')

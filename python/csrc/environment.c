@@ -50,13 +50,14 @@ static PyObject *get_default_device(PyObject *m, PyObject *unused)
     return td_py_device(td_py_default_device.type >= 0 ? td_py_default_device : (td_device){TD_CPU, -1});
 }
 
-/* Static types know their module by the beginning of their name only. */
 static PyObject *set_warn_always(PyObject *m, PyObject *o)
 {
     (void)m;
     td_py_warn_always = o == Py_True;
     Py_RETURN_NONE;
 }
+
+/* Static types know their module by the beginning of their name only. */
 static PyObject *set_package(PyObject *m, PyObject *o)
 {
     const char *name = PyUnicode_AsUTF8(o);

@@ -6,6 +6,7 @@
  * index_put_.  Negative steps are views too: strides are signed. */
 #include "calls_csrc_indexing.h"
 #include "binding.h"
+#include <math.h>
 
 typedef struct Walk {
     td_tensor *x;                        /* recording: the tensor so far (owned); else the one that is indexed */
@@ -426,6 +427,12 @@ static td_tensor *without_leading_ones(td_tensor *value, int ndim)
     return drop ? td_view(value, n - drop, sizes + drop) : td_tensor_retain(value);
 }
 
+/* Whether a number becomes infinite in a half: assigned, as in PyTorch, it isn't refused. */
+static bool is_large(td_dtype dtype, td_scalar number)
+{
+    return (dtype == TD_F16 || dtype == TD_BF16) && number.kind != TD_SCALAR_COMPLEX && fabs(td_scalar_double(number)) > 65504;
+}
+
 int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
@@ -449,6 +456,13 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
                          td_dtype_title(td_tensor_dtype(x)));
             return -1;
         }
+    }
+    if (!operand && is_large(td_tensor_dtype(x), scalar)) {
+        td_tensor *number = td_full(0, NULL, scalar, TD_F64, (td_device){TD_CPU, -1});
+        operand = number ? td_to(number, td_tensor_dtype(x)) : NULL;
+        td_tensor_release(number);
+        if (!operand)
+            return td_py_raise(), -1;
     }
     Walk w;
     if (walk(&w, x, index) < 0) {

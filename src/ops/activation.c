@@ -5,6 +5,7 @@
 #include <tede/kernel.h>
 #include "ops/compose.h"
 #include "ops/random_fill.h"
+#include "ops/spec.h"
 
 static double largest(td_dtype dtype)
 {
@@ -27,6 +28,8 @@ td_tensor *td_op_softshrink(td_tensor *self, td_scalar lambd)
 int td_check_limits(td_tensor *self, td_scalar min_val, td_scalar max_val);
 int td_check_limits(td_tensor *self, td_scalar min_val, td_scalar max_val)
 {
+    if (td_dtype_is_integral((td_dtype)self->dtype) && (td_scalar_check(min_val, TD_I64) || td_scalar_check(max_val, TD_I64)))
+        return -1;
     return self->dtype != TD_U8 || (td_scalar_int(min_val) >= 0 && td_scalar_int(max_val) >= 0) ? 0
         : td_error(TD_E_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
 }

@@ -132,7 +132,7 @@ td_tensor *td_op_pow_tensor_scalar(td_tensor *self, td_scalar exponent)
             return td_square(x);
         if (e == 3)
             return td_cube(x);
-        if (td_scalar_check(exponent, dtype))
+        if ((whole || dtype == TD_F16 || dtype == TD_BF16) && td_scalar_check(exponent, dtype))
             return NULL;
         if (!whole && e == 0.5)
             return td_sqrt(x);

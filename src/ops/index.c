@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tede/kernel.h>
+#include "dispatch/glue.h"
 #include "ops/index.h"
 #include "ops/reduce.h"
 
@@ -180,11 +181,17 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
     return 0;
 }
 
+/* A number as it is in self's dtype: one of its own would round what float64 can hold. */
+static td_tensor *number_for(const td_tensor *self, td_scalar value)
+{
+    TD_AUTO td_tensor *number = td_tensor_new(0, NULL, (td_dtype)self->dtype, (td_device){TD_CPU, -1});
+    return number && td_fill_value(number, value) == 0 ? td_tensor_retain(number) : NULL;
+}
+
 static int scatter_number(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
-    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
-    TD_AUTO td_tensor *cast = number ? td_as_contiguous(number, (td_dtype)self->dtype) : NULL;
-    return cast ? scatter(op, what, self, dim, index, cast, true) : -1;
+    TD_AUTO td_tensor *number = number_for(self, value);
+    return number ? scatter(op, what, self, dim, index, number, true) : -1;
 }
 
 static int place_of(const char *op, const char *reduce, td_place *what)
@@ -412,6 +419,8 @@ static td_tensor *counted_from_end(td_tensor *index, int64_t size)
 int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
 {
     bool one = alpha.kind != TD_SCALAR_COMPLEX && td_scalar_double(alpha) == 1;
+    if (alpha.kind == TD_SCALAR_FLOAT && td_dtype_is_integral((td_dtype)self->dtype))
+        alpha = td_int(td_scalar_int(alpha));
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
     TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
                               : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);
@@ -445,7 +454,9 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
 }
 int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
-    TD_AUTO td_tensor *number = td_tensor_from_scalar(value);
+    if (value.kind == TD_SCALAR_COMPLEX && !td_dtype_is_complex((td_dtype)self->dtype))
+        return td_error(TD_E_RUNTIME, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+    TD_AUTO td_tensor *number = number_for(self, value);
     return number ? td_op_index_fill_int_tensor_(self, dim, index, number) : -1;
 }
 td_tensor *td_op_index_fill_int_scalar(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)

@@ -312,7 +312,8 @@ static int fill_where(td_tensor *self, td_tensor *mask, td_tensor *value)
     TD_AUTO td_tensor *wide = td_view_strided(mask, self->ndim, self->sizes, strides, 0);
     TD_AUTO td_tensor *own = td_apart(value, self);
     TD_AUTO td_tensor *number = own ? td_view_strided(own, 0, NULL, NULL, 0) : NULL;
-    return wide && number ? td_masked_fill_tensor_(self, wide, number) : -1;
+    TD_AUTO td_tensor *apart = td_alias_detached(self, true);       /* this write is counted once, by index_put_ */
+    return wide && number && apart ? td_masked_fill_tensor_(apart, wide, number) : -1;
 }
 
 int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate,

@@ -299,18 +299,6 @@ int td_op_addbmm_(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scal
     return td_record_inplace("addbmm_", self, td_ref(sum));
 }
 
-/* A factor of addr must be of the result's kind, and fit it. */
-static int check_factor(const char *name, td_scalar factor, td_dtype result)
-{
-    if (factor.kind == TD_SCALAR_BOOL && result != TD_BOOL)
-        return td_error(TD_E_RUNTIME, "Boolean %s only supported for Boolean results.", name);
-    if (factor.kind == TD_SCALAR_FLOAT && (result == TD_BOOL || td_dtype_is_integral(result)))
-        return td_error(TD_E_RUNTIME, "For integral input tensors, argument %s must not be a floating point number.", name);
-    if (factor.kind == TD_SCALAR_COMPLEX && !td_dtype_is_complex(result))
-        return td_error(TD_E_RUNTIME, "For non-complex input tensors, argument %s must not be a complex number.", name);
-    return td_scalar_check(factor, result);
-}
-
 td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scalar beta, td_scalar alpha)
 {
     if (vec1->ndim != 1)
@@ -320,8 +308,10 @@ td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scal
     if (check_expands(self, 2, (int64_t[]){vec1->sizes[0], vec2->sizes[0]}))
         return NULL;
     td_dtype result = td_result_type(3, (td_tensor *[]){self, vec1, vec2});
-    if (result == TD_DTYPE_NONE || check_factor("alpha", alpha, result) || check_factor("beta", beta, result))
+    if (result == TD_DTYPE_NONE || td_check_factor("alpha", alpha, result) || td_check_factor("beta", beta, result))
         return NULL;
+    if (result == TD_BOOL)
+        alpha = td_int(alpha.i != 0), beta = td_int(beta.i != 0);
     TD_AUTO td_tensor *product = td_outer(vec1, vec2);
     TD_AUTO td_tensor *scaled = td_scale(product, alpha);
     bool zero = beta.kind == TD_SCALAR_BOOL ? !beta.i : beta.kind != TD_SCALAR_COMPLEX && td_scalar_double(beta) == 0;

@@ -78,12 +78,22 @@ static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype com
             continue;
         if (td_tensor_item(in[i], &value) || integer_holds(common, value))
             continue;
-        if (in[i]->flags & TD_FLAG_WRAPPED_NUMBER && !strcmp(op->name, "where"))
-            return td_scalar_check(value, common);
         bool above = value.kind == TD_SCALAR_UINT;
         if (td_warn(above ? "%s: %" PRIu64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result"
                           : "%s: %" PRId64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result",
                     op->name, value.i, td_dtype_name(common)))
+            return -1;
+    }
+    return 0;
+}
+
+/* Numbers among the operands that the result's dtype can't hold.  In halves they become infinite, as in PyTorch. */
+static int check_numbers(const td_pointwise *op, td_tensor *const *in, td_dtype common)
+{
+    for (int i = 0; op->numbers >> i && common != TD_F16 && common != TD_BF16; i++) {
+        td_scalar value;
+        if (op->numbers >> i & 1 && in[i]->flags & TD_FLAG_WRAPPED_NUMBER && in[i]->device.type == TD_CPU &&
+            (td_tensor_item(in[i], &value) || td_scalar_check(value, common)))
             return -1;
     }
     return 0;
@@ -94,7 +104,7 @@ static int check_condition(const td_pointwise *op, const td_tensor *x)
 {
     if (x->dtype == TD_BOOL)
         return 0;
-    if (strncmp(op->name, "where", 5) != 0)
+    if (!op->old_masks)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
                         td_dtype_title((td_dtype)x->dtype));
     if (x->dtype == TD_U8)
@@ -120,15 +130,18 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
         common = td_default_dtype();
     if (op->promote == TD_PROMOTE_NUMBER && common == TD_BOOL)
         common = TD_I64;
-    bool integer = common != TD_DTYPE_NONE && common != TD_BOOL && !td_dtype_is_floating(common) && !td_dtype_is_complex(common);
+    if (common == TD_DTYPE_NONE || (op->numbers && check_numbers(op, in, common)))
+        return TD_DTYPE_NONE;
+    bool integer = common != TD_BOOL && !td_dtype_is_floating(common) && !td_dtype_is_complex(common);
     return integer && n > 1 && warn_unfit(op, in, common) ? TD_DTYPE_NONE : common;
 }
 
 /* Numbers like nearly all are, which need no closer look. */
 static inline bool is_small(const td_scalar *number, td_dtype dtype)
 {
-    return number->kind == TD_SCALAR_INT ? (uint64_t)(number->i + 127) < 255
-           : number->kind == TD_SCALAR_FLOAT && fabs(number->d) < 128 && dtype != TD_BOOL && !td_dtype_is_integral(dtype);
+    return dtype == TD_BOOL ? number->kind == TD_SCALAR_INT && number->i >> 1 == 0
+           : number->kind == TD_SCALAR_INT ? (uint64_t)(number->i + 127) < 255
+           : number->kind == TD_SCALAR_FLOAT && fabs(number->d) < 128 && !td_dtype_is_integral(dtype);
 }
 
 static inline bool all_small(const td_pointwise *op, const td_scalar *params, td_dtype dtype)
@@ -153,15 +166,23 @@ static int check_alpha(const td_pointwise *op, td_dtype common, const td_scalar 
 {
     if (!op->alpha || is_small(params, common))
         return 0;
-    if (params[0].kind == TD_SCALAR_INT)
-        return td_scalar_check(params[0], common);
-    if (params[0].kind == TD_SCALAR_BOOL && common != TD_BOOL)
-        return td_error(TD_E_RUNTIME, "Boolean alpha only supported for Boolean results.");
-    if (params[0].kind == TD_SCALAR_FLOAT && (common == TD_BOOL || td_dtype_is_integral(common)))
-        return td_error(TD_E_RUNTIME, "For integral input tensors, argument alpha must not be a floating point number.");
-    if (params[0].kind == TD_SCALAR_COMPLEX && !td_dtype_is_complex(common))
+    if (params[0].kind == TD_SCALAR_COMPLEX && td_dtype_is_floating(common))
         return td_error(TD_E_RUNTIME, "For non-complex input tensors, argument alpha must not be a complex number.");
-    return td_scalar_check(params[0], common);
+    return td_check_factor("alpha", params[0], common);
+}
+
+/* Loops of bool compute with integers, to which a number that isn't 0 is to be 1. */
+static const td_scalar *as_truths(const td_pointwise *op, const td_scalar *params, td_scalar *truths)
+{
+    const int mask = op->fits | op->alpha;
+    int n = 0;
+    for (; mask >> n; n++) {
+        const td_scalar x = params[n];
+        const bool is = x.kind == TD_SCALAR_INT || x.kind == TD_SCALAR_UINT || x.kind == TD_SCALAR_BOOL ? x.i != 0
+                        : x.d != 0 || (x.kind == TD_SCALAR_COMPLEX && x.imag != 0);
+        truths[n] = mask >> n & 1 ? td_int(is) : x;
+    }
+    return n ? truths : params;
 }
 
 static td_loop *find_loop(const td_pointwise *op, td_dtype common, const td_scalar *params)
@@ -250,6 +271,9 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_dtype   inner = own ? common : dtype_of_column[column_of[common]];
     compute[0] = op->out == TD_OUT_BOOL ? TD_BOOL : op->out == TD_OUT_REAL ? td_dtype_to_real(inner) : inner;
     td_tensor *wrapped[TD_MAX_OPERANDS] = {NULL};
+    td_scalar truths[8];
+    if (common == TD_BOOL)
+        params = as_truths(op, params, truths);
     const bool wider = inner != common && td_dtype_is_integral(common);
     int status = 0;
     for (int i = 0; i < op->n_in; i++) {

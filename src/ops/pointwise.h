@@ -25,6 +25,8 @@ typedef struct td_pointwise {
     bool               alpha;               /* the first parameter is alpha=, whose kind the result's dtype must hold */
     uint8_t            fits;                /* parameters that the operands' dtype must hold, a bit each; alpha always must */
     uint8_t            computed;            /* those of them that only the dtype in which halves are computed must hold */
+    uint8_t            numbers;             /* operands that must fit the result if they are numbers, a bit each */
+    bool               old_masks;           /* a condition may be a mask of bytes */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include "ops/compose.h"
 #include "ops/recorded.h"
+#include "ops/rnn.h"
 
-enum { RELU, TANH, LSTM, GRU };
 
 static int drop(int n, td_tensor **results)
 {
@@ -28,8 +28,8 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
 {
     if (!gx || !gh || !h)
         return NULL;
-    int64_t n = mode == LSTM ? c->sizes[1] : h->sizes[1];
-    if (mode == GRU) {
+    int64_t n = mode == TD_RNN_LSTM ? c->sizes[1] : h->sizes[1];
+    if (mode == TD_RNN_GRU) {
         TD_AUTO td_tensor *xr = gate(gx, 0, n), *xz = gate(gx, 1, n), *xn = gate(gx, 2, n);
         TD_AUTO td_tensor *hr = gate(gh, 0, n), *hz = gate(gh, 1, n), *hn = gate(gh, 2, n);
         TD_AUTO td_tensor *sr = td_add_tensor(xr, hr, td_int(1)), *sz = td_add_tensor(xz, hz, td_int(1));
@@ -42,8 +42,8 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
         return td_add_tensor(kept, fresh, td_int(1));
     }
     TD_AUTO td_tensor *gates = td_add_tensor(gx, gh, td_int(1));
-    if (mode != LSTM)
-        return mode == TANH ? td_tanh(gates) : td_relu(gates);
+    if (mode != TD_RNN_LSTM)
+        return mode == TD_RNN_TANH ? td_tanh(gates) : td_relu(gates);
     TD_AUTO td_tensor *si = gate(gates, 0, n), *sf = gate(gates, 1, n), *sg = gate(gates, 2, n), *so = gate(gates, 3,
         n);
     TD_AUTO td_tensor *i = td_sigmoid(si), *f = td_sigmoid(sf), *g = td_tanh(sg), *o = td_sigmoid(so);
@@ -76,7 +76,7 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
                        td_tensor *w_hh,
                        td_tensor *b_ih, td_tensor *b_hh, td_tensor **c_out)
 {
-    if (check_cell(op, input, h, w_ih, w_hh, mode == LSTM ? 4 : mode == GRU ? 3 : 1))
+    if (check_cell(op, input, h, w_ih, w_hh, mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1))
         return NULL;
     TD_AUTO td_tensor *x = td_linear(input, w_ih, b_ih);
     if (!x)
@@ -84,10 +84,10 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
     /* A layer of one step: the fused kernel, forward and backward. */
     TD_AUTO td_tensor *sequence = td_unsqueeze(x, 0);
     td_tensor *results[3];
-    if (!sequence || td_rnn_layer(results, sequence, h, mode == LSTM ? c : TD_NONE, w_hh, b_hh, mode, false))
+    if (!sequence || td_rnn_layer(results, sequence, h, mode == TD_RNN_LSTM ? c : TD_NONE, w_hh, b_hh, mode, false))
         return NULL;
     td_tensor *out = td_select_int(results[0], 0, 0);
-    if (mode == LSTM)
+    if (mode == TD_RNN_LSTM)
         *c_out = td_select_int(results[1], 0, 0);
     drop(3, results);
     return out;
@@ -100,7 +100,7 @@ int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tens
     if (n_hx != 2)
         return td_error(TD_E_RUNTIME, "lstm_cell expects two hidden states");
     results[1] = NULL;
-    results[0] = cell("lstm_cell", LSTM, input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh, &results[1]);
+    results[0] = cell("lstm_cell", TD_RNN_LSTM, input, hx[0], hx[1], w_ih, w_hh, b_ih, b_hh, &results[1]);
     return results[0] && results[1] ? 0 : drop(2, results);
 }
 
@@ -109,14 +109,14 @@ int td_op_lstm_cell(td_tensor **results, td_tensor *input, int64_t n_hx, td_tens
     {                                                                                                                  \
         return cell(#name, mode, input, hx, TD_NONE, w_ih, w_hh, b_ih, b_hh, NULL);                                    \
     }
-CELL(gru_cell, GRU)
-CELL(rnn_tanh_cell, TANH)
-CELL(rnn_relu_cell, RELU)
+CELL(gru_cell, TD_RNN_GRU)
+CELL(rnn_tanh_cell, TD_RNN_TANH)
+CELL(rnn_relu_cell, TD_RNN_RELU)
 
 /* ---- one layer in one direction --------------------------------------------------------------------------------------- */
 
 /* Steps, rows and width of a layer's tensors; its gates are so many times as wide. */
-static int gates_of(int64_t mode) { return mode == LSTM ? 4 : mode == GRU ? 3 : 1; }
+static int gates_of(int64_t mode) { return mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1; }
 static bool is_state(const td_tensor *x, int64_t rows, int64_t n)
 {
     return x != TD_NONE && x->ndim == 2 && x->sizes[0] == rows && x->sizes[1] == n;
@@ -131,9 +131,9 @@ int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor
                       bool reverse)
 {
     (void)reverse;
-    if (mode < 0 || mode > GRU || gates->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || gates->sizes[2] != w_hh->sizes[0] || hx->sizes[0] != gates->sizes[1] ||
+    if (mode < 0 || mode > TD_RNN_GRU || gates->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || gates->sizes[2] != w_hh->sizes[0] || hx->sizes[0] != gates->sizes[1] ||
         hx->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != gates_of(mode) * w_hh->sizes[1] ||
-        (b_hh != TD_NONE && b_hh->numel != w_hh->sizes[0]) || (mode == LSTM && !is_state(cx, hx->sizes[0], hx->sizes[1])))
+        (b_hh != TD_NONE && b_hh->numel != w_hh->sizes[0]) || (mode == TD_RNN_LSTM && !is_state(cx, hx->sizes[0], hx->sizes[1])))
         return td_error(TD_E_RUNTIME, "rnn_layer: gates, hidden state and weights don't fit together");
     if (!td_is_floating(gates) || gates->dtype != w_hh->dtype || gates->dtype != hx->dtype)
         return td_error(TD_E_RUNTIME, "Input and hidden tensors are not the same dtype, found input tensor with %s and hidden tensor with %s",
@@ -141,8 +141,8 @@ int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor
     int64_t t = gates->sizes[0], b = gates->sizes[1], n = w_hh->sizes[1];
     td_dtype type = (td_dtype)gates->dtype, wide = type == TD_F64 ? TD_F64 : TD_F32;
     /* The others have no cell states and save nothing. */
-    td_spec_set(&specs[1], 3, (int64_t[]){mode == LSTM ? t : 0, b, n}, type, gates->device);
-    td_spec_set(&specs[2], 3, (int64_t[]){mode >= LSTM ? t : 0, b, 4 * n}, wide, gates->device);
+    td_spec_set(&specs[1], 3, (int64_t[]){mode == TD_RNN_LSTM ? t : 0, b, n}, type, gates->device);
+    td_spec_set(&specs[2], 3, (int64_t[]){mode >= TD_RNN_LSTM ? t : 0, b, 4 * n}, wide, gates->device);
     return td_spec_set(&specs[0], 3, (int64_t[]){t, b, n}, type, gates->device);
 }
 
@@ -155,17 +155,17 @@ int td_meta_rnn_layer_backward(td_spec *specs, td_tensor *grad, td_tensor *grad_
     (void)reverse, (void)n_mask;
     int64_t t = result->ndim == 3 ? result->sizes[0] : 0, b = result->ndim == 3 ? result->sizes[1] : 0;
     int64_t n = w_hh->ndim == 2 ? w_hh->sizes[1] : 0;
-    if (mode < 0 || mode > GRU || w_hh->ndim != 2 || w_hh->sizes[0] != gates_of(mode) * n || !is_state(hx, b, n) ||
+    if (mode < 0 || mode > TD_RNN_GRU || w_hh->ndim != 2 || w_hh->sizes[0] != gates_of(mode) * n || !is_state(hx, b, n) ||
         !is_layer(result, t, b, n) || !is_layer(grad, t, b, n) ||
-        (mode == LSTM && !(is_state(cx, b, n) && is_layer(cells, t, b, n) && is_layer(grad_cells, t, b, n))) ||
-        (mode >= LSTM && !is_layer(saved, t, b, 4 * n)))
+        (mode == TD_RNN_LSTM && !(is_state(cx, b, n) && is_layer(cells, t, b, n) && is_layer(grad_cells, t, b, n))) ||
+        (mode >= TD_RNN_LSTM && !is_layer(saved, t, b, 4 * n)))
         return td_error(TD_E_RUNTIME, "rnn_layer_backward: gradients, states and weights don't fit together");
     if (!td_is_floating(grad) || !td_is_floating(w_hh))
         return td_error(TD_E_RUNTIME, "rnn_layer_backward: expected floating point gradients and weights");
     td_spec_set(&specs[0], 3, (int64_t[]){result->sizes[0], result->sizes[1], w_hh->sizes[0]}, (td_dtype)grad->dtype,
                 grad->device);
     td_spec_like(&specs[1], hx);
-    mode == LSTM ? td_spec_like(&specs[2], cx) : td_spec_none(&specs[2]);
+    mode == TD_RNN_LSTM ? td_spec_like(&specs[2], cx) : td_spec_none(&specs[2]);
     mask[3] ? td_spec_like(&specs[3], w_hh) : td_spec_none(&specs[3]);
     return mask[4] ? td_spec_set(&specs[4], 1, w_hh->sizes, (td_dtype)w_hh->dtype,
                                  grad->device) : td_spec_none(&specs[4]);
@@ -191,12 +191,12 @@ static int unrolled(td_tensor **results, td_tensor *gates, td_tensor *hx, td_ten
         TD_AUTO td_tensor *gx = td_select_int(gates, 0, t), *gh = td_linear(h, w_hh, b_hh);
         td_tensor *now = NULL;
         hs.items[t] = step(mode, gx, gh, h, c, &now);
-        cs.items[t] = mode == LSTM ? now : td_ref(TD_NONE);
+        cs.items[t] = mode == TD_RNN_LSTM ? now : td_ref(TD_NONE);
         fine = hs.items[t] && cs.items[t];
         h = hs.items[t], c = cs.items[t];
     }
     results[0] = fine ? td_stack(steps, hs.items, 0) : NULL;
-    results[1] = !fine ? NULL : mode == LSTM ? td_stack(steps, cs.items, 0) : td_ref(TD_NONE);
+    results[1] = !fine ? NULL : mode == TD_RNN_LSTM ? td_stack(steps, cs.items, 0) : td_ref(TD_NONE);
     td_tensor_list_release(&hs);
     td_tensor_list_release(&cs);
     return results[0] && results[1] ? 0 : drop(2, results);
@@ -222,7 +222,7 @@ int td_op_rnn_layer_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_c
         results[i] = NULL;
     if (!TD_RECORDS(grad, grad_cells, gates, hx, cx, w_hh, b_hh))
         return td_rnn_layer_backward(results, grad, grad_cells, hx, cx, w_hh, result, cells, saved, mode, reverse, n_wants, wants);
-    return td_recorded_gradients(again, &(layer){(int)mode, reverse}, mode == LSTM ? 2 : 1, (td_tensor *[]){grad, grad_cells}, 5,
+    return td_recorded_gradients(again, &(layer){(int)mode, reverse}, mode == TD_RNN_LSTM ? 2 : 1, (td_tensor *[]){grad, grad_cells}, 5,
                                  (td_tensor *[]){gates, hx, cx, w_hh, b_hh}, wants, results);
 }
 
@@ -260,7 +260,7 @@ static int projected_direction(td_tensor *gates, td_tensor *h0, td_tensor *c0, t
         int64_t t = reverse ? steps - 1 - i : i;
         TD_AUTO td_tensor *gx = td_select_int(gates, 0, t), *gh = td_linear(h, w_hh, b_hh);
         td_tensor *now = NULL;
-        TD_AUTO td_tensor *full = step(LSTM, gx, gh, h, c, &now);
+        TD_AUTO td_tensor *full = step(TD_RNN_LSTM, gx, gh, h, c, &now);
         td_tensor_release(c);
         c = now;
         td_tensor *next = td_linear(full, w_hr, TD_NONE);
@@ -284,7 +284,7 @@ static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params,
 {
     td_tensor *w_ih = params[0], *w_hh = params[1], *b_ih = s->biases ? params[2] : TD_NONE,
     *b_hh = s->biases ? params[3] : TD_NONE;
-    TD_AUTO td_tensor *h = td_select_int(h0, 0, index), *c = s->mode == LSTM ? td_select_int(c0, 0,
+    TD_AUTO td_tensor *h = td_select_int(h0, 0, index), *c = s->mode == TD_RNN_LSTM ? td_select_int(c0, 0,
         index) : td_ref(TD_NONE);
     TD_AUTO td_tensor *gates = td_linear(x, w_ih, b_ih);
     td_tensor *results[3];
@@ -295,7 +295,7 @@ static int one_direction(const stack *s, td_tensor *x, td_tensor *const *params,
     int64_t end = reverse ? 0 : x->sizes[0] - 1;
     *y = results[0];
     *h_last = td_select_int(results[0], 0, end);
-    *c_last = s->mode == LSTM ? td_select_int(results[1], 0, end) : td_ref(TD_NONE);
+    *c_last = s->mode == TD_RNN_LSTM ? td_select_int(results[1], 0, end) : td_ref(TD_NONE);
     td_tensor_release(results[1]);
     td_tensor_release(results[2]);
     return *h_last && *c_last ? 0 : -1;
@@ -359,7 +359,7 @@ static int sequence(td_tensor **results, const stack *s, td_tensor *input, td_te
     if (!x || check_stack(s, x, h0, n_params, params))
         return -1;
     int64_t n = s->layers * s->directions;
-    int outs = s->mode == LSTM ? 3 : 2;
+    int outs = s->mode == TD_RNN_LSTM ? 3 : 2;
     TD_AUTO_LIST td_tensor_list hs = {0};
     TD_AUTO_LIST td_tensor_list cs = {0};
     TD_AUTO td_tensor *y = NULL;
@@ -379,7 +379,7 @@ int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_ten
     if (n_hx != 2)
         return td_error(TD_E_RUNTIME, "lstm expects two hidden states");
     bool projected = n_params > 0 && n_params == layers * (1 + bidirectional) * (biases ? 5 : 3);
-    stack s = {"lstm", LSTM, 1 + bidirectional, layers, biases, projected, train ? dropout : 0};
+    stack s = {"lstm", TD_RNN_LSTM, 1 + bidirectional, layers, biases, projected, train ? dropout : 0};
     return sequence(results, &s, input, hx[0], hx[1], n_params, params, batch_first);
 }
 
@@ -390,6 +390,6 @@ int td_op_lstm_input(td_tensor **results, td_tensor *input, int64_t n_hx, td_ten
         stack s = {#name, mode, 1 + bidirectional, layers, biases, false, train ? dropout : 0};                        \
         return sequence(results, &s, input, hx, TD_NONE, n_params, params, batch_first);                               \
     }
-SEQUENCE(gru, GRU)
-SEQUENCE(rnn_tanh, TANH)
-SEQUENCE(rnn_relu, RELU)
+SEQUENCE(gru, TD_RNN_GRU)
+SEQUENCE(rnn_tanh, TD_RNN_TANH)
+SEQUENCE(rnn_relu, TD_RNN_RELU)

@@ -5,8 +5,8 @@
 #include "calls_ops_rnn_tangent.h"
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "ops/rnn.h"
 
-enum { RELU, TANH, LSTM, GRU };
 
 /* Owns both; a failure makes them NULL, which passes through all that follows. */
 typedef struct pair { td_tensor *x, *t; } pair;
@@ -75,7 +75,7 @@ int td_op_rnn_layer_tangent(td_tensor **results, td_tensor *t_gates, td_tensor *
                             td_tensor *gates_in, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, int64_t mode,
                             bool reverse)
 {
-    if (gates_in->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || mode < RELU || mode > GRU || (mode == LSTM && cx == TD_NONE))
+    if (gates_in->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || mode < TD_RNN_RELU || mode > TD_RNN_GRU || (mode == TD_RNN_LSTM && cx == TD_NONE))
         return td_error(TD_E_RUNTIME, "rnn_layer_tangent: gates, hidden state and weights don't fit together");
     int64_t steps = gates_in->sizes[0], n = hx->sizes[1];
     PAIR gates = pair_of(gates_in, t_gates), h = pair_of(hx, t_hx), w = pair_of(w_hh, t_w), c = {NULL, NULL};
@@ -83,23 +83,23 @@ int td_op_rnn_layer_tangent(td_tensor **results, td_tensor *t_gates, td_tensor *
     TD_AUTO_LIST td_tensor_list cs = {0};
     if (td_tensor_list_new(&hs, steps) || td_tensor_list_new(&cs, steps))
         return -1;
-    if (mode == LSTM)
+    if (mode == TD_RNN_LSTM)
         c = pair_of(cx, t_cx);
     for (int64_t i = 0; i < steps; i++) {
         int64_t at = reverse ? steps - 1 - i : i;
         PAIR gx = at_step(gates, at), gh = linear(h, w, b_hh, t_b);
-        PAIR sum = mode == GRU ? copy(gx) : plus(gx, gh);
-        pair next = mode == GRU ? gru_step(gx, gh, h, n) : mode == LSTM ? lstm_step(sum, &c, n) : mode == TANH ? hyperbolic(sum)
+        PAIR sum = mode == TD_RNN_GRU ? copy(gx) : plus(gx, gh);
+        pair next = mode == TD_RNN_GRU ? gru_step(gx, gh, h, n) : mode == TD_RNN_LSTM ? lstm_step(sum, &c, n) : mode == TD_RNN_TANH ? hyperbolic(sum)
                                                                                                   : rectified(sum);
         pair_free(&h);
         h = next;
-        if (!h.x || !h.t || (mode == LSTM && (!c.x || !c.t)))
+        if (!h.x || !h.t || (mode == TD_RNN_LSTM && (!c.x || !c.t)))
             return -1;
         hs.items[at] = td_ref(h.t);
-        cs.items[at] = mode == LSTM ? td_ref(c.t) : td_ref(TD_NONE);
+        cs.items[at] = mode == TD_RNN_LSTM ? td_ref(c.t) : td_ref(TD_NONE);
     }
     results[0] = td_stack(steps, hs.items, 0);
-    results[1] = mode == LSTM ? td_stack(steps, cs.items, 0) : td_ref(TD_NONE);
+    results[1] = mode == TD_RNN_LSTM ? td_stack(steps, cs.items, 0) : td_ref(TD_NONE);
     results[2] = td_ref(TD_NONE);
     return results[0] && results[1] ? 0 : (td_results_drop(3, results), -1);
 }

@@ -204,13 +204,22 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
     td_parallel_for(0, x->numel, 1024, are_members, &work);
     return out;
 }
+/* A number as it is in x's dtype if that is a float: to float64's elements it isn't what it is in float32. */
+static td_tensor *promoted(td_tensor *x, td_scalar value)
+{
+    if (value.kind != TD_SCALAR_FLOAT)
+        return td_tensor_from_scalar(value);
+    TD_AUTO td_tensor *wrapped = td_wrapped_number(value);
+    td_dtype dtype = wrapped ? td_result_type(2, (td_tensor *[]){x, wrapped}) : TD_DTYPE_NONE;
+    return dtype == TD_DTYPE_NONE ? NULL : td_as_contiguous(wrapped, dtype);
+}
 td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *made = td_tensor_from_scalar(test_element), *number = beside(elements, made);
+    TD_AUTO td_tensor *made = promoted(elements, test_element), *number = beside(elements, made);
     return number ? td_op_isin_tensor_tensor(elements, number, assume_unique, invert) : NULL;
 }
 td_tensor *td_op_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *made = td_tensor_from_scalar(element), *number = beside(test_elements, made);
+    TD_AUTO td_tensor *made = promoted(test_elements, element), *number = beside(test_elements, made);
     return number ? td_op_isin_tensor_tensor(number, test_elements, assume_unique, invert) : NULL;
 }

@@ -57,6 +57,8 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     double *to = (double *)values->data;
     if (s.whole)    /* ends are truncated first */
         s.start = (double)td_scalar_int(start), s.end = (double)td_scalar_int(end);
+    if (kind == TD_U8)      /* and wrap around */
+        s.start = (uint8_t)td_scalar_int(start), s.end = (uint8_t)td_scalar_int(end);
     for (int64_t i = 0; i < steps; i++) {
         double real = spaced(&s, s.start, s.end, i);
         if (!parts) {

@@ -111,6 +111,15 @@ int td_scalar_check_computed(td_scalar value, td_dtype dtype)
     return td_scalar_check(value, dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype);
 }
 
+int td_check_factor(const char *name, td_scalar factor, td_dtype result)
+{
+    if (factor.kind == TD_SCALAR_BOOL && result != TD_BOOL)
+        return td_error(TD_E_RUNTIME, "Boolean %s only supported for Boolean results.", name);
+    if ((factor.kind == TD_SCALAR_FLOAT || factor.kind == TD_SCALAR_COMPLEX) && (result == TD_BOOL || td_dtype_is_integral(result)))
+        return td_error(TD_E_RUNTIME, "For integral input tensors, argument %s must not be a floating point number.", name);
+    return td_scalar_check(factor, result);
+}
+
 static int rank(td_dtype dtype)
 {
     return td_dtype_is_complex(dtype) ? 3 : td_dtype_is_floating(dtype) || td_is_foreign_dtype(dtype) ? 2 : dtype == TD_BOOL ? 0 : 1;

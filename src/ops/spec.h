@@ -72,6 +72,8 @@ int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes);
 /* Whether a dtype holds a number: PyTorch lets unsigned ones wrap small negative numbers around. */
 int td_scalar_check(td_scalar value, td_dtype dtype);
 int td_scalar_check_computed(td_scalar value, td_dtype dtype);
+/* The same of a factor like alpha, which must also be of the result's kind. */
+int td_check_factor(const char *name, td_scalar factor, td_dtype result);
 /* Whether `from` may be stored in `to` by an out= or in-place form. */
 int td_check_cast(const char *op, td_dtype from, td_dtype to);
 

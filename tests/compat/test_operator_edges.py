@@ -199,3 +199,42 @@ def test_in_place_forms_that_are_methods_alone(lib):
         assert not hasattr(lib.Tensor, name), name
     for name in ("sin_", "relu_", "clamp_", "addmv_", "xlogy_", "round_", "abs_"):
         assert hasattr(lib, name) and hasattr(lib.Tensor, name), name
+
+
+def test_a_number_beside_doubles_is_not_rounded_to_float32(lib):
+    x, at = lib.zeros(2, dtype=lib.float64), lib.tensor([0])
+    assert x.scatter(0, at, 0.1).tolist() == x.index_fill(0, at, 0.1).tolist() == [0.1, 0]
+    assert x.scatter(0, at, 0.1, reduce='add').tolist() == [0.1, 0]
+    assert x.index_fill(0, at, 1e39)[0] == 1e39
+    assert lib.isin(x + 0.1, 0.1).all() and lib.isin(0.1, x + 0.1) and lib.isin((x + 0.1).float(), 0.1).all()
+
+
+@pytest.mark.parametrize('number', [2 ** 40, 1e39, 0.5, -1, float('nan'), 0.5j])
+def test_what_is_not_zero_is_true_to_bool(lib, number):
+    x, mask = lib.tensor([False, False, True]), lib.tensor([True, False, False])
+    assert x.masked_fill(mask, number).tolist() == [True, False, True]
+    assert x.clone().masked_fill_(mask, number).tolist() == [True, False, True]
+    assert lib.zeros(20, dtype=lib.bool).masked_fill(lib.ones(2, 20, dtype=lib.bool), number).all()
+
+
+def test_a_negative_alpha_is_true_to_bool(lib):
+    x = lib.tensor([False, True, True])
+    assert lib.add(x, x, alpha=-1).tolist() == x.clone().add_(x, alpha=-1).tolist() == x.tolist()
+    assert lib.addr(x.expand(3, 3), x, x, alpha=-1)[1:].tolist() == [x.tolist()] * 2
+
+
+def test_one_value_under_a_mask_is_one_write(lib):
+    x = lib.arange(6.)
+    for value in (3, lib.tensor([[7.]])):
+        before = x._version
+        x[x > 2] = value
+        assert x._version == before + 1
+    assert x.tolist() == [0, 1, 2, 7, 7, 7]
+
+
+def test_index_add_cuts_its_factor_off_for_whole_numbers(lib):
+    assert lib.tensor([1, 2]).index_add(0, lib.tensor([0]), lib.tensor([4]), alpha=2.5).tolist() == [9, 2]
+
+
+def test_ends_of_unsigned_linspace_wrap_first(lib):
+    assert lib.linspace(-1, 1, 3, dtype=lib.uint8).tolist() == [255, 128, 1]

@@ -165,3 +165,40 @@ def test_plain_backward_hooks_say_what_they_miss(lib):
         module.register_backward_hook(lambda *_: None)
         with pytest.warns(FutureWarning, match=words):
             module(*args)
+
+
+def test_where_refuses_numbers_that_its_result_cannot_hold(lib):
+    ones = lib.ones(2)
+    for x, number, name in ((ones, 1e39, 'float'), (ones.to(lib.int8), 300, 'int8_t'), (ones.int(), -1e39, 'float')):
+        for call in (lambda: lib.where(x > 0, x, number), lambda: lib.where(x > 0, number, x)):
+            with pytest.raises(RuntimeError, match=f'value cannot be converted to type {name} without overflow'):
+                call()
+    assert lib.where(ones > 0, ones.double(), 1e39).tolist() == [1, 1]
+    assert lib.where(ones < 0, ones.half(), 1e6).isinf().all()
+
+
+def test_exponents_that_only_whole_numbers_and_halves_refuse(lib):
+    x = lib.tensor([0., 1.])
+    assert (x ** 1e39).tolist() == [0, 1] and (x ** -1e39).tolist() == [float('inf'), 1]
+    for dtype, number in ((lib.int8, 300), (lib.float16, 1e6)):
+        with pytest.raises(RuntimeError, match='without overflow'):
+            x.to(dtype) ** number
+
+
+def test_numbers_assigned_to_halves_become_infinite(lib):
+    for dtype, number in ((lib.float16, 70000.), (lib.float16, -2 ** 40), (lib.bfloat16, 1e39)):
+        x = lib.zeros(3, dtype=dtype)
+        x[0] = number
+        x[lib.tensor([False, True, False])] = number
+        assert x.isinf().tolist() == [True, True, False]
+
+
+def test_words_about_numbers_of_another_kind(lib):
+    x, at = lib.ones(2), lib.tensor([0])
+    with pytest.raises(RuntimeError, match='Converting complex Scalar to non-complex type is not supported'):
+        x.bool().index_fill(0, at, 1j)
+    for call in (lambda: lib.add(x.int(), x.int(), alpha=1j), lambda: lib.addr(lib.ones(2, 2).int(), x.int(), x.int(), alpha=1j)):
+        with pytest.raises(RuntimeError, match='For integral input tensors, argument alpha must not be a floating point number'):
+            call()
+    with pytest.raises(RuntimeError, match='value cannot be converted to type int64_t without overflow'):
+        lib.nn.functional.hardtanh(x.to(lib.uint8), 0, 1e39)

@@ -168,7 +168,7 @@ static void pick(void *context, int64_t first, int64_t last)
 }
 
 /* The numbers of `from` go to out by way of the places; a plane of out has `each` of them. */
-static int move(td_loop_body *body, bool back, td_tensor *from, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+static int by_places(td_loop_body *body, bool back, td_tensor *from, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *x = td_operand(from, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
@@ -183,12 +183,12 @@ static int move(td_loop_body *body, bool back, td_tensor *from, td_tensor *self,
 
 int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
-    return move(put, true, grad, self, indices, dims, out);
+    return by_places(put, true, grad, self, indices, dims, out);
 }
 
 int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
 {
-    return move(pick, false, self, self, indices, dims, out);
+    return by_places(pick, false, self, self, indices, dims, out);
 }
 
 /* What a window's sum is divided by. */

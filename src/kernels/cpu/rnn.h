@@ -2,8 +2,7 @@
 #ifndef TD_KERNELS_CPU_RNN_H
 #define TD_KERNELS_CPU_RNN_H
 #include "kernels/cpu/nn.h"
-
-enum { TD_RNN_RELU, TD_RNN_TANH, TD_RNN_LSTM, TD_RNN_GRU };
+#include "ops/rnn.h"
 
 /* Rows are samples.  `saved` has 4 n numbers per row (LSTM: the gates; GRU: r, z, n and the hidden part of n). */
 typedef struct td_cell_job {
