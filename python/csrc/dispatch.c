@@ -286,17 +286,13 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
     PyObject *entry = entry_of(op);
     int failed = entry && involve_all(&list, td_op_describe(op), arguments) == 0 ? 0 : td_py_capture();
     bool composite = !failed && PyTuple_GET_ITEM(entry, 2) == Py_True, nobody = !failed && !n_modes && !list.n;
-    if (!failed && (composite || nobody)) {
-        PyGILState_Release(state);
-        return composite ? td_op_call_composite(op, keys, arguments, results)
-                         : td_op_call_keys(op, keys & ~TD_KEYSET(TD_KEY_PYTHON), arguments, results);
-    }
-    if (!failed)
+    if (!failed && !composite && !nobody)
         failed = handle(op, entry, &list, arguments, results);
     for (int i = 0; i < list.n; i++)
         Py_DECREF(list.objects[i]);
     PyGILState_Release(state);
-    return failed;
+    return composite ? td_op_call_composite(op, keys, arguments, results)
+           : nobody  ? td_op_call_keys(op, keys & ~TD_KEYSET(TD_KEY_PYTHON), arguments, results) : failed;
 }
 
 /* ---- for Python */
