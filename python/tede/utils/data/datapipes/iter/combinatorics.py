@@ -14,6 +14,22 @@ def new_seed():
     return int(tede.empty((), dtype=tede.int64).random_().item())
 
 
+class Shuffling:
+    """What pipes that shuffle have in common: whether they do, the next walk's seed (None: a new one), a generator."""
+
+    def __init__(self):
+        super().__init__()
+        self._enabled, self._seed, self._rng = True, None, random.Random()
+
+    def set_shuffle(self, shuffle=True):
+        self._enabled = shuffle
+        return self
+
+    def set_seed(self, seed):
+        self._seed = seed
+        return self
+
+
 class SamplerIterDataPipe(IterDataPipe):
     """What a sampler makes of a pipe with a length."""
 
@@ -34,7 +50,7 @@ class SamplerIterDataPipe(IterDataPipe):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe):
     """A buffer of items, of which a random one goes when the next comes."""
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
@@ -42,16 +58,7 @@ class ShufflerIterDataPipe(IterDataPipe):
         if buffer_size <= 0:
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe.unbatch(unbatch_level=unbatch_level) if unbatch_level else datapipe
-        self.buffer_size, self._enabled, self._seed = buffer_size, True, None
-        self._buffer, self._rng = [], random.Random()
-
-    def set_shuffle(self, shuffle=True):
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        self._seed = seed
-        return self
+        self.buffer_size, self._buffer = buffer_size, []
 
     def __iter__(self):
         if not self._enabled:

@@ -1,11 +1,10 @@
 """Sequences and mappings as pipes, and what can be made of them."""
 import copy
-import random
 import warnings
 
 from tede.utils.data.datapipes._decorator import functional_datapipe
 from tede.utils.data.datapipes.datapipe import DataChunk, IterDataPipe, MapDataPipe
-from tede.utils.data.datapipes.iter.combinatorics import new_seed
+from tede.utils.data.datapipes.iter.combinatorics import Shuffling, new_seed
 from tede.utils.data.datapipes.utils.common import _check_unpickable_fn
 
 __all__ = ["BatcherMapDataPipe", "ConcaterMapDataPipe", "MapperMapDataPipe", "SequenceWrapperMapDataPipe", "ShufflerIterDataPipe",
@@ -51,22 +50,14 @@ class MapperMapDataPipe(MapDataPipe):
         return len(self.datapipe)
 
 
-class ShufflerIterDataPipe(IterDataPipe):
+class ShufflerIterDataPipe(Shuffling, IterDataPipe):
     """The items in random order: a pipe to be walked through."""
 
     def __init__(self, datapipe, *, indices=None):
         super().__init__()
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled, self._seed, self._rng, self._shuffled_indices = True, None, random.Random(), self.indices
-
-    def set_shuffle(self, shuffle=True):
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed):
-        self._seed = seed
-        return self
+        self._shuffled_indices = self.indices
 
     def __iter__(self):
         if not self._enabled:
