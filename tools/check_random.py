@@ -46,7 +46,7 @@ def load(path):
         "td_fill_random": head, "td_fill_random_from_to": [*head, I64, I64], "td_fill_random_from": [*head, I64],
         "td_fill_randperm": head, "td_sample_poisson": [*head, PTR], "td_sample_gamma": [*head, PTR],
         "td_sample_binomial": [*head, PTR, PTR], "td_sample_dirichlet": [PTR, INT, PTR, I64, I64, PTR],
-        "td_sample_multinomial": [PTR, INT, PTR, I64, I64, PTR, I64, BOOL],
+        "td_sample_multinomial": [PTR, INT, PTR, I64, I64, PTR, I64, BOOL, BOOL],
         "td_generator_seed": [PTR, ctypes.c_uint64], "td_generator_get_state": [PTR, PTR],
         "td_generator_set_state": [PTR, PTR, ctypes.c_size_t],
     }
@@ -274,7 +274,7 @@ class Check:
                                              f"{dtype} {rows}x{n} samples={samples} seed={seed}", seed,
                                              lambda g: t.multinomial(w, samples, again, generator=g),
                                              lambda out: lib.td_sample_multinomial(self.g, code, out, rows, n,
-                                                                                   w.data_ptr(), samples, again),
+                                                                                   w.data_ptr(), samples, again, False),
                                              t.int64, rows * samples)
                     if dtype in (t.float32, t.float64) and n < 100:
                         w = t.rand(5, n, dtype=dtype, generator=source) * 3 + .01

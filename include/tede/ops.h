@@ -2261,8 +2261,8 @@ TD_API int td_random_(td_tensor *self, td_generator *generator) TD_MUST_USE;
 TD_API int td_random_to_(td_tensor *self, int64_t to, td_generator *generator) TD_MUST_USE;
 TD_API int td_random_from_(td_tensor *self, int64_t from, const int64_t *to,
         td_generator *generator) TD_MUST_USE;
-TD_API int td_bernoulli_float_(td_tensor *self, double p, td_generator *generator) TD_MUST_USE;
 TD_API int td_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generator) TD_MUST_USE;
+TD_API int td_bernoulli_float_(td_tensor *self, double p, td_generator *generator) TD_MUST_USE;
 /* 1 with the probability that an element is, else 0. */
 TD_API td_tensor *td_bernoulli(td_tensor *self, td_generator *generator);
 TD_API int td_bernoulli_out(td_tensor *self, td_generator *generator, td_tensor *out) TD_MUST_USE;

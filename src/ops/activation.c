@@ -63,13 +63,15 @@ td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool t
     if (!training)
         return td_leaky_relu(self, td_float((from + to) / 2));
     if (self->dtype == TD_BF16) {      /* the slopes are rounded only in the product */
-        TD_AUTO td_tensor *wide = td_to(self, TD_F32);
+        TD_AUTO td_tensor *flat = td_contiguous(self);
+        TD_AUTO td_tensor *wide = td_to(flat, TD_F32);
         TD_AUTO td_tensor *slopes = td_rrelu_slopes(wide, from, to, generator);
         TD_AUTO td_tensor *scaled = td_rrelu_scaled(wide, slopes);
         return td_to(scaled, TD_BF16);
     }
-    TD_AUTO td_tensor *noise = td_rrelu_slopes(self, from, to, generator);
-    return td_rrelu_scaled(self, noise);
+    TD_AUTO td_tensor *flat = td_contiguous(self);     /* as the result is */
+    TD_AUTO td_tensor *noise = td_rrelu_slopes(flat, from, to, generator);
+    return td_rrelu_scaled(flat, noise);
 }
 
 int td_op_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)

@@ -63,12 +63,22 @@ static td_tensor *along_memory(td_tensor *x, td_tensor *like)
     return td_view_strided(of, x->ndim, sizes, strides, offset);
 }
 
+/* One number that nobody sees, from a generator of its own: what is refused for the parameters and the dtype is so on meta too. */
+static int try_on_meta(filler *f, draw d, const td_tensor *self)
+{
+    double room[2];
+    td_generator *own = d.g = td_generator_new();
+    int status = own ? f(&d, (td_dtype)self->dtype, room, self->numel > 0) : -1;
+    td_generator_release(own);
+    return status;
+}
+
 static int fill(const char *op, td_tensor *self, filler *f, const draw *d)
 {
     if (td_check_overlap(op, self, 0, NULL))
         return -1;
     if (self->device.type == TD_META)
-        return 0;
+        return try_on_meta(f, *d, self);
     if (self->flags & (TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING))
         return f(d, (td_dtype)self->dtype, self->data, self->numel);
     TD_AUTO td_tensor *place = along_memory(self, NULL);
@@ -177,7 +187,8 @@ static td_tensor *like(td_tensor *x) { return td_empty_like(x, TD_DTYPE_NONE, TD
 
 td_tensor *td_op_bernoulli_p(td_tensor *self, double p, td_generator *generator)
 {
-    return filled("bernoulli", like(self), fill_bernoulli, &(draw){.g = generator, .a = p});
+    td_tensor *out = td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device);
+    return filled("bernoulli", out, fill_bernoulli, &(draw){.g = generator, .a = p});
 }
 
 /* ---- new tensors */
@@ -309,6 +320,8 @@ static td_tensor *normal(td_tensor *shape_of, td_tensor *mean, double mean_numbe
         return td_fail(TD_E_RUNTIME, "normal expects std >= 0.0, but found std %g", std_number);
     TD_AUTO td_tensor *z = filled("normal", td_tensor_new(ndim, sizes, (td_dtype)shape_of->dtype, shape_of->device), fill_normal,
                                   &(draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
+    if (z && !z->numel)         /* of any dtype, which is kept */
+        return td_tensor_retain(z);
     TD_AUTO td_tensor *scaled = std ? td_mul(z, std) : td_tensor_retain(z);
     if (mean)
         return td_add(scaled, mean);
@@ -357,10 +370,12 @@ td_tensor *td_op_multinomial(td_tensor *self, int64_t num_samples, bool replacem
         return td_fail(TD_E_RUNTIME, "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
     int64_t rows = self->ndim == 2 ? self->sizes[0] : 1, sizes[2] = {rows, num_samples};
     TD_AUTO td_tensor *weights = td_make_contiguous(self);
-    td_tensor *out = weights ? td_tensor_new(self->ndim, self->ndim == 2 ? sizes : sizes + 1, TD_I64, self->device) : NULL;
+    TD_AUTO td_tensor *race = like(self);       /* whose places the exponential numbers are drawn in */
+    bool by_columns = race && race->ndim == 2 && race->strides[0] < race->strides[1];
+    td_tensor *out = weights && race ? td_tensor_new(self->ndim, self->ndim == 2 ? sizes : sizes + 1, TD_I64, self->device) : NULL;
     if (out && out->device.type != TD_META &&
         td_sample_multinomial(generator, (td_dtype)self->dtype, (int64_t *)out->data, rows, k, weights->data, num_samples,
-                              replacement)) {
+                              replacement, by_columns)) {
         td_tensor_release(out);
         return NULL;
     }
@@ -394,8 +409,8 @@ td_tensor *td_op__sample_dirichlet(td_tensor *self, td_generator *generator)
     int64_t k = self->ndim ? self->sizes[self->ndim - 1] : 1;
     TD_AUTO td_tensor *alpha = td_make_contiguous(self);
     td_tensor *out = alpha ? td_tensor_new(self->ndim, self->sizes, (td_dtype)self->dtype, self->device) : NULL;
-    if (out && out->numel && out->device.type != TD_META &&
-        td_sample_dirichlet(generator, (td_dtype)self->dtype, out->data, out->numel / k, k, alpha->data)) {
+    if (out && out->device.type != TD_META &&
+        td_sample_dirichlet(generator, (td_dtype)self->dtype, out->data, k ? out->numel / k : 0, k, alpha->data)) {
         td_tensor_release(out);
         return NULL;
     }
@@ -430,13 +445,16 @@ static int check_probability(double p)
     return p >= 0 && p <= 1 ? 0 : td_error(TD_E_RUNTIME, "dropout probability has to be between 0 and 1, but got %g", p);
 }
 
+static int check_channels(const td_tensor *input, bool feature)
+{
+    return feature && input->ndim < 2 ? td_error(TD_E_RUNTIME, "Feature dropout requires at least 2 dimensions in the input") : 0;
+}
+
 /* One factor per element, or per channel: of the first two dimensions. */
 static td_tensor *noise_for(td_tensor *input, bool feature)
 {
     if (!feature)
         return like(input);
-    if (input->ndim < 2)
-        return td_fail(TD_E_RUNTIME, "Feature dropout requires at least 2 dimensions in the input");
     int64_t sizes[TD_MAX_DIMS];
     for (int d = 0; d < input->ndim; d++)
         sizes[d] = d < 2 ? input->sizes[d] : 1;
@@ -455,8 +473,6 @@ static int check_kept(const td_tensor *input)
 static td_tensor *noise_by_operators(td_tensor *input, double p, bool feature, bool alpha)
 {
     int64_t sizes[TD_MAX_DIMS];
-    if (feature && input->ndim < 2)
-        return noise_for(input, feature);
     for (int d = 0; d < input->ndim; d++)
         sizes[d] = d < 2 ? input->sizes[d] : 1;
     TD_AUTO td_tensor *noise = feature ? td_new_empty(input, input->ndim, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE) : like(input);
@@ -479,9 +495,11 @@ static int factors(td_tensor *input, double p, bool train, bool feature, bool al
         *factor = no_factor(input), *shift = td_tensor_retain(TD_NONE);
         return *factor ? 0 : -1;
     }
-    if (check_kept(input))
+    if (check_channels(input, feature) || check_kept(input))
         return -1;
-    TD_AUTO td_tensor *noise = td_transform_level() ? noise_by_operators(input, p, feature, alpha) : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
+    TD_AUTO td_tensor *noise =
+        td_transform_level() ? noise_by_operators(input, p, feature, alpha)
+                             : filled("dropout", noise_for(input, feature), alpha ? fill_bernoulli : fill_dropout,
                                       &(draw){.a = alpha ? 1 - p : p});
     if (!noise)
         return -1;
@@ -542,9 +560,13 @@ int td_op_native_dropout(td_tensor **results, td_tensor *input, double p, const 
 {
     bool drops = !train || *train;
     results[0] = results[1] = NULL;
-    if (drops && check_kept(input))
+    if (drops && input->numel && check_kept(input))
         return -1;
-    TD_AUTO td_tensor *mask = td_tensor_new(input->ndim, input->sizes, TD_BOOL, input->device);
+    if (!input->numel) {        /* as PyTorch has it, down to the dtype of the mask */
+        results[0] = td_tensor_retain(input), results[1] = like(input);
+        return results[1] ? 0 : -1;
+    }
+    TD_AUTO td_tensor *mask = td_empty_like(input, TD_BOOL, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
     if (!mask || (drops ? fill("native_dropout", mask, fill_bernoulli, &(draw){.a = 1 - p})
                         : td_fill_value(mask, td_bool(true))))
         return -1;

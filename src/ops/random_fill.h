@@ -11,7 +11,8 @@
  *   - normal_ goes the same way, with td_fill_normal_elementwise, unless the tensor is contiguous: then td_fill_normal,
  *     which gives other numbers from 16 elements on.
  *   - bernoulli_ with a tensor of probabilities: memory order of the output, probabilities expanded to its shape.
- *   - poisson, gamma, binomial, dirichlet, multinomial: operands in logical order, results contiguous.
+ *   - poisson, gamma, binomial, dirichlet, multinomial: operands in logical order, results contiguous; but multinomial without
+ *     replacement, which is a race of exponential numbers in a tensor laid out like the weights.
  *   - normal with tensors for mean or std: td_fill_normal with 0 and 1 (0 and std), then times std, plus mean, as
  *     operators of their own with their own roundings.
  *   - Dropout makes its factors in a tensor laid out like the input (empty_like), so they follow its memory.
@@ -65,8 +66,10 @@ TD_MUST_USE int td_sample_rrelu(td_generator *g, td_dtype dtype, void *out, int6
 /* `rows` samples from the simplex of `k` corners. */
 TD_MUST_USE int td_sample_dirichlet(td_generator *g, td_dtype dtype, void *out, int64_t rows, int64_t k,
                                     const void *alpha);
-/* For each of `rows` rows of `k` weights, `samples` indices drawn in proportion to them. */
+/* For each of `rows` rows of `k` weights, `samples` indices drawn in proportion to them. Without replacement there is a number
+ * for each weight; by_columns, they are drawn for a column after the other. */
 TD_MUST_USE int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k,
-                                      const void *weights, int64_t samples, bool replacement);
+                                      const void *weights, int64_t samples, bool replacement,
+                                      bool by_columns);
 
 #endif

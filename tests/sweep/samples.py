@@ -1,7 +1,7 @@
 """Calls of operators with sample arguments, for tests that hold for all of them.
 
-With PyTorch installed they are its own samples (OpInfo), turned into tede's tensors; without, the calls are made up from the
-operators' schemas: arguments are tried until some are accepted."""
+They are made up from the operators' schemas: arguments are tried until some are accepted. With PyTorch installed its own samples
+(OpInfo), turned into tede's tensors, are tried too."""
 import functools
 import random
 import warnings
@@ -274,9 +274,10 @@ def _tried(op, fn, dtype, most):
 
 
 def calls(dtype='float32', most=2, match=None):
-    """PyTorch's samples where it is installed, made up ones where it isn't."""
+    """Made up ones, and PyTorch's samples where it is installed."""
+    yield from made_up(dtype, most, match)
     try:
         import torch  # noqa: F401
     except ImportError:
-        return made_up(dtype, most, match)
-    return from_torch(dtype, most, match)
+        return
+    yield from from_torch(dtype, most, match)

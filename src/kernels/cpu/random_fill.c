@@ -433,7 +433,7 @@ int td_fill_cauchy(td_generator *g, td_dtype dtype, void *out, int64_t n, double
         return td_error(TD_E_RUNTIME, "cauchy_ expects sigma > 0.0, but found sigma=%g", sigma);
     if (!td_dtype_is_floating(dtype))
         return td_error(TD_E_RUNTIME, "Cauchy distribution is a continuous probability distribution. dtype must be a "
-                        "floating point but you specified %s", td_dtype_name(dtype));
+                        "floating point but you specified %s", td_random_type_name(dtype));
     fill_transformed(g, dtype, out, n, cauchy, median, sigma);
     return 0;
 }

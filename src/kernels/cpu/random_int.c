@@ -8,8 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-/* The C++ names that PyTorch's messages use. */
-static const char *type_name(td_dtype dtype)
+const char *td_random_type_name(td_dtype dtype)
 {
     static const char *const names[TD_DTYPES] = {
         [TD_BOOL] = "bool", [TD_U8] = "unsigned char", [TD_I8] = "signed char", [TD_I16] = "short int",
@@ -143,10 +142,10 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
         last_fits = last >= smallest(dtype) && last <= largest(dtype);
     }
     if (!from_fits)
-        return td_error(TD_E_RUNTIME, "from is out of bounds for %s: random_ got from=%lld", type_name(dtype),
+        return td_error(TD_E_RUNTIME, "from is out of bounds for %s: random_ got from=%lld", td_random_type_name(dtype),
                         (long long)from);
     if (!last_fits)
-        return td_error(TD_E_RUNTIME, "to - 1 is out of bounds for %s: random_ got to - 1 = %lld", type_name(dtype),
+        return td_error(TD_E_RUNTIME, "to - 1 is out of bounds for %s: random_ got to - 1 = %lld", td_random_type_name(dtype),
                         (long long)last);
     /* Beyond the significand not every integer is a value. */
     int digits = dtype == TD_F64 ? 53 : dtype == TD_F32 ? 24 : dtype == TD_F16 ? 11 : dtype == TD_BF16 ? 8 : 63;
@@ -154,7 +153,7 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
     for (int i = 0; i < 2 && digits < 63; i++)
         if (which[i] && td_warn("%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete uniform "
                                 "distribution only within this range. This warning will become an error in later versions, so "
-                                "please fix the code", which[i], digits, digits, type_name(dtype)))
+                                "please fix the code", which[i], digits, digits, td_random_type_name(dtype)))
             return -1;
     return 0;
 }

@@ -66,5 +66,7 @@ bool td_random_store_f64(td_dtype dtype, void *out, int64_t at, const double *va
 bool td_random_store_i64(td_dtype dtype, void *out, int64_t at, const int64_t *values, int64_t n);
 
 int td_random_no_kernel(const char *kernel, td_dtype dtype);
+/* A dtype by the C++ name that PyTorch's messages use. */
+const char *td_random_type_name(td_dtype dtype);
 
 #endif

@@ -356,8 +356,9 @@ static void draw_by_sums(td_generator *g, td_dtype dtype, int64_t *out, const vo
 
 /* weight / exponential: the largest scores are a sample without replacement, in the order of drawing. */
 static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k, const void *weights,
-                        int64_t samples)
+                        int64_t samples, bool by_columns)
 {
+    int64_t along = by_columns ? rows : 1, across = by_columns ? 1 : k;
     size_t size = (size_t)rows * (size_t)k * td_dtype_size(dtype), list_size = (size_t)k * sizeof(td_scored);
     void *times = td_mem_alloc(size);
     td_scored *list = times ? td_mem_alloc(list_size) : NULL;
@@ -369,7 +370,7 @@ static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t r
     for (int64_t r = 0; r < rows; r++) {
         int64_t best = 0;
         for (int64_t i = 0; i < k; i++) {
-            list[i].score = IN(load(dtype, weights, r * k + i) / load(dtype, times, r * k + i));
+            list[i].score = IN(load(dtype, weights, r * k + i) / load(dtype, times, r * across + i * along));
             list[i].index = i;
             bool nan = list[i].score != list[i].score, best_nan = list[best].score != list[best].score;
             best = (list[i].score > list[best].score && !best_nan) || (nan && !best_nan) ? i : best;
@@ -388,7 +389,7 @@ static int draw_by_race(td_generator *g, td_dtype dtype, int64_t *out, int64_t r
 }
 
 int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k, const void *weights,
-                          int64_t samples, bool replacement)
+                          int64_t samples, bool replacement, bool by_columns)
 {
     if (!td_dtype_is_floating(dtype))
         return td_error(TD_E_RUNTIME, "multinomial only supports floating-point dtypes for input, got: %s",
@@ -403,7 +404,7 @@ int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t
     if (check_weights(dtype, weights, rows, k, replacement))
         return -1;
     if (!replacement || samples == 1)
-        return draw_by_race(g, dtype, out, rows, k, weights, samples);
+        return draw_by_race(g, dtype, out, rows, k, weights, samples, by_columns);
     size_t size = (size_t)k * sizeof(double);
     double *sums = td_mem_alloc(size);
     if (!sums)

@@ -151,11 +151,11 @@ TD_TEST(multinomial_draws_with_and_without_replacement)
     const float weights[] = {.1f, 0, .2f, .7f};
     const int64_t again[] = {3, 3, 3, 3, 3, 3, 2, 3}, once[] = {2, 3, 0, 1};
     td_manual_seed(0);
-    TRY(td_sample_multinomial(NULL, TD_F32, room.i, 1, 4, weights, 8, true));
+    TRY(td_sample_multinomial(NULL, TD_F32, room.i, 1, 4, weights, 8, true, false));
     for (int i = 0; i < 8; i++)
         CHECK_EQ(room.i[i], again[i]);
     td_manual_seed(0);
-    TRY(td_sample_multinomial(NULL, TD_F32, room.i, 1, 4, weights, 4, false));
+    TRY(td_sample_multinomial(NULL, TD_F32, room.i, 1, 4, weights, 4, false, false));
     for (int i = 0; i < 4; i++)
         CHECK_EQ(room.i[i], once[i]);
 }
@@ -201,9 +201,9 @@ TD_TEST(bad_parameters_are_refused_before_anything_is_drawn)
     CHECK_FAILS(td_fill_randperm(g, TD_U8, &room, 258), TD_E_RUNTIME, "overflow");
     CHECK_FAILS(td_fill_randperm(g, TD_I64, &room, -1), TD_E_RUNTIME, "non-negative");
     CHECK_FAILS(td_sample_poisson(g, TD_F32, &room, 2, negative), TD_E_RUNTIME, "invalid Poisson rate", "-1");
-    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, negative, 1, true), TD_E_RUNTIME, "entry < 0");
-    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, nothing, 1, true), TD_E_RUNTIME, "<= 0");
-    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, outside, 3, false), TD_E_RUNTIME, "without replacement");
-    CHECK_FAILS(td_sample_multinomial(g, TD_I64, room.i, 1, 2, outside, 1, false), TD_E_RUNTIME, "floating-point");
+    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, negative, 1, true, false), TD_E_RUNTIME, "entry < 0");
+    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, nothing, 1, true, false), TD_E_RUNTIME, "<= 0");
+    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, outside, 3, false, false), TD_E_RUNTIME, "without replacement");
+    CHECK_FAILS(td_sample_multinomial(g, TD_I64, room.i, 1, 2, outside, 1, false, false), TD_E_RUNTIME, "floating-point");
     CHECK(td_generator_next64(g) == first);
 }
