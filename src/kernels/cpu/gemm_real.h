@@ -31,9 +31,10 @@ typedef struct N(tiles) {
     int64_t ldc;
     int64_t step_b, step_add, step_to;      /* from row to row */
     int64_t count, next_a, next_b, next_add, next_to;
-    /* What is needed soon, fetched every few steps: a line here and one `fetch_more` further; NULL: nothing. */
+    /* What is needed soon, fetched every few steps: a line here and one `fetch_more` further; NULL: nothing.  After
+     * `fetch_turn` tiles it goes on somewhere else. */
     const T *fetch;
-    int64_t fetch_step, fetch_more;
+    int64_t fetch_step, fetch_more, fetch_turn, fetch_wrap;
 } N(tiles);
 
 /* One step of k, the u-th from where the pointers are. */
@@ -67,6 +68,7 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
     const char *fetch = (const char *)(t->fetch ? t->fetch : a);
     const int64_t fetch_step = t->fetch_step * (int64_t)sizeof(T), fetch_more = t->fetch_more * (int64_t)sizeof(T);
     const int64_t step_c = t->step_to * (int64_t)sizeof(T);
+    int64_t turn = t->fetch_turn;
     for (int64_t n = t->count; n > 0; n--) {
         V acc[MR][VECTORS];
 #pragma GCC unroll 8
@@ -135,6 +137,8 @@ INLINE void N(micro)(const int rows, const int vectors, const int way, const N(t
                     *(V *)(c + v * LANES) = acc[i][v];
         }
         a += t->next_a, b += t->next_b, to += t->next_to;
+        if (--turn == 0)
+            turn = t->fetch_turn, fetch += t->fetch_wrap * (int64_t)sizeof(T);
     }
 }
 
@@ -228,6 +232,8 @@ static void N(strip)(int rows, int width, N(tiles) *t, const T *a, bool packed, 
     for (int64_t i = 0; i < t->count; i++) {
         kernel(&one, a + i * t->next_a, b + i * t->next_b, NULL, block);
         N(finish)(rows, width, t, block, bias ? bias + i * next_bias : NULL, c + i * next_to);
+        if (t->fetch)       /* what the kernel does from tile to tile */
+            one.fetch += t->depth / UNROLL * t->fetch_step + ((i + 1) % t->fetch_turn ? 0 : t->fetch_wrap);
     }
 }
 
@@ -350,24 +356,20 @@ typedef struct N(room) {
     bool filled;
 } N(room);
 
-/* What the nth of so many rows of tiles fetches of the next panel: processors don't see what comes after a panel's pieces of
+/* How rows of tiles fetch the next panel, and how many of them do: processors don't see what comes after a panel's pieces of
  * rows, and are late with what lies in one piece.  All rows of tiles take a share, if they are enough: one alone would ask for
- * lines faster than memory brings them. */
-INLINE void N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t nth, int64_t tiles)
+ * lines faster than memory brings them.  A share is a part of the panel's rows, one line of each. */
+INLINE int64_t N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t tiles)
 {
-    const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1, loops = lines * UNROLL;
-    const bool all = tiles >= loops;
-    const int64_t piece = t->depth / UNROLL;
-    if (nth >= (all ? loops : loops / 2))
-        return;
-    int64_t column = nth, part = 0;     /* without a division, which takes long */
-    for (; column >= lines; column -= lines)
-        part++;
-    part *= all ? piece : 2 * piece;
-    /* A piece of a row may end in a line more: that's the one which wasn't fetched for the panel before. */
-    t->fetch = next + (step ? (column + 1) * line - 1 + part * step : column * line * t->depth + part * line);
+    const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1;
+    const int each = tiles >= lines * UNROLL ? 1 : 2;       /* lines that are asked for at a time */
     const int64_t down = step ? step : line;
-    t->fetch_more = all ? 0 : down, t->fetch_step = all ? down : 2 * down;
+    t->fetch_turn = UNROLL / each;
+    /* A piece of a row may end in a line more: that's the one which wasn't fetched for the panel before. */
+    t->fetch = next + (step ? line - 1 : 0);
+    t->fetch_more = each == 1 ? 0 : down, t->fetch_step = each * down;
+    t->fetch_wrap = (step ? line : t->depth * line) - t->depth / UNROLL * UNROLL * down;
+    return lines * t->fetch_turn;
 }
 
 static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_t row, int64_t column, N(room) *room,
@@ -399,14 +401,16 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                 t.step_b = b->step && !last ? b->step : width;
                 t.next_b = !by_panels && j == 0 && wide > 1 ? width * depth : 0;
                 across = t.next_b ? wide * NR : width;
-                int64_t down;
+                int64_t down, fetching = by_panels ? N(fetch_next)(&t, b->step, next, width, (end - i1) / MR) : 0;
                 for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
                     const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
                     const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
-                    t.fetch = NULL, t.fetch_step = t.fetch_more = 0;
-                    if (by_panels)
-                        N(fetch_next)(&t, b->step, next, width, (i - i1) / MR, (end - i1) / MR);
-                    t.count = t.next_b ? wide : by_panels && left >= MR && !t.fetch ? left / MR : 1;
+                    if (fetching <= 0)
+                        t.fetch = NULL, t.fetch_step = t.fetch_more = t.fetch_wrap = 0;
+                    t.count = t.next_b ? wide : !by_panels || left < MR ? 1 : left / MR;
+                    if (fetching > 0 && t.count > fetching)
+                        t.count = fetching;
+                    fetching -= t.count;
                     t.next_a = t.next_b ? 0 : MR * (packed ? depth : row);
                     down = by_panels && left >= MR ? t.count * MR : some;
                     N(strip)((int)some, (int)(width < more ? width : more), &t, from, packed, panel, bias ? bias + j : NULL,
