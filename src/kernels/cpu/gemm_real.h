@@ -358,8 +358,9 @@ typedef struct N(room) {
 
 /* How rows of tiles fetch the next panel, and how many of them do: processors don't see what comes after a panel's pieces of
  * rows, and are late with what lies in one piece.  All rows of tiles take a share, if they are enough: one alone would ask for
- * lines faster than memory brings them.  A share is a part of the panel's rows, one line of each. */
-INLINE int64_t N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t width, int64_t tiles)
+ * lines faster than memory brings them.  A share is a part of the panel's rows, one line of each.  If `beside` isn't NULL,
+ * then what is there is fetched in the same way, where a line at a time is enough for the panel. */
+INLINE int64_t N(fetch_next)(N(tiles) *t, int64_t step, const T *next, const T *beside, int64_t width, int64_t tiles)
 {
     const int line = 64 / (int)sizeof(T), lines = width > line ? (int)width / line : 1;
     const int each = tiles >= lines * UNROLL ? 1 : 2;       /* lines that are asked for at a time */
@@ -367,7 +368,7 @@ INLINE int64_t N(fetch_next)(N(tiles) *t, int64_t step, const T *next, int64_t w
     t->fetch_turn = UNROLL / each;
     /* A piece of a row may end in a line more: that's the one which wasn't fetched for the panel before. */
     t->fetch = next + (step ? line - 1 : 0);
-    t->fetch_more = each == 1 ? 0 : down, t->fetch_step = each * down;
+    t->fetch_more = each > 1 ? down : beside ? beside - next : 0, t->fetch_step = each * down;
     t->fetch_wrap = (step ? line : t->depth * line) - t->depth / UNROLL * UNROLL * down;
     return lines * t->fetch_turn;
 }
@@ -379,6 +380,8 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
     N(tiles) t = {.depth = depth, .row = packed ? 1 : row, .column = packed ? MR : column, .alpha = alpha, .beta = beta,
                   .ldc = ldc};
     const int64_t block = room->block < m ? room->block : m;
+    /* Behind a's rows come those of the next a, if there is one: fetched along with b, if that is as much. */
+    const T *const behind = !packed && column == 1 && row == depth && b->step > 0 && b->step <= m ? a + m * row : NULL;
     int64_t wide = 0, width;        /* panels that are filled */
     while (b->width - wide * NR >= NR && td_gemm_panel(b->width - wide * NR, LANES, VECTORS) == NR)
         wide++;
@@ -401,7 +404,8 @@ static void N(run)(int64_t m, int64_t depth, T alpha, T beta, const T *a, int64_
                 t.step_b = b->step && !last ? b->step : width;
                 t.next_b = !by_panels && j == 0 && wide > 1 ? width * depth : 0;
                 across = t.next_b ? wide * NR : width;
-                int64_t down, fetching = by_panels ? N(fetch_next)(&t, b->step, next, width, (end - i1) / MR) : 0;
+                const T *beside = behind ? behind + (width < more ? j + width : 0) : NULL;
+                int64_t down, fetching = by_panels ? N(fetch_next)(&t, b->step, next, beside, width, (end - i1) / MR) : 0;
                 for (int64_t i = i1; i < i1 + rows && i < end; i += down) {
                     const int64_t left = end - i, some = left >= MR ? MR : packed || left == 1 ? left : left / 2 * 2;
                     const T *from = packed ? room->panels + (i - i0) * depth : a + i * row;
