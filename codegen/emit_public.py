@@ -68,8 +68,7 @@ extern "C" {
                 if op is group[0]:
                     shorts += short_forms(op)
     parts.append('\n/* ==== short forms, with defaults filled in ==== */\n')
-    cpp = '#if !defined(__cplusplus)\n' + '\n'.join(shorts) + '\n#endif\n'
-    parts.append(cpp)
+    parts.append('\n'.join(shorts) + '\n')
     parts.append('''
 #ifdef __cplusplus
 }

@@ -4,15 +4,14 @@
 
 int main()
 {
-    const std::int64_t sizes[] = {2, 3};
-    tede::tensor x = td_ones(2, sizes, TD_F32, TD_DEVICE_NONE);
+    tede::tensor x = td_ones(2, tede::ints({2, 3}), TD_F32, TD_DEVICE_NONE);
     x.requires_grad();
     tede::tensor y = (x * x + 1.0) / 2.0;
-    tede::tensor loss = td_sum_all(y, TD_DTYPE_NONE);
+    tede::tensor loss = td_sum(y);
     loss.backward();
     std::cout << x.grad() << "\n" << loss.item() << "\n";
     try {
-        tede::tensor bad = y + tede::tensor(td_ones(1, sizes, TD_F32, TD_DEVICE_NONE));
+        tede::tensor bad = y + tede::tensor(td_ones(1, tede::ints({2}), TD_F32, TD_DEVICE_NONE));
     } catch (const tede::error &e) {
         std::cout << e.what() << "\n";
         return 0;

@@ -178,5 +178,7 @@ TD_API bool td_in_parallel(void);      /* whether this thread runs a range of td
 
 #ifdef __cplusplus
 }
+#undef TD_DEVICE_NONE
+#define TD_DEVICE_NONE (td_device{-1, -1})       /* C's compound literals are no C++ */
 #endif
 #endif

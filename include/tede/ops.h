@@ -4465,7 +4465,6 @@ TD_API int td_special_polygamma_out(int64_t n, td_tensor *self, td_tensor *out) 
 
 /* ==== short forms, with defaults filled in ==== */
 
-#if !defined(__cplusplus)
 static inline td_tensor *td_empty(int64_t n_size, const int64_t *size, td_dtype dtype)
 {
     return td_empty_memory_format(n_size, size, dtype, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
@@ -4586,7 +4585,6 @@ static inline td_tensor *td_transpose(td_tensor *self, int64_t dim0, int64_t dim
 {
     return td_transpose_int(self, dim0, dim1);
 }
-#endif
 
 
 #ifdef __cplusplus

@@ -1,8 +1,8 @@
 /* tede/tede.hpp: C++17 over the C API: references that drop themselves, operators, errors as exceptions.
  *
- *     tede::tensor x = td_randn(2, sizes, TD_F32, TD_DEVICE_NONE);      // takes over the new reference
- *     tede::tensor y = (x * x + 1.0).call(td_exp);                      // call: any operator of one tensor
- *     tede::tensor z = td_softmax_int(y, -1, TD_DTYPE_NONE);            // converts to td_tensor * where C wants one
+ *     tede::tensor x = td_randn(2, tede::ints({2, 3}), TD_F32, TD_DEVICE_NONE);   // takes over the new reference
+ *     tede::tensor y = (x * x + 1.0).call(td_exp);                                // call: any operator of one tensor
+ *     tede::tensor z = td_softmax(y, -1);                                         // converts to td_tensor * where C wants one
  *
  * A tensor made from a C result checks it: NULL throws tede::error with the thread's message. There is nothing to link but
  * libtede. */
@@ -17,9 +17,6 @@
 #include <vector>
 
 #include <tede/tede.h>
-
-#undef TD_DEVICE_NONE                            /* C's compound literals are no C++ */
-#define TD_DEVICE_NONE (td_device{-1, -1})
 
 namespace tede {
 
@@ -103,6 +100,34 @@ public:
 
 private:
     td_tensor *x_ = nullptr;
+};
+
+/* C's (int64_t[]){2, 3}: sizes, strides and dimensions as an argument, alive until the call's semicolon. */
+inline const std::int64_t *ints(std::initializer_list<std::int64_t> list) { return list.begin(); }
+
+/* An optimizer that releases itself: `tede::optimizer adam = td_adam_new(n, parameters, &options);` */
+class optimizer {
+public:
+    optimizer(td_optimizer *owned) : o_(owned)
+    {
+        if (!owned)
+            throw error();
+    }
+    optimizer(optimizer &&other) noexcept : o_(std::exchange(other.o_, nullptr)) {}
+    optimizer(const optimizer &) = delete;
+    optimizer &operator=(optimizer other) noexcept
+    {
+        std::swap(o_, other.o_);
+        return *this;
+    }
+    ~optimizer() { td_optimizer_release(o_); }
+
+    void step() { check(td_optimizer_step(o_)); }
+    void zero_grad() { check(td_optimizer_zero_grad(o_)); }
+    operator td_optimizer *() const noexcept { return o_; }
+
+private:
+    td_optimizer *o_ = nullptr;
 };
 
 inline tensor number(double value) { return td_wrapped_number(td_float(value)); }

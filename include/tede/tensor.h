@@ -38,7 +38,7 @@ TD_API bool           td_tensor_is_contiguous(const td_tensor *x);
 TD_API uint32_t       td_tensor_version(const td_tensor *x);     /* counts writes to all that share its memory */
 TD_API td_tensor     *td_tensor_base(const td_tensor *x);        /* what it is a view of, or NULL */
 
-/* ---- making tensors without an operator.  New references; NULL on error. */
+/* ---- making tensors without an operator.  New references; NULL on error.  TD_DEVICE_NONE: the CPU. */
 /* Uninitialised, contiguous. */
 TD_API td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device);
 TD_API td_tensor *td_tensor_new_strided(int64_t ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype,

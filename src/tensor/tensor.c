@@ -185,12 +185,15 @@ static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
                        (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0), inference ? TD_FLAG_INFERENCE : 0);
 }
 
-static int check_kind(td_dtype dtype, td_device device)
+/* A device that isn't given is the CPU. */
+static int check_kind(td_dtype dtype, td_device *device)
 {
     if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || !td_itemsizes[dtype]))
         return td_error(TD_E_TYPE, "not a dtype: %d", (int)dtype);
-    if (TD_UNLIKELY((unsigned)device.type >= TD_DEVICE_TYPES))
-        return td_error(TD_E_RUNTIME, "not a device: %d", (int)device.type);
+    if (device->type == -1)
+        *device = (td_device){TD_CPU, -1};
+    if (TD_UNLIKELY((unsigned)device->type >= TD_DEVICE_TYPES))
+        return td_error(TD_E_RUNTIME, "not a device: %d", (int)device->type);
     return 0;
 }
 
@@ -210,7 +213,7 @@ void *td_fail_overflow(int ndim, const int64_t *sizes, const int64_t *strides)
 /* All but small CPU tensors. */
 static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 || td_device_resolve(&device) != 0)
+    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 || td_device_resolve(&device) != 0)
         return NULL;
     td_tensor *x = new_head((int)ndim, dtype, device);
     if (!x)
@@ -309,7 +312,7 @@ td_tensor *td_tensor_new_strided(int64_t ndim, const int64_t *sizes, const int64
                                  td_device device)
 {
     int64_t below, all;
-    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
+    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
         extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
         return NULL;
     td_storage *storage = td_storage_new(device, (size_t)all);
@@ -320,7 +323,7 @@ td_tensor *td_tensor_from_memory(void *data, int64_t ndim, const int64_t *sizes,
                                  td_dtype dtype, td_device device, void (*release)(void *context), void *context)
 {
     int64_t below, all;
-    if (check_kind(dtype, device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
+    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
         extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
         return NULL;
     td_storage *storage = td_storage_from_memory(data ? (char *)data - below : NULL, (size_t)all, device, release, context);
@@ -335,7 +338,7 @@ td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, con
                           const int64_t *strides, td_dtype dtype)
 {
     int64_t contiguous[TD_MAX_DIMS];
-    if (!storage || check_kind(dtype, storage->device) != 0 || td_check_sizes(ndim, sizes) != 0)
+    if (!storage || check_kind(dtype, &(td_device){storage->device.type, 0}) != 0 || td_check_sizes(ndim, sizes) != 0)
         return NULL;
     if (!strides) {
         if (td_contiguous_strides((int)ndim, sizes, contiguous) < 0)

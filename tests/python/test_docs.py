@@ -61,19 +61,22 @@ def test_examples_print_what_the_page_says(page):
 
 def c_programs():
     for page in PAGES:
-        for number, block in enumerate(re.findall(r'```c\n(.*?)```', page.read_text(), re.S)):
+        for number, (language, block) in enumerate(re.findall(r'```(c|cpp)\n(.*?)```', page.read_text(), re.S)):
             if 'int main(' in block:
-                yield pytest.param(block, id=f'{page.name}-{number}')
+                yield pytest.param(language, block, id=f'{page.name}-{number}')
 
 
 @pytest.mark.skipif(not shutil.which('cc'), reason='there is no C compiler')
-@pytest.mark.parametrize('program', list(c_programs()))
-def test_c_examples_compile_and_run(program, tmp_path, generated):
+@pytest.mark.parametrize('language, program', list(c_programs()))
+def test_c_examples_compile_and_run(language, program, tmp_path, generated):
+    compiler = ['cc', '-std=gnu17'] if language == 'c' else ['c++', '-std=c++17', '-pedantic']
+    if not shutil.which(compiler[0]):
+        pytest.skip('there is no C++ compiler')
     library = pathlib.Path(tede.__file__).resolve().parent
     library = library if (library / 'libtede.so').exists() else pathlib.Path(tede._C.__file__).parent
-    source = tmp_path / 'program.c'
+    source = tmp_path / f'program.{language}'
     source.write_text(program)
-    subprocess.run(['cc', '-std=gnu17', '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include', source, '-o', tmp_path / 'program',
+    subprocess.run([*compiler, '-Wall', '-Wextra', '-Werror', f'-I{ROOT}/include', source, '-o', tmp_path / 'program',
                     str((library / 'libtede.so').resolve()), f'-Wl,-rpath,{(library / "libtede.so").resolve().parent}', '-lm'], check=True)
     run = subprocess.run([tmp_path / 'program'], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0 and run.stdout, run.stderr
