@@ -46,11 +46,11 @@ enum {
     CHUNKS_PER_THREAD = 8,
     SPIN_NS = 30000,
     STALL_NS = 100000,                  /* see Note [Busy cores] */
-    PENALTY_FIRST = 16,                 /* times the stall */
+    PENALTY_FIRST = 2,                  /* times the stall */
     PENALTY_MOST_NS = 100000000,
     UNHELPED_MOST = 4,                  /* see Note [Waking late] */
     WORTH_WAKING_NS = 50000,
-    TRY_AGAIN_NS = 2000000,
+    TRY_AGAIN_NS = 500000,
 };
 
 #define LOAD(x)      __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
