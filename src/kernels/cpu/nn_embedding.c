@@ -1,6 +1,7 @@
 /* Embeddings: rows copied by index, and gradients added up by index.
  *
- * In the backward pass threads share the columns, so every element is added up in the order of the indices by one thread. */
+ * In the backward pass threads share the result's rows, so every element is added up in the order of the indices by one
+ * thread. */
 #include "calls_kernels_cpu_nn_embedding.h"
 #include <inttypes.h>
 #include <math.h>
@@ -42,34 +43,81 @@ int td_cpu_embedding(td_tensor *weight, td_tensor *indices, int64_t padding_idx,
     return 0;
 }
 
+/* A task of the backward pass: a block of the result's rows, zeroed and added to while it is in the cache. */
+enum { BLOCK_BYTES = 256 << 10, BLOCKS_TO_SHARE = 16, AHEAD = 4 };
+
 typedef struct adding {
     td_dtype type;
     const char *grad;
     char *out;
     const int64_t *at, *counts;
-    int64_t n, width, padding;
+    int64_t n, rows, width, padding;
+    int64_t block;                      /* rows of a block */
+    int64_t *order, *begin;             /* the indices' places, block by block, and where each block's begin */
 } adding;
 
-static void add(void *context, int64_t from, int64_t to)
+#define ADD_ROW(T)                                                                      \
+    static void add_row_##T(T *restrict y, const T *restrict g, T scale, int64_t n)     \
+    {                                                                                   \
+        for (int64_t j = 0; j < n; j++)                                                 \
+            y[j] += g[j] * scale;                                                       \
+    }
+ADD_ROW(float)
+ADD_ROW(double)
+
+static void add_blocks(void *context, int64_t from, int64_t to)
 {
     const adding *a = context;
-    for (int64_t i = 0; i < a->n; i++) {
-        int64_t row = a->at[i];
-        if (row == a->padding)
-            continue;
-        double scale = a->counts ? 1.0 / (double)a->counts[row] : 1;
-        if (a->type == TD_F64) {
-            const double *g = (const double *)a->grad + i * a->width;
-            double *y = (double *)a->out + row * a->width;
-            for (int64_t j = from; j < to; j++)
-                y[j] += g[j] * scale;
-        } else {
-            const float *g = (const float *)a->grad + i * a->width;
-            float *y = (float *)a->out + row * a->width, s = (float)scale;
-            for (int64_t j = from; j < to; j++)
-                y[j] += g[j] * s;
+    int64_t size = a->width * td_itemsizes[a->type];
+    for (int64_t b = from; b < to; b++) {
+        int64_t first = b * a->block, rows = a->rows - first < a->block ? a->rows - first : a->block;
+        memset(a->out + first * size, 0, (size_t)(rows * size));
+        int64_t end = a->order ? a->begin[b + 1] : a->n;
+        for (int64_t k = a->order ? a->begin[b] : 0; k < end; k++) {
+            int64_t i = a->order ? a->order[k] : k, row = a->at[i];
+            if (a->order && k + AHEAD < end)
+                for (int64_t line = 0; line < size; line += 64)
+                    __builtin_prefetch(a->grad + a->order[k + AHEAD] * size + line);
+            if (row == a->padding)
+                continue;
+            double scale = a->counts ? 1.0 / (double)a->counts[row] : 1;
+            if (a->type == TD_F64)
+                add_row_double((double *)(a->out + row * size), (const double *)(a->grad + i * size), scale, a->width);
+            else
+                add_row_float((float *)(a->out + row * size), (const float *)(a->grad + i * size), (float)scale, a->width);
         }
     }
+}
+
+/* Deal the indices out to the blocks of their rows, in each block in the order in which they came. */
+static void order_indices(adding *a, int64_t blocks)
+{
+    memset(a->begin, 0, (size_t)(blocks + 2) * sizeof *a->begin);
+    for (int64_t i = 0; i < a->n; i++)
+        a->begin[a->at[i] / a->block + 2]++;
+    for (int64_t b = 2; b <= blocks; b++)
+        a->begin[b] += a->begin[b - 1];
+    for (int64_t i = 0; i < a->n; i++)
+        a->order[a->begin[a->at[i] / a->block + 1]++] = i;
+}
+
+static int add_rows(adding *a)
+{
+    int64_t share = a->rows / BLOCKS_TO_SHARE + 1, size = a->width * td_itemsizes[a->type];
+    a->block = BLOCK_BYTES / (size > 0 ? size : 1) + 1;
+    if (td_num_threads() > 1 && share < a->block)
+        a->block = share;
+    int64_t blocks = td_ceil_div(a->rows, a->block);
+    size_t bytes = (size_t)(a->n + blocks + 2) * sizeof *a->order;
+    if (blocks > 1) {
+        if (!(a->order = td_mem_alloc(bytes)))
+            return -1;
+        a->begin = a->order + a->n;
+        order_indices(a, blocks);
+    }
+    td_parallel_for(0, blocks, td_grain((a->rows + a->n) * a->width / (blocks > 0 ? blocks : 1)), add_blocks, a);
+    td_mem_free(a->order, bytes);
+    return 0;
 }
 
 int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t rows, int64_t padding_idx,
@@ -79,7 +127,7 @@ int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t
     TD_AUTO td_tensor *g = td_operand(grad, type), *t = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
     if (!g || !t || !y || check_rows((const int64_t *)t->data, t->numel, rows))
         return -1;
-    int64_t width = out->sizes[1], *counts = NULL;
+    int64_t *counts = NULL;
     size_t bytes = (size_t)rows * sizeof *counts;
     if (by_freq) {
         if (!(counts = td_mem_alloc_zero(bytes)))
@@ -87,12 +135,11 @@ int td_cpu_embedding_dense_backward(td_tensor *grad, td_tensor *indices, int64_t
         for (int64_t i = 0; i < t->numel; i++)
             counts[((const int64_t *)t->data)[i]]++;
     }
-    memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
-    adding a = {type, g->data, y->data, (const int64_t *)t->data, counts, t->numel, width, padding_idx};
-    int64_t grain = td_grain(t->numel);
-    td_parallel_for(0, width, grain < 32 ? 32 : grain, add, &a);
+    adding a = {.type = type, .grad = g->data, .out = y->data, .at = (const int64_t *)t->data, .counts = counts,
+                .n = t->numel, .rows = rows, .width = out->sizes[1], .padding = padding_idx};
+    int failed = add_rows(&a);
     td_mem_free(counts, bytes);
-    return td_finish(out, y);
+    return failed ? -1 : td_finish(out, y);
 }
 
 static double element(td_dtype type, const void *x, int64_t i)
