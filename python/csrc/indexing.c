@@ -365,21 +365,27 @@ static td_tensor *look_up(Walk *w, td_tensor *view)
     return td_py_call(&index_op, "aten::index.Tensor", v);
 }
 
-/* x[i] and x[i, j, ...] with nothing but ints, all in range: the offset of the one view that they make.  False leaves
- * everything else, and the errors, to the walk. */
-static inline bool ints_only(const int64_t *sizes, const int64_t *strides, PyObject *const *items, Py_ssize_t n, int64_t *offset)
+enum { MOST_INTS = 8 };
+
+/* x[i] and x[i, j, ...] with nothing but ints; false leaves everything else, and the errors, to the walk. */
+static inline bool ints_only(PyObject *const *items, Py_ssize_t n, int64_t *ints)
 {
-    *offset = 0;
+    if (n < 1 || n > MOST_INTS)
+        return false;
     for (Py_ssize_t k = 0; k < n; k++) {
         if (!PyLong_CheckExact(items[k]))
             return false;
+#if PY_VERSION_HEX < 0x030c0000
+        Py_ssize_t size = Py_SIZE(items[k]);        /* of one digit, mostly: read without a call */
+        if (TD_LIKELY(size >= -1 && size <= 1)) {
+            ints[k] = size * (int64_t)((PyLongObject *)items[k])->ob_digit[0];
+            continue;
+        }
+#endif
         int overflow;
-        int64_t i = PyLong_AsLongLongAndOverflow(items[k], &overflow);
-        if (i < 0)
-            i += sizes[k];
-        if (overflow || i < 0 || i >= sizes[k])
+        ints[k] = PyLong_AsLongLongAndOverflow(items[k], &overflow);
+        if (overflow)
             return false;
-        *offset += i * strides[k];
     }
     return true;
 }
@@ -391,11 +397,12 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
     td_tensor *x = td_py_x(self);
     bool tuple = PyTuple_CheckExact(index);
     Py_ssize_t n = tuple ? PyTuple_GET_SIZE(index) : 1;
-    int64_t offset, ndim = td_tensor_ndim(x);
-    const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
-    if (n && n <= ndim && ints_only(sizes, strides, tuple ? ((PyTupleObject *)index)->ob_item : &index, n, &offset) &&
-        td_is_plain(x) && td_tensor_storage(x))
-        return td_py_wrap(td_tensor_view(x, (int)(ndim - n), sizes + n, strides + n, offset));
+    int64_t ints[MOST_INTS];
+    if (ints_only(tuple ? ((PyTupleObject *)index)->ob_item : &index, n, ints)) {
+        td_tensor *at = td_tensor_at(x, (int)n, ints);
+        if (TD_LIKELY(at != NULL))
+            return td_py_wrap(at);
+    }
     Walk w;
     if (walk(&w, x, index) < 0)
         return NULL;

@@ -23,6 +23,16 @@ static TensorObject *free_list[FREE_LIST];
 static int           free_count;
 static td_tensor    *gone;        /* what wrappers look at whose tensor went away first */
 
+/* An object from the list is what it was, but for its count. */
+static inline void revive(PyObject *o)
+{
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
+    PyObject_Init(o, &td_py_Tensor);
+#else
+    Py_SET_REFCNT(o, 1);
+#endif
+}
+
 static PyObject *known(td_tensor *x, PyObject *self)
 {
     if (td_tensor_owns_wrapper(x)) {
@@ -43,7 +53,7 @@ PyObject *td_py_wrap(td_tensor *x)
         return known(x, (PyObject *)self);
     if (TD_LIKELY(free_count)) {
         self = free_list[--free_count];
-        PyObject_Init((PyObject *)self, &td_py_Tensor);
+        revive((PyObject *)self);
     } else {
         self = PyObject_GC_New(TensorObject, &td_py_Tensor);
         if (!self) {
@@ -103,9 +113,7 @@ static void tensor_dealloc(PyObject *o)
     PyTypeObject *type = Py_TYPE(o);
     td_tensor *x = self->x;
     if (TD_LIKELY(type == &td_py_Tensor && !self->dict && !self->weakrefs && !PyObject_GC_IsTracked(o))) {
-        if (td_tensor_wrapper(x) == o)       /* nobody can tell whether it is this object that comes back */
-            td_tensor_set_wrapper(x, NULL);
-        td_tensor_release(x);
+        td_tensor_unwrap(x, o);              /* nobody can tell whether it is this object that comes back */
         if (free_count < FREE_LIST)
             free_list[free_count++] = self;
         else

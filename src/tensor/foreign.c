@@ -15,6 +15,15 @@ void td_tensor_set_wrapper(td_tensor *x, void *wrapper)
         x->flags &= (uint16_t)~TD_FLAG_OWNS_WRAPPER;
 }
 
+void td_tensor_unwrap(td_tensor *x, void *wrapper)
+{
+    if (x && x->wrapper == wrapper) {
+        x->wrapper = NULL;
+        x->flags &= (uint16_t)~TD_FLAG_OWNS_WRAPPER;
+    }
+    td_tensor_release(x);
+}
+
 bool td_tensor_owns_wrapper(const td_tensor *x)
 {
     return x->flags & TD_FLAG_OWNS_WRAPPER;

@@ -59,7 +59,8 @@ void td_tensor_release(td_tensor *x)
         td_storage *storage = x->storage, *behind = td_storage_behind(x);
         td_tensor *base = x->base;
         if (!(x->flags & TD_FLAG_WITH_STORAGE)) {
-            td_storage_release(storage);
+            if (storage && td_drop_count(&storage->refcount))
+                td_storage_destroy(storage);
             td_mem_free(x, sizeof *x);
         } else if (TD_LIKELY(storage == behind && behind->flags == TD_STORAGE_INLINE &&
                              __atomic_load_n(&behind->refcount, __ATOMIC_ACQUIRE) == 1)) {
@@ -161,8 +162,14 @@ void td_tensor_update_flags(td_tensor *x)
     const int64_t numel = step;
     if (numel == 0)
         contiguous = true;
-    /* Dense: from one element on, some dimension always steps over exactly what is inside it. */
-    for (step = 1; !contiguous && left && dense;) {
+    /* Dense: from one element on, some dimension always steps over exactly what is inside it.  Mostly the first one does
+     * where the last doesn't: a matrix is transposed. */
+    step = 1;
+    for (int d = 0; !contiguous && d < x->ndim && (x->sizes[d] == 1 || x->strides[d] == step); d++) {
+        step *= x->sizes[d];
+        left &= ~(UINT64_C(1) << d);
+    }
+    while (!contiguous && left && dense) {
         uint64_t rest = left;
         while (rest && x->strides[__builtin_ctzll(rest)] != step)
             rest &= rest - 1;

@@ -1,6 +1,7 @@
 /* Views, and the arithmetic of sizes and strides.
  *
  * See Note [Views] in tensor.h for what a view remembers. */
+#include <tede/foreign.h>
 #include "tensor/head.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
@@ -199,6 +200,42 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
     return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
+}
+
+/* What view() does, with all known from the start: same dtype, a contiguous whole, nothing that views take over. */
+td_tensor *td_tensor_at(td_tensor *x, int n, const int64_t *index)
+{
+    const bool plain = ((x->keys | td_masks_now.include) & ~td_masks_now.exclude) < TD_KEYSET(TD_KEY_AROUND);
+    if (n > x->ndim || !(x->flags & TD_FLAG_CONTIGUOUS) || !x->storage || x->flags & TD_FLAG_INFERENCE ||
+        (intptr_t)x->extra | (intptr_t)x->own_version | (intptr_t)x->replay || !plain)
+        return NULL;
+    const int64_t *sizes = x->sizes, *strides = x->strides;
+    int64_t offset = 0, numel = 1;
+    for (int d = 0; d < n; d++) {
+        int64_t i = index[d] < 0 ? index[d] + sizes[d] : index[d];
+        if (i < 0 || i >= sizes[d])
+            return NULL;
+        offset += i * strides[d];
+    }
+    const int ndim = x->ndim - n;
+    unsigned flags = (x->flags & TD_FLAGS_OF_VIEWS) | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
+    if (td_masks_now.inference || td_masks_now.grad_disabled)
+        flags |= TD_FLAG_NO_GRAD_VIEW;
+    td_tensor *y = td_head_new(ndim, x->dtype, x->device, (x->keys & ~TD_KEYSET(TD_KEY_PYTHON)) | TD_KEYSET(TD_KEY_AUTOGRAD), flags);
+    if (TD_UNLIKELY(!y))
+        return NULL;
+    for (int d = 0; d < ndim; d++) {
+        numel *= y->sizes[d] = sizes[n + d];
+        y->strides[d] = strides[n + d];
+    }
+    y->numel = numel;
+    y->data = (char *)((intptr_t)x->data + offset * td_itemsize(x));
+    y->storage = x->storage;
+    td_raise_count(&y->storage->refcount);
+    y->base = x->base ? x->base : x;
+    td_raise_count(&y->base->refcount);
+    y->attr_version = __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED);
+    return y;
 }
 
 td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides)
