@@ -92,7 +92,7 @@ static void on_fallback(const char *op)
     PyErr_Fetch(&kind, &value, &trace);
     PyObject *result = warn_about ? PyObject_CallFunction(warn_about, "s", op) : NULL;
     if (!result)
-        PyErr_Clear();
+        td_py_capture();        /* the loop doesn't begin then */
     Py_XDECREF(result);
     PyErr_Restore(kind, value, trace);
     PyGILState_Release(state);

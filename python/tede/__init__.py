@@ -128,6 +128,11 @@ def _rest_of_C(name):
         return lambda *args: None           # usage isn't reported to anybody
     if name in ("_set_fwd_grad_enabled", "_is_fwd_grad_enabled"):
         return getattr(_C, "_set_forward_enabled" if name == "_set_fwd_grad_enabled" else "_is_forward_enabled")
+    if name in ("_debug_only_are_vmap_fallback_warnings_enabled", "_debug_only_display_vmap_fallback_warnings"):
+        _import("tede.func._vmap")
+        return _C._get_vmap_fallback_warning_enabled if "_are_" in name else _C._set_vmap_fallback_warning_enabled
+    if name == "_functorch":
+        return _import("tede.func._interpreters")
     if name == "_autograd":
         return _import("tede.autograd._extension")
     if name == "_VariableFunctions":
@@ -141,7 +146,16 @@ def _rest_of_C(name):
     raise AttributeError(f"module 'tede._C' has no attribute '{name}'")
 
 
+def _rest_of_operators(name):
+    """Operators of torch._C._nn and torch._C._linalg that aren't there: functions that say so."""
+    found = None if name.startswith("__") else _import("tede._absent_operators").operator(name)
+    if found is None:
+        raise AttributeError(f"there is no operator '{name}'")
+    return found
+
+
 _C.__getattr__ = _rest_of_C
+_C._nn.__getattr__ = _C._linalg.__getattr__ = _rest_of_operators
 
 
 def __dir__():

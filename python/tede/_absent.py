@@ -22,14 +22,20 @@ MODULES = {
 }
 
 
+def refusing(name, says):
+    """A function that raises NotImplementedError."""
+    def refuse(*args, **kwargs):
+        raise NotImplementedError(f"{name}: {says}")
+    refuse.__name__ = refuse.__qualname__ = name.rpartition(".")[2]
+    return refuse
+
+
 def module(name, says, classes=()):
     """The __getattr__ of a module all of whose names raise NotImplementedError when they are called."""
     def absent(attribute):
-        def refuse(*args, **kwargs):
-            raise NotImplementedError(f"torch.{name}.{attribute}: {says}")
+        refuse = refusing(f"torch.{name}.{attribute}", says)
         if attribute in classes or (attribute[0].isupper() and not attribute.isupper()):
             return type(attribute, (), {"__new__": refuse, "__module__": f"tede.{name}"})
-        refuse.__name__ = refuse.__qualname__ = attribute
         return refuse
 
     def getattr_(attribute):

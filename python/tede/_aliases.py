@@ -17,13 +17,15 @@ _DISTRIBUTIONS = {
     "relaxed": "relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.RelaxedOneHotCategorical"}
 
 _SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs memory random",
-         "func": "_functorch _functorch.apis _functorch.vmap _functorch.eager_transforms _functorch.functional_call",
+         "func": "_functorch _functorch.apis _functorch.eager_transforms _functorch.functional_call",
          "jit": "_script _trace _state annotations", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable",
          "multiprocessing": "pool queue", "profiler": "profiler"}
 
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
 CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
+MODULES["_C._functorch"] = MODULES["_functorch.utils"] = "func._interpreters"
+MODULES["_functorch.vmap"] = "func._vmap"
 MODULES["_custom_ops"] = "library"
 MODULES["autograd.profiler_util"] = "profiler._averages"
 MODULES["cpu.amp"], MODULES["cpu.amp.autocast_mode"], MODULES["cpu.amp.grad_scaler"] = "_cpu_amp", "_cpu_amp", "_cpu_amp"

@@ -645,3 +645,20 @@ def result_type(a, b):
     if category(weak) == 3 and category(strong) == 2:
         return strong.to_complex()
     return weak
+
+
+# ---- private names that tables of PyTorch's methods list; what isn't there says so ----------------------------------
+
+def _refuse(name):
+    def refuse(self, *args, **kwargs):
+        raise NotImplementedError(f"torch.Tensor.{name}: it is an internal of PyTorch that nothing here needs")
+    refuse.__name__, refuse.__qualname__ = name, f"Tensor.{name}"
+    return refuse
+
+
+for _name in ("_addmm_activation _autocast_to_full_precision _autocast_to_reduced_precision _dimI _dimV _is_zerotensor _lazy_clone "
+              "_nested_tensor_size _nested_tensor_storage_offsets _nested_tensor_strides _philox_normal_ _philox_uniform_ "
+              "_sparse_mask_projection _to_dense _to_sparse _to_sparse_bsc _to_sparse_bsr _to_sparse_csc _to_sparse_csr "
+              "slice_inverse").split():
+    if not hasattr(Tensor, _name):
+        setattr(Tensor, _name, _refuse(_name))

@@ -217,13 +217,35 @@ def get_ignored_functions():
     return {function for function in names if function is not None}
 
 
+def _signature(function):
+    """Of any of them: what Python knows, else that of the operator's first overload, else one operand."""
+    import inspect
+
+    import tede
+    Parameter = inspect.Parameter
+    if getattr(function, "__name__", "") == "__get__":
+        return inspect.Signature([Parameter("self", Parameter.POSITIONAL_OR_KEYWORD)])
+    try:
+        known = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        packet = getattr(tede.ops.aten, function.__name__, None)
+        if packet is None:
+            return inspect.Signature([Parameter("input", Parameter.POSITIONAL_OR_KEYWORD)])
+        known = [Parameter(a.name if a.name.isidentifier() and a.name not in ("from", "lambda") else a.name + "_",
+                           Parameter.KEYWORD_ONLY if a.kwarg_only else Parameter.POSITIONAL_OR_KEYWORD,
+                           default=a.default_value if a.has_default_value() else Parameter.empty)
+                 for a in getattr(packet, packet.overloads()[0])._schema.arguments]
+    return inspect.Signature([p.replace(annotation=Parameter.empty) for p in known])
+
+
 @functools.cache
 def get_testing_overrides():
-    """For each function that can be taken over, one that takes anything and gives -1."""
+    """For each function that can be taken over, one with its parameters that gives -1."""
     def override(function):
         def stand_in(*args, **kwargs):
             return -1
         stand_in.__name__ = getattr(function, "__name__", "stand_in")
+        stand_in.__signature__ = _signature(function)
         return stand_in
     return {function: override(function) for functions in _overridable()[0].values() for function in functions}
 

@@ -474,9 +474,10 @@ static td_tensor *noise_by_operators(td_tensor *input, double p, bool feature, b
 {
     int64_t sizes[TD_MAX_DIMS];
     for (int d = 0; d < input->ndim; d++)
-        sizes[d] = d < 2 ? input->sizes[d] : 1;
-    TD_AUTO td_tensor *noise = feature ? td_new_empty(input, input->ndim, sizes, TD_DTYPE_NONE, TD_DEVICE_NONE) : like(input);
-    if (!noise || td_bernoulli_float_(noise, 1 - p, NULL) != 0)
+        sizes[d] = d < 2 || !feature ? input->sizes[d] : 1;
+    TD_AUTO td_tensor *one = td_empty_memory_format(input->ndim, sizes, (td_dtype)input->dtype, input->device, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *noise = td_bernoulli_p(one, 1 - p, NULL);
+    if (!noise)
         return NULL;
     return alpha ? td_tensor_retain(noise) : td_mul_number(noise, 1 / (1 - p));
 }

@@ -281,7 +281,7 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
         __atomic_store_n(&row_of->batching, row, __ATOMIC_RELEASE);
     }
     bool any = td_any_batched(&b);
-    if (!any && row->rule != td_rule_random) {
+    if (!any && row->rule && row->rule != td_rule_random) {       /* parts may draw numbers without operands */
         td_lowered before = td_transform_lower();
         int status = td_op_call(op, arguments, results);
         td_transform_raise(before);

@@ -74,8 +74,12 @@ int td_rule_loop(td_batch *b, const char *how)
 {
     const td_op_info *info = &b->op->info;
     int n = info->n_results;
-    if (__atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED) >= 0 && on_loop && !(how && *how == 'q'))
+    if (on_loop && !(how && *how == 'q')) {
         on_loop(info->name);
+        if (td_error_code() != TD_OK)       /* it refuses */
+            return -1;
+    }
+    __atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED);
     if (!strcmp(info->name, "allclose"))
         return td_error(TD_E_RUNTIME, "vmap over torch.allclose isn't supported yet. Please file an issue at "
                         "https://github.com/pytorch/pytorch/issues if you need this feature.");

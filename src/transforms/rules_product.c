@@ -24,18 +24,16 @@ static td_tensor *product(td_batch *b, td_tensor *left, td_tensor *right)
     return left->ndim == 1 ? td_squeeze_dim(no_column, right->ndim == 1 ? -1 : -2) : td_tensor_retain(no_column);
 }
 
-/* PyTorch's checks of ranks and sizes, which a matmul would not make. */
-static int check_ranks(td_batch *b, td_tensor *left, td_tensor *right)
+/* PyTorch's checks of ranks and sizes, which a matmul would not make; `ranks` are the operands' ("21" for mv). */
+static int check_ranks(td_batch *b, const char *ranks, td_tensor *left, td_tensor *right)
 {
-    const char *name = b->op->info.name;
-    int want = !strcmp(name, "mm") ? 2 : !strcmp(name, "bmm") ? 3 : 0;
-    if (want == 2 && left->ndim != 2)
-        return td_error(TD_E_RUNTIME, "self must be a matrix");
-    if (want == 2 && right->ndim != 2)
-        return td_error(TD_E_RUNTIME, "mat2 must be a matrix");
-    if (want == 3 && (left->ndim != 3 || right->ndim != 3))
-        return td_error(TD_E_RUNTIME, "batch1 must be a 3D tensor");
-    if (want == 3 && left->sizes[0] != right->sizes[0])
+    if (*ranks && (left->ndim != *ranks - '0' || right->ndim != ranks[1] - '0')) {
+        if (*ranks == '1')
+            return td_error(TD_E_RUNTIME, "Got wrong shapes for %s", b->op->info.name);
+        return td_error(TD_E_RUNTIME, "Shape mismatch: Got incorrect dims for %s(a, b). a has dim %dand b has dim %dbut expected "
+                        "them to have dim %c and dim %c", b->op->info.name, left->ndim, right->ndim, *ranks, ranks[1]);
+    }
+    if (*ranks == '3' && left->sizes[0] != right->sizes[0])
         return td_error(TD_E_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
                         "[%lld, %lld].", (long long)left->sizes[0], (long long)left->sizes[2], (long long)right->sizes[0],
                         (long long)right->sizes[1]);
@@ -44,9 +42,8 @@ static int check_ranks(td_batch *b, td_tensor *left, td_tensor *right)
 
 static int rule_product(td_batch *b, const char *how)
 {
-    (void)how;
     td_tensor *left = b->arguments[0].tensor, *right = b->arguments[1].tensor;
-    return check_ranks(b, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
+    return check_ranks(b, how, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
 }
 
 static bool is_number(td_scalar s, double value) { return s.kind != TD_SCALAR_COMPLEX && td_scalar_double(s) == value; }
@@ -173,7 +170,7 @@ static int rule_tolerance(td_batch *b, const char *how)
 }
 
 const td_batch_row td_rules_product[] = {
-    {"mm", rule_product, ""}, {"bmm", rule_product, ""}, {"mv", rule_product, ""}, {"dot", rule_product, ""},
+    {"mm", rule_product, "22"}, {"bmm", rule_product, "33"}, {"mv", rule_product, "21"}, {"dot", rule_product, "11"},
     {"matmul", rule_product, ""}, {"addmm", rule_add_product, "2"}, {"addmv", rule_add_product, "1"},
     {"baddbmm", rule_add_product, "3"}, {"linear", rule_linear, ""}, {"linalg_solve_ex", rule_solve, ""},
     {"linalg_cholesky_ex", td_rule_leading, ""}, {"cholesky_solve_helper", td_rule_leading, "e"},

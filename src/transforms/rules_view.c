@@ -78,7 +78,8 @@ static int rule_as_strided(td_batch *b, const char *how)
     const td_value *size = &b->arguments[1], *stride = &b->arguments[2], *offset = &b->arguments[3];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {x->strides[dim]};
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
-        return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
+        return td_error(TD_E_RUNTIME, "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
+                        "Got size %d and stride %d", (int)size->count, (int)stride->count);
     memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
     memcpy(strides + 1, stride->ints, sizeof *strides * (size_t)stride->count);
     return give_self(b, td_as_strided(x, size->count + 1, sizes, size->count + 1, strides,

@@ -367,3 +367,33 @@ def test_gradients_that_look_at_values_are_right_for_members(lib, name):
     x[1, 0, 0] = 0
     derive = lib.func.grad(lambda m: (f(m) ** 2).sum())
     lib.testing.assert_close(lib.func.vmap(derive)(x), lib.stack([derive(m) for m in x]))
+
+
+@pytest.mark.parametrize("layer", ["dropout", "alpha_dropout", "feature_alpha_dropout", "dropout2d"])
+def test_dropout_of_what_has_no_batch(lib, layer):
+    f, x = getattr(lib.nn.functional, layer), lib.ones(6, 50, 2)
+
+    def op(batched):
+        return f(x, training=True) + 0 * batched
+    with pytest.raises(RuntimeError, match="called random operation while in randomness error mode"):
+        lib.vmap(op)(lib.ones(4))
+    same, other = (lib.vmap(op, randomness=r)(lib.ones(4)) for r in ("same", "different"))
+    assert lib.equal(same[0], same[3])
+    assert not lib.equal(other[0], other[3])
+
+
+def test_chunks_draw_the_same(lib):
+    def f(x):
+        return x + lib.rand_like(x)
+    x = lib.arange(6.0).reshape(3, 2)
+    lib.manual_seed(1)
+    whole = lib.vmap(f, randomness="same")(x)
+    lib.manual_seed(1)
+    assert lib.equal(lib.vmap(f, randomness="same", chunk_size=2)(x), whole)
+
+
+@pytest.mark.parametrize("name, left, right", [("dot", (3, 2), (3, 2, 3)), ("mv", (3, 2), (3, 2, 3)), ("mm", (3, 2), (3, 2, 2)),
+                                               ("bmm", (3, 2, 2), (3, 2, 2)), ("dot", (3, 2, 2), (3, 2))])
+def test_products_of_wrong_ranks_are_refused(lib, name, left, right):
+    with pytest.raises(RuntimeError, match="Shape mismatch: Got incorrect dims|Got wrong shapes for dot"):
+        lib.vmap(getattr(lib, name))(lib.ones(left), lib.ones(right))

@@ -126,3 +126,18 @@ def test_stand_ins_where_numbers_would_be(lib, nn, F, fx):
     traced = fx.symbolic_trace(Model())
     for a, b in zip(traced(x, 1, True, True), Model()(x, 1, True, True)):
         assert lib.equal(a, b)
+
+
+def test_make_fx_notes_the_backward_pass(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def f(x):
+        y = x.tanh() + 1
+        y.mul_(3)
+        return {"gradient": lib.autograd.grad((y * held).sum(), x)[0]}
+    held = lib.arange(3.0)
+    x, z = (lib.tensor(v, requires_grad=True) for v in ([0.1, 0.2, 0.3], [1.0, 2.0, 3.0]))
+    graph = make_fx(f)(x)
+    assert lib.allclose(graph(z)["gradient"], f(z)["gradient"])             # other numbers: nothing that was saved is held
+    assert "torch.ops.aten.tanh.default(x_1)" in graph.code
+    assert {node.target for node in graph.graph.nodes if node.op == "get_attr"} == {"_tensor_constant0"}

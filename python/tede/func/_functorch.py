@@ -92,25 +92,32 @@ def combine_state_for_ensemble(models):
     return _apart(FunctionalModuleWithBuffers, models[0], False)[0], tuple(params.values()), tuple(buffers.values())
 
 
-def _initialised(model_class, shape, device, apart, name):
+def _initialised(model_class, shape, device, with_buffers):
     def build(*args, **kwargs):
         if len(shape) >= 2:
             raise ValueError("NYI: ensemble_shape with more than 1 element")
-        if not shape:
-            return apart(model_class(*args, **kwargs).to(device))
-        if shape[0] <= 0:
+        if shape and shape[0] <= 0:
             raise ValueError(f"num_models {shape[0]} should be > 0")
-        models = tuple(model_class(*args, **kwargs).to(device) for _ in range(shape[0]))
-        function, params, buffers = combine_state_for_ensemble(models)
-        return (function, params, buffers) if name else (FunctionalModule(function.stateless_model, function.param_names, ()), params)
+        models = [model_class(*args, **kwargs).to(device) for _ in range(shape[0] if shape else 1)]
+        if not with_buffers and any(True for _ in models[0].buffers()):
+            raise RuntimeError("make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead.")
+        function, params, buffers = _apart(FunctionalModuleWithBuffers, models[0], False)
+        if shape:
+            stacked, buffers = (tuple(d.values()) for d in func.stack_module_state(models))
+            params = tuple(p.detach().requires_grad_(q.requires_grad) for p, q in zip(stacked, params))
+        names = function.param_names, function.buffer_names
+        if with_buffers:
+            return params, buffers, lambda weights, buffers, data: function(weights, buffers, *data), *names
+        return params, lambda weights, data: function(weights, (), *data), names[0]
     return build
 
 
 def functional_init(model_class, ensemble_shape=(), device="cpu"):
-    """make_functional of a class: what it gives builds the module, or several of them, from the class's arguments."""
-    return _initialised(model_class, ensemble_shape, device, make_functional, False)
+    """For a class of modules, what builds one, or several stacked in front, from the class's arguments: it gives (parameters,
+    function, names), and function(parameters, (x, ...)) is what the module gives of x, ..."""
+    return _initialised(model_class, ensemble_shape, device, False)
 
 
 def functional_init_with_buffers(model_class, ensemble_shape=(), device="cpu"):
-    """The same with make_functional_with_buffers."""
-    return _initialised(model_class, ensemble_shape, device, make_functional_with_buffers, True)
+    """The same with buffers: (parameters, buffers, function, parameters' names, buffers' names)."""
+    return _initialised(model_class, ensemble_shape, device, True)

@@ -8,10 +8,22 @@ from tede.utils import _pytree as tree
 
 RANDOMNESS = {"error": 0, "different": 1, "same": 2}
 _warned = set()
+_fallback_allowed = True
+
+
+def is_fallback_allowed():
+    return _fallback_allowed
+
+
+def allow_fallback(on):
+    global _fallback_allowed
+    _fallback_allowed = bool(on)
 
 
 def _warn(op):
     """Once per operator: there is no rule for a whole batch."""
+    if not _fallback_allowed:
+        raise RuntimeError(f"aten::{op} hit the vmap fallback which is currently disabled")
     if op in _warned or not _C._get_vmap_fallback_warning_enabled():
         return
     _warned.add(op)
@@ -133,6 +145,20 @@ def run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
     return place(outputs, unwrapped, out_dims, size, func)
 
 
+def restore_vmap(func, in_dims, batch_size, randomness):
+    """func within a vmap level, its results as they are: (what the wrappers wrap, their dimensions)."""
+    def inner(*args, **kwargs):
+        flat, spec = tree.tree_flatten(args)
+        dims = tree._broadcast_to_and_flatten(in_dims, spec)
+        with level(VMAP, batch_size, RANDOMNESS[randomness]) as number:
+            wrapped = [x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat, dims)]
+            outputs, made = flatten(func(*tree.tree_unflatten(wrapped, spec), **kwargs))
+            unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in outputs]
+        return tuple(tree.tree_unflatten(part, made) for part in (
+            [value for value, _ in unwrapped], [None if dim < 0 else dim for _, dim in unwrapped]))
+    return inner
+
+
 def check_out_dims(out_dims, func):
     if isinstance(out_dims, int):
         return
@@ -161,8 +187,11 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
         size, flat, dims, spec = inputs_of(in_dims, args, func)
         if chunk_size is None or chunk_size >= size:
             return run(func, size, flat, dims, spec, out_dims, randomness, kwargs)
-        chunks = []
+        import tede
+        chunks, state = [], tede.get_rng_state() if randomness == "same" else None
         for start in range(0, size, chunk_size):
+            if state is not None:
+                tede.set_rng_state(state)
             length = min(chunk_size, size - start)
             part = [x if d is None else x.narrow(d, start, length) for x, d in zip(flat, dims)]
             chunks.append(run(func, length, part, dims, spec, out_dims, randomness, kwargs))

@@ -228,6 +228,10 @@ class Graph:
 
         def known(hint, obj):
             """The name under which the code finds an object."""
+            if hasattr(obj, "_overloadname"):
+                import tede
+                names["torch"] = tede
+                return f"torch.ops.{obj.namespace}.{obj._opname}.{obj._overloadname}"
             if getattr(builtins, hint, None) is obj:
                 return hint
             module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)

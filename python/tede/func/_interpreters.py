@@ -1,0 +1,211 @@
+"""The levels of transforms by the names of PyTorch's extension (``torch._C._functorch``), for programs that handle them themselves.
+
+A level is one entry of PyTorch's stack of interpreters; entering and leaving it are `_<kind>_increment_nesting` and
+`_<kind>_decrement_nesting`, which give the level's number."""
+import contextlib
+import enum
+
+from tede import _C
+from tede.func import _vmap
+from tede.func._levels import GRAD, JVP, VMAP
+
+TransformType = enum.Enum("TransformType", "Torch Grad Jvp Functionalize Vmap", start=0)
+RandomnessType = enum.Enum("RandomnessType", "Error Same Different", start=0)
+_KINDS = {VMAP: TransformType.Vmap, GRAD: TransformType.Grad, JVP: TransformType.Jvp}
+_open = []                  # (kind, number) of the levels that were entered here
+
+
+def _entered(kind, *arguments):
+    number = _C._transform_enter(kind, *arguments)
+    _open.append((kind, number))
+    return number
+
+
+def _left(kind):
+    if not _open or _open[-1] != (kind, _C._transform_level()):
+        raise RuntimeError("the innermost level is of another kind, or was entered by a transform")
+    _C._transform_leave()
+    return _open.pop()[1]
+
+
+def _vmap_increment_nesting(batch_size, randomness):
+    return _entered(VMAP, batch_size, _vmap.RANDOMNESS[randomness])
+
+
+def _grad_increment_nesting():
+    return _entered(GRAD)
+
+
+def _jvp_increment_nesting():
+    return _entered(JVP)
+
+
+def _vmap_decrement_nesting():
+    return _left(VMAP)
+
+
+def _grad_decrement_nesting():
+    return _left(GRAD)
+
+
+def _jvp_decrement_nesting():
+    return _left(JVP)
+
+
+# ---- the levels that are open ----------------------------------------------------------------------------------------
+
+class CInterpreter:
+    """One of them."""
+
+    def __init__(self, kind, level, size, randomness):
+        self._kind, self._level, self._size, self._randomness = kind, level, size, randomness
+
+    def key(self):
+        return _KINDS[self._kind]
+
+    def level(self):
+        return self._level
+
+    def batchSize(self):
+        return self._size
+
+    def randomness(self):
+        return (RandomnessType.Error, RandomnessType.Different, RandomnessType.Same)[self._randomness]
+
+
+def maybe_current_level():
+    return _C._transform_level() or None
+
+
+def current_level():
+    if not _C._transform_level():
+        raise RuntimeError("no transform is active here")
+    return _C._transform_level()
+
+
+def get_dynamic_layer_stack_depth():
+    return _C._transform_level()
+
+
+def peek_interpreter_stack():
+    """The innermost, or None."""
+    level = _C._transform_level()
+    if not level:
+        return None
+    kind, size, randomness = _C._transform_now()
+    return CInterpreter(kind, level, size, randomness)
+
+
+def get_interpreter_stack():
+    """All, the outermost first, or None."""
+    if not _C._transform_level():
+        return None
+    inner = peek_interpreter_stack()
+    return (_C._transform_below(get_interpreter_stack) or []) + [inner]
+
+
+# ---- wrappers --------------------------------------------------------------------------------------------------------
+
+def _add_batch_dim(tensor, in_dim, level):
+    return _C._transform_wrap(tensor, in_dim % tensor.dim())
+
+
+def _unwrap_batched(tensor, level):
+    value, dim = _C._transform_unwrap(tensor, level)
+    return value, None if dim < 0 else dim
+
+
+def _remove_batch_dim(tensor, level, batch_size, out_dim):
+    value, dim = _C._transform_unwrap(tensor, level)
+    return _vmap._place(value, dim, out_dim, batch_size, _remove_batch_dim)
+
+
+def _wrap_for_grad(tensor, level):
+    return _C._transform_wrap(tensor)
+
+
+def _unwrap_for_grad(tensor, level):
+    return _C._transform_unwrap(tensor, level)[0]
+
+
+def is_functorch_wrapped_tensor(tensor):
+    return _C._wrapper_level(tensor) > 0
+
+
+def is_batchedtensor(tensor):
+    return _C._is_batched(tensor)
+
+
+def is_gradtrackingtensor(tensor):
+    return _C._wrapper_level(tensor) > 0 and not _C._is_batched(tensor)
+
+
+def is_functionaltensor(tensor):
+    return False                # functionalize makes no wrappers
+
+
+is_legacy_batchedtensor = is_functionaltensor
+
+
+def is_dead_tensor_wrapper(tensor):
+    return is_gradtrackingtensor(tensor) and _C._wrapper_level(tensor) > _C._transform_level()
+
+
+def unwrap_if_dead(tensor):
+    return get_unwrapped(tensor) if is_dead_tensor_wrapper(tensor) else tensor
+
+
+def get_unwrapped(tensor):
+    if not _C._wrapper_level(tensor):
+        raise RuntimeError("No wrappers present!")
+    return _C._transform_unwrap(tensor, -1)[0]
+
+
+def maybe_get_level(tensor):
+    return _C._wrapper_level(tensor) or -1
+
+
+def maybe_get_bdim(tensor):
+    return _C._transform_unwrap(tensor, -1)[1] if _C._is_batched(tensor) else -1
+
+
+def reshape_dim_into(source, destination, tensor):
+    """Dimension `source` becomes the outer part of what is dimension `destination` without it."""
+    source %= tensor.dim()
+    destination %= tensor.dim() - 1
+    return tensor.movedim(source, destination).flatten(destination, destination + 1)
+
+
+def reshape_dim_outof(source, size, tensor):
+    """Dimension `source` becomes two, of which the first has this size."""
+    return tensor.unflatten(source % tensor.dim(), (size, -1 if tensor.numel() else tensor.size(source) // size))
+
+
+# ---- what is allowed -------------------------------------------------------------------------------------------------
+
+_is_vmap_fallback_enabled = _vmap.is_fallback_allowed
+_set_vmap_fallback_enabled = _vmap.allow_fallback
+_set_vmap_fallback_warning_enabled = _C._set_vmap_fallback_warning_enabled
+
+_single_level = True
+
+
+def get_single_level_autograd_function_allowed():
+    return _single_level
+
+
+def set_single_level_autograd_function_allowed(allowed):
+    """Kept for programs that ask; a Function is applied at all levels in any case."""
+    global _single_level
+    _single_level = bool(allowed)
+
+
+@contextlib.contextmanager
+def enable_single_level_autograd_function():
+    """Within it, Functions may be applied to tensors of the innermost level; here they always may."""
+    before = _single_level
+    set_single_level_autograd_function_allowed(True)
+    try:
+        yield
+    finally:
+        set_single_level_autograd_function_allowed(before)
