@@ -4,6 +4,8 @@ Nodes stand in layers, the one farther from the loss below; within a layer they 
 barycenter heuristic of Sugiyama, Tagawa and Toda, 1981), which keeps most edges from crossing."""
 import html
 
+_ROWS = 200               # lines of a graph as text
+
 
 class Graph:
     """The nodes behind one or more tensors. `nodes` are the autograd nodes, from the loss on; `edges` are (from, to, which
@@ -129,7 +131,20 @@ class Graph:
 
     def __str__(self):
         kept = {t.data_ptr(): t.numel() * t.element_size() for i in range(len(self.nodes)) for t in self.saved(i)}
-        return f"{len(self.nodes)} nodes, {len(self.edges)} edges; {len(kept)} saved tensors, {sum(kept.values())} bytes"
+        lines = [", ".join(f"{count} {what}{'s' * (count != 1)}" for count, what in
+                           ((len(self.nodes), "node"), (len(self.edges), "edge"), (len(kept), "saved tensor"))) + f" of {sum(kept.values())} bytes"]
+        out = [[] for _ in self.nodes]
+        for a, b, _ in self.edges:
+            out[a].append(b)
+        told, waiting = set(), [(i, 0) for i in reversed(self.roots)]
+        while waiting and len(lines) <= _ROWS:               # from the loss on, what a node leads to below it
+            i, depth = waiting.pop()
+            again = i in told
+            told.add(i)
+            margin = f"{depth:>3} " + "  " * min(depth, 20)
+            lines.append(f"{margin}{self._about(i)[0]} (above)" if again else margin + "; ".join(self.label(i)))
+            waiting += [] if again else [(to, depth + 1) for to in reversed(out[i])]
+        return "\n".join(lines + ["  ..."] * bool(waiting))
 
     __repr__ = __str__
 

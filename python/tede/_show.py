@@ -3,63 +3,113 @@
 The offset of element (i, j, ...) is offset + i * strides[0] + j * strides[1] + ...: this page draws that. In a terminal
 it is text, in a notebook a picture; `.html(path)` writes a page where sizes, strides and offset can be changed."""
 import html
-import itertools
 import json
 
-_MOST = 512                   # cells and elements that are drawn
+_MOST = 512                   # cells and elements that are drawn,
+_ROW, _ROWS = 8, 16           # as text in so many rows
+_SHARED = 100                 # elements of one cell that are told apart
+
+
+def _names(tensor, address, frame):
+    """The variables of a frame that look at the same storage, with what tells them apart."""
+    import tede
+    if frame is None:
+        return []
+    names = {**frame.f_globals, **frame.f_locals}
+    return [f"{name} {list(other.shape)}" for name, other in names.items()
+            if isinstance(other, tede.Tensor) and other is not tensor and other.layout is tede.strided and not other.is_meta and
+            other.untyped_storage().data_ptr() == address]
+
+
+def _elements(cell, shape, strides, offset):
+    """The indices of the elements that lie in a cell, at most _SHARED of them, in order."""
+    flipped = [n - 1 if s < 0 else 0 for n, s in zip(shape, strides)]
+    dims = sorted(range(len(shape)), key=lambda d: -abs(strides[d]))
+    steps = [abs(strides[d]) for d in dims]
+    beyond = [sum((shape[d] - 1) * abs(strides[d]) for d in dims[k:]) for k in range(len(dims) + 1)]   # the farthest that dims[k:] reach
+    found, index = [], [0] * len(shape)
+
+    def search(k, rest):
+        if len(found) == _SHARED or not 0 <= rest <= beyond[k]:
+            return
+        if k == len(dims):
+            found.append(tuple(abs(f - i) for f, i in zip(flipped, index)))
+            return
+        d, step = dims[k], steps[k]
+        low, high = (max(0, -((beyond[k + 1] - rest) // step)), min(shape[d] - 1, rest // step)) if step else (0, shape[d] - 1)
+        for i in range(low, high + 1):
+            index[d] = i
+            search(k + 1, rest - i * step)
+
+    if all(shape):
+        search(0, cell - offset - sum(f * s for f, s in zip(flipped, strides)))
+    return sorted(found)
 
 
 class View:
-    """How a tensor lies in its storage. `cells` maps a cell to the indices of the elements that lie there."""
+    """How a tensor lies in its storage. `cells` maps a cell to the indices of the elements that lie there; of a large storage
+    those are drawn that lie about the tensor's first one, from cell `first` on."""
 
-    def __init__(self, tensor):
+    def __init__(self, tensor, frame=None, part=""):
+        self.part = part
         self.dtype, self.device = str(tensor.dtype).rpartition(".")[2], str(tensor.device)
         self.shape, self.strides, self.offset = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
         self.itemsize = tensor.element_size()
         self.is_view = tensor._base is not None
-        self.count, self.users, self.values = 0, 0, []
+        self.count = self.users = self.first = self.address = 0
+        self.values, self.others = [], []
         if not tensor.is_meta:
             storage = tensor.untyped_storage()
             self.count = storage.nbytes() // self.itemsize
             self.users = storage._use_count() - 1          # without the storage object made here
-            flat = tensor.detach().as_strided((min(self.count, _MOST),), (1,), 0)
+            self.address = storage.data_ptr()
+            if self.count > _MOST:
+                lowest = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides) if s < 0 and n)
+                self.first = max(0, min(lowest // _ROW * _ROW, self.count - _MOST))
+            flat = tensor.detach().as_strided((min(self.count, _MOST),), (1,), self.first)
             self.values = flat.tolist()
-        self.cells = {}
-        shown = 0
-        for index in itertools.product(*(range(n) for n in self.shape)):
-            if shown == _MOST:
-                break
-            cell = self.offset + sum(i * s for i, s in zip(index, self.strides))
-            self.cells.setdefault(cell, []).append(index)
-            shown += 1
+            self.others = _names(tensor, self.address, frame) if self.users > 1 else []
+        self.last = self.first + min(self.count, _MOST)
+        found = ((cell, _elements(cell, self.shape, self.strides, self.offset)) for cell in range(self.first, self.last))
+        self.cells = {cell: indices for cell, indices in found if indices}
 
     def title(self):
+        if self.device == "meta":
+            return f"{self.part}{self.dtype} on meta, shape {list(self.shape)}, strides {list(self.strides)}, offset {self.offset}; it has no memory"
         shared = f"; {self.users} tensors look at this storage" if self.users > 1 else ""
-        return (f"{self.dtype} on {self.device}, shape {list(self.shape)}, strides {list(self.strides)}, offset {self.offset}; "
-                f"storage of {self.count} elements, {self.count * self.itemsize} bytes{', a view' * self.is_view}{shared}")
+        if self.others:
+            shared += f", {', '.join(self.others)} among them"
+        place = f" at {self.address:#x}" if self.address else ""
+        if place and self.offset:
+            place += f", the first element at {self.address + self.offset * self.itemsize:#x}"
+        return (f"{self.part}{self.dtype} on {self.device}, shape {list(self.shape)}, strides {list(self.strides)}, offset {self.offset}; "
+                f"storage of {self.count} element{'s' * (self.count != 1)}, {self.count * self.itemsize} bytes{place}{', a view' * self.is_view}{shared}")
 
     def _value(self, cell):
-        if not 0 <= cell < len(self.values):
+        if not 0 <= cell - self.first < len(self.values):
             return ""
-        v = self.values[cell]
-        return f"{v:.4g}" if isinstance(v, float) else str(v)
+        v = self.values[cell - self.first]
+        return f"{v:.3g}" if isinstance(v, complex) else f"{v:.4g}" if isinstance(v, float) else str(v)
 
     def _label(self, cell):
         found = self.cells.get(cell, [])
         text = ",".join(map(str, found[0])) if found else ""
-        return text + (f" +{len(found) - 1}" if len(found) > 1 else "") if found and found[0] else ("()" if found else "")
+        return text + (f" +{len(found) - 1}{'..' * (len(found) == _SHARED)}" if len(found) > 1 else "") if found and found[0] else ("()" if found else "")
 
     def __str__(self):
-        width = 8
-        row = 8
+        last = min(self.last, self.first + _ROW * _ROWS)
+        cells = range(self.first, last)
+        width = max([8, *(len(text(c)) for c in cells for text in (self._label, self._value))])
         lines = [self.title()]
-        for first in range(0, min(self.count, _MOST), row):
-            cells = range(first, min(first + row, self.count, _MOST))
+        if self.first:
+            lines.append(f"  ... {self.first} cells before")
+        for row in range(self.first, last, _ROW):
+            cells = range(row, min(row + _ROW, last))
             lines.append("  cell  " + " ".join(f"{c:>{width}}" for c in cells))
-            lines.append("  value " + " ".join(f"{self._value(c):>{width}.{width}}" for c in cells))
+            lines.append("  value " + " ".join(f"{self._value(c):>{width}}" for c in cells))
             lines.append("  index " + " ".join(f"{self._label(c) or '.':>{width}}" for c in cells))
-        if self.count > _MOST:
-            lines.append(f"  ... {self.count - _MOST} cells more")
+        if self.count > last:
+            lines.append(f"  ... {self.count - last} cells more")
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -67,14 +117,22 @@ class View:
     def svg(self):
         """The storage as a picture: a box per cell with its value and the index that lies there; grey where none does."""
         columns = 16 if not self.shape or self.shape[-1] > 16 else max(8, self.shape[-1])
-        shown = min(self.count, _MOST)
-        rows = -(-shown // columns) if shown else 1
+        shown = self.last - self.first
+        rows = -(-shown // columns) if shown else 0
         w, h = 58, 44
-        out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{columns * w + 20}" height="{rows * h + 40}" '
-               f'font-family="ui-monospace, monospace" font-size="11">',
-               f'<text x="10" y="18" font-size="12" fill="currentColor">{html.escape(self.title())}</text>']
-        for cell in range(shown):
-            x, y = 10 + cell % columns * w, 28 + cell // columns * h
+        wide = 7 * max([8, *(len(text(c)) for c in range(self.first, self.last) for text in (self._label, self._value))]) + 2
+        w = max(w, wide)
+        across = max(min(columns, shown) * w + 20, 420)
+        told = _lines(self.title(), int((across - 20) / 7.3))
+        if shown < self.count:
+            told.append(f"cells {self.first} to {self.last - 1} of {self.count} are drawn")
+        top = 12 + 16 * len(told)
+        out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{across}" height="{top + rows * h + 8}" '
+               f'viewBox="0 0 {across} {top + rows * h + 8}" style="max-width:100%;height:auto" '
+               f'font-family="ui-monospace, monospace" font-size="11">']
+        out += [f'<text x="10" y="{18 + 16 * k}" font-size="12" fill="currentColor">{html.escape(line)}</text>' for k, line in enumerate(told)]
+        for cell in range(self.first, self.last):
+            x, y = 10 + (cell - self.first) % columns * w, top + (cell - self.first) // columns * h
             used = self.cells.get(cell)
             fill = "#8883" if not used else "#e8a33d55" if len(used) > 1 else "#4a90d955"
             mark = ' stroke-width="2.5"' if cell == self.offset else ""
@@ -89,8 +147,8 @@ class View:
 
     def html(self, path=None):
         """A page in which sizes, strides and offset can be changed, as a string; written to `path` if there is one."""
-        state = {"sizes": self.shape or (), "strides": self.strides, "offset": self.offset, "count": min(self.count, _MOST),
-                 "values": [self._value(c) for c in range(min(self.count, _MOST))]}
+        state = {"sizes": self.shape, "strides": self.strides, "offset": self.offset, "count": self.count, "first": self.first,
+                 "most": _MOST, "values": [self._value(c) for c in range(self.first, self.last)]}
         page = _PAGE.replace("/*state*/", json.dumps(state)).replace("<!--title-->", html.escape(self.title()))
         if path is not None:
             with open(path, "w", encoding="utf-8") as file:
@@ -98,11 +156,18 @@ class View:
         return page
 
 
+def _lines(text, width):
+    """Text in lines of at most so many characters."""
+    import textwrap
+    return textwrap.wrap(text, width, break_long_words=False)
+
+
 _PAGE = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width, initial-scale=1">
 <title>Strides</title><style>
 :root { color-scheme: light dark; --one: #4a90d966; --many: #e8a33d88; --out: #d9534f; --line: #8888; }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 64rem; padding: 1rem; }
 label { display: inline-block; margin: .2rem 1rem .2rem 0; } input { font: 14px ui-monospace, monospace; width: 11rem; padding: .3rem; }
+#elements { overflow-x: auto; } p { overflow-wrap: anywhere; }
 #cells, #elements { display: grid; gap: 3px; margin: .6rem 0 1.2rem; font: 12px ui-monospace, monospace; }
 #cells { grid-template-columns: repeat(auto-fill, minmax(3.6rem, 1fr)); }
 .cell, .element { border: 1px solid var(--line); border-radius: 3px; padding: .15rem .3rem; min-height: 2.6em; }
@@ -113,7 +178,7 @@ label { display: inline-block; margin: .2rem 1rem .2rem 0; } input { font: 14px 
 at an element or a cell to see its partner. Orange cells hold more than one element; steps may be zero or negative.</p>
 <form><label>sizes <input id=sizes></label><label>strides <input id=strides></label><label>offset <input id=offset></label>
 <button type=button id=flip>flip the first dimension</button> <button type=button id=swap>swap the last two</button></form>
-<p id=error role=alert></p><h2>Elements</h2><div id=elements></div><h2>Cells</h2><div id=cells></div>
+<p id=error role=alert></p><p id=note></p><h2>Elements</h2><div id=elements></div><h2>Cells</h2><div id=cells></div>
 <script>
 const state = /*state*/;
 const box = id => document.getElementById(id);
@@ -123,31 +188,33 @@ function read() {
   if (sizes.length !== strides.length) throw Error(sizes.length + ' sizes but ' + strides.length + ' strides');
   if (![...sizes, ...strides, offset].every(Number.isInteger)) throw Error('whole numbers, with commas or spaces between');
   if (sizes.some(n => n < 0)) throw Error('a size is not negative');
-  if (sizes.reduce((a, b) => a * b, 1) > 512) throw Error('at most 512 elements are drawn');
   return {sizes, strides, offset};
 }
 function show() {
   let now;
   box('error').textContent = '';
   try { now = read(); } catch (e) { box('error').textContent = e.message; return; }
-  const {sizes, strides, offset} = now, elements = [], cells = Array.from({length: state.count}, () => []);
-  const total = sizes.reduce((a, b) => a * b, 1);
-  for (let flat = 0; flat < total; flat++) {
+  const {sizes, strides, offset} = now, elements = [], cells = Array.from({length: state.values.length}, () => []);
+  const total = sizes.reduce((a, b) => a * b, 1), drawn_elements = Math.min(total, state.most), notes = [];
+  if (total > drawn_elements) notes.push('the first ' + drawn_elements + ' of ' + total + ' elements');
+  if (state.count > cells.length) notes.push('cells ' + state.first + ' to ' + (state.first + cells.length - 1) + ' of ' + state.count);
+  box('note').textContent = notes.length ? 'Drawn are ' + notes.join(', and ') + '.' : '';
+  for (let flat = 0; flat < drawn_elements; flat++) {
     const index = []; let rest = flat, cell = offset;
     for (let d = sizes.length - 1; d >= 0; d--) { index.unshift(rest % sizes[d]); rest = Math.floor(rest / sizes[d]); }
     index.forEach((i, d) => cell += i * strides[d]);
     elements.push({index, cell});
-    if (cell >= 0 && cell < state.count) cells[cell].push(flat);
-    else box('error').textContent = 'element (' + index + ') would lie in cell ' + cell + ', outside of the storage';
+    if (cell >= state.first && cell < state.first + cells.length) cells[cell - state.first].push(flat);
+    else if (cell < 0 || cell >= state.count) box('error').textContent = 'element (' + index + ') would lie in cell ' + cell + ', outside of the storage';
   }
   const make = (cls, small, text) => { const e = document.createElement('div'); e.className = cls;
     const s = document.createElement('small'); s.textContent = small; e.append(s, text); return e; };
-  const drawn = elements.map(({index, cell}) => make('element used', '(' + index + ')', state.values[cell] ?? '?'));
+  const drawn = elements.map(({index, cell}) => make('element used', '(' + index + ')', state.values[cell - state.first] ?? '?'));
   const boxes = cells.map((users, c) => make('cell' + (users.length > 1 ? ' shared' : users.length ? ' used' : '') +
-    (c === offset ? ' first' : ''), c, state.values[c] ?? ''));
+    (c + state.first === offset ? ' first' : ''), c + state.first, state.values[c] ?? ''));
   const light = (list, on) => list.forEach(e => e && e.classList.toggle('lit', on));
   drawn.forEach((e, i) => { e.dataset.cell = elements[i].cell; for (const [type, on] of [['mouseenter', true], ['mouseleave', false]])
-    e.addEventListener(type, () => light([e, boxes[elements[i].cell]], on)); });
+    e.addEventListener(type, () => light([e, boxes[elements[i].cell - state.first]], on)); });
   boxes.forEach((e, c) => { for (const [type, on] of [['mouseenter', true], ['mouseleave', false]])
     e.addEventListener(type, () => light([e, ...cells[c].map(i => drawn[i])], on)); });
   box('elements').style.gridTemplateColumns = 'repeat(' + (sizes[sizes.length - 1] || 1) + ', minmax(3.2rem, 1fr))';

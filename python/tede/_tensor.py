@@ -145,12 +145,15 @@ _C._register_parameter(Parameter)
 
 @method
 def show(self):
-    """How the tensor lies in its storage: text in a terminal, a picture in a notebook, `.html(path)` to play with.
-    Of a sparse tensor its values are shown."""
-    if self.layout in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
-        self = self._values() if self.is_sparse else self.values()
+    """How the tensor lies in its storage, and who else looks at that: text in a terminal, a picture in a notebook, `.html(path)`
+    to play with. Of a sparse tensor its values are shown."""
+    import sys
     from tede._show import View
-    return View(self)
+    part = ""
+    if self.layout in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+        part = f"the values of a tensor of shape {list(self.shape)} and layout {str(self.layout).rpartition('.')[2]}: "
+        self = self._values() if self.is_sparse else self.values()
+    return View(self, sys._getframe(1), part)
 
 
 # ---- names of dimensions, see _names ---------------------------------------------------------------------------------

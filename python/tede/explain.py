@@ -17,13 +17,14 @@ import types
 
 
 class Explanation:
-    """A context manager that watches this thread's calls; see the module's docstring.
+    """A context manager that watches this thread's calls, not those of others; see the module's docstring.
 
     show: print the tree at the end, to `file` (the standard error). inner: with the calls that operators make of others.
+    alone: say so if there was nothing to tell.
     """
 
-    def __init__(self, show=True, inner=False, file=None):
-        self.show, self.inner, self.file = show, inner, file
+    def __init__(self, show=True, inner=False, file=None, alone=True):
+        self.show, self.inner, self.file, self._alone = show, inner, file, alone
         self._recorder = None
 
     def __enter__(self):
@@ -36,14 +37,12 @@ class Explanation:
         self._recorder.stop()
         if self.show:
             out = self.file or sys.stderr
-            print(self.text(colours=out.isatty() and not os.environ.get("NO_COLOR")), file=out)
+            text = self.text(colours=out.isatty() and not os.environ.get("NO_COLOR"))
+            if text or self._alone:
+                print(text or "no operator was called on this thread", file=out)
 
     def __call__(self, function):
-        @functools.wraps(function)
-        def explained(*args, **kwargs):
-            with Explanation(self.show, self.inner, self.file):
-                return function(*args, **kwargs)
-        return explained
+        return _within(function, lambda: Explanation(self.show, self.inner, self.file, alone=False))
 
     @property
     def steps(self):
@@ -83,11 +82,42 @@ class strict_views:
         _C._set_strict_views(self._before)
 
     def __call__(self, function):
-        @functools.wraps(function)
-        def strict(*args, **kwargs):
-            with strict_views():
-                return function(*args, **kwargs)
-        return strict
+        return _within(function, strict_views)
+
+
+def _within(function, context):
+    """A function that runs in a context of its own; a generator, each of its steps."""
+    import inspect
+
+    @functools.wraps(function)
+    def called(*args, **kwargs):
+        with context():
+            return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    async def awaited(*args, **kwargs):
+        with context():
+            return await function(*args, **kwargs)
+
+    @functools.wraps(function)
+    def stepped(*args, **kwargs):
+        generator = function(*args, **kwargs)
+        go_on = functools.partial(next, generator)
+        try:
+            while True:
+                with context():
+                    value = go_on()
+                try:
+                    go_on = functools.partial(generator.send, (yield value))
+                except GeneratorExit:
+                    raise
+                except BaseException as error:
+                    go_on = functools.partial(generator.throw, error)
+        except StopIteration as end:
+            return end.value
+        finally:
+            generator.close()
+    return stepped if inspect.isgeneratorfunction(function) else awaited if inspect.iscoroutinefunction(function) else called
 
 
 def _written(text, path):

@@ -10,6 +10,7 @@
 import collections
 
 from tede import _C
+from tede._explain.listen import listen, unlisten
 from tede._explain.record import _site
 from tede._explain.text import size
 
@@ -73,11 +74,11 @@ class track:
 
     def __enter__(self):
         kinds = sum(1 << kind for kind in (_CALL, _RETURN, _ALLOCATE, _FREE, _NODE, _NODE_END))
-        _C._watch(self._hear, kinds, False)
+        listen(self._hear, kinds, False)
         return self
 
     def __exit__(self, *error):
-        _C._watch(None)
+        unlisten(self._hear)
 
     def _hear(self, kind, when, name, keys, pointer, numbers, more):
         if kind == _ALLOCATE:

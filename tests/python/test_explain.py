@@ -108,8 +108,60 @@ def test_only_the_thread_that_asked_is_watched_and_only_while_it_asks():
         x * 2
     x - 1
     assert [s.name for s in e.steps] == ['mul']
-    with tede.explain(show=False), pytest.raises(RuntimeError, match='watched already'), tede.explain(show=False):
+
+
+def test_explanations_stand_inside_each_other_and_inside_a_profile():
+    x = tede.ones(3)
+    with tede.explain(show=False) as outer:
+        x + 1
+        with tede.explain(show=False) as inner, tede.memory.track() as memory, tede.profiler.profile() as profile:
+            kept = x * 2
+        x - 1
+    assert [s.name for s in outer.steps] == ['add', 'mul', 'sub'] and [s.name for s in inner.steps] == ['mul']
+    assert memory.live().nbytes and [e.name for e in profile.events()] == ['aten::mul'] and kept[0] == 2
+    x - 1
+    assert len(outer.steps) == 3
+
+
+def test_a_copy_is_told_with_its_reason():
+    x, z = tede.ones(4, 3).t(), tede.ones(2, dtype=tede.complex64)
+    with tede.explain(show=False) as e:
+        x.reshape(-1), x.contiguous(), x.to(tede.float64), z.conj() * z, tede.ones(2, 3, 4).transpose(0, 1).reshape(6, 2, 2)
+    text = e.text()
+    assert "[3, 4] with strides [1, 3] can't be seen as [12]: dimensions 0 and 1 can't be one, steps along 0 are 1, not 4 x 3" in text
+    assert 'contiguous wants strides [4, 1], there were [1, 3]' in text and 'to makes float64 of float32' in text
+    assert 'an operand is only marked as conjugated' in text and "can't be seen as [6, 2, 2]: dimensions 0 and 1" in text
+    assert e.html().count('5 hidden copies') == 1
+    result = next(s for s in e.steps if s.name == 'contiguous').results[0]
+    assert f'the result lies at {result.data:#x}' in text and 'keys     none, as no argument is a tensor' in text
+
+
+def test_generators_and_coroutines_are_explained_as_they_run(capsys):
+    import asyncio
+
+    @tede.explain
+    def squares(x):
+        for _ in range(2):
+            sent = yield x * x
+            if sent is not None:
+                x + sent
+        return 5
+
+    @tede.explain
+    async def later(x):
+        return x - 1
+    generator = squares(tede.ones(2))
+    next(generator)
+    tede.ones(7).exp()
+    generator.send(tede.ones(2))
+    with pytest.raises(StopIteration, match='5'):
+        next(generator)
+    asyncio.run(later(tede.ones(2)))
+    told = capsys.readouterr().err
+    assert told.count('mul.Tensor(') == 2 and told.count('add.Tensor(') == 1 and 'exp(' not in told and 'sub.Tensor(' in told
+    with tede.explain():
         pass
+    assert 'no operator was called' in capsys.readouterr().err
 
 
 def test_a_failing_call_is_told_and_the_watch_ends():

@@ -41,11 +41,17 @@ def _step(step, longest, out):
     out.append("</details>")
 
 
+def _outermost(steps):
+    """The calls that no call made: Python's, and those of a backward pass."""
+    for step in steps:
+        yield from _outermost(step.steps) if step.kind == "node" else [step]
+
+
 def page(steps, name=""):
     """The page as a string."""
     every = [s for step in steps for s in step.walk()]
     calls = sum(s.kind == "call" for s in every)
-    copies = sum(len(s.copies) + bool(s.copied()) for s in every)
+    copies = sum(len(s.copies) for s in every) + sum(len(list(s.copying())) for s in _outermost(steps))
     allocated = sum(s.allocated for s in steps)
     out = ["<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>",
            f"<title>tede: {html.escape(name or 'what ran')}</title><style>{_STYLE}</style>",

@@ -8,6 +8,7 @@ import time
 
 from tede import _C
 from tede._explain import symbols
+from tede._explain.listen import listen, unlisten
 
 (CALL, RETURN, LOOP, ITERATE, PARALLEL, ALLOCATE, FREE, COPY, LIBRARY, NODE, NODE_END, SAVE) = range(12)
 _KEYS = _C._key_names()
@@ -80,11 +81,15 @@ class Step:
 
     def copied(self):
         """Bytes that the call copied on the way to a result that might have been a view, or to an operand that fits."""
-        if self.kind != "call" or self.name in _COPIES:
-            return 0
-        return sum(step.results[0].nbytes for step in self.walk()
-                   if step.name in _COPIES and step.results and isinstance(step.results[0], Told)
-                   and step.viewed() == [None])
+        return sum(step.results[0].nbytes for _, step in self.copying())
+
+    def copying(self):
+        """(who asked, the call that copied) of what copied() counts."""
+        if self.kind == "call" and self.name not in _COPIES:
+            for outer in self.walk():
+                for step in outer.steps:
+                    if step.name in _COPIES and step.results and isinstance(step.results[0], Told) and step.viewed() == [None]:
+                        yield outer, step
 
     def walk(self):
         """This step and all inside it."""
@@ -121,10 +126,10 @@ class Recorder:
     def start(self):
         symbols.name_of(_C._anchor())        # reads the table now, not during the first call
         self.began = time.monotonic_ns()
-        _C._watch(self._hear)
+        listen(self._hear)
 
     def stop(self):
-        _C._watch(None)
+        unlisten(self._hear)
         self.ended = time.monotonic_ns()
         while self._open:
             self._close(self.ended)
@@ -198,12 +203,51 @@ class Recorder:
             step.saved.append((name, told(more)))
 
 
-def why_apart(sizes, strides):
+def why_copied(asked, copy):
+    """Why a call that was `asked` for something made a copy on the way to it."""
+    given, made = next((told for _, told in copy.tensors()), None), copy.results[0]
+    if given is None:
+        return f"{asked.name} needs memory of its own"
+    if given.dtype != made.dtype:
+        return f"{asked.name} makes {_short(made.dtype)} of {_short(given.dtype)}"
+    if given.device != made.device:
+        return f"{asked.name} brings it from {given.device} to {made.device}"
+    for key, what in (("Conjugate", "conjugated"), ("Negative", "negated")):
+        if key in asked.keys:
+            return f"an operand is only marked as {what}; {asked.name} reads elements, which were written out"
+    seen = next((value for value in asked.results if isinstance(value, Told)), None)
+    if asked.name == "reshape" and seen:
+        return f"{list(given.shape)} with strides {list(given.strides)} can't be seen as {list(seen.shape)}" + \
+            _why_no_view(given.shape, given.strides, seen.shape)
+    if given.strides != made.strides:
+        return f"{asked.name} wants strides {list(made.strides)}, there were {list(given.strides)}"
+    return f"{asked.name} needs memory of its own"
+
+
+def _short(dtype):
+    return str(dtype).rpartition(".")[2]
+
+
+def _why_no_view(shape, strides, seen):
+    """The innermost two dimensions that would have to become one and can't."""
+    cuts, behind = {1}, 1
+    for n in reversed(seen):
+        behind *= n
+        cuts.add(behind)
+    kept, behind = [d for d, n in enumerate(shape) if n != 1], 1
+    for outer, inner in zip(reversed(kept[:-1]), reversed(kept)):
+        behind *= shape[inner]
+        if behind not in cuts and strides[outer] != shape[inner] * strides[inner]:
+            return f": dimensions {outer} and {inner} can't be one, steps along {outer} are {strides[outer]}, not {shape[inner]} x {strides[inner]}"
+    return ""
+
+
+def why_apart(sizes, strides, names):
     """Why the iterator could not merge the dimensions that are left: the first pair and the operand that objects."""
     for d in range(len(sizes) - 1):
         for operand, row in enumerate(strides):
             if row[d + 1] != row[d] * sizes[d]:
-                return (f"dimensions {d} and {d + 1} stay apart: operand {operand} steps {row[d + 1]} bytes from row to row, "
+                return (f"dimensions {d} and {d + 1} stay apart: {names[operand]} steps {row[d + 1]} bytes from row to row, "
                         f"not {sizes[d]} x {row[d]}")
     return ""
 
@@ -220,4 +264,4 @@ def why_overload(step):
     given = ", ".join("Tensor" if isinstance(a, Told) else type(a).__name__ for a in arguments)
     names = [s.partition("(")[0] for s in schemas]
     at = names.index(step.overload) + 1 if step.overload in names else 0
-    return f"overload {at} of {len(names)}, the first that takes ({given})" if at else ""
+    return f"{at} of {len(names)}, the first that takes ({given})" if at else ""

@@ -1,7 +1,7 @@
 """A tree of calls as lines of text."""
 import os
 
-from tede._explain.record import Told, why_apart, why_overload
+from tede._explain.record import Told, why_apart, why_copied, why_overload
 
 
 def size(nbytes):
@@ -50,7 +50,7 @@ def notes(step):
     chosen = why_overload(step)
     if chosen:
         yield "overload", chosen
-    yield "keys", f"{' '.join(step.keys)}, taken: {step.keys[0] if step.keys else 'none'}"
+    yield "keys", f"{' '.join(step.keys)}, taken: {step.keys[0]}" if step.keys else "none, as no argument is a tensor"
     node = next((v.node for v in step.results if isinstance(v, Told) and v.node), None)
     if node and "Autograd" in step.keys:
         yield "autograd", f"recorded as {node}"
@@ -64,7 +64,7 @@ def notes(step):
         text = f"{operands} operands over {' x '.join(map(str, reversed(sizes)))}"
         if before != len(sizes):
             text += f", {before} dimension{'s' * (before != 1)} merged into {len(sizes)}"
-        apart = why_apart(sizes, strides)
+        apart = why_apart(sizes, strides, _operands(step, operands))
         yield "walk", text + (f"; {apart}" if apart else "")
     for length, grain, threads in step.parallel:
         yield "threads", f"{length} in pieces of {grain} on {threads} thread{'s' * (threads != 1)}"
@@ -77,14 +77,25 @@ def notes(step):
         what = "the result" if len(step.viewed()) == 1 else f"result {which}"
         if owner:
             yield "view", f"{what} is a view of {owner}" if not step.name.endswith("_") else f"{owner} was written in place"
-    if step.copied():
-        yield "copy", f"hidden copy, {size(step.copied())}: the result can't be a view, or an operand needed another form"
+    for asked, copy in step.copying():
+        yield "copy", f"hidden copy, {size(copy.results[0].nbytes)}: {why_copied(asked, copy)}"
     if step.allocated:
+        lies = [f"{v.data:#x}" for v, owner in zip(_tensors(step.results), step.viewed()) if v.data and not owner]
         yield "memory", f"{size(step.allocated)} allocated in {step.allocations} block{'s' * (step.allocations != 1)}" + \
-                        (f", {size(step.freed)} given back" if step.freed else "")
+                        (f", {size(step.freed)} given back" if step.freed else "") + (f"; the result lies at {', '.join(lies)}" if lies else "")
     yield from _time(step)
     if step.failed:
         yield "fail", "ended with an error, or has no result"
+
+
+def _tensors(values):
+    return [told for value in values for told in (value if isinstance(value, list) else [value]) if isinstance(told, Told)]
+
+
+def _operands(step, count):
+    """What to call the operands of a walk: results come first, then the arguments that are tensors."""
+    names = [name for name, _ in step.tensors()]
+    return ["the result", *names] if count == len(names) + 1 else [f"operand {i}" for i in range(count)]
 
 
 def _time(step):

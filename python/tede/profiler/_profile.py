@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 
-from tede import _C
+from tede._explain.listen import listen, unlisten
 from tede.profiler._averages import EventList, FunctionEvent
 
 _CALL, _RETURN, _ALLOCATE, _FREE, _NODE, _NODE_END = 0, 1, 5, 6, 9, 10
@@ -152,14 +152,14 @@ class profile:
             kinds = 1 << _CALL | 1 << _RETURN | 1 << _NODE | 1 << _NODE_END
             if self.profile_memory:
                 kinds |= 1 << _ALLOCATE | 1 << _FREE
-            _C._watch(self._listener.hear, kinds, self.record_shapes)
+            listen(self._listener.hear, kinds, self.record_shapes)
             _running.listener = self._listener
         elif not recording:
             self._finish()
 
     def _finish(self):
         if self._listener:
-            _C._watch(None)
+            unlisten(self._listener.hear)
             now = time.monotonic_ns()
             while self._listener.open:
                 self._listener.end(now)
