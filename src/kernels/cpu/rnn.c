@@ -1,4 +1,5 @@
-/* A recurrent layer over a sequence: per step one product with the hidden weights and one elementwise pass.
+/* A recurrent layer over a sequence: per step one product with the hidden weights and one elementwise pass.  Several threads
+ * share out blocks of units, product and pass together, so that they meet once a step.
  *
  * The products of the inputs come ready for all steps, and the hidden weights are packed once for all.  The backward pass
  * goes the other way; the gradients of the hidden weights and bias are one product and one sum over all steps at the end. */
@@ -18,23 +19,42 @@ static int64_t before(int64_t t, int64_t steps, bool reverse)
     return !reverse ? t - 1 : t + 1 < steps ? t + 1 : -1;
 }
 
-/* c = beta * c + a w + bias, again and again for one w of k x n, which is packed: blocks of columns, for the threads. */
-enum { BLOCK = 384 };
+/* c = beta * c + a w + bias, again and again for one w of k x (gates * n), which is packed: blocks of units with all their
+ * gates, for the threads.  Where a cell follows, it does a block's units while their gates are in the cache. */
+enum { BLOCK = 384 };           /* columns */
 
 typedef struct repeated {
     td_dtype type;
-    int64_t rows, n, k, size, lanes;
+    int64_t rows, gates, n, k, size, lanes;
     td_matrix w;
+    int64_t block;              /* units; the last block may have fewer */
     char *packed;               /* NULL where td_gemm is as good */
     size_t bytes;
-    const char *a, *bias;
+    char *gathered;             /* while packing: the weights with a block's gates side by side */
+    const char *a, *bias;       /* with a cell, the bias is in the order of the blocks, too */
     char *c;
     bool add;
+    const td_cell_job *cell;    /* or NULL.  With a cell, c has its blocks one behind the other */
 } repeated;
 
-static int64_t block_at(const repeated *r, int64_t block)
+static int64_t units(const repeated *r, int64_t block)
 {
-    return block * td_gemm_packed_size(BLOCK, r->k, r->lanes) * r->size;
+    const int64_t left = r->n - block * r->block;
+    return left < r->block ? left : r->block;
+}
+
+/* Where a block's columns begin in what is packed. */
+static void *packed_at(const repeated *r, int64_t block)
+{
+    return r->packed + block * td_gemm_packed_size(r->block * r->gates, r->k, r->lanes) * r->size;
+}
+
+/* What lies [gate][unit], k numbers each, with all gates of a block side by side. */
+static void gather_gates(const repeated *r, const char *from, int64_t block, int64_t k, char *to)
+{
+    const int64_t n = units(r, block), bytes = k * r->size;
+    for (int64_t gate = 0; gate < r->gates; gate++)
+        memcpy(to + gate * n * bytes, from + (gate * r->n + block * r->block) * bytes, (size_t)(n * bytes));
 }
 
 static void pack_blocks(void *context, int64_t first, int64_t last)
@@ -42,13 +62,17 @@ static void pack_blocks(void *context, int64_t first, int64_t last)
     const repeated *r = context;
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
     for (int64_t i = first; i < last; i++) {
-        int64_t n = r->n - i * BLOCK < BLOCK ? r->n - i * BLOCK : BLOCK;
-        td_matrix w = {(const char *)r->w.data + i * BLOCK * r->w.column * r->size, r->w.row, r->w.column};
-        void *to = r->packed + block_at(r, i);
+        const int64_t unit = i * r->block, n = units(r, i) * r->gates;
+        td_matrix w = {(const char *)r->w.data + unit * r->w.column * r->size, r->w.row, r->w.column};
+        if (r->gates > 1) {
+            char *own = r->gathered + unit * r->gates * r->k * r->size;
+            gather_gates(r, r->w.data, i, r->k, own);
+            w.data = own;
+        }
         if (r->type == TD_F64)
-            gemm->pack_f64(n, r->k, w, to);
+            gemm->pack_f64(n, r->k, w, packed_at(r, i));
         else
-            gemm->pack_f32(n, r->k, w, to);
+            gemm->pack_f32(n, r->k, w, packed_at(r, i));
     }
 }
 
@@ -56,15 +80,21 @@ static void multiply_blocks(void *context, int64_t first, int64_t last)
 {
     const repeated *r = context;
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
-    td_matrix a = {r->a, r->k, 1};
+    const td_matrix a = {r->a, r->k, 1};
     for (int64_t i = first; i < last; i++) {
-        int64_t n = r->n - i * BLOCK < BLOCK ? r->n - i * BLOCK : BLOCK;
-        const void *bias = r->bias ? r->bias + i * BLOCK * r->size : NULL, *b = r->packed + block_at(r, i);
-        void *c = r->c + i * BLOCK * r->size;
+        const int64_t unit = i * r->block, n = units(r, i);
+        const int64_t columns = n * r->gates, ldc = r->cell ? columns : r->n;
+        char *c = r->c + (r->cell ? r->rows * r->gates : 1) * unit * r->size;
+        const void *bias = r->bias ? r->bias + unit * r->gates * r->size : NULL;
         if (r->type == TD_F64)
-            gemm->packed_f64(r->rows, n, r->k, 1, a, b, r->add, c, r->n, bias);
+            gemm->packed_f64(r->rows, columns, r->k, 1, a, packed_at(r, i), r->add, (void *)c, ldc, bias);
         else
-            gemm->packed_f32(r->rows, n, r->k, 1, a, b, r->add, c, r->n, bias);
+            gemm->packed_f32(r->rows, columns, r->k, 1, a, packed_at(r, i), r->add, (void *)c, ldc, bias);
+        if (r->cell) {
+            td_cell_job job = *r->cell;
+            job.gh = c, job.apart = n, job.first = unit, job.last = unit + n;
+            TD_ISA_PICK(td_rnn_table)->forward[r->type == TD_F64](&job, 0, r->rows);
+        }
     }
 }
 
@@ -75,22 +105,30 @@ static int prepare(repeated *r, int64_t steps)
     r->lanes = gemm->bytes / r->size;
     if (!gemm->fused || r->rows < 2 || r->n < 2 || steps < 2)
         return 0;
-    int64_t blocks = td_ceil_div(r->n, BLOCK);
-    r->bytes = (size_t)block_at(r, blocks);
-    if (!(r->packed = td_mem_alloc(r->bytes)))
-        return -1;
-    td_parallel_for(0, blocks, 1, pack_blocks, r);
-    return 0;
+    const int64_t threads = td_num_threads(), share = td_ceil_div(td_ceil_div(r->n * r->gates, BLOCK), threads) * threads;
+    const int64_t unit = r->gates > 1 ? r->lanes : r->lanes * gemm->vectors;
+    r->block = td_ceil_div(td_ceil_div(r->n, share), unit) * unit;
+    const int64_t blocks = td_ceil_div(r->n, r->block), columns = r->n * r->gates;
+    r->bytes = (size_t)(blocks * td_gemm_packed_size(r->block * r->gates, r->k, r->lanes) * r->size);
+    const size_t bytes = r->gates > 1 ? (size_t)(columns * r->k * r->size) : 0;
+    r->packed = td_mem_alloc(r->bytes);
+    r->gathered = bytes ? td_mem_alloc(bytes) : NULL;
+    const bool fine = r->packed && (!bytes || r->gathered);
+    if (fine)
+        td_parallel_for(0, blocks, 1, pack_blocks, r);
+    td_mem_free(r->gathered, bytes);
+    return fine ? 0 : -1;
 }
 
 static int again(repeated *r, const void *a, const void *bias, void *c, bool add)
 {
+    const int64_t columns = r->gates * r->n;
     if (!r->packed && !add)
-        return td_gemm_bias(r->type, r->rows, r->n, r->k, (td_matrix){a, r->k, 1}, r->w, bias, c, r->n);
+        return td_gemm_bias(r->type, r->rows, columns, r->k, (td_matrix){a, r->k, 1}, r->w, bias, c, columns);
     if (!r->packed)
-        return td_gemm_strided(r->type, r->rows, r->n, r->k, td_int(1), (td_matrix){a, r->k, 1}, r->w, td_int(1), c, r->n);
+        return td_gemm_strided(r->type, r->rows, columns, r->k, td_int(1), (td_matrix){a, r->k, 1}, r->w, td_int(1), c, columns);
     r->a = a, r->bias = bias, r->c = c, r->add = add;
-    td_parallel_for(0, td_ceil_div(r->n, BLOCK), td_grain(r->rows * BLOCK * r->k / 16), multiply_blocks, r);
+    td_parallel_for(0, td_ceil_div(r->n, r->block), td_grain(r->rows * r->block * r->gates * r->k / 16), multiply_blocks, r);
     return 0;
 }
 
@@ -106,21 +144,31 @@ int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *
     if (!x || !h0 || !c0 || !w || !b || !y || !c || !s)
         return -1;
     int64_t steps = x->sizes[0], rows = x->sizes[1], width = x->sizes[2], n = w->sizes[1];
-    size_t bytes = (size_t)(rows * width) * td_dtype_size(type);
-    void *product = td_mem_alloc(bytes);
+    const size_t bytes = (size_t)(rows * width + width) * td_dtype_size(type);  /* the bias comes last */
+    char *product = td_mem_alloc(bytes);
     if (!product)
         return -1;
-    repeated hidden = {.type = type, .rows = rows, .n = width, .k = n, .w = {w->data, 1, n}};
+    td_cell_job job = {.mode = (int)mode, .n = n, .gh = product, .apart = n, .last = n};
+    repeated hidden = {.type = type, .rows = rows, .gates = 1, .n = width, .k = n, .w = {w->data, 1, n}};
+    /* One thread alone reads longer runs, and is faster, with the cells in a pass of their own. */
+    if (td_num_threads() > 1 && n > 0)
+        hidden.gates = width / n, hidden.n = n, hidden.cell = &job;
     int status = prepare(&hidden, steps);
-    td_cell_job job = {.mode = (int)mode, .n = n, .gh = product};
+    const char *bias = td_data_or_null(b);
+    if (bias && hidden.packed && hidden.cell) {
+        char *own = product + rows * width * hidden.size;
+        for (int64_t i = 0; i * hidden.block < n; i++)
+            gather_gates(&hidden, bias, i, 1, own + i * hidden.block * hidden.gates * hidden.size);
+        bias = own;
+    }
     for (int64_t i = 0; i < steps && !status; i++) {
         int64_t t = reverse ? steps - 1 - i : i, p = before(t, steps, reverse);
         job.gx = at(x, t), job.h = at(y, t), job.h_prev = p < 0 ? h0->data : at(y, p);
         job.c = mode == TD_RNN_LSTM ? at(c, t) : NULL,
         job.c_prev = mode != TD_RNN_LSTM ? NULL : p < 0 ? c0->data : at(c, p);
         job.saved = mode >= TD_RNN_LSTM ? at(s, t) : NULL;
-        status = again(&hidden, job.h_prev, td_data_or_null(b), product, false);
-        if (!status)
+        status = again(&hidden, job.h_prev, bias, product, false);
+        if (!status && !(hidden.packed && hidden.cell))
             td_parallel_for(0, rows, td_grain(30 * width), TD_ISA_PICK(td_rnn_table)->forward[type == TD_F64], &job);
     }
     td_mem_free(hidden.packed, hidden.bytes);
@@ -177,7 +225,7 @@ int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor 
     for (int i = 0; i < 4; i++)
         if (zeroed[i] != TD_NONE)
             memset(zeroed[i]->data, 0, (size_t)(zeroed[i]->numel * size));
-    repeated back = {.type = type, .rows = rows, .n = n, .k = width, .w = {w->data, n, 1}};
+    repeated back = {.type = type, .rows = rows, .gates = 1, .n = n, .k = width, .w = {w->data, n, 1}};
     int status = prepare(&back, steps);
     td_cell_job job = {.mode = (int)mode, .n = n, .dh = dh->data, .dc = td_data_or_null(dc)};
     for (int64_t i = 0; i < steps && !status; i++) {

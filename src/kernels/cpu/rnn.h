@@ -9,6 +9,8 @@ typedef struct td_cell_job {
     int mode;
     int64_t n;
     const void *gx, *gh;            /* gates from the input and from the hidden state, with biases */
+    /* forward: units [first, last), whose gates in gh lie `apart` numbers apart, those of one row behind those of another */
+    int64_t first, last, apart;
     const void *h_prev, *c_prev;
     void *h, *c, *saved;
     /* backward */

@@ -15,19 +15,19 @@ const td_rnn_table TD_ISA_NAME(td_rnn_table) = {.forward = {forward_f32, forward
 static void N(forward)(void *context, int64_t first, int64_t last)
 {
     const td_cell_job *job = context;
-    int64_t n = job->n;
+    const int64_t n = job->n, first_unit = job->first, count = job->last - first_unit, apart = job->apart;
     for (int64_t r = first; r < last; r++) {
-        int64_t width = job->mode == TD_RNN_LSTM ? 4 * n : job->mode == TD_RNN_GRU ? 3 * n : n;
-        const T *x = (const T *)job->gx + r * width, *g = (const T *)job->gh + r * width;
-        const T *hp = (const T *)job->h_prev + r * n;
-        T *h = (T *)job->h + r * n, *s = (T *)job->saved + r * 4 * n;
+        const int64_t gates = job->mode == TD_RNN_LSTM ? 4 : job->mode == TD_RNN_GRU ? 3 : 1, at = r * n + first_unit;
+        const T *x = (const T *)job->gx + r * gates * n + first_unit, *g = (const T *)job->gh + r * gates * apart;
+        const T *hp = (const T *)job->h_prev + at;
+        T *h = (T *)job->h + at, *s = (T *)job->saved + r * 4 * n + first_unit;
         if (job->mode == TD_RNN_LSTM) {
-            const T *cp = (const T *)job->c_prev + r * n;
-            T *c = (T *)job->c + r * n;
+            const T *cp = (const T *)job->c_prev + at;
+            T *c = (T *)job->c + at;
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) {
-                T in = N(td_sigmoid)(x[i] + g[i]), forget = N(td_sigmoid)(x[n + i] + g[n + i]);
-                T cell = N(td_tanh)(x[2 * n + i] + g[2 * n + i]), out = N(td_sigmoid)(x[3 * n + i] + g[3 * n + i]);
+            for (int64_t i = 0; i < count; i++) {
+                T in = N(td_sigmoid)(x[i] + g[i]), forget = N(td_sigmoid)(x[n + i] + g[apart + i]);
+                T cell = N(td_tanh)(x[2 * n + i] + g[2 * apart + i]), out = N(td_sigmoid)(x[3 * n + i] + g[3 * apart + i]);
                 T now = forget * cp[i] + in * cell;
                 s[i] = in, s[n + i] = forget, s[2 * n + i] = cell, s[3 * n + i] = out;
                 c[i] = now;
@@ -35,20 +35,20 @@ static void N(forward)(void *context, int64_t first, int64_t last)
             }
         } else if (job->mode == TD_RNN_GRU) {
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) {
-                T reset = N(td_sigmoid)(x[i] + g[i]), update = N(td_sigmoid)(x[n + i] + g[n + i]),
-                hidden = g[2 * n + i];
+            for (int64_t i = 0; i < count; i++) {
+                T reset = N(td_sigmoid)(x[i] + g[i]), update = N(td_sigmoid)(x[n + i] + g[apart + i]),
+                hidden = g[2 * apart + i];
                 T fresh = N(td_tanh)(x[2 * n + i] + reset * hidden);
                 s[i] = reset, s[n + i] = update, s[2 * n + i] = fresh, s[3 * n + i] = hidden;
                 h[i] = (hp[i] - fresh) * update + fresh;
             }
         } else if (job->mode == TD_RNN_TANH) {
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++)
+            for (int64_t i = 0; i < count; i++)
                 h[i] = N(td_tanh)(x[i] + g[i]);
         } else {
 #pragma omp simd
-            for (int64_t i = 0; i < n; i++) {
+            for (int64_t i = 0; i < count; i++) {
                 T sum = x[i] + g[i];
                 h[i] = sum <= 0 ? 0 : sum;
             }
