@@ -96,13 +96,14 @@ class Chunk(Nodes):
 
     @staticmethod
     def fitting(entry, tensors, parameters):
-        """The members that say which numbers must fit, and that masks may be bytes: see ``fitting`` in docs/add-an-operator.md."""
+        """The members about values: which numbers must fit, whether masks may be bytes, what is divided by: see docs/add-an-operator.md."""
         rules = entry.get('fitting', {})
         mask, computed, numbers = (sum(1 << names.index(name) for name, rule in rules.items() if rule in kinds)
                                    for names, kinds in ((parameters, ('self', 'computed')), (parameters, ('computed',)),
                                                         (tensors, ('number',))))
         return (f' .fits = {mask}, .computed = {computed},' if mask else '') + (f' .numbers = {numbers},' if numbers else '') + \
-            (' .old_masks = true,' if entry.get('old_masks') else '')
+            (' .old_masks = true,' if entry.get('old_masks') else '') + \
+            (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '')
 
     @staticmethod
     def cost(text):

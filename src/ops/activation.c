@@ -30,7 +30,8 @@ int td_check_limits(td_tensor *self, td_scalar min_val, td_scalar max_val)
 {
     if (td_dtype_is_integral((td_dtype)self->dtype) && (td_scalar_check(min_val, TD_I64) || td_scalar_check(max_val, TD_I64)))
         return -1;
-    return self->dtype != TD_U8 || (td_scalar_int(min_val) >= 0 && td_scalar_int(max_val) >= 0) ? 0
+    bool signless = td_dtype_is_integral((td_dtype)self->dtype) && !td_dtype_is_signed((td_dtype)self->dtype);
+    return !signless || (td_scalar_int(min_val) >= 0 && td_scalar_int(max_val) >= 0) ? 0
         : td_error(TD_E_RUNTIME, "cannot do hardtanh on an unsigned type with negative limits");
 }
 

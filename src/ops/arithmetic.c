@@ -1,6 +1,7 @@
 /* Arithmetic that chooses between operators, and derivatives too long for a formula. */
 
 #include "calls_ops_arithmetic.h"
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <tede/auto.h>
@@ -209,9 +210,22 @@ td_tensor *td_op_positive(td_tensor *self)
 
 /* ---- bounds */
 
-/* self in the dtype that a bound asks for: a float bound makes integers floats.  That dtype must hold the bounds; below 0 is what
- * every unsigned number is at least, where PyTorch wraps the bound around. */
-static td_tensor *bounded_by(td_tensor *self, const td_scalar *a, const td_scalar *b)
+/* A bound below 0 of unsigned numbers wraps around, as in PyTorch, but not silently. */
+static int wrap_bound(td_scalar *bound, td_dtype dtype)
+{
+    if (!bound || bound->kind != TD_SCALAR_INT || bound->i >= 0 || !td_dtype_is_integral(dtype) || td_dtype_is_signed(dtype))
+        return 0;
+    if (td_warn("clamp: %" PRId64 " doesn't fit %s and wraps around", bound->i, td_dtype_name(dtype)))
+        return -1;
+    if (dtype == TD_U64)
+        bound->kind = TD_SCALAR_UINT;
+    else
+        bound->i &= (INT64_C(1) << 8 * td_dtype_size(dtype)) - 1;
+    return 0;
+}
+
+/* self in the dtype that a bound asks for: a float bound makes integers floats.  That dtype must hold the bounds. */
+static td_tensor *bounded_by(td_tensor *self, td_scalar *a, td_scalar *b)
 {
     td_tensor *voices[3] = {self};
     TD_AUTO td_tensor *low = a ? td_wrapped_number(*a) : NULL;
@@ -222,12 +236,13 @@ static td_tensor *bounded_by(td_tensor *self, const td_scalar *a, const td_scala
     if ((a && a->kind == TD_SCALAR_COMPLEX) || (b && b->kind == TD_SCALAR_COMPLEX))
         return td_is_floating(self) ? td_fail(TD_E_RUNTIME, "value cannot be converted to type double without overflow")
                                     : td_fail(TD_E_NOT_IMPLEMENTED, "clamp is not supported for complex types");
-    if (a)
+    if (a && a->kind != TD_SCALAR_UINT)         /* that one is an integer like another, which has no dtype in common with it */
         voices[n++] = low;
-    if (b)
+    if (b && b->kind != TD_SCALAR_UINT)
         voices[n++] = high;
     td_dtype dtype = td_result_type(n, voices);
-    if (dtype == TD_DTYPE_NONE || (a && td_scalar_check(*a, dtype)) || (b && td_scalar_check(*b, dtype)))
+    if (dtype == TD_DTYPE_NONE || (a && td_scalar_check(*a, dtype)) || (b && td_scalar_check(*b, dtype)) ||
+        wrap_bound(a, dtype) || wrap_bound(b, dtype))
         return NULL;
     return td_to(self, dtype);
 }
@@ -235,10 +250,11 @@ td_tensor *td_op_clamp(td_tensor *self, const td_scalar *min, const td_scalar *m
 {
     if (!min && !max)
         return td_fail(TD_E_RUNTIME, "torch.clamp: At least one of 'min' or 'max' must not be None");
-    TD_AUTO td_tensor *x = bounded_by(self, min, max);
+    td_scalar low = min ? *min : td_int(0), high = max ? *max : td_int(0);
+    TD_AUTO td_tensor *x = bounded_by(self, min ? &low : NULL, max ? &high : NULL);
     if (!x || !max)
-        return td_clamp_min_same(x, min ? *min : td_int(0));
-    return min ? td_clamp_both(x, *min, *max) : td_clamp_max_same(x, *max);
+        return td_clamp_min_same(x, low);
+    return min ? td_clamp_both(x, low, high) : td_clamp_max_same(x, high);
 }
 td_tensor *td_op_clamp_min(td_tensor *self, td_scalar min) { return td_op_clamp(self, &min, NULL); }
 td_tensor *td_op_clamp_max(td_tensor *self, td_scalar max) { return td_op_clamp(self, NULL, &max); }

@@ -99,6 +99,33 @@ static int check_numbers(const td_pointwise *op, td_tensor *const *in, td_dtype 
     return 0;
 }
 
+#define TD_ANY_ZERO(T)                                                                                                       \
+    case sizeof(T): {                                                                                                        \
+        T found = 0;                                                                                                         \
+        for (int64_t i = 0; i < n; i++)                                                                                      \
+            found |= ((const T *)x)[i] == 0;                                                                                 \
+        return found;                                                                                                        \
+    }
+static bool any_zero(const void *x, int64_t n, int itemsize)
+{
+    switch (itemsize) {
+    TD_ANY_ZERO(uint8_t)
+    TD_ANY_ZERO(uint16_t)
+    TD_ANY_ZERO(uint32_t)
+    TD_ANY_ZERO(uint64_t)
+    }
+    return false;
+}
+
+/* Integers aren't divided by zero; a wide number may become one in the result's dtype. */
+static int check_divisor(td_tensor *divisor, td_dtype common)
+{
+    td_tensor *flat = td_as_contiguous(divisor, divisor->ndim ? (td_dtype)divisor->dtype : common);
+    bool refused = flat && any_zero(flat->data, flat->numel, td_itemsizes[flat->dtype]);
+    td_tensor_release(flat);
+    return !flat ? -1 : refused ? td_error(TD_E_RUNTIME, "ZeroDivisionError") : 0;
+}
+
 /* A condition is bool; where() still takes PyTorch's old masks of bytes. */
 static int check_condition(const td_pointwise *op, const td_tensor *x)
 {
@@ -185,6 +212,15 @@ static const td_scalar *as_truths(const td_pointwise *op, const td_scalar *param
     return n ? truths : params;
 }
 
+/* alpha= has the precision of halves itself, although the loops compute in float32. */
+static inline bool is_half(td_dtype dtype) { return dtype == TD_F16 || dtype == TD_BF16; }
+static td_scalar as_half(td_scalar x, td_dtype dtype)
+{
+    if (x.kind == TD_SCALAR_FLOAT)
+        x.d = dtype == TD_F16 ? td_f16_to_f32(td_f32_to_f16((float)x.d)) : td_bf16_to_f32(td_f32_to_bf16((float)x.d));
+    return x;
+}
+
 static td_loop *find_loop(const td_pointwise *op, td_dtype common, const td_scalar *params)
 {
     bool has = op->dtypes >> (td_is_foreign_dtype(common) ? TD_F32 : common) & 1;
@@ -259,6 +295,8 @@ bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *s
 static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out,
                     const td_scalar *params)
 {
+    if (op->divisor && td_dtype_is_integral(common) && out->numel && check_divisor(in[op->divisor], common))
+        return -1;
     td_tensor *operands[TD_MAX_OPERANDS] = {out};
     td_dtype   compute[TD_MAX_OPERANDS];
     td_loop   *own = own_column_of[common] >= TD_LOOP_BF16 ? loop_of(op, own_column_of[common]) : NULL;
@@ -274,6 +312,8 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_scalar truths[8];
     if (common == TD_BOOL)
         params = as_truths(op, params, truths);
+    else if (op->alpha && is_half(common))
+        *truths = as_half(*params, common), params = truths;
     const bool wider = inner != common && td_dtype_is_integral(common);
     int status = 0;
     for (int i = 0; i < op->n_in; i++) {
@@ -296,7 +336,8 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     /* The fast way: nothing to promote, broadcast or convert. */
     int column = own_column_of[dtype];
     bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
-                all_small(op, params, dtype) && dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
+                all_small(op, params, dtype) && !(op->alpha && params->kind == TD_SCALAR_FLOAT && is_half(dtype)) &&
+                dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
         const td_tensor *x = in[i];
         fast = x->dtype == dtype && x->flags & TD_FLAG_CONTIGUOUS && x->ndim == first->ndim && x->device.type == TD_CPU;
@@ -307,6 +348,8 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
         td_loop *loop = loop_of(op, column);
         if (TD_UNLIKELY(!loop))
             goto slow;
+        if (TD_UNLIKELY(op->divisor) && td_dtype_is_integral(dtype) && check_divisor(in[op->divisor], dtype))
+            return NULL;
         td_tensor *out = td_tensor_new(first->ndim, first->sizes, out_dtype(op, dtype), first->device);
         if (TD_UNLIKELY(!out))
             return NULL;

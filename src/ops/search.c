@@ -207,19 +207,30 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
 /* A number as it is in x's dtype if that is a float: to float64's elements it isn't what it is in float32. */
 static td_tensor *promoted(td_tensor *x, td_scalar value)
 {
-    if (value.kind != TD_SCALAR_FLOAT)
+    if (value.kind != TD_SCALAR_FLOAT && x->dtype != TD_U64)
         return td_tensor_from_scalar(value);
     TD_AUTO td_tensor *wrapped = td_wrapped_number(value);
     td_dtype dtype = wrapped ? td_result_type(2, (td_tensor *[]){x, wrapped}) : TD_DTYPE_NONE;
     return dtype == TD_DTYPE_NONE ? NULL : td_as_contiguous(wrapped, dtype);
 }
+/* Unsigned numbers and a whole one of any sign meet in int64, which holds them all but uint64's upper half. */
+static td_tensor *beside_whole(td_tensor *x, td_scalar value)
+{
+    bool meets = (x->dtype == TD_U16 || x->dtype == TD_U32 || (x->dtype == TD_U64 && value.i < 0)) && value.kind == TD_SCALAR_INT;
+    if (!meets || x->dtype != TD_U64)
+        return meets ? td_to(x, TD_I64) : td_tensor_retain(x);
+    TD_AUTO td_tensor *low = td_clamp_max(x, td_int(INT64_MAX));       /* nothing here is below 0 either */
+    return td_to(low, TD_I64);
+}
 td_tensor *td_op_isin_tensor_scalar(td_tensor *elements, td_scalar test_element, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *made = promoted(elements, test_element), *number = beside(elements, made);
-    return number ? td_op_isin_tensor_tensor(elements, number, assume_unique, invert) : NULL;
+    TD_AUTO td_tensor *x = beside_whole(elements, test_element), *made = x ? promoted(x, test_element) : NULL;
+    TD_AUTO td_tensor *number = made ? beside(x, made) : NULL;
+    return number ? td_op_isin_tensor_tensor(x, number, assume_unique, invert) : NULL;
 }
 td_tensor *td_op_isin_scalar_tensor(td_scalar element, td_tensor *test_elements, bool assume_unique, bool invert)
 {
-    TD_AUTO td_tensor *made = promoted(test_elements, element), *number = beside(test_elements, made);
-    return number ? td_op_isin_tensor_tensor(number, test_elements, assume_unique, invert) : NULL;
+    TD_AUTO td_tensor *x = beside_whole(test_elements, element), *made = x ? promoted(x, element) : NULL;
+    TD_AUTO td_tensor *number = made ? beside(x, made) : NULL;
+    return number ? td_op_isin_tensor_tensor(number, x, assume_unique, invert) : NULL;
 }

@@ -1,4 +1,6 @@
 """Corners of single operators: bounds that are tensors, sums in einsum, bytes interpolated, lists that may be None."""
+import warnings
+
 import pytest
 
 
@@ -238,3 +240,46 @@ def test_index_add_cuts_its_factor_off_for_whole_numbers(lib):
 
 def test_ends_of_unsigned_linspace_wrap_first(lib):
     assert lib.linspace(-1, 1, 3, dtype=lib.uint8).tolist() == [255, 128, 1]
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8", "int16"])
+def test_integers_are_not_divided_by_zero(lib, dtype):
+    x = lib.arange(1, 5, dtype=getattr(lib, dtype))
+    with_zero = x - lib.tensor([1, 0, 0, 0], dtype=x.dtype)
+    for divide in (lambda a, b: a // b, lambda a, b: a % b, lib.fmod, lib.remainder, lib.floor_divide, lambda a, b: a.clone().floor_divide_(b),
+                   lambda a, b: lib.div(a, b, rounding_mode="trunc"), lambda a, b: lib.div(a, b, rounding_mode="floor"),
+                   lambda a, b: lib.fmod(a, b, out=lib.empty_like(a)), lambda a, b: a.clone().remainder_(b)):
+        for zero in (0, lib.tensor(0), with_zero, with_zero[[1, 0, 2, 3]], with_zero.to(lib.int8), with_zero.flip(0).reshape(2, 2).t().reshape(4)):
+            with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+                divide(x, zero)
+        assert divide(x, x).tolist() in ([1] * 4, [0] * 4)
+        assert divide(x[:0], 0).tolist() == []
+    assert (x.double() // 0).tolist() == [float("inf")] * 4
+
+
+def test_a_wide_divisor_that_becomes_zero_is_refused(lib):
+    x = lib.tensor([7], dtype=lib.int32)
+    for wide in (2 ** 40, lib.tensor(2 ** 40)):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            x % wide
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+def test_minus_zero_stays_what_it_is_at_a_bound(lib, dtype):
+    F = lib.nn.functional
+    for n in (1, 3, 64, 67):
+        x = lib.full((n,), -0.0, dtype=getattr(lib, dtype))
+        for y in (F.relu(x), x.clone().relu_(), F.relu6(x), x.clamp(min=0), x.clamp(max=0), x.clamp(0, 2), x.clamp(-1, 0), F.hardtanh(x, 0, 1)):
+            assert lib.signbit(y).all()
+        assert not lib.signbit((-x).clamp(min=-0.0)).any()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_alpha_has_the_precision_of_halves(both, dtype):
+    results = []
+    for lib in both:
+        x = lib.arange(64.0).to(getattr(lib, dtype))
+        results.append([r.tolist() for r in (lib.add(x / 7, x / 3, alpha=0.3), lib.sub(x / 7, x / 3, alpha=0.3), lib.rsub(x / 7, x / 3, alpha=0.3),
+                                             (x / 7).add_(x / 3, alpha=0.7))])
+    assert results[0] == results[1]

@@ -37,3 +37,24 @@ def test_uint64_above_int64_has_its_order():
     assert x.cummin(0)[0].tolist() == [top + 5, 1, 1, 1]
     edges = tede.tensor([1, 5, top + 5], dtype=tede.uint64)
     assert tede.searchsorted(edges, tede.tensor([top + 1, top + 7, 3], dtype=tede.uint64)).tolist() == [2, 3, 1]
+
+
+@pytest.mark.parametrize("dtype", [tede.uint8, tede.uint16, tede.uint32, tede.uint64])
+def test_a_bound_below_zero_wraps_around_and_says_so(dtype):
+    x, top = tede.tensor([1, 2, 3], dtype=dtype), tede.iinfo(dtype).max
+    with pytest.warns(UserWarning, match="clamp: -1 doesn't fit"):
+        assert x.clamp(min=-1).tolist() == [top] * 3
+    with pytest.warns(UserWarning, match="clamp: -1 doesn't fit"):
+        assert x.clamp(max=-1).tolist() == [1, 2, 3]
+    with pytest.raises(RuntimeError, match="unsigned type with negative limits"):
+        tede.nn.functional.hardtanh(x)
+    assert x.clamp(2, top).tolist() == [2, 2, 3]
+
+
+@pytest.mark.parametrize("dtype", [tede.uint16, tede.uint32, tede.uint64])
+def test_isin_of_a_number_of_any_sign(dtype):
+    x = tede.tensor([0, 3, tede.iinfo(dtype).max], dtype=dtype)
+    assert tede.isin(x, 3).tolist() == [False, True, False]
+    assert tede.isin(x, -1).tolist() == [False] * 3
+    assert tede.isin(3, x).item() is True and tede.isin(-1, x).item() is False
+    assert tede.isin(x, tede.iinfo(dtype).max).tolist() == [False, False, True]
