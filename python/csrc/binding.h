@@ -63,6 +63,16 @@ static inline bool td_py_is_tensor(PyObject *o)
     return td_py_is_exact(o) || PyObject_TypeCheck(o, &td_py_Tensor);
 }
 static inline td_tensor *td_py_x(PyObject *o) { return ((TensorObject *)o)->x; }
+/* An object that its class kept when it ended is what it was, but for its count. */
+static inline void td_py_revive(PyObject *o, PyTypeObject *type)
+{
+#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
+    PyObject_Init(o, type);
+#else
+    (void)type;
+    Py_SET_REFCNT(o, 1);
+#endif
+}
 /* The object of x, whose reference it takes over; NULL raises what is pending. */
 PyObject *td_py_wrap(td_tensor *x);
 /* Same, made as an instance of `type` if it has no object yet. */

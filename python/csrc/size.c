@@ -21,18 +21,18 @@ PyObject *td_py_size(int ndim, const int64_t *sizes)
     PyObject *size;
     if (TD_LIKELY(ndim <= KEPT_NDIM && kept_count[ndim])) {
         size = (PyObject *)kept[ndim][--kept_count[ndim]];
-        PyObject_InitVar((PyVarObject *)size, &td_py_Size, ndim);
+        td_py_revive(size, &td_py_Size);
     } else {
         size = (PyObject *)PyObject_GC_NewVar(PyTupleObject, &td_py_Size, ndim);
     }
-    if (size && ndim)
-        memset(((PyTupleObject *)size)->ob_item, 0, (size_t)ndim * sizeof(PyObject *));
     for (int i = 0; size && i < ndim; i++) {
         PyObject *n = PyLong_FromLongLong(sizes[i]);
-        if (!n)
+        PyTuple_SET_ITEM(size, i, n);
+        if (!n) {
+            while (++i < ndim)
+                PyTuple_SET_ITEM(size, i, NULL);
             Py_CLEAR(size);
-        else
-            PyTuple_SET_ITEM(size, i, n);
+        }
     }
     return size;
 }

@@ -23,16 +23,6 @@ static TensorObject *free_list[FREE_LIST];
 static int           free_count;
 static td_tensor    *gone;        /* what wrappers look at whose tensor went away first */
 
-/* An object from the list is what it was, but for its count. */
-static inline void revive(PyObject *o)
-{
-#if defined(Py_REF_DEBUG) || defined(Py_TRACE_REFS) || defined(Py_GIL_DISABLED)
-    PyObject_Init(o, &td_py_Tensor);
-#else
-    Py_SET_REFCNT(o, 1);
-#endif
-}
-
 static PyObject *known(td_tensor *x, PyObject *self)
 {
     if (td_tensor_owns_wrapper(x)) {
@@ -53,7 +43,7 @@ PyObject *td_py_wrap(td_tensor *x)
         return known(x, (PyObject *)self);
     if (TD_LIKELY(free_count)) {
         self = free_list[--free_count];
-        revive((PyObject *)self);
+        td_py_revive((PyObject *)self, &td_py_Tensor);
     } else {
         self = PyObject_GC_New(TensorObject, &td_py_Tensor);
         if (!self) {

@@ -363,11 +363,22 @@ static void fill_range(void *context, int64_t from, int64_t to)
     td_copy_run(w->item, w->data + from * item, item, w->pattern, 0, to - from);
 }
 
+/* Dtypes whose 0 is bytes of 0. */
+static const uint32_t zero_bytes = 1u << TD_F32 | 1u << TD_F64 | 1u << TD_F16 | 1u << TD_BF16 | 1u << TD_I64 | 1u << TD_I32 |
+                                   1u << TD_I16 | 1u << TD_I8 | 1u << TD_U8 | 1u << TD_BOOL | 1u << TD_C64 | 1u << TD_C128;
+enum { FEW_BYTES = 1024 };
+
 /* Fills a dense tensor's memory in one run; any other through the iterator, from a 0-dim tensor. */
 int td_fill_value(td_tensor *self, td_scalar value)
 {
     if (self->device.type == TD_META || !self->numel)
         return 0;
+    const size_t bytes = (size_t)self->numel * td_dtype_size(self->dtype);
+    if (value.kind == TD_SCALAR_INT && value.i == 0 && self->device.type == TD_CPU && bytes <= FEW_BYTES &&
+        self->flags & TD_FLAG_CONTIGUOUS && zero_bytes >> self->dtype & 1) {
+        memset(self->data, 0, bytes);
+        return 0;
+    }
     if (td_scalar_check(value, (td_dtype)self->dtype))
         return -1;
     if (self->device.type > TD_META) {
