@@ -184,7 +184,7 @@ td_tensor *td_op_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
         g.sizes[a] = g.sizes[b], g.strides[a] = g.strides[b];
         g.sizes[b] = size, g.strides[b] = stride;
     }
-    return view_of(self, &g);
+    return td_view_permuted(self, g.sizes, g.strides);
 }
 
 td_tensor *td_op_t(td_tensor *self)
@@ -206,7 +206,7 @@ td_tensor *td_op_permute(td_tensor *self, int64_t n_dims, const int64_t *dims)
                        n_dims, td_shape_str((int)n_dims, dims, want));
     }
     geometry g;
-    g.ndim = self->ndim, g.offset = 0;
+    g.ndim = self->ndim;
     bool seen[TD_MAX_DIMS] = {false};
     for (int i = 0; i < g.ndim; i++) {
         int d = td_wrap_dim(dims[i], self->ndim);
@@ -217,7 +217,7 @@ td_tensor *td_op_permute(td_tensor *self, int64_t n_dims, const int64_t *dims)
         seen[d] = true;
         g.sizes[i] = self->sizes[d], g.strides[i] = self->strides[d];
     }
-    return view_of(self, &g);
+    return td_view_permuted(self, g.sizes, g.strides);
 }
 
 td_tensor *td_op_permute_backward(td_tensor *grad, int64_t n_dims, const int64_t *dims)

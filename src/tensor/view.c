@@ -3,6 +3,7 @@
  * See Note [Views] in tensor.h for what a view remembers. */
 #include <tede/foreign.h>
 #include "tensor/head.h"
+#include "tensor/place.h"
 #include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -140,9 +141,22 @@ int td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const i
 
 /* ---- views */
 
+/* The flags of x whose dimensions are self's in another order: how many elements, and whether they overlap, is known. */
+static inline void flags_of_permuted(td_tensor *x, const td_tensor *self)
+{
+    int64_t step = 1;
+    bool contiguous = true;
+    for (int d = x->ndim - 1; d >= 0; d--) {
+        contiguous &= x->sizes[d] == 1 || x->strides[d] == step;
+        step *= x->sizes[d];
+    }
+    x->numel = self->numel;
+    x->flags |= (uint16_t)((self->flags & TD_FLAG_NON_OVERLAPPING) | (contiguous || !x->numel ? TD_FLAG_CONTIGUOUS : 0));
+}
+
 /* A head that shares self's storage and version counter, nothing else. */
-static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
-                        char *data)
+static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
+                                                              const int64_t *strides, char *data, bool permuted)
 {
     td_keyset keys = self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
     if (self->flags & TD_FLAG_INFERENCE)
@@ -160,20 +174,23 @@ static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, t
         __atomic_fetch_add(&self->own_version[1], 1, __ATOMIC_RELAXED);
         x->own_version = self->own_version;
     }
-    td_tensor_update_flags(x);
+    if (permuted)
+        flags_of_permuted(x, self);
+    else
+        td_tensor_update_flags(x);
     return x;
 }
 
 static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
-                                                             const int64_t *strides, int64_t byte_offset)
+                                                             const int64_t *strides, int64_t byte_offset, bool permuted)
 {
-    if (!self || td_check_sizes(ndim, sizes) != 0)
+    if (!self || (!permuted && td_check_sizes(ndim, sizes) != 0))
         return NULL;
     if (TD_UNLIKELY(self->extra != NULL) && TD_EXTRA_TABLE(self)->view)
         return TD_EXTRA_TABLE(self)->view(self, dtype, ndim, sizes, strides, byte_offset);
     if (TD_UNLIKELY(!self->storage))
         return td_fail(TD_E_RUNTIME, "views need a strided tensor: this one's layout has no storage");
-    td_tensor *x = alias(self, dtype, ndim, sizes, strides, (char *)((intptr_t)self->data + byte_offset));
+    td_tensor *x = alias(self, dtype, ndim, sizes, strides, (char *)((intptr_t)self->data + byte_offset), permuted);
     if (TD_UNLIKELY(!x) || self->flags & TD_FLAG_INFERENCE)
         return x;
     x->flags |= self->flags & TD_FLAGS_OF_VIEWS;
@@ -194,12 +211,17 @@ static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td
 td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
                             int64_t byte_offset)
 {
-    return view(self, dtype, ndim, sizes, strides, byte_offset);
+    return view(self, dtype, ndim, sizes, strides, byte_offset, false);
 }
 
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self)) : NULL;
+    return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self), false) : NULL;
+}
+
+td_tensor *td_view_permuted(td_tensor *self, const int64_t *sizes, const int64_t *strides)
+{
+    return view(self, self->dtype, self->ndim, sizes, strides, 0, true);
 }
 
 /* What view() does, with all known from the start: same dtype, a contiguous whole, nothing that views take over. */
@@ -244,7 +266,7 @@ td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t 
         return NULL;
     if (!self->storage || (self->extra && TD_EXTRA_TABLE(self)->view))      /* what it has of views is all that it has */
         return td_view_as_dtype(self, dtype, ndim, sizes, strides, 0);
-    return alias(self, dtype, ndim, sizes, strides, self->data);
+    return alias(self, dtype, ndim, sizes, strides, self->data, false);
 }
 
 td_tensor *td_alias_detached(td_tensor *self, bool own_version)
@@ -258,7 +280,7 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version)
     uint32_t *version = NULL;
     if (own_version && !(version = td_mem_alloc(2 * sizeof *version)))
         return NULL;
-    td_tensor *x = alias(self, self->dtype, self->ndim, self->sizes, self->strides, self->data);
+    td_tensor *x = alias(self, self->dtype, self->ndim, self->sizes, self->strides, self->data, true);
     if (!x) {
         td_mem_free(version, 2 * sizeof *version);
         return NULL;
