@@ -15,7 +15,7 @@ if __package__ in (None, ''):      # run as a file, by the build
 
 from codegen import boxing, emit_calls, emit_public, emit_pyi  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
-from codegen.entries import load  # noqa: E402
+from codegen.entries import EntryError, load  # noqa: E402
 from tools import sources  # noqa: E402
 
 FORMULAS_PER_CHUNK, OPERATORS_PER_CHUNK = 8, 24
@@ -54,7 +54,10 @@ def main():
     parser.add_argument('--public', action='store_true')
     parser.add_argument('--check', action='store_true')
     options = parser.parse_args()
-    families = load(ROOT / 'ops')
+    try:
+        families = load(ROOT / 'ops')
+    except EntryError as error:
+        sys.exit(f'ops/{error}')
     by_name = {}
     for groups in families.values():
         for group in groups:

@@ -120,7 +120,7 @@ class View:
         shown = self.last - self.first
         rows = -(-shown // columns) if shown else 0
         w, h = 58, 44
-        wide = 7 * max([8, *(len(text(c)) for c in range(self.first, self.last) for text in (self._label, self._value))]) + 2
+        wide = 7 * max([8, *(len(text(c)) for c in range(self.first, self.last) for text in (self._label, self._value))]) + 9
         w = max(w, wide)
         across = max(min(columns, shown) * w + 20, 420)
         told = _lines(self.title(), int((across - 20) / 7.3))
@@ -169,7 +169,6 @@ body { font: 15px/1.45 system-ui, sans-serif; margin: 0 auto; max-width: 64rem; 
 label { display: inline-block; margin: .2rem 1rem .2rem 0; } input { font: 14px ui-monospace, monospace; width: 11rem; padding: .3rem; }
 #elements { overflow-x: auto; } p { overflow-wrap: anywhere; }
 #cells, #elements { display: grid; gap: 3px; margin: .6rem 0 1.2rem; font: 12px ui-monospace, monospace; }
-#cells { grid-template-columns: repeat(auto-fill, minmax(3.6rem, 1fr)); }
 .cell, .element { border: 1px solid var(--line); border-radius: 3px; padding: .15rem .3rem; min-height: 2.6em; }
 .cell small, .element small { color: #888; display: block; } .used { background: var(--one); } .shared { background: var(--many); }
 .first { outline: 2px solid currentColor; } .lit { outline: 3px solid var(--out); } #error { color: var(--out); min-height: 1.5em; }
@@ -217,7 +216,10 @@ function show() {
     e.addEventListener(type, () => light([e, boxes[elements[i].cell - state.first]], on)); });
   boxes.forEach((e, c) => { for (const [type, on] of [['mouseenter', true], ['mouseleave', false]])
     e.addEventListener(type, () => light([e, ...cells[c].map(i => drawn[i])], on)); });
-  box('elements').style.gridTemplateColumns = 'repeat(' + (sizes[sizes.length - 1] || 1) + ', minmax(3.2rem, 1fr))';
+  const longest = Math.max(6, ...state.values.map(v => v.length), ...elements.map(e => String(e.index).length + 2));
+  const column = 'minmax(calc(' + longest + 'ch + .8rem), 1fr))';
+  box('elements').style.gridTemplateColumns = 'repeat(' + (sizes[sizes.length - 1] || 1) + ', ' + column;
+  box('cells').style.gridTemplateColumns = 'repeat(auto-fill, ' + column;
   box('elements').replaceChildren(...drawn); box('cells').replaceChildren(...boxes);
 }
 box('sizes').value = state.sizes.join(', '); box('strides').value = state.strides.join(', '); box('offset').value = state.offset;

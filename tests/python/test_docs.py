@@ -59,6 +59,20 @@ def test_examples_print_what_the_page_says(page):
     assert test.examples and not said, ''.join(said)
 
 
+def test_the_page_about_entries_names_every_field_and_its_examples_are_entries():
+    import yaml
+    from codegen import entries
+    page = (ROOT / 'docs/add-an-operator.md').read_text()
+    table = page[page.index('| field |'):]
+    assert entries.FIELDS <= set(re.findall(r'`(\w+)`', table))
+    blocks = [yaml.safe_load(block) for block in re.findall(r'```yaml\n(- func.*?)```', page, re.S)]
+    made = {op.schema.name: op for block in blocks for entry in block for op in entries.expand(entry, 'page') if op.variant == 'functional'}
+    assert set(made) == {'softsign', 'moving_sum'}
+    kernel = made['moving_sum']
+    assert kernel.declaration('td_meta_moving_sum', ['td_spec *specs']).removeprefix('td_tensor *').removeprefix('int ') in page
+    assert f'int td_cpu_moving_sum({", ".join(kernel.parameters())}, td_tensor *out0)' in page
+
+
 def c_programs():
     for page in PAGES:
         for number, (language, block) in enumerate(re.findall(r'```(c|cpp)\n(.*?)```', page.read_text(), re.S)):
