@@ -390,6 +390,15 @@ static inline bool ints_only(PyObject *const *items, Py_ssize_t n, int64_t *ints
     return true;
 }
 
+/* Whether an index, or one of several, takes the call over. */
+static bool index_takes_over(PyObject *index)
+{
+    bool takes = td_py_has_override(index);
+    for (Py_ssize_t i = 0; PyTuple_Check(index) && i < PyTuple_GET_SIZE(index) && !takes; i++)
+        takes = td_py_has_override(PyTuple_GET_ITEM(index, i));
+    return takes;
+}
+
 PyObject *td_py_getitem(PyObject *self, PyObject *index)
 {
     if (TD_UNLIKELY(td_py_taken_over(self)))
@@ -403,6 +412,8 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
         if (TD_LIKELY(at != NULL))
             return td_py_wrap(at);
     }
+    if (TD_UNLIKELY(index_takes_over(index)))
+        return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
     Walk w;
     if (walk(&w, x, index) < 0)
         return NULL;
@@ -444,8 +455,7 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
         return PyErr_SetString(PyExc_TypeError, "Tensor does not support deleting items"), -1;
-    if (td_py_taken_over(self) ||
-        (TD_UNLIKELY(td_py_is_tensor(value) && !td_py_is_exact(value)) && td_py_has_override(value))) {
+    if (td_py_taken_over(self) || (TD_UNLIKELY(!td_py_is_exact(value)) && td_py_has_override(value)) || index_takes_over(index)) {
         PyObject *done = td_py_override_method("__setitem__", (PyObject *[]){self, index, value}, 3);
         Py_XDECREF(done);
         return done ? 0 : -1;

@@ -5,13 +5,43 @@
 #include <tede/transforms.h>
 #include <tede/autograd_nodes.h>
 
-#define NOARGS(name) static PyObject *name(PyObject *self, PyObject *unused)
 #define OVERRIDDEN(name)                                                                     \
     if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_method(name, &self, 1)
 #define OVERRIDDEN_CALL(name)                                                                 \
     if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_method_call(name, self, args, nargs, kwnames)
+
+/* A method without arguments, which classes and modes may take over as Tensor.<name>. */
+#define NAMED(f, name)                                                                                        \
+    static PyObject *f##_itself(PyObject *self, PyObject *unused);                                            \
+    static PyObject *f(PyObject *self, PyObject *unused) { OVERRIDDEN(name); return f##_itself(self, unused); } \
+    static PyObject *f##_itself(PyObject *self, PyObject *unused)
+#define NOARGS(f) NAMED(f, #f)
+
+/* The same for a method with positional arguments and keywords. */
+static PyObject *taken_over(const char *name, PyObject *self, PyObject *args, PyObject *kw)
+{
+    Py_ssize_t nargs = PyTuple_GET_SIZE(args), at = nargs;
+    PyObject *kwnames = kw ? PySequence_Tuple(kw) : NULL, **all = NULL, *result = NULL;
+    if ((kw && !kwnames) || !(all = PyMem_Malloc((size_t)(nargs + (kw ? PyDict_GET_SIZE(kw) : 0) + 1) * sizeof *all)))
+        goto end;
+    for (Py_ssize_t i = 0; i < nargs; i++)
+        all[i] = PyTuple_GET_ITEM(args, i);
+    for (Py_ssize_t i = 0; kwnames && i < PyTuple_GET_SIZE(kwnames); i++)
+        all[at++] = PyDict_GetItemWithError(kw, PyTuple_GET_ITEM(kwnames, i));
+    result = td_py_override_method_call(name, self, all, nargs, kwnames);
+end:
+    PyMem_Free(all);
+    Py_XDECREF(kwnames);
+    return result ? result : PyErr_Occurred() ? NULL : PyErr_NoMemory();
+}
+#define WITH_WORDS(f, name, itself)                                                                           \
+    static PyObject *f(PyObject *self, PyObject *args, PyObject *kw)                                          \
+    { return TD_UNLIKELY(td_py_taken_over(self)) ? taken_over(name, self, args, kw) : itself(self, args, kw); }
+#define WITH_ONE(f, name, itself)                                                                             \
+    static PyObject *f(PyObject *self, PyObject *one)                                                         \
+    { return TD_UNLIKELY(td_py_taken_over(self)) ? td_py_override_method_call(name, self, &one, 1, NULL) : itself(self, one); }
 
 /* The dimension that a caller names, wrapped: -1 with an error. `o` may be a keyword's value. */
 static int dimension(const char *method, PyObject *o, int ndim)
@@ -74,7 +104,9 @@ static PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs,
 }
 
 NOARGS(dim) { (void)unused; return PyLong_FromLong(td_tensor_ndim(td_py_x(self))); }
+NAMED(ndimension, "ndimension") { return dim_itself(self, unused); }
 NOARGS(numel) { (void)unused; return PyLong_FromLongLong(td_tensor_numel(td_py_x(self))); }
+NAMED(nelement, "nelement") { return numel_itself(self, unused); }
 NOARGS(element_size) { (void)unused; return PyLong_FromSize_t(td_dtype_size(td_tensor_dtype(td_py_x(self)))); }
 NOARGS(storage_offset) { (void)unused; return PyLong_FromLongLong(td_tensor_offset(td_py_x(self))); }
 NOARGS(data_ptr)
@@ -116,7 +148,7 @@ NOARGS(read_only)
     td_tensor_set_read_only(view);
     return td_py_wrap(view);
 }
-NOARGS(no) { (void)self, (void)unused; Py_RETURN_FALSE; }
+NOARGS(is_pinned) { (void)self, (void)unused; Py_RETURN_FALSE; }
 NOARGS(get_device)
 {
     (void)unused;
@@ -128,7 +160,6 @@ NOARGS(untyped_storage) { (void)unused; return td_py_storage(td_py_x(self)); }
 NOARGS(item)
 {
     (void)unused;
-    OVERRIDDEN("item");
     td_scalar value;
     td_tensor *x = td_py_x(self);
     if (td_tensor_numel(x) != 1)
@@ -139,12 +170,11 @@ NOARGS(item)
 NOARGS(tolist)
 {
     (void)unused;
-    OVERRIDDEN("tolist");
     if (td_py_without_data(td_py_x(self), ".tolist()"))
         return NULL;
     return td_py_tolist(td_py_x(self));
 }
-NOARGS(number_complex)
+NAMED(number_complex, "__complex__")
 {
     (void)unused;
     td_scalar value;
@@ -156,7 +186,7 @@ NOARGS(number_complex)
     return PyComplex_FromDoubles(value.kind == TD_SCALAR_COMPLEX ? value.d : td_scalar_double(value), value.imag);
 }
 
-static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kw)
+static PyObject *is_contiguous_itself(PyObject *self, PyObject *args, PyObject *kw)
 {
     static char *names[] = {"memory_format", NULL};
     PyObject *format = NULL;
@@ -182,6 +212,7 @@ static PyObject *is_contiguous(PyObject *self, PyObject *args, PyObject *kw)
     }
     return PyBool_FromLong(td_tensor_is_contiguous(x));
 }
+WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 
 /* ---- conversions */
 
@@ -383,7 +414,7 @@ static PyObject *iter_length(PyObject *self, PyObject *unused)
     (void)unused;
     return PyLong_FromLongLong(((IterObject *)self)->n - ((IterObject *)self)->i);
 }
-static PyObject *is_view(PyObject *self, PyObject *unused)
+NAMED(is_view, "_is_view")
 {
     (void)unused;
     return PyBool_FromLong(td_tensor_base(td_py_x(self)) != NULL);
@@ -442,6 +473,12 @@ int td_py_contains(PyObject *self, PyObject *value)
     return result;
 }
 
+WITH_ONE(register_hook, "register_hook", td_py_register_hook)
+WITH_ONE(register_leaf_hook, "register_post_accumulate_grad_hook", td_py_register_leaf_hook)
+WITH_WORDS(method_array, "__array__", td_py_method_array)
+WITH_WORDS(method_dlpack, "__dlpack__", td_py_method_dlpack)
+NAMED(dlpack_device, "__dlpack_device__") { return td_py_method_dlpack_device(self, unused); }
+
 #define FAST(f) (PyCFunction)(void (*)(void))f, METH_FASTCALL | METH_KEYWORDS
 #define WORDS(f) (PyCFunction)(void (*)(void))f, METH_VARARGS | METH_KEYWORDS
 #define CONVERSION_ROW(name, dtype) {#name, WORDS(to_##name), NULL},
@@ -449,9 +486,9 @@ PyMethodDef td_py_methods[] = {
     {"size", FAST(size), "size(dim=None): the sizes of all dimensions, or of one."},
     {"stride", FAST(stride), "stride(dim=None): elements between neighbours in each dimension, or in one."},
     {"dim", dim, METH_NOARGS, NULL},
-    {"ndimension", dim, METH_NOARGS, NULL},
+    {"ndimension", ndimension, METH_NOARGS, NULL},
     {"numel", numel, METH_NOARGS, "The number of elements."},
-    {"nelement", numel, METH_NOARGS, NULL},
+    {"nelement", nelement, METH_NOARGS, NULL},
     {"element_size", element_size, METH_NOARGS, NULL},
     {"storage_offset", storage_offset, METH_NOARGS, "Where in its storage the first element is."},
     {"data_ptr", data_ptr, METH_NOARGS, "The address of the first element."},
@@ -463,7 +500,7 @@ PyMethodDef td_py_methods[] = {
     {"is_inference", is_inference, METH_NOARGS, NULL},
     {"is_read_only", is_read_only, METH_NOARGS, "Whether writing to the tensor is an error."},
     {"read_only", read_only, METH_NOARGS, "A view of the tensor through which, and through whose views, nothing can be written."},
-    {"is_pinned", no, METH_NOARGS, NULL},
+    {"is_pinned", is_pinned, METH_NOARGS, NULL},
     {"get_device", get_device, METH_NOARGS, NULL},
     {"untyped_storage", untyped_storage, METH_NOARGS, "The bytes beneath."},
     {"is_contiguous", WORDS(is_contiguous), NULL},
@@ -478,12 +515,12 @@ PyMethodDef td_py_methods[] = {
     {"_is_view", is_view, METH_NOARGS, "Whether it is a view of another tensor."},
     {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
     {"backward", WORDS(td_py_backward_method), "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
-    {"register_hook", td_py_register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},
-    {"register_post_accumulate_grad_hook", td_py_register_leaf_hook, METH_O, NULL},
+    {"register_hook", register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},
+    {"register_post_accumulate_grad_hook", register_leaf_hook, METH_O, NULL},
     {"new_tensor", FAST(td_py_new_tensor), NULL},
     {"numpy", WORDS(td_py_method_numpy), "A NumPy array over the same memory."},
-    {"__array__", WORDS(td_py_method_array), NULL},
-    {"__dlpack__", WORDS(td_py_method_dlpack), NULL},
-    {"__dlpack_device__", td_py_method_dlpack_device, METH_NOARGS, NULL},
+    {"__array__", WORDS(method_array), NULL},
+    {"__dlpack__", WORDS(method_dlpack), NULL},
+    {"__dlpack_device__", dlpack_device, METH_NOARGS, NULL},
     {NULL},
 };

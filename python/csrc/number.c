@@ -188,6 +188,8 @@ static PyObject *number_pos(PyObject *a)
 }
 static PyObject *number_invert(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a)))
+        return td_py_override_method("__invert__", &a, 1);
     td_dtype dtype = td_tensor_dtype(td_py_x(a));
     if (!td_dtype_is_integral(dtype) && dtype != TD_BOOL)
         return PyErr_Format(PyExc_TypeError,
@@ -219,6 +221,12 @@ static bool has_members(td_tensor *x)
 }
 static int number_bool(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a))) {
+        PyObject *answer = td_py_override_method("__bool__", &a, 1);
+        int is = answer ? PyObject_IsTrue(answer) : -1;
+        Py_XDECREF(answer);
+        return is;
+    }
     td_scalar value;
     if (td_wrapper_level(td_py_x(a)) && has_members(td_py_x(a)))
         return PyErr_Format(PyExc_RuntimeError, "vmap: It looks like you're attempting to use a Tensor in some data-dependent control "
@@ -233,6 +241,8 @@ static int number_bool(PyObject *a)
 }
 static PyObject *number_float(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a)))
+        return td_py_override_method("__float__", &a, 1);
     td_scalar value;
     if (value_of(a, &value) < 0)
         return NULL;
@@ -242,6 +252,8 @@ static PyObject *number_float(PyObject *a)
 }
 static PyObject *number_int(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a)))
+        return td_py_override_method("__int__", &a, 1);
     td_scalar value;
     if (value_of(a, &value) < 0)
         return NULL;
@@ -255,6 +267,8 @@ static PyObject *number_int(PyObject *a)
 }
 static PyObject *number_index(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a)))
+        return td_py_override_method("__index__", &a, 1);
     td_scalar value;
     td_dtype dtype = td_tensor_dtype(td_py_x(a));
     if (td_tensor_numel(td_py_x(a)) != 1 || (!td_dtype_is_integral(dtype) && dtype != TD_BOOL))

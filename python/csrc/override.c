@@ -9,6 +9,7 @@
 _Thread_local int td_py_overrides_off;
 _Thread_local int td_py_function_modes;
 static _Thread_local PyObject *modes[64];       /* the first td_py_function_modes of them, the innermost last */
+static _Thread_local int all_off;               /* DisableTorchFunction is entered so many times */
 static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
 
@@ -60,6 +61,11 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
 {
     PyObject *mode = modes[--td_py_function_modes];
     PyObject *method = PyObject_GetAttr(mode, word);
+    if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) != mode) {
+        PyErr_SetString(PyExc_RuntimeError, "Defining your mode's `__torch_function__` as a classmethod is not supported, please make "
+                                            "it a plain method");
+        Py_CLEAR(method);
+    }
     PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
     Py_XDECREF(method);
     modes[td_py_function_modes++] = mode;
@@ -84,6 +90,10 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     }
     for (int i = 0; i < list->n; i++) {
         PyObject *method = PyObject_GetAttr(list->objects[i], word);
+        if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) == list->objects[i] &&
+            PyErr_WarnEx(PyExc_UserWarning, "Defining your `__torch_function__` as a plain method is deprecated and will be an error "
+                         "in future, please define it as a classmethod.", 1) < 0)
+            Py_CLEAR(method);
         result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
         Py_XDECREF(method);
         if (result != Py_NotImplemented)
@@ -215,7 +225,7 @@ static PyObject *mode_stack(PyObject *m, PyObject *unused)
 static PyObject *has_torch_function(PyObject *m, PyObject *args)
 {
     (void)m;
-    PyObject *list = PySequence_Fast(args, "a sequence of arguments is needed");
+    PyObject *list = PySequence_Fast(args, "expected a sequence");
     bool any = td_py_function_modes > 0;
     for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
         any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
@@ -302,8 +312,10 @@ static PyObject *guard_enter(PyObject *self, PyObject *unused)
     GuardObject *g = (GuardObject *)self;
     td_py_overrides_off++;
     g->modes = td_py_function_modes;
-    if (g->all)
+    if (g->all) {
         td_py_function_modes = 0;
+        all_off++;
+    }
     g->entered = true;
     return Py_NewRef(self);
 }
@@ -313,8 +325,10 @@ static PyObject *guard_exit(PyObject *self, PyObject *unused)
     GuardObject *g = (GuardObject *)self;
     if (g->entered) {
         td_py_overrides_off--;
-        if (g->all)
+        if (g->all) {
             td_py_function_modes = g->modes;
+            all_off--;
+        }
     }
     g->entered = false;
     Py_RETURN_NONE;
@@ -341,6 +355,12 @@ static PyTypeObject whole_guard_type = {
     .tp_methods = guard_methods,
 };
 
+/* Whether neither classes nor modes are asked. */
+static PyObject *all_disabled(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(all_off > 0);
+}
 static PyObject *functions_enabled(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
@@ -357,6 +377,7 @@ static PyMethodDef functions[] = {
     {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
     {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
     {"_torch_function_stack", mode_stack, METH_NOARGS, NULL},
+    {"_is_torch_function_all_disabled", all_disabled, METH_NOARGS, NULL},
     {"_is_torch_function_enabled", functions_enabled, METH_NOARGS, NULL},
     {NULL},
 };

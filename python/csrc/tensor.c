@@ -326,6 +326,14 @@ static PySequenceMethods as_sequence;
 static PyMappingMethods as_mapping;
 static Py_ssize_t tensor_length(PyObject *o)
 {
+    if (TD_UNLIKELY(td_py_taken_over(o))) {
+        PyObject *answer = td_py_override_method("__len__", &o, 1);
+        Py_ssize_t n = answer ? PyNumber_AsSsize_t(answer, PyExc_OverflowError) : -1;
+        Py_XDECREF(answer);
+        if (n < 0 && !PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
+        return n;
+    }
     td_tensor *x = td_py_x(o);
     if (td_tensor_ndim(x) == 0)
         return PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor"), -1;

@@ -184,32 +184,39 @@ def is_storage(obj):
     return isinstance(obj, _C.StorageBase) or hasattr(obj, "_untyped_storage")
 
 
+@_tensor.asking
 def is_floating_point(input):
     """Whether the dtype is one of the floating point ones."""
     return input.is_floating_point()
 
 
+@_tensor.asking
 def is_complex(input):
     """Whether the dtype is complex."""
     return input.is_complex()
 
 
+@_tensor.asking
 def is_conj(input):
     return input.is_conj()
 
 
+@_tensor.asking
 def is_neg(input):
     return input.is_neg()
 
 
+@_tensor.asking
 def is_inference(input):
     return input.is_inference()
 
 
+@_tensor.asking
 def is_signed(input):
     return input.is_signed()
 
 
+@_tensor.asking
 def is_same_size(input, other):
     return input.shape == other.shape
 
@@ -218,6 +225,7 @@ def is_distributed(input):
     return False
 
 
+@_tensor.asking
 def isreal(input):
     """Where the imaginary part is zero."""
     return input.isreal()
@@ -227,6 +235,7 @@ def detach_(input):
     return input.detach_()
 
 
+@_tensor.asking
 def get_device(input):
     return input.get_device()
 
@@ -242,6 +251,7 @@ def set_flush_denormal(mode):
     return False
 
 
+@_tensor.asking
 def numel(input):
     """The number of elements."""
     return input.numel()

@@ -193,6 +193,8 @@ class NamedTensor(Tensor):
             if name == "__get__":
                 value, rule = func(*args, **kwargs), _PROPERTIES.get(func.__self__.__name__)
                 return named(value, rule(names_of(args[0]))) if rule and isinstance(value, Tensor) else value
+            if name in ("rename", "rename_", "refine_names", "align_to", "align_as"):
+                return func(*args, **kwargs)
             operands = list(_tensors([*args, *kwargs.values()]))
             first = next((names_of(x) for x in operands if isinstance(x, NamedTensor)), ())
             args = (*args[:1], *(_positions(value, first) for value in args[1:]))

@@ -12,13 +12,38 @@ def _short(dtype):
     return str(dtype).rpartition(".")[2]
 
 
+def asking(function):
+    """The function, whose calls classes with a __torch_function__ and modes may take over."""
+    def taken(*args, **kwargs):
+        if _C._has_torch_function_variadic(*args):
+            return _C._handle_torch_function(taken, args, *args, **kwargs)
+        return function(*args, **kwargs)
+    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    taken.__module__, taken.__wrapped__ = function.__module__, function
+    return taken
+
+
+def asking_members(function):
+    """The same for a function of tensors that are given one by one or as one sequence."""
+    def taken(*args, **kwargs):
+        members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+        if _C._has_torch_function_variadic(*members):
+            return _C._handle_torch_function(taken, members, *args, **kwargs)
+        return function(*args, **kwargs)
+    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    taken.__module__, taken.__wrapped__ = function.__module__, function
+    return taken
+
+
 def method(function):
-    """Hang a function on Tensor, unless an operator of that name is there."""
+    """Hang a function on Tensor, unless an operator of that name is there. Classes and modes may take its calls over."""
     name = function.__name__
-    if name not in _C._methods:
-        function.__qualname__ = "Tensor." + name
-        setattr(Tensor, name, function)
-    return function
+    if name in _C._methods:
+        return function
+    function.__qualname__ = "Tensor." + name
+    hung = function if name in ("as_subclass", "new", "show", "__dir__") else asking(function)
+    setattr(Tensor, name, hung)
+    return hung
 
 
 class _Functions(dict):

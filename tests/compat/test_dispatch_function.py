@@ -222,3 +222,43 @@ def test_sizes_and_strides_of_subclasses_take_their_arguments(lib):
         pass
     x = lib.ones(2, 3).as_subclass(Mine)
     assert x.size(1) == 3 and x.size(dim=0) == 2 and tuple(x.size()) == (2, 3) and x.stride(0) == 3 and x.stride(dim=1) == 1
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib, x: x.dim(), lambda lib, x: x.ndimension(), lambda lib, x: x.numel(), lambda lib, x: x.data_ptr(),
+    lambda lib, x: x.is_contiguous(), lambda lib, x: x.is_complex(), lambda lib, x: x.is_shared(), lambda lib, x: float(x),
+    lambda lib, x: x.__index__(), lambda lib, x: x.register_hook(print), lambda lib, x: x.type(), lambda lib, x: lib.is_complex(x),
+    lambda lib, x: lib.atleast_1d(x), lambda lib, x: lib.split(x, 1), lambda lib, x: lib.zeros(2)[x],
+    lambda lib, x: lib.nn.init.constant_(x, 1)])
+def test_whatever_asks_a_tensor_asks_its_class_first(lib, call):
+    class Counted(lib.Tensor):
+        seen = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.seen.append(func.__name__)
+            return 2.5 if func.__name__ == "__float__" else 7
+    x = lib.ones(()).as_subclass(Counted)
+    assert call(lib, x) in (7, 2.5) and len(Counted.seen) == 1
+
+
+def test_a_mode_sees_what_asks_a_tensor(lib):
+    seen = []
+
+    class Seeing(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(3)
+    with Seeing():
+        assert len(x) == 3 and x.dim() == 1 and x.storage_offset() == 0 and lib.is_floating_point(x)
+    assert seen == ["__len__", "dim", "storage_offset", "is_floating_point"]
+
+
+def test_a_mode_whose_method_is_the_classes_is_refused(lib):
+    class Wrong(lib.overrides.TorchFunctionMode):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"), Wrong():
+        lib.ones(1) + 1
