@@ -371,7 +371,10 @@ static PyObject *info_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, is_float ? "|O:finfo" : "O:iinfo", names, &what))
         return NULL;
     int code = what && Py_IS_TYPE(what, &td_py_dtype_type) ? ((EnumObject *)what)->code : 0;
-    if (is_float && code >= RESERVED && reserved[code - RESERVED].bits) {
+    if (is_float && code == RESERVED) {     /* complex32: that of its parts */
+        what = NULL;
+        dtype = TD_F16;
+    } else if (is_float && code >= RESERVED && reserved[code - RESERVED].bits) {
         InfoObject *info = (InfoObject *)type->tp_alloc(type, 0);
         if (info)
             info->code = code;

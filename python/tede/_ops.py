@@ -179,11 +179,18 @@ class OpOverloadPacket:
                                  f"{self._qualified_op_name} has no attribute {name} either.")
         full = self._qualified_op_name + ("" if name == "default" else "." + name)
         info = _C._op_info(full)
+        if info is None and self._writes_like(name):
+            return self.out
         if info is None:
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
         value = self.__dict__[name] = OpOverload(self, full, *info)
         self._dir.append(name)
         return value
+
+    def _writes_like(self, name):
+        """Whether `name` is PyTorch's for what is `out` here: eq.Tensor_out writes what eq.Tensor gives, as no plain eq does."""
+        names = self._overload_names
+        return name.endswith("_out") and name[:-4] in names and "out" in names and "" not in names
 
     def __str__(self):
         return f"{self.namespace}.{self.__name__}"

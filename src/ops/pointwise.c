@@ -99,22 +99,19 @@ static int check_numbers(const td_pointwise *op, td_tensor *const *in, td_dtype 
     return 0;
 }
 
-#define TD_ANY_ZERO(T)                                                                                                       \
-    case sizeof(T): {                                                                                                        \
-        T found = 0;                                                                                                         \
-        for (int64_t i = 0; i < n; i++)                                                                                      \
-            found |= ((const T *)x)[i] == 0;                                                                                 \
-        return found;                                                                                                        \
-    }
+#define TD_LOOK_FOR_ZERO(T)                                                                                                  \
+    for (int64_t i = 0; i < n; i++)                                                                                          \
+        found |= ((const T *)x)[i] == 0
 static bool any_zero(const void *x, int64_t n, int itemsize)
 {
+    int found = 0;
     switch (itemsize) {
-    TD_ANY_ZERO(uint8_t)
-    TD_ANY_ZERO(uint16_t)
-    TD_ANY_ZERO(uint32_t)
-    TD_ANY_ZERO(uint64_t)
+    case 1: TD_LOOK_FOR_ZERO(uint8_t); break;
+    case 2: TD_LOOK_FOR_ZERO(uint16_t); break;
+    case 4: TD_LOOK_FOR_ZERO(uint32_t); break;
+    default: TD_LOOK_FOR_ZERO(uint64_t);
     }
-    return false;
+    return found != 0;
 }
 
 /* Integers aren't divided by zero; a wide number may become one in the result's dtype. */

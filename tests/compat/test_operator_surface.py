@@ -161,3 +161,17 @@ def test_slopes_of_rrelu_round_their_bounds(lib):
     lib.manual_seed(1)
     y = lib.nn.functional.rrelu(-lib.ones(7), training=True)
     assert y[6].item() == -float.fromhex("0x1.c4a7fcp-3")
+
+
+def test_out_forms_go_by_pytorchs_names(lib):
+    x, aten = lib.tensor([1., 2.]), lib.ops.aten
+    assert aten.eq.Tensor_out(x, x, out=lib.zeros(2, dtype=lib.bool)).tolist() == [True, True]
+    assert aten.remainder.Tensor_out(x, x, out=lib.ones(2)).tolist() == [0, 0]
+    assert aten.lerp.Tensor_out(x, x + 2, lib.tensor([0.5, 1.0]), out=lib.ones(2)).tolist() == [2, 4]
+    for packet in (aten.eq, aten.normal, aten.bernoulli):
+        with pytest.raises(AttributeError, match="has no overload name"):
+            packet.nothing_out
+
+
+def test_the_numbers_of_complex32_are_those_of_its_parts(lib):
+    assert lib.finfo(lib.complex32).eps == lib.finfo(lib.float16).eps and lib.finfo(lib.complex32).dtype == "float16"
