@@ -1,7 +1,7 @@
 /* The Mersenne Twister MT19937 (Matsumoto and Nishimura, 1998) with PyTorch's bookkeeping.
  *
  * The state is renewed 624 words at a time and tempered on the way out.  Both loops are written so that the compiler
- * vectorises them; a copy for AVX2 doubles the speed of bulk draws. */
+ * vectorises them; copies for AVX2 and AVX-512 double the speed of bulk draws, and again. */
 #include "random.h"
 #include "base.h"
 
@@ -42,38 +42,45 @@ FLATTEN void temper(uint32_t *restrict out, const uint32_t *restrict words, int6
 
 static void renew_any(uint32_t *s) { renew(s); }
 static void temper_any(uint32_t *out, const uint32_t *words, int64_t n) { temper(out, words, n); }
+typedef struct copies {
+    void (*renew)(uint32_t *);
+    void (*temper)(uint32_t *, const uint32_t *, int64_t);
+} copies;
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) static void renew_avx2(uint32_t *s) { renew(s); }
-__attribute__((target("avx2"))) static void temper_avx2(uint32_t *out, const uint32_t *words, int64_t n)
+#define COPY(name, features)                                                                                            \
+    __attribute__((target(features))) static void renew_##name(uint32_t *s) { renew(s); }                               \
+    __attribute__((target(features))) static void temper_##name(uint32_t *out, const uint32_t *words, int64_t n)        \
+    {                                                                                                                   \
+        temper(out, words, n);                                                                                          \
+    }
+COPY(avx2, "avx2")
+COPY(avx512, "avx512f,prefer-vector-width=512")
+static copies here(void)
 {
-    temper(out, words, n);
+    td_isa isa = td_cpu_isa();
+    return isa >= TD_V4 ? (copies){renew_avx512, temper_avx512} : isa >= TD_V3 ? (copies){renew_avx2, temper_avx2}
+                        : (copies){renew_any, temper_any};
 }
-static bool wide(void) { return td_cpu_isa() >= TD_V3; }
 #else
-#define renew_avx2  renew_any
-#define temper_avx2 temper_any
-static bool wide(void) { return false; }
+static copies here(void) { return (copies){renew_any, temper_any}; }
 #endif
 
 void td_random_refill(td_generator *g)
 {
-    if (wide())
-        renew_avx2(g->state);
-    else
-        renew_any(g->state);
+    here().renew(g->state);
     g->left = TD_MT_WORDS, g->next = 0;
 }
 
 void td_random_words(td_generator *g, uint32_t *out, int64_t n)
 {
-    void (*deliver)(uint32_t *, const uint32_t *, int64_t) = wide() ? temper_avx2 : temper_any;
+    copies c = here();
     while (n > 0) {
         if (g->left == 1) {
             td_random_refill(g);
             g->left++;      /* a refill leaves the count as it is after its first word is drawn */
         }
         int64_t take = g->left - 1 < n ? g->left - 1 : n;
-        deliver(out, g->state + g->next, take);
+        c.temper(out, g->state + g->next, take);
         g->left -= (int32_t)take, g->next += (uint32_t)take;
         out += take, n -= take;
     }
