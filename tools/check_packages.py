@@ -70,7 +70,7 @@ def installed(folder):
     moved.rename(prefix)
 
     run("make", "--no-print-directory", "uninstall", cwd=ROOT)
-    left = [str(path) for path in prefix.rglob("*") if not path.is_dir()]
+    left = [str(path) for path in prefix.rglob("*")]
     assert not left, f"uninstall left {left}"
 
 

@@ -65,3 +65,13 @@ def test_the_older_entry(lib):
     with lib.autograd.profiler.profile() as prof:
         lib.ones(2) + 1
     assert any(e.key == 'aten::add' for e in prof.key_averages())
+
+
+def test_a_sum_of_calls_takes_at_least_what_they_took_themselves(lib):
+    x = lib.randn(33, 64, requires_grad=True)
+    with lib.profiler.profile(record_shapes=True) as prof:
+        x.sum().backward()
+        x.reshape(-1).sum(0)
+    for by_shape in (False, True):
+        for event in prof.key_averages(group_by_input_shape=by_shape):
+            assert event.self_cpu_time_total <= event.cpu_time_total + 1e-6, event

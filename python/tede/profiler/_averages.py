@@ -50,11 +50,12 @@ class FunctionEventAvg:
         self.cpu_memory_usage = self.self_cpu_memory_usage = 0
         self.is_user_annotation = False
 
-    def add(self, event):
+    def add(self, event, belongs=None):
+        """belongs(event): whether another one is summed here, too; those of the same name if it isn't given."""
         self.count += 1
-        # A call inside one of the same name is part of that one's time.
+        # A call inside one that is summed here is part of that one's time.
         parent = event.cpu_parent
-        while parent is not None and parent.key != event.key:
+        while parent is not None and not (belongs(parent) if belongs else parent.key == event.key):
             parent = parent.cpu_parent
         if parent is None:
             self.cpu_time_total += event.cpu_time_total
@@ -86,13 +87,15 @@ class EventList(list):
 
     def key_averages(self, group_by_input_shape=False, group_by_stack_n=0):
         """Sums by name, and by shapes if asked for."""
+        def key_of(event):
+            return event.key, str(event.input_shapes) if group_by_input_shape else "", tuple(event.stack[:group_by_stack_n])
+
         sums = {}
         for event in self:
-            shapes = str(event.input_shapes) if group_by_input_shape else ""
-            key = event.key, shapes, tuple(event.stack[:group_by_stack_n])
+            key = key_of(event)
             if key not in sums:
-                sums[key] = FunctionEventAvg(event.key, shapes)
-            sums[key].add(event)
+                sums[key] = FunctionEventAvg(event.key, key[1])
+            sums[key].add(event, lambda other, key=key: key_of(other) == key)
         return EventList(sums.values(), profile_memory=self.profile_memory, with_shapes=group_by_input_shape)
 
     def total_average(self):
