@@ -26,7 +26,8 @@ CLASSES = {}            # (our module, class) -> PyTorch's module
 CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
 MODULES["_C._functorch"] = MODULES["_functorch.utils"] = "func._interpreters"
 MODULES["_functorch.vmap"] = "func._vmap"
-MODULES["_custom_ops"] = "library"
+for _name in ("_custom_ops", "_library", "_library.custom_ops", "_library.infer_schema", "_library.fake_impl", "_library.autograd"):
+    MODULES[_name] = "library"
 MODULES["autograd.profiler_util"] = "profiler._averages"
 MODULES["cpu.amp"], MODULES["cpu.amp.autocast_mode"], MODULES["cpu.amp.grad_scaler"] = "_cpu_amp", "_cpu_amp", "_cpu_amp"
 MODULES["_functorch.deprecated"] = MODULES["_functorch.make_functional"] = "func._functorch"

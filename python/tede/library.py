@@ -481,6 +481,17 @@ def _annotations():
     return found
 
 
+def tuple_to_list(tuple_type):
+    """The annotation of a list of what a tuple's annotation says: tuple[int, str] gives list[Union[int, str]]."""
+    import typing
+    members = typing.get_args(tuple_type)
+    if tuple_type in (tuple, typing.Tuple) or not members:
+        return list
+    if len(members) == 1 or (len(members) == 2 and members[1] is Ellipsis):
+        return list[members[0]]
+    return list[typing.Union[members]]
+
+
 def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     """The schema that a function's annotations say."""
     if isinstance(mutates_args, str) and mutates_args != "unknown":
