@@ -136,7 +136,7 @@ install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PR
 
 uninstall:      ## take away what `make install` put there last
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-install uninstall
-	@cd "$$(sed -n 's:/include/tede/tede\.h$$::p' $(BUILD)-install/meson-logs/install-log.txt)" && \
+	@cd "$$(sed -n 's:/include/tede/tede\.h$$::p' $(BUILD)-install/meson-logs/install-log.txt)" 2> /dev/null && \
 	    rmdir include/tede lib/cmake/tede lib/cmake lib/pkgconfig lib include 2> /dev/null || true    # those that are empty now
 
 debug: $(VENV)/ready  ## build without optimisation, and stop a debugger inside x + y; BATCH=1 prints the frames and ends

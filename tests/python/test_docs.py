@@ -73,6 +73,11 @@ def test_the_page_about_entries_names_every_field_and_its_examples_are_entries()
     assert f'int td_cpu_moving_sum({", ".join(kernel.parameters())}, td_tensor *out0)' in page
 
 
+def test_the_manual_names_every_public_header():
+    text = (ROOT / 'docs/c-api.md').read_text()
+    assert not [h.name for h in (ROOT / 'include/tede').glob('*.h*') if f'`tede/{h.name}`' not in text and h.name != 'tede.h']
+
+
 def c_programs():
     for page in PAGES:
         for number, (language, block) in enumerate(re.findall(r'```(c|cpp)\n(.*?)```', page.read_text(), re.S)):
