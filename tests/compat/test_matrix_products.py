@@ -41,3 +41,19 @@ def test_products_agree_with_those_of_doubles(lib, threads, m, n, k, dtype):
         assert (scaled - 2 * expected + bias.double() / 2).abs().max() <= 4 * least
         if lib.__name__ == "tede":
             assert all(lib.equal(x, y) for x, y in zip(*results))
+
+
+def test_complex_products_are_made_of_real_ones(lib):
+    # From 16 rows on, and beyond 24 cubed, they go another way than small ones.
+    def parts(a, b):
+        return a.real @ b.real - a.imag @ b.imag, a.real @ b.imag + a.imag @ b.real
+
+    make = lambda *sizes: lib.complex(lib.randn(*sizes, dtype=lib.float64), lib.randn(*sizes, dtype=lib.float64))
+    for a, b in ((make(40, 33), make(33, 37)), (make(33, 40).t(), make(37, 33).t()), (make(33, 40).mH, make(33, 37)),
+                 (make(3, 40, 33), make(3, 33, 37)), (make(3, 40, 33), make(33, 37).expand(3, 33, 37)), (make(7, 90), make(90, 60))):
+        re, im = parts(a.resolve_conj(), b)
+        assert (a @ b - lib.complex(re, im)).abs().max() < 1e-12
+        c = make(*re.shape)
+        for alpha, beta in ((2 - 1j, 0.5), (1j, 1j), (1, 0)):
+            sums = (lib.baddbmm if c.ndim == 3 else lib.addmm)(c, a, b, alpha=alpha, beta=beta)
+            assert (sums - (beta * c + alpha * (a @ b))).abs().max() < 1e-11

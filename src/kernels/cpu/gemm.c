@@ -1,10 +1,10 @@
 /* Choosing how a product is computed, and cutting it into tiles.
  *
  * Products of floats and doubles are ours (gemm_real.h) wherever the processor has fused multiply-add: no result depends
- * on how c is cut into tiles, so they're cut for the threads at hand.  On other processors large ones go to OpenBLAS, as
- * complex ones do everywhere, in tiles that depend on the shape only, each computed by one thread from the whole of k;
- * what lies in a way that it can't read is copied first.  float16 and bfloat16 operands become float32, and the result
- * is rounded once. */
+ * on how c is cut into tiles, so they're cut for the threads at hand; those of complex numbers become real ones
+ * (gemm_complex.c), but for a few rows.  Others go to OpenBLAS if they're large, in tiles that depend on the shape only, each
+ * computed by one thread from the whole of k; what lies in a way that it can't read is copied first.  float16 and bfloat16
+ * operands become float32, and the result is rounded once. */
 #include "base/watch.h"
 #include "kernels/cpu/gemm.h"
 #include "base/base.h"
@@ -21,6 +21,7 @@ enum {
     SPLIT = 96 * 96 * 96,           /* products up to here stay on one thread */
     WIDEST = 4096,                  /* columns of b that all threads pack together */
     FEW = 96,                       /* rows for which they don't */
+    TALL = 16,                      /* rows from which complex products are real ones */
     LARGE = 512,                    /* rows and columns from which one thread works like several: b streams by once */
 };
 
@@ -476,6 +477,10 @@ static int multiply(product *p)
     bool large = (double)p->m * (double)p->n * (double)p->k > SMALL && p->m > 1 && p->n > 1;
     bool own = (td_dtype_is_floating(p->dtype) && kernels()->fused) || td_batch_invariant();
     p->row = p->m == 1 && td_dtype_is_floating(p->dtype) && !td_batch_invariant();
+    if (td_dtype_is_complex(p->dtype) && large && p->m >= TALL && kernels()->fused && !td_batch_invariant() &&
+        (p->a.column == 1 || p->count == 1) && cimag(complex_of(p->beta)) == 0)
+        return td_gemm_complex(p->dtype, p->count, p->m, p->n, p->k, complex_of(p->alpha), p->a, p->step_a, p->b, p->step_b,
+                               creal(complex_of(p->beta)), p->c, p->ldc, p->step_c);
     if (!floating || own || !large || p->m >= INT_MAX || p->n >= INT_MAX || p->k >= INT_MAX || p->ldc >= INT_MAX ||
         !(p->blas = td_openblas_get())) {
         p->blas = NULL;

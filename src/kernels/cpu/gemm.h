@@ -27,6 +27,10 @@ int td_gemm(td_dtype dtype, bool transa, bool transb, int64_t m, int64_t n, int6
 int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t k, td_scalar alpha, td_matrix a,
                     int64_t step_a, td_matrix b, int64_t step_b, td_scalar beta, void *c, int64_t ldc, int64_t step_c);
 
+/* The same for complex numbers, by a real product of twice the width.  a's columns are 1 apart, or count is 1. */
+int td_gemm_complex(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t k, double _Complex alpha, td_matrix a,
+                    int64_t step_a, td_matrix b, int64_t step_b, double beta, void *c, int64_t ldc, int64_t step_c);
+
 /* On the calling thread only, for kernels that have tiles of their own: c = alpha * a b + beta * c in float32 or float64.
  * Cannot fail. */
 void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
@@ -74,6 +78,9 @@ typedef struct td_gemm_table {
                 void *c, int64_t ldc);
     void (*c128)(int64_t m, int64_t n, int64_t k, double _Complex alpha, td_matrix a, td_matrix b, double _Complex beta,
                  void *c, int64_t ldc);
+    /* n numbers of b, `step` apart, times alpha and, behind them, times i alpha */
+    void (*expand_c64)(int64_t n, const void *b, int64_t step, double _Complex alpha, void *to);
+    void (*expand_c128)(int64_t n, const void *b, int64_t step, double _Complex alpha, void *to);
 } td_gemm_table;
 
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);

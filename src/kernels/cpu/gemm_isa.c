@@ -210,6 +210,26 @@ typedef struct c_f64 { double re, im; } c_f64;
                 }                                                                                                    \
             }                                                                                                        \
     }
+/* A row of b as two of real numbers, which meet the real and the imaginary parts of a: x, and i x. */
+#define EXPAND(name, R, C)                                                                                           \
+    static void name(int64_t n, const void *from, int64_t step, double _Complex alpha, void *to)                     \
+    {                                                                                                                \
+        const C *b = from;                                                                                           \
+        C *re = to, *im = re + n;                                                                                    \
+        const R ar = (R)__real__ alpha, ai = (R)__imag__ alpha;                                                      \
+        if (step == 1 && alpha == 1) {                                                                               \
+            memcpy(re, b, (size_t)n * sizeof(C));                                                                    \
+            for (int64_t j = 0; j < n; j++)                                                                          \
+                im[j] = (C){-b[j].im, b[j].re};                                                                      \
+            return;                                                                                                  \
+        }                                                                                                            \
+        for (int64_t j = 0; j < n; j++) {                                                                            \
+            const C y = b[j * step], x = alpha == 1 ? y : (C){ar * y.re - ai * y.im, ar * y.im + ai * y.re};          \
+            re[j] = x, im[j] = (C){-x.im, x.re};                                                                     \
+        }                                                                                                            \
+    }
+EXPAND(expand_c64, float, c_f32)
+EXPAND(expand_c128, double, c_f64)
 COMPLEX(rows_c64, float, c_f32)
 COMPLEX(rows_c128, double, c_f64)
 
@@ -222,4 +242,5 @@ const td_gemm_table TD_ISA_NAME(td_gemm_table) = {
     .narrow_f32 = narrow_f32, .narrow_f64 = narrow_f64,
     .bytes = VBYTES, .vectors = VECTORS, .rows = MR, .fused = FUSED,
     .integers = {integers_1, integers_2, integers_4, integers_8}, .c64 = rows_c64, .c128 = rows_c128,
+    .expand_c64 = expand_c64, .expand_c128 = expand_c128,
 };
