@@ -100,3 +100,14 @@ def test_writing_through_a_layout_lands_where_it_belongs(write, layout):
         between = tede.ones(9, 7, dtype=tede.bool)
         between[1::2, 1::2] = False
         assert memory.reshape(9, 7)[between].tolist() == outside.reshape(9, 7)[between].tolist()
+
+
+@pytest.mark.parametrize('dims', [1, 2, 3])
+def test_a_convolution_of_no_channels_is_its_bias(dims):
+    convolve = getattr(tede.nn.functional, f'conv{dims}d')
+    x, w = tede.zeros(2, 0, *[5] * dims, requires_grad=True), tede.zeros(3, 0, *[2] * dims, requires_grad=True)
+    bias = tede.arange(3.0).requires_grad_()
+    y = convolve(x, w, bias)
+    assert y.shape == (2, 3, *[4] * dims) and tede.equal(y, bias.detach().reshape(3, *[1] * dims).expand(y.shape))
+    y.sum().backward()
+    assert x.grad.shape == x.shape and w.grad.shape == w.shape and bias.grad.tolist() == [2 * 4 ** dims] * 3

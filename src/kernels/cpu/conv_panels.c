@@ -31,6 +31,9 @@ static int64_t phase_of(const td_conv *c, int64_t kh)
     return kh * c->dilation[1] % c->stride[1];
 }
 
+/* Of no channels there is a sum, too, which is zero. */
+static size_t size_of_offsets(const td_conv *c) { return (size_t)(c->k ? c->k : 1) * sizeof(int64_t); }
+
 static bool plan(const td_conv *c, bands *b, bool shared)
 {
     b->vector = TD_ISA_PICK(td_gemm_table)->bytes / c->size;
@@ -45,13 +48,13 @@ static bool plan(const td_conv *c, bands *b, bool shared)
     }
     int64_t shift = (c->kernel[1] - 1) * c->dilation[1] / c->stride[1];
     int64_t line = b->pictures * c->cin * c->kernel[0] * b->phases * b->width * c->size;
-    int64_t rows = BAND_BYTES / line - shift, least = td_ceil_div(128, c->out[2]);
+    int64_t rows = BAND_BYTES / (line ? line : 1) - shift, least = td_ceil_div(128, c->out[2]);
     rows = rows < least ? least : rows;
     b->count = td_ceil_div(c->out[1], rows);
     b->rows = td_ceil_div(c->out[1], b->count), b->lines = b->rows + shift;
     b->pitch = c->kernel[0] * b->phases * b->lines * b->width;
     b->total = b->pictures * c->cin * b->pitch;
-    b->offsets = td_mem_alloc((size_t)c->k * sizeof(int64_t));
+    b->offsets = td_mem_alloc(size_of_offsets(c));
     if (!b->offsets)
         return false;
     int64_t *o = b->offsets;
@@ -102,7 +105,7 @@ static void run(td_conv *c, td_loop_body *body, bool shared)
     }
     int64_t cost = c->cout * j.b.rows * c->out[2] * c->k / 16;
     td_parallel_for(0, c->batch * c->groups * c->out[0] * j.b.count, td_grain(cost), body, &j);
-    td_mem_free(j.b.offsets, (size_t)c->k * sizeof(int64_t));
+    td_mem_free(j.b.offsets, size_of_offsets(c));
 }
 
 void td_conv_correlate(td_conv *c) { run(c, correlate, false); }
@@ -119,5 +122,5 @@ void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *su
     bool done = c->dtype == TD_F32 ? weigh_f32(c, &b, from, to, group, sum) : weigh_f64(c, &b, from, to, group, sum);
     if (!done)
         fail(c);
-    td_mem_free(b.offsets, (size_t)c->k * sizeof(int64_t));
+    td_mem_free(b.offsets, size_of_offsets(c));
 }
