@@ -274,8 +274,8 @@ def _tried(op, fn, dtype, most):
 
 
 def calls(dtype='float32', most=2, match=None):
-    """Made up ones, and PyTorch's samples where it is installed."""
-    yield from made_up(dtype, most, match)
+    """Made up ones, among them empty and 0-d operands, and PyTorch's samples where it is installed."""
+    yield from made_up(dtype, max(most, 3), match)
     try:
         import torch  # noqa: F401
     except ImportError:
