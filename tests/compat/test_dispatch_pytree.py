@@ -127,3 +127,12 @@ def test_named_results_are_nodes(lib, pytree):
     r = lib.max(lib.tensor([[1.0, 2.0]]), 1)
     leaves, spec = pytree.tree_flatten(r)
     assert pytree.is_structseq(r) and len(leaves) in (1, 2)
+
+
+def test_results_by_name_are_trees(lib):
+    import importlib
+    tree = importlib.import_module(lib.__name__ + ".utils._pytree")
+    result = lib.ones(2, 3).max(0)
+    leaves, spec = tree.tree_flatten(result)
+    assert [x.shape for x in leaves] == [(3,), (3,)] and type(tree.tree_unflatten(leaves, spec)) is type(result)
+    assert tree.tree_map(lambda x: x + 1, result).values[0] == 2

@@ -333,8 +333,15 @@ for _cls, _flat, _unflat, _name, _keys, _dump, _load in (
 del _cls, _flat, _unflat, _name, _keys, _dump, _load
 
 
+def _register_results(kind):
+    """Results of operators by name (torch.return_types) are trees of their fields."""
+    _private_register_pytree_node(kind, lambda x: (list(x), None), lambda members, _: kind(members))
+
+
 def _get_node_type(tree):
     kind = type(tree)
+    if kind not in SUPPORTED_NODES and issubclass(kind, tuple) and kind.__module__ == "tede.return_types":
+        _register_results(kind)
     if kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
         return namedtuple
     return kind
@@ -498,11 +505,11 @@ def _flatten_into(tree, leaves, is_leaf):
     kind = type(tree)
     node = SUPPORTED_NODES.get(kind)
     if node is None:
-        if not is_namedtuple_class(kind):
+        kind = _get_node_type(tree)
+        node = SUPPORTED_NODES.get(kind)
+        if node is None:
             leaves.append(tree)
             return _LEAF_SPEC
-        kind = namedtuple
-        node = SUPPORTED_NODES[kind]
     children, context = node.flatten_fn(tree)
     return TreeSpec(kind, context, [_flatten_into(child, leaves, is_leaf) for child in children])
 
