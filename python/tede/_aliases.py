@@ -29,6 +29,7 @@ MODULES["_functorch.vmap"] = "func._vmap"
 for _name in ("_custom_ops", "_library", "_library.custom_ops", "_library.infer_schema", "_library.fake_impl", "_library.autograd"):
     MODULES[_name] = "library"
 MODULES["_custom_op.impl"] = "_custom_op"
+MODULES["_jit_internal"] = "jit"
 MODULES["autograd.profiler_util"] = "profiler._averages"
 MODULES["cpu.amp"], MODULES["cpu.amp.autocast_mode"], MODULES["cpu.amp.grad_scaler"] = "_cpu_amp", "_cpu_amp", "_cpu_amp"
 MODULES["_functorch.deprecated"] = MODULES["_functorch.make_functional"] = "func._functorch"

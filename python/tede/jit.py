@@ -84,7 +84,8 @@ class _Broadcasting:
         return None
 
 
-BroadcastingList1, BroadcastingList2, BroadcastingList3 = _Broadcasting(), _Broadcasting(), _Broadcasting()
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = _Broadcasting()
+BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = _Broadcasting()
 
 
 class Attribute:
@@ -96,7 +97,17 @@ def _overload(func):
     return func
 
 
-_overload_method = _overload
+_overload_method = _copy_to_script_wrapper = _overload
+
+
+def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
+    """A function that calls `if_true` or `if_false` by the truth of its argument `arg_name`, which is the `arg_index`-th."""
+    def fn(*args, **kwargs):
+        chosen = kwargs.get(arg_name, args[arg_index] if arg_index < len(args) else default)
+        return (if_true if chosen else if_false)(*args, **kwargs)
+    fn.__doc__ = if_true.__doc__ if if_false.__doc__ is None else if_false.__doc__
+    fn.__module__, fn.__name__ = module_name or fn.__module__, func_name or fn.__name__
+    return fn
 
 
 def fork(func, *args, **kwargs):

@@ -1,4 +1,7 @@
 """Attention's kernels beside the products that they stand for, and the layers around them."""
+import importlib
+import warnings
+
 import pytest
 
 
@@ -82,3 +85,23 @@ def test_depthwise_convolution_is_a_sum_per_channel(lib, size, kernel, options):
     assert lib.allclose(y, z) and lib.allclose(conv(x.float(), w.float(), b.float(), groups=3, **options).double(), z, atol=1e-5)
     for one, two in zip(lib.autograd.grad((y * y).sum(), (x, w)), lib.autograd.grad((z * z).sum(), (x, w))):
         assert lib.allclose(one, two)
+
+
+@pytest.mark.parametrize("queries, keys", [(3, 5), (4, 4), (5, 3)])
+def test_masks_that_are_only_described(lib, queries, keys):
+    bias = importlib.import_module(lib.__name__ + ".nn.attention.bias")
+    lib.manual_seed(0)
+    q, k, v = lib.randn(2, 4, queries, 8), lib.randn(2, 4, keys, 8), lib.randn(2, 4, keys, 8)
+    attention = lib.nn.functional.scaled_dot_product_attention
+    for make, offset in ((bias.causal_upper_left, 0), (bias.causal_lower_right, keys - queries)):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            mask = make(queries, keys)
+        assert bool(seen) == (queries > keys and offset != 0)
+        written = lib.ones(queries, keys, dtype=lib.bool).tril(offset)
+        assert repr(mask) == repr(written)
+        assert lib.allclose(attention(q, k, v, mask, scale=0.3), attention(q, k, v, written, scale=0.3), equal_nan=True)
+        with pytest.raises(ValueError, match="should not be used with causal=True"):
+            attention(q, k, v, mask, is_causal=True)
+    with pytest.raises(AssertionError, match="causal_upper_left only supports 2D tensors"):
+        bias.causal_upper_left(3)

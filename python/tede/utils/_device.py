@@ -1,0 +1,30 @@
+"""`with torch.device(...)` as a mode of its own, for programs that push it by name, and as a decorator."""
+import functools
+
+import tede
+
+__all__ = ["DeviceContext", "set_device"]
+
+
+class DeviceContext:
+    """Within it new tensors are made on `device`."""
+
+    def __init__(self, device):
+        self.device = tede.device(device)
+
+    def __enter__(self):
+        self.device.__enter__()
+
+    def __exit__(self, *error):
+        self.device.__exit__(*error)
+
+
+def set_device(device):
+    """A decorator: the function's new tensors are made on `device`."""
+    def decorate(fn):
+        @functools.wraps(fn)
+        def within(*args, **kwargs):
+            with tede.device(device):
+                return fn(*args, **kwargs)
+        return within
+    return decorate
