@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test c-programs c-tests lint coverage sanitize fuzz-ops tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -40,15 +40,13 @@ build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 train: build    ## train a small GPT on the text of Python's standard library, two to four minutes
 	$(BIN)/python examples/gpt.py $(ARGS)
 
-test: build c-tests  ## everything that tests itself; PYTHON=python3.12 for another one
-	$(BIN)/python -m codegen --check
-	$(call pytest,$(BIN)/python -m pytest,tests)
+test: build c-tests python-tests  ## everything that tests itself; PYTHON=python3.12 for another one
 
 # As many tests at once as there are cores, then those that measure, by themselves.
-define pytest
-	$(1) -q -n auto -m "not alone" $(2) $(PYTEST)
-	$(1) -q -m alone $(2) $(PYTEST)
-endef
+python-tests: build  ## those of Python alone, beside PyTorch where .venv has it
+	$(BIN)/python -m codegen --check
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not alone" tests $(PYTEST)
+	$(BIN)/python -m pytest -q -m alone tests $(PYTEST)
 
 c-programs: build
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD) c-tests
@@ -77,7 +75,8 @@ coverage: $(VENV)/extra-coverage  ## which lines the tests reach, as pages in bu
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c
 	$(BIN)/python tools/run_c_tests.py $(COVERED)/tests/c --fail-allocations
 	PYTHONPATH=$(COVERED)/package $(BIN)/python tools/fuzz_ops.py --here
-	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/python -m pytest -q -n auto -m "not alone" -p no:cacheprovider \
+	PYTHONPATH=$(COVERED)/package COVERAGE_FILE=$(COVERED)/.coverage $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not alone" \
+	    -p no:cacheprovider \
 	    --cov=$(COVERED)/package/tede --cov-report=html:$(COVERED)/python --cov-report=term:skip-covered $(COVERED_TESTS) $(PYTEST)
 	find $(COVERED) -name 'meson-generated_*.gc??' -delete
 	mkdir -p $(COVERED)/c
@@ -99,7 +98,7 @@ lint: $(VENV)/extra-lint  ## ruff over the Python, clang-format and cppcheck ove
 # One build under AddressSanitizer and UndefinedBehaviorSanitizer for the C tests and for Python.
 SANITIZED := $(BUILD)-asan
 $(SANITIZED)/package: FORCE $(VENV)/ready
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(SANITIZED) --buildtype=debugoptimized -Doptimization=1 \
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(SANITIZED) --buildtype=debug -Doptimization=0 \
 	    -Db_sanitize=address,undefined -Db_lundef=false -Dwheel=true -Dpython=true -Dtests=true \
 	    $(if $(wildcard $(SANITIZED)/meson-info),--reconfigure) > /dev/null
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(SANITIZED) all c-tests
