@@ -10,6 +10,7 @@ import warnings
 from bisect import bisect_right
 from collections import Counter
 
+from .._suggest import Constructor
 from ..nn._native import T
 from .optimizer import Optimizer, to_scalar
 
@@ -58,7 +59,7 @@ def _warn_epoch():
     warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=4)
 
 
-class LRScheduler:
+class LRScheduler(Constructor):
     """Base of all schedules: `get_lr` gives the next rates, one per group."""
 
     _get_lr_called_within_step = False

@@ -7,6 +7,7 @@ import copy
 import warnings
 from collections import OrderedDict, defaultdict
 
+from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
 
@@ -58,7 +59,7 @@ def _with_hooks(step):
     return wrapper
 
 
-class Optimizer:
+class Optimizer(Constructor):
     """Base of all optimizers: `params` is an iterable of parameters, of (name, parameter), or of group dicts."""
 
     def __init__(self, params, defaults):

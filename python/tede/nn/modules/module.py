@@ -10,6 +10,7 @@ import warnings
 from collections import OrderedDict
 
 from ... import __future__ as _future
+from ..._suggest import Constructor
 from .. import parameter as _parameter
 from .._native import C, T, is_tensor, typename
 from . import _hooks
@@ -74,7 +75,7 @@ class _CallSignature:
         return inspect.signature(lambda *args, **kwargs: None)
 
 
-class Module(StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
+class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
     """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`.
 
     Reading attributes, assigning plain ones and calls without hooks are in the C base, python/csrc/nnmodule.c.
