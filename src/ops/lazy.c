@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <tede/auto.h>
+#include "base/watch.h"
 #include "dispatch/glue.h"
 
 static bool has_bits(const td_tensor *x) { return x != TD_NONE && x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG); }
@@ -32,6 +33,7 @@ static bool knows_bits(const td_op *op)
 /* What an operand was replaced by. */
 typedef struct stand_in { td_tensor *original, *copy; bool written; } stand_in;
 typedef struct frame {
+    const td_op  *op;
     td_value     *values;
     stand_in     *stand_ins;
     td_tensor   **items;            /* of lists, one after the other */
@@ -51,6 +53,12 @@ static int replace(frame *f, td_tensor **place, bool written)
 {
     if (!has_bits(*place))
         return 0;
+    if (TD_UNLIKELY(td_strict_views)) {
+        td_shape_text sizes;
+        return td_error(TD_E_RUNTIME, "%s would copy its operand of shape %s, which is only marked as %s, which strict_views forbids; "
+                        "use .resolve_conj().resolve_neg() where the copy is meant", f->op->info.name,
+                        td_shape_str((*place)->ndim, (*place)->sizes, sizes), (*place)->flags & TD_FLAG_CONJ ? "conjugated" : "negated");
+    }
     td_tensor *copy = td_clone(*place);
     if (!copy)
         return -1;
@@ -61,7 +69,7 @@ static int replace(frame *f, td_tensor **place, bool written)
 
 static int frame_begin(frame *f, const td_op *op, const td_value *arguments)
 {
-    *f = (frame){.n_values = op->info.n_arguments};
+    *f = (frame){.op = op, .n_values = op->info.n_arguments};
     for (int64_t i = 0; i < f->n_values; i++)
         f->n_items += arguments[i].kind == TD_VALUE_TENSORS ? arguments[i].count : 0;
     f->values = td_mem_alloc(sizeof *f->values * (size_t)f->n_values);

@@ -208,4 +208,8 @@ def test_strict_views_turns_hidden_copies_into_errors():
             x.t().reshape(-1)
         with pytest.raises(RuntimeError, match='a kernel would copy its operand'):
             F.softmax(x.t(), 1)
+        z = tede.ones(2, dtype=tede.complex64).conj()
+        assert z.clone().resolve_conj().shape == z.contiguous().shape == (2,)
+        with pytest.raises(RuntimeError, match='exp would copy its operand of shape .2., which is only marked as conjugated'):
+            z.exp()
     assert x.t().reshape(-1).shape == (6,)
