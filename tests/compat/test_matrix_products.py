@@ -57,3 +57,10 @@ def test_complex_products_are_made_of_real_ones(lib):
         for alpha, beta in ((2 - 1j, 0.5), (1j, 1j), (1, 0)):
             sums = (lib.baddbmm if c.ndim == 3 else lib.addmm)(c, a, b, alpha=alpha, beta=beta)
             assert (sums - (beta * c + alpha * (a @ b))).abs().max() < 1e-11
+
+
+def test_a_real_alpha_makes_no_nan_of_an_infinity(lib):
+    a, one = lib.ones(20, 20, dtype=lib.complex64), lib.eye(20, dtype=lib.complex64)
+    a[0, 0] = float("inf")
+    for product in (a @ one, lib.addmm(one, a, one, alpha=2)):
+        assert product[0, 0].real.item() == float("inf")

@@ -283,3 +283,13 @@ def test_alpha_has_the_precision_of_halves(both, dtype):
         results.append([r.tolist() for r in (lib.add(x / 7, x / 3, alpha=0.3), lib.sub(x / 7, x / 3, alpha=0.3), lib.rsub(x / 7, x / 3, alpha=0.3),
                                              (x / 7).add_(x / 3, alpha=0.7))])
     assert results[0] == results[1]
+
+
+def test_addcdiv_refuses_integers_by_integers_only(lib):
+    x, n = lib.ones(2), lib.tensor([2, 4])
+    assert lib.addcdiv(x, x, n).tolist() == [1.5, 1.25] and lib.addcdiv(x, n, x).tolist() == [3, 5]
+    assert lib.addcdiv(n, n, n.float()).tolist() == [3, 5] and lib.addcdiv(x, lib.tensor(3), x).tolist() == [4, 4]
+    for a, b in ((n, n), (n.bool(), n), (n, lib.tensor(2))):
+        for call in (lambda: lib.addcdiv(x, a, b), lambda: x.clone().addcdiv_(a, b), lambda: lib.addcdiv(x, a, b, out=lib.empty(2))):
+            with pytest.raises(RuntimeError, match="Integer division with addcdiv is no longer supported"):
+                call()

@@ -178,7 +178,8 @@ ROWS(integers_2, uint16_t, int64_t)
 ROWS(integers_4, uint32_t, int64_t)
 ROWS(integers_8, uint64_t, int64_t)
 
-/* Complex products by their four real ones: Annex G's care for infinities would make these loops calls. */
+/* Complex products by their four real ones: Annex G's care for infinities would make these loops calls.  An alpha or beta that is
+ * real has no imaginary part to make NaN of them. */
 typedef struct c_f32 { float re, im; } c_f32;
 typedef struct c_f64 { double re, im; } c_f64;
 #define COMPLEX(name, R, C)                                                                                          \
@@ -191,18 +192,21 @@ typedef struct c_f64 { double re, im; } c_f64;
         for (int64_t i = 0; i < m; i++)                                                                              \
             for (int64_t j = 0; j < n; j++) {                                                                        \
                 const C old = c[i * ldc + j];                                                                        \
-                c[i * ldc + j] = beta == 0 ? (C){0, 0} : (C){br * old.re - bi * old.im, br * old.im + bi * old.re};  \
+                c[i * ldc + j] = beta == 0 ? (C){0, 0} : bi == 0 ? (C){br * old.re, br * old.im}                     \
+                                 : (C){br * old.re - bi * old.im, br * old.im + bi * old.re};                        \
             }                                                                                                        \
         if (ma.column == 1 && mb.row == 1) {                                                                         \
             DOTS(C, a, ma, b, mb, R re = 0; R im = 0; _Pragma("omp simd reduction(+ : re, im)"),                     \
                  re += x[p].re * y[p].re - x[p].im * y[p].im; im += x[p].re * y[p].im + x[p].im * y[p].re;,          \
-                 C *to = c + i * ldc + j; to->re += ar * re - ai * im; to->im += ar * im + ai * re;)                 \
+                 C *to = c + i * ldc + j; to->re += ai == 0 ? ar * re : ar * re - ai * im;                           \
+                 to->im += ai == 0 ? ar * im : ar * im + ai * re;)                                                   \
             return;                                                                                                  \
         }                                                                                                            \
         for (int64_t i = 0; i < m; i++, c += ldc)                                                                    \
             for (int64_t p = 0; p < k; p++) {                                                                        \
                 const C at = a[i * ma.row + p * ma.column], *row = b + p * mb.row;                                   \
-                const C x = {ar * at.re - ai * at.im, ar * at.im + ai * at.re};                                      \
+                const C x = ai == 0 ? (C){ar * at.re, ar * at.im}                                                    \
+                                    : (C){ar * at.re - ai * at.im, ar * at.im + ai * at.re};                         \
                 for (int64_t j = 0; j < n; j++) {                                                                    \
                     const C y = row[j * mb.column];                                                                  \
                     c[j].re += x.re * y.re - x.im * y.im;                                                            \

@@ -401,7 +401,7 @@ int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t
                         "of %lld)", (long long)samples, (long long)k);
     if (k > 1 << 24)
         return td_error(TD_E_RUNTIME, "number of categories cannot exceed 2^24 (got %lld)", (long long)k);
-    if (check_weights(dtype, weights, rows, k, replacement))
+    if (check_weights(dtype, weights, rows, k, replacement && samples != 1))
         return -1;
     if (!replacement || samples == 1)
         return draw_by_race(g, dtype, out, rows, k, weights, samples, by_columns);
