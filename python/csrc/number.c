@@ -246,6 +246,13 @@ static PyObject *number_float(PyObject *a)
     td_scalar value;
     if (value_of(a, &value) < 0)
         return NULL;
+    static bool warned;
+    if ((!warned || td_py_warn_always) && td_requires_grad(td_py_x(a))) {
+        warned = true;
+        if (PyErr_WarnEx(PyExc_UserWarning, "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\n"
+                         "Consider using tensor.detach() first.", 1) < 0)
+            return NULL;
+    }
     if (value.kind == TD_SCALAR_COMPLEX && value.imag != 0)
         return PyErr_Format(PyExc_RuntimeError, "value cannot be converted to type double without overflow");
     return PyFloat_FromDouble(td_scalar_double(value));

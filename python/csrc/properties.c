@@ -79,7 +79,8 @@ GETTER(grad)
     if (!grad && !td_is_leaf(x) && !td_py_retains_grad(x) &&
         PyErr_WarnEx(PyExc_UserWarning, "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its "
                      ".grad attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be "
-                     "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor.", 1) < 0)
+                     "populated for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+                     "access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.", 1) < 0)
         return NULL;
     return td_py_wrap_borrowed(grad);
 }
@@ -190,7 +191,7 @@ GETTER(T)
     if (td_tensor_ndim(x) != 2 && td_tensor_ndim(x) != 0 &&
         PyErr_WarnEx(PyExc_UserWarning, "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is "
                      "deprecated and it will throw an error in a future release. Consider `x.mT` to transpose batches of "
-                     "matrices or `x.permute(*range(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1) < 0)
+                     "matrices or `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", 1) < 0)
         return NULL;
     return td_py_wrap(reversed(x));
 }

@@ -242,6 +242,9 @@ def get_device(input):
 
 def set_default_tensor_type(t):
     """Choose the default dtype by a type's name or class, "torch.DoubleTensor" say."""
+    import warnings
+    warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
+                  "torch.set_default_device() as alternatives.", stacklevel=2)
     if isinstance(t, str):
         t = __getattr__(t.rpartition(".")[2])
     _C.set_default_dtype(t.dtype)

@@ -9,6 +9,7 @@ class autocast(_amp.autocast):
     """amp.autocast("cpu")"""
 
     def __init__(self, enabled=True, dtype=bfloat16, cache_enabled=True):
+        _amp._older("cpu", "autocast")
         super().__init__("cpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
@@ -16,5 +17,6 @@ class GradScaler(_amp.GradScaler):
     """amp.GradScaler("cpu")"""
 
     def __init__(self, init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        _amp._older("cpu", "GradScaler")
         super().__init__("cpu", init_scale=init_scale, growth_factor=growth_factor, backoff_factor=backoff_factor,
                          growth_interval=growth_interval, enabled=enabled)

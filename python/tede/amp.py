@@ -13,6 +13,12 @@ _defaults = {"cpu": _C.bfloat16, "cuda": _C.float16, "xpu": _C.bfloat16, "mps": 
              "mtia": _C.bfloat16, "ipu": _C.float16, "xla": _C.bfloat16}
 
 
+def _older(device_type, name):
+    """What torch.cuda.amp and torch.cpu.amp say of their names."""
+    warnings.warn(f"`torch.{device_type}.amp.{name}(args...)` is deprecated. Please use `torch.amp.{name}('{device_type}', args...)` "
+                  "instead.", FutureWarning, stacklevel=3)
+
+
 def is_autocast_available(device_type):
     """Whether the device's kind knows autocast."""
     if not isinstance(device_type, str):

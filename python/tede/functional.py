@@ -1,4 +1,6 @@
 """Functions of the package that are more than one operator: any number of tensors, or arguments of several kinds."""
+import warnings
+
 from tede import _C
 from tede._C import Tensor
 from tede._tensor import asking, asking_members
@@ -93,6 +95,8 @@ def chain_matmul(*matrices, out=None):
     matrices = _list(matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+                  "instead, which accepts a list of two or more tensors rather than multiple parameters.", stacklevel=2)
     name = "linalg_multi_dot" if "linalg_multi_dot" in _O else "chain_matmul"
     if len(matrices) == 1:
         return matrices[0]

@@ -278,6 +278,9 @@ static td_tensor *convolve_padding(const char *name, int dims, td_tensor *input,
         pad[2 * (dims - 1 - i)] = 0, pad[2 * (dims - 1 - i) + 1] = total - 2 * before[i];
         uneven |= total & 1;
     }
+    if (uneven && td_warn("Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be "
+                          "created"))
+        return NULL;
     TD_AUTO td_tensor *x = uneven ? td_constant_pad_nd(input, 2 * dims, pad, td_int(0)) : td_ref(input);
     return x ? convolve(name, dims, x, weight, bias, n_stride, stride, dims, before, dims, d, false, 1, &zero,
                         groups) : NULL;

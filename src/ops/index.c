@@ -216,6 +216,9 @@ int td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_scal
 int td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
 {
     td_place what = TD_PLACE_ADD;
+    if (td_warn("The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch release. "
+                "Use torch.scatter_reduce instead for more reduction options."))
+        return -1;
     return place_of("scatter", reduce, &what) ? -1 : scatter("scatter", what, self, dim, index, src, false);
 }
 int td_op_scatter_value_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value, const char *reduce)
@@ -480,6 +483,8 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
 {
     if (!strcmp(reduce, "sum"))
         return td_error(TD_E_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum.");
+    if (td_warn("index_reduce() is in beta and the API may change at any time."))
+        return -1;
     place_at at = {"index_reduce", dim, index};
     return reduce_into("index_reduce", self, source, reduce, include_self, place_indexed, &at);
 }

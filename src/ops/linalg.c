@@ -140,6 +140,11 @@ td_tensor *td_op_linalg_cholesky(td_tensor *self, bool upper)
 td_tensor *td_op_cholesky(td_tensor *self, bool upper)
 {
     td_tensor *pair[2];
+    if (td_warn("torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch release.\n"
+                "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
+                "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+                "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."))
+        return NULL;
     return checked("cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
 }
 static int check_cholesky_solve(td_tensor *self, td_tensor *input2)
@@ -331,7 +336,11 @@ int td_meta_linalg_lu_solve(td_spec *specs, td_tensor *LU, td_tensor *pivots, td
 }
 td_tensor *td_op_lu_solve(td_tensor *self, td_tensor *LU_data, td_tensor *LU_pivots)
 {
-    return td_linalg_lu_solve(LU_data, LU_pivots, self, true, false);
+    return td_warn("torch.lu_solve is deprecated in favor of torch.linalg.lu_solve"
+                   "and will be removed in a future PyTorch release.\nNote that torch.linalg.lu_solve has its arguments reversed.\n"
+                   "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
+               ? NULL
+               : td_linalg_lu_solve(LU_data, LU_pivots, self, true, false);
 }
 
 /* ---- solutions and inverses */
@@ -411,6 +420,11 @@ int td_op_triangular_solve(td_tensor **results, td_tensor *self, td_tensor *A, b
 {
     if (self->ndim < 2 || A->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.triangular_solve: Expected tensors with at least 2 dimensions");
+    if (td_warn("torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular"
+                "and will be removed in a future PyTorch release.\n"
+                "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the inputs.\n"
+                "X = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = torch.linalg.solve_triangular(A, B)."))
+        return -1;
     TD_AUTO td_tensor *turned = transpose ? td_transpose_int(A, -2, -1) : td_ref(A);
     TD_AUTO td_tensor *x = td_linalg_solve_triangular(turned, self, transpose ? !upper : upper, true, unitriangular);
     TD_AUTO td_tensor *rows = td_transpose_int(A, -2, -1);
@@ -510,7 +524,14 @@ int td_meta_linalg_qr(td_spec *specs, td_tensor *A, const char *mode)
         return -1;
     return td_spec_columns(specs + 1);
 }
-int td_op_qr(td_tensor **results, td_tensor *self, bool some) { return td_linalg_qr(results, self, some ? "reduced" : "complete"); }
+int td_op_qr(td_tensor **results, td_tensor *self, bool some)
+{
+    if (td_warn("torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+                "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\n"
+                "should be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')"))
+        return -1;
+    return td_linalg_qr(results, self, some ? "reduced" : "complete");
+}
 
 int td_meta__linalg_svd(td_spec *specs, td_tensor *A, bool full_matrices, bool compute_uv, const char *driver)
 {

@@ -83,6 +83,9 @@ td_tensor *td_op_cross(td_tensor *self, td_tensor *other, const int64_t *dim)
 {
     if (dim)
         return td_linalg_cross(self, other, *dim);
+    if (td_warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or simply use "
+                "torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in a future release."))
+        return NULL;
     for (int d = 0; d < self->ndim; d++)
         if (self->sizes[d] == 3)
             return td_linalg_cross(self, other, d);

@@ -9,13 +9,18 @@ td_tensor *td_op_frobenius_norm_dim(td_tensor *self, int64_t n_dim, const int64_
 {
     return td_linalg_vector_norm(self, td_int(2), n_dim, dim, keepdim, TD_DTYPE_NONE);
 }
+static int old_nuclear_norm(void)
+{
+    return td_warn("at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch "
+                   "release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead");
+}
 td_tensor *td_op_nuclear_norm(td_tensor *self, bool keepdim)
 {
-    return td_linalg_matrix_norm_str_ord(self, "nuc", 2, (int64_t[]){-2, -1}, keepdim, TD_DTYPE_NONE);
+    return old_nuclear_norm() ? NULL : td_linalg_matrix_norm_str_ord(self, "nuc", 2, (int64_t[]){-2, -1}, keepdim, TD_DTYPE_NONE);
 }
 td_tensor *td_op_nuclear_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
-    return td_linalg_matrix_norm_str_ord(self, "nuc", n_dim, dim, keepdim, TD_DTYPE_NONE);
+    return old_nuclear_norm() ? NULL : td_linalg_matrix_norm_str_ord(self, "nuc", n_dim, dim, keepdim, TD_DTYPE_NONE);
 }
 td_tensor *td_op_norm_except_dim(td_tensor *v, int64_t power, int64_t dim)
 {

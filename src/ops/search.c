@@ -91,6 +91,15 @@ static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *so
     return out_int32 ? td_as_contiguous(out, TD_I32) : td_tensor_retain(out);
 }
 
+static int warn_of_copy(const char *what, const td_tensor *x)
+{
+    if (x->flags & TD_FLAG_CONTIGUOUS)
+        return 0;
+    return td_warn("torch.searchsorted(): %s tensor is non-contiguous, this will lower the performance due to extra data copy when "
+                   "converting non-contiguous tensor to contiguous, please use contiguous %s tensor if possible. This message will "
+                   "only appear once per program.", what, what);
+}
+
 td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self, bool out_int32, bool right, const char *side,
                                      td_tensor *sorter)
 {
@@ -125,6 +134,8 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
                        "%s and got sorter tensor %s", td_shape_str(seq->ndim, seq->sizes, a),
                        td_shape_str(sorter->ndim, sorter->sizes, b));
+    if (warn_of_copy("input value", self) || warn_of_copy("boundary", seq) || (sorter != TD_NONE && warn_of_copy("sorter", sorter)))
+        return NULL;
     return searched(seq, self, sorter, right || (side && !strcmp(side, "right")), out_int32);
 }
 

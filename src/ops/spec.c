@@ -181,7 +181,8 @@ int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes)
     td_shape_text have, want;
     if (out->numel && td_warn("An output with one or more elements was resized since it had shape %s, which does not match "
                               "the required output shape %s. This behavior is deprecated, and in a future PyTorch release "
-                              "outputs will not be resized unless they have zero elements.",
+                              "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+                              "resizing it, inplace, to zero elements with t.resize_(0).",
                               td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want)))
         return -1;
     return td_resize(out, ndim, sizes);

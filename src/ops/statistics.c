@@ -39,6 +39,8 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
     td_dtype dtype = td_is_floating(rows) || td_is_complex(rows) ? (td_dtype)rows->dtype : td_default_dtype();
     int64_t n = rows->sizes[1], last = 1;
     bool weighted = fweights != TD_NONE || aweights != TD_NONE;
+    if (!weighted && n <= correction && td_warn("cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations."))
+        return NULL;
     if ((fweights != TD_NONE && check_weights("fweights", fweights, n, true)) || (aweights != TD_NONE && check_weights("aweights", aweights, n, false)))
         return NULL;
     LET(x) = td_to(rows, dtype);

@@ -53,13 +53,17 @@ td_tensor *td_op_stft_center(td_tensor *self, int64_t n_fft, const int64_t *hop_
     int64_t hop = hop_length ? *hop_length : n_fft / 4, width = win_length ? *win_length : n_fft;
     if (center && align_to_window)
         return td_fail(TD_E_RUNTIME, "stft align_to_window should only be set when center = false");
-    if (!windowed && td_warn("A window was not provided. A rectangular window will be applied, which is known to cause spectral leakage. Other windows "
-                             "such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage. To suppress this warning "
+    if (!windowed && td_warn("A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. Other windows "
+                             "such as torch.hann_window or torch.hamming_window are recommended to reduce spectral leakage.To suppress this warning "
                              "and use a rectangular window, explicitly set `window=torch.ones(n_fft, device=<device>)`."))
         return NULL;
     if (!return_complex && !complex_fft)
         return td_fail(TD_E_RUNTIME, "stft requires the return_complex parameter be given for real inputs, and will further require that "
                        "return_complex=True in a future PyTorch release.");
+    if (!as_complex && td_warn("stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex tensors "
+                               "for all inputs, and return_complex=False will raise an error.\nNote: you can still call torch.view_as_real "
+                               "on the complex output to recover the old return format."))
+        return NULL;
     LET(signal) = td_ref(self);
     if (center) {
         int64_t sizes[3] = {1, 1, 1}, pad = n_fft / 2;

@@ -10,6 +10,7 @@ class autocast(_amp.autocast):
     """amp.autocast("cuda")"""
 
     def __init__(self, enabled=True, dtype=float16, cache_enabled=True):
+        _amp._older("cuda", "autocast")
         super().__init__("cuda", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
@@ -17,6 +18,7 @@ class GradScaler(_amp.GradScaler):
     """amp.GradScaler("cuda")"""
 
     def __init__(self, init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        _amp._older("cuda", "GradScaler")
         super().__init__("cuda", init_scale=init_scale, growth_factor=growth_factor, backoff_factor=backoff_factor,
                          growth_interval=growth_interval, enabled=enabled)
 

@@ -94,7 +94,8 @@ class NLLLoss2d(NLLLoss):
     """`NLLLoss` by an older name."""
 
     def __init__(self, *args, **kwargs):
-        warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement.",
+        warnings.warn("`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+                      "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
                       FutureWarning, stacklevel=2)
         super().__init__(*args, **kwargs)
 

@@ -1,5 +1,6 @@
 """Transformers (Vaswani et al., 2017): encoder and decoder layers, stacks of them, and both together."""
 import copy
+import warnings
 
 from .. import functional as F
 from .. import init
@@ -84,6 +85,21 @@ class Transformer(Module):
                 init.xavier_uniform_(parameter)
 
 
+def _why_not_nested(layer):
+    """What keeps PyTorch's encoder from its path for nested tensors; "" if nothing does."""
+    if not isinstance(layer, TransformerEncoderLayer):
+        return " was not TransformerEncoderLayer"
+    attention = layer.self_attn
+    reasons = ((layer.norm_first, ".norm_first was True"),
+               (not attention.batch_first, ".self_attn.batch_first was not True(use batch_first for better inference performance)"),
+               (not attention._qkv_same_embed_dim, ".self_attn._qkv_same_embed_dim was not True"),
+               (attention.in_proj_bias is None, ".self_attn was passed bias=False"),
+               (not layer.activation_relu_or_gelu, ".activation_relu_or_gelu was not True"),
+               (layer.norm1.eps != layer.norm2.eps, ".norm1.eps was not equal to encoder_layer.norm2.eps"),
+               (attention.num_heads % 2 == 1, ".self_attn.num_heads is odd"))
+    return next((why for so, why in reasons if so), "")
+
+
 class TransformerEncoder(Module):
     """Copies of an encoder layer, one behind the other."""
 
@@ -92,12 +108,10 @@ class TransformerEncoder(Module):
         self.layers = _get_clones(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
-        attention = getattr(encoder_layer, "self_attn", None)
-        self.use_nested_tensor = bool(
-            enable_nested_tensor and isinstance(encoder_layer, TransformerEncoderLayer) and not encoder_layer.norm_first
-            and attention.batch_first and attention._qkv_same_embed_dim and attention.in_proj_bias is not None
-            and encoder_layer.activation_relu_or_gelu and encoder_layer.norm1.eps == encoder_layer.norm2.eps
-            and attention.num_heads % 2 == 0)
+        why_not = _why_not_nested(encoder_layer)
+        self.use_nested_tensor = bool(enable_nested_tensor and not why_not)
+        if enable_nested_tensor and why_not:
+            warnings.warn(f"enable_nested_tensor is True, but self.use_nested_tensor is False because encoder_layer{why_not}", stacklevel=2)
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Encode `src`. Masks are those of `MultiheadAttention`."""
