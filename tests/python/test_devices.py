@@ -51,7 +51,7 @@ def test_the_module_of_a_device(toy):
     assert tede.toy.current_device() == 0
     with pytest.raises(RuntimeError, match="toy:7.*there are 2"):
         tede.ones(2, device="toy:7")
-    assert tede.accelerator.is_available() and str(tede.accelerator.current_accelerator()) == "toy"
+    assert tede.accelerator.is_available() and hasattr(tede, str(tede.accelerator.current_accelerator()))     # others may be loaded, too
 
 
 def test_tensors_go_there_and_back(toy):
