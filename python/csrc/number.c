@@ -122,6 +122,8 @@ static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
 static inline PyObject *binary(int which, PyObject *a, PyObject *b)
 {
     bool left = td_py_is_exact(a), right = td_py_is_exact(b);
+    if (TD_UNLIKELY(td_py_function_modes > 0))
+        return slow(which, a, b);
     if (TD_LIKELY(left && right))
         return call_direct(which, td_py_x(a), td_py_x(b));
     if (which != MATMUL && which != POW && (left || (right && which != DIV)))      /* powers of numbers have a short way */

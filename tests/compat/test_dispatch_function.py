@@ -262,3 +262,18 @@ def test_a_mode_whose_method_is_the_classes_is_refused(lib):
             return func(*args, **(kwargs or {}))
     with pytest.raises(RuntimeError, match="classmethod is not supported, please make it a plain method"), Wrong():
         lib.ones(1) + 1
+
+
+def test_modes_are_asked_by_operators_of_plain_tensors(lib):
+    asked = []
+
+    class Listening(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            asked.append(getattr(function, "__name__", ""))
+            return function(*args, **kwargs or {})
+
+    x, m = lib.ones(3), lib.ones(2, 2)
+    with Listening():
+        results = [x + x, 1 + x, x * 2, x - 1.0, m @ m, x > 0, x / 2]
+    assert [name.strip("_") for name in asked] == ["add", "add", "mul", "sub", "matmul", "gt", "div"]
+    assert [r.sum().item() for r in results] == [6, 6, 6, 0, 8, 3, 1.5]
