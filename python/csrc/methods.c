@@ -357,6 +357,7 @@ static PyObject *refuse_inside(const char *name, const char *perhaps)
 
 static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    OVERRIDDEN_CALL("requires_grad_");
     PyObject *value = Py_True;
     Py_ssize_t n = nargs + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     if (n > 1 || (kwnames && PyTuple_GET_SIZE(kwnames) &&
