@@ -72,3 +72,10 @@ def get_capabilities():
     from tede import _C
     level = _C._cpu_capability()
     return {"isa": level}
+
+
+def __getattr__(name):
+    if name == "amp":
+        from tede import _cpu_amp
+        return _cpu_amp
+    raise AttributeError(f"module 'tede.cpu' has no attribute '{name}'")

@@ -201,7 +201,7 @@ TD_TEST(bad_parameters_are_refused_before_anything_is_drawn)
     CHECK_FAILS(td_fill_randperm(g, TD_U8, &room, 258), TD_E_RUNTIME, "overflow");
     CHECK_FAILS(td_fill_randperm(g, TD_I64, &room, -1), TD_E_RUNTIME, "non-negative");
     CHECK_FAILS(td_sample_poisson(g, TD_F32, &room, 2, negative), TD_E_RUNTIME, "invalid Poisson rate", "-1");
-    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, negative, 1, true, false), TD_E_RUNTIME, "entry < 0");
+    CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, negative, 1, true, false), TD_E_RUNTIME, "element < 0");
     CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, nothing, 1, true, false), TD_E_RUNTIME, "<= 0");
     CHECK_FAILS(td_sample_multinomial(g, TD_F32, room.i, 1, 2, outside, 3, false, false), TD_E_RUNTIME, "without replacement");
     CHECK_FAILS(td_sample_multinomial(g, TD_I64, room.i, 1, 2, outside, 1, false, false), TD_E_RUNTIME, "floating-point");
