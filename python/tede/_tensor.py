@@ -12,15 +12,20 @@ def _short(dtype):
     return str(dtype).rpartition(".")[2]
 
 
+def _named_as(function, taken):
+    """What functools.wraps does, whose import takes a part of ours."""
+    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
+    taken.__module__, taken.__wrapped__ = function.__module__, function
+    return taken
+
+
 def asking(function):
     """The function, whose calls classes with a __torch_function__ and modes may take over."""
     def taken(*args, **kwargs):
         if _C._has_torch_function_variadic(*args):
             return _C._handle_torch_function(taken, args, *args, **kwargs)
         return function(*args, **kwargs)
-    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
-    taken.__module__, taken.__wrapped__ = function.__module__, function
-    return taken
+    return _named_as(function, taken)
 
 
 def asking_members(function):
@@ -30,9 +35,7 @@ def asking_members(function):
         if _C._has_torch_function_variadic(*members):
             return _C._handle_torch_function(taken, members, *args, **kwargs)
         return function(*args, **kwargs)
-    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
-    taken.__module__, taken.__wrapped__ = function.__module__, function
-    return taken
+    return _named_as(function, taken)
 
 
 def method(function):

@@ -208,14 +208,14 @@ td_tensor *td_op_positive(td_tensor *self)
     return td_ref(self);
 }
 
+static bool is_whole(const td_tensor *x) { return x->dtype == TD_BOOL || td_dtype_is_integral((td_dtype)x->dtype); }
+
 /* addcdiv divides integers by integers nowhere; one of them may be. */
 int td_check_quotient(td_tensor *self, td_tensor *tensor1, td_tensor *tensor2, td_scalar value);
 int td_check_quotient(td_tensor *self, td_tensor *tensor1, td_tensor *tensor2, td_scalar value)
 {
     (void)self, (void)value;
-    const uint32_t whole = 1u << TD_BOOL | 1u << TD_U8 | 1u << TD_I8 | 1u << TD_I16 | 1u << TD_I32 | 1u << TD_I64 | 1u << TD_U16 |
-                           1u << TD_U32 | 1u << TD_U64;
-    return !(whole >> tensor1->dtype & whole >> tensor2->dtype & 1) ? 0
+    return !(is_whole(tensor1) && is_whole(tensor2)) ? 0
         : td_error(TD_E_RUNTIME, "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
                    "true division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
                    "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for "
