@@ -1,5 +1,6 @@
 """Products of two matrices, however both lie: across the sizes at which b is packed, by one thread or by all, and left as it
 is.  tede's have the same bits for any number of threads."""
+import numpy as np
 import pytest
 
 LIES = {
@@ -64,3 +65,41 @@ def test_a_real_alpha_makes_no_nan_of_an_infinity(lib):
     a[0, 0] = float("inf")
     for product in (a @ one, lib.addmm(one, a, one, alpha=2)):
         assert product[0, 0].real.item() == float("inf")
+
+
+def bfloat_matrix(lib, rows, columns, layout, seed):
+    """Numbers of bfloat16 in one of four layouts, and the same in double precision."""
+    generator = np.random.default_rng(seed)
+    values = (generator.integers(-128, 128, (rows, columns)) / 64).astype(np.float32)       # exact in bfloat16
+    if layout == "turned":
+        return lib.from_numpy(values.T.copy()).to(lib.bfloat16).t(), values.astype(np.float64)
+    if layout == "strided":
+        wide = np.zeros((rows, 2 * columns + 1), np.float32)
+        wide[:, 1:2 * columns:2] = values
+        return lib.from_numpy(wide).to(lib.bfloat16)[:, 1:2 * columns:2], values.astype(np.float64)
+    if layout == "odd":
+        wide = np.full((rows, columns + 3), np.nan, np.float32)
+        wide[:, 1:columns + 1] = values
+        return lib.from_numpy(wide).to(lib.bfloat16)[:, 1:columns + 1], values.astype(np.float64)
+    return lib.from_numpy(values).to(lib.bfloat16), values.astype(np.float64)
+
+
+@pytest.mark.parametrize("shape", [(2, 2, 1), (3, 48, 7), (97, 112, 33), (100, 143, 1025),
+                                   (200, 1100, 40)])
+@pytest.mark.parametrize("first", ["rows", "turned", "strided", "odd"])
+@pytest.mark.parametrize("second", ["rows", "turned", "strided", "odd"])
+def test_products_of_bfloat16_add_up_in_floats(lib, shape, first, second):
+    m, n, k = shape
+    a, exact_a = bfloat_matrix(lib, m, k, first, 1)
+    b, exact_b = bfloat_matrix(lib, k, n, second, 2)
+    c, exact_c = bfloat_matrix(lib, m, n, "rows", 3)
+    exact = exact_a @ exact_b
+    for got, wanted in ((a @ b, exact), (lib.addmm(c, a, b, beta=2, alpha=0.5), 2 * exact_c + 0.5 * exact)):
+        assert got.dtype is lib.bfloat16 and got.shape == (m, n)
+        np.testing.assert_allclose(got.float().numpy(), wanted, rtol=2.0 ** -8, atol=1e-4)      # one rounding of the sum
+
+
+def test_a_product_of_bfloat16_keeps_infinities(lib):
+    a = lib.tensor([[float("inf"), 1.0, 2.0], [1.0, float("-inf"), 3.0]]).to(lib.bfloat16)
+    b = lib.tensor([[1.0, 2.0], [1.0, 1.0], [0.5, -1.0]]).to(lib.bfloat16)
+    assert (a @ b).tolist() == [[float("inf"), float("inf")], [float("-inf"), float("-inf")]]

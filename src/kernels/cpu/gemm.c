@@ -3,8 +3,8 @@
  * Products of floats and doubles are ours (gemm_real.h) wherever the processor has fused multiply-add: no result depends
  * on how c is cut into tiles, so they're cut for the threads at hand; those of complex numbers become real ones
  * (gemm_complex.c), but for a few rows.  Others go to OpenBLAS if they're large, in tiles that depend on the shape only, each
- * computed by one thread from the whole of k; what lies in a way that it can't read is copied first.  float16 and bfloat16
- * operands become float32, and the result is rounded once. */
+ * computed by one thread from the whole of k; what lies in a way that it can't read is copied first.  bfloat16 has products of
+ * its own where the processor has (gemm_pairs.c); elsewhere it and float16 become float32, and the result is rounded once. */
 #include "base/watch.h"
 #include "kernels/cpu/gemm.h"
 #include "base/base.h"
@@ -431,6 +431,11 @@ static int halves(product *p)
         turned.a = (td_matrix){p->b.data, p->b.column, p->b.row}, turned.b = (td_matrix){p->a.data, p->a.column, p->a.row};
         turned.m = p->n, turned.n = 1, turned.ldc = 1;
         return half_vector(&turned);
+    }
+    if (p->dtype == TD_BF16 && p->n > 1 && p->k > 0 && td_gemm_has_pairs()) {
+        TD_TELL(.kind = TD_EVENT_LIBRARY, .name = "tede gemm", .numbers = {p->m, p->n, p->k, p->count});
+        return td_gemm_pairs(p->count, p->m, p->n, p->k, (float)td_scalar_double(p->alpha), p->a, p->step_a, p->b, p->step_b,
+                             (float)td_scalar_double(p->beta), p->c, p->ldc, p->step_c, p->bias);
     }
     if (p->m > 1 && p->m <= HALF_ROWS && p->n > 1 && p->count == 1 && p->k > 0)
         return half_matrix(p);

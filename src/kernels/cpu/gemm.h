@@ -31,6 +31,11 @@ int td_gemm_batched(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t
 int td_gemm_complex(td_dtype dtype, int64_t count, int64_t m, int64_t n, int64_t k, double _Complex alpha, td_matrix a,
                     int64_t step_a, td_matrix b, int64_t step_b, double beta, void *c, int64_t ldc, int64_t step_c);
 
+/* The same for bfloat16 where the processor has dot products of it (AVX512-BF16): k > 0; bias: n floats, or NULL. */
+bool td_gemm_has_pairs(void);
+int td_gemm_pairs(int64_t count, int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, int64_t step_a, td_matrix b,
+                  int64_t step_b, float beta, void *c, int64_t ldc, int64_t step_c, const float *bias);
+
 /* On the calling thread only, for kernels that have tiles of their own: c = alpha * a b + beta * c in float32 or float64.
  * Cannot fail. */
 void td_gemm_f32(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, td_matrix b, float beta, float *c,
@@ -84,6 +89,15 @@ typedef struct td_gemm_table {
 } td_gemm_table;
 
 TD_ISA_TABLES(td_gemm_table, td_gemm_table);
+
+/* What gemm_pairs_isa.c exports: NULL but for v4.  k counts halves in the first, pairs in the second; b's columns lie side by
+ * side, or its rows (then k and the step between columns are even). */
+typedef struct td_gemm_pairs_table {
+    void (*pack_some)(int64_t n, int64_t k, td_matrix b, int64_t first, int64_t end, float *to);
+    void (*packed)(int64_t m, int64_t n, int64_t k, float alpha, td_matrix a, const float *b, float beta, float *c, int64_t ldc,
+                   const float *bias);
+    void (*zip)(int64_t n, const uint16_t *low, const uint16_t *high, uint16_t *to);   /* n pairs; high: NULL for zeros */
+} td_gemm_pairs_table;
 
 /* The most steps of one pass over k, for numbers of a size. */
 #define TD_GEMM_PASS(size) ((size) == 4 ? 512 : 256)
