@@ -9,7 +9,7 @@
  *                 with the gradient packed once
  *
  * With a stride, rows of one remainder lie together.  Bands depend on the shape only.  Kernels of one channel need no
- * panels: they read one picture, wider than the output, at all shifts. */
+ * panels: they read one picture, wider than the output, at all shifts; so do those whose output has but one row. */
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 
@@ -108,7 +108,8 @@ static void run(td_conv *c, td_loop_body *body, bool shared)
     td_mem_free(j.b.offsets, size_of_offsets(c));
 }
 
-void td_conv_correlate(td_conv *c) { run(c, correlate, false); }
+/* A single row is one run in a wider picture, too. */
+void td_conv_correlate(td_conv *c) { run(c, correlate, c->out[1] == 1 && c->stride[2] == 1); }
 /* One picture, read at all shifts, row by row, where rows are long enough for that. */
 void td_conv_depthwise(td_conv *c) { run(c, depthwise, c->stride[2] == 1 && c->out[2] >= 24); }
 
