@@ -101,6 +101,7 @@ static void along_dim(td_picking *p, td_place what, const td_tensor *far, const 
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->far_bytes = far->numel * td_itemsize(far);
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < i.ndim; d++) {
         p->sizes[d] = i.sizes[d], p->along[d] = i.strides[d];
@@ -339,6 +340,7 @@ static void along_vector(td_picking *p, td_place what, const td_tensor *far, con
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->far_bytes = far->numel * td_itemsize(far);
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < f.ndim; d++) {
         p->sizes[d] = d == dim ? index->numel : f.sizes[d];
@@ -523,6 +525,7 @@ static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *n
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
+    p->far_bytes = far->numel * td_itemsize(far);
     p->reach = td_itemsize(far), p->range = far->numel, p->limit = 0, p->outside = false;
 }
 

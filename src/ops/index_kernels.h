@@ -18,6 +18,7 @@ typedef struct td_picking {
     int64_t        far[TD_MAX_DIMS], near[TD_MAX_DIMS];      /* bytes */
     int64_t        along[TD_MAX_DIMS];                       /* of the index, in elements */
     char          *far_data, *near_data;
+    int64_t        far_bytes;                                /* of the tensor there */
     const int64_t *index;
     int64_t        reach;                                    /* bytes per unit of the index */
     int64_t        range;        /* negative indices count from here; 0: there are none */

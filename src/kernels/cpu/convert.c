@@ -9,7 +9,7 @@
  * Compiled once per instruction-set level, see isa.h. */
 #include "base/base.h"
 #include "kernels/cpu/convert.h"
-#ifdef __F16C__
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
@@ -288,9 +288,38 @@ static void fill_rows(size_t size, char *to, const char *from, int64_t step, int
     }
 }
 
+/* Only whole cache lines go around the caches: parts of lines would be written to memory twice.  Each with as few stores as
+ * there can be: a line that waits for its rest in a buffer may be written without it. */
+static void stream(char *to, const char *from, int64_t bytes)
+{
+    int64_t i = 0;
+#ifdef __SSE2__
+    const int64_t begin = (int64_t)(-(uintptr_t)to & 63);
+    if (begin + 64 <= bytes) {
+        if (begin)
+            memcpy(to, from, (size_t)begin);
+        for (i = begin; i + 64 <= bytes; i += 64) {
+#ifdef __AVX512F__
+            _mm512_stream_si512((__m512i *)(to + i), _mm512_loadu_si512(from + i));
+#elif defined(__AVX2__)
+            const __m256i low = _mm256_loadu_si256((const __m256i *)(from + i)), high = _mm256_loadu_si256((const __m256i *)(from + i + 32));
+            _mm256_stream_si256((__m256i *)(to + i), low);
+            _mm256_stream_si256((__m256i *)(to + i + 32), high);
+#else
+            for (int k = 0; k < 64; k += 16)
+                _mm_stream_si128((__m128i *)(to + i + k), _mm_loadu_si128((const __m128i *)(from + i + k)));
+#endif
+        }
+    }
+#endif
+    if (i < bytes)
+        memcpy(to + i, from + i, (size_t)(bytes - i));
+}
+
 const td_convert_table TD_ISA_NAME(td_convert_table) = {
     .run = {ROW(BOOL, BOOL), ROW(U8, I8), ROW(I8, I8), ROW(I16, I16), ROW(I32, I32), ROW(I64, I64), ROW(U16, I16), ROW(U32, I32),
             ROW(U64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64), ROW(C64, C64), ROW(C128, C128)},
     .fill = fill,
     .fill_rows = fill_rows,
+    .stream = stream,
 };

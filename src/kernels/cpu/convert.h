@@ -10,6 +10,7 @@ typedef struct td_convert_table {
     void (*fill)(void *to, uint64_t eight, int64_t bytes);     /* these eight bytes again and again */
     /* The element of up to eight bytes that each row begins with, until the row has its bytes; row after row. */
     void (*fill_rows)(size_t size, char *to, const char *from, int64_t step, int64_t bytes, int64_t rows);
+    void (*stream)(char *to, const char *from, int64_t bytes);
 } td_convert_table;
 
 TD_ISA_TABLES(td_convert_table, td_convert_table);

@@ -14,7 +14,6 @@
 
 enum {
     AHEAD_BYTES = 2 << 20,      /* of both sides: more than the second cache holds */
-    STREAM_BYTES = 24 << 20,    /* of the result: about what the last cache holds */
     CHUNK = 1 << 16,            /* bytes that a thread takes at a time, at least */
     STEP = 256,                 /* elements that are converted at a time between strided runs */
     ACROSS = 32,                /* elements of a tile in the source's fastest dimension */
@@ -40,6 +39,8 @@ td_convert_run *td_converter(td_dtype to, td_dtype from)
     td_convert_run *run = runs()->run[to][from];
     return TD_LIKELY(run != NULL) ? run : td_foreign_converter(to, from);
 }
+
+void td_copy_streaming(char *to, const char *from, int64_t bytes) { runs()->stream(to, from, bytes); }
 
 void td_fill_eight(char *to, uint64_t eight, int64_t bytes) { runs()->fill(to, eight, bytes); }
 
@@ -124,7 +125,7 @@ static void copy_flat(td_tensor *dst, const td_tensor *src)
     if (dst->dtype != src->dtype)
         w.convert = td_converter(dst->dtype, src->dtype);
     int64_t n = dst->numel, bytes = n * (w.to_size + w.from_size);
-    w.stream = w.convert && n * w.to_size > STREAM_BYTES;
+    w.stream = w.convert && bytes > TD_STREAM_BYTES;
     w.ahead = bytes > AHEAD_BYTES;
     if (bytes < 4 * CHUNK)
         flat_body(&w, 0, n);
@@ -273,7 +274,7 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
                 w.across = d;
     }
     if (w.across) {
-        w.stream = plan->numel * to_size > STREAM_BYTES;
+        w.stream = plan->numel * (to_size + from_size) > TD_STREAM_BYTES;
         w.along = ALONG_BYTES / from_size < ALONG ? ALONG_BYTES / from_size : ALONG;
         w.along_tiles = (plan->sizes[0] + w.along - 1) / w.along;
         w.across_tiles = (plan->sizes[w.across] + ACROSS - 1) / ACROSS;

@@ -44,7 +44,8 @@ typedef struct pick_job {
     td_index_loop       *loop;
     const td_index_table *table;
     int64_t              parts;     /* of a row: so long ones are shared too, and checked while they are in the cache */
-    bool                 ahead;     /* rows that lie together on both sides: see look_ahead */
+    bool                 blocks;    /* copies of rows that lie together on both sides */
+    bool                 stream;    /* ... and are written past the caches */
 } pick_job;
 
 enum { PART = 8192 };
@@ -56,24 +57,40 @@ static bool within(const pick_job *j, const td_index_row *r)
     return low >= 0 && high < j->p->limit;
 }
 
-/* Memory that later rows touch: rows that follow one index each, and what they are copied from or to, are fetched some
- * rows ahead; the others learn where the next one's begin.  `left` rows of the innermost of the other dimensions follow,
- * this one included.  A fetch from a wrong address is harmless, so the indices need no checks here. */
-static inline void look_ahead(const pick_job *j, const td_index_row *row, int64_t left, td_index_row *r)
+/* Where the next row begins, whose memory is fetched meanwhile.  A fetch from a wrong address is harmless, so the indices need
+ * no checks here.  `left` rows of the innermost of the other dimensions follow, this one included. */
+static inline void look_ahead(const pick_job *j, int64_t left, td_index_row *r)
+{
+    const td_picking *p = j->p;
+    const int d = p->ndim - 2;
+    r->next_index = r->index, r->next_far = r->far;
+    if (left > 1 && p->along[d + 1] != 0)
+        r->next_index += p->along[d], r->next_far += p->far[d];
+}
+
+/* n rows that lie together, along one dimension; their memory is fetched some rows ahead. */
+static void copy_blocks(const pick_job *j, const td_index_row *row, int64_t n)
 {
     enum { ROWS = 8, MOST = 1024 };
     const td_picking *p = j->p;
     const int d = p->ndim - 2;
-    r->next_index = r->index, r->next_far = r->far;
-    if (left > 1 && p->along[d + 1] != 0) {
-        r->next_index += p->along[d], r->next_far += p->far[d];
-    } else if (left > ROWS && j->ahead) {
-        const char *far = row->far + ROWS * p->far[d] + row->index[ROWS * p->along[d]] * row->reach;
-        const char *near = row->near + ROWS * p->near[d];
-        for (int64_t line = 0; line < MOST && line < row->near_step * p->sizes[d + 1]; line += 64) {
-            __builtin_prefetch(far + line);
-            __builtin_prefetch(near + line);
+    const int64_t bytes = row->n * row->near_step, fetched = bytes < MOST ? bytes : MOST;
+    const int64_t reach = row->reach, range = row->range, along = p->along[d], far_step = p->far[d], near_step = p->near[d];
+    const int64_t *index = row->index;
+    char *far = row->far, *near = row->near;
+    for (int64_t i = 0; i < n; i++, index += along, far += far_step, near += near_step) {
+        if (n - i > ROWS) {
+            const char *later = far + ROWS * far_step + index[ROWS * along] * reach;
+            for (int64_t line = 0; line < fetched; line += 64)
+                __builtin_prefetch(later + line);
         }
+        char *there = far + (index[0] + (index[0] < 0 ? range : 0)) * reach;
+        if (j->stream)
+            td_copy_streaming(near, there, bytes);
+        else if (p->what == TD_PLACE_GET)
+            memcpy(near, there, (size_t)bytes);
+        else
+            memcpy(there, near, (size_t)bytes);
     }
 }
 
@@ -98,9 +115,8 @@ static void next_row(const td_picking *p, int64_t *at, td_index_row *row)
     }
 }
 
-static void parts(void *context, int64_t from, int64_t to)
+static void walk(const pick_job *j, int64_t from, int64_t to)
 {
-    const pick_job *j = context;
     td_picking *p = j->p;
     const int last = p->ndim - 1;
     int64_t at[TD_MAX_DIMS], part = from % j->parts, rest = from / j->parts;
@@ -116,7 +132,7 @@ static void parts(void *context, int64_t from, int64_t to)
         td_index_row r = row;
         r.far += start * r.far_step, r.near += start * r.near_step, r.index += start * r.index_step;
         r.n = left < PART ? left : PART;
-        look_ahead(j, &row, last ? p->sizes[last - 1] - at[last - 1] : 0, &r);
+        look_ahead(j, last ? p->sizes[last - 1] - at[last - 1] : 0, &r);
         one_part(j, &r);
         if (++part < j->parts)
             continue;
@@ -128,17 +144,31 @@ static void parts(void *context, int64_t from, int64_t to)
     row.n = p->sizes[last];
     for (int64_t i = from; i < to;) {       /* whole rows: as many as lie one after the other */
         const int d = last - 1;
-        int64_t left = p->sizes[d] - at[d], end = to - i < left ? to : i + left;
-        for (; i < end - 1; i++, left--, at[d]++) {
-            look_ahead(j, &row, left, &row);
-            one_part(j, &row);
-            row.far += p->far[d], row.near += p->near[d], row.index += p->along[d];
+        int64_t left = p->sizes[d] - at[d], n = to - i < left ? to - i : left;
+        i += n;
+        if (j->blocks) {
+            copy_blocks(j, &row, n);
+            at[d] += n - 1;
+            row.far += (n - 1) * p->far[d], row.near += (n - 1) * p->near[d], row.index += (n - 1) * p->along[d];
+        } else {
+            for (;; left--, at[d]++) {
+                look_ahead(j, left, &row);
+                one_part(j, &row);
+                if (--n == 0)
+                    break;
+                row.far += p->far[d], row.near += p->near[d], row.index += p->along[d];
+            }
         }
-        look_ahead(j, &row, left, &row);
-        one_part(j, &row);
         next_row(p, at, &row);
-        i++;
     }
+}
+
+static void parts(void *context, int64_t from, int64_t to)
+{
+    const pick_job *j = context;
+    walk(j, from, to);
+    if (j->stream)
+        td_end_streaming();
 }
 
 void td_pick_run(td_picking *p)
@@ -151,13 +181,16 @@ void td_pick_run(td_picking *p)
     if (count == 0 || length == 0)
         return;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
-    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block};
+    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block && p->what <= TD_PLACE_SET, false};
     if (p->what == TD_PLACE_GET)
         j.loop = block ? j.table->get_block : j.table->get[size];
     else if (p->what == TD_PLACE_SET)
         j.loop = block ? j.table->set_block : j.table->set[size];
     else
         j.loop = j.table->fold[p->what][p->dtype];
+    int64_t written = count * length * size;
+    j.stream = block && p->what == TD_PLACE_GET && ((uintptr_t)p->near_data | (uintptr_t)(length * size)) % 64 == 0 &&
+               written + (written < p->far_bytes ? written : p->far_bytes) > TD_STREAM_BYTES;
     int64_t grain = TD_THREAD_WORK / (length < PART ? length : PART) + 1;
     if (p->what == TD_PLACE_GET)
         td_parallel_for(0, count * j.parts, grain, parts, &j);
