@@ -15,8 +15,7 @@
  *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
  *   SINGLE    one element for a whole long row (a column): the block is filled when the row begins
  *
- * Large outputs are not written past the caches: that takes blocks between loop and memory, and measured with one
- * thread they cost what they save. */
+ * On the direct way an output that the caches wouldn't hold is written past them, by way of a block in scratch memory. */
 #include "calls_ops_iterator.h"
 #include "ops/iterator.h"
 #include "base/watch.h"
@@ -30,6 +29,7 @@ enum {
     TILE_ACROSS = 32,
     SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
+    STREAMED = 512,                 /* elements on their way past the caches */
 };
 
 /* ---- the plan */
@@ -568,25 +568,55 @@ static void direct_body(void *context, int64_t from, int64_t to)
     }
 }
 
+/* The one output by way of a block.  While that is written the processor doesn't look far ahead, so the next piece is fetched. */
+static void streaming_body(void *context, int64_t from, int64_t to)
+{
+    const direct *w = context;
+    char *ptrs[TD_MAX_OPERANDS];
+    _Alignas(64) char block[STREAMED * 16];
+    for (int64_t at = from; at < to; at += w->piece) {
+        const int64_t n = to - at < w->piece ? to - at : w->piece;
+        for (int k = 1; k < w->count; k++) {
+            const int64_t bytes = n * w->step[k];
+            ptrs[k] = w->data[k] + at * w->step[k];
+            for (int64_t line = 0; line < bytes; line += 64)
+                __builtin_prefetch(ptrs[k] + bytes + line);
+        }
+        ptrs[0] = block;
+        w->loop(n, ptrs, w->params);
+        td_copy_streaming(w->data[0] + at * w->step[0], block, n * w->step[0]);
+    }
+    td_end_streaming();
+}
+
 /* How long blocks of equal elements are: filling long ones costs more than calling a loop again. */
 static int64_t singles_of(int64_t n) { return n < 4 * LONGEST ? LONGEST / 4 : LONGEST; }
 
-static void __attribute__((noinline)) run_direct(int count, char *const *data, const td_dtype *compute, unsigned single,
+static void __attribute__((noinline)) run_direct(int n_out, int count, char *const *data, const td_dtype *compute, unsigned single,
                                                  td_loop *loop, const void *params, int64_t n, int64_t cost)
 {
     direct w;
     w.count = count, w.data = data, w.loop = loop, w.params = params;
     w.piece = single ? singles_of(n) : n;
-    for (int k = 0; k < count; k++)
+    int64_t bytes = 0;
+    bool apart = n_out == 1;
+    for (int k = 0; k < count; k++) {
         w.step[k] = single >> k & 1 ? 0 : td_itemsizes[compute[k]];
+        bytes += n * w.step[k];
+        apart &= k == 0 || data[k] != data[0];
+    }
+    const bool stream = apart && bytes > TD_STREAM_BYTES && n * w.step[0] >= bytes / 4;     /* else too little is saved */
+    if (stream && w.piece > STREAMED)
+        w.piece = STREAMED;
     if (n * cost < 2 * TD_THREAD_WORK)
         direct_body(&w, 0, n);
     else    /* whole cache lines of any dtype */
-        td_parallel_for(0, n, (TD_CHUNK_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1), direct_body, &w);
+        td_parallel_for(0, n, (TD_CHUNK_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1),
+                        stream ? streaming_body : direct_body, &w);
 }
 
 /* Operands with one element become blocks of that element, converted once. */
-static void __attribute__((noinline)) run_singles(int count, td_tensor *const *operands, const td_dtype *compute,
+static void __attribute__((noinline)) run_singles(int n_out, int count, td_tensor *const *operands, const td_dtype *compute,
                                                   unsigned single, td_loop *loop, const void *params, int64_t n, int cost)
 {
     _Alignas(64) char blocks[SCRATCH + 4 * LONGEST];
@@ -607,7 +637,7 @@ static void __attribute__((noinline)) run_singles(int count, td_tensor *const *o
         data[k] = block;
         block += (length * size + 63) & ~(int64_t)63;
     }
-    run_direct(count, data, compute, single, loop, params, n, cost);
+    run_direct(n_out, count, data, compute, single, loop, params, n, cost);
 }
 
 /* Everything that is not plain: checks first. */
@@ -703,9 +733,9 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
         return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
     TD_TELL(.kind = TD_EVENT_ITERATE, .n = 1, .sizes = &n, .numbers = {count, first->ndim});
     if (single)
-        run_singles(count, operands, compute, single, loop, params, n, cost);
+        run_singles(n_out, count, operands, compute, single, loop, params, n, cost);
     else
-        run_direct(count, data, compute, 0, loop, params, n, cost);
+        run_direct(n_out, count, data, compute, 0, loop, params, n, cost);
     return 0;
 }
 

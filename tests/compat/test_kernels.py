@@ -164,3 +164,20 @@ def test_short_pieces_join_in_turn(lib):
     np.testing.assert_array_equal(lib.cat([lib.tensor(p) for p in parts], 1).numpy(), np.concatenate(parts, 1))
     rows = [np.arange(9000) + i for i in range(3)]
     np.testing.assert_array_equal(lib.stack([lib.tensor(r) for r in rows], 1).numpy(), np.stack(rows, 1))
+
+
+def test_what_no_cache_holds(lib, random):
+    """Results that are written past the caches: whole, in parts that don't begin with a cache line, and in place."""
+    x = random.standard_normal(7_000_003).astype("f")
+    t, odd = lib.tensor(x), lib.tensor(x)[1:-1]
+    np.testing.assert_array_equal((t + t).numpy(), x + x)
+    np.testing.assert_array_equal((odd > 0.5).numpy(), x[1:-1] > 0.5)
+    out = lib.zeros(7_000_003)
+    lib.mul(odd, 3, out=out[1:-1])
+    np.testing.assert_array_equal(out.numpy(), np.pad(x[1:-1] * np.float32(3), 1))
+    np.testing.assert_array_equal(odd.to(lib.float64).numpy(), x[1:-1].astype("d"))
+    np.testing.assert_array_equal(lib.cat([odd, t]).numpy(), np.concatenate([x[1:-1], x]))
+    np.testing.assert_array_equal(t.sub_(odd[0]).numpy(), x - x[1])
+    rows, index = x[:6_400_000].reshape(-1, 64), random.integers(-90_000, 90_000, 60_000)
+    np.testing.assert_array_equal(lib.tensor(rows)[lib.tensor(index)].numpy(), rows[index])
+    np.testing.assert_array_equal(lib.tensor(rows)[:, 1:33][lib.tensor(index)].numpy(), rows[:, 1:33][index])
