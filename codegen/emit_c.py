@@ -23,7 +23,8 @@ COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c12
 OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every instruction set has
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
-ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as'}
+ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as',
+               '_fused_adam_', '_fused_adamw_', '_fused_adagrad_'}           # whose counts stay on the CPU; they look themselves
 
 
 class Chunk(Nodes):

@@ -319,7 +319,7 @@ def __deepcopy__(self, memo):
     from copyreg import _slotnames
     wrapper = _is_wrapper(self)
     if wrapper or self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
-        copy = self.detach().clone()
+        copy = (self if wrapper else self.detach()).clone()
         if type(copy) is not type(self) and not wrapper:
             copy = Tensor._make_subclass(type(self), copy)
     else:

@@ -75,8 +75,11 @@ def _rebuild_sparse_tensor(layout, data):
 
 
 def _get_obj_state(obj):
-    """What an object's pickle holds beside what it is: its dict, and its slots."""
+    """What an object's pickle holds beside what it is: what its class says, or its dict and its slots."""
     import copyreg
+    own = getattr(type(obj), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return own(obj)
     state = getattr(obj, "__dict__", None)
     slots = copyreg._slotnames(type(obj))
     found = {name: getattr(obj, name) for name in slots if hasattr(obj, name)} if slots else None

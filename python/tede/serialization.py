@@ -385,7 +385,7 @@ class _Storages:
         if not (isinstance(obj, _C.StorageBase) or hasattr(type(obj), "_pickle_storage_type")):
             return None
         storage, dtype, named = _storage_type(obj)
-        if storage.device.type != "meta" and storage.data_ptr() != 0:
+        if storage.device.type != "meta" and storage.nbytes():
             if self._dtypes.setdefault(storage.data_ptr(), dtype) != dtype:
                 raise RuntimeError("Cannot save multiple tensors or storages that view the same data as different types")
         key = self.keys.setdefault(storage._cdata, str(len(self.keys)))
@@ -415,6 +415,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     else:
         _legacy_save(obj, f, pickle_module, pickle_protocol)
+    if hasattr(f, "flush"):             # who opens the same file by its name reads all of it
+        f.flush()
 
 
 def _save(obj, archive, pickle_module, protocol, no_byteorder):
@@ -440,8 +442,6 @@ def _legacy_save(obj, f, pickle_module, protocol):
         pickle_module.dump(value, f, protocol=protocol)
     _pickler(pickle_module, storages.persistent_id)(f, protocol=protocol).dump(obj)
     pickle_module.dump(sorted(storages.found), f, protocol=protocol)
-    if hasattr(f, "flush"):
-        f.flush()
     for key in sorted(storages.found):
         storage, dtype = storages.found[key]
         f.write(struct.pack("<q", storage.nbytes() // dtype.itemsize))
@@ -616,6 +616,8 @@ def _load(archive, f, map_location, module, mmap, options):
             storage = storage_of(dtype, _checked(numel, dtype), _text(key), _text(location))
             loaded[key] = storage if isinstance(storage, TypedStorage) else TypedStorage(
                 wrap_storage=storage, dtype=dtype, _internal=True)
+        if loaded[key].dtype != dtype:          # empty storages may be shared between dtypes
+            return TypedStorage(wrap_storage=loaded[key]._untyped_storage, dtype=dtype, _internal=True)
         return loaded[key]
 
     return _unpickler(module, persistent_load, io.BytesIO(archive.read("data.pkl")), options).load()

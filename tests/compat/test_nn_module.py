@@ -491,3 +491,8 @@ def test_lazy_layers_take_their_size_from_the_first_input(lib, nn):
     assert m(lib.ones(2, 3, 5, 5)).shape == (2, 2)
     assert type(m[0]) is nn.Conv2d and type(m[3]) is nn.Linear and m[3].in_features == 36
     assert type(m[3].weight) is nn.Parameter and m[1].running_mean.shape == (4,)
+
+
+def test_lazy_layers_change_their_dtype_before_they_know_their_size(lib, nn):
+    m = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2)).to(lib.float64)
+    assert m(lib.ones(2, 3, 5, 5, dtype=lib.float64)).dtype == lib.float64 == m[0].weight.dtype == m[3].weight.dtype

@@ -378,3 +378,17 @@ def test_all_optimizers_are_in_the_modules_dict(lib):
     optim = importlib.import_module(lib.__name__ + ".optim")
     there = {name for name, value in vars(optim).items() if isinstance(value, type) and issubclass(value, optim.Optimizer)}
     assert {"Adam", "SGD", "LBFGS", "Rprop", "Muon"} <= there and optim.__dict__["AdamW"] is optim.AdamW
+
+
+@pytest.mark.parametrize("name", ("SGD", "Adam", "AdamW", "Adagrad", "RMSprop", "Adadelta", "NAdam", "Adamax"))
+def test_steps_of_parameters_without_memory(lib, name):
+    p = lib.nn.Parameter(lib.ones(3, device="meta"))
+    p.grad = lib.ones_like(p)
+    make = getattr(lib.optim, name)
+    optimizer = make([p], lr=0.1)
+    optimizer.step()
+    optimizer.step()
+    assert p.is_meta and p.shape == (3,)
+    if "fused" in optimizer.defaults:
+        with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating point Tensors"):
+            make([p], lr=0.1, fused=True).step()

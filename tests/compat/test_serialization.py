@@ -216,3 +216,51 @@ def test_storages(lib, tmp_path):
     mapped = lib.UntypedStorage.from_file(str(file), shared=True, nbytes=8)
     lib.empty(0, dtype=lib.int32).set_(mapped, 0, (2,), (1,)).copy_(lib.tensor([1, 2], dtype=lib.int32))
     assert file.read_bytes() == bytes([1, 0, 0, 0, 2, 0, 0, 0]) and mapped.filename == str(file)
+
+
+@pytest.mark.parametrize("new", (True, False), ids=("zip", "legacy"))
+def test_a_saved_file_is_whole_before_it_is_closed(lib, tmp_path, new):
+    with open(tmp_path / "x.pt", "wb") as file:
+        lib.save([lib.arange(5), lib.ones(3)], file, _use_new_zipfile_serialization=new)
+        assert lib.load(tmp_path / "x.pt")[0].tolist() == [0, 1, 2, 3, 4]
+        assert not new or lib.load(tmp_path / "x.pt", mmap=True)[1].tolist() == [1, 1, 1]
+
+
+def test_empty_storages_may_have_two_dtypes(lib):
+    x = lib.empty(0)
+    file = io.BytesIO()
+    lib.save([x, x.view(lib.int32)], file)
+    file.seek(0)
+    assert [str(y.dtype).split(".")[1] for y in lib.load(file)] == ["float32", "int32"]
+
+
+def test_a_subclass_says_what_its_state_is(lib):
+    class Marked(lib.Tensor):
+        def __getstate__(self):
+            return "mine", self.__dict__, 1
+
+        def __setstate__(self, state):
+            mark, self.__dict__, _ = state
+            assert mark == "mine"
+            self.reloaded = True
+    x = lib.ones(2).as_subclass(Marked)
+    x.foo = 3
+    function, arguments = x.__reduce_ex__(2)
+    y = function(*arguments)
+    assert type(y) is Marked and y.foo == 3 and y.reloaded
+
+
+def test_copies_of_a_wrapper_are_its_own_clone(lib):
+    class Wrapper(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = lib.Tensor._make_subclass(cls, inner.to("meta"), inner.requires_grad)
+            made.inner = inner
+            return made
+
+        def clone(self):
+            return type(self)(self.inner.clone())
+    x = Wrapper(lib.ones(2))
+    x.foo = [3]
+    y = copy.deepcopy(x)
+    assert type(y) is Wrapper and y.inner.tolist() == [1, 1] and y.inner is not x.inner and y.foo == [3]

@@ -45,7 +45,10 @@ class UninitializedTensorMixin:
                 "LazyModules Call `forward` with a dummy batch to initialize the parameters before calling torch "
                 "functions")
         with T._C.DisableTorchFunctionSubclass():
-            return func(*args, **(kwargs or {}))
+            result = func(*args, **(kwargs or {}))
+        if cls.cls_to_become is T.Tensor and type(result) is T.Tensor:      # a module keeps what `to` makes of a buffer
+            result = T.Tensor._make_subclass(cls, result)
+        return result
 
     def materialize(self, shape, device=None, dtype=None):
         """Become a tensor of `shape` in place: whoever holds this parameter, an optimizer say, keeps it."""

@@ -1,7 +1,7 @@
 """Adagrad (Duchi et al., 2011)."""
 from ..nn._native import T
 from ._functional import adagrad  # noqa: F401  the same as a function
-from .optimizer import PerParameter, check, check_common, check_fused, decayed, step_tensor, to_scalar
+from .optimizer import PerParameter, check, check_common, check_fits_fused, check_fused, decayed, step_tensor, to_scalar
 
 
 class Adagrad(PerParameter):
@@ -35,6 +35,8 @@ class Adagrad(PerParameter):
                 self.state[p]["sum"].share_memory_()
 
     def _update(self, p, grad, state, group):
+        if group["fused"]:
+            check_fits_fused(p)
         state["step"] += 1
         grad = decayed(grad, p, group)
         rate = to_scalar(group["lr"]) / (1 + (state["step"].item() - 1) * group["lr_decay"])

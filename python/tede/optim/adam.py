@@ -1,7 +1,7 @@
 """Adam (Kingma & Ba, 2014), and AdamW's way of decaying weights: one native call per group and step."""
 from ..nn._native import N, T
 from ._functional import adam  # noqa: F401  the same as a function
-from .optimizer import Optimizer, check_common, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim
+from .optimizer import Optimizer, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim
 
 
 class Adam(Optimizer):
@@ -42,6 +42,8 @@ class Adam(Optimizer):
                     own["step"] = step_tensor(float(own["step"]))
 
     def _start(self, p, group):
+        if group["fused"]:
+            check_fits_fused(p)
         state = self.state[p]
         state["step"] = step_tensor()
         state["exp_avg"] = T.zeros_like(p, memory_format=T.preserve_format)

@@ -315,6 +315,16 @@ def check_fused(fused, foreach, differentiable):
         raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
 
+def check_fits_fused(p):
+    """Refuse, where a group asks for `fused`, a parameter that PyTorch's fused steps refuse."""
+    if not p.is_floating_point() or p.device.type not in _FUSED_ON:
+        raise RuntimeError("`fused=True` requires all the params to be floating point Tensors of supported devices: "
+                           f"{list(_FUSED_ON)} but {p.dtype} and {p.device.type}")
+
+
+_FUSED_ON = "mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"
+
+
 def step_tensor(value=0.0):
     """A count as PyTorch keeps it: a float scalar tensor on the CPU."""
     return T.tensor(value, dtype=T.float64 if T.get_default_dtype() == T.float64 else T.float32)

@@ -1,7 +1,7 @@
 """Stochastic gradient descent, with momentum and Nesterov's variant."""
 from ..nn._native import N, T
 from ._functional import sgd  # noqa: F401  the same as a function
-from .optimizer import Optimizer, check, check_common, check_fused, decayed, kept, or_learned, to_scalar
+from .optimizer import Optimizer, check, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, to_scalar
 
 
 class SGD(Optimizer):
@@ -34,6 +34,8 @@ class SGD(Optimizer):
                 for p in group["params"]:
                     grad = p.grad
                     if grad is not None:
+                        if group["fused"]:
+                            check_fits_fused(p)
                         params.append(p)
                         grads.append(grad)
                         dtypes.add(p.dtype)

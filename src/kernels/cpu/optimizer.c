@@ -40,7 +40,8 @@ static int check_lists(const char *op, int64_t n, const int64_t *counts, int lis
     return 0;
 }
 
-/* One parameter: tensors[0] the parameter, [1] the gradient, then first, second, largest (NULL where unused). */
+/* One parameter: tensors[0] the parameter, [1] the gradient, then first, second, largest (NULL where unused). On meta
+ * there is nothing to compute. */
 static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, td_tensor *const *tensors)
 {
     td_tensor *param = tensors[0];
@@ -57,6 +58,12 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
             status = td_error(TD_E_RUNTIME,
                               "%s: parameter, gradient and state must have the same number of elements, got %" PRId64
                               " and %" PRId64, op, param->numel, tensors[i]->numel);
+        else if (tensors[i]->device.type != param->device.type)
+            status = td_error(TD_E_RUNTIME, "%s: Expected all tensors to be on the same device, but found at least two "
+                              "devices, %s and %s!", op, td_device_str(param->device, (char[32]){0}),
+                              td_device_str(tensors[i]->device, (char[32]){0}));
+        else if (param->device.type == TD_META)
+            continue;
         else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i],
             type)))
             status = -1;
@@ -64,7 +71,7 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
         if (!status && used[i] != tensors[i] && !(i == 1 && !job->scaled))
             status = td_copy_elements(used[i], tensors[i]);
     }
-    if (!status && param->numel) {
+    if (!status && param->numel && used[0]) {
         job->param = used[0]->data, job->grad = used[1]->data;
         job->first = used[2] ? used[2]->data : NULL, job->second = used[3] ? used[3]->data : NULL;
         job->largest = used[4] ? used[4]->data : NULL;

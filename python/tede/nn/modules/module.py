@@ -588,7 +588,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
 
         def convert(t):
             kind = dtype if t.is_floating_point() or t.is_complex() else None
-            more = options if t.dim() in (4, 5) else {}
+            more = options if options and t.dim() in (4, 5) else {}
             if device is None:
                 return t.to(t.dtype if kind is None else kind, non_blocking, **more)
             try:
