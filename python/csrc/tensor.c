@@ -12,6 +12,7 @@
  *
  * Python classes made from Tensor would get a tp_dealloc that can't do that (subtype_dealloc clears slots
  * before it asks the base), so the metaclass gives them ours. */
+#include "calls_csrc_tensor.h"
 #include "binding.h"
 #include <tede/autograd_nodes.h>
 #include <tede/print.h>
@@ -231,11 +232,7 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (n == 0) {
         x = td_tensor_new(1, (int64_t[]){0}, dtype, cpu);
     } else if (n == 1 && td_py_is_tensor(first)) {
-        x = type == &td_py_Tensor && td_tensor_dtype(td_py_x(first)) != dtype
-                ? NULL : td_tensor_alias(td_py_x(first), false);
-        if (!x && td_error_code() == TD_OK)
-            return PyErr_Format(PyExc_TypeError, "expected a tensor of dtype %s (got %s)", td_dtype_name(dtype),
-                                td_dtype_name(td_tensor_dtype(td_py_x(first))));
+        x = td_alias(td_py_x(first));
     } else if ((n == 1 && PySequence_Check(first) && !PyObject_TypeCheck(first, &td_py_Size)) ||
                (n == 1 && td_py_is_numpy_array(first))) {
         x = td_py_tensor_from_data(first, dtype, cpu);

@@ -242,6 +242,13 @@ _type.__name__ = "type"
 method(_type)
 
 
+def _alias_of(x, dtype):
+    """What the old constructors make of a tensor of theirs."""
+    if x.dtype != dtype:
+        raise TypeError(f"expected a tensor of {dtype} (got {x.dtype}); convert it with .to()")
+    return _C._functions["alias"](x)
+
+
 class _Legacy(type):
     """The class of FloatTensor, LongTensor, ...: constructors for one dtype, and isinstance by dtype."""
 
@@ -256,6 +263,8 @@ class _Legacy(type):
             return _C._functions["empty"]((0,), dtype=cls.dtype)
         if len(args) == 1 and type(args[0]).__name__.endswith("Storage"):      # the storage itself, not its numbers
             return _C._functions["empty"]((0,), dtype=cls.dtype).set_(args[0])
+        if len(args) == 1 and isinstance(args[0], Tensor):          # which is looked at, not copied
+            return _alias_of(args[0], cls.dtype)
         if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
             return _C.tensor(args[0], dtype=cls.dtype)
         return _C._functions["empty"](*args, dtype=cls.dtype)
@@ -371,7 +380,11 @@ def apply_(self, callable):
     """Replace each element by callable(element). Slow: for trying things out."""
     if self.requires_grad and _C.is_grad_enabled():
         raise RuntimeError("apply_() can't be called on a Variable that requires grad. Use var.detach().apply_() instead.")
-    return self.copy_(_C.tensor([callable(v) for v in self.reshape(-1).tolist()], dtype=self.dtype).reshape(self.shape))
+    made = [callable(v) for v in self.reshape(-1).tolist()]
+    for v in made:
+        if isinstance(v, str):
+            raise TypeError(f"must be real number, not {type(v).__name__}")
+    return self.copy_(_C.tensor(made, dtype=self.dtype).reshape(self.shape))
 
 
 @method
@@ -388,10 +401,12 @@ def map_(self, tensor, callable):
 @method
 def new(self, *args, **kwargs):
     if not args:
-        return self.new_empty((0,))
+        return self.new_empty(kwargs.get("size", (0,)))
     if self.is_sparse and isinstance(args[0], Tensor) and len(args) > 1:
         import tede
         return tede.sparse_coo_tensor(*args, dtype=self.dtype)
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        return _alias_of(args[0], self.dtype)
     if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
         return self.new_tensor(args[0])
     return self.new_empty(*args)

@@ -371,12 +371,27 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
     return out;
 }
 
+bool td_is_expanded(const td_tensor *x)
+{
+    for (int d = 0; d < x->ndim; d++)
+        if (x->sizes[d] > 1 && x->strides[d] == 0)
+            return true;
+    return false;
+}
+
+int td_warn_expanded(const char *op, const char *form)
+{
+    return td_warn("Use of %s on expanded tensors is deprecated. Please clone() the tensor before performing this operation. This "
+                   "also applies to advanced indexing e.g. %s", op, form);
+}
+
 static int place_vector(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
                         bool value)
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
-    if (!at || td_check_overlap(op, self, 0, NULL))
+    if (!at || (value && td_is_expanded(self) ? td_warn_expanded(op, "tensor[mask] = scalar")
+                                              : td_check_overlap(op, self, 0, NULL)))
         return -1;
     if (src->dtype != self->dtype)
         return td_error(TD_E_RUNTIME, "%s(): self (%s) and source (%s) must have the same scalar type", op,

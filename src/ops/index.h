@@ -29,6 +29,10 @@ static inline td_tensor *td_apart(td_tensor *x, const td_tensor *target)
 bool td_share_elements(const td_tensor *a, const td_tensor *b);
 /* That an input shares no memory with `out`: an error. */
 int td_check_apart(const td_tensor *out, const td_tensor *input);
+/* Whether elements of x lie in one place since a dimension was expanded. */
+bool td_is_expanded(const td_tensor *x);
+/* The warning with which PyTorch still lets `op` write to an expanded tensor; -1 if it became an error. */
+int td_warn_expanded(const char *op, const char *form);
 /* For out= forms: that `out` has self's dtype (`message` tells otherwise) and shares no memory with the inputs. */
 int td_index_out(td_tensor *out, const td_tensor *self, const td_tensor *index, const char *message);
 /* An integer index as a contiguous int64 tensor. */

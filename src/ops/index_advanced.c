@@ -323,9 +323,10 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
     for (int64_t i = 0; i < n_indices && values->numel == 1 && !accumulate; i++)     /* one value under a mask: masked_fill_ */
         if (indices[i] != TD_NONE && indices[i]->dtype == TD_U8)
             return refuse_mask("masked_fill_", indices[i]);
-    if (td_check_overlap("index_put_", self, 0, NULL))
+    bool expanded = td_is_expanded(self);
+    if (expanded ? td_warn_expanded("index_put_", "tensor[indices] = tensor") : td_check_overlap("index_put_", self, 0, NULL))
         return -1;
-    if (!accumulate && is_fill(self, n_indices, indices, values))
+    if (!accumulate && !expanded && is_fill(self, n_indices, indices, values))
         return fill_where(self, indices[0], values);
     indexed x;
     if (resolve(&x, self, n_indices, indices))

@@ -71,8 +71,6 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
         return td_error(TD_E_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
-    if (x->base)
-        return td_error(TD_E_RUNTIME, "set_data: a view can't be given other data");
     /* x goes on counting from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
     uint32_t *counter = x->own_version || x->flags & TD_FLAG_INFERENCE ? NULL : td_mem_alloc(2 * sizeof *counter);
     bool counted = counter || x->own_version || x->flags & TD_FLAG_INFERENCE;
@@ -85,6 +83,10 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
         x->own_version = counter;
     }
     td_storage *old = x->storage;
+    td_tensor *base = x->base;          /* x is a view no longer */
+    if (x->replay && __atomic_sub_fetch(&x->replay->refcount, 1, __ATOMIC_ACQ_REL) == 0)
+        x->replay->drop(x->replay);
+    x->base = NULL, x->replay = NULL;
     x->storage = td_storage_retain(source->storage);
     x->data = source->data;
     x->dtype = source->dtype;
@@ -93,6 +95,7 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     x->flags = (uint16_t)((x->flags & ~TD_FLAG_READONLY) | (source->flags & TD_FLAG_READONLY) | TD_FLAG_REPLACED_DATA);
     td_tensor_update_flags(x);
     td_storage_release(old);
+    td_tensor_release(base);
     return 0;
 }
 

@@ -44,3 +44,51 @@ def test_what_isnt_an_older_form_is_refused(lib):
         x.addcmul(2, 3, x)
     with pytest.raises(TypeError):
         x.mul(2, x)
+
+
+def test_the_old_constructors_look_at_a_tensor(lib):
+    x = lib.ones(3, requires_grad=True)
+    for make in (lib.Tensor, lib.FloatTensor, x.new):
+        y = make(x)
+        assert y.data_ptr() == x.data_ptr() and y._base is x
+        x.grad = None
+        (y * 2).sum().backward()
+        assert x.grad.tolist() == [2, 2, 2]
+    whole = lib.Tensor(lib.tensor([1, 2]))
+    assert whole.dtype == lib.int64
+    for make in (lib.FloatTensor, x.new):
+        with pytest.raises(TypeError, match="expected"):
+            make(lib.tensor([1, 2]))
+    assert x.new(size=(3, 4)).shape == (3, 4)
+
+
+def test_a_view_may_be_given_other_data(lib):
+    whole = lib.ones(4)
+    part = whole[:2]
+    part.data = lib.zeros(3)
+    part.add_(2)
+    assert part.tolist() == [2, 2, 2] and whole.tolist() == [1, 1, 1, 1]
+    bits = whole.view(lib.int32)
+    bits.data = lib.zeros(1, dtype=lib.int32)
+    assert bits.tolist() == [0] and whole.tolist() == [1, 1, 1, 1]
+    part = whole[1:]
+    part.set_(lib.full((2,), 7.0))
+    assert part.tolist() == [7, 7]
+    y = (lib.ones(2, requires_grad=True) * 2)[0]
+    y.data = lib.tensor(5.0)
+    assert y.requires_grad and y == 5
+
+
+@pytest.mark.filterwarnings("ignore:Use of")
+def test_expanded_tensors_are_written_by_indices_with_a_warning(lib):
+    x = lib.zeros(3, 1).expand(3, 4)
+    x[lib.tensor([0])] = 1.0
+    assert x[:, 0].tolist() == [1, 0, 0]
+    x[lib.tensor([False, True, False])] = 2.0
+    assert x[:, 3].tolist() == [1, 2, 0]
+    x.index_fill_(0, lib.tensor([2]), 3)
+    assert x[:, 1].tolist() == [1, 2, 3]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="Use of index_put_ on expanded tensors is deprecated"):
+            x.index_put_((lib.tensor([0]),), lib.tensor(5.0))
