@@ -10,6 +10,7 @@
  *   types.c          dtype, device, layout, memory_format, finfo        size.c         Size
  *   factory.c        tensor(), as_tensor()                              interop.c      NumPy, buffers, DLPack
  *   override.c       __torch_function__                                 grad.c         backward, grad, modes
+ *   asking.c         Python functions whose calls it may take over
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
  *   dispatch.c       __torch_dispatch__ and its modes                   boxed.c        kernels in Python
  *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
@@ -271,11 +272,16 @@ PyObject *td_py_override_method_call(const char *name, PyObject *self, PyObject 
                                      PyObject *kwnames);
 PyObject *td_py_override_getter(const char *name, PyObject *self);
 int       td_py_override_setter(const char *name, PyObject *self, PyObject *value);
-int td_py_override_init(PyObject *module);
+/* Whether this call, for once, is made as if nobody took calls over (_skip_one_hop_torch_function). */
+bool td_py_take_hop(void);
+int  td_py_override_init(PyObject *module);
 static inline bool td_py_taken_over(PyObject *self)
 {
     return TD_UNLIKELY(td_py_function_modes > 0) || (TD_UNLIKELY(!td_py_is_exact(self)) && td_py_has_override(self));
 }
+
+/* ---- asking.c */
+int td_py_asking_init(PyObject *module);
 
 /* ---- indexing.c */
 PyObject *td_py_getitem(PyObject *self, PyObject *index);

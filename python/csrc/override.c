@@ -8,10 +8,14 @@
 
 _Thread_local int td_py_overrides_off;
 _Thread_local int td_py_function_modes;
-static _Thread_local PyObject *modes[64];       /* the first td_py_function_modes of them, the innermost last */
+static _Thread_local PyObject *modes[64];       /* the first n_modes of them, the innermost last */
+static _Thread_local int n_modes;
 static _Thread_local int all_off;               /* DisableTorchFunction is entered so many times */
 static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
+
+/* td_py_function_modes is how many modes are asked: what every call looks at. */
+static void see_modes(void) { td_py_function_modes = all_off ? 0 : n_modes; }
 
 bool td_py_has_override(PyObject *o)
 {
@@ -59,7 +63,8 @@ static void involve(Involved *list, PyObject *o)
 /* The innermost mode is asked first; what it calls is seen by the modes around it. */
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
-    PyObject *mode = modes[--td_py_function_modes];
+    PyObject *mode = modes[--n_modes];
+    see_modes();
     PyObject *method = PyObject_GetAttr(mode, word);
     if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) != mode) {
         PyErr_SetString(PyExc_RuntimeError, "Defining your mode's `__torch_function__` as a classmethod is not supported, please make "
@@ -68,7 +73,8 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
     }
     PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
     Py_XDECREF(method);
-    modes[td_py_function_modes++] = mode;
+    modes[n_modes++] = mode;
+    see_modes();
     return result;
 }
 
@@ -117,7 +123,7 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
     return result;
 }
 
-static bool take_hop(void)
+bool td_py_take_hop(void)
 {
     bool was = hop;
     hop = false;
@@ -125,18 +131,17 @@ static bool take_hop(void)
 }
 static PyObject *call_plainly(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    int before = td_py_function_modes;
-    td_py_function_modes = 0;
-    td_py_overrides_off++;
+    all_off++, td_py_overrides_off++;
+    see_modes();
     PyObject *result = PyObject_Vectorcall(function, args, (size_t)nargs, kwnames);
-    td_py_overrides_off--;
-    td_py_function_modes = before;
+    all_off--, td_py_overrides_off--;
+    see_modes();
     return result;
 }
 
 PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    if (take_hop())
+    if (td_py_take_hop())
         return call_plainly(function, args, nargs, kwnames);
     Involved list = {.n = 0};
     Py_ssize_t n_keywords = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
@@ -201,25 +206,44 @@ PyObject *td_py_override_getter(const char *name, PyObject *self)
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    if (td_py_function_modes == sizeof modes / sizeof *modes)
+    if (n_modes == sizeof modes / sizeof *modes)
         return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
-    modes[td_py_function_modes++] = Py_NewRef(mode);
+    modes[n_modes++] = Py_NewRef(mode);
+    see_modes();
     Py_RETURN_NONE;
 }
 static PyObject *pop_mode(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    if (!td_py_function_modes)
+    if (!n_modes)
         return PyErr_Format(PyExc_RuntimeError, "there is no mode to leave");
-    return modes[--td_py_function_modes];
+    PyObject *mode = modes[--n_modes];
+    see_modes();
+    return mode;
 }
 static PyObject *mode_stack(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    PyObject *list = PyList_New(td_py_function_modes);
-    for (int i = 0; list && i < td_py_function_modes; i++)
+    PyObject *list = PyList_New(n_modes);
+    for (int i = 0; list && i < n_modes; i++)
         PyList_SET_ITEM(list, i, Py_NewRef(modes[i]));
     return list;
+}
+
+static PyObject *mode_count(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyLong_FromLong(n_modes);
+}
+static PyObject *mode_at(PyObject *m, PyObject *i)
+{
+    (void)m;
+    long at = PyLong_AsLong(i);
+    if (at == -1 && PyErr_Occurred())
+        return NULL;
+    if (at < 0 || at >= n_modes)
+        return PyErr_Format(PyExc_IndexError, "mode %ld of %d", at, n_modes);
+    return Py_NewRef(modes[at]);
 }
 
 static PyObject *has_torch_function(PyObject *m, PyObject *args)
@@ -230,7 +254,7 @@ static PyObject *has_torch_function(PyObject *m, PyObject *args)
     for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
         any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
     Py_XDECREF(list);
-    return list ? PyBool_FromLong(any && !take_hop()) : NULL;
+    return list ? PyBool_FromLong(any && !td_py_take_hop()) : NULL;
 }
 static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -238,7 +262,7 @@ static PyObject *has_torch_function_variadic(PyObject *m, PyObject *const *args,
     bool any = td_py_function_modes > 0;
     for (Py_ssize_t i = 0; i < nargs && !any; i++)
         any = td_py_has_override(args[i]);
-    return PyBool_FromLong(any && !take_hop());
+    return PyBool_FromLong(any && !td_py_take_hop());
 }
 /* _skip_one_hop_torch_function(function, types, args, kwargs): only the calls that the function makes are taken over. */
 static PyObject *skip_one_hop(PyObject *m, PyObject *args)
@@ -295,28 +319,30 @@ static PyObject *as_subclass(PyObject *m, PyObject *args)
     return td_py_wrap_as(td_alias(td_py_x(x)), (PyTypeObject *)cls);
 }
 
-/* Guards: subclasses aren't asked within them; DisableTorchFunction keeps modes out, too. */
-typedef struct { PyObject_HEAD int modes; bool all, entered; } GuardObject;
-static PyTypeObject guard_type, whole_guard_type;
+/* Guards: DisableTorchFunctionSubclass keeps classes from being asked, DisableTorchFunction modes, too, and
+ * _EnableTorchFunction, which holds from its making until it is left or dropped, undoes both. */
+typedef struct { PyObject_HEAD int overrides, all; bool entered; } GuardObject;
+static PyTypeObject guard_type, whole_guard_type, enabling_type;
+static void guard_switch(GuardObject *g, int overrides, int all)
+{
+    g->overrides = td_py_overrides_off, g->all = all_off;
+    td_py_overrides_off = overrides, all_off = all;
+    g->entered = true;
+    see_modes();
+}
 static PyObject *guard_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     (void)args, (void)kw;
     GuardObject *self = (GuardObject *)type->tp_alloc(type, 0);
-    if (self)
-        self->all = type == &whole_guard_type;
+    if (self && type == &enabling_type)
+        guard_switch(self, 0, 0);
     return (PyObject *)self;
 }
 static PyObject *guard_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    GuardObject *g = (GuardObject *)self;
-    td_py_overrides_off++;
-    g->modes = td_py_function_modes;
-    if (g->all) {
-        td_py_function_modes = 0;
-        all_off++;
-    }
-    g->entered = true;
+    if (Py_TYPE(self) != &enabling_type)
+        guard_switch((GuardObject *)self, td_py_overrides_off + 1, all_off + (Py_TYPE(self) == &whole_guard_type));
     return Py_NewRef(self);
 }
 static PyObject *guard_exit(PyObject *self, PyObject *unused)
@@ -324,36 +350,32 @@ static PyObject *guard_exit(PyObject *self, PyObject *unused)
     (void)unused;
     GuardObject *g = (GuardObject *)self;
     if (g->entered) {
-        td_py_overrides_off--;
-        if (g->all) {
-            td_py_function_modes = g->modes;
-            all_off--;
-        }
+        td_py_overrides_off = g->overrides, all_off = g->all;
+        see_modes();
     }
     g->entered = false;
     Py_RETURN_NONE;
+}
+static void enabling_dealloc(PyObject *self)
+{
+    Py_DECREF(guard_exit(self, NULL));
+    Py_TYPE(self)->tp_free(self);
 }
 static PyMethodDef guard_methods[] = {
     {"__enter__", guard_enter, METH_NOARGS, NULL},
     {"__exit__", guard_exit, METH_VARARGS, NULL},
     {NULL},
 };
-static PyTypeObject guard_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.DisableTorchFunctionSubclass",
-    .tp_basicsize = sizeof(GuardObject),
-    .tp_doc = "Within it no class's __torch_function__ is asked.",
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = guard_new,
-    .tp_methods = guard_methods,
-};
-static PyTypeObject whole_guard_type = {
-    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.DisableTorchFunction",
-    .tp_basicsize = sizeof(GuardObject),
-    .tp_doc = "Within it no __torch_function__ is asked, of classes and of modes.",
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_new = guard_new,
-    .tp_methods = guard_methods,
-};
+#define GUARD(variable, name, doc, ...)                                                                                      \
+    static PyTypeObject variable = {                                                                                         \
+        PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C." name, .tp_basicsize = sizeof(GuardObject), .tp_doc = doc,        \
+        .tp_flags = Py_TPFLAGS_DEFAULT, .tp_new = guard_new, .tp_methods = guard_methods, __VA_ARGS__                        \
+    }
+GUARD(guard_type, "DisableTorchFunctionSubclass", "Within it no class's __torch_function__ is asked.", .tp_dealloc = NULL);
+GUARD(whole_guard_type, "DisableTorchFunction", "Within it no __torch_function__ is asked, of classes and of modes.",
+      .tp_dealloc = NULL);
+GUARD(enabling_type, "_EnableTorchFunction", "While it lives classes and modes are asked, whatever was disabled around it.",
+      .tp_dealloc = enabling_dealloc);
 
 /* Whether neither classes nor modes are asked. */
 static PyObject *all_disabled(PyObject *m, PyObject *unused)
@@ -377,6 +399,8 @@ static PyMethodDef functions[] = {
     {"_push_on_torch_function_stack", push_mode, METH_O, NULL},
     {"_pop_torch_function_stack", pop_mode, METH_NOARGS, NULL},
     {"_torch_function_stack", mode_stack, METH_NOARGS, NULL},
+    {"_len_torch_function_stack", mode_count, METH_NOARGS, NULL},
+    {"_get_function_stack_at", mode_at, METH_O, NULL},
     {"_is_torch_function_all_disabled", all_disabled, METH_NOARGS, NULL},
     {"_is_torch_function_enabled", functions_enabled, METH_NOARGS, NULL},
     {NULL},
@@ -385,11 +409,12 @@ static PyMethodDef functions[] = {
 int td_py_override_init(PyObject *module)
 {
     if (!(word = PyUnicode_InternFromString("__torch_function__")) || PyType_Ready(&guard_type) < 0 ||
-        PyType_Ready(&whole_guard_type) < 0 ||
+        PyType_Ready(&whole_guard_type) < 0 || PyType_Ready(&enabling_type) < 0 ||
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
-    if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&whole_guard_type) < 0)
+    if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&whole_guard_type) < 0 ||
+        PyModule_AddObjectRef(module, "_EnableTorchFunction", (PyObject *)&enabling_type) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "DisableTorchFunctionSubclass", (PyObject *)&guard_type);
 }

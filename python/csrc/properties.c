@@ -246,14 +246,24 @@ static int set_part(PyObject *self, PyObject *value, void *imaginary)
 
 /* ---- kinds of device and layout: data says which device type, -1 what no tensor here is */
 
-static PyObject *is_device(PyObject *self, void *type)
+/* is_cuda and its like: the attribute's name, for those who take it over, and what makes it true (-1: nothing does). */
+typedef struct { const char *name; int kind; } Question;
+static PyObject *is_device(PyObject *self, void *question)
 {
-    return PyBool_FromLong(td_tensor_device(td_py_x(self)).type == (intptr_t)type);
+    const Question *q = question;
+    if (td_py_taken_over(self))
+        return td_py_override_getter(q->name, self);
+    return PyBool_FromLong((int)td_tensor_device(td_py_x(self)).type == q->kind);
 }
-static PyObject *is_layout(PyObject *self, void *layout)
+static PyObject *is_layout(PyObject *self, void *question)
 {
-    return PyBool_FromLong(td_tensor_layout(td_py_x(self)) == (intptr_t)layout);
+    const Question *q = question;
+    if (td_py_taken_over(self))
+        return td_py_override_getter(q->name, self);
+    return PyBool_FromLong((int)td_tensor_layout(td_py_x(self)) == q->kind);
 }
+#define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(Question){name, kind}}
+#define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(Question){name, kind}}
 GETTER(__array_priority__)
 {
     (void)self, (void)unused;
@@ -291,21 +301,21 @@ PyGetSetDef td_py_getset[] = {
     {"mH", get_mH, NULL, "The conjugate transpose of the last two dimensions.", NULL},
     {"real", get_real, set_part, "The real part, a view.", (void *)0},
     {"imag", get_imag, set_part, "The imaginary part, a view.", (void *)1},
-    {"is_cpu", is_device, NULL, NULL, (void *)TD_CPU},
-    {"is_meta", is_device, NULL, NULL, (void *)TD_META},
-    {"is_cuda", is_device, NULL, NULL, (void *)TD_CUDA},
-    {"is_sparse", is_layout, NULL, "Whether it is of the COO layout.", (void *)TD_SPARSE_COO},
-    {"is_sparse_csr", is_layout, NULL, NULL, (void *)TD_SPARSE_CSR},
-    {"is_quantized", is_device, NULL, NULL, (void *)-1},
-    {"is_mkldnn", is_device, NULL, NULL, (void *)-1},
-    {"is_nested", is_device, NULL, NULL, (void *)-1},
-    {"is_xla", is_device, NULL, NULL, (void *)-1},
-    {"is_xpu", is_device, NULL, NULL, (void *)-1},
-    {"is_ipu", is_device, NULL, NULL, (void *)-1},
-    {"is_maia", is_device, NULL, NULL, (void *)-1},
-    {"is_mtia", is_device, NULL, NULL, (void *)-1},
-    {"is_vulkan", is_device, NULL, NULL, (void *)-1},
-    {"is_mps", is_device, NULL, NULL, (void *)-1},
+    IS_DEVICE("is_cpu", TD_CPU),
+    IS_DEVICE("is_meta", TD_META),
+    IS_DEVICE("is_cuda", TD_CUDA),
+    IS_LAYOUT("is_sparse", TD_SPARSE_COO),
+    IS_LAYOUT("is_sparse_csr", TD_SPARSE_CSR),
+    IS_DEVICE("is_quantized", -1),
+    IS_DEVICE("is_mkldnn", -1),
+    IS_DEVICE("is_nested", -1),
+    IS_DEVICE("is_xla", -1),
+    IS_DEVICE("is_xpu", -1),
+    IS_DEVICE("is_ipu", -1),
+    IS_DEVICE("is_maia", -1),
+    IS_DEVICE("is_mtia", -1),
+    IS_DEVICE("is_vulkan", -1),
+    IS_DEVICE("is_mps", -1),
     {"__array_priority__", get___array_priority__, NULL, NULL, NULL},
     {"_backward_hooks", get__backward_hooks, NULL, NULL, NULL},
     {NULL},

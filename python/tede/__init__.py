@@ -350,6 +350,4 @@ def set_num_interop_threads(n):
     """Accepted for compatibility: there is one pool of threads."""
 
 
-def result_type(tensor1, tensor2):
-    """The dtype of a result of both operands."""
-    return _tensor.result_type(tensor1, tensor2)
+result_type = _tensor.result_type

@@ -661,8 +661,10 @@ def __idiv__(self, other):
     return self.__itruediv__(other)
 
 
-def result_type(a, b):
+@asking
+def result_type(tensor1, tensor2):
     """The dtype of a result of both: numbers count less than tensors, 0-dim tensors less than others."""
+    a, b = tensor1, tensor2
     if _C.get_promotion() != "pytorch":
         a, b = (x.detach().to("meta") if isinstance(x, Tensor) else x for x in (a, b))
         return _C._functions["mul"](a, b).dtype

@@ -115,6 +115,20 @@ class _LeaveMode:
         _C._push_on_torch_function_stack(self.mode)
 
 
+_len_torch_function_stack = _C._len_torch_function_stack
+_pop_mode, _push_mode = _C._pop_torch_function_stack, _C._push_on_torch_function_stack
+
+
+class _enable_torch_function:
+    """Within it classes and modes are asked, whatever was disabled around it."""
+
+    def __enter__(self):
+        self._guard = _C._EnableTorchFunction()
+
+    def __exit__(self, *exception):
+        del self._guard
+
+
 def _pop_mode_temporarily():
     return _LeaveMode()
 
@@ -151,7 +165,13 @@ _NOT_OVER_TENSORS = frozenset((
     "get_num_threads", "set_num_threads", "use_deterministic_algorithms", "are_deterministic_algorithms_enabled",
     "set_flush_denormal", "set_num_interop_threads", "get_num_interop_threads", "set_float32_matmul_precision",
     "get_float32_matmul_precision", "can_cast", "promote_types", "finfo", "iinfo", "broadcast_shapes", "fork_rng", "memory_stats",
-    "reset_peak_memory_stats", "empty_cache", "explain", "from_dlpack", "vmap", "is_distributed"))
+    "reset_peak_memory_stats", "empty_cache", "explain", "from_dlpack", "vmap", "is_distributed", "graph", "load_device",
+    "set_promotion", "get_promotion", "cond", "while_loop", "get_file_path", "get_device_module", "get_deterministic_debug_mode",
+    "set_deterministic_debug_mode", "compiled_with_cxx11_abi", "is_vulkan_available", "is_warn_always_enabled", "set_warn_always",
+    "is_deterministic_algorithms_warn_only_enabled", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csr_tensor",
+    "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor"))
+
+_DECORATORS = ("asking", "asking_members")
 
 
 @functools.cache
@@ -162,22 +182,23 @@ def _overridable():
     import tede.linalg
     import tede.fft
     import tede.special
-    found, names = {}, {}
+    found, names, plain = {}, {}, type(_C._has_torch_function)
 
-    def add(namespace, prefix, name, function):
+    def add(namespace, prefix, name, function, asks=True):
+        """A function of several namespaces is called by its name in the last, listed with those of the first."""
         try:
-            if function in names:
-                return
+            known = function in names
             names[function] = f"{prefix}.{name}"
         except TypeError:
             return
-        found.setdefault(namespace, []).append(function)
-    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", ()),
+        if asks and not known:
+            found.setdefault(namespace, []).append(function)
+    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", _DECORATORS),
                                     (tede.nn.functional, "torch.nn.functional", ()), (tede.nn.init, "torch.nn.init", ()),
                                     (tede.linalg, "torch.linalg", ()), (tede.fft, "torch.fft", ("fftfreq", "rfftfreq")),
                                     (tede.special, "torch.special", ())):
         for name in dir(namespace):
-            if name.startswith("_") or name in skip:
+            if name.startswith("_"):
                 continue
             try:
                 function = getattr(namespace, name)
@@ -185,7 +206,8 @@ def _overridable():
                 continue
             home = getattr(function, "__module__", "") or ""
             if callable(function) and not isinstance(function, type) and home.startswith("tede"):
-                add(namespace, prefix, name, function)
+                asks = name not in skip and not name.endswith("_") and type(function) is not plain
+                add(namespace, prefix, name, function, asks)
     for name in dir(_C.Tensor):
         if name in _PLAIN or name in ("__instancecheck__", "__class_getitem__", "__reduce__"):
             continue

@@ -278,3 +278,115 @@ def test_modes_are_asked_by_operators_of_plain_tensors(lib):
         x.requires_grad_(requires_grad=False)
     assert [name.strip("_") for name in asked] == ["add", "add", "mul", "sub", "matmul", "gt", "div", "requires_grad"]
     assert [r.sum().item() for r in results] == [6, 6, 6, 0, 8, 3, 1.5]
+
+
+# ---- functions that are no operators -----------------------------------------------------------------------------------
+
+class Recording:
+    """A class of no tensors that takes whatever it is given to, and says so."""
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func)
+        return "taken"
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib, r: (lib.nn.functional.relu, lib.nn.functional.relu(r)),
+    lambda lib, r: (lib.nn.functional.glu, lib.nn.functional.glu(r)),
+    lambda lib, r: (lib.nn.functional.relu6, lib.nn.functional.relu6(r, inplace=True)),
+    lambda lib, r: (lib.nn.functional.cross_entropy, lib.nn.functional.cross_entropy(lib.ones(2, 3), r)),
+    lambda lib, r: (lib.nn.functional.mse_loss, lib.nn.functional.mse_loss(lib.ones(2), target=r)),
+    lambda lib, r: (lib.nn.functional.pad, lib.nn.functional.pad(r, (1, 1))),
+    lambda lib, r: (lib.nn.functional.layer_norm, lib.nn.functional.layer_norm(r, (3,))),
+    lambda lib, r: (lib.autograd.grad, lib.autograd.grad(r, r)),
+    lambda lib, r: (lib.result_type, lib.result_type(r, 1)),
+])
+def test_functions_in_python_are_taken_over_by_their_own_name(lib, call):
+    Recording.seen = []
+    function, result = call(lib, Recording())
+    assert result == "taken" and Recording.seen == [function]
+
+
+def test_a_mode_is_told_of_the_function_not_of_its_operators(lib):
+    F, seen = lib.nn.functional, []
+
+    class Mode(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+    x, target = lib.ones(2, 3), lib.tensor([0, 1])
+    with Mode():
+        F.softmax(x, -1)
+        F.cross_entropy(x, target)
+        F.dropout(x, 0.5)
+        lib.sparse_coo_tensor([[0]], [1.], (2,))
+    assert seen == [F.softmax, F.cross_entropy, F.dropout, lib.sparse_coo_tensor]
+
+
+def test_a_function_that_is_asked_for_is_still_a_function(lib):
+    import copy
+    import inspect
+    import pickle
+    relu = lib.nn.functional.relu
+    assert pickle.loads(pickle.dumps(relu)) is relu and copy.deepcopy(relu) is relu
+    assert list(inspect.signature(relu).parameters) == ["input", "inplace"] and relu.__name__ == "relu" and relu.__doc__
+    assert relu(input=lib.tensor([-1., 2.]), inplace=True).tolist() == [0., 2.]
+
+
+@pytest.mark.parametrize("name", ["is_cuda", "is_sparse", "is_sparse_csr", "is_meta", "is_quantized", "is_nested", "is_xpu"])
+def test_what_kind_of_tensor_it_is_is_the_class_to_say(lib, name):
+    class Pretending(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func == getattr(lib.Tensor, name).__get__
+    assert getattr(lib.ones(2).as_subclass(Pretending), name) is True
+    assert getattr(lib.ones(2), name) is False
+
+
+def test_enabling_within_what_is_disabled(lib):
+    Logging, seen = logging(lib), []
+    x = lib.ones(2).as_subclass(Logging)
+
+    class Mode(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+    with lib._C.DisableTorchFunctionSubclass():
+        guard = lib._C._EnableTorchFunction()
+        assert type(lib.sum(x)) is Logging
+        del guard
+        assert type(lib.sum(x)) is lib.Tensor
+    with Mode(), lib._C.DisableTorchFunction():
+        assert type(lib.sum(x)) is lib.Tensor and seen == []
+        with lib.overrides._enable_torch_function():
+            assert type(lib.sum(x)) is Logging and seen[0] is lib.sum
+
+
+def test_a_mode_entered_while_all_is_disabled_leaves_the_others_alone(lib):
+    seen = []
+
+    class Mode(lib.overrides.TorchFunctionMode):
+        def __init__(self, name):
+            self.name = name
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(self.name)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(2)
+    with Mode("outer"):
+        with lib._C.DisableTorchFunction():
+            with Mode("inner"):
+                lib.sum(x)
+            lib.sum(x)
+        assert seen == []
+        lib.sum(x)
+    assert seen == ["outer"]
+
+
+def test_values_broadcast_beside_a_class_of_no_tensors(lib):
+    from importlib import import_module
+    broadcast_all = import_module(lib.__name__ + ".distributions.utils").broadcast_all
+    Recording.seen = []
+    assert broadcast_all(Recording(), 1.) == "taken" and Recording.seen == [lib.functional.broadcast_tensors]

@@ -29,7 +29,9 @@ def _tuple(x):
 
 def _sequence(x):
     """A tuple of one or several; what is neither a tensor nor a sequence is an error."""
-    return _tuple(x) if isinstance(x, (Tensor, tuple, list)) or hasattr(x, "ownership_token") else tuple(x)
+    if isinstance(x, (Tensor, tuple, list)) or hasattr(x, "ownership_token") or hasattr(x, "__torch_function__"):
+        return _tuple(x)
+    return tuple(x)
 
 
 def _tensors(items):

@@ -9,13 +9,14 @@ euler_constant = 0.57721566490153286060
 
 def broadcast_all(*values):
     """The values as tensors of one shape; numbers take the dtype and device of the tensors."""
-    if not all(isinstance(v, Tensor) or isinstance(v, Number) or hasattr(type(v), "__torch_function__") for v in values):
+    like = [isinstance(v, Tensor) or hasattr(type(v), "__torch_function__") for v in values]
+    if not all(tensor or isinstance(v, Number) for v, tensor in zip(values, like)):
         raise ValueError("Input arguments must all be instances of Number, torch.Tensor or objects implementing "
                          "__torch_function__.")
-    if not all(isinstance(v, Tensor) for v in values):
-        like = next((v for v in values if isinstance(v, Tensor)), None)
-        options = {"dtype": like.dtype, "device": like.device} if like is not None else {"dtype": tede.get_default_dtype()}
-        values = [v if isinstance(v, Tensor) else tede.tensor(v, **options) for v in values]
+    if not all(like):
+        first = next((v for v in values if isinstance(v, Tensor)), None)
+        options = {"dtype": tede.get_default_dtype()} if first is None else {"dtype": first.dtype, "device": first.device}
+        values = [v if tensor else tede.tensor(v, **options) for v, tensor in zip(values, like)]
     return tede.broadcast_tensors(*values)
 
 

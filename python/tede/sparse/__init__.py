@@ -6,6 +6,7 @@ import contextlib
 
 import tede
 from tede import _C
+from tede._tensor import asking
 
 _OP = _C._operators
 _checks_on = False
@@ -74,6 +75,7 @@ def _values(data, dtype, device):
     return x if dtype is None else x.to(dtype)
 
 
+@asking
 def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires_grad=False, check_invariants=None,
                       is_coalesced=None, layout=None, **named):
     """A COO tensor of indices, a column for each element, values and, unless it is to be just large enough, a size."""
@@ -105,6 +107,7 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
     return _finish(x, requires_grad)
 
 
+@asking
 def sparse_compressed_tensor(compressed_indices, plain_indices, values, size=None, *, dtype=None, layout=None, device=None,
                              pin_memory=False, requires_grad=False, check_invariants=None):
     """A CSR, CSC, BSR or BSC tensor, by its layout, of where rows or columns begin, the indices across, and values."""
@@ -136,7 +139,7 @@ def _of(name, rows):
                                         device=device, requires_grad=requires_grad, check_invariants=check_invariants)
     make.__name__ = make.__qualname__ = f"sparse_{name}_tensor"
     make.__doc__ = f"A {name.upper()} tensor of {first}, {second}, values and a size."
-    return make
+    return asking(make)
 
 
 sparse_csr_tensor, sparse_csc_tensor = _of("csr", True), _of("csc", False)
@@ -154,6 +157,7 @@ spmm = dsmm = _C._functions["mm"]
 hsmm = _C._functions["hspmm"]
 
 
+@asking
 def saddmm(*args, **kwargs):
     """addmm, by an older name."""
     return tede.addmm(*args, **kwargs)
