@@ -430,6 +430,11 @@ td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tenso
     }
     if (td_check_classes(self, target, weight) || (td_grad_enabled() && td_requires_grad(weight) && td_refuse_grad("nll_loss_forward", "weight")))
         return NULL;
+    /* Classes between other dimensions: what is beside them goes through the vectors' lanes. */
+    if (self->ndim > 2 && smoothing == 0) {
+        TD_AUTO td_tensor *logs = td_log_softmax(self, 1);
+        return td_nll_loss_nd(logs, target, weight, reduction, ignore);
+    }
     /* Rows of logits: classes go last. */
     int64_t n = self->sizes[self->ndim == 1 ? 0 : 1], order[TD_MAX_DIMS], rows = n ? self->numel / n : target->numel;
     order[0] = 0;

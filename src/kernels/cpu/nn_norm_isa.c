@@ -371,7 +371,7 @@ static void N(batch_backward)(void *context, int64_t from, int64_t to)
 static void N(group)(void *context, int64_t from, int64_t to)
 {
     td_channels_job *job = context;
-    int64_t groups = job->channels / job->group, run = job->group * job->inner;
+    const int64_t inner = job->inner, groups = job->channels / job->group, run = job->group * inner;
     const T *w = job->weight, *b = job->bias;
     for (int64_t i = from; i < to; i++) {
         const T *x = (const T *)job->x + i * run;
@@ -383,9 +383,7 @@ static void N(group)(void *context, int64_t from, int64_t to)
         for (int64_t d = 0; d < job->group; d++) {
             int64_t c = i % groups * job->group + d;
             T scale = (T)rstd * (w ? w[c] : 1), shift = (b ? b[c] : 0) - (T)mean * scale;
-#pragma omp simd
-            for (int64_t k = 0; k < job->inner; k++)
-                y[d * job->inner + k] = x[d * job->inner + k] * scale + shift;
+            N(affine)(x + d * inner, y + d * inner, inner, scale, shift, NULL, NULL);
         }
     }
 }
@@ -404,7 +402,7 @@ static void N(group_sums)(void *context, int64_t from, int64_t to)
 static void N(group_backward)(void *context, int64_t from, int64_t to)
 {
     const td_channels_job *job = context;
-    int64_t groups = job->channels / job->group, run = job->group * job->inner;
+    const int64_t inner = job->inner, groups = job->channels / job->group, run = job->group * inner;
     const T *w = job->weight;
     for (int64_t i = from; i < to; i++) {
         double a = 0, b = 0, mean = job->mean[i], rstd = job->rstd[i];
@@ -416,11 +414,11 @@ static void N(group_backward)(void *context, int64_t from, int64_t to)
         double slope = -(b - mean * a) * rstd * rstd * rstd / (double)run,
         shift = -a * rstd / (double)run - slope * mean;
         for (int64_t d = 0; d < job->group; d++) {
-            int64_t at = i * run + d * job->inner;
+            int64_t at = i * run + d * inner;
             const T *x = (const T *)job->x + at, *g = (const T *)job->grad + at;
             T *dx = (T *)job->y + at, s = (T)(rstd * (w ? (double)w[i % groups * job->group + d] : 1));
 #pragma omp simd
-            for (int64_t k = 0; k < job->inner; k++)
+            for (int64_t k = 0; k < inner; k++)
                 dx[k] = s * g[k] + (T)slope * x[k] + (T)shift;
         }
     }

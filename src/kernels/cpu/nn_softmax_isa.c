@@ -115,6 +115,32 @@ static void N(row_backward)(const T *y, const T *g, T *dx, int64_t n, bool log)
         dx[i] = y[i] * (g[i] - sum);
 }
 
+static void N(columns_backward)(const T *y, const T *g, T *dx, int64_t n, int64_t step, int width)
+{
+    T sum[COLUMNS] = {0};
+    for (int64_t at = 0; at < n * step; at += step)
+#pragma omp simd
+        for (int j = 0; j < width; j++)
+            sum[j] += g[at + j] * y[at + j];
+    for (int64_t at = 0; at < n * step; at += step)
+#pragma omp simd
+        for (int j = 0; j < width; j++)
+            dx[at + j] = y[at + j] * (g[at + j] - sum[j]);
+}
+
+static void N(log_columns_backward)(const T *y, const T *g, T *dx, int64_t n, int64_t step, int width)
+{
+    T sum[COLUMNS] = {0};
+    for (int64_t at = 0; at < n * step; at += step)
+#pragma omp simd
+        for (int j = 0; j < width; j++)
+            sum[j] += g[at + j];
+    for (int64_t at = 0; at < n * step; at += step)
+#pragma omp simd
+        for (int j = 0; j < width; j++)
+            dx[at + j] = g[at + j] - N(td_exp)(y[at + j]) * sum[j];
+}
+
 static void N(backward)(void *context, int64_t from, int64_t to)
 {
     const td_softmax_job *job = context;
@@ -127,18 +153,8 @@ static void N(backward)(void *context, int64_t from, int64_t to)
             continue;
         }
         for (int64_t at = 0; at < step; at += COLUMNS) {
-            int width = (int)(step - at < COLUMNS ? step - at : COLUMNS);
-            T sum[COLUMNS] = {0};
-            for (int64_t i = 0; i < n; i++)
-#pragma omp simd
-                for (int j = 0; j < width; j++)
-                    sum[j] += job->log ? g[i * step + at + j] : g[i * step + at + j] * y[i * step + at + j];
-            for (int64_t i = 0; i < n; i++)
-#pragma omp simd
-                for (int j = 0; j < width; j++) {
-                    int64_t k = i * step + at + j;
-                    dx[k] = job->log ? g[k] - N(td_exp)(y[k]) * sum[j] : y[k] * (g[k] - sum[j]);
-                }
+            const int width = (int)(step - at < COLUMNS ? step - at : COLUMNS);
+            (job->log ? N(log_columns_backward) : N(columns_backward))(y + at, g + at, dx + at, n, step, width);
         }
     }
 }
@@ -147,10 +163,11 @@ static void N(backward)(void *context, int64_t from, int64_t to)
 static void N(entropy)(void *context, int64_t from, int64_t to)
 {
     const td_entropy_job *job = context;
+    const int64_t n = job->n;
     const T *weight = job->weight;
     for (int64_t r = from; r < to; r++) {
-        const T *x = (const T *)job->x + r * job->n;
-        T top = N(row_max)(x, job->n), lse = N(td_log)(N(td_exp_less)(x, top, NULL, job->n)), loss = 0;
+        const T *x = (const T *)job->x + r * n;
+        T top = N(row_max)(x, n), lse = N(td_log)(N(td_exp_less)(x, top, NULL, n)), loss = 0;
         ((T *)job->lse)[r] = top + lse;
         int64_t t = job->target[r];
         if (t != job->ignore) {
@@ -159,14 +176,14 @@ static void N(entropy)(void *context, int64_t from, int64_t to)
                 T sum = 0;
                 if (weight) {
 #pragma omp simd reduction(+ : sum)
-                    for (int64_t c = 0; c < job->n; c++)
+                    for (int64_t c = 0; c < n; c++)
                         sum += weight[c] * (lse - (x[c] - top));
                 } else {
 #pragma omp simd reduction(+ : sum)
-                    for (int64_t c = 0; c < job->n; c++)
+                    for (int64_t c = 0; c < n; c++)
                         sum += lse - (x[c] - top);
                 }
-                loss += (T)(job->smoothing / (double)job->n) * sum;
+                loss += (T)(job->smoothing / (double)n) * sum;
             }
         }
         ((T *)job->loss)[r] = loss;
@@ -177,34 +194,35 @@ static void N(entropy)(void *context, int64_t from, int64_t to)
 static void N(entropy_backward)(void *context, int64_t from, int64_t to)
 {
     const td_entropy_job *job = context;
+    const int64_t n = job->n;
     const T *weight = job->weight;
-    const T spread = (T)(job->smoothing / (double)job->n);
+    const T spread = (T)(job->smoothing / (double)n);
     T total = 0;
     if (job->smoothing > 0)
-        for (int64_t c = 0; c < job->n; c++)
+        for (int64_t c = 0; c < n; c++)
             total += weight ? weight[c] : 1;
     for (int64_t r = from; r < to; r++) {
-        const T *x = (const T *)job->x + r * job->n;
-        T *dx = (T *)job->dx + r * job->n;
+        const T *x = (const T *)job->x + r * n;
+        T *dx = (T *)job->dx + r * n;
         int64_t t = job->target[r];
         if (t == job->ignore) {
-            memset(dx, 0, (size_t)job->n * sizeof(T));
+            memset(dx, 0, (size_t)n * sizeof(T));
             continue;
         }
         T g = ((const T *)job->grad)[job->grad_rows ? r : 0] * (T)job->grad_scale, lse = ((const T *)job->lse)[r];
         T own = (T)(1 - job->smoothing) * (weight ? weight[t] : 1), sum = g * (own + spread * total);
         if (job->smoothing == 0) {
-            N(td_exp_less)(x, lse, dx, job->n);
+            N(td_exp_less)(x, lse, dx, n);
 #pragma omp simd
-            for (int64_t c = 0; c < job->n; c++)
+            for (int64_t c = 0; c < n; c++)
                 dx[c] *= sum;
         } else if (weight)
 #pragma omp simd
-            for (int64_t c = 0; c < job->n; c++)
+            for (int64_t c = 0; c < n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread * weight[c];
         else
 #pragma omp simd
-            for (int64_t c = 0; c < job->n; c++)
+            for (int64_t c = 0; c < n; c++)
                 dx[c] = sum * N(td_exp)(x[c] - lse) - g * spread;
         dx[t] -= g * own;
     }
