@@ -1,5 +1,5 @@
 """The older entry to the profiler: ``with autograd.profiler.profile() as prof``."""
-from tede.profiler import EventList, FunctionEvent, record_function  # noqa: F401
+from tede.profiler import EventList, FunctionEvent, FunctionEventAvg, itt, kineto_available, record_function  # noqa: F401
 from tede.profiler import profile as _profile
 
 
@@ -30,14 +30,28 @@ class profile(_profile):
         return self.events()
 
 
-class emit_nvtx:
-    """Accepted for compatibility: there is no device whose tools would hear it."""
+class _emit:
+    """Calls as ranges for a tool outside, which isn't there: `enabled=False` does nothing, the rest is an error."""
 
     def __init__(self, enabled=True, record_shapes=False):
-        pass
+        self.enabled = enabled
 
     def __enter__(self):
-        return self
+        if self.enabled:
+            self._refuse()
+            return self
 
     def __exit__(self, *error):
-        pass
+        return False
+
+
+class emit_nvtx(_emit):
+    """Ranges for NVIDIA's tools."""
+
+    def _refuse(self):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+
+class emit_itt(_emit):
+    """Ranges for Intel's VTune."""
+    _refuse = staticmethod(itt._refuse)

@@ -37,7 +37,7 @@ class FunctionEvent:
         return self.self_cpu_memory_usage + sum(child.cpu_memory_usage for child in self.cpu_children)
 
     def __repr__(self):
-        return (f"<FunctionEvent id={self.id} name={self.name} thread={self.thread} cpu_time={_time(self.cpu_time_total)} "
+        return (f"<FunctionEvent id={self.id} name={self.name} thread={self.thread} cpu_time={_format_time(self.cpu_time_total)} "
                 f"input_shapes={self.input_shapes}>")
 
 
@@ -70,8 +70,8 @@ class FunctionEventAvg:
         return self.cpu_time_total / self.count if self.count else 0.0
 
     def __repr__(self):
-        return (f"<FunctionEventAvg key={self.key} self_cpu_time={_time(self.self_cpu_time_total)} "
-                f"cpu_time={_time(self.cpu_time)} count={self.count}>")
+        return (f"<FunctionEventAvg key={self.key} self_cpu_time={_format_time(self.self_cpu_time_total)} "
+                f"cpu_time={_format_time(self.cpu_time)} count={self.count}>")
 
 
 class EventList(list):
@@ -124,8 +124,8 @@ class EventList(list):
         rows = []
         for e in events if row_limit < 0 else events[:row_limit]:
             name = e.key if len(e.key) <= max_name_column_width else e.key[:max_name_column_width - 3] + "..."
-            row = [name, f"{100 * e.self_cpu_time_total / whole:.2f}%", _time(e.self_cpu_time_total),
-                   f"{100 * e.cpu_time_total / whole:.2f}%", _time(e.cpu_time_total), _time(e.cpu_time_total / e.count)]
+            row = [name, f"{100 * e.self_cpu_time_total / whole:.2f}%", _format_time(e.self_cpu_time_total),
+                   f"{100 * e.cpu_time_total / whole:.2f}%", _format_time(e.cpu_time_total), _format_time(e.cpu_time_total / e.count)]
             if self.profile_memory:
                 row += [_memory(e.cpu_memory_usage), _memory(e.self_cpu_memory_usage)]
             row.append(str(e.count))
@@ -137,7 +137,7 @@ class EventList(list):
         lines = [header] if header else []
         lines += [rule, "  ".join(t.rjust(w) for t, w in zip(titles, widths)), rule]
         lines += ["  ".join(cell.rjust(w) for cell, w in zip(row, widths)) for row in rows]
-        return "\n".join([*lines, rule, f"Self CPU time total: {_time(whole if events else 0.0)}", ""])
+        return "\n".join([*lines, rule, f"Self CPU time total: {_format_time(whole if events else 0.0)}", ""])
 
     def export_chrome_trace(self, path):
         """Write a trace that Perfetto and chrome://tracing open."""
@@ -152,7 +152,7 @@ class EventList(list):
         return self.table()
 
 
-def _time(microseconds):
+def _format_time(microseconds):
     if microseconds >= 1e6:
         return f"{microseconds / 1e6:.3f}s"
     return f"{microseconds / 1e3:.3f}ms" if microseconds >= 1e3 else f"{microseconds:.3f}us"
