@@ -59,7 +59,8 @@ class Rows:
                 flags += [PLACES[place]] if place in PLACES else ['TD_OP_FUNCTION'] if op.is_function else []
         flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
-        flags += [f'TD_OP_{f.upper()}' for f in own if f in ('factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes')]
+        flags += [f'TD_OP_{f.upper()}' for f in own if f in (
+            'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
         flags += ['TD_OP_DEPRECATED'] if op.deprecated else []

@@ -105,6 +105,8 @@ enum {
     TD_OP_INPLACE_VIEW = 65536,     /* changes what self shows, writes no element: squeeze_, resize_ */
     TD_OP_LINEAR = 32768,           /* its tangent is what it gives of the operands' tangents */
     TD_OP_ANY_DEVICE = 131072,      /* its body allocates and copies, whatever the device: it reads no element itself */
+    TD_OP_DETACHES = 524288,        /* a view that is cut off from its operand's history: detach */
+    TD_OP_KNOWS_BITS = 1048576,     /* sees to operands whose conjugate or negative isn't computed yet itself: copies do */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
 typedef struct td_op_info {

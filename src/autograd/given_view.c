@@ -94,7 +94,7 @@ static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several
     x->storage = td_storage_retain(operand->storage);
     td_storage_release(own);
     x->base = td_tensor_retain(operand->base ? operand->base : operand);
-    x->flags |= (uint16_t)((operand->flags & (TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW)) | (several ? TD_FLAG_MULTI_VIEW : 0));
+    x->flags |= (uint16_t)((operand->flags & TD_FLAGS_OF_CREATION) | (several ? TD_FLAG_MULTI_VIEW : 0));
     x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
     x->attr_version = td_tensor_version(x);
     return 0;
@@ -102,7 +102,7 @@ static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several
 
 int td_results_as_views(const td_op *op, const td_value *arguments, td_value *results)
 {
-    if (!(op->info.flags & TD_OP_VIEW) || !strcmp(op->info.name, "detach") || op->info.n_results != 1 || !op->info.n_arguments ||
+    if (!(op->info.flags & TD_OP_VIEW) || op->info.flags & TD_OP_DETACHES || op->info.n_results != 1 || !op->info.n_arguments ||
         arguments[0].kind != TD_VALUE_TENSOR || !td_tensor_is_hollow(arguments[0].tensor))
         return 0;
     td_tensor *operand = arguments[0].tensor;

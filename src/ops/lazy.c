@@ -17,17 +17,7 @@ static bool has_bits(const td_tensor *x) { return x != TD_NONE && x->flags & (TD
 /* Operators that see to the bits themselves, or change nothing but geometry. */
 static bool knows_bits(const td_op *op)
 {
-    static const char *const names[] = {
-        "clone", "copy_", "_to_copy", "resize_", "resize_as_", "t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_",
-        "unsqueeze_", "as_strided_", "detach_", "set_", "empty_like", "zeros_like", "ones_like", "full_like", "new_empty",
-        "new_zeros", "new_ones", "new_full", "new_empty_strided",
-    };
-    if (op->info.flags & (TD_OP_VIEW | TD_OP_COMPOSITE))
-        return true;
-    for (size_t i = 0; i < TD_COUNT(names); i++)
-        if (!strcmp(op->info.name, names[i]))
-            return true;
-    return false;
+    return op->info.flags & (TD_OP_VIEW | TD_OP_COMPOSITE | TD_OP_INPLACE_VIEW | TD_OP_KNOWS_BITS);
 }
 
 /* What an operand was replaced by. */
