@@ -45,6 +45,10 @@ TD_API int         td_node_saved_count(const td_node *node);
 TD_API td_tensor  *td_node_saved_tensor(td_node *node, int i);
 /* The number of the saved variable of this name ("self", "other", "result"); -1 if there is none. */
 TD_API int         td_node_saved_index(const td_node *node, const char *name);
+struct td_value;      /* dispatch.h */
+/* What the node keeps of the call besides tensors: the number, list or name of this name ("dim", "alpha", "self_sym_sizes"),
+ * borrowed.  Of kind TD_VALUE_NONE if it wasn't given; false if the node keeps none of that name. */
+TD_API bool        td_node_saved_value(const td_node *node, const char *name, struct td_value *value);
 /* Drop what the node saved, as a backward pass without retain_graph does. */
 TD_API void        td_node_free_saved(td_node *node);
 
@@ -123,6 +127,8 @@ TD_API int td_custom_save(td_node *node, int n, td_tensor *const *tensors, int n
                           td_tensor *const *outputs) TD_MUST_USE;
 /* Zeros in place of undefined gradients; on at first. */
 TD_API void td_custom_set_materialize(td_node *node, bool on);
+/* This output's gradient stays undefined nevertheless. */
+TD_API void td_custom_leave_undefined(td_node *node, int output);
 
 enum { TD_OUTPUT_DIRTY = 1, TD_OUTPUT_NOT_DIFFERENTIABLE = 2 };
 /* Make outputs[0..n) the node's results, by the rules of autograd.Function: marks[i] says which were written in place
@@ -136,7 +142,6 @@ TD_API int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const ui
  *
  * The operator becomes one node.  Its operands are the tensors among its arguments, in the schema's order, members of lists
  * one by one; what it writes (Tensor(a!)) is treated as autograd.Function's dirty outputs are. */
-struct td_value;      /* dispatch.h */
 typedef struct td_op_gradient {
     /* After the call: what the backward computation needs, by td_custom_save and in *state (NULL at first).  May be NULL. */
     int (*setup)(void *context, td_node *node, const struct td_value *arguments, const struct td_value *results, void **state);
@@ -147,6 +152,12 @@ typedef struct td_op_gradient {
 } td_op_gradient;
 /* `op` as in td_op_find; `gradient` and `context` must stay. */
 TD_API int td_register_gradient(const char *op, const td_op_gradient *gradient, void *context) TD_MUST_USE;
+/* The operator has no gradient that anybody knows of: what it gives for operands that want one warns when a backward pass
+ * comes by, unless the operator is made of others, or warnings are off.  Another kernel on its Autograd key takes this one's
+ * place. */
+TD_API int  td_register_no_gradient(const char *op) TD_MUST_USE;
+TD_API void td_warn_without_gradient(bool on);
+TD_API bool td_warns_without_gradient(void);
 
 /* ---- the running backward pass, of this thread ------------------------------------------------------------------- */
 

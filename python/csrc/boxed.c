@@ -1,5 +1,6 @@
 /* Kernels written in Python: boxed values become a call's arguments, what it returns becomes the operator's results. */
 #include "binding.h"
+#include <tede/autograd_nodes.h>
 #include <tede/transforms.h>
 #include <math.h>
 #include <tede/list.h>
@@ -269,7 +270,9 @@ static PyObject *define(PyObject *m, PyObject *text)
     const char *schema = PyUnicode_AsUTF8(text);
     if (!schema)
         return NULL;
-    if (!td_op_define(schema))
+    char name[200];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(schema, "("), schema);
+    if (!td_op_define(schema) || td_register_no_gradient(name) < 0)
         return td_py_raise();
     Py_RETURN_NONE;
 }
@@ -327,7 +330,18 @@ static PyObject *has_kernel(PyObject *m, PyObject *args)
     const td_op *op = td_op_find(name);
     return PyBool_FromLong(op && td_op_has_kernel(op, (td_key)key, device));
 }
+static PyObject *warn_without_gradient(PyObject *m, PyObject *args)
+{
+    (void)m;
+    int on = td_warns_without_gradient(), before = on;
+    if (!PyArg_ParseTuple(args, "|p", &on))
+        return NULL;
+    td_warn_without_gradient(on);
+    return PyBool_FromLong(before);
+}
+
 static PyMethodDef functions[] = {
+    {"_warn_without_gradient", warn_without_gradient, METH_VARARGS, "Whether operators without a gradient warn: was it so until now?"},
     {"_register_boxed", register_boxed, METH_VARARGS, NULL},
     {"_register_batching", register_batching, METH_VARARGS, NULL},
     {"_define", define, METH_O, NULL},

@@ -131,6 +131,8 @@ def _rest_of_C(name):
     if name in ("_debug_only_are_vmap_fallback_warnings_enabled", "_debug_only_display_vmap_fallback_warnings"):
         _import("tede.func._vmap")
         return _C._get_vmap_fallback_warning_enabled if "_are_" in name else _C._set_vmap_fallback_warning_enabled
+    if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
+        return getattr(_import("tede.autograd._extension"), name)
     if name == "_functorch":
         return _import("tede.func._interpreters")
     if name == "_autograd":

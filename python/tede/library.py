@@ -65,6 +65,13 @@ def _name_of(op):
 
 # ---- the raw way -----------------------------------------------------------------------------------------------------
 
+class _Registrations:
+    """What a library registered: gone when this goes."""
+
+    def __init__(self, *registered):
+        weakref.finalize(self, _destroy, *registered).atexit = False
+
+
 class Library:
     """A set of definitions and kernels in one namespace; they go when it goes.
 
@@ -87,7 +94,7 @@ class Library:
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs, self._op_impls = set(), set()
         self._alive = [True]
-        weakref.finalize(self, _destroy, ns, kind, self._op_defs, self._op_impls, self._alive).atexit = False
+        self.m = _Registrations(ns, kind, self._op_defs, self._op_impls, self._alive)
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"

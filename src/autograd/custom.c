@@ -99,6 +99,7 @@ bool td_custom_wanted(const td_node *node)
 }
 
 void td_custom_set_materialize(td_node *node, bool on) { ((custom_state *)node->state)->no_zeros = !on; }
+void td_custom_leave_undefined(td_node *node, int output) { node->inputs[output].defined = false; }
 
 int td_custom_save(td_node *node, int n, td_tensor *const *tensors, int n_outputs, td_tensor *const *outputs)
 {
@@ -186,11 +187,9 @@ static int written(td_node *node, int i, int n, td_tensor *x)
     return status == 0 ? td_rebase_history(x, node, i) : -1;
 }
 
-int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,
-                      td_tensor *const *operands)
+int td_custom_make_room(td_node *node, int n)
 {
     custom_state *state = node->state;
-    bool wanted = td_custom_wanted(node);
     td_input_meta *inputs = td_mem_alloc_zero((size_t)(n ? n : 1) * sizeof *inputs);
     if (!inputs)
         return -1;
@@ -199,6 +198,15 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
     node->inputs = inputs;
     node->n_inputs = n;
     state->input_room = n ? n : 1;
+    return 0;
+}
+
+int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,
+                      td_tensor *const *operands)
+{
+    bool wanted = td_custom_wanted(node);
+    if (td_custom_make_room(node, n) != 0)
+        return -1;
     int several = 0;
     for (int i = 0; i < n; i++)
         several += outputs[i] != TD_NONE && !(marks && marks[i] & TD_OUTPUT_NOT_DIFFERENTIABLE) && td_is_differentiable(outputs[i]->dtype);
@@ -221,7 +229,7 @@ int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *
             td_tensor *x = outputs[i];
             status = td_set_gradient_edge(x, node, i);
             if (status == 0 && x->base)
-                x->flags &= (uint16_t)~TD_FLAG_NO_GRAD_VIEW;
+                x->flags &= (uint16_t)~(TD_FLAG_NO_GRAD_VIEW | TD_FLAG_INFERENCE_VIEW);
         }
         if (status == 0 && outputs[i]->base && !(dirty && is_operand)) {
             td_autograd_meta *meta = td_autograd_meta_of(outputs[i]);

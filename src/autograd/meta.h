@@ -47,6 +47,8 @@ void td_accumulator_forget(td_node *node);
 int td_set_gradient_edge(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* The history of an alias of what `fn` gave as result number `output`: fn, unless that wrote to a view. */
 int td_set_result_history(td_tensor *result, td_node *fn, int output) TD_MUST_USE;
+/* What `view` is of its base, of another tensor with the base's sizes, strides and dtype: recorded if gradients are wanted. */
+td_tensor *td_view_again(td_tensor *view, td_tensor *base);
 int td_describe_input(td_node *node, int i, const td_tensor *x) TD_MUST_USE;
 
 /* *slot += grad for a slot that only this thread can see: in place where nobody else holds *slot's memory, and no graph
@@ -77,5 +79,8 @@ static inline void td_lock(uint8_t *lock)
         td_spin(lock);
 }
 static inline void td_unlock(uint8_t *lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
+
+/* The node, made by td_node_custom, has n results, of which nothing is known yet. */
+int td_custom_make_room(td_node *node, int n) TD_MUST_USE;
 
 #endif

@@ -1,6 +1,7 @@
 /* The gradient of an operator that was defined at run time: a boxed kernel on its Autograd key that makes a node. */
 #include <tede/autograd_nodes.h>
 #include <tede/dispatch.h>
+#include "autograd/hooks.h"
 #include "autograd/node.h"
 #include "dispatch/op.h"
 #include <stdio.h>
@@ -126,4 +127,88 @@ int td_register_gradient(const char *name, const td_op_gradient *gradient, void 
         return 0;
     free(of);
     return -1;
+}
+
+/* ---- operators without a gradient */
+
+static bool warns = true;
+void td_warn_without_gradient(bool on) { __atomic_store_n(&warns, on, __ATOMIC_RELAXED); }
+bool td_warns_without_gradient(void) { return __atomic_load_n(&warns, __ATOMIC_RELAXED); }
+
+static int warn_of(const td_op *op)
+{
+    return td_warn("%s::%s: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop through it. This "
+                   "may lead to silently incorrect behavior. This behavior is deprecated and will be removed in a future version of "
+                   "PyTorch. If your operator is differentiable, please ensure you have registered an autograd kernel to the correct "
+                   "Autograd key (e.g. DispatchKey::Autograd, DispatchKey::CompositeImplicitAutograd). If your operator is not "
+                   "differentiable, or to squash this warning and use the previous behavior, please register "
+                   "torch::CppFunction::makeFallthrough() to DispatchKey::Autograd.", op->info.space ? op->info.space : "aten", op->info.name);
+}
+static int warn_at_tensor(void *op, td_tensor *grad, td_tensor **replacement)
+{
+    (void)grad, (void)replacement;
+    return warn_of(op);
+}
+static int warn_at_node(void *op, td_node *node, int n_grads, td_tensor *const *grads, int n_results, td_tensor **results)
+{
+    (void)node, (void)n_grads, (void)grads, (void)n_results, (void)results;
+    return warn_of(op);
+}
+static const td_custom unknown = {warn_at_node, NULL, NULL};
+
+static int hook_on(td_tensor *x, const td_op *op)
+{
+    td_hook *hook = td_tensor_add_hook(x, warn_at_tensor, (void *)op, NULL);
+    td_hook_release(hook);
+    return hook ? 0 : -1;
+}
+/* What the kernel recorded itself gets a hook; else the gradient ends here.  What was written is left as it is. */
+static int mark_result(const td_op *op, td_tensor *x, bool written, td_node *node, int output)
+{
+    if (x == TD_NONE || !td_is_differentiable(x->dtype))
+        return 0;
+    if (!td_requires_grad(x))
+        return written ? 0 : td_set_gradient_edge(x, node, output);
+    if (hook_on(x, op) != 0)
+        return -1;
+    return written && x->base && td_requires_grad(x->base) ? hook_on(x->base, op) : 0;
+}
+
+static int without_gradient(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)context;
+    td_keyset below = keys & ~TD_KEYSET(TD_KEY_AUTOGRAD);
+    td_tensor *operands[64];
+    int n = gather(op->info.n_arguments, arguments, NULL);
+    if (!td_warns_without_gradient() || n > TD_COUNT(operands) || td_op_has_default(op))
+        return td_op_call_keys(op, below, arguments, results);
+    gather(op->info.n_arguments, arguments, operands);
+    if (!td_any_wants_grad(n, operands))
+        return td_op_call_keys(op, below, arguments, results);
+    td_node *node = td_node_custom(&unknown, (void *)op, "WarnNotImplemented", n, operands);
+    int status = node ? td_op_call_keys(op, below, arguments, results) : -1;
+    const bool called = node && status == 0;
+    td_tensor *outputs[64];
+    bool written[64];
+    int m = called ? gather(op->info.n_results, results, NULL) : 0, at = 0;
+    if (m <= TD_COUNT(outputs)) {
+        gather(m ? op->info.n_results : 0, results, outputs);
+        for (int i = 0; i < op->info.n_results && m; i++) {
+            int members = results[i].kind == TD_VALUE_TENSORS ? results[i].count : results[i].kind == TD_VALUE_TENSOR;
+            for (int k = 0; k < members; k++)
+                written[at++] = op->info.results[i].is_mutable;
+        }
+        status = status == 0 ? td_custom_make_room(node, m) : status;
+        for (int i = 0; i < m && status == 0; i++)
+            status = outputs[i] == TD_NONE ? 0 : td_describe_input(node, i, outputs[i]) || mark_result(op, outputs[i], written[i], node, i);
+    }
+    if (called && status != 0)
+        td_values_release(results, op->info.n_results);
+    td_node_release(node);
+    return status == 0 ? 0 : -1;
+}
+
+int td_register_no_gradient(const char *op)
+{
+    return td_register_boxed(op, TD_KEY_AUTOGRAD, TD_CPU, without_gradient, NULL);
 }

@@ -136,6 +136,7 @@ static bool has_boxed(const td_op *op, int slot)
     const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[slot], __ATOMIC_ACQUIRE) : NULL;
     return entry && entry->kernel;
 }
+bool td_op_has_default(const td_op *op) { return has_boxed(op, TD_SLOTS); }
 static bool has_fallback(int slot)
 {
     const td_boxed_entry *entry = __atomic_load_n(&table.fallbacks[slot], __ATOMIC_ACQUIRE);
@@ -179,7 +180,7 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
         const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
         const uint32_t neutral = TD_OP_COMPOSITE | (strided ? TD_OP_VIEW | TD_OP_INPLACE_VIEW | TD_OP_ANY_DEVICE : 0);
         /* Of the views, detach alone means the same in any layout: the layout's own alias. */
-        if (!strided && op->composite && !strcmp(op->info.name, "detach"))
+        if (!strided && op->composite && op->info.flags & TD_OP_DETACHES)
             return op->composite;
         if (outside && op->composite && op->info.flags & neutral && (strided || !(op->info.flags & TD_OP_VIEW)))
             return op->composite;

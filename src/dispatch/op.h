@@ -58,6 +58,8 @@ typedef struct td_op_rows { td_op *const *rows; const int *count; } td_op_rows;
 extern const td_op_rows td_op_chunks[];
 extern const int        td_op_chunk_count;
 
+/* Whether it is made of others: a kernel for all keys was registered. */
+bool      td_op_has_default(const td_op *op);
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
 /* Takes away all that is registered for a device. */
 void      td_forget_device(int device);

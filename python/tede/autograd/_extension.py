@@ -28,6 +28,17 @@ def _saved_tensors_hooks_enable():
     _C._disable_saved_hooks(None)
 
 
+def _get_autograd_fallback_mode():
+    """Whether operators without a kernel on the Autograd key warn when a gradient comes by: "warn" or "nothing"."""
+    return "warn" if _C._warn_without_gradient() else "nothing"
+
+
+def _set_autograd_fallback_mode(mode):
+    if mode not in ("warn", "nothing"):
+        raise RuntimeError(f"NYI: mode='{mode}'" if mode == "error" else "mode should be one of {\"nothing\", \"warn\", \"error\"}")
+    _C._warn_without_gradient(mode == "warn")
+
+
 def _unsafe_set_version_counter(tensors, versions):
     for x, version in zip((tensors,) if isinstance(tensors, _C.Tensor) else tensors,
                           (versions,) if isinstance(versions, int) else versions):
