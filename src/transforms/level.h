@@ -74,4 +74,7 @@ int        td_frame_begin(td_frame *f, const td_op *op, const td_value *argument
 td_tensor *td_frame_keep(td_frame *f, td_tensor *x);
 void       td_frame_end(td_frame *f);
 
+/* x has got a tangent by a write: see Note [Views of what becomes dual] in tangent.c. */
+void td_dual_by_write(const td_tensor *x);
+
 #endif

@@ -23,14 +23,51 @@ bool td_set_forward_enabled(bool on)
 
 /* Tangents outside transforms belong to an epoch, which ends with the dual level; those of wrappers end with them. */
 static uint32_t epoch = 1;
-void td_end_dual_level(void) { __atomic_add_fetch(&epoch, 1, __ATOMIC_RELAXED); }
-
-td_tensor *td_tangent(const td_tensor *x)
+void td_end_dual_level(void)
 {
-    td_autograd_meta *meta = x ? x->autograd : NULL;
+    __atomic_add_fetch(&epoch, 1, __ATOMIC_RELAXED);
+    td_masks_now.include &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
+}
+
+static td_tensor *own_tangent(const td_tensor *x)
+{
+    td_autograd_meta *meta = x->autograd;
     if (!meta || !meta->tangent)
         return NULL;
     return !meta->tangent_epoch || meta->tangent_epoch == __atomic_load_n(&epoch, __ATOMIC_RELAXED) ? meta->tangent : NULL;
+}
+
+/* Note [Views of what becomes dual]
+ * A view may have been taken before a write gave its base a tangent.  Then it is given the same view of that when first
+ * asked; and since it has no ForwardAD key, the thread includes that key from such a write to the end of the dual level. */
+void td_dual_by_write(const td_tensor *x)
+{
+    if (!x->extra)
+        td_masks_now.include |= TD_KEYSET(TD_KEY_FORWARD_AD);
+}
+
+static bool same_places(const td_tensor *a, const td_tensor *b)
+{
+    return td_same_sizes(a->ndim, a->sizes, b->ndim, b->sizes) && td_same_sizes(a->ndim, a->strides, b->ndim, b->strides) &&
+           a->dtype == b->dtype;
+}
+static td_tensor *tangent_of_view(td_tensor *x, td_tensor *of_base)
+{
+    td_keyset before = td_masks_now.exclude;
+    td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
+    TD_AUTO td_tensor *part = same_places(of_base, x->base) ? td_view_again(x, of_base)
+                            : td_fail(TD_E_NOT_IMPLEMENTED, "a view of a tensor that was given a tangent in place: the tangent lies "
+                                      "in memory in another way than the tensor");
+    td_masks_now.exclude = before;
+    return part && td_set_tangent(x, part) == 0 ? part : NULL;
+}
+
+td_tensor *td_tangent(const td_tensor *x)
+{
+    if (!x)
+        return NULL;
+    td_tensor *own = own_tangent(x), *of_base = own || !x->base || x->extra ? NULL : own_tangent(x->base);
+    return TD_UNLIKELY(of_base != NULL) ? tangent_of_view((td_tensor *)x, of_base) : own;
 }
 
 int td_forward_ready(void);     /* forward.c */
