@@ -71,7 +71,7 @@ class Nodes(Rows):
             if 'wants' in use.whole:
                 use.whole.discard('wants')
         # what is saved
-        saved, members, saves_before, saves_after, releases, names = [], [], [], [], [], {}
+        saved, members, saves_before, saves_after, releases, values, names = [], [], [], [], [], [], {}
         wants_any = lambda keys: ' || '.join(f'td_node_wants(node, {edge[k]})' if not s.argument(k).list else
                                              '1' for key in keys for k in key) or '0'
         needs = {}
@@ -93,7 +93,7 @@ class Nodes(Rows):
             elif a.is_tensor and a.list and a.name in needs:
                 list_saved = a
             elif not a.is_tensor and a.name in needs and a.in_c:
-                names[a.name] = self.save_plain(a, members, saves_before, releases)
+                names[a.name] = self.save_plain(a, members, saves_before, releases, values)
         for name, i in result_names.items():
             if name in needs:
                 index = len(saved)
@@ -110,7 +110,7 @@ class Nodes(Rows):
             for name, part in sorted(use.parts):
                 if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
                     continue
-                self.save_part(s, name, part, names, members, saves_before, saves_after, releases, inplace, base, result_names)
+                self.save_part(s, name, part, names, members, saves_before, saves_after, releases, values, inplace, base, result_names)
         pointwise = op.kind == 'pointwise'
         if pointwise:
             for a in operands:
@@ -134,14 +134,24 @@ class Nodes(Rows):
                                  + '\n'.join(releases) + '\n}\n')
             release = f', .release = release_{op.c}' if releases else ''
             titles = f', .saved_names = "{" ".join(saved)}"' if saved else ''
+            if values:
+                rows = ''.join(f'    {{"{name}", TD_VALUE_{kind}, offsetof(struct state_{op.c}, {member}), '
+                               f'{f"offsetof(struct state_{op.c}, {given})" if given else -1}}},\n' for name, kind, member, given in values)
+                self.code.append(f'static const td_saved_value values_{op.c}[] = {{\n{rows}    {{NULL}},\n}};\n')
+                titles += f', .values = values_{op.c}'
             self.code.append(f'static const td_node_type node_{op.c} = {{.name = "{title}", .apply = apply_{op.c}{release}{titles}}};\n')
         node_c = base.c if shared else op.c
         self.record(op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, saves_before, saves_after,
                     inplace and 'self' in needs, fail)
         return f'autograd_{op.c}'
 
-    def save_plain(self, a, members, saves, releases):
+    def save_plain(self, a, members, saves, releases, values):
+        """`values`: what programs read as node._saved_NAME: name, kind, member, the member that says whether it was given."""
         c = a.c
+        values.append((a.name, {'str': 'STRING', 'ScalarType': 'DTYPE', 'MemoryFormat': 'MEMORY_FORMAT'}.get(a.type, a.type.upper())
+                       + ('S' if a.list else ''), c,
+                       f'n_{c}' if a.list and a.type == 'bool' else f'has_{c}' if not a.list and a.optional and
+                       a.type in ('int', 'float', 'bool', 'Scalar') else None))
         if a.list and a.type == 'int':
             members.append(f'td_ints {c};')
             saves.append(f'    if (td_ints_save(&s->{c}, n_{c}, {c}))\n        goto fail;')
@@ -166,7 +176,7 @@ class Nodes(Rows):
         saves.append(f'    s->{c} = {c};')
         return kind, f's->{c}'
 
-    def save_part(self, s, name, part, names, members, before, after, releases, inplace, base, result_names):
+    def save_part(self, s, name, part, names, members, before, after, releases, values, inplace, base, result_names):
         a = s.argument(name)
         saves, label = before, 'fail'
         if a is not None:
@@ -189,6 +199,7 @@ class Nodes(Rows):
             saves.append(f'    if (td_ints_save(&s->{part}_{name}, {value}->ndim, {value}->{field}))\n        goto {label};')
             releases.append(f'    td_ints_free(&s->{part}_{name});')
             names[f'{name}.{part}'] = 'L', (f's->{part}_{name}.n', f's->{part}_{name}.items')
+            values.append((f'{name}_sym_{field}', 'INTS', f'{part}_{name}', None))
         elif part == 'offset':
             members.append(f'int64_t offset_{name};')
             saves.append(f'    s->offset_{name} = td_tensor_offset({value});')
@@ -199,6 +210,8 @@ class Nodes(Rows):
             members.append(f'{ctype} {part}_{name};')
             saves.append(f'    s->{part}_{name} = ({ctype}){value}->{part};' if part != 'device' else
                          f'    s->device_{name} = {value}->device;')
+            values.append((f'{name}_' + {'dtype': 'scalar_type', 'ndim': 'dim', 'numel': 'sym_numel'}.get(part, part),
+                           {'dtype': 'DTYPE', 'device': 'DEVICE'}.get(part, 'INT'), f'{part}_{name}', None))
             names[f'{name}.{part}'] = kind, f's->{part}_{name}'
 
     def apply(self, op, base, spec, names, edge, saved, list_saved, result_names, uses, pointwise, where, has_state, operands):

@@ -5,7 +5,7 @@ number is 0 but for those in OTHERS, where an operator stands for an overload, o
 import re
 
 OTHERS = {
-    'prod.dim_int': 'Prod1', 'max': 'Max1', 'min': 'Min1', 'median.dim': 'Median1',
+    'copy_': 'Copys', 'prod.dim_int': 'Prod1', 'max': 'Max1', 'min': 'Min1', 'median.dim': 'Median1',
     'nanmedian.dim': 'Nanmedian1', 'squeeze.dim': 'Squeeze1', 'squeeze.dims': 'Squeeze2', 'pow.Tensor_Tensor': 'Pow1',
     'pow.Scalar': 'Pow2', 'trunc_divide': 'Div2', 'index_fill.int_Tensor': 'IndexFill1', 'masked_fill_with': 'MaskedFill1',
     'scatter.value': 'Scatter1', 'clamp_both': 'Clamp1', 'clamp_min_same': 'Clamp1', 'clamp_max_same': 'Clamp1', 'square': 'Pow0',

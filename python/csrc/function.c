@@ -11,7 +11,7 @@ typedef struct ContextObject {
     PyObject *dict;
     td_node  *node;         /* borrowed; NULL before the call and after the node's end */
     PyObject *to_save, *for_forward, *dirty, *non_differentiable, *needs_input_grad, *function;
-    bool      materialize, in_jvp;
+    bool      materialize, materialize_all, in_jvp;     /* all: of outputs marked as not differentiable, too */
     Py_ssize_t n_arguments;
     bool     *is_tensor;    /* of the arguments */
 } ContextObject;
@@ -136,6 +136,9 @@ static PyObject *connect(ContextObject *ctx, td_node *node, PyObject *outputs, P
         }
         if (!failed && td_custom_wanted(node))
             failed = td_custom_save(node, (int)n_save, save, (int)n, list);
+        for (Py_ssize_t i = 0; i < n && !failed && !ctx->materialize_all; i++)
+            if (marks[i] & TD_OUTPUT_NOT_DIFFERENTIABLE)
+                td_custom_leave_undefined(node, (int)i);
         if (failed)
             td_py_raise();
         result = failed ? NULL : PyTuple_New(n);
@@ -310,6 +313,9 @@ static PyObject *saved_tensors(PyObject *self, void *unused)
         return ctx->for_forward ? Py_NewRef(ctx->for_forward) : PyTuple_New(0);
     if (ctx->to_save)
         return Py_NewRef(ctx->to_save);
+    if (!ctx->node && ctx->function)
+        return PyErr_Format(PyExc_RuntimeError, "Trying to backward through the graph a second time (or directly access saved tensors "
+                            "after they have already been freed). The node that kept them is gone.");
     if (!ctx->node)
         return PyTuple_New(0);
     int n = td_node_saved_count(ctx->node);
@@ -346,6 +352,19 @@ static PyObject *materialize_grads(PyObject *self, void *unused)
     (void)unused;
     return PyBool_FromLong(((ContextObject *)self)->materialize);
 }
+static PyObject *materialize_non_diff(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(((ContextObject *)self)->materialize_all);
+}
+static int set_materialize_non_diff(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    int truth = value ? PyObject_IsTrue(value) : 1;
+    if (truth >= 0)
+        ((ContextObject *)self)->materialize_all = truth;
+    return truth < 0 ? -1 : 0;
+}
 static PyObject *saved_variables(PyObject *self, void *unused)
 {
     if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 0) < 0)
@@ -380,7 +399,7 @@ static PyObject *context_getattro(PyObject *self, PyObject *name)
 static int context_init(PyObject *self, PyObject *args, PyObject *kw)
 {
     (void)args, (void)kw;
-    ((ContextObject *)self)->materialize = true;
+    ((ContextObject *)self)->materialize = ((ContextObject *)self)->materialize_all = true;
     return 0;
 }
 static int context_clear(PyObject *self)
@@ -426,6 +445,8 @@ static PyGetSetDef context_getset[] = {
     {"saved_tensors", saved_tensors, NULL, NULL, NULL},
     {"saved_variables", saved_variables, NULL, NULL, NULL},
     {"materialize_grads", materialize_grads, NULL, "Whether absent gradients come as zeros.", NULL},
+    {"_materialize_non_diff_grads", materialize_non_diff, set_materialize_non_diff,
+     "Whether those of outputs that are not differentiable do.", NULL},
     {"_raw_saved_tensors", raw_saved_tensors, NULL, "What saved_tensors unpacks, to put hooks on.", NULL},
     {"needs_input_grad", needs_input_grad, NULL, "Which arguments want a gradient.", NULL},
     {NULL},

@@ -88,7 +88,10 @@ static PyObject *node_name(PyObject *self, PyObject *unused)
 {
     (void)unused;
     const char *name = td_node_name(((NodeObject *)self)->node);
-    bool own = !strcmp(name, "AccumulateGrad") || !strcmp(name, "CopySlices");      /* of no operator */
+    static const char *const own_names[] = {"AccumulateGrad", "CopySlices", "CopyBackwards"};       /* not generated, in PyTorch */
+    bool own = false;
+    for (size_t i = 0; i < sizeof own_names / sizeof *own_names; i++)
+        own |= !strcmp(name, own_names[i]);
     return PyUnicode_FromFormat("%s%s", own ? "torch::autograd::" : "", name);
 }
 static PyObject *node_sequence(PyObject *self, PyObject *unused)
@@ -154,6 +157,51 @@ static PyObject *node_metadata(PyObject *self, void *unused)
     }
     return Py_NewRef(dict);
 }
+/* What was kept besides tensors; lists come as tuples. */
+static PyObject *saved_value(const td_value *value)
+{
+    PyObject *object = td_py_object_of(value);
+    if (object && PyList_Check(object))
+        Py_SETREF(object, PyList_AsTuple(object));
+    return object;
+}
+/* Shape, dtype and device of each result of the call; None for one that has no gradient. */
+static PyTypeObject *input_meta_type;
+static PyObject *node_input_metadata(PyObject *self, void *unused)
+{
+    (void)unused;
+    static PyStructSequence_Field fields[] = {{"shape", NULL}, {"dtype", NULL}, {"device", NULL}, {"is_nested_tensor", NULL},
+                                              {"is_cpp_nested_tensor", NULL}, {NULL, NULL}};
+    static PyStructSequence_Desc desc = {"tede._C._InputMetadata", "What the gradient of a node's result looks like.", fields, 5};
+    if (!input_meta_type && !(input_meta_type = PyStructSequence_NewType(&desc)))
+        return NULL;
+    td_node *node = ((NodeObject *)self)->node;
+    PyObject *all = PyTuple_New(td_node_inputs(node));
+    for (int i = 0; all && i < td_node_inputs(node); i++) {
+        int ndim;
+        const int64_t *sizes;
+        td_dtype dtype;
+        td_device device;
+        bool defined = td_node_input_meta(node, i, &ndim, &sizes, &dtype, &device) == 0;
+        PyObject *item = defined ? PyStructSequence_New(input_meta_type) : Py_NewRef(Py_None);
+        PyObject *shape = item && defined ? td_py_size(ndim, sizes) : NULL, *where = shape ? td_py_device(device) : NULL;
+        if (where) {
+            PyStructSequence_SET_ITEM(item, 0, shape);
+            PyStructSequence_SET_ITEM(item, 1, Py_NewRef(td_py_dtype(dtype)));
+            PyStructSequence_SET_ITEM(item, 2, where);
+            PyStructSequence_SET_ITEM(item, 3, Py_NewRef(Py_False));
+            PyStructSequence_SET_ITEM(item, 4, Py_NewRef(Py_False));
+        } else if (defined) {
+            Py_XDECREF(shape);
+            Py_CLEAR(item);
+        }
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
+}
 /* A Function's context and its node are one object to programs: what a node doesn't know, its context does. */
 static PyObject *node_getattro(PyObject *self, PyObject *name)
 {
@@ -165,9 +213,13 @@ static PyObject *node_getattro(PyObject *self, PyObject *name)
     const char *text = context ? NULL : PyUnicode_AsUTF8(name);
     bool saved = text && !strncmp(text, "_saved_", 7), raw = text && !strncmp(text, "_raw_saved_", 11);
     int index = saved || raw ? td_node_saved_index(node, text + (raw ? 11 : 7)) : -1;
-    if (!context && index < 0)
+    td_value value;
+    bool plain = saved && index < 0 && td_node_saved_value(node, text + 7, &value);
+    if (!context && index < 0 && !plain)
         return NULL;
     PyErr_Clear();
+    if (plain)
+        return saved_value(&value);
     if (context)
         return PyObject_GetAttr(context, name);
     if (raw)
@@ -412,6 +464,7 @@ static PyGetSetDef node_getset[] = {
     {"variable", node_variable, NULL, "The leaf of an accumulator.", NULL},
     {"_saved_tensors", node_saved, NULL, "What the node saved.", NULL},
     {"metadata", node_metadata, NULL, NULL, NULL},
+    {"_input_metadata", node_input_metadata, NULL, "Shape, dtype and device of the gradients it takes.", NULL},
     {NULL},
 };
 /* node(*grads): what the node makes of them, as a pass would. */
@@ -463,8 +516,15 @@ static PyTypeObject node_type = {
     .tp_dictoffset = offsetof(NodeObject, dict),
 };
 
+static PyObject *has_context(PyObject *m, PyObject *node)
+{
+    (void)m;
+    td_node *n = td_py_node_of(node);
+    return n ? PyBool_FromLong(td_py_context_of(n) != NULL) : NULL;
+}
 static PyMethodDef functions[] = {
     {"_node_class", node_class, METH_O, NULL},
+    {"_has_context", has_context, METH_O, "Whether a Function made this node."},
     {NULL},
 };
 

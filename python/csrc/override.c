@@ -200,6 +200,16 @@ PyObject *td_py_override_getter(const char *name, PyObject *self)
     Py_XDECREF(getter);
     return result;
 }
+int td_py_override_setter(const char *name, PyObject *self, PyObject *value)
+{
+    PyObject *descriptor = attribute_of_tensor(name), *all[] = {self, value};
+    PyObject *setter = descriptor ? PyObject_GetAttrString(descriptor, value ? "__set__" : "__delete__") : NULL;
+    PyObject *result = setter ? td_py_override(setter, all, value ? 2 : 1, NULL) : NULL;
+    Py_XDECREF(descriptor);
+    Py_XDECREF(setter);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
 
 /* ---- for Python code that takes part */
 

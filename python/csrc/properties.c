@@ -8,6 +8,9 @@
 #define OVERRIDDEN(name)                                                                     \
     if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
         return td_py_override_getter(name, self)
+#define SET_OVERRIDDEN(name)                                                                 \
+    if (TD_UNLIKELY(td_py_taken_over(self)))                                                  \
+        return td_py_override_setter(name, self, value)
 #define GETTER(name) static PyObject *get_##name(PyObject *self, void *unused)
 #define BEGIN(name) (void)unused; OVERRIDDEN(#name); td_tensor *x = td_py_x(self); (void)x
 
@@ -94,6 +97,15 @@ GETTER(grad_fn)
     BEGIN(grad_fn);
     return td_py_grad_fn(x);
 }
+static int set__grad_fn(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Deletion of _grad_fn not allowed. Detach tensor instead!"), -1;
+    if (value != Py_None)
+        return PyErr_SetString(PyExc_RuntimeError, "_grad_fn can be only set to None"), -1;
+    return td_detach_history(td_py_x(self)) < 0 ? (td_py_raise(), -1) : 0;
+}
 GETTER(retains_grad)
 {
     BEGIN(retains_grad);
@@ -120,6 +132,7 @@ GETTER(name)
 static int set_name(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
+    SET_OVERRIDDEN("name");
     const char *name = value && value != Py_None ? PyUnicode_AsUTF8(value) : NULL;
     if (PyErr_Occurred())
         return -1;
@@ -129,6 +142,7 @@ static int set_name(PyObject *self, PyObject *value, void *unused)
 static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
+    SET_OVERRIDDEN("requires_grad");
     td_tensor *x = td_py_x(self);
     if (!value || !PyBool_Check(value))
         return PyErr_SetString(PyExc_RuntimeError, "requires_grad must be a bool"), -1;
@@ -139,6 +153,7 @@ static int set_requires_grad(PyObject *self, PyObject *value, void *unused)
 static int set_grad(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
+    SET_OVERRIDDEN("grad");
     if (value && value != Py_None && !td_py_is_tensor(value))
         return PyErr_Format(PyExc_TypeError, "assigned grad expected to be a Tensor or None but got grad of type %s",
                             Py_TYPE(value)->tp_name), -1;
@@ -155,6 +170,7 @@ GETTER(data)
 static int set_data(PyObject *self, PyObject *value, void *unused)
 {
     (void)unused;
+    SET_OVERRIDDEN("data");
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
     if (!td_py_is_tensor(value))
@@ -233,6 +249,7 @@ GETTER(imag)
 }
 static int set_part(PyObject *self, PyObject *value, void *imaginary)
 {
+    SET_OVERRIDDEN(imaginary ? "imag" : "real");
     td_tensor *x = td_py_x(self);
     if (!td_dtype_is_complex(td_tensor_dtype(x)) && imaginary)
         return PyErr_SetString(PyExc_RuntimeError, "imag is not implemented for tensors with non-complex dtypes."), -1;
@@ -291,6 +308,7 @@ PyGetSetDef td_py_getset[] = {
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
     {"_grad", get__grad, set_grad, NULL, NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the gradient graph that made it.", NULL},
+    {"_grad_fn", get_grad_fn, set__grad_fn, NULL, NULL},
     {"retains_grad", get_retains_grad, NULL, NULL, NULL},
     {"output_nr", get_output_nr, NULL, NULL, NULL},
     {"name", get_name, set_name, NULL, NULL},

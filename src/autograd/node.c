@@ -7,6 +7,7 @@
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/saved.h"
+#include "dispatch/glue.h"
 #include <tede/autograd_nodes.h>
 
 static TD_TLS uint64_t next_sequence;
@@ -172,6 +173,45 @@ int td_node_saved_index(const td_node *node, const char *name)
     }
     return -1;
 }
+
+static td_value value_at(const td_saved_value *v, const char *state)
+{
+    const char *at = state + v->at;
+    td_value out = {.kind = (uint8_t)v->kind};
+    switch (v->kind) {
+    case TD_VALUE_INT:    out.integer = *(const int64_t *)at; break;
+    case TD_VALUE_BOOL:   out.integer = *(const bool *)at; break;
+    case TD_VALUE_FLOAT:  out.number = *(const double *)at; break;
+    case TD_VALUE_SCALAR: out.scalar = *(const td_scalar *)at; break;
+    case TD_VALUE_DTYPE:  out.integer = *(const td_dtype *)at; break;
+    case TD_VALUE_DEVICE: out.device = *(const td_device *)at; break;
+    case TD_VALUE_STRING: out.string = at; break;
+    case TD_VALUE_MEMORY_FORMAT: out.integer = *(const td_memory_format *)at; break;
+    case TD_VALUE_INTS:
+        out.ints = ((const td_ints *)at)->items;
+        out.count = (int32_t)((const td_ints *)at)->n;
+        break;
+    case TD_VALUE_BOOLS:
+        out.bools = (const bool *)at;
+        out.count = (int32_t)*(const int64_t *)(state + v->given);
+        break;
+    default: out.kind = TD_VALUE_NONE;
+    }
+    return out;
+}
+
+bool td_node_saved_value(const td_node *node, const char *name, td_value *value)
+{
+    const td_saved_value *v = node->type->values;
+    while (v && v->name && strcmp(v->name, name))
+        v++;
+    if (!v || !v->name)
+        return false;
+    bool absent = v->kind != TD_VALUE_BOOLS && v->given >= 0 && !*((const bool *)node->state + v->given);
+    *value = absent ? (td_value){.kind = TD_VALUE_NONE} : value_at(v, node->state);
+    return true;
+}
+
 int      td_node_saved_count(const td_node *node) { return node->n_saved; }
 
 const char *td_node_name(const td_node *node)

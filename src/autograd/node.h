@@ -36,7 +36,16 @@ typedef struct td_node_type {
     void (*release_saved)(td_node *node);
     unsigned flags;                   /* TD_NODE_* */
     const char *saved_names;          /* of the saved variables, with spaces between; NULL: they have none */
+    const struct td_saved_value *values;    /* what else is kept, in `state`, by name; ends with a name of NULL; or NULL */
 } td_node_type;
+
+/* A number, shape or the like in a node's state: how to read it. */
+typedef struct td_saved_value {
+    const char *name;
+    td_value_kind kind;
+    int32_t     at;                   /* where it is in the state: int64_t, double, bool, td_scalar, td_ints, char[], ... */
+    int32_t     given;                /* where a bool says whether it was given, or for bools an int64_t how many; -1: none */
+} td_saved_value;
 
 enum {
     TD_NODE_TAKES_UNDEFINED = 1,      /* apply() runs even if all its gradients are undefined */
@@ -52,9 +61,14 @@ typedef struct td_edge {
 typedef struct td_saved {
     td_tensor *tensor;
     uint32_t   version;
-    int32_t    output;                /* which result of the node's own call; -1: an operand */
+    int32_t    output;                /* which result of the node's own call, or one of the below */
     void      *packed;                /* by saved-tensor hooks: saved.c */
 } td_saved;
+
+enum {
+    TD_SAVED_OPERAND = -1,
+    TD_SAVED_RESULT_OF_ANOTHER = -2,  /* an operand with a history, which detach_() may take away meanwhile */
+};
 
 /* Shape, dtype and device of a result, to check its gradient and to make zeros. */
 typedef struct td_input_meta {

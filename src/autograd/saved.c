@@ -163,10 +163,10 @@ int td_node_save(td_node *node, int i, td_tensor *operand)
     if (TD_UNLIKELY(!operand))
         return td_error_code() != TD_OK ? -1 : td_error(TD_E_VALUE, "%s: an operand to save is NULL", td_node_name(node));
     if (operand == TD_NONE) {
-        node->saved[i].output = -1;
+        node->saved[i].output = TD_SAVED_OPERAND;
         return 0;
     }
-    return save(node, i, operand, -1);
+    return save(node, i, operand, operand->autograd && operand->autograd->grad_fn ? TD_SAVED_RESULT_OF_ANOTHER : TD_SAVED_OPERAND);
 }
 
 int td_node_save_result(td_node *node, int i, td_tensor *result, int output)
@@ -188,6 +188,7 @@ int td_saved_untie(td_node *node, td_tensor *x)
         if (!alias)
             return -1;
         slot->tensor = alias;
+        slot->output = TD_SAVED_OPERAND;
         td_tensor_release(t);
     }
     return 0;
@@ -374,6 +375,11 @@ td_tensor *td_node_saved(td_node *node, int i)
         fail_overwritten(node, slot, x, now);
         td_tensor_release(x);
         return NULL;
+    }
+    if (TD_UNLIKELY(slot->output == TD_SAVED_RESULT_OF_ANOTHER && !(x->autograd && x->autograd->grad_fn))) {
+        td_tensor_release(x);
+        return td_fail(TD_E_RUNTIME, "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+                       "supported, please use out-of-place `.detach()` instead");
     }
     if (slot->output < 0 || !td_grad_enabled() || !td_is_differentiable(x->dtype))
         return x;

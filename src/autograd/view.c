@@ -79,7 +79,7 @@ static int as_strided_backward(td_node *node, td_tensor *const *grads, td_tensor
 
 static void release_geometry(td_node *node) { geometry_release(node->state); }
 
-static const td_node_type as_strided_type = {"AsStridedBackward0", as_strided_backward, release_geometry, NULL, 0, NULL};
+static const td_node_type as_strided_type = {"AsStridedBackward0", as_strided_backward, release_geometry, NULL, 0, NULL, NULL};
 
 /* The node of x as a view of `of`, which has x's dtype: x's base, or a view that it was made from. */
 static td_node *as_strided_node(td_tensor *x, td_tensor *of)
@@ -118,20 +118,26 @@ static td_tensor *geometry_apply(const geometry *g, td_tensor *base)
     return view;
 }
 
+td_tensor *td_view_again(td_tensor *view, td_tensor *base)
+{
+    geometry *g = td_mem_alloc(geometry_bytes(view, view->base));
+    if (!g)
+        return NULL;
+    geometry_fill(g, view, view->base);
+    td_tensor *again = geometry_apply(g, base);
+    geometry_release(g);
+    td_mem_free(g, geometry_bytes(view, view->base));
+    return again;
+}
+
 /* The node of view x on its base as that is now. */
 static td_node *view_node(td_tensor *x, int *output)
 {
     *output = 0;
     if (x->replay) {
-        geometry *g = td_mem_alloc(geometry_bytes(x, x->base));
-        if (!g)
-            return NULL;
-        geometry_fill(g, x, x->base);
         bool before = td_set_grad_enabled(true);
-        td_tensor *again = geometry_apply(g, x->base);
+        td_tensor *again = td_view_again(x, x->base);
         td_set_grad_enabled(before);
-        geometry_release(g);
-        td_mem_free(g, geometry_bytes(x, x->base));
         td_node *node = again && again->autograd ? td_node_retain(again->autograd->grad_fn) : NULL;
         if (node)
             *output = again->autograd->output;
@@ -151,29 +157,25 @@ static int fail_view(td_tensor *x, bool indirect)
     td_node *made_by = meta ? meta->grad_fn : NULL;
     const char *object = indirect ? "its base or another view of its base has been" : "is being";
     bool custom = meta && meta->custom_view, no_grad = x->flags & TD_FLAG_NO_GRAD_VIEW && !custom;
-    char start[256];
-    if (no_grad || !made_by) {
-        if (made_by)
-            snprintf(start, sizeof start, "Output %d of %.*s is a view of a view which was created in no_grad mode and %s modified "
-                     "inplace with grad mode enabled.", meta->output, td_node_short_name(td_node_name(made_by)),
-                     td_node_name(made_by), object);
-        else
-            snprintf(start, sizeof start, "A view was created in no_grad mode and %s modified inplace with grad mode enabled.",
-                     object);
-    } else {
-        snprintf(start, sizeof start, "Output %d of %.*s is a view and %s modified inplace.", meta->output,
-                 td_node_short_name(td_node_name(made_by)), td_node_name(made_by), object);
-    }
-    const char *reason =
-        no_grad ? "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both "
-                  "the view and the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
-                  "outside (if you want the inplace to be tracked)."
+    const bool inference = x->flags & TD_FLAG_INFERENCE_VIEW;
+    char start[256], reason[400];
+    int at = made_by ? snprintf(start, sizeof start, "Output %d of %.*s is a view", meta->output,
+                                td_node_short_name(td_node_name(made_by)), td_node_name(made_by)) : 0;
+    if (no_grad || !made_by)
+        snprintf(start + at, sizeof start - (size_t)at, "%s created in %s mode and %s modified inplace %s.",
+                 made_by ? " of a view which was" : "A view was", inference ? "inference" : "no_grad", object,
+                 inference ? "in normal mode" : "with grad mode enabled");
+    else
+        snprintf(start + at, sizeof start - (size_t)at, " and %s modified inplace.", object);
+    snprintf(reason, sizeof reason, "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+             "by moving both the view and the inplace either both inside the %s block (if you don't want the inplace to be tracked) "
+             "or both outside (if you want the inplace to be tracked).", inference ? "inference_mode" : "no_grad");
+    return td_error(TD_E_RUNTIME, "%s %s", start, no_grad ? reason
         : x->flags & TD_FLAG_MULTI_VIEW ? "This view is the output of a function that returns multiple views. Such functions do not "
                   "allow the output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
         : "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
           "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
-          "behavior is forbidden. You can fix this by cloning the output of the custom Function.";
-    return td_error(TD_E_RUNTIME, "%s %s", start, reason);
+          "behavior is forbidden. You can fix this by cloning the output of the custom Function.");
 }
 
 static bool is_restricted(const td_tensor *x)
@@ -302,7 +304,7 @@ static void copy_slices_release_saved(td_node *node)
 }
 
 static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, copy_slices_release,
-                                              copy_slices_release_saved, 0, NULL};
+                                              copy_slices_release_saved, 0, NULL, NULL};
 
 int td_set_result_history(td_tensor *result, td_node *fn, int output)
 {

@@ -6,6 +6,7 @@
 #ifndef TD_DISPATCH_MASKS_H
 #define TD_DISPATCH_MASKS_H
 #include <tede/dispatch.h>
+#include "tensor/tensor.h"
 
 typedef struct td_thread_state {
     td_keyset include, exclude;
@@ -14,5 +15,12 @@ typedef struct td_thread_state {
     bool      below;              /* foreign code implements an operator: nothing is recorded, whatever it says */
 } td_thread_state;
 extern _Thread_local td_thread_state td_masks_now __attribute__((tls_model("initial-exec")));
+
+/* What a view made now is marked with. */
+static inline unsigned td_creation_flags(void)
+{
+    return td_masks_now.inference ? TD_FLAG_NO_GRAD_VIEW | TD_FLAG_INFERENCE_VIEW
+         : td_masks_now.grad_disabled ? TD_FLAG_NO_GRAD_VIEW : 0;
+}
 
 #endif

@@ -148,7 +148,8 @@ td_tensor *td_op_to_sparse_sparse_dim(td_tensor *self, int64_t sparse_dim)
 
 td_tensor *td_op_to_sparse_backward(td_tensor *grad, td_tensor *self)
 {
-    return td_is_sparse(self) ? td_ref(grad) : td_sparse_dense(grad);
+    const bool same = td_is_sparse(grad) && td_is_sparse(self) && td_sparse_of(grad)->layout == td_sparse_of(self)->layout;
+    return same ? td_ref(grad) : td_is_sparse(self) ? td_sparse_like_layout(grad, self) : td_sparse_dense(grad);
 }
 
 /* ---- at indices */

@@ -194,8 +194,7 @@ static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td
     if (TD_UNLIKELY(!x) || self->flags & TD_FLAG_INFERENCE)
         return x;
     x->flags |= self->flags & TD_FLAGS_OF_VIEWS;
-    if (td_masks_now.inference || td_masks_now.grad_disabled)
-        x->flags |= TD_FLAG_NO_GRAD_VIEW;
+    x->flags |= (uint16_t)td_creation_flags();
     const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE);
     x->keys = (self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | of_dtype)) | (x->keys & of_dtype) | TD_KEYSET(TD_KEY_AUTOGRAD);
     x->base = self->base ? self->base : self;
@@ -240,9 +239,7 @@ td_tensor *td_tensor_at(td_tensor *x, int n, const int64_t *index)
         offset += i * strides[d];
     }
     const int ndim = x->ndim - n;
-    unsigned flags = (x->flags & TD_FLAGS_OF_VIEWS) | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING;
-    if (td_masks_now.inference || td_masks_now.grad_disabled)
-        flags |= TD_FLAG_NO_GRAD_VIEW;
+    unsigned flags = (x->flags & TD_FLAGS_OF_VIEWS) | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING | td_creation_flags();
     td_tensor *y = td_head_new(ndim, x->dtype, x->device, (x->keys & ~TD_KEYSET(TD_KEY_PYTHON)) | TD_KEYSET(TD_KEY_AUTOGRAD), flags);
     if (TD_UNLIKELY(!y))
         return NULL;

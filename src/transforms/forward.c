@@ -29,7 +29,7 @@ td_tensor *td_forward_operand(td_tensor *x, bool conjugated)
 /* Nobody makes a graph of these tensors, and nobody sees what is done with them except who counts calls. */
 static bool unseen(int n, td_tensor *const *tensors)
 {
-    if (td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER)))
+    if (td_masks_now.include & ~(TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_FORWARD_AD)))
         return false;
     for (int i = 0; i < n; i++) {
         td_keyset known = TD_KEYS_CPU | TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD);
@@ -435,6 +435,7 @@ static int take_over(td_tensor *self, td_tensor *t)
                                                       : zeros_beside(self->base, t);
         if (!whole || (!td_tangent(self->base) && td_set_tangent(self->base, whole) != 0))
             return -1;
+        td_dual_by_write(self);
         int64_t offset = td_tensor_offset(self) - td_tensor_offset(self->base) + td_tensor_offset(whole);
         bool alike = td_same_sizes(whole->ndim, whole->strides, self->base->ndim, self->base->strides);
         TD_AUTO td_tensor *part = alike ? td_as_strided(whole, self->ndim, self->sizes, self->ndim, self->strides, &offset)
@@ -443,8 +444,12 @@ static int take_over(td_tensor *self, td_tensor *t)
             return -1;
     } else if (!td_tangent(self)) {
         TD_AUTO td_tensor *fit = fitted(self, t);
-        TD_AUTO td_tensor *copy = td_clone(fit);
-        return copy ? td_set_tangent(self, copy) : -1;
+        TD_AUTO td_tensor *copy = fit && !fit->extra && !self->extra ? td_empty_strided(self->ndim, self->sizes, self->ndim, self->strides,
+                                                                                        (td_dtype)fit->dtype, fit->device) : td_clone(fit);
+        if (!copy || (!fit->extra && !self->extra && td_copy_(copy, fit) != 0))
+            return -1;
+        td_dual_by_write(self);
+        return td_set_tangent(self, copy);
     }
     td_tensor *own = td_tangent(self);
     return t ? td_copy_(own, t) : td_zero_(own);
@@ -521,7 +526,7 @@ static int forward(const td_op *op, td_keyset keys, const td_value *arguments, t
     td_kernel records = op->kernels[TD_SLOT_AUTOGRAD];
     if (td_op_call_keys(op, keys, arguments, results) != 0)
         return -1;
-    if (!records || records == op->composite || !strcmp(op->info.name, "detach"))
+    if (!records || records == op->composite || op->info.flags & TD_OP_DETACHES)
         return 0;
     td_keyset before = td_forward_begin();
     int status = op->info.flags & TD_OP_LINEAR ? linear(op, arguments, results)

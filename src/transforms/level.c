@@ -331,14 +331,11 @@ static td_tensor *wrap_result(const td_op *op, const td_value *arguments, td_lev
     }
     operand = value->base || op->info.flags & TD_OP_VIEW ? operand_like(n, arguments, level, value, false) : NULL;
     unsigned multi = value->flags & TD_FLAG_MULTI_VIEW;
-    bool detach = !strcmp(op->info.name, "detach");
     td_tensor *x = td_wrap(level, value, -1);
-    if (!x || !operand || detach)
+    if (!x || !operand || op->info.flags & TD_OP_DETACHES)
         return x;
     x->base = td_tensor_retain(operand->base ? operand->base : operand);
-    x->flags |= (uint16_t)(multi | (operand->flags & (TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW)));
-    if (td_masks_now.inference || td_masks_now.grad_disabled)
-        x->flags |= TD_FLAG_NO_GRAD_VIEW;
+    x->flags |= (uint16_t)(multi | (operand->flags & TD_FLAGS_OF_CREATION) | td_creation_flags());
     x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
     x->attr_version = td_tensor_version(x);
     return x;

@@ -3,10 +3,16 @@ from tede import _C
 
 
 class _FunctionMeta(type):
-    """`instance of BackwardCFunction` is asked of contexts."""
+    """`instance of BackwardCFunction` is asked of contexts, and of their nodes."""
 
     def __instancecheck__(cls, x):
-        return type.__instancecheck__(cls, x) or (cls in (FunctionCtx, BackwardCFunction) and isinstance(x, _C._FunctionContext))
+        return type.__instancecheck__(cls, x) or (cls in (FunctionCtx, BackwardCFunction) and (
+            isinstance(x, _C._FunctionContext) or isinstance(x, _C._Node) and _C._has_context(x)))
+
+    @property
+    def _backward_cls(cls):
+        """The class of the nodes that apply makes."""
+        return _C._node_class(cls.__name__ + "Backward")
 
 
 class FunctionCtx(metaclass=_FunctionMeta):
