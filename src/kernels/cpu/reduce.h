@@ -25,7 +25,7 @@ typedef enum td_red_type { TD_RED_F32, TD_RED_F64, TD_RED_I64, TD_RED_U8, TD_RED
 typedef union td_word { double d; int64_t i; } td_word;
 
 /* Columns of a tile, at most. */
-enum { TD_RED_TILE = 512, TD_RED_WORDS = 3 };
+enum { TD_RED_TILE = 1024, TD_RED_WORDS = 3 };
 
 /* Word w of column i is acc[w * cols + i].  `base` is the position of the first element (row) along the reduced
  * dimension, `p` a parameter of the reduction.  Strides count elements. */

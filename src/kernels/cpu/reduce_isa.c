@@ -13,7 +13,7 @@
 #define EACH_PART(vectors, k) _Pragma("GCC unroll 16") for (int64_t k = 0; k < (vectors) * PARTS; k++)
 
 enum { BLOCK = 4096, ROWS = 64 };
-enum { AHEAD = 1024 };          /* bytes: what the next rows begin with isn't foreseen by the processor */
+enum { AHEAD = 12288 };         /* bytes: what the next rows begin with isn't foreseen by the processor */
 
 #define INF __builtin_inf()
 #define NAME(op) TD_ISA_PASTE(op, SUFFIX)

@@ -71,8 +71,11 @@ FOLD(merge_min)
     }                                                                                                                 \
     static void NAME(op##_merge)(td_word *acc, const td_word *other, int64_t cols)                                    \
     {                                                                                                                 \
+        double *a = &acc->d;                                                                                          \
+        const double *b = &other->d;                                                                                  \
+        _Pragma("omp simd")                                                                                           \
         for (int64_t i = 0; i < cols; i++)                                                                            \
-            acc[i].d = join(acc[i].d, other[i].d);                                                                    \
+            a[i] = join(a[i], b[i]);                                                                                  \
     }                                                                                                                 \
     static void NAME(op##_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)                     \
     {                                                                                                                 \
@@ -113,6 +116,7 @@ FOLD(merge_min)
         (void)base, (void)p;                                                                                          \
         T tile[TD_RED_TILE];                                                                                          \
         const T *x = from;                                                                                            \
+        double *all = &acc->d;                                                                                        \
         for (; rows > 0; rows -= ROWS) {                                                                              \
             int64_t m = rows < ROWS ? rows : ROWS, r = 0;                                                             \
             for (int64_t i = 0; i < cols; i++)                                                                        \
@@ -125,8 +129,9 @@ FOLD(merge_min)
             for (; r < m; r++, x += stride)                                                                           \
                 for (int64_t i = 0; i < cols; i++)                                                                    \
                     tile[i] = NAME(s_##step)(tile[i], x[i]);                                                          \
+            _Pragma("omp simd")                                                                                       \
             for (int64_t i = 0; i < cols; i++)                                                                        \
-                acc[i].d = join(acc[i].d, (double)tile[i]);                                                           \
+                all[i] = join(all[i], (double)tile[i]);                                                               \
         }                                                                                                             \
     }
 
