@@ -10,6 +10,7 @@
 
 enum { LINEAR, NEAREST, CUBIC };
 enum { ZEROS, BORDER, REFLECTION };
+enum { MOST_TAPS = 16 };
 
 typedef struct sampling {
     int dims, mode, padding;
@@ -95,26 +96,33 @@ typedef struct sampling {
     static void forward_##S(void *context, int64_t first, int64_t last)                                               \
     {                                                                                                                 \
         const sampling *s = context;                                                                                  \
-        for (int64_t i = first; i < last; i++) {                                                                      \
+        const td_blend_table *table = TD_ISA_PICK(td_blend_table);                                                    \
+        td_place_##S at[MOST_TAPS * TD_BLEND];                                                                        \
+        T weights[MOST_TAPS * TD_BLEND];                                                                              \
+        for (int64_t i = first, count; i < last; i += count) {                                                        \
             const int64_t n = i / s->places, p = i % s->places;                                                       \
+            count = s->places - p < last - i ? s->places - p : last - i;                                              \
+            count = count < TD_BLEND ? count : TD_BLEND;                                                              \
+            int taps = 0;                                                                                             \
+            for (int64_t j = 0; j < TD_BLEND; j++) {                                                                  \
+                taps_##S t[3];                                                                                        \
+                find_all_##S(s, (const T *)s->grid + (i + (j < count ? j : 0)) * s->dims, t);                         \
+                taps = 0;                                                                                             \
+                for (int d = 0; d < t[0].count; d++)                                                                  \
+                    for (int h = 0; h < t[1].count; h++)                                                              \
+                        for (int w = 0; w < t[2].count; w++, taps++) {                                                \
+                            const bool outside = t[0].at[d] < 0 || t[1].at[h] < 0 || t[2].at[w] < 0;                  \
+                            const T weight = t[0].weight[d] * t[1].weight[h] * t[2].weight[w];                        \
+                            /* In images NaN places give NaN, in volumes zero: PyTorch's way. */                      \
+                            weights[taps * TD_BLEND + j] = outside && s->dims == 3 ? 0 : weight;                      \
+                            at[taps * TD_BLEND + j] = (td_place_##S)(outside ? -1                                                    \
+                                : (t[0].at[d] * s->size[1] + t[1].at[h]) * s->size[2] + t[2].at[w]);                   \
+                        }                                                                                             \
+            }                                                                                                         \
             const T *x = (const T *)s->x + n * s->channels * s->elements;                                             \
             T *y = (T *)s->y + n * s->channels * s->places + p;                                                       \
-            taps_##S t[3];                                                                                            \
-            find_all_##S(s, (const T *)s->grid + i * s->dims, t);                                                     \
             for (int64_t c = 0; c < s->channels; c++)                                                                 \
-                y[c * s->places] = 0;                                                                                 \
-            for (int d = 0; d < t[0].count; d++)                                                                      \
-                for (int h = 0; h < t[1].count; h++)                                                                  \
-                    for (int w = 0; w < t[2].count; w++) {                                                            \
-                        const bool outside = t[0].at[d] < 0 || t[1].at[h] < 0 || t[2].at[w] < 0;                      \
-                        const T weight = t[0].weight[d] * t[1].weight[h] * t[2].weight[w];                            \
-                        if (outside && (s->dims == 3 || !isnan(weight)))                                              \
-                            continue;               /* in images NaN places give NaN, in volumes zero: PyTorch's way */ \
-                        const int64_t at = outside ? 0                                                                \
-                            : (t[0].at[d] * s->size[1] + t[1].at[h]) * s->size[2] + t[2].at[w];                       \
-                        for (int64_t c = 0; c < s->channels; c++)                                                     \
-                            y[c * s->places] += x[c * s->elements + at] * weight;                                     \
-                    }                                                                                                 \
+                table->S(count, taps, at, weights, x + c * s->elements, y + c * s->places);                           \
         }                                                                                                             \
     }                                                                                                                 \
     static void backward_##S(void *context, int64_t first, int64_t last)                                              \
@@ -164,7 +172,10 @@ static sampling describe(td_tensor *x, td_tensor *grid, int64_t mode, int64_t pa
 
 static int sample(td_tensor *input, td_tensor *grid, int64_t mode, int64_t padding, bool align, td_tensor *out)
 {
-    td_dtype type = td_compute_dtype(input);
+    int64_t elements = 1;
+    for (int d = 2; d < input->ndim; d++)
+        elements *= input->sizes[d];
+    const td_dtype type = elements > INT32_MAX ? TD_F64 : td_compute_dtype(input);       /* as wide as places are */
     TD_AUTO td_tensor *x = td_operand(input, type), *at = td_operand(grid, type), *y = td_target(out, type);
     if (!x || !at || !y)
         return -1;

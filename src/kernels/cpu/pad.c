@@ -9,6 +9,7 @@ enum { REFLECT, REPLICATE, CIRCULAR };
 typedef struct padding {
     int64_t in[3], out[3];      /* leading dimensions that aren't there have size 1 */
     int64_t *from[3];
+    int64_t begin, end;         /* elements of a padded row that lie side by side where they come from */
     int64_t width;              /* of an element, in bytes forward, in numbers backward */
     const char *x;
     char *y;
@@ -28,6 +29,18 @@ static int64_t source(int mode, int64_t i, int64_t n, int64_t before, int64_t be
     return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
 }
 
+/* Elements [first, last) of a padded row, one by one. */
+static void pick(char *y, const char *row, const int64_t *from, int64_t first, int64_t last, int64_t w)
+{
+    switch (w) {
+    case 1:  for (int64_t i = first; i < last; i++) y[i] = row[from[i]]; break;
+    case 2:  for (int64_t i = first; i < last; i++) ((int16_t *)y)[i] = ((const int16_t *)row)[from[i]]; break;
+    case 4:  for (int64_t i = first; i < last; i++) ((int32_t *)y)[i] = ((const int32_t *)row)[from[i]]; break;
+    case 8:  for (int64_t i = first; i < last; i++) ((int64_t *)y)[i] = ((const int64_t *)row)[from[i]]; break;
+    default: for (int64_t i = first; i < last; i++) memcpy(y + i * w, row + from[i] * w, (size_t)w);
+    }
+}
+
 static void forward(void *context, int64_t first, int64_t last)
 {
     const padding *p = context;
@@ -38,15 +51,11 @@ static void forward(void *context, int64_t first, int64_t last)
         for (int64_t d = 0; d < p->out[0]; d++)
             for (int64_t h = 0; h < p->out[1]; h++) {
                 const char *row = x + (p->from[0][d] * p->in[1] + p->from[1][h]) * p->in[2] * w;
-                const int64_t *from = p->from[2], n = p->out[2];
-                switch (w) {
-                case 1:  for (int64_t i = 0; i < n; i++) y[i] = row[from[i]]; break;
-                case 2:  for (int64_t i = 0; i < n; i++) ((int16_t *)y)[i] = ((const int16_t *)row)[from[i]]; break;
-                case 4:  for (int64_t i = 0; i < n; i++) ((int32_t *)y)[i] = ((const int32_t *)row)[from[i]]; break;
-                case 8:  for (int64_t i = 0; i < n; i++) ((int64_t *)y)[i] = ((const int64_t *)row)[from[i]]; break;
-                default: for (int64_t i = 0; i < n; i++) memcpy(y + i * w, row + from[i] * w, (size_t)w);
-                }
-                y += n * w;
+                pick(y, row, p->from[2], 0, p->begin, w);
+                if (p->begin < p->end)
+                    memcpy(y + p->begin * w, row + p->from[2][p->begin] * w, (size_t)((p->end - p->begin) * w));
+                pick(y, row, p->from[2], p->end, p->out[2], w);
+                y += p->out[2] * w;
             }
     }
 }
@@ -94,6 +103,13 @@ static int run(padding *p, td_tensor *narrow, td_tensor *wide, int64_t n_pad, co
         p->from[i] = at;
         for (int64_t o = 0; o < p->out[i]; o++)
             *at++ = d < 0 ? 0 : source(mode, o, p->in[i], pad[k], pad[k + 1]);
+    }
+    /* The longest run. */
+    for (int64_t i = 0, end; i < p->out[2]; i = end) {
+        for (end = i + 1; end < p->out[2] && p->from[2][end] == p->from[2][end - 1] + 1; )
+            end++;
+        if (end - i > p->end - p->begin)
+            p->begin = i, p->end = end;
     }
     td_parallel_for(0, planes, td_grain(2 * each), body, p);
     td_mem_free(block, bytes);
