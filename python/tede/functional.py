@@ -128,6 +128,9 @@ def nonzero(input, *, out=None, as_tuple=False):
 
 def broadcast_shapes(*shapes):
     """The shape that tensors of these shapes broadcast to."""
+    for s in shapes:
+        if not isinstance(s, (int, tuple, list)):
+            raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {s}")
     shapes = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:

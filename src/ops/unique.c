@@ -196,13 +196,16 @@ static int compare_slices(const void *a, const void *b, void *context)
     int64_t i = *(const int64_t *)a, j = *(const int64_t *)b;
     const char *p = s->data + i * s->block * s->item, *q = s->data + j * s->block * s->item;
     for (int64_t k = 0; k < s->block; k++, p += s->item, q += s->item) {
-        if (s->dtype == TD_I64 || s->dtype == TD_F64) {
-            double u = s->dtype == TD_F64 ? *(const double *)p : 0, v = s->dtype == TD_F64 ? *(const double *)q : 0;
-            int64_t x = s->dtype == TD_I64 ? *(const int64_t *)p : 0, y = s->dtype == TD_I64 ? *(const int64_t *)q : 0;
-            if (u < v || x < y)
+        if (s->dtype == TD_F64) {
+            double u = *(const double *)p, v = *(const double *)q;
+            if (u < v || (v != v && u == u))
                 return -1;
-            if (u > v || x > y)
-                return 1;
+            if (u > v || u != u)            /* NaN comes last, and no two are equal */
+                return v == v ? 1 : i < j ? -1 : 1;
+        } else {
+            int64_t x = *(const int64_t *)p, y = *(const int64_t *)q;
+            if (x != y)
+                return x < y ? -1 : 1;
         }
     }
     return 0;

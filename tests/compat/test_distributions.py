@@ -174,3 +174,32 @@ def test_transforms_invert_and_know_their_jacobian(lib):
                        D.constraints.corr_cholesky, D.constraints.less_than(2.0)):
         assert constraint.check(D.transform_to(constraint)(x)).all()
     assert D.ExpTransform() == D.ExpTransform() and D.AffineTransform(1.0, 2.0) != D.AffineTransform(1.0, 3.0)
+
+
+def test_the_slope_of_a_binomial_where_its_odds_are_even(lib):
+    d = lib.distributions
+    for total, value, slope in ((1.0, 0.0, -0.5), (3, 2.0, 0.5)):
+        x = lib.tensor(0.0, requires_grad=True)
+        d.Binomial(total, logits=x).log_prob(lib.tensor(value)).backward()
+        assert x.grad == slope
+
+
+def test_divergence_of_vectors_whose_parts_have_different_batches(lib):
+    d = lib.distributions
+    lib.manual_seed(0)
+    p = d.LowRankMultivariateNormal(lib.randn(5, 2), lib.randn(5, 2, 1), lib.tensor([0.5, 1.0]))
+    assert d.kl_divergence(p, p).abs().max() < 1e-5
+    one = d.MultivariateNormal(lib.zeros(2), scale_tril=lib.tensor([[1.0, 0.0], [0.5, 2.0]]))
+    factors = lib.tensor([[[1.0, 0.0], [0.25, 1.0]], [[2.0, 0.0], [0.0, 3.0]]])        # as many as there are columns
+    both = d.MultivariateNormal(lib.zeros(2), scale_tril=factors)
+    each = [d.kl_divergence(one, d.MultivariateNormal(lib.zeros(2), scale_tril=f)).item() for f in factors]
+    assert d.kl_divergence(one, both).tolist() == pytest.approx(each)
+
+
+def test_samples_have_no_tangent(lib):
+    import importlib
+    forward = importlib.import_module(lib.__name__ + ".autograd.forward_ad")
+    for draw in (lambda x: lib.normal(x, x), lambda x: lib.normal(x, 2.0), lambda x: lib.normal(1.0, x), lib.bernoulli, lib.poisson):
+        with forward.dual_level():
+            x = forward.make_dual(lib.tensor(1.0), lib.tensor(1.0))
+            assert forward.unpack_dual(draw(x)).tangent == 0

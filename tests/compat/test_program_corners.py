@@ -297,3 +297,18 @@ def test_a_register_buffer_without_persistent_is_enough(lib):
 def test_batched_gradients_of_a_derived_input_leave_nothing_behind(lib):
     x = lib.randn(4, 3, dtype=lib.float64, requires_grad=True).t()
     assert lib.autograd.gradcheck(lambda x: x.sin(), (x,), check_batched_grad=True)
+
+
+def test_rows_that_hold_nan_are_all_different(lib):
+    nan = float("nan")
+    for rows in ([[nan, 1.0], [5.0, 1.0], [nan, 2.0], [5.0, 1.0]], [[1.0, nan], [1.0, 5.0], [1.0, 2.0], [1.0, 5.0]]):
+        x = lib.tensor(rows)
+        found, places, counts = lib.unique(x, dim=0, return_inverse=True, return_counts=True)
+        assert sorted(counts.tolist()) == [1, 1, 2]
+        assert lib.equal(found[places].nan_to_num(-1), x.nan_to_num(-1))
+    assert len(lib.unique_consecutive(lib.tensor([[1.0, nan], [1.0, nan], [1.0, 5.0], [1.0, 5.0]]), dim=0)) == 3
+
+
+def test_shapes_to_broadcast_are_ints_or_tuples(lib):
+    with pytest.raises(RuntimeError, match="Input shapes should be of type ints"):
+        lib.broadcast_shapes(1.0)

@@ -159,7 +159,8 @@ class Binomial(_Odds, Distribution):
         self._checked(value)
         n = self.total_count
         # log (n choose k) + k * logits - n * log(1 + exp(logits)), the last without overflow
-        normalize = n * self.logits.clamp(min=0) + n * tede.log1p(tede.exp(-self.logits.abs())) - tede.lgamma(n + 1)
+        # (the slope at 0 is the mean of both sides', which clamp(min=0) doesn't say)
+        normalize = n * (self.logits + self.logits.abs()) / 2 + n * tede.log1p(tede.exp(-self.logits.abs())) - tede.lgamma(n + 1)
         return value * self.logits - tede.lgamma(value + 1) - tede.lgamma(n - value + 1) - normalize
 
     def entropy(self):

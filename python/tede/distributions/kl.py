@@ -245,7 +245,8 @@ def _kl_vectors(p, q):
                          "computed")
     logdet_p, _, factors = _parts(p)
     logdet_q, distance, _ = _parts(q)
-    trace = sum(distance(factor.mT.movedim(-2, 0)).sum(0) for factor in factors)
+    wide = tede.broadcast_shapes(p.batch_shape, q.batch_shape)          # else a factor's columns meet q's batch
+    trace = sum(distance(factor.expand(wide + factor.shape[-2:]).mT.movedim(-2, 0)).sum(0) for factor in factors)
     return 0.5 * (logdet_q - logdet_p + trace + distance(q.loc - p.loc) - p.event_shape[0])
 
 
