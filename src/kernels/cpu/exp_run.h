@@ -6,14 +6,18 @@
 #include "kernels/cpu/vectors.h"
 #include <string.h>
 
-/* y[i] = exp(x[i] - shift) for i below n, unless y is NULL; y may be x. */
+/* y[i] = exp(x[i] - shift) for i below n, unless y is NULL; y may be x.  Where TD_EXP_FETCHES says so, what lies `ahead` bytes
+ * further on is fetched meanwhile, a line at a time: memory would be idle. */
 #ifdef __AVX512F__
-TD_MATHS float td_exp_less_f32(const float *x, float shift, float *y, int64_t n)
+#define TD_EXP_FETCHES(T) (sizeof(T) == 4)
+TD_MATHS float td_exp_less_ahead_f32(const float *x, float shift, float *y, int64_t n, int64_t ahead)
 {
     const __m512 less = _mm512_set1_ps(shift);
     __m512 sum = _mm512_setzero_ps();
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) {
+        if (ahead)
+            __builtin_prefetch((const char *)(x + i) + ahead);
         const __m512 e = td_wide_exp(_mm512_sub_ps(_mm512_loadu_ps(x + i), less));
         if (y)
             _mm512_storeu_ps(y + i, e);
@@ -42,12 +46,14 @@ TD_MATHS void td_exp_columns_f32(float *x, int64_t step, int64_t rows, const flo
 }
 #define TD_EXP_LESS(T, S)
 #else
+#define TD_EXP_FETCHES(T) false
 #define TD_EXP_LESS TD_EXP_LESS_PLAIN
 #endif
 #define TD_EXP_LESS_PLAIN(T, S) \
-    TD_MATHS T td_exp_less_##S(const T *x, T shift, T *y, int64_t n) \
+    TD_MATHS T td_exp_less_ahead_##S(const T *x, T shift, T *y, int64_t n, int64_t ahead) \
     { \
         T sum = 0; \
+        (void)ahead; \
         _Pragma("omp simd reduction(+ : sum)") \
         for (int64_t i = 0; i < n; i++) { \
             const T e = td_exp_##S(x[i] - shift); \
@@ -59,6 +65,8 @@ TD_MATHS void td_exp_columns_f32(float *x, int64_t step, int64_t rows, const flo
     }
 TD_EXP_LESS(float, f32)
 TD_EXP_LESS_PLAIN(double, f64)
+TD_MATHS float td_exp_less_f32(const float *x, float shift, float *y, int64_t n) { return td_exp_less_ahead_f32(x, shift, y, n, 0); }
+TD_MATHS double td_exp_less_f64(const double *x, double shift, double *y, int64_t n) { return td_exp_less_ahead_f64(x, shift, y, n, 0); }
 #undef TD_EXP_LESS
 #undef TD_EXP_LESS_PLAIN
 

@@ -4,6 +4,7 @@
  * vector loop's lanes. */
 #ifndef S
 #include <math.h>
+#include <string.h>
 #include "kernels/cpu/nn_norm.h"
 
 enum {
@@ -50,9 +51,13 @@ static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared, int64_
         sums[0] += d;
     }
     const vec both = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-    T sum = 0;
-    for (int r = 0; r < LANES; r++)
-        sum += both[r];
+    T lane[LANES];
+    memcpy(lane, &both, sizeof both);
+#pragma GCC unroll 4
+    for (int w = LANES / 2; w > 0; w /= 2)
+        for (int r = 0; r < w; r++)
+            lane[r] += lane[r + w];
+    T sum = lane[0];
     for (; i < n; i++)
         sum += squared ? (x[i] - centre) * (x[i] - centre) : x[i] - centre;
     return sum;

@@ -19,34 +19,48 @@ const td_softmax_table TD_ISA_NAME(td_softmax_table) = {
 
 #else
 
-/* The next row is fetched meanwhile: later passes find theirs in the cache, and would leave memory idle. */
-static T N(row_max)(const T *x, int64_t n)
+/* In lanes of their own, so that no comparison waits for the one before.  Meanwhile the next row is fetched, or, where the
+ * exponentials do that, the memory that the result will take. */
+static T N(row_max)(const T *x, int64_t n, int64_t ahead, const T *y)
 {
-    enum { STEP = 1024 / sizeof(T) };
-    T top = -(T)__builtin_inf();
-    const bool ahead = n * (int64_t)sizeof(T) <= FETCH_BYTES;
-    for (int64_t from = 0; from < n; from += STEP) {
-        const int64_t to = n - from < STEP ? n : from + STEP;
-        for (int line = 0; line < 1024 && ahead; line += 64)
-            __builtin_prefetch((const char *)(x + n + from) + line);
-#pragma omp simd reduction(max : top)
-        for (int64_t i = from; i < to; i++)
-            top = x[i] > top ? x[i] : top;
+    enum { SIDE = 4 * VBYTES / sizeof(T) };
+    T lane[SIDE], top = -(T)__builtin_inf();
+    int64_t i = 0;
+    for (int j = 0; j < SIDE; j++)
+        lane[j] = top;
+    for (; i + SIDE <= n; i += SIDE) {
+        for (int line = 0; line < 4 * VBYTES && ahead && !TD_EXP_FETCHES(T); line += 64)
+            __builtin_prefetch((const char *)(x + i) + ahead + line);
+        for (int line = 0; line < 4 * VBYTES && y; line += 64)
+            __builtin_prefetch((const char *)(y + i) + line, 1);
+#pragma omp simd
+        for (int j = 0; j < SIDE; j++)
+            lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
     }
+#pragma omp simd reduction(max : top)
+    for (int j = 0; j < SIDE; j++)
+        top = lane[j] > top ? lane[j] : top;
+#pragma omp simd reduction(max : top)
+    for (int64_t j = i; j < n; j++)
+        top = x[j] > top ? x[j] : top;
     return top;
 }
 
+/* How far ahead the next row is, to be fetched meanwhile: later passes find theirs in the cache, and would leave memory idle. */
+static int64_t N(next_row)(int64_t n) { return n * (int64_t)sizeof(T) <= FETCH_BYTES ? n * (int64_t)sizeof(T) : 0; }
+
 static void N(row)(const T *x, T *y, int64_t n, bool log)
 {
-    T top = N(row_max)(x, n);
+    const int64_t ahead = N(next_row)(n);
+    const T top = N(row_max)(x, n, ahead, TD_EXP_FETCHES(T) && ahead ? y : NULL);
     if (log) {
-        T shift = N(td_log)(N(td_exp_less)(x, top, NULL, n));
+        const T shift = N(td_log)(N(td_exp_less_ahead)(x, top, NULL, n, ahead));
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
             y[i] = x[i] - top - shift;
         return;
     }
-    const T scale = 1 / N(td_exp_less)(x, top, y, n);
+    const T scale = 1 / N(td_exp_less_ahead)(x, top, y, n, ahead);
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
         y[i] *= scale;
@@ -163,11 +177,11 @@ static void N(backward)(void *context, int64_t from, int64_t to)
 static void N(entropy)(void *context, int64_t from, int64_t to)
 {
     const td_entropy_job *job = context;
-    const int64_t n = job->n;
+    const int64_t n = job->n, ahead = N(next_row)(n);
     const T *weight = job->weight;
     for (int64_t r = from; r < to; r++) {
         const T *x = (const T *)job->x + r * n;
-        T top = N(row_max)(x, n), lse = N(td_log)(N(td_exp_less)(x, top, NULL, n)), loss = 0;
+        T top = N(row_max)(x, n, ahead, NULL), lse = N(td_log)(N(td_exp_less_ahead)(x, top, NULL, n, ahead)), loss = 0;
         ((T *)job->lse)[r] = top + lse;
         int64_t t = job->target[r];
         if (t != job->ignore) {
