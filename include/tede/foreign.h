@@ -47,6 +47,8 @@ TD_API int td_node_hook_count(struct td_node *node);
 TD_API void td_tensor_count_write(td_tensor *x);
 TD_API void td_tensor_set_version(td_tensor *x, uint32_t version);
 /* Let x look at what `source` looks at: storage, geometry, dtype; x stays the same object (x.data = source). */
+/* x's version is counted apart from those it shares memory with, from what it is now: what x.data gives. */
+TD_API int td_tensor_count_apart(td_tensor *x) TD_MUST_USE;
 TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
 /* Memory that was lent to be read: operators that would write a tensor over it fail (TD_E_RUNTIME). */
 TD_API void td_storage_set_readonly(td_storage *s);

@@ -1,5 +1,6 @@
 /* Kernels written in Python: boxed values become a call's arguments, what it returns becomes the operator's results. */
 #include "binding.h"
+#include <tede/autocast.h>
 #include <tede/autograd_nodes.h>
 #include <tede/transforms.h>
 #include <math.h>
@@ -234,6 +235,17 @@ static int python_fallback(const td_op *op, td_keyset keys, const td_value *argu
 static PyObject *kept;      /* callables that kernels are: those of a slot that was filled again may still run */
 
 /* _register_boxed(operator or None, key, device, callable or None): key -1 is the default for all devices, None a fallback. */
+/* Autocast's own kernels come first, so that they are there again when a program's go. */
+static int autocast_first(int key)
+{
+    td_autocast before;
+    if (key != TD_KEY_AUTOCAST)
+        return 0;
+    if (td_autocast_begin(&before, TD_BF16, true) < 0)
+        return -1;
+    td_autocast_end(before);
+    return 0;
+}
 static PyObject *register_boxed(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -245,10 +257,26 @@ static PyObject *register_boxed(PyObject *m, PyObject *args)
     if (callable != Py_None && (PyList_Append(kept, callable) < 0))
         return NULL;
     td_boxed_kernel *kernel = callable == Py_None ? NULL : name ? python_kernel : python_fallback;
-    int failed = !name    ? td_register_fallback((td_key)key, device, kernel, callable)
+    int failed = autocast_first(key) < 0 ? -1 : !name ? td_register_fallback((td_key)key, device, kernel, callable)
                : key < 0  ? td_register_default(name, kernel, callable)
                           : td_register_boxed(name, (td_key)key, device, kernel, callable);
     if (failed)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
+static int fall_through(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *key)
+{
+    return td_op_call_keys(op, keys & ~TD_KEYSET((intptr_t)key), arguments, results);
+}
+/* _register_fallthrough(operator, key): the key has nothing to say about it, whatever holds for others. */
+static PyObject *register_fallthrough(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name;
+    int key;
+    if (!PyArg_ParseTuple(args, "si:_register_fallthrough", &name, &key))
+        return NULL;
+    if (autocast_first(key) < 0 || td_register_boxed(name, (td_key)key, TD_CPU, fall_through, (void *)(intptr_t)key) < 0)
         return td_py_raise();
     Py_RETURN_NONE;
 }
@@ -341,6 +369,7 @@ static PyObject *warn_without_gradient(PyObject *m, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"_register_fallthrough", register_fallthrough, METH_VARARGS, NULL},
     {"_warn_without_gradient", warn_without_gradient, METH_VARARGS, "Whether operators without a gradient warn: was it so until now?"},
     {"_register_boxed", register_boxed, METH_VARARGS, NULL},
     {"_register_batching", register_batching, METH_VARARGS, NULL},

@@ -99,6 +99,11 @@ static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, Py
     if (handler)
         return PyObject_CallFunctionObjArgs(handler, owner, function, types, args, kwargs, NULL);
     PyObject *method = PyErr_Occurred() ? NULL : PyObject_GetAttr(owner, word);
+    if (method && owner != type && PyMethod_Check(method) && PyMethod_GET_SELF(method) != owner) {
+        PyErr_SetString(PyExc_RuntimeError, "Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please make it "
+                                            "a plain method");
+        Py_CLEAR(method);
+    }
     PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
     Py_XDECREF(method);
     return result;

@@ -393,9 +393,9 @@ static inline bool ints_only(PyObject *const *items, Py_ssize_t n, int64_t *ints
 /* Whether an index, or one of several, takes the call over. */
 static bool index_takes_over(PyObject *index)
 {
-    bool takes = td_py_has_override(index);
-    for (Py_ssize_t i = 0; PyTuple_Check(index) && i < PyTuple_GET_SIZE(index) && !takes; i++)
-        takes = td_py_has_override(PyTuple_GET_ITEM(index, i));
+    bool takes = td_py_has_override(index), several = PyTuple_Check(index) || PyList_Check(index);
+    for (Py_ssize_t i = 0; several && i < PySequence_Fast_GET_SIZE(index) && !takes; i++)
+        takes = td_py_has_override(PySequence_Fast_ITEMS(index)[i]);
     return takes;
 }
 

@@ -165,6 +165,14 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 GETTER(data)
 {
     BEGIN(data);
+    if (TD_UNLIKELY(td_tensor_is_python(x))) {          /* what its class makes of detach, and no longer counted with it */
+        td_tensor *detached = td_detach(x);
+        if (detached && td_tensor_count_apart(detached) < 0) {
+            td_tensor_release(detached);
+            detached = NULL;
+        }
+        return td_py_wrap_as(detached, &td_py_Tensor);
+    }
     return td_py_wrap_as(td_tensor_alias(x, true), Py_TYPE(self) == td_py_Parameter ? &td_py_Tensor : Py_TYPE(self));
 }
 static int set_data(PyObject *self, PyObject *value, void *unused)

@@ -6,7 +6,7 @@
 #include "binding.h"
 #include <tede/layout.h>
 
-typedef struct { PyObject_HEAD td_storage *s; } StorageObject;
+typedef struct { PyObject_HEAD td_storage *s; bool hollow; } StorageObject;     /* hollow: of a wrapper that has no memory */
 
 static td_storage *storage(PyObject *self) { return ((StorageObject *)self)->s; }
 
@@ -58,7 +58,9 @@ PyObject *td_py_storage(td_tensor *x)
         return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of %s", td_tensor_layout(x) == TD_SPARSE_COO ? "SparseTensorImpl" :
                             td_tensor_layout(x) <= TD_SPARSE_BSC ? "SparseCsrTensorImpl" : "this tensor: it has none");
     PyObject *self = known(s);
-    return self ? self : wrap(td_storage_retain(s));
+    if (!self && (self = wrap(td_storage_retain(s))))
+        ((StorageObject *)self)->hollow = td_tensor_is_hollow(x);
+    return self;
 }
 
 static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
@@ -110,6 +112,8 @@ static PyObject *nbytes(PyObject *self, PyObject *unused)
 static PyObject *data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (((StorageObject *)self)->hollow)
+        return PyErr_Format(PyExc_RuntimeError, "Attempted to access the data pointer on an invalid python storage.");
     return PyLong_FromVoidPtr(td_storage_data(storage(self)));
 }
 static PyObject *resize_(PyObject *self, PyObject *o)

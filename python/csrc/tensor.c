@@ -63,6 +63,12 @@ PyObject *td_py_wrap_as(td_tensor *x, PyTypeObject *type)
     if (!x)
         return td_py_raise();
     PyObject *self = td_tensor_wrapper(x);
+    if (self && !PyType_IsSubtype(Py_TYPE(self), type)) {       /* a __torch_dispatch__ gave an object of its class */
+        PyErr_Format(PyExc_RuntimeError, "Creating a new Tensor subclass %s but the raw Tensor object is already associated to a python "
+                     "object of type %s which is not a subclass of the requested type", type->tp_name, Py_TYPE(self)->tp_name);
+        td_tensor_release(x);
+        return NULL;
+    }
     if (self)
         return known(x, self);
     if (type == &td_py_Tensor)
@@ -270,7 +276,7 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
     if (!td_py_is_tensor(data))
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
                             Py_TYPE(data)->tp_name);
-    td_tensor *x = td_tensor_alias(td_py_x(data), true);
+    td_tensor *x = td_tensor_is_python(td_py_x(data)) ? td_detach(td_py_x(data)) : td_tensor_alias(td_py_x(data), true);
     if (x && requires_grad && td_set_requires_grad(x, true) < 0) {
         td_tensor_release(x);
         x = NULL;

@@ -26,10 +26,14 @@ def fallthrough_kernel():
 
 def _register(full, key, function):
     number, device = key_of(key)
+    around = function is fallthrough_kernel and number > 16        # a key of what runs around kernels
     if function is fallthrough_kernel:
         function = None
     try:
-        _C._register_boxed(full, number, device, function)
+        if around:
+            _C._register_fallthrough(full, number)
+        else:
+            _C._register_boxed(full, number, device, function)
     except ValueError:          # kernels may come before the operator, or without it: a package whose binary can't be loaded
         _waiting.setdefault(full, []).append((key, function))
         return
@@ -93,8 +97,8 @@ class Library:
             Library._defined.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs, self._op_impls = set(), set()
-        self._alive = [True]
-        self.m = _Registrations(ns, kind, self._op_defs, self._op_impls, self._alive)
+        self._alive, self._registered = [True], []          # a kernel as often as it was given
+        self.m = _Registrations(ns, kind, self._op_defs, self._registered, self._alive)
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -126,9 +130,15 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
+        if self.dispatch_key and key != self.dispatch_key:
+            raise RuntimeError(f"""impl("{op_name}", ...): Explicitly provided dispatch key ({key}) is inconsistent with the dispatch key of """
+                               f"the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}).  Please declare a separate TORCH_LIBRARY_IMPL "
+                               "block for this dispatch key and move your impl() there.")
         full = _full(op_name if isinstance(op_name, str) else _name_of(op_name), self.ns)
         if full.partition("::")[0] != self.ns:
-            raise ValueError(f"the operator {full} is not in this library's namespace {self.ns}")
+            raise RuntimeError(f"""impl("{full}", ...): Explicitly provided namespace ({full.partition('::')[0]}) in operator name does not match """
+                               f"namespace of enclosing TORCH_LIBRARY block ({self.ns}).  Move this definition to the TORCH_LIBRARY block "
+                               "corresponding to this namespace (and consider deleting the namespace from your schema string.)")
         if with_keyset:
             inner = fn
 
@@ -136,6 +146,7 @@ class Library:
                 return inner(None, *args, **kwargs)
         _register_soon(full, key, fn)
         self._op_impls.add((full, key))
+        self._registered.append((full, key))
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
         """A kernel fn(op, *args, **kwargs) for all operators that have none for a key."""
@@ -147,15 +158,17 @@ class Library:
             raise RuntimeError("a fallback needs a dispatch key")
         _C._register_boxed(None, number, device, None if fn is fallthrough_kernel else fn)
         self._op_impls.add((None, key))
+        self._registered.append((None, key))
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         full = _full(op_name, self.ns)
         _register_soon(full, "Meta", _with_context(fn))
         _fakes[full] = fn
         self._op_impls.add((full, "Meta"))
+        self._registered.append((full, "Meta"))
 
     def _destroy(self):
-        _destroy(self.ns, self.kind, self._op_defs, self._op_impls, self._alive)
+        _destroy(self.ns, self.kind, self._op_defs, self._registered, self._alive)
 
 
 def _destroy(ns, kind, defined, implemented, alive):

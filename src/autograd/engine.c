@@ -66,7 +66,7 @@ static int __attribute__((noinline)) fit(const td_node *from, int i, const td_in
         return fail_shape(from, i, x, meta);
     if (x->device.type != meta->device.type || x->device.index != meta->device.index) {
         char expected[32], got[32];
-        if (x->ndim != 0)
+        if (x->ndim != 0 && !meta->is_python && !(x->flags & TD_FLAG_PYTHON))
             return td_error(TD_E_RUNTIME, "Function %s returned an invalid gradient at index %d - expected device %s but got %s",
                             from ? td_node_name(from) : "GraphRoot", i, td_device_str(meta->device, expected),
                             td_device_str(x->device, got));

@@ -81,6 +81,14 @@ static call_again *keep(const td_op *op, const td_value *arguments)
     return c;
 }
 
+static void share_storage(td_tensor *x, td_tensor *operand)
+{
+    td_storage *own = x->storage;
+    x->data = (char *)operand->storage->data + (x->data - (char *)own->data);
+    x->storage = td_storage_retain(operand->storage);
+    td_storage_release(own);
+}
+
 static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several)
 {
     if (!td_tensor_is_hollow(x) || x->base || x == operand || x->autograd || x->storage == operand->storage)
@@ -89,10 +97,7 @@ static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several
         __atomic_fetch_add(&again->head.head.refcount, 1, __ATOMIC_RELAXED);
         x->replay = &again->head.head;
     }
-    td_storage *own = x->storage;
-    x->data = (char *)operand->storage->data + (x->data - (char *)own->data);
-    x->storage = td_storage_retain(operand->storage);
-    td_storage_release(own);
+    share_storage(x, operand);
     x->base = td_tensor_retain(operand->base ? operand->base : operand);
     x->flags |= (uint16_t)((operand->flags & TD_FLAGS_OF_CREATION) | (several ? TD_FLAG_MULTI_VIEW : 0));
     x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
@@ -102,10 +107,16 @@ static int tie(td_tensor *x, td_tensor *operand, call_again *again, bool several
 
 int td_results_as_views(const td_op *op, const td_value *arguments, td_value *results)
 {
-    if (!(op->info.flags & TD_OP_VIEW) || op->info.flags & TD_OP_DETACHES || op->info.n_results != 1 || !op->info.n_arguments ||
+    if (!(op->info.flags & TD_OP_VIEW) || op->info.n_results != 1 || !op->info.n_arguments ||
         arguments[0].kind != TD_VALUE_TENSOR || !td_tensor_is_hollow(arguments[0].tensor))
         return 0;
     td_tensor *operand = arguments[0].tensor;
+    if (op->info.flags & TD_OP_DETACHES) {          /* counted together, and no view */
+        td_tensor *x = results[0].kind == TD_VALUE_TENSOR ? results[0].tensor : TD_NONE;
+        if (x != TD_NONE && x != operand && td_tensor_is_hollow(x) && !x->base && x->storage != operand->storage)
+            share_storage(x, operand);
+        return 0;
+    }
     bool several = results[0].kind == TD_VALUE_TENSORS;
     call_again *again = !several && is_plain(op, arguments) ? keep(op, arguments) : NULL;
     if (!several && is_plain(op, arguments) && !again)

@@ -152,6 +152,7 @@ int td_describe_input(td_node *node, int i, const td_tensor *x)
     meta->ndim = (int8_t)x->ndim;
     meta->dtype = x->dtype;
     meta->device = x->device;
+    meta->is_python = x->flags & TD_FLAG_PYTHON;
     meta->defined = true;
     return 0;
 }

@@ -76,6 +76,7 @@ typedef struct td_input_meta {
     int64_t   inline_sizes[5];
     int8_t    ndim, dtype;
     bool      defined;
+    bool      is_python;              /* of a class with __torch_dispatch__: it may live elsewhere than it says */
     td_device device;
 } td_input_meta;
 

@@ -368,7 +368,8 @@ static int show(td_boxed_entry **place, td_boxed_kernel *kernel, void *context, 
     td_boxed_entry *entry = malloc(sizeof *entry);
     if (!entry)
         return td_error(TD_E_MEMORY, "no memory to register a kernel");
-    *entry = (td_boxed_entry){kernel, context, kernel ? below : NULL, *place};
+    const td_boxed_entry *now = *place;
+    *entry = (td_boxed_entry){kernel, context, kernel ? below : NULL, now && now->kernel ? now : NULL, *place};
     __atomic_store_n(place, entry, __ATOMIC_RELEASE);
     return 0;
 }
@@ -386,11 +387,17 @@ static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context
             td_error(TD_E_MEMORY, "no memory to register a kernel for '%s'", op->info.name);
     }
     if (op->boxed && (place || slot == TD_SLOTS)) {
-        /* Taken away again, it uncovers the kernel that was there before the first boxed one. */
-        const td_boxed_entry *now = op->boxed[slot];
+        /* Taken away again, it uncovers the boxed one that was there before it, or the kernel before the first of these. */
+        const td_boxed_entry *now = op->boxed[slot], *under = kernel || !now || !now->kernel ? NULL : now->under;
         bool covers = now && now->kernel;
         td_kernel below = covers ? now->below : place ? *place : NULL;
+        if (under) {
+            kernel = under->kernel;
+            context = under->context;
+        }
         status = show(&op->boxed[slot], kernel, context, below);
+        if (under && status == 0)
+            op->boxed[slot]->under = under->under;
         if (status == 0 && place && (kernel || covers))
             __atomic_store_n(place, kernel ? op->from_boxed : below, __ATOMIC_RELEASE);
     }

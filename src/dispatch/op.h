@@ -19,6 +19,7 @@ typedef struct td_boxed_entry {
     td_boxed_kernel *kernel;
     void            *context;
     td_kernel        below;          /* the unboxed kernel that it covers, or NULL */
+    const struct td_boxed_entry *under;     /* what comes back when this is taken away; or NULL */
     struct td_boxed_entry *before;   /* what was registered before; keeps all of them reachable */
 } td_boxed_entry;
 

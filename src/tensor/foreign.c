@@ -57,6 +57,18 @@ td_tensor *td_tensor_alias(td_tensor *x, bool own_version)
     return td_alias_detached(x, own_version);
 }
 
+int td_tensor_count_apart(td_tensor *x)
+{
+    if (x->own_version || x->flags & TD_FLAG_INFERENCE)
+        return 0;
+    uint32_t *counter = td_mem_alloc(2 * sizeof *counter);
+    if (!counter)
+        return -1;
+    counter[0] = x->storage ? __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED) : 0, counter[1] = 1;
+    x->own_version = counter;
+    return 0;
+}
+
 int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
@@ -72,16 +84,8 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
     /* x goes on counting from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
-    uint32_t *counter = x->own_version || x->flags & TD_FLAG_INFERENCE ? NULL : td_mem_alloc(2 * sizeof *counter);
-    bool counted = counter || x->own_version || x->flags & TD_FLAG_INFERENCE;
-    if (!counted || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0) {
-        td_mem_free(counter, 2 * sizeof *counter);
+    if (td_tensor_count_apart(x) < 0 || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
         return -1;
-    }
-    if (counter) {
-        counter[0] = x->storage ? __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED) : 0, counter[1] = 1;
-        x->own_version = counter;
-    }
     td_storage *old = x->storage;
     td_tensor *base = x->base;          /* x is a view no longer */
     if (x->replay && __atomic_sub_fetch(&x->replay->refcount, 1, __ATOMIC_ACQ_REL) == 0)
