@@ -182,6 +182,27 @@ other:
     return false;
 }
 
+/* A tensor in a number's place may have no value, as at a vmap level has a member of a batch: that is an error of the form
+ * that was tried, unless a later form takes the tensor itself.  Its index, with its arguments; -1 with the error. */
+static int other_form(OperatorObject *op, int i, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, bool with_out, Scratch *s)
+{
+    if (!PyErr_ExceptionMatches(PyExc_RuntimeError))
+        return -1;
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    while (++i < op->count) {
+        if (td_py_parse(&op->overloads[i], args, nargs, kwnames, with_out, s) > 0) {
+            Py_XDECREF(type);
+            Py_XDECREF(value);
+            Py_XDECREF(trace);
+            return i;
+        }
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, trace);
+    return -1;
+}
+
 static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     OperatorObject *op = (OperatorObject *)self;
@@ -202,6 +223,8 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
         const Overload *o = &op->overloads[i];
         int found = o->plain && !kwnames && nargs == o->info->n_arguments && take_plain(o, args, &s)
             ? 1 : td_py_parse(o, args, nargs, kwnames, with_out, &s);
+        if (TD_UNLIKELY(found < 0) && (i = other_form(op, i, args, nargs, kwnames, with_out, &s)) >= 0)
+            o = &op->overloads[i], found = 1;
         if (TD_LIKELY(found > 0)) {
             if (TD_UNLIKELY(s.overrides || td_py_function_modes)) {
                 td_py_scratch_drop(&s);

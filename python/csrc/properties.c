@@ -1,6 +1,7 @@
 /* Attributes of tensors. */
 #include "calls_csrc_properties.h"
 #include "binding.h"
+#include <tede/transforms.h>
 #include <tede/autograd_nodes.h>
 #include <tede/layout.h>
 
@@ -165,6 +166,8 @@ static int set_grad(PyObject *self, PyObject *value, void *unused)
 GETTER(data)
 {
     BEGIN(data);
+    if (td_wrapper_is_batch(x))
+        return PyErr_Format(PyExc_RuntimeError, "accessing `data` under vmap transform is not allowed");
     if (TD_UNLIKELY(td_tensor_is_python(x))) {          /* what its class makes of detach, and no longer counted with it */
         td_tensor *detached = td_detach(x);
         if (detached && td_tensor_count_apart(detached) < 0) {
@@ -181,6 +184,8 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
     SET_OVERRIDDEN("data");
     if (!value)
         return PyErr_SetString(PyExc_RuntimeError, "Deleting tensor data is not allowed. Delete tensor instead!"), -1;
+    if (td_wrapper_is_batch(td_py_x(self)))
+        return PyErr_SetString(PyExc_RuntimeError, "mutating directly with `.data` under vmap transform is not allowed."), -1;
     if (!td_py_is_tensor(value))
         return PyErr_Format(PyExc_TypeError, "Variable data has to be a tensor, but got %s", Py_TYPE(value)->tp_name), -1;
     td_dtype dtype = td_tensor_dtype(td_py_x(value));

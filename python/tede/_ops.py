@@ -29,6 +29,13 @@ def key_of(dispatch_key):
     raise RuntimeError(f"could not parse dispatch key: {name}")
 
 
+def _plain(result, schema):
+    """A tuple of results without names, and lists where the schema says so."""
+    if schema.endswith("[]"):
+        return list(result)
+    return tuple([list(x) if type(x) is tuple else x for x in result])
+
+
 class OpOverload:
     """One overload: called with the arguments of its schema."""
 
@@ -56,9 +63,7 @@ class OpOverload:
 
     def __call__(self, /, *args, **kwargs):
         result = self._op(*args, **kwargs)
-        if isinstance(result, tuple):       # plain here, and lists where the schema says so
-            return list(result) if self._schema_text.endswith("[]") else tuple(result)
-        return result
+        return _plain(result, self._schema_text) if isinstance(result, tuple) else result
 
     def name(self):
         return self._name
@@ -147,8 +152,12 @@ class OpOverloadPacket:
 
     def __call__(self, /, *args, **kwargs):
         result = self._refresh()(*args, **kwargs)
-        if isinstance(result, tuple) and all(_C._op_info(full)[0].endswith("[]") for full in self._full):
-            return list(result)
+        if isinstance(result, tuple):
+            schemas = [_C._op_info(full)[0] for full in self._full]
+            if all(schema.endswith("[]") for schema in schemas):
+                return list(result)
+            if self.namespace != "aten" and len(schemas) == 1:
+                return _plain(result, schemas[0])
         return result
 
     @property

@@ -405,7 +405,8 @@ static int rule_margin_loss(td_batch *b, const char *how)
     TD_AUTO td_tensor *flat = out[0].tensor;
     TD_AUTO td_tensor *plain = single ? td_tensor_retain(flat) : td_unfolded(flat, b->size);
     TD_AUTO td_tensor *rows = weighted(b, plain, single ? of_row : classes, weight, -1);
-    int status = td_batch_give(b, 0, single || !reduction ? td_tensor_retain(rows)
+    bool of_one = single && !marks && target->ndim && !reduction;       /* a member's result has its target's one dimension */
+    int status = td_batch_give(b, 0, of_one ? td_unsqueeze(rows, 1) : single || !reduction ? td_tensor_retain(rows)
                                      : reduction == 1 ? td_mean_dim(rows, 1, (int64_t[]){1}, false)
                                                       : td_sum_dim_intlist(rows, 1, (int64_t[]){1}, false, TD_DTYPE_NONE), 0);
     if (marks) {

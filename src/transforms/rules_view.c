@@ -1,5 +1,6 @@
 /* Batching rules of views, copies and what makes tensors like others.  See Note [Batching rules]. */
 #include "calls_transforms_rules_view.h"
+#include <inttypes.h>
 #include "transforms/batch.h"
 
 static int give_self(td_batch *b, td_tensor *value, int dim) { return td_batch_give(b, 0, value, dim); }
@@ -69,12 +70,48 @@ static int rule_expand(td_batch *b, const char *how)
     return give_self(b, td_expand(padded, size->count + 1, sizes), 0);
 }
 
+/* One past the last element that lies within sizes and strides from offset; -1 where there is none.  Strides that go back
+ * begin earlier: *first is the lowest. */
+static int64_t end_of(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, int64_t *first)
+{
+    int64_t last = *first = offset;
+    for (int64_t d = 0; d < ndim; d++) {
+        if (sizes[d] == 0)
+            return -1;
+        *(strides[d] < 0 ? first : &last) += (sizes[d] - 1) * strides[d];
+    }
+    return last + 1;
+}
+
+/* A member's elements are not for another to see, whatever its storage holds. */
+static int check_within_member(const td_tensor *member, int64_t offset, const td_value *size, const td_value *stride, int64_t at)
+{
+    td_shape_text sizes, strides;
+    int64_t first, begin;
+    int64_t end = end_of(size->count, size->ints, stride->ints, at, &first);
+    if (end < 0)
+        return 0;
+    int64_t room = end_of(member->ndim, member->sizes, member->strides, offset, &begin);
+    const char *please = "This is not supported inside of vmap, please try to rewrite the `as_strided` call as a sequence of PyTorch "
+                         "view operations";
+    td_shape_str(size->count, size->ints, sizes), td_shape_str(stride->count, stride->ints, strides);
+    if (room < 0)
+        return td_error(TD_E_RUNTIME, "result = tensor.as_strided(%s, %s, %" PRId64 ") can access memory outside of `tensor`. `tensor` has "
+                        "no storage but the passed-in (size, stride, storage_offset) imply a result with some storage. %s", sizes,
+                        strides, at, please);
+    if (end > room || first < begin)
+        return td_error(TD_E_RUNTIME, "result = tensor.as_strided(%s, %s, %" PRId64 ") can access memory outside of `tensor`. `result` can "
+                        "access some memory in range [%" PRId64 ", %" PRId64 "], but `tensor` can only access some memory in range [%"
+                        PRId64 ", %" PRId64 "]. %s", sizes, strides, at, first, end, begin, room, please);
+    return 0;
+}
+
 /* The offset counts from the storage's start, and the first member lies where the wrapper says. */
 static int rule_as_strided(td_batch *b, const char *how)
 {
     (void)how;
     int dim;
-    td_tensor *x = td_physical(b, b->arguments[0].tensor, &dim);
+    td_tensor *self = b->arguments[0].tensor, *x = td_physical(b, self, &dim);
     const td_value *size = &b->arguments[1], *stride = &b->arguments[2], *offset = &b->arguments[3];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {x->strides[dim]};
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
@@ -82,6 +119,9 @@ static int rule_as_strided(td_batch *b, const char *how)
                         "Got size %d and stride %d", (int)size->count, (int)stride->count);
     memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
     memcpy(strides + 1, stride->ints, sizeof *strides * (size_t)stride->count);
+    int64_t from = td_tensor_offset(x);
+    if (check_within_member(self, from, size, stride, offset->kind ? offset->integer : from) != 0)
+        return -1;
     return give_self(b, td_as_strided(x, size->count + 1, sizes, size->count + 1, strides,
                                       offset->kind ? &offset->integer : NULL), 0);
 }
@@ -138,13 +178,13 @@ static int rule_new_empty_strided(td_batch *b, const char *how)
 {
     (void)how;
     const td_value *size = &b->arguments[1], *stride = &b->arguments[2];
-    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {1};
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1];
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
         return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
-    for (int d = 0; d < size->count; d++) {
+    int64_t first, end = end_of(size->count, size->ints, stride->ints, 0, &first);
+    strides[0] = end < 0 ? 0 : end;
+    for (int d = 0; d < size->count; d++)
         sizes[d + 1] = size->ints[d], strides[d + 1] = stride->ints[d];
-        strides[0] += size->ints[d] ? (size->ints[d] - 1) * stride->ints[d] : 0;
-    }
     if (td_batch_set(b, 0, td_front(b, b->arguments[0].tensor)) != 0 || td_batch_set_ints(b, 1, size->count + 1, sizes) != 0 ||
         td_batch_set_ints(b, 2, size->count + 1, strides) != 0)
         return -1;
@@ -201,6 +241,16 @@ static int rule_shape_inplace(td_batch *b, const char *how)
         b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
         return 0;
     }
+    if (ndim == 0 && !strchr(how, 'u')) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
+        for (int i = 1; i < b->op->info.n_arguments; i++) {
+            const td_value *v = &b->arguments[i];
+            for (int k = 0; v->kind == TD_VALUE_INTS ? k < v->count : k < 1; k++)
+                if (td_wrap_dim(v->kind == TD_VALUE_INTS ? v->ints[k] : v->integer, 0) < 0)
+                    return -1;
+        }
+        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
+        return 0;
+    }
     if (td_batch_set(b, 0, td_tensor_retain(w->value)) != 0)
         return -1;
     for (int i = 1; i < b->op->info.n_arguments; i++) {
@@ -251,6 +301,6 @@ const td_batch_row td_rules_view[] = {
     {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
     {"where.self", td_rule_pointwise, ""},
     {"repeat_interleave.Tensor", td_rule_loop, ""}, {"argwhere", td_rule_loop, ""},
-    {"select_scatter", NULL, "e"}, {"slice_scatter", NULL, "e"}, {"diagonal_scatter", NULL, "e"},
+    {"select_scatter", td_rule_dims, "a"}, {"slice_scatter", td_rule_dims, "a"}, {"diagonal_scatter", td_rule_dims, "a"},
     {"as_strided_scatter", NULL, "e"}, {NULL, NULL, NULL},
 };
