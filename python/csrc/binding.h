@@ -112,6 +112,8 @@ int  td_py_size_init(PyObject *module);
 typedef struct { PyObject_HEAD td_generator *g; td_device device; } GeneratorObject;
 extern PyTypeObject td_py_Generator, td_py_Storage;
 PyObject *td_py_storage(td_tensor *x);
+/* A new vector over a storage's bytes, as far as they make whole elements. */
+PyObject *td_py_storage_as_tensor(PyObject *storage, td_dtype dtype);
 PyObject *td_py_generator_of(td_generator *g);            /* new; None for NULL */
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);

@@ -527,6 +527,8 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, P
     if (PyCapsule_CheckExact(o.data) || td_py_is_numpy_array(o.data)) {
         td_tensor *x = td_py_is_numpy_array(o.data) ? td_py_from_numpy(o.data) : td_py_from_dlpack(o.data);
         source = x ? td_py_wrap(x) : NULL;
+    } else if (PyObject_TypeCheck(o.data, &td_py_Storage)) {
+        source = td_py_storage_as_tensor(o.data, o.dtype == TD_DTYPE_NONE ? td_default_dtype() : o.dtype);
     } else if (PyObject_CheckBuffer(o.data) && !td_py_is_tensor(o.data) && !td_py_is_numpy_scalar(o.data)) {
         source = from_buffer(m, o.data, o.dtype);
     } else {

@@ -306,6 +306,12 @@ GETTER(_backward_hooks)
     return Py_NewRef(hooks ? hooks : Py_None);
 }
 
+static PyObject *get__cdata(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(td_py_x(self));
+}
+
 PyGetSetDef td_py_getset[] = {
     {"shape", get_shape, NULL, "The sizes of all dimensions.", NULL},
     {"dtype", get_dtype, NULL, "The type of the elements.", NULL},
@@ -315,6 +321,7 @@ PyGetSetDef td_py_getset[] = {
     {"itemsize", get_itemsize, NULL, "Bytes of an element.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of all elements.", NULL},
     {"_version", get__version, NULL, "How often this memory was written to.", NULL},
+    {"_cdata", get__cdata, NULL, "A number that tells this tensor from all others.", NULL},
     {"_base", get__base, NULL, "What this is a view of.", NULL},
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether it has no history.", NULL},

@@ -207,6 +207,12 @@ static PyObject *tensor_over(PyObject *m, PyObject *args)
     return td_py_wrap(td_tensor_over(storage(s), offset, ndim, n, step, ((EnumObject *)dtype)->code));
 }
 
+PyObject *td_py_storage_as_tensor(PyObject *self, td_dtype dtype)
+{
+    int64_t n = (int64_t)(td_storage_nbytes(storage(self)) / td_dtype_size(dtype)), step = 1;
+    return td_py_wrap(td_tensor_over(storage(self), 0, 1, &n, &step, dtype));
+}
+
 static PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, NULL},   {"size", nbytes, METH_NOARGS, NULL},
     {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},

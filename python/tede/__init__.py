@@ -34,7 +34,7 @@ _SUBMODULES = frozenset((
     "__config__", "_vmap_internals", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
-    "_dynamo", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF",
+    "_dynamo", "_guards", "_higher_order_ops", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -47,7 +47,7 @@ _WRITTEN.update({name: "storage" for name in (
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
 _WRITTEN.update({name: "_checks" for name in (
-    "_assert", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
+    "_assert", "_assert_async", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
     "_check_tensor_all", "_check_tensor_all_with", "_check_is_size")})
 _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
 _WRITTEN.update({name: "amp" for name in (
@@ -120,44 +120,8 @@ def __getattr__(name):
     return value
 
 
-def _rest_of_C(name):
-    """Names of PyTorch's extension that Python has here."""
-    if name in ("DispatchKey", "DispatchKeySet", "_ExcludeDispatchKeyGuard"):
-        return getattr(_import("tede._keys"), name.lstrip("_"))
-    if name in ("_log_api_usage_once", "_log_api_usage_metadata"):
-        return lambda *args: None           # usage isn't reported to anybody
-    if name in ("_set_fwd_grad_enabled", "_is_fwd_grad_enabled"):
-        return getattr(_C, "_set_forward_enabled" if name == "_set_fwd_grad_enabled" else "_is_forward_enabled")
-    if name in ("_debug_only_are_vmap_fallback_warnings_enabled", "_debug_only_display_vmap_fallback_warnings"):
-        _import("tede.func._vmap")
-        return _C._get_vmap_fallback_warning_enabled if "_are_" in name else _C._set_vmap_fallback_warning_enabled
-    if name in ("_get_autograd_fallback_mode", "_set_autograd_fallback_mode"):
-        return getattr(_import("tede.autograd._extension"), name)
-    if name == "_functorch":
-        return _import("tede.func._interpreters")
-    if name == "_autograd":
-        return _import("tede.autograd._extension")
-    if name == "_VariableFunctions":
-        return _import("tede._VF")
-    if name == "_WeakTensorRef":
-        return _import("tede.autograd.graph")._WeakTensorRef
-    if name == "_get_tracing_state":
-        return lambda: None                 # no TorchScript tracer ever runs
-    if name in ("PyTorchFileReader", "PyTorchFileWriter"):
-        return getattr(_import("tede._zip"), name)
-    raise AttributeError(f"module 'tede._C' has no attribute '{name}'")
-
-
-def _rest_of_operators(name):
-    """Operators of torch._C._nn and torch._C._linalg that aren't there: functions that say so."""
-    found = None if name.startswith("__") else _import("tede._absent_operators").operator(name)
-    if found is None:
-        raise AttributeError(f"there is no operator '{name}'")
-    return found
-
-
-_C.__getattr__ = _rest_of_C
-_C._nn.__getattr__ = _C._linalg.__getattr__ = _rest_of_operators
+_C.__getattr__ = lambda name: _import("tede._extension").find(name)
+_C._nn.__getattr__ = _C._linalg.__getattr__ = lambda name: _import("tede._extension").operator(name)
 
 
 def __dir__():

@@ -20,6 +20,11 @@ MODULES = {
     "package": "programs can't be packed; save the module's state_dict with torch.save",
     "export": "programs can't be exported as graphs; save the module's state_dict instead",
 }
+# Modules that come with their package: programs name what they hold without importing them.
+WITHIN = frozenset(f"distributed.{name}" for name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d",
+                                                       "rpc", "utils"))
+# Names by which programs see whether the modules above do something.
+WITHOUT = frozenset(("distributed.rpc.api",))
 
 
 def refusing(name, says):
@@ -41,7 +46,12 @@ def module(name, says, classes=()):
     def getattr_(attribute):
         if attribute.startswith("__"):
             raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
-        value = there[attribute] = find(f"{name}.{attribute}") if f"{name}.{attribute}" in MODULES else absent(attribute)
+        inner = f"{name}.{attribute}"
+        if inner in WITHOUT:
+            raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
+        if attribute in ("is_available", "is_initialized"):
+            return lambda: False
+        value = there[attribute] = find(inner) if inner in MODULES or inner in WITHIN else absent(attribute)
         return value
     there = {}
     return lambda attribute: there[attribute] if attribute in there else getattr_(attribute)

@@ -28,6 +28,9 @@ MODULES["_C._functorch"] = MODULES["_functorch.utils"] = "func._interpreters"
 MODULES["_functorch.vmap"] = "func._vmap"
 for _name in ("_custom_ops", "_library", "_library.custom_ops", "_library.infer_schema", "_library.fake_impl", "_library.autograd"):
     MODULES[_name] = "library"
+for _name in ("cond", "while_loop", "scan", "associative_scan", "map"):
+    MODULES["_higher_order_ops." + _name] = "_higher_order_ops"
+MODULES["_dynamo.eval_frame"] = MODULES["_dynamo.decorators"] = "_dynamo"
 MODULES["_custom_op.impl"] = "_custom_op"
 MODULES["_jit_internal"] = "jit"
 MODULES["autograd.profiler_util"] = "profiler._averages"

@@ -10,6 +10,14 @@ def _assert(condition, message):
     assert condition, message
 
 
+def _assert_async(input, assert_msg=None):
+    """RuntimeError, unless the tensor's only element is true; here it is looked at at once."""
+    if not isinstance(input, _C.Tensor):
+        raise TypeError(f"_assert_async(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+    if not input:
+        raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
+
+
 def _check_with(error_type, cond, message):
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")

@@ -5,6 +5,22 @@ from tede import _C
 from tede._C import Tensor
 
 
+def _get_available_device_type():
+    """The kind of accelerator that is there, if any."""
+    from tede.accelerator import current_accelerator
+    device = current_accelerator()
+    return device.type if device else None
+
+
+def _get_device_module(device_type):
+    """The module that speaks for a kind of device: torch.cpu."""
+    import tede
+    module = getattr(tede, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return module
+
+
 def _element_size(dtype):
     """The bytes of one element."""
     if not isinstance(dtype, _C.dtype):

@@ -1,4 +1,6 @@
 """What programs say to torch.compile's tracer. Nothing is traced (see compiler), so marks and switches have no effect."""
+import sys
+
 from tede.compiler import (  # noqa: F401
     allow_in_graph, assume_constant_result, disable, is_compiling, is_dynamo_compiling, list_backends, reset, substitute_in_graph)
 
@@ -26,7 +28,15 @@ def mark_dynamic(t, index, *args, **kwargs):
     """Accepted for compatibility."""
 
 
-mark_static = maybe_mark_dynamic = mark_unbacked = mark_static_address = mark_dynamic
+def mark_static(t, index=None):
+    """Accepted for compatibility."""
+
+
+def mark_static_address(t, guard=False):
+    """Accepted for compatibility."""
+
+
+maybe_mark_dynamic = mark_unbacked = mark_dynamic
 
 
 def graph_break(msg=""):
@@ -64,3 +74,6 @@ class OptimizedModule:
 
     def __new__(cls, *args, **kwargs):
         raise NotImplementedError("torch._dynamo.OptimizedModule: torch.compile returns the module itself here")
+
+
+eval_frame = decorators = sys.modules[__name__]         # PyTorch's modules of these names

@@ -26,7 +26,7 @@ def _zero(*args, **kwargs):
 
 init = current_device = get_device_name = get_device_capability = get_device_properties = synchronize = mem_get_info = _refuse
 current_stream = default_stream = get_rng_state = set_rng_state = ipc_collect = initial_seed = get_sync_debug_mode = _refuse
-get_rng_state_all = set_rng_state_all = set_device = set_stream = utilization = temperature = power_draw = _refuse
+set_device = set_stream = utilization = temperature = power_draw = _refuse
 set_sync_debug_mode = caching_allocator_alloc = caching_allocator_delete = current_blas_handle = _refuse
 can_device_access_peer = memory_snapshot = list_gpu_processes = get_allocator_backend = _refuse
 manual_seed = manual_seed_all = seed = seed_all = empty_cache = reset_peak_memory_stats = reset_max_memory_allocated = _nothing
@@ -41,6 +41,17 @@ del _name
 def is_available():
     """False: there is no CUDA device."""
     return False
+
+
+def get_rng_state_all():
+    """No states of no devices."""
+    return []
+
+
+def set_rng_state_all(new_states):
+    """Nothing, if there are no states; else there is no device for them."""
+    for _ in new_states:
+        _lazy_init()
 
 
 def is_initialized():

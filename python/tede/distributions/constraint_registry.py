@@ -7,6 +7,7 @@ class ConstraintRegistry:
 
     def __init__(self):
         self._registry = {}
+        super().__init__()
 
     def register(self, constraint, factory=None):
         """Say how transforms for a kind of constraint are made. Also a decorator."""

@@ -30,6 +30,7 @@ class Distribution:
             self._validate_args = validate_args
         if self._validate_args:
             self._check_parameters()
+        super().__init__()              # another base class may have an __init__, too
 
     def _check_parameters(self):
         try:

@@ -30,6 +30,7 @@ class Transform:
     def __init__(self, cache_size=0):
         if cache_size not in (0, 1):
             raise ValueError("cache_size must be 0 or 1")
+        super().__init__()              # a transform may be a Module, too
         self._cache_size, self._inv, self._cached_x_y = cache_size, None, (None, None)
 
     def __getstate__(self):

@@ -106,18 +106,12 @@ def get_interpreter_stack():
 
 # ---- wrappers --------------------------------------------------------------------------------------------------------
 
-def _add_batch_dim(tensor, in_dim, level):
-    return _C._transform_wrap(tensor, in_dim % tensor.dim())
-
-
 def _unwrap_batched(tensor, level):
     value, dim = _C._transform_unwrap(tensor, level)
     return value, None if dim < 0 else dim
 
 
-def _remove_batch_dim(tensor, level, batch_size, out_dim):
-    value, dim = _C._transform_unwrap(tensor, level)
-    return _vmap._place(value, dim, out_dim, batch_size, _remove_batch_dim)
+_add_batch_dim, _remove_batch_dim = _vmap._add_batch_dim, _vmap._remove_batch_dim
 
 
 def _wrap_for_grad(tensor, level):

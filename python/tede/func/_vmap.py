@@ -1,10 +1,13 @@
-"""vmap: a function of tensors becomes one of batches of them."""
+"""vmap: a function of tensors becomes one of batches of them.
+
+The steps have the names and arguments of PyTorch's: a library whose containers are batches themselves (tensordict) puts
+functions of its own in their places."""
 import functools
 
 from tede import _C
 from tede._C import Tensor
 from tede.func._levels import VMAP, flatten, level
-from tede.utils import _pytree as tree
+from tede.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
 
 RANDOMNESS = {"error": 0, "different": 1, "same": 2}
 _warned = set()
@@ -45,11 +48,11 @@ _C._set_vmap_fallback_warning_enabled = _set_enabled
 _C._vmap_fallback_hook(_warn)
 
 
-def name_of(func):
+def _get_name(func):
     if hasattr(func, "__name__"):
         return func.__name__
     if isinstance(func, functools.partial):
-        return f"functools.partial({name_of(func.func)}, ...)"
+        return f"functools.partial({_get_name(func.func)}, ...)"
     return repr(func)
 
 
@@ -63,20 +66,20 @@ def check_chunk_size(chunk_size):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
 
-def inputs_of(in_dims, args, func):
-    """The batch's size, and the flat arguments with a dimension (or None) for each."""
+def _process_batched_inputs(in_dims, args, func):
+    """The batch's size, a dimension (or None) for each of the flat arguments, these, and their tree."""
     if not isinstance(in_dims, (int, tuple)):
-        raise ValueError(f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially "
+        raise ValueError(f"vmap({_get_name(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a (potentially "
                          f"nested) tuple matching the structure of inputs, got: {type(in_dims)}.")
     if not args:
-        raise ValueError(f"vmap({name_of(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
+        raise ValueError(f"vmap({_get_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
                          "vmap over a function with no inputs. The latter is unsupported.")
-    flat, spec = tree.tree_flatten(args)
-    dims = tree._broadcast_to_and_flatten(in_dims, spec)
-    where = f"vmap({name_of(func)}, in_dims={in_dims}, ...)(<inputs>): "
+    flat, spec = tree_flatten(args)
+    dims = _broadcast_to_and_flatten(in_dims, spec)
+    where = f"vmap({_get_name(func)}, in_dims={in_dims}, ...)(<inputs>): "
     if dims is None:
         raise ValueError(where + f"in_dims is not compatible with the structure of `inputs`. in_dims has structure "
-                         f"{tree.tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
+                         f"{tree_flatten(in_dims)[1]} but inputs has structure {spec}.")
     dims = list(dims)
     sizes = []
     for i, (arg, dim) in enumerate(zip(flat, dims)):
@@ -97,15 +100,20 @@ def inputs_of(in_dims, args, func):
     if any(size != sizes[0] for size in sizes):
         raise ValueError(f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
                          "mapped dimension")
-    return sizes[0], flat, dims, spec
+    return sizes[0], dims, flat, spec
 
 
-def place(outputs, unwrapped, out_dims, size, func):
-    """The results with their batches where out_dims wants them; `unwrapped` are their leaves as (value, dimension)."""
-    spec = flatten(outputs)[1]
-    incompatible = (f"vmap({name_of(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
-                    f"`outputs`. out_dims has structure {tree.tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
-    if isinstance(outputs, Tensor):     # PyTorch takes (0,) for one result, too
+def _create_batched_inputs(flat_in_dims, flat_args, vmap_level, args_spec):
+    """The arguments, as single members of the level that is open."""
+    return tree_unflatten([x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat_args, flat_in_dims)], args_spec)
+
+
+def _unwrap_batched(batched_outputs, out_dims, vmap_level, batch_size, func):
+    """The level's results, with their batches where out_dims wants them."""
+    flat, spec = flatten(batched_outputs)
+    incompatible = (f"vmap({_get_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the structure of "
+                    f"`outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has structure {spec}.")
+    if isinstance(batched_outputs, Tensor):     # PyTorch takes (0,) for one result, too
         if isinstance(out_dims, int) or out_dims is None:
             dims = [out_dims]
         elif isinstance(out_dims, tuple) and len(out_dims) == 1:
@@ -113,14 +121,24 @@ def place(outputs, unwrapped, out_dims, size, func):
         else:
             raise ValueError(incompatible)
     else:
-        dims = tree._broadcast_to_and_flatten(out_dims, spec)
+        dims = _broadcast_to_and_flatten(out_dims, spec)
         if dims is None:
             raise ValueError(incompatible)
-    return tree.tree_unflatten([_place(*pair, d, size, func) for pair, d in zip(unwrapped, dims)], spec)
+    name = _get_name(func)
+    return tree_unflatten([_maybe_remove_batch_dim(name, x, vmap_level, batch_size, d) for x, d in zip(flat, dims)], spec)
 
 
-def _place(value, dim, out_dim, size, func):
-    name = name_of(func)
+def _add_batch_dim(tensor, in_dim, vmap_level):
+    """A batch as a single member of the innermost level."""
+    return _C._transform_wrap(tensor, in_dim % tensor.dim())
+
+
+def _remove_batch_dim(tensor, vmap_level, batch_size, out_dim):
+    """A member of a level as the batch."""
+    return _place(*_C._transform_unwrap(tensor, vmap_level), out_dim, batch_size, "_remove_batch_dim")
+
+
+def _place(value, dim, out_dim, size, name):
     if out_dim is None:
         if dim >= 0:
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
@@ -136,25 +154,28 @@ def _place(value, dim, out_dim, size, func):
     return value if dim == out_dim % ndim else value.movedim(dim, out_dim)
 
 
+def _maybe_remove_batch_dim(name, batched_output, vmap_level, batch_size, out_dim):
+    """One result of the level, with its batch where out_dim wants it; None: it has none."""
+    found = _C._transform_unwrap(batched_output, vmap_level) if isinstance(batched_output, Tensor) else (batched_output, -1)
+    return _place(*found, out_dim, batch_size, name)
+
+
 def run(func, size, flat, dims, spec, out_dims, randomness, kwargs):
     check_out_dims(out_dims, func)
     with level(VMAP, size, RANDOMNESS[randomness]) as number:
-        wrapped = [x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat, dims)]
-        outputs = func(*tree.tree_unflatten(wrapped, spec), **kwargs)
-        unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in flatten(outputs)[0]]
-    return place(outputs, unwrapped, out_dims, size, func)
+        outputs = func(*_create_batched_inputs(dims, flat, number, spec), **kwargs)
+        return _unwrap_batched(outputs, out_dims, number, size, func)
 
 
 def restore_vmap(func, in_dims, batch_size, randomness):
     """func within a vmap level, its results as they are: (what the wrappers wrap, their dimensions)."""
     def inner(*args, **kwargs):
-        flat, spec = tree.tree_flatten(args)
-        dims = tree._broadcast_to_and_flatten(in_dims, spec)
+        flat, spec = tree_flatten(args)
+        dims = _broadcast_to_and_flatten(in_dims, spec)
         with level(VMAP, batch_size, RANDOMNESS[randomness]) as number:
-            wrapped = [x if d is None else _C._transform_wrap(x, d) for x, d in zip(flat, dims)]
-            outputs, made = flatten(func(*tree.tree_unflatten(wrapped, spec), **kwargs))
+            outputs, made = flatten(func(*_create_batched_inputs(dims, flat, number, spec), **kwargs))
             unwrapped = [_C._transform_unwrap(x, number) if isinstance(x, Tensor) else (x, -1) for x in outputs]
-        return tuple(tree.tree_unflatten(part, made) for part in (
+        return tuple(tree_unflatten(part, made) for part in (
             [value for value, _ in unwrapped], [None if dim < 0 else dim for _, dim in unwrapped]))
     return inner
 
@@ -162,19 +183,19 @@ def restore_vmap(func, in_dims, batch_size, randomness):
 def check_out_dims(out_dims, func):
     if isinstance(out_dims, int):
         return
-    if not all(d is None or isinstance(d, int) for d in tree.tree_flatten(out_dims)[0]):
-        raise ValueError(f"vmap({name_of(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
+    if not all(d is None or isinstance(d, int) for d in tree_flatten(out_dims)[0]):
+        raise ValueError(f"vmap({_get_name(func)}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of "
                          "ints representing where in the outputs the vmapped dimension should appear.")
 
 
 def _joined(chunks, out_dims, func):
     """Results of chunks, put together."""
     import tede
-    flat, spec = zip(*(tree.tree_flatten(chunk) for chunk in chunks))
-    dims = tree._broadcast_to_and_flatten(out_dims, spec[0])
+    flat, spec = zip(*(tree_flatten(chunk) for chunk in chunks))
+    dims = _broadcast_to_and_flatten(out_dims, spec[0])
     if dims is None:
         dims = [out_dims[0]] * len(flat[0])
-    return tree.tree_unflatten([parts[0] if d is None else tede.cat(parts, d) for parts, d in zip(zip(*flat), dims)], spec[0])
+    return tree_unflatten([parts[0] if d is None else tede.cat(parts, d) for parts, d in zip(zip(*flat), dims)], spec[0])
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
@@ -184,7 +205,7 @@ def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
     check_chunk_size(chunk_size)
 
     def of_batches(*args, **kwargs):
-        size, flat, dims, spec = inputs_of(in_dims, args, func)
+        size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
         if chunk_size is None or chunk_size >= size:
             return run(func, size, flat, dims, spec, out_dims, randomness, kwargs)
         import tede
@@ -206,7 +227,7 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
         return vmap(func, in_dims, out_dims, randomness)
 
     def of_batches(*args, **kwargs):
-        size = inputs_of(in_dims, args, func)[0]
+        size = _process_batched_inputs(in_dims, args, func)[0]
         return vmap(func, in_dims, out_dims, randomness, chunk_size=max(-(-size // chunks), 1))(*args, **kwargs)
     return wraps(func, of_batches)
 

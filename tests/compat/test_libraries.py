@@ -1,0 +1,160 @@
+"""What libraries on top of PyTorch ask of it: each of these kept one of them from running."""
+import importlib
+
+import pytest
+
+
+def test_a_part_of_a_storage_becomes_a_tensor(lib):
+    storage = lib.arange(13, dtype=lib.uint8).untyped_storage()
+    whole = lib.asarray(storage, dtype=lib.uint8)
+    assert whole.tolist() == list(range(13)) and whole.data_ptr() == storage.data_ptr()
+    assert lib.asarray(storage, dtype=lib.int16).shape == (6,)
+    assert lib.asarray(storage[3:5], dtype=lib.uint8).tolist() == [3, 4]
+    for nothing in (storage[0:0], storage[13:], storage[5:3]):
+        assert lib.asarray(nothing, dtype=lib.float32).shape == (0,)
+
+
+def test_marks_for_a_compiler(lib):
+    dynamo = importlib.import_module(f"{lib.__name__}._dynamo")
+    importlib.import_module(f"{lib.__name__}._dynamo.eval_frame" if lib.__name__ == "torch" else "tede._dynamo")
+    x = lib.ones(3)
+    dynamo.mark_static_address(x)
+    dynamo.mark_static(x)
+    dynamo.mark_dynamic(x, 0)
+    assert not isinstance(lib.nn.Linear(1, 1), dynamo.eval_frame.OptimizedModule)
+    assert importlib.import_module(f"{lib.__name__}._guards").active_fake_mode() is None
+
+
+def _control(lib):
+    return importlib.import_module(f"{lib.__name__}._higher_order_ops")
+
+
+@pytest.mark.parametrize("length", [1, 2, 5, 8])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_associative_scan(lib, length, reverse):
+    if lib.__name__ == "torch":
+        pytest.skip("PyTorch compiles it, which takes a minute")
+    x = lib.randn(3, length, dtype=lib.float64, requires_grad=True)
+    found = _control(lib).associative_scan(lambda a, b: a + b, x, 1, reverse=reverse, combine_mode="generic")
+    expected = x.flip(1).cumsum(1).flip(1) if reverse else x.cumsum(1)
+    lib.testing.assert_close(found, expected)
+    weight = lib.arange(3.0 * length, dtype=lib.float64).reshape(3, length)
+    lib.testing.assert_close(*(lib.autograd.grad((y * weight).sum(), x)[0] for y in (found, expected)))
+
+
+def test_associative_scan_of_pairs_is_a_linear_recurrence(lib):
+    if lib.__name__ == "torch":
+        pytest.skip("PyTorch compiles it, which takes a minute")
+    a, b = lib.rand(7, 2), lib.randn(7, 2)
+
+    def combine(left, right):
+        return left[0] * right[0], left[1] * right[0] + right[1]
+    found = _control(lib).associative_scan(combine, (a, b), 0, combine_mode="generic")[1]
+    h, expected = lib.zeros(2), []
+    for i in range(7):
+        h = a[i] * h + b[i]
+        expected.append(h)
+    lib.testing.assert_close(found, lib.stack(expected))
+
+
+def test_scan_and_map(lib):
+    if lib.__name__ == "torch":
+        pytest.skip("PyTorch compiles it, which takes a minute")
+    x = lib.arange(6.0).reshape(3, 2)
+    carry, sums = _control(lib).scan(lambda c, row: (c + row["x"], (c + row["x"]).clone()), lib.zeros(2), {"x": x})
+    assert carry.tolist() == [6, 9] and sums.tolist() == x.cumsum(0).tolist()
+    sums = _control(lib).scan(lambda c, row: (c + row, {"y": c + row}), lib.zeros(2), x, reverse=True)[1]["y"]
+    assert sums.tolist() == x.flip(0).cumsum(0).flip(0).tolist()
+    assert _control(lib).map(lambda row, k: row.sum() * k, x, 2).tolist() == [2, 10, 18]
+
+
+def test_a_transform_or_a_distribution_may_be_a_module(lib):
+    class Shift(lib.distributions.Transform, lib.nn.Module):
+        domain = codomain = lib.distributions.constraints.real
+        bijective, __hash__ = True, lib.nn.Module.__hash__
+
+        def __init__(self):
+            super().__init__(cache_size=1)
+            self.layer = lib.nn.Linear(1, 1)
+
+    class Mine(lib.distributions.Distribution, lib.nn.Module):
+        arg_constraints = {}
+
+        def __init__(self):
+            super().__init__(validate_args=False)
+            self.layer = lib.nn.Linear(1, 1)
+    assert len(list(Shift().parameters())) == len(list(Mine().parameters())) == 2
+
+
+def test_words_of_to(lib):
+    parse = lib._C._nn._parse_to
+    cpu = lib.device("cpu")
+    assert parse(lib.float64) == (None, lib.float64, False, None)
+    assert parse("cpu", lib.float16, True) == (cpu, lib.float16, True, None)
+    assert parse(lib.ones(2).double()) == (cpu, lib.float64, False, None)
+    assert parse(memory_format=lib.channels_last) == (None, None, False, lib.channels_last)
+
+
+def test_states_of_the_extension(lib):
+    C = lib._C
+    x = lib.ones(3)
+    assert C._is_alias_of(x, x[1:]) and not C._is_alias_of(x, x.clone())
+    seen = []
+    lib.func.grad(lambda y: (seen.append(C._are_functorch_transforms_active()), y.sum())[1])(x)
+    assert seen == [True] and not C._are_functorch_transforms_active()
+    assert str(C._get_default_device()) == "cpu" and not C._is_torch_function_mode_enabled()
+    for name in ("Graph", "Value", "Node"):
+        assert not isinstance(x, getattr(C, name))
+
+
+def test_numbers_of_tensors(lib):
+    x = lib.ones(2)
+    alias = x.detach()
+    assert isinstance(x._cdata, int) and x._cdata == x._cdata != alias._cdata
+
+
+def test_states_of_no_devices(lib):
+    if lib.cuda.is_available():
+        pytest.skip("there are devices")
+    assert lib.cuda.get_rng_state_all() == [] and lib.cuda.set_rng_state_all([]) is None
+
+
+def test_assert_async(lib):
+    lib._assert_async(lib.tensor(2.0))
+    with pytest.raises(RuntimeError, match="single nonzero value, but got zero"):
+        lib._assert_async(lib.tensor(0))
+    with pytest.raises(RuntimeError, match="no luck"):
+        lib._assert_async(lib.tensor(False), "no luck")
+    with pytest.raises(RuntimeError, match="ambiguous"):
+        lib._assert_async(lib.ones(2))
+
+
+def test_the_steps_of_vmap_can_be_replaced(lib, monkeypatch):
+    steps = importlib.import_module("torch._functorch.vmap" if lib.__name__ == "torch" else "tede.func._vmap")
+    before = steps._process_batched_inputs, steps._create_batched_inputs, steps._unwrap_batched
+    seen = []
+
+    def wrapped(step):
+        def call(*args):
+            seen.append(step.__name__)
+            return step(*args)
+        return call
+    for step in before:
+        monkeypatch.setattr(steps, step.__name__, wrapped(step))
+    assert lib.func.vmap(lambda x: x * 2)(lib.ones(3)).tolist() == [2, 2, 2]
+    assert seen == [step.__name__ for step in before]
+
+
+def test_members_and_batches(lib):
+    steps = importlib.import_module("torch._functorch.vmap" if lib.__name__ == "torch" else "tede.func._vmap")
+
+    def f(x):
+        level = lib._C._functorch.maybe_current_level() if hasattr(lib._C._functorch, "maybe_current_level") else 1
+        inner = steps._add_batch_dim(lib.arange(6.0).reshape(2, 3), 1, level)
+        assert inner.shape == (2,)
+        assert steps._remove_batch_dim(inner, level, 3, 0).tolist() == [[0, 3], [1, 4], [2, 5]]
+        assert steps._maybe_remove_batch_dim("f", inner, level, 3, 1).shape == (2, 3)
+        with pytest.raises(ValueError, match="must only return Tensors"):
+            steps._maybe_remove_batch_dim("f", 3, level, 3, 0)
+        return x
+    lib.func.vmap(f)(lib.ones(3))
