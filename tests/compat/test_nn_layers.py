@@ -260,3 +260,16 @@ else:
     for writer, reader in (ways, ways[::-1]):
         for way, what in ((writer, "save"), (reader, "load")):
             subprocess.run([sys.executable, *way, str(tmp_path / "script.py"), what, str(tmp_path / "layer.pt")], check=True)
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_dropout_after_attention_draws_as_pytorch_does(both, norm_first):
+    found = []
+    for lib in both:
+        lib.manual_seed(0)
+        layer = lib.nn.TransformerDecoderLayer(12, 3, 24, 0.3, batch_first=True, norm_first=norm_first)
+        x = lib.randn(4, 5, 12)
+        attended = layer.self_attn(x, x, x, need_weights=False)[0]
+        found.append((attended.stride(), layer(x, lib.randn(4, 6, 12)).tolist()))
+    assert found[0][0] == found[1][0]
+    numpy.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-5)

@@ -114,7 +114,8 @@ def multi_head_attention_forward(query, key, value, embed_dim_to_check, num_head
             q = q.view(batch, num_heads, length, head)
             k, v = (x.view(batch, num_heads, source, head) for x in (k, v))
         output = N.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p, is_causal)
-        if plain and batched and _by_batches(query) is not None:
+        # In training the result lies in memory as PyTorch's does: a dropout after it draws its mask in that order.
+        if plain and batched and not training and _by_batches(query) is not None:
             output = output.transpose(1, 2).reshape(batch, length, width)
             return N.linear(output, out_proj_weight, out_proj_bias).transpose(0, 1), None
         output = output.permute(2, 0, 1, 3).reshape(batch * length, width)
