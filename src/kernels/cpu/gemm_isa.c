@@ -50,17 +50,23 @@
             }                                                                                                          \
             return;                                                                                                    \
         }                                                                                                              \
-        for (int64_t i = 0; i < m; i++, c += ldc)                                                                      \
-            for (int64_t p = 0; p < k; p++) {                                                                          \
-                T x = (T)((T)alpha * a[i * ma.row + p * ma.column]);                                                   \
-                const T *row = b + p * mb.row;                                                                         \
-                if (mb.column == 1)                                                                                    \
-                    for (int64_t j = 0; j < n; j++)                                                                    \
-                        c[j] = (T)(c[j] + x * row[j]);                                                                 \
-                else                                                                                                   \
-                    for (int64_t j = 0; j < n; j++)                                                                    \
-                        c[j] = (T)(c[j] + x * row[j * mb.column]);                                                     \
+        for (int64_t i = 0; i < m; i++, c += ldc) {                                                                    \
+            const T *row = a + i * ma.row;                                                                             \
+            int64_t p = 0;                                                                                             \
+            /* Four rows of b at a time, so that c is read and written for a fourth of the products. */                \
+            for (; mb.column == 1 && p + 4 <= k; p += 4) {                                                             \
+                const T x0 = (T)((T)alpha * row[p * ma.column]), x1 = (T)((T)alpha * row[(p + 1) * ma.column]);        \
+                const T x2 = (T)((T)alpha * row[(p + 2) * ma.column]), x3 = (T)((T)alpha * row[(p + 3) * ma.column]);  \
+                const T *b0 = b + p * mb.row, *b1 = b0 + mb.row, *b2 = b1 + mb.row, *b3 = b2 + mb.row;                 \
+                for (int64_t j = 0; j < n; j++)                                                                        \
+                    c[j] = (T)(c[j] + x0 * b0[j] + x1 * b1[j] + x2 * b2[j] + x3 * b3[j]);                              \
             }                                                                                                          \
+            for (; p < k; p++) {                                                                                       \
+                const T x = (T)((T)alpha * row[p * ma.column]), *from = b + p * mb.row;                                \
+                for (int64_t j = 0; j < n; j++)                                                                        \
+                    c[j] = (T)(c[j] + x * from[j * mb.column]);                                                        \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 ROWS(integers_1, uint8_t, int64_t)
 ROWS(integers_2, uint16_t, int64_t)

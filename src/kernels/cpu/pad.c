@@ -106,7 +106,7 @@ static int run(padding *p, td_tensor *narrow, td_tensor *wide, int64_t n_pad, co
     }
     /* The longest run. */
     for (int64_t i = 0, end; i < p->out[2]; i = end) {
-        for (end = i + 1; end < p->out[2] && p->from[2][end] == p->from[2][end - 1] + 1; )
+        for (end = i + 1; end < p->out[2] && p->from[2][end] == p->from[2][end - 1] + 1;)
             end++;
         if (end - i > p->end - p->begin)
             p->begin = i, p->end = end;
