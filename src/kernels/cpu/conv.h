@@ -52,6 +52,9 @@ typedef struct td_conv_table {
                      float *to);
     void (*rows_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width,
                      double *to);
+    /* to[i] = from[i * step] */
+    void (*every_f32)(const float *from, int64_t step, int64_t n, float *to);
+    void (*every_f64)(const double *from, int64_t step, int64_t n, double *to);
     /* the sum of n numbers, added to 16 sums of parts */
     void (*sum_f32)(const float *x, int64_t n, double *sums);
     void (*sum_f64)(const double *x, int64_t n, double *sums);

@@ -22,6 +22,7 @@ extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
+    .every_f32 = every_f32, .every_f64 = every_f64,
     .sum_f32 = sum_f32, .sum_f64 = sum_f64,
 };
 
@@ -142,6 +143,17 @@ static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t
             for (int64_t i = 0; i < step; i += LANES)
                 *(V *)(to + i) = *(const V *)(x + offsets[p] + i);
     }
+}
+
+static void N(every)(const T *from, int64_t step, int64_t n, T *to)
+{
+    if (step == 2)
+#pragma omp simd
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[2 * i];
+    else
+        for (int64_t i = 0; i < n; i++)
+            to[i] = from[i * step];
 }
 
 /* Vectors at the edges come first, the last of all rows before the first: what they write too far belongs to rows that come

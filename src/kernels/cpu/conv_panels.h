@@ -8,8 +8,7 @@ static void N(draw_row)(const T *from, int64_t step, int64_t low, int64_t high, 
     if (step == 1)
         memcpy(to + low, from + low, (size_t)(high - low) * sizeof(T));
     else
-        for (int64_t o = low; o < high; o++)
-            to[o] = from[o * step];
+        TD_ISA_PICK(td_conv_table)->N(every)(from + low * step, step, high - low, to + low);
     for (int64_t o = high; o < width; o++)
         to[o] = 0;
 }

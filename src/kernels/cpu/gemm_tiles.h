@@ -402,7 +402,7 @@ static void N(packed)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, co
         int64_t depth = k - p < step ? k - p : step;
         /* What is more than the second cache should hold streams by once, while rows of a stay there; a few rows meet b only
          * once or twice, and wait for it. */
-        const bool far = td_gemm_packed_size(n, depth, LANES) * (int64_t)sizeof(T) > FAR;
+        const bool far = td_gemm_packed_size(n, depth, LANES) * (int64_t)sizeof(T) > 2 * FAR;
         N(columns) columns = {.b = b, .width = n, .far = far};
         const int64_t rows = far ? N(pieces)(m, FAR / (depth * (int64_t)sizeof(T)) + MR, MR) : m;
         const bool pack = N(packs)(n, ma.column, far);

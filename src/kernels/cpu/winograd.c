@@ -13,7 +13,7 @@
 #include <tede/modes.h>
 
 /* Transformed tiles of a band; what is worth the effort: channels, and tiles, which are the width of a product. */
-enum { BAND_BYTES = 960 << 10, CHANNELS = 16, TILES = 64, LANES = TD_WINOGRAD_LANES };
+enum { BAND_BYTES = 960 << 10, CHANNELS = 16, TILES = 48, LANES = TD_WINOGRAD_LANES };
 
 static const uint32_t LARGE = (127 + 60) << 23;        /* the bits of 2 to the 60 */
 
@@ -60,19 +60,7 @@ static void transform(void *context, int64_t first, int64_t last)
     const int64_t plane = c->cout * c->cin;
     for (int64_t t = first; t < last; t++) {        /* (group, output channel) */
         const float *g = (const float *)c->w + t * c->cin * 9;
-        float *to = j->kernels + t / c->cout * 16 * plane + t % c->cout * c->cin;
-        for (int64_t i = 0; i < c->cin; i++, g += 9) {
-            float s[4][3];
-            for (int x = 0; x < 3; x++) {
-                s[0][x] = g[x], s[3][x] = g[6 + x];
-                s[1][x] = (g[x] + g[6 + x] + g[3 + x]) / 2, s[2][x] = (g[x] + g[6 + x] - g[3 + x]) / 2;
-            }
-            for (int y = 0; y < 4; y++) {
-                const float sum = s[y][0] + s[y][2];
-                to[(4 * y) * plane + i] = s[y][0], to[(4 * y + 3) * plane + i] = s[y][2];
-                to[(4 * y + 1) * plane + i] = (sum + s[y][1]) / 2, to[(4 * y + 2) * plane + i] = (sum - s[y][1]) / 2;
-            }
-        }
+        kernels()->kernel(g, c->cin, j->kernels + t / c->cout * 16 * plane + t % c->cout * c->cin, plane);
     }
 }
 

@@ -17,6 +17,8 @@ enum { TD_WINOGRAD_LANES = 16 };
 typedef struct td_winograd_table {
     /* the largest magnitude of n numbers, as bits: not a number is largest of all */
     uint32_t (*magnitude)(const float *x, int64_t n);
+    /* G g G' of n kernels of nine numbers */
+    void (*kernel)(const float *g, int64_t n, float *to, int64_t plane);
     /* even[i] = x[2 i], odd[i] = x[2 i + 1] */
     void (*split)(const float *x, int64_t n, float *even, float *odd);
     /* tiles of a row, from four rows of n + 1 even and n + 1 odd numbers, each pair `row` behind the other */

@@ -90,7 +90,36 @@ static void output(const float *from, int64_t plane, int64_t n, float start, flo
         }
 }
 
+static void kernel(const float *g, int64_t n, float *to, int64_t plane)
+{
+    float t[9][LANES] = {0}, m[16][LANES];
+    for (int64_t at = 0; at < n; at += LANES) {
+        const int count = n - at < LANES ? (int)(n - at) : LANES;
+        for (int i = 0; i < count; i++)
+            for (int x = 0; x < 9; x++)
+                t[x][i] = g[9 * (at + i) + x];
+#pragma omp simd
+        for (int i = 0; i < LANES; i++) {
+            float s[4][3];
+#pragma GCC unroll 3
+            for (int x = 0; x < 3; x++) {
+                const float above = t[x][i], middle = t[3 + x][i], below = t[6 + x][i];
+                s[0][x] = above, s[3][x] = below;
+                s[1][x] = (above + below + middle) / 2, s[2][x] = (above + below - middle) / 2;
+            }
+#pragma GCC unroll 4
+            for (int y = 0; y < 4; y++) {
+                const float sum = s[y][0] + s[y][2];
+                m[4 * y][i] = s[y][0], m[4 * y + 3][i] = s[y][2];
+                m[4 * y + 1][i] = (sum + s[y][1]) / 2, m[4 * y + 2][i] = (sum - s[y][1]) / 2;
+            }
+        }
+        for (int j = 0; j < 16; j++)
+            memcpy(to + j * plane + at, m[j], (size_t)count * sizeof(float));
+    }
+}
+
 extern const td_winograd_table TD_ISA_NAME(td_winograd_table);
 const td_winograd_table TD_ISA_NAME(td_winograd_table) = {
-    .magnitude = magnitude, .split = split, .input = input, .gradient = gradient, .output = output,
+    .magnitude = magnitude, .kernel = kernel, .split = split, .input = input, .gradient = gradient, .output = output,
 };
