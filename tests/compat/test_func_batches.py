@@ -1,4 +1,4 @@
-"""vmap of operators whose rule is easily got wrong: members must not see each other's memory, nested levels, 0-d members."""
+"""vmap of what is easily got wrong: members must not see each other's memory, nested levels, 0-d members, Functions."""
 import pytest
 
 
@@ -90,3 +90,117 @@ def test_margins_of_one_row_have_the_shape_of_its_target(lib, reduction):
         expected = lib.stack([F.multi_margin_loss(x[i], target[i], reduction=reduction) for i in range(2)])
         together = lib.vmap(lambda a, t: F.multi_margin_loss(a, t, reduction=reduction))(x, target)
         assert together.shape == expected.shape and together.tolist() == expected.tolist()
+
+
+# ---- Functions ---------------------------------------------------------------------------------------------------------
+
+def cube(lib):
+    class Cube(lib.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return x ** 3, 3 * x ** 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, outputs):
+            ctx.save_for_backward(inputs[0], outputs[1])
+            ctx.save_for_forward(inputs[0], None, outputs[1])
+
+        @staticmethod
+        def backward(ctx, grad, grad_slope):
+            x, slope = ctx.saved_tensors
+            return grad * slope + 6 * grad_slope * x
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            x, nothing, slope = ctx.saved_tensors
+            assert nothing is None
+            return tangent * slope, 6 * tangent * x
+    return lambda x: Cube.apply(x)[0]
+
+
+def test_a_function_mapped_by_itself_has_tangents(lib):
+    f, x, ones = cube(lib), lib.tensor([1., 2., 3.]), lib.ones(3)
+    jvp, vmap, grad = lib.func.jvp, lib.func.vmap, lib.func.grad
+    value, tangent = jvp(lambda x: vmap(f)(x), (x,), (ones,))
+    assert value.tolist() == [1, 8, 27] and tangent.tolist() == [3, 12, 27]
+    assert [t.tolist() for t in vmap(lambda a: jvp(f, (a,), (ones[0],)))(x)] == [[1, 8, 27], [3, 12, 27]]
+    assert jvp(lambda x: vmap(grad(f))(x), (x,), (ones,))[1].tolist() == [6, 12, 18]
+    assert vmap(grad(lambda a: jvp(f, (a,), (ones[0],))[1]))(x).tolist() == [6, 12, 18]
+    assert vmap(vmap(f))(x.reshape(3, 1)).tolist() == [[1], [8], [27]]
+    assert vmap(vmap(grad(f)))(x.reshape(3, 1)).tolist() == [[3], [12], [27]]
+
+
+def test_a_mapped_function_says_what_has_no_gradient(lib):
+    class Doubled(lib.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x):
+            return 2 * x, x + 1
+
+        @staticmethod
+        def setup_context(ctx, inputs, outputs):
+            ctx.set_materialize_grads(False)
+
+        @staticmethod
+        def backward(ctx, grad, other):
+            assert other is None
+            return 2 * grad
+    x = lib.tensor([1., 2.], requires_grad=True)
+    lib.vmap(Doubled.apply)(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_tangents_of_what_a_function_writes_to(lib):
+    class Exp(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.exp_()
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+            ctx.save_for_forward(output)
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.mul_(ctx.saved_tensors[0])
+
+        @staticmethod
+        def vmap(info, dims, x):
+            return Exp.apply(x), dims[0]
+    x, ones = lib.tensor([0., 1., 2.]), lib.ones(3)
+
+    def f(x):
+        return Exp.apply(x.clone())
+    for g in (f, lambda x: lib.vmap(f)(x)):
+        value, tangent = lib.func.jvp(g, (x,), (ones,))
+        assert value.tolist() == tangent.tolist() == x.exp().tolist()
+        twice = lib.func.jvp(lambda y: lib.func.jvp(g, (y,), (ones,))[1], (x,), (ones,))
+        assert twice[0].tolist() == x.exp().tolist()
+
+
+def test_what_a_function_writes_to_may_have_had_no_tangent(lib):
+    class Times(lib.autograd.Function):
+        @staticmethod
+        def forward(x, y):
+            return x.mul_(y)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+            ctx.before = lib.ones(2) * 3
+
+        @staticmethod
+        def jvp(ctx, t, u):
+            return t.add_(ctx.before * u)
+    forward_ad = lib.autograd.forward_ad
+    for run in ("level", "dual"):
+        if run == "level":
+            tangent = lib.func.jvp(lambda y: Times.apply(lib.full((2,), 3.), y), (lib.ones(2),), (lib.ones(2),))[1]
+        else:
+            with forward_ad.dual_level():
+                tangent = forward_ad.unpack_dual(Times.apply(lib.full((2,), 3.), forward_ad.make_dual(lib.ones(2), lib.ones(2))))[1]
+        assert tangent.tolist() == [3, 3]

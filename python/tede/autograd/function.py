@@ -119,7 +119,7 @@ def _apply_dual(cls, args, kwargs, split):
     At a level these are what they were made of, for forward mode stays on for levels further out."""
     context = _C._FunctionContext()
     tangents = [_C._unpack_dual(x)[1] if isinstance(x, _C.Tensor) else None for x in args]
-    at_level = bool(_C._transform_level())
+    at_level, originals = bool(_C._transform_level()), args
     if at_level:
         args = tuple(x if t is None else _C._unpack_dual(x)[0] for x, t in zip(args, tangents))
     before = _C._set_forward_enabled(at_level)
@@ -142,8 +142,18 @@ def _apply_dual(cls, args, kwargs, split):
                 raise RuntimeError(f"Function's jvp returned a gradient at position {i}, but the corresponding forward output is not a "
                                    "differentiable Tensor. You should return None at that position instead.")
             _check_tangent(x, t, args, given, versions)
-    duals = tuple(x if t is None or any(x is a for a in args) else _C._make_dual(x, t) for x, t in zip(listed, made))
+    duals = tuple(_dual(x, t, args, originals) for x, t in zip(listed, made))
     return duals if several else duals[0]
+
+
+def _dual(result, tangent, args, originals):
+    """A result with its tangent; one that is an operand, written to, is the operand itself."""
+    for x, original in zip(args, originals):
+        if result is x and isinstance(x, _C.Tensor):
+            if tangent is not None:
+                _C._set_tangent(original, tangent)
+            return original
+    return result if tangent is None else _C._make_dual(result, tangent)
 
 
 def _check_tangent(result, tangent, args, given, versions):

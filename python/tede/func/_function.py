@@ -1,8 +1,8 @@
 """autograd.Function inside transformed functions.
 
 At a grad or jvp level the Function is applied one level out, and its context at this level sees this level's wrappers.  At
-a vmap level its own ``vmap`` says what to do with batches; or, with ``generate_vmap_rule``, forward, setup_context and backward are
-mapped over the batch themselves."""
+a vmap level its own ``vmap`` says what to do with batches; or, with ``generate_vmap_rule``, forward, setup_context, backward and
+jvp are mapped over the batch themselves."""
 from collections import namedtuple
 from functools import partial
 
@@ -115,19 +115,32 @@ def _lowered(cls, number):
 
 
 class _Context:
-    """What setup_context and backward of one member see."""
-    saved_tensors = ()
+    """What setup_context, backward and jvp of one member see."""
+    saved_tensors = saved_for_forward = marked = ()
+    materialize_grads = True
 
     def save_for_backward(self, *tensors):
         self.saved_tensors = tensors
 
-    save_for_forward = save_for_backward
+    def save_for_forward(self, *tensors):
+        self.saved_for_forward = tensors
 
     def set_materialize_grads(self, on):
-        pass
+        self.materialize_grads = on
 
     def mark_non_differentiable(self, *tensors):
-        pass
+        self.marked = tensors
+
+
+class _Saved:
+    """What the members saved, as tensors of the batch, and where they saved None."""
+
+    def __init__(self, tensors):
+        self.present = [x is not None for x in tensors]
+
+    def of_member(self, tensors):
+        tensors = iter(tensors)
+        return tuple(next(tensors) if present else None for present in self.present)
 
 
 def _mapped(cls, in_dims, randomness):
@@ -140,20 +153,41 @@ def _mapped(cls, in_dims, randomness):
         ctx.member = _Context()
         ctx.shapes = [(x.shape if isinstance(x, Tensor) else None) for x in inputs]
         ctx.needed = [isinstance(x, Tensor) and x.requires_grad for x in inputs]
+        marked = []
 
         def capture(inputs, output):
-            cls.setup_context(ctx.member, inputs, output)
-            return tuple(x for x in ctx.member.saved_tensors if x is not None)
-        saved = vmap(capture, (in_dims, 0), randomness=randomness)(inputs, output)
-        ctx.present = [x is not None for x in ctx.member.saved_tensors]
-        ctx.save_for_backward(*saved)
+            member = ctx.member
+            cls.setup_context(member, inputs, output)
+            marked[:] = [any(x is y for y in member.marked) for x in flatten(output)[0]]
+            ctx.for_backward, ctx.for_forward = _Saved(member.saved_tensors), _Saved(member.saved_for_forward)
+            return tuple(tuple(x for x in saved if x is not None) for saved in (member.saved_tensors, member.saved_for_forward))
+        backward, forward = vmap(capture, (in_dims, 0), randomness=randomness)(inputs, output)
+        ctx.save_for_backward(*backward)
+        ctx.save_for_forward(*forward)
+        ctx.set_materialize_grads(ctx.member.materialize_grads)
+        if any(marked):
+            ctx.mark_non_differentiable(*[x for x, mark in zip(flatten(output)[0], marked) if mark])
+
+    def jvp(ctx, *tangents):
+        there, several = [], []
+
+        def of_member(saved, *tangents):
+            ctx.member.saved_tensors = ctx.for_forward.of_member(saved)
+            found = cls.jvp(ctx.member, *tangents)
+            several[:] = [isinstance(found, tuple)]
+            found = found if isinstance(found, tuple) else (found,)
+            there[:] = [t is not None for t in found]
+            return tuple(t for t in found if t is not None)
+        dims = [dim if isinstance(t, Tensor) else None for t, dim in zip(tangents, in_dims)]
+        found = iter(vmap(of_member, (0, *dims), randomness=randomness)(tuple(ctx.saved_tensors), *tangents))
+        result = tuple(next(found) if present else None for present in there)
+        return result if several[0] else result[0]
 
     def backward(ctx, *grads):
         there = []
 
         def of_member(saved, *grads):
-            saved = iter(saved)
-            ctx.member.saved_tensors = tuple(next(saved) if present else None for present in ctx.present)
+            ctx.member.saved_tensors = ctx.for_backward.of_member(saved)
             ctx.member.needs_input_grad = tuple(ctx.needed)
             found = cls.backward(ctx.member, *grads)
             found = found if isinstance(found, tuple) else (found,)
@@ -169,5 +203,8 @@ def _mapped(cls, in_dims, randomness):
                 g = g.sum_to_size(shape) if g.shape != shape else g
             result.append(g)
         return tuple(result)
-    return type(cls.__name__, (Function,), {"forward": staticmethod(forward), "setup_context": staticmethod(setup_context),
-                                            "backward": staticmethod(backward)})
+    members = {"forward": forward, "setup_context": setup_context, "backward": backward}
+    if cls.jvp is not Function.jvp:
+        members["jvp"] = jvp
+    members = {name: staticmethod(function) for name, function in members.items()}
+    return type(cls.__name__, (Function,), {**members, "generate_vmap_rule": True})
