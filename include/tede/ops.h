@@ -1234,6 +1234,8 @@ TD_API td_tensor *td_cross(td_tensor *self, td_tensor *other, const int64_t *dim
 TD_API int td_cross_out(td_tensor *self, td_tensor *other, const int64_t *dim, td_tensor *out) TD_MUST_USE;
 /* The exponential function of matrices. */
 TD_API td_tensor *td_linalg_matrix_exp(td_tensor *self);
+/* The derivative of the exponential at a matrix (at its adjoint) along a direction. */
+TD_API td_tensor *td_matrix_exp_differential(td_tensor *self, td_tensor *direction, bool adjoint);
 /* The first columns of a product of Householder reflections. */
 TD_API td_tensor *td_linalg_householder_product(td_tensor *input, td_tensor *tau);
 TD_API int td_linalg_householder_product_out(td_tensor *input, td_tensor *tau, td_tensor *out) TD_MUST_USE;

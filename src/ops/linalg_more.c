@@ -141,6 +141,25 @@ td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
     return td_ref(sum);
 }
 
+/* exp of [[A, D], [0, A]] is [[exp A, the derivative along D], [0, exp A]]. */
+td_tensor *td_op_matrix_exp_differential(td_tensor *self, td_tensor *direction, bool adjoint)
+{
+    if (td_check_square("matrix_exp_differential", self))
+        return NULL;
+    int64_t n = self->sizes[self->ndim - 1];
+    LET(turned) = adjoint ? td_transpose_int(self, -2, -1) : td_ref(self);
+    LET(a) = adjoint ? td_conj(turned) : td_ref(turned);
+    LET(zero) = td_zeros_like(a);
+    td_tensor *const upper[] = {a, direction}, *const lower[] = {zero, a};
+    LET(top) = zero ? td_cat(2, upper, -1) : NULL;
+    LET(bottom) = top ? td_cat(2, lower, -1) : NULL;
+    td_tensor *const both[] = {top, bottom};
+    LET(block) = bottom ? td_cat(2, both, -2) : NULL;
+    LET(power) = td_linalg_matrix_exp(block);
+    LET(rows) = td_narrow(power, -2, 0, n);
+    return td_narrow(rows, -1, n, n);
+}
+
 /* (1 - t_0 v_0 v_0^H) (1 - t_1 v_1 v_1^H) ... applied to the first columns of a unit matrix, the last one first. */
 td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau)
 {
