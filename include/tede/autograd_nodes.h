@@ -35,6 +35,8 @@ TD_API int         td_node_inputs(const td_node *node);  /* results of the call 
 TD_API int         td_node_edges(const td_node *node);   /* operands of the call = gradients that it gives */
 /* Edge i: the next node (borrowed; NULL where no gradient is wanted) and the slot there. */
 TD_API td_node    *td_node_edge(const td_node *node, int i, int *input);
+/* A pass runs ready nodes by descending number. */
+TD_API void        td_node_set_sequence(td_node *node, uint64_t number);
 /* Of result i: sizes (borrowed), ndim, dtype and device; -1 if that result has no gradient (no error recorded). */
 TD_API int         td_node_input_meta(const td_node *node, int i, int *ndim, const int64_t **sizes, td_dtype *dtype,
                                       td_device *device);

@@ -99,6 +99,14 @@ static PyObject *node_sequence(PyObject *self, PyObject *unused)
     (void)unused;
     return PyLong_FromUnsignedLongLong(td_node_sequence(((NodeObject *)self)->node));
 }
+static PyObject *node_set_sequence(PyObject *self, PyObject *number)
+{
+    unsigned long long n = PyLong_AsUnsignedLongLong(number);
+    if (PyErr_Occurred())
+        return NULL;
+    td_node_set_sequence(((NodeObject *)self)->node, n);
+    Py_RETURN_NONE;
+}
 static PyObject *node_next(PyObject *self, void *unused)
 {
     (void)unused;
@@ -455,6 +463,7 @@ static PyMethodDef node_methods[] = {
     {"_hook_count", node_hook_count, METH_NOARGS, "How many hooks wait at it; at a leaf's, the leaf's too."},
     {"name", node_name, METH_NOARGS, NULL},
     {"_sequence_nr", node_sequence, METH_NOARGS, NULL},
+    {"_set_sequence_nr", node_set_sequence, METH_O, "Ready nodes with higher numbers run first."},
     {"register_hook", node_register_hook, METH_O, NULL},
     {"register_prehook", node_register_prehook, METH_O, NULL},
     {NULL},

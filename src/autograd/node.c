@@ -160,6 +160,7 @@ int td_describe_input(td_node *node, int i, const td_tensor *x)
 /* ---- looking at nodes */
 
 uint64_t td_node_sequence(const td_node *node) { return node->sequence; }
+void     td_node_set_sequence(td_node *node, uint64_t number) { node->sequence = number; }
 int      td_node_inputs(const td_node *node) { return node->n_inputs; }
 int      td_node_edges(const td_node *node) { return node->n_edges; }
 int td_node_saved_index(const td_node *node, const char *name)

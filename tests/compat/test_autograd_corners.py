@@ -249,3 +249,42 @@ def test_gradients_of_sparse_conversions_have_the_operands_layout(lib):
                 x = getattr(dense, source)().requires_grad_()
                 got, = lib.autograd.grad(getattr(x, target)(), x, getattr(g, target)())
                 assert got.layout == x.layout and got.to_dense().tolist() == g.tolist()
+
+
+def test_what_a_function_writes_and_gives_back_stays_itself_at_levels(lib):
+    class Doubled(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.mul_(2)
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_dirty(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return x.mul_(2), in_dims[0]
+
+    x = lib.arange(3.0)
+    assert lib.func.vmap(lib.func.grad(lambda x: Doubled.apply(x.clone())))(x).tolist() == [2, 2, 2]
+    assert lib.func.vmap(lambda x: Doubled.apply(x.clone()))(x).tolist() == [0, 2, 4]
+
+
+def test_matrix_exponentials_under_every_derivative(lib):
+    a = lib.linspace(-1, 1, 18, dtype=lib.float64).reshape(2, 3, 3)
+    f = lib.linalg.matrix_exp
+    assert lib.autograd.gradcheck(f, a.clone().requires_grad_(), check_forward_ad=True, check_batched_grad=True)
+    assert lib.autograd.gradgradcheck(f, a.clone().requires_grad_())
+    gradient = lib.func.grad(lambda x: f(x).sum())
+    assert lib.allclose(lib.func.vmap(gradient)(a), lib.stack([gradient(x) for x in a]))
+
+
+def test_numbers_that_order_nodes_and_count_writes(lib):
+    node = (lib.rand(2, requires_grad=True) * 2).grad_fn
+    node._set_sequence_nr(node._sequence_nr() + 5)
+    with pytest.raises(RuntimeError, match="below 0: -1"):
+        lib._C._autograd._unsafe_set_version_counter((lib.ones(2),), (-1,))

@@ -33,3 +33,11 @@ def test_modules(lib, nn, count):
     model = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 6))
     counts = {name: sum(values.values()) for name, values in count(lambda: model(lib.rand(3, 4))).get_flop_counts().items()}
     assert counts == {"Global": 300, "Sequential": 300, "Sequential.0": 120, "Sequential.2": 180}
+
+
+def test_modules_count_their_gradients(lib, nn, count):
+    net, x = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)), lib.rand(3, 4, requires_grad=True)
+    counts = count(lambda: net(x).sum().backward()).get_flop_counts()
+    sums = {module: {str(op).rpartition(".")[2]: n for op, n in of.items()} for module, of in counts.items()}
+    assert sums["Global"] == sums["Sequential"] == {"addmm": 288, "mm": 576}
+    assert sums["Sequential.0"] == {"addmm": 192, "mm": 384} and sums["Sequential.2"] == {"addmm": 96, "mm": 192}

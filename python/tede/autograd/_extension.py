@@ -42,4 +42,6 @@ def _set_autograd_fallback_mode(mode):
 def _unsafe_set_version_counter(tensors, versions):
     for x, version in zip((tensors,) if isinstance(tensors, _C.Tensor) else tensors,
                           (versions,) if isinstance(versions, int) else versions):
+        if version < 0:
+            raise RuntimeError(f"Cannot set a version_counter to a value below 0: {version}")
         _C._set_version(x, version)

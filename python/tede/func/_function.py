@@ -41,7 +41,7 @@ def apply(cls, args, kwargs=None):
     if not batched:
         return _C._transform_below(cls.apply, *values)
     if own:
-        return _wrapped(*_pair(_C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)))
+        return _wrapped(*_pair(_C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)), (args, values, dims))
     return _wrapped(_C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0)
 
 
@@ -69,15 +69,24 @@ def _pair(made):
     return made
 
 
-def _wrapped(output, out_dims):
+def _wrapped(output, out_dims, given=()):
+    """Outputs at the level.  given: arguments, what they are one level out, and their dims: what comes back is itself again, so that
+    it can be marked as written."""
+    same = {(id(value), dim): x for x, value, dim in zip(*(tree.tree_leaves(part, is_leaf=lambda x: x is None) for part in given))
+            if isinstance(value, Tensor) and dim is not None}
     flat, spec = flatten(output)
     places = tree._broadcast_to_and_flatten(out_dims, spec)
     if places is None:
         raise RuntimeError("The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
                            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
                            f"{tree.tree_flatten(out_dims)[1]} but output has structure {spec}. {HELP}")
-    return tree.tree_unflatten([x if d is None or not isinstance(x, Tensor) else _C._transform_wrap(x, d % x.dim())
-                                for x, d in zip(flat, places)], spec)
+
+    def lifted(x, dim):
+        if dim is None or not isinstance(x, Tensor):
+            return x
+        known = same.get((id(x), dim % x.dim()))
+        return _C._transform_wrap(x, dim % x.dim()) if known is None else known
+    return tree.tree_unflatten([lifted(x, d) for x, d in zip(flat, places)], spec)
 
 
 def apply_rule(rule, args, kwargs):

@@ -87,11 +87,11 @@ def _shapes(value):
 
 
 class FlopCounterMode(TorchDispatchMode):
-    """Counts within its block, in all and by the module whose forward runs."""
+    """Counts within its block, in all and by the modules that run, forward or backward."""
 
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
         super().__init__()
-        self.depth, self.display, self.flop_counts, self._path, self._hooks = depth, display, {}, ["Global"], []
+        self.depth, self.display, self.flop_counts = depth, display, {}
         self.flop_registry = {**flop_registry, **{_name(op) if not isinstance(op, str) else op: formula
                                                   for op, formula in (custom_mapping or {}).items()}}
 
@@ -113,25 +113,14 @@ class FlopCounterMode(TorchDispatchMode):
         return "\n".join([f"{'Module':<40}{'FLOP':>16}{'% Total':>10}", *lines])
 
     def __enter__(self):
-        from tede.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
-        self.flop_counts, known = {}, {}
-
-        def enter(module, inputs):
-            if len(self._path) == 1:
-                known.update({id(m): f"{type(module).__name__}.{name}" if name else type(module).__name__
-                              for name, m in module.named_modules()})
-            self._path.append(known.get(id(module), type(module).__name__))
-
-        def leave(module, inputs, output):
-            self._path.pop()
-        self._hooks = [register_module_forward_pre_hook(enter), register_module_forward_hook(leave)]
+        from tede.utils.module_tracker import ModuleTracker
+        self.flop_counts, self._modules = {}, ModuleTracker()
+        self._modules.__enter__()
         return super().__enter__()
 
     def __exit__(self, *exception):
-        for hook in self._hooks:
-            hook.remove()
-        self._path = ["Global"]
         result = super().__exit__(*exception)
+        self._modules.__exit__(*exception)
         if self.display:
             print(self.get_table())
         return result
@@ -142,7 +131,7 @@ class FlopCounterMode(TorchDispatchMode):
         if formula is not None:
             count = formula(*map(_shapes, args), **{key: _shapes(value) for key, value in (kwargs or {}).items()},
                             out_shape=_shapes(out))
-            for module in dict.fromkeys(self._path):
+            for module in sorted(self._modules.parents, key=lambda name: (name != "Global", name)):
                 counts = self.flop_counts.setdefault(module, {})
                 counts[_name(func)] = counts.get(_name(func), 0) + count
         return out
