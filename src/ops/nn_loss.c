@@ -218,15 +218,12 @@ td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_
     return reduce(whole, reduction);
 }
 
-/* sqrt of the sum of squares, at least eps */
+/* The length of x, at least eps; the gradient is the length's own, 0 where x is 0. */
 static td_tensor *safe_norm(td_tensor *x, int64_t dim, double eps)
 {
-    TD_AUTO td_tensor *square = td_mul_tensor(x, x);
-    TD_AUTO td_tensor *sum = td_sum_over(square, 1, &dim, true);
-    TD_AUTO td_tensor *norm = td_sqrt(sum), *least = td_wrapped_number(td_float(eps));
-    TD_AUTO td_tensor *small = td_lt_tensor(norm, least), *one = norm ? td_zeros_like(norm) : NULL;
-    TD_AUTO td_tensor *floor = td_plus(one, td_float(eps));
-    return td_where_self(small, floor, norm);
+    TD_AUTO td_tensor *norm = td_linalg_vector_norm(x, td_float(2), 1, &dim, true, TD_DTYPE_NONE), *plain = td_detach(norm);
+    TD_AUTO td_tensor *least = td_clamp_min(plain, td_float(eps)), *lift = td_minus(least, plain);
+    return td_add_tensor(norm, lift, td_int(1));
 }
 
 td_tensor *td_op_cosine_similarity(td_tensor *x1, td_tensor *x2, int64_t dim, double eps)

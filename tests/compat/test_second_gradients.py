@@ -50,3 +50,13 @@ def test_complex_gradients_are_conjugated(lib):
     assert lib.autograd.gradcheck(lib.sinc, (x.detach()[:2].clone().requires_grad_(),))
     lib.sinc(x).real.sum().backward()
     assert complex(x.grad[2]) == 0
+
+
+def test_gradients_at_the_origin_are_finite(lib):
+    f = lib.nn.functional
+    a, b = lib.tensor([[3.0, 4.0]], requires_grad=True), lib.zeros(1, 2, requires_grad=True)
+    f.cosine_similarity(a, b).backward()
+    assert a.grad.tolist() == [[0, 0]] and lib.allclose(b.grad, lib.tensor([[0.6, 0.8]]) * 1e8)
+    y, x = lib.tensor([0.0, 1.0], requires_grad=True), lib.tensor([0.0, 2.0], requires_grad=True)
+    lib.atan2(y, x).sum().backward()
+    assert lib.allclose(y.grad, lib.tensor([0.0, 0.4])) and lib.allclose(x.grad, lib.tensor([0.0, -0.2]))
