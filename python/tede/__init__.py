@@ -52,7 +52,8 @@ _WRITTEN.update({name: "_checks" for name in (
 _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
-    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting")})
+    "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",
+    "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_")})
 _WRITTEN.update({name: "_odds" for name in (
     "SymInt", "SymFloat", "SymBool", "Tag", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
     "has_mkl", "has_mkldnn", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "legacy_contiguous_format",

@@ -2,10 +2,14 @@
 
 On the CPU autocast is real, with bfloat16 or float16. For devices that aren't there it is off, with PyTorch's warning.
 """
+import collections
+import enum
 import functools
+import inspect
 import threading
 import warnings
 
+import tede
 from tede import _C
 
 _state = threading.local()
@@ -165,8 +169,47 @@ def custom_bwd(bwd=None, *, device_type):
     return wrapped
 
 
+class OptState(enum.Enum):
+    """How far an optimizer has come since the last update."""
+    READY = 0
+    UNSCALED = 1
+    STEPPED = 2
+
+
+def _new_state():
+    return {"stage": OptState.READY, "found_inf_per_device": {}}
+
+
+def _amp_foreach_non_finite_check_and_unscale_(self, found_inf, inv_scale):
+    """Multiply gradients in place; found_inf becomes 1 where one wasn't finite."""
+    factor = inv_scale.item()
+    for grad in self:
+        if not bool(grad.isfinite().all()):
+            found_inf.fill_(1)
+        if factor != 1:
+            grad.mul_(factor)
+
+
+def _amp_update_scale_(self, growth_tracker, found_inf, scale_growth_factor, scale_backoff_factor, growth_interval):
+    """Lower a scale after an overflow; raise it after so many steps without one, unless it would be infinite."""
+    if found_inf.item():
+        self.mul_(scale_backoff_factor)
+        growth_tracker.zero_()
+    elif growth_tracker.item() + 1 == growth_interval:
+        grown = self * scale_growth_factor
+        if grown.isfinite():
+            self.copy_(grown)
+        growth_tracker.zero_()
+    else:
+        growth_tracker.add_(1)
+    return self
+
+
 class GradScaler:
-    """Scales a loss so that small gradients survive in half types; skips steps whose gradients aren't finite."""
+    """Scales a loss so that small gradients survive in half types; skips steps whose gradients aren't finite.
+
+    The methods with a leading underscore are those that PyTorch's subclasses of it replace.
+    """
 
     def __init__(self, device="cuda", init_scale=2.0 ** 16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000,
                  enabled=True):
@@ -180,17 +223,30 @@ class GradScaler:
             if backoff_factor >= 1.0:
                 raise AssertionError("The backoff factor must be < 1.0.")
         self._init_scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
-        self._growth_interval, self._growth_tracker = growth_interval, 0
-        self._scale, self._found = float(init_scale), {}
+        self._growth_interval, self._init_growth_tracker = growth_interval, 0
+        self._scale = self._growth_tracker = None           # tensors, made by the first scale()
+        self._per_optimizer_states = collections.defaultdict(_new_state)
 
-    def _check(self, name):
-        return self._found.setdefault(name, {"state": "ready", "inf": None})
+    def _check_scale_growth_tracker(self, funcname):
+        if self._scale is None or self._growth_tracker is None:
+            name = "_scale" if self._scale is None else "_growth_tracker"
+            raise AssertionError(f"Attempted {funcname} but {name} is None.  This may indicate your script did not use "
+                                 "scaler.scale(loss or outputs) earlier in the iteration.")
+        return self._scale, self._growth_tracker
+
+    def _lazy_init_scale_growth_tracker(self, dev):
+        if self._growth_tracker is not None:
+            raise AssertionError("_growth_tracker initialized before _scale")
+        self._scale = _C.tensor(float(self._init_scale), dtype=_C.float32, device=dev)
+        self._growth_tracker = _C.tensor(self._init_growth_tracker, dtype=_C.int32, device=dev)
 
     def scale(self, outputs):
         """The outputs, times the scale."""
         if not self._enabled:
             return outputs
         if isinstance(outputs, _C.Tensor):
+            if self._scale is None:
+                self._lazy_init_scale_growth_tracker(outputs.device)
             return outputs * self._scale
         try:
             scaled = map(self.scale, outputs)
@@ -198,24 +254,64 @@ class GradScaler:
             raise ValueError("outputs must be a Tensor or an iterable of Tensors") from None
         return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
 
+    def _unscale_grads_(self, optimizer, inv_scale, found_inf, allow_fp16):
+        """Multiply an optimizer's gradients by inv_scale; gives found_inf by device, for the devices that have some."""
+        found = {}
+        with tede.no_grad():
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    grad = parameter.grad
+                    if grad is None:
+                        continue
+                    if not allow_fp16 and grad.dtype == _C.float16:
+                        raise ValueError("Attempting to unscale FP16 gradients.")
+                    if grad.is_sparse:
+                        if grad.dtype == _C.float16:        # sums of what lies in one place may overflow
+                            grad = parameter.grad = grad.coalesce()
+                        grad = grad._values()
+                    flag = found.setdefault(grad.device, found_inf)
+                    _amp_foreach_non_finite_check_and_unscale_([grad], flag, inv_scale)
+        return found
+
     def unscale_(self, optimizer):
         """Divide the gradients of an optimizer's parameters by the scale."""
         if not self._enabled:
             return
-        state = self._check(id(optimizer))
-        if state["state"] == "unscaled":
+        self._check_scale_growth_tracker("unscale_")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.UNSCALED:
             raise RuntimeError("unscale_() has already been called on this optimizer since the last update().")
-        if state["state"] == "stepped":
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
-        inverse, bad = 1.0 / self._scale, False
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    if parameter.grad.dtype == _C.float16:
-                        raise ValueError("Attempting to unscale FP16 gradients.")
-                    parameter.grad.mul_(inverse)
-                    bad = bad or not bool(parameter.grad.isfinite().all())
-        state.update(state="unscaled", inf=bad)
+        inverse = self._scale.double().reciprocal().float()
+        found = _C.tensor(0.0, dtype=_C.float32, device=self._scale.device)
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, inverse, found, False)
+        state["stage"] = OptState.UNSCALED
+
+    def _maybe_opt_step(self, optimizer, optimizer_state, *args, **kwargs):
+        if any(found.item() for found in optimizer_state["found_inf_per_device"].values()):
+            return None
+        return optimizer.step(*args, **kwargs)
+
+    def _step_with_scaler(self, optimizer, state, args, kwargs):
+        """The step of an optimizer that looks at scale and overflow itself."""
+        takes = "grad_scaler" in inspect.signature(optimizer.step).parameters
+        if takes:
+            warnings.warn("GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. In the near "
+                          "future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the passed optimizer and let "
+                          "the optimizer use them directly.", FutureWarning, stacklevel=3)
+            kwargs["grad_scaler"] = self
+        else:
+            if state["stage"] is OptState.READY:
+                self._check_inf_per_device(optimizer)
+            flags = list(state["found_inf_per_device"].values())
+            optimizer.grad_scale = None if state["stage"] is OptState.UNSCALED else self._scale
+            optimizer.found_inf = sum(flags[1:], flags[0])
+        result = optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        if not takes:
+            del optimizer.grad_scale, optimizer.found_inf
+        return result
 
     def step(self, optimizer, *args, **kwargs):
         """optimizer.step(), unless a gradient isn't finite."""
@@ -223,35 +319,62 @@ class GradScaler:
             return optimizer.step(*args, **kwargs)
         if "closure" in kwargs:
             raise RuntimeError("Closure use is not currently supported if GradScaler is enabled.")
-        state = self._check(id(optimizer))
-        if state["state"] == "stepped":
+        self._check_scale_growth_tracker("step")
+        state = self._per_optimizer_states[id(optimizer)]
+        if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
-        if state["state"] == "ready":
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_with_scaler(optimizer, state, args, kwargs)
+        if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
-        state["state"] = "stepped"
-        return None if state["inf"] else optimizer.step(*args, **kwargs)
+        if not state["found_inf_per_device"]:
+            raise AssertionError("No inf checks were recorded for this optimizer.")
+        result = self._maybe_opt_step(optimizer, state, *args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        return result
 
     def update(self, new_scale=None):
         """Change the scale by what the last step met."""
         if not self._enabled:
             return
-        if new_scale is not None:
-            self._scale = float(new_scale)
-        else:
-            if not any(state["inf"] is not None for state in self._found.values()):
+        scale, tracker = self._check_scale_growth_tracker("update")
+        if new_scale is None:
+            found = [flag for state in self._per_optimizer_states.values() for flag in state["found_inf_per_device"].values()]
+            if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(state["inf"] for state in self._found.values()):
-                self._scale *= self._backoff_factor
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-                if self._growth_tracker == self._growth_interval:
-                    self._scale *= self._growth_factor
-                    self._growth_tracker = 0
-        self._found.clear()
+            _amp_update_scale_(scale, tracker, sum(found[1:], found[0]), self._growth_factor, self._backoff_factor,
+                               self._growth_interval)
+        elif isinstance(new_scale, float):
+            scale.fill_(new_scale)
+        else:
+            if not isinstance(new_scale, _C.Tensor) or new_scale.numel() != 1 or new_scale.requires_grad:
+                raise AssertionError("new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
+                                     "requires_grad=False.")
+            scale.copy_(new_scale.reshape(()))
+        self._per_optimizer_states.clear()
+
+    def _found_inf_per_device(self, optimizer):
+        return self._per_optimizer_states[id(optimizer)]["found_inf_per_device"]
+
+    def _check_inf_per_device(self, optimizer):
+        scale, _ = self._check_scale_growth_tracker("_check_inf_per_device")
+        one, found = _C.tensor(1.0, device=scale.device), _C.tensor(0.0, device=scale.device)
+        state = self._per_optimizer_states[id(optimizer)]
+        state["found_inf_per_device"] = self._unscale_grads_(optimizer, one, found, True)
+        return state["found_inf_per_device"]
+
+    def _get_scale_async(self):
+        return self._scale
+
+    def _get_growth_tracker(self):
+        if not self._enabled:
+            return 0
+        return self._init_growth_tracker if self._growth_tracker is None else self._growth_tracker.item()
 
     def get_scale(self):
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._init_scale if self._scale is None else self._scale.item()
 
     def get_growth_factor(self):
         return self._growth_factor
@@ -278,7 +401,7 @@ class GradScaler:
         if not self._enabled:
             return {}
         return {"scale": self.get_scale(), "growth_factor": self._growth_factor, "backoff_factor": self._backoff_factor,
-                "growth_interval": self._growth_interval, "_growth_tracker": self._growth_tracker}
+                "growth_interval": self._growth_interval, "_growth_tracker": self._get_growth_tracker()}
 
     def load_state_dict(self, state_dict):
         if not self._enabled:
@@ -286,6 +409,23 @@ class GradScaler:
         if not state_dict:
             raise RuntimeError("The source state dict is empty, possibly because it was saved from a disabled instance of "
                                "GradScaler.")
-        self._scale = self._init_scale = state_dict["scale"]
+        self._init_scale, self._init_growth_tracker = state_dict["scale"], state_dict["_growth_tracker"]
+        if self._scale is not None:
+            self._scale.fill_(self._init_scale)
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
-        self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+        self._growth_interval = state_dict["growth_interval"]
+        if self._growth_tracker is not None:
+            self._growth_tracker.fill_(self._init_growth_tracker)
+
+    def __getstate__(self):
+        state = self.__dict__.copy()
+        if self._enabled:
+            if self._per_optimizer_states:
+                raise AssertionError("A GradScaler instance may only be pickled at the beginning of an iteration, or at the end "
+                                     "after scaler.update().")
+            state.update(_init_scale=self.get_scale(), _init_growth_tracker=self._get_growth_tracker(), _scale=None,
+                         _growth_tracker=None)
+        return state
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)

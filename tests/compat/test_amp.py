@@ -1,4 +1,6 @@
 """autocast's lists of operators on the CPU, its modes, and GradScaler."""
+import pickle
+
 import pytest
 
 LOWER, WIDE, SAME = "lower", "float32", "same"
@@ -119,3 +121,50 @@ def test_transforms_under_autocast(lib):
     with lib.autocast("cpu"):
         assert lib.func.vmap(lambda v: v @ w)(x).dtype == lib.bfloat16
         assert lib.func.grad(lambda v: (x @ v).float().sum())(w).dtype == lib.float32
+
+
+def test_a_scaler_keeps_tensors_that_subclasses_look_at(lib):
+    scaler = lib.amp.GradScaler("cpu", init_scale=4.0, growth_interval=2)
+    p = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([p], lr=1.0)
+    assert scaler._scale is None
+    for message, call in (("_scale is None", lambda: scaler.step(optimizer)), ("_scale is None", scaler.update)):
+        with pytest.raises(AssertionError, match=message):
+            call()
+    scales = []
+    for slope in (1.0, 1.0, float("inf"), float("nan"), 1.0):
+        optimizer.zero_grad()
+        scaler.scale((p * slope).sum()).backward()
+        found = scaler._check_inf_per_device(optimizer)
+        assert bool(next(iter(found.values()))) == (slope != 1)
+        scaler.step(optimizer)
+        scaler.update()
+        scales.append((scaler._scale.item(), scaler._growth_tracker.item()))
+    assert scales == [(4, 1), (8, 0), (4, 0), (2, 0), (2, 1)] and p.tolist() == [-2, -2]
+    again = pickle.loads(pickle.dumps(scaler))
+    assert again.get_scale() == 2 and again.state_dict() == scaler.state_dict()
+    with pytest.raises(AssertionError, match="No inf checks were recorded for this optimizer"):
+        optimizer.zero_grad()
+        scaler.step(optimizer)
+    with pytest.raises(AssertionError, match="may only be pickled at the beginning"):
+        pickle.dumps(scaler)
+
+
+def test_a_step_that_looks_at_the_scale_itself(lib):
+    class Own(lib.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None):
+            return self.grad_scale.item(), self.found_inf.item()
+    p = lib.nn.Parameter(lib.ones(2))
+    optimizer, scaler = Own([p], lr=1.0), lib.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(p.sum()).backward()
+    assert scaler.step(optimizer) == (4, 0) and p.grad.tolist() == [4, 4] and not hasattr(optimizer, "grad_scale")
+
+
+def test_gradients_are_unscaled_in_place(lib):
+    grads, found = [lib.ones(2) * 4, lib.tensor([1.0, float("inf")])], lib.zeros(1)
+    lib._amp_foreach_non_finite_check_and_unscale_(grads, found, lib.tensor(0.5))
+    assert grads[0].tolist() == [2, 2] and found.item() == 1
+    scale, count = lib.tensor([4.0]), lib.tensor([1], dtype=lib.int32)
+    assert lib._amp_update_scale_(scale, count, lib.zeros(1), 2.0, 0.5, 2).item() == 8 and count.item() == 0
