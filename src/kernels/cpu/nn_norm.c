@@ -5,6 +5,7 @@
 #include "calls_kernels_cpu_nn_norm.h"
 #include <math.h>
 #include "base/base.h"
+#include "kernels/cpu/half_rows.h"
 #include "kernels/cpu/nn_norm.h"
 
 static const td_norm_table *kernels(void)
@@ -20,19 +21,31 @@ static int64_t product(int64_t n, const int64_t *sizes)
     return p;
 }
 
+static void rows_of_floats(const void *job, float *block, int64_t from, int64_t to)
+{
+    td_rows_job own = *(const td_rows_job *)job;
+    own.x = own.y = block;
+    kernels()->rows[0](&own, from, to);
+}
+
 static int forward(td_tensor *input, int64_t n, td_tensor *weight, td_tensor *bias, double eps, bool rms,
                    td_tensor *out,
                    td_tensor *mean, td_tensor *rstd)
 {
     td_dtype type = td_compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type);
-    TD_AUTO td_tensor *y = td_target(out, type), *m = td_target(mean, type), *r = td_target(rstd, type);
+    const bool halves = td_takes_half_rows(input, out, n);
+    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *y = halves ? td_tensor_retain(out) : td_target(out, type);
+    TD_AUTO td_tensor *w = td_operand(weight, type), *b = td_operand(bias, type);
+    TD_AUTO td_tensor *m = td_target(mean, type), *r = td_target(rstd, type);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
     td_rows_job job = {.rows = rstd->numel, .n = n, .rms = rms, .eps = eps, .x = x->data, .weight = td_data_or_null(w),
                        .bias = td_data_or_null(b), .mean = td_data_or_null(m), .rstd = r->data, .y = y->data};
-    td_parallel_for(0, job.rows, td_grain(4 * n), kernels()->rows[type == TD_F64], &job);
-    return td_finish(out, y) || td_finish(mean, m) || td_finish(rstd, r) ? -1 : 0;
+    if (halves ? td_run_half_rows(x, y, n, 4, rows_of_floats, &job) : 0)
+        return -1;
+    if (!halves)
+        td_parallel_for(0, job.rows, td_grain(4 * n), kernels()->rows[type == TD_F64], &job);
+    return (halves ? 0 : td_finish(out, y)) || td_finish(mean, m) || td_finish(rstd, r) ? -1 : 0;
 }
 
 int td_cpu_native_layer_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight,

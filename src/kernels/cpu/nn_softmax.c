@@ -1,6 +1,14 @@
 /* softmax, log_softmax and their backward passes: operands made contiguous, slices shared out to threads. */
 #include "calls_kernels_cpu_nn_softmax.h"
+#include "kernels/cpu/half_rows.h"
 #include "kernels/cpu/nn_softmax.h"
+
+static void forward_floats(const void *job, float *block, int64_t from, int64_t to)
+{
+    td_softmax_job own = *(const td_softmax_job *)job;
+    own.x = own.y = block;
+    TD_ISA_PICK(td_softmax_table)->forward[0](&own, from, to);
+}
 
 static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *grad, td_tensor *out)
 {
@@ -17,6 +25,8 @@ static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *gr
             outer *= x->sizes[i];
         else if (i > d)
             job.inner *= x->sizes[i];
+    if (!backward && td_takes_half_rows(x, out, job.n * job.inner))
+        return td_run_half_rows(x, out, job.n * job.inner, 8, forward_floats, &job);
     TD_AUTO td_tensor *from = td_operand(x, type), *slopes = td_operand(grad, type), *to = td_target(out, type);
     if (!from || !slopes || !to)
         return -1;
