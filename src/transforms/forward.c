@@ -199,7 +199,8 @@ static int lay_out_alike(const td_op *op, td_tensor *x)
         TD_AUTO td_tensor *ordered = ordered_alike(x, t);
         return ordered ? td_set_tangent(x, ordered) : -1;
     }
-    TD_AUTO td_tensor *alike = td_empty_strided(x->ndim, x->sizes, x->ndim, x->strides, (td_dtype)t->dtype, t->device);
+    /* of t, whose batches of members it needs */
+    TD_AUTO td_tensor *alike = td_new_empty_strided(t, x->ndim, x->sizes, x->ndim, x->strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
     if (!alike || !own_places(alike))
         return alike ? 0 : -1;
     return td_copy_(alike, t) != 0 ? -1 : td_set_tangent(x, alike);

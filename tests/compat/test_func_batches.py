@@ -204,3 +204,20 @@ def test_what_a_function_writes_to_may_have_had_no_tangent(lib):
             with forward_ad.dual_level():
                 tangent = forward_ad.unpack_dual(Times.apply(lib.full((2,), 3.), forward_ad.make_dual(lib.ones(2), lib.ones(2))))[1]
         assert tangent.tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("dims", [(-1, 0), (-1, None), (0, -1), (None, -1)])
+@pytest.mark.parametrize("shape", [(4, 2, 2), (1, 4, 3, 3), (0, 4, 2, 2)])
+def test_tangents_whose_batch_lies_elsewhere_are_reshaped(lib, dims, shape):
+    def along(dim, start):
+        size = shape if dim is None else (2, *shape) if dim == 0 else (*shape, 2)
+        return lib.arange(float(start), start + lib.Size(size).numel()).reshape(size)
+
+    def f(x, t):
+        return lib.func.jvp(lambda x: lib.nn.functional.pixel_shuffle(x, 2), (x,), (t,))
+    x, t = along(dims[0], 0), along(dims[1], 100)
+    value, tangent = lib.vmap(f, dims)(x, t)
+    for i in range(2):
+        member = [y if d is None else y.select(d, i) for y, d in zip((x, t), dims)]
+        assert value[i].tolist() == lib.nn.functional.pixel_shuffle(member[0], 2).tolist()
+        assert tangent[i].tolist() == lib.nn.functional.pixel_shuffle(member[1], 2).tolist()
