@@ -18,6 +18,7 @@ REFUSABLE = {**DTYPES, 'half': ['F16', 'BF16'], 'unsigned': ['U16', 'U32', 'U64'
 PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST',
            'number': 'TD_PROMOTE_NUMBER'}
 COLUMN = {'f32': 'TD_LOOP_F32', 'f64': 'TD_LOOP_F64', 'c64': 'TD_LOOP_C64', 'c128': 'TD_LOOP_C128',
+          'f32_first': 'TD_LOOP_F32_FIRST', 'f32_second': 'TD_LOOP_F32_SECOND',
           'i32': 'TD_LOOP_I32', 'i64': 'TD_LOOP_I64', 'u64': 'TD_LOOP_U64', 'bool': 'TD_LOOP_BOOL',
           'bf16': 'TD_LOOP_BF16', 'f16': 'TD_LOOP_F16', 'u8': 'TD_LOOP_U8', 'i8': 'TD_LOOP_I8', 'i16': 'TD_LOOP_I16', 'truth': 'TD_LOOP_TRUTH'}
 OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every instruction set has
@@ -51,6 +52,10 @@ class Chunk(Nodes):
                 function = f'{name}_{column}'
                 self.loops.append(formula.emit(function, compute, real_out))
                 columns[column] = function
+                if compute == 'f32' and real_out == 'same' and formula.is_arithmetic_of_two():
+                    for side, operand in zip(('f32_first', 'f32_second'), operands):
+                        self.loops.append(formula.emit(f'{name}_{side}', compute, real_out, operand))
+                        columns[side] = f'{name}_{side}'
             of_bool = 'bool' in groups and group == ('bool' if 'bool' in formulas or 'int' not in groups else 'int')
             columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and truths_stay))
             for half in ('bf16', 'f16') if group in ('float', 'wide') else ():

@@ -85,9 +85,15 @@ class Formula:
         except SyntaxError as error:
             raise FormulaError(f'{where}: {error.msg} in {text!r}') from None
 
-    def emit(self, name, compute, out):
+    def is_arithmetic_of_two(self):
+        """Whether loops for a single element on either side are worth their compilation: memory bounds them, not the formula."""
+        used = {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}
+        return len(self.operands) == 2 and not self.truths and used >= set(self.operands) and isinstance(self.tree, ast.BinOp) and \
+            all(isinstance(node, (ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div)) for node in ast.walk(self.tree))
+
+    def emit(self, name, compute, out, single=None):
         """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'truth' give None
-        for formulas that aren't plain."""
+        for formulas that aren't plain.  single: an operand of which there is one element for the whole run."""
         half, truths = compute if compute in ('bf16', 'f16') else None, compute == 'truth'
         compute = 'f32' if half else 'u8' if truths else compute
         ctype, kind, real = COMPUTE[compute]
@@ -226,7 +232,9 @@ class Formula:
         body = [f'static void TD_ISA_NAME({name})(int64_t count, char *const *runs, const void *params)', '{',
                 f'    {out_type} *out = ({out_type} *)runs[0];']
         for i, operand in enumerate(self.operands):
-            if operand in used:
+            if operand == single:
+                body.append(f'    const {ctype} x_{operand} = *(const {ctype} *)runs[{i + 1}];')
+            elif operand in used:
                 t = 'uint8_t' if operand in self.truths else ctype
                 body.append(f'    const {t} *{operand} = (const {t} *)runs[{i + 1}];')
         for i, parameter in enumerate(self.parameters):
@@ -234,7 +242,8 @@ class Formula:
                 body.append(f'    const {ctype} x_{parameter} = td_scalar_{compute}((const td_scalar *)params + {i});')
         if not used & set(self.parameters):
             body.append('    (void)params;')
-        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i] != 0' if truths else f'{o}[i]') for o in self.operands if o in used]
+        inputs = [(f'x_{o}', truth if o in self.truths else ctype, f'{o}[i] != 0' if truths else f'{o}[i]') for o in self.operands
+                  if o in used and o != single]
         whole = self._whole(runs) if out == 'same' else None
         if whole:
             return '\n'.join([*body, f'    TD_RUN({whole[0]}, {compute})({", ".join(whole[1])}, out, count);', '}', ''])

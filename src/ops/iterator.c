@@ -13,7 +13,8 @@
  *   CONVERT   contiguous, but of another dtype
  *   GATHER    anything else
  *   REPEATED  the same values in every block (a single element; or a row, below many rows): gathered once
- *   SINGLE    one element for a whole long row (a column): the block is filled when the row begins
+ *   SINGLE    one element for a whole long row (a column): the block is filled when the row begins, unless there is a loop
+ *             that takes the element itself (DIRECT then)
  *
  * On the direct way an output that the caches wouldn't hold is written past them, by way of a block in scratch memory. */
 #include "calls_ops_iterator.h"
@@ -133,6 +134,7 @@ typedef struct walk {
     int64_t         piece;                          /* elements of a block at most; of a row's piece if rows_of_block is 1 */
     int64_t         pieces;                         /* of a row */
     int64_t         rows;
+    bool            plain_rows;                     /* see run_rows */
     int             across;                         /* not 0: tiles of dimensions 0 and `across`, see run_tiles */
     int64_t         along_size, across_size;        /* of a tile */
     int64_t         along_tiles, across_tiles;
@@ -271,6 +273,33 @@ static void empty_block(const walk *w, int k, const position *at, int64_t rows, 
                     plan->strides[k][0], native, (int64_t)w->size[k], n);
 }
 
+/* Whole rows of a matrix, where every operand is DIRECT, or a block that stays or that an element fills. */
+static void run_rows(const walk *w, int64_t from, int64_t to, char *const *blocks)
+{
+    const td_plan *plan = w->plan;
+    const int64_t n = plan->sizes[0];
+    char *ptrs[TD_MAX_OPERANDS], *singles[TD_MAX_OPERANDS];
+    int64_t steps[TD_MAX_OPERANDS];
+    int single[TD_MAX_OPERANDS], n_single = 0;
+    for (int k = 0; k < plan->count; k++) {
+        const bool direct = w->kind[k] == DIRECT;
+        ptrs[k] = direct ? plan->data[k] + from * plan->strides[k][1] : blocks[k];
+        steps[k] = direct ? plan->strides[k][1] : 0;
+        if (w->kind[k] == SINGLE)
+            single[n_single] = k, singles[n_single++] = plan->data[k] + from * plan->strides[k][1];
+    }
+    for (int64_t row = from; row < to; row++) {
+        for (int i = 0; i < n_single; i++) {
+            const int k = single[i];
+            fill_single(w, k, singles[i], n, blocks[k]);
+            singles[i] += plan->strides[k][1];
+        }
+        w->loop(n, ptrs, w->params);
+        for (int k = 0; k < plan->count; k++)
+            ptrs[k] += steps[k];
+    }
+}
+
 /* Blocks [from, to).  `scratch` is 64-byte aligned. */
 static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
 {
@@ -293,6 +322,10 @@ static void run_blocks(const walk *w, int64_t from, int64_t to, char *scratch)
             int64_t rows = w->rows < w->rows_of_block ? w->rows : w->rows_of_block;
             fill_block(w, k, &start, rows, 0, w->rows_of_block > 1 ? rows * plan->sizes[0] : w->piece, blocks[k], temporary);
         }
+    }
+    if (w->plain_rows) {
+        run_rows(w, from, to, blocks);
+        return;
     }
     seek(plan, &at, row);
     for (int64_t b = from; b < to; b++) {
@@ -489,9 +522,27 @@ static bool is_constant(const td_plan *plan, int k, int from)
     return true;
 }
 
+/* Where one input is a single element along each row, and all else direct: by the loop that takes it so, without a block. */
+static bool read_singles(walk *w, td_loop *const *singles)
+{
+    int found = 0;
+    for (int k = 0; k < w->plan->count; k++) {
+        const bool single = k >= w->n_out && !w->convert[k] && w->plan->strides[k][0] == 0 && w->kind[k] != DIRECT;
+        if (!single && w->kind[k] != DIRECT)
+            return false;
+        if (single)
+            found = found ? -1 : k;
+    }
+    if (found <= 0 || !singles[found - w->n_out])
+        return false;
+    w->kind[found] = DIRECT;
+    w->loop = singles[found - w->n_out];
+    return true;
+}
+
 /* Decide kinds and block sizes, and go. */
 static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
-                     const void *params, int cost)
+                     td_loop *const *singles, const void *params, int cost)
 {
     walk w;
     w.plan = plan, w.loop = loop, w.params = params, w.n_out = n_out;
@@ -535,10 +586,15 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
     w.temporary = (int64_t)(((size_t)block * widest + SLACK) & ~(size_t)63);
     if (!short_rows && run_as_tiles(&w, widest, cost > 0 ? cost : 1))
         return;
+    if (singles && !short_rows && read_singles(&w, singles))
+        through_scratch = false;
     w.piece = short_rows ? w.rows_of_block * plan->sizes[0] : through_scratch ? block : DIRECT_PIECE;
     if (!short_rows && w.piece > plan->sizes[0])
         w.piece = plan->sizes[0];
     w.pieces = short_rows ? 1 : td_quotient(plan->sizes[0] + w.piece - 1, w.piece);
+    w.plain_rows = !short_rows && w.pieces == 1 && plan->ndim == 2;
+    for (int k = 0; k < plan->count; k++)
+        w.plain_rows &= w.kind[k] != CONVERT && w.kind[k] != GATHER;
     int64_t blocks = short_rows ? td_quotient(w.rows + w.rows_of_block - 1, w.rows_of_block) : w.rows * w.pieces;
     if (blocks == 1 || plan->numel * cost < 2 * TD_THREAD_WORK)
         blocks_body(&w, 0, blocks);
@@ -593,11 +649,11 @@ static void streaming_body(void *context, int64_t from, int64_t to)
 static int64_t singles_of(int64_t n) { return n < 4 * LONGEST ? LONGEST / 4 : LONGEST; }
 
 static void __attribute__((noinline)) run_direct(int n_out, int count, char *const *data, const td_dtype *compute, unsigned single,
-                                                 td_loop *loop, const void *params, int64_t n, int64_t cost)
+                                                 int64_t piece, td_loop *loop, const void *params, int64_t n, int64_t cost)
 {
     direct w;
     w.count = count, w.data = data, w.loop = loop, w.params = params;
-    w.piece = single ? singles_of(n) : n;
+    w.piece = piece;
     int64_t bytes = 0;
     bool apart = n_out == 1;
     for (int k = 0; k < count; k++) {
@@ -617,11 +673,16 @@ static void __attribute__((noinline)) run_direct(int n_out, int count, char *con
 
 /* Operands with one element become blocks of that element, converted once. */
 static void __attribute__((noinline)) run_singles(int n_out, int count, td_tensor *const *operands, const td_dtype *compute,
-                                                  unsigned single, td_loop *loop, const void *params, int64_t n, int cost)
+                                                  unsigned single, td_loop *loop, td_loop *const *singles, const void *params,
+                                                  int64_t n, int cost)
 {
     _Alignas(64) char blocks[SCRATCH + 4 * LONGEST];
     char *data[TD_MAX_OPERANDS], *block = blocks;
     int64_t length = n < singles_of(n) ? n : singles_of(n);
+    bool whole = false;
+    for (int k = n_out; singles && k < count; k++)
+        if (single == 1u << k && singles[k - n_out])
+            loop = singles[k - n_out], whole = true, length = 1;
     for (int k = 0; k < count; k++) {
         data[k] = operands[k]->data;
         if (!(single >> k & 1))
@@ -637,12 +698,12 @@ static void __attribute__((noinline)) run_singles(int n_out, int count, td_tenso
         data[k] = block;
         block += (length * size + 63) & ~(int64_t)63;
     }
-    run_direct(n_out, count, data, compute, single, loop, params, n, cost);
+    run_direct(n_out, count, data, compute, single, whole ? n : singles_of(n), loop, params, n, cost);
 }
 
 /* Everything that is not plain: checks first. */
 static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute,
-                                                 td_loop *loop, const void *params, int cost)
+                                                 td_loop *loop, td_loop *const *singles, const void *params, int cost)
 {
     int count = n_out + n_in;
     int64_t shape[TD_MAX_DIMS];
@@ -687,7 +748,7 @@ static int __attribute__((noinline)) iterate_any(int n_out, int n_in, td_tensor 
     if (plan.numel > 0) {
         TD_TELL(.kind = TD_EVENT_ITERATE, .n = plan.ndim, .sizes = plan.sizes, .strides = plan.strides[0],
                 .numbers = {count, ndim});
-        run_plan(&plan, n_out, operands, compute, loop, params, cost);
+        run_plan(&plan, n_out, operands, compute, loop, singles, params, cost);
     }
     return 0;
 }
@@ -708,11 +769,11 @@ static inline bool is_plain(const td_tensor *x, td_dtype dtype)
 
 /* What td_iterate looked at in vain: single elements, threads, or anything. */
 static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute,
-                                                    td_loop *loop, const void *params, int cost)
+                                                    td_loop *loop, td_loop *const *singles, const void *params, int cost)
 {
     int count = n_out + n_in;
     if (n_out < 1 || count > TD_MAX_OPERANDS || !operands[0])
-        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+        return iterate_any(n_out, n_in, operands, compute, loop, singles, params, cost);
     const td_tensor *first = operands[0];
     int64_t n = first->numel, blocks = 0;
     unsigned single = 0;
@@ -730,17 +791,17 @@ static int __attribute__((noinline)) iterate_slower(int n_out, int n_in, td_tens
         plain &= k >= n_out && x->numel == 1 && x->ndim <= first->ndim && x->device.type == TD_CPU && x->storage;
     }
     if (!plain || blocks * LONGEST > SCRATCH)
-        return iterate_any(n_out, n_in, operands, compute, loop, params, cost);
+        return iterate_any(n_out, n_in, operands, compute, loop, singles, params, cost);
     TD_TELL(.kind = TD_EVENT_ITERATE, .n = 1, .sizes = &n, .numbers = {count, first->ndim});
     if (single)
-        run_singles(n_out, count, operands, compute, single, loop, params, n, cost);
+        run_singles(n_out, count, operands, compute, single, loop, singles, params, n, cost);
     else
-        run_direct(n_out, count, data, compute, 0, loop, params, n, cost);
+        run_direct(n_out, count, data, compute, 0, n, loop, params, n, cost);
     return 0;
 }
 
-int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop, const void *params,
-               int cost)
+int td_iterate_singles(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
+                       td_loop *const *singles, const void *params, int cost)
 {
     int count = n_out + n_in;
     char *data[TD_MAX_OPERANDS];
@@ -760,5 +821,11 @@ int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *
             return 0;
         }
     }
-    return iterate_slower(n_out, n_in, operands, compute, loop, params, cost);
+    return iterate_slower(n_out, n_in, operands, compute, loop, singles, params, cost);
+}
+
+int td_iterate(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop, const void *params,
+               int cost)
+{
+    return td_iterate_singles(n_out, n_in, operands, compute, loop, NULL, params, cost);
 }

@@ -23,6 +23,11 @@ void td_plan_make(td_plan *plan, int ndim, const int64_t *sizes, int count, td_t
 typedef void td_convert_run(void *to, const void *from, int64_t n);
 td_convert_run *td_converter(td_dtype to, td_dtype from);
 
+/* td_iterate, for two inputs; singles[0] and singles[1], where they aren't NULL, are loops that read one element of the first
+ * (second) for a whole run. */
+int td_iterate_singles(int n_out, int n_in, td_tensor *const *operands, const td_dtype *compute, td_loop *loop,
+                       td_loop *const *singles, const void *params, int cost);
+
 /* Copy n elements of `size` bytes (1, 2, 4, 8 or 16) between strided runs, strides in bytes. */
 void td_copy_run(size_t size, char *to, int64_t to_stride, const char *from, int64_t from_stride, int64_t n);
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/watch.h"
+#include "ops/iterator.h"
 #include "ops/spec.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */
@@ -320,7 +321,11 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
         operands[i + 1] = wrapped[i] ? wrapped[i] : in[i];
         compute[i + 1] = truth ? TD_BOOL : inner;
     }
-    status = status ? status : td_iterate(1, op->n_in, operands, compute, loop, params, op->cost);
+    td_loop *const *singles = inner == TD_F32 && !own && op->n_in == 2 ? op->rows[td_cpu_isa()]->loops + TD_LOOP_F32_FIRST : NULL;
+    for (int i = 0; i < op->n_in; i++)      /* an element that the loop may overwrite before it is read again */
+        if (in[i] != out && in[i]->storage == out->storage)
+            singles = NULL;
+    status = status ? status : td_iterate_singles(1, op->n_in, operands, compute, loop, singles, params, op->cost);
     for (int i = 0; i < op->n_in && wider; i++)
         td_tensor_release(wrapped[i]);
     return status;

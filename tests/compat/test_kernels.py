@@ -181,3 +181,17 @@ def test_what_no_cache_holds(lib, random):
     rows, index = x[:6_400_000].reshape(-1, 64), random.integers(-90_000, 90_000, 60_000)
     np.testing.assert_array_equal(lib.tensor(rows)[lib.tensor(index)].numpy(), rows[index])
     np.testing.assert_array_equal(lib.tensor(rows)[:, 1:33][lib.tensor(index)].numpy(), rows[:, 1:33][index])
+
+
+@pytest.mark.parametrize("columns", [7, 300, 40_000])
+def test_a_column_or_a_number_on_either_side(lib, random, columns):
+    m, c, v = (random.standard_normal(s).astype("f") for s in ((3, columns), (3, 1), columns))
+    for left, right in ((m, c), (c, m), (m, c[1]), (c[1], m), (v, c[2, 0]), (m[:, ::2], c), (m.T.copy(), c.T.copy())):
+        for op in ("__add__", "__sub__", "__mul__", "__truediv__"):
+            wanted = getattr(np.asarray(left), op)(right)
+            x, y = lib.tensor(left), lib.tensor(right)
+            np.testing.assert_array_equal(getattr(x, op)(y).numpy(), wanted)
+    x = lib.tensor(m)
+    x -= lib.tensor(c)
+    np.testing.assert_array_equal(x.numpy(), m - c)
+    np.testing.assert_array_equal(lib.add(lib.tensor(m), lib.tensor(c), alpha=2).numpy(), m + 2 * c)
