@@ -3256,8 +3256,10 @@ TD_API td_tensor *td_values_backward(td_tensor *grad, td_tensor *self);
 TD_API td_tensor *td_coalesce(td_tensor *self);
 /* What coalesce gives. */
 TD_API td_tensor *td__coalesce(td_tensor *self);
-/* The same elements as a strided tensor. */
+/* The same elements as a strided tensor; what is one already is given back. */
 TD_API td_tensor *td_to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
+/* to_dense of a tensor of another layout. */
+TD_API td_tensor *td__to_dense(td_tensor *self, td_dtype dtype, const bool *masked_grad);
 /* The gradient of to_dense, of input's layout, and where that has elements unless told otherwise. */
 TD_API td_tensor *td_to_dense_backward(td_tensor *grad, td_tensor *input, const bool *masked_grad);
 /* A COO tensor of the elements that aren't zero; the dimensions after the first ``sparse_dim`` are dense. */

@@ -96,6 +96,13 @@ td_tensor *td_sparse_dense(td_tensor *x)
 
 td_tensor *td_op_to_dense(td_tensor *self, td_dtype dtype, const bool *masked)
 {
+    if (!td_is_sparse(self))
+        return dtype == TD_DTYPE_NONE ? td_ref(self) : td_to(self, dtype);
+    return td__to_dense(self, dtype, masked);
+}
+
+td_tensor *td_op__to_dense(td_tensor *self, td_dtype dtype, const bool *masked)
+{
     (void)masked;
     TD_AUTO td_tensor *cast = dtype == TD_DTYPE_NONE ? td_ref(self)
                               : td_is_sparse(self)   ? td_sparse_cast(self, dtype)

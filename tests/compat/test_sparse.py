@@ -335,3 +335,12 @@ def test_batches_of_compressed_matrices(lib):
 def test_the_older_constructor_of_a_sparse_tensor(lib):
     x = coo(lib).coalesce()
     same(x.new(x._indices(), x._values() * 2, x.size()), [[0., 2.], [10., 0.]])
+
+
+def test_a_strided_tensor_is_its_own_dense_form(lib):
+    w = lib.ones(2, 2, requires_grad=True)
+    assert w.to_dense() is w and w.is_leaf and w.grad_fn is None
+    w.to_dense(dtype=lib.float64).sum().backward()
+    assert w.grad.tolist() == [[1, 1], [1, 1]]
+    (w.to_sparse().to_dense() * 2).sum().backward()
+    assert w.grad.tolist() == [[3, 3], [3, 3]]
