@@ -109,11 +109,25 @@ static PyObject *nbytes(PyObject *self, PyObject *unused)
     (void)unused;
     return PyLong_FromSize_t(td_storage_nbytes(storage(self)));
 }
+/* A wrapper's storage has a size and no bytes. */
+static bool refused(PyObject *self, const char *what)
+{
+    if (((StorageObject *)self)->hollow)
+        PyErr_Format(PyExc_RuntimeError, "Attempted to %s on an invalid python storage.", what);
+    return ((StorageObject *)self)->hollow;
+}
+static PyObject *check_bytes(PyObject *self, PyObject *what)
+{
+    const char *text = PyUnicode_AsUTF8(what);
+    if (!text || refused(self, text))
+        return NULL;
+    Py_RETURN_NONE;
+}
 static PyObject *data_ptr(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    if (((StorageObject *)self)->hollow)
-        return PyErr_Format(PyExc_RuntimeError, "Attempted to access the data pointer on an invalid python storage.");
+    if (refused(self, "access the data pointer"))
+        return NULL;
     return PyLong_FromVoidPtr(td_storage_data(storage(self)));
 }
 static PyObject *resize_(PyObject *self, PyObject *o)
@@ -124,6 +138,8 @@ static PyObject *resize_(PyObject *self, PyObject *o)
         return NULL;
     if (!found || n < 0)
         return PyErr_Format(PyExc_TypeError, "resize_(): a number of bytes is needed");
+    if (refused(self, "call resize_()"))
+        return NULL;
     if (td_storage_resize(storage(self), (size_t)n) < 0)
         return td_py_raise();
     return Py_NewRef(self);
@@ -131,6 +147,8 @@ static PyObject *resize_(PyObject *self, PyObject *o)
 static PyObject *clone_of(PyObject *self, PyObject *unused)
 {
     (void)unused;
+    if (refused(self, "call clone()"))
+        return NULL;
     td_storage *s = storage(self), *copy = td_storage_new(td_storage_device(s), td_storage_nbytes(s));
     if (copy && td_storage_data(s))
         memcpy(td_storage_data(copy), td_storage_data(s), td_storage_nbytes(s));
@@ -215,6 +233,7 @@ PyObject *td_py_storage_as_tensor(PyObject *self, td_dtype dtype)
 
 static PyMethodDef methods[] = {
     {"nbytes", nbytes, METH_NOARGS, NULL},   {"size", nbytes, METH_NOARGS, NULL},
+    {"_check_bytes", check_bytes, METH_O, "An error if there are none: what was attempted."},
     {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},
     {"clone", clone_of, METH_NOARGS, NULL},     {"tolist", tolist, METH_NOARGS, NULL},
     {"_use_count", use_count, METH_NOARGS, NULL}, {NULL},
@@ -250,7 +269,14 @@ static PyObject *replace(PyObject *m, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *is_hollow(PyObject *m, PyObject *x)
+{
+    (void)m;
+    return PyBool_FromLong(td_py_is_tensor(x) && td_tensor_is_hollow(td_py_x(x)));
+}
+
 static PyMethodDef functions[] = {
+    {"_is_hollow", is_hollow, METH_O, "Whether a tensor is of a class that keeps its elements elsewhere."},
     {"_replace", replace, METH_VARARGS, "_replace(x, source): let x look at what source looks at"},
     {"_tensor_over", tensor_over, METH_VARARGS, "_tensor_over(storage, offset, sizes, strides, dtype)"},
     {NULL},

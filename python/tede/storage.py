@@ -155,6 +155,7 @@ class UntypedStorage(_C.StorageBase):
         return object.__sizeof__(self) + self.nbytes()
 
     def copy_(self, source, non_blocking=None):
+        self._check_bytes("call copy_()")
         source = source.untyped()
         if source.nbytes() != self.nbytes():
             raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
@@ -163,6 +164,7 @@ class UntypedStorage(_C.StorageBase):
         return self
 
     def fill_(self, value):
+        self._check_bytes("call fill_()")
         self[:] = int(value)
         return self
 

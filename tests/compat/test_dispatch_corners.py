@@ -45,8 +45,38 @@ def test_a_wrapper_is_of_one_class(lib, wrapper):
 
 
 def test_a_wrapper_has_no_memory_to_point_to(lib, wrapper):
-    with pytest.raises(RuntimeError, match="access the data pointer"):
-        wrapper(lib.ones(2)).untyped_storage().data_ptr()
+    storage = wrapper(lib.ones(2)).untyped_storage()
+    assert storage.nbytes() == 8
+    for attempt in (lambda: storage.data_ptr(), lambda: storage.resize_(0), lambda: storage.copy_(storage), lambda: storage.fill_(0)):
+        with pytest.raises(RuntimeError, match="on an invalid python storage"):
+            attempt()
+
+
+def test_wrappers_come_from_workers_with_what_they_keep(lib, tmp_path):
+    import subprocess
+    import sys
+    program = tmp_path / "two.py"
+    program.write_text(f"""
+import {lib.__name__} as torch
+class Two(torch.Tensor):
+    @staticmethod
+    def __new__(cls, a, b):
+        made = torch.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype)
+        made.a, made.b = a, b
+        return made
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        parts = [func(*[getattr(x, name) if isinstance(x, cls) else x for x in args], **(kwargs or {{}})) for name in "ab"]
+        return cls(*parts) if isinstance(parts[0], torch.Tensor) else parts[0]
+def same(x):
+    return x
+if __name__ == "__main__":
+    two = Two(torch.arange(3), torch.arange(3) + 5)
+    for batch in torch.utils.data.DataLoader([two, two], batch_size=2, num_workers=1, collate_fn=same):
+        print(type(batch[1]).__name__, batch[1].dtype == torch.int64, batch[1].a.tolist(), batch[1].b.tolist())
+""")
+    done = subprocess.run([sys.executable, "-W", "ignore", str(program)], capture_output=True, text=True)
+    assert done.stdout == "Two True [0, 1, 2] [5, 6, 7]\n", done.stderr
 
 
 def test_modes_are_asked_by_plain_methods(lib):

@@ -18,6 +18,9 @@ class profile(_profile):
     def table(self, *args, **kwargs):
         return self.events().table(*args, **kwargs)
 
+    def __str__(self):
+        return self.table()
+
     def total_average(self):
         return self.events().total_average()
 

@@ -68,7 +68,7 @@ def reduce_tensor(x):
         raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not support "
                            "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor "
                            "before serializing (e.g., putting it on the queue).")
-    if x.layout is not _C.strided or x.is_meta:
+    if x.layout is not _C.strided or x.is_meta or _C._is_hollow(x):
         return x.__reduce_ex__(2)
     storage = x.untyped_storage()
     if not storage.is_shared() and storage.nbytes() and x._base is None and storage._use_count() <= 2:

@@ -22,8 +22,8 @@ class _Sender(pickle.Pickler):
         self._prefix, self._storages = prefix, {}
 
     def reducer_override(self, obj):
-        if not isinstance(obj, Tensor) or obj.layout is not _C.strided or obj.is_meta:
-            return NotImplemented
+        if not isinstance(obj, Tensor) or obj.layout is not _C.strided or obj.is_meta or _C._is_hollow(obj):
+            return NotImplemented           # of a class that keeps its elements in others: those are sent
         if obj.requires_grad and not obj.is_leaf:
             raise RuntimeError("Cowardly refusing to serialize non-leaf tensor which requires_grad, since autograd does not "
                                "support crossing process boundaries.  If you just want to transfer the data, call detach() on "
