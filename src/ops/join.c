@@ -63,15 +63,21 @@ typedef struct pieces {
     int               dim;
     int64_t           inner, row;       /* bytes per place along dim, and of a whole row of the result */
     char             *to;
+    size_t            single;           /* bytes of every piece, if those are elements as td_transpose_block takes them; else 0 */
+    bool              stream;           /* past the caches */
 } pieces;
 
-/* Short pieces of contiguous tensors in turn, a stretch of the result at a time that stays in the first cache. */
+/* Short pieces of contiguous tensors in turn, a stretch of the result at a time that stays in the first cache.  Elements one by
+ * one are a matrix turned round. */
+enum { STRETCH = 16 << 10 };
+
 static void interleave(void *context, int64_t first, int64_t last)
 {
     const pieces *p = context;
-    const int64_t rows = (16 << 10) / p->row;
+    _Alignas(64) char together[STRETCH], block[STRETCH];
+    const int64_t rows = STRETCH / p->row;
     for (int64_t k = first; k < last; k += rows) {
-        char *to = p->to + k * p->row;
+        char *to = p->stream ? block : p->to + k * p->row;
         int64_t n = last - k < rows ? last - k : rows, at = 0;
         for (int64_t i = 0; i < p->n_tensors; i++) {
             const td_tensor *x = p->tensors[i];
@@ -79,14 +85,22 @@ static void interleave(void *context, int64_t first, int64_t last)
                 continue;
             int64_t bytes = p->inner * x->sizes[p->dim];
             const char *from = x->data + k * bytes;
-            if (bytes <= 16 && (bytes & (bytes - 1)) == 0)
+            if (p->single)
+                memcpy(together + i * n * bytes, from, (size_t)(n * bytes));
+            else if (bytes <= 16 && (bytes & (bytes - 1)) == 0)
                 td_copy_run((size_t)bytes, to + at, p->row, from, bytes, n);
             else
                 for (int64_t r = 0; r < n; r++)
                     memcpy(to + at + r * p->row, from + r * bytes, (size_t)bytes);
             at += bytes;
         }
+        if (p->single)
+            td_transpose_block(p->single, to, p->row, together, n * (int64_t)p->single, p->n_tensors, n);
+        if (p->stream)
+            td_copy_streaming(p->to + k * p->row, block, n * p->row);
     }
+    if (p->stream)
+        td_end_streaming();
 }
 
 int td_out_check_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_tensor *out)
@@ -138,7 +152,12 @@ int td_cpu_cat(int64_t n_tensors, td_tensor *const *tensors, int64_t dim, td_ten
     for (int64_t i = 0; i < n_tensors; i++)
         small &= tensors[i]->dtype == out->dtype && tensors[i]->flags & TD_FLAG_CONTIGUOUS;
     if (small && row < 4096) {
-        pieces all = {n_tensors, tensors, d, inner, row, out->data};
+        pieces all = {n_tensors, tensors, d, inner, row, out->data, 0, 2 * outer * row > TD_STREAM_BYTES};
+        const int64_t bytes = row / n_tensors;
+        bool even = bytes <= 8 && (bytes & (bytes - 1)) == 0 && n_tensors >= 4;
+        for (int64_t i = 0; i < n_tensors; i++)
+            even &= !is_skipped(tensors[i]) && inner * tensors[i]->sizes[d] == bytes;
+        all.single = even ? (size_t)bytes : 0;
         td_parallel_for(0, outer, (256 << 10) / row, interleave, &all);
         return 0;
     }

@@ -195,3 +195,17 @@ def test_a_column_or_a_number_on_either_side(lib, random, columns):
     x -= lib.tensor(c)
     np.testing.assert_array_equal(x.numpy(), m - c)
     np.testing.assert_array_equal(lib.add(lib.tensor(m), lib.tensor(c), alpha=2).numpy(), m + 2 * c)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize("n", [1, 3, 4, 17, 4099])
+def test_elements_of_many_tensors_in_turn(lib, dtype, n):
+    for parts in (4, 5, 16, 33):
+        rows = [(np.arange(n) * 7 + i).astype(dtype) for i in range(parts)]
+        np.testing.assert_array_equal(lib.stack([lib.tensor(r) for r in rows], 1).numpy(), np.stack(rows, 1))
+        np.testing.assert_array_equal(lib.stack([lib.tensor(r[:-1]) for r in rows], -1).numpy(), np.stack(rows, -1)[:-1])
+
+
+def test_many_elements_in_turn(lib):
+    rows = [np.arange(1_700_000, dtype="f") + i for i in range(4)]      # written past the caches
+    np.testing.assert_array_equal(lib.stack([lib.tensor(r) for r in rows], 1).numpy(), np.stack(rows, 1))
