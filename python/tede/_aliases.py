@@ -30,6 +30,7 @@ for _name in ("_custom_ops", "_library", "_library.custom_ops", "_library.infer_
     MODULES[_name] = "library"
 for _name in ("cond", "while_loop", "scan", "associative_scan", "map"):
     MODULES["_higher_order_ops." + _name] = "_higher_order_ops"
+MODULES["masked.maskedtensor.core"] = MODULES["masked.maskedtensor.creation"] = "masked.maskedtensor"
 MODULES["_dynamo.eval_frame"] = MODULES["_dynamo.decorators"] = "_dynamo"
 MODULES["_custom_op.impl"] = "_custom_op"
 MODULES["_jit_internal"] = "jit"

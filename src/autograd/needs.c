@@ -81,7 +81,7 @@ int td_need_has_nan(td_tensor *x)
     td_scalar count;
     TD_AUTO td_tensor *nans = td_isnan(x);
     TD_AUTO td_tensor *sum = td_sum(nans);
-    if (!sum || td_tensor_item(sum, &count) != 0)
+    if (!sum || td__local_scalar_dense(&count, sum) != 0)
         return -1;
     return td_scalar_int(count) != 0;
 }

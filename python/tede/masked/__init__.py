@@ -2,11 +2,12 @@
 
 Each is the plain operator after the masked-out elements became what doesn't change its result: 0 for a sum, -inf for a
 maximum.  The mask is true where an element counts and is broadcast to the input.  MaskedTensor, the class that carries
-data and mask around together, is not part of this package."""
+data and mask around together, is in maskedtensor."""
 import tede
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
-           "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var"]
+           "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+           "MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
 
 _SMALL_INTEGERS = frozenset((tede.uint8, tede.bool, tede.int8, tede.int16, tede.int32))
 
@@ -51,11 +52,19 @@ def _reduction_identity(name, input, *args):
 
 
 def _filled(name, input, mask, *args):
-    """The input with the neutral element where the mask is false."""
+    """The input with the neutral element where the mask is false; a MaskedTensor brings a mask along."""
+    own = getattr(input, "_masked_mask", None)
+    if own is not None:
+        mask, input = own if mask is None else own & _input_mask(input, mask=mask), input.get_data()
     if mask is None:
         return input
     mask = _input_mask(input, mask=mask)
     return tede.where(mask, input, _reduction_identity(name, input, *args))
+
+
+def _combine_input_and_mask(op, input, mask, *args):
+    """The input as an operator of this module reduces it."""
+    return _filled(op.__name__, input, mask, *args)
 
 
 def _canonical_dim(dim, ndim):
@@ -227,3 +236,11 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """The elements that count divided by their norm, which is at least eps."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled("sum", input, mask) / tede.maximum(length, length.new_full([], eps))
+
+
+def __getattr__(name):
+    if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "maskedtensor"):
+        from importlib import import_module
+        module = import_module("tede.masked.maskedtensor")
+        return module if name == "maskedtensor" else getattr(module, name)
+    raise AttributeError(f"module 'tede.masked' has no attribute '{name}'")
