@@ -16,6 +16,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/winograd.h"
+#include "ops/iterator.h"
 
 enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
 
@@ -394,6 +395,32 @@ static int run_weigh(conv *c)
     return c->failed ? td_error(TD_E_MEMORY, "convolution_backward: no memory for a tile of columns") : 0;
 }
 
+/* bfloat16 where the processor multiplies it; a channel and a kernel of their own aren't worth it. */
+static bool takes_pairs(const td_tensor *input, const td_tensor *weight, int64_t groups, const int64_t *stride, bool transposed)
+{
+    const bool wide_steps = input->ndim > 3 && stride[input->ndim - 4] > 16;        /* see conv_floats */
+    return input->dtype == TD_BF16 && weight->dtype == TD_BF16 && !transposed && !wide_steps && td_gemm_has_pairs() &&
+           (weight->sizes[1] > 1 || weight->sizes[0] > groups);
+}
+
+/* 1 x 1 kernels are products as they lie; the bias is there before. */
+static int correlate_pairs(conv *c)
+{
+    if (c->batch * c->groups * c->cout * c->out_total == 0)
+        return 0;
+    if (c->pointwise && c->groups == 1 && c->k > 0) {
+        uint16_t *y = (uint16_t *)c->y;
+        for (int64_t i = 0; c->bias && i < c->batch * c->cout; i++) {
+            uint16_t b;
+            td_convert(TD_BF16, &b, 2, TD_F32, (const float *)c->bias + i % c->cout, 4, 1);
+            td_copy_run(2, (char *)(y + i * c->out_total), 2, (const char *)&b, 0, c->out_total);
+        }
+        return td_gemm_pairs(c->batch, c->cout, c->out_total, c->k, 1, (td_matrix){c->w, c->k, 1}, 0, (td_matrix){c->x, c->in_total, 1},
+                             c->cin * c->in_total, c->bias ? 1 : 0, y, c->out_total, c->cout * c->out_total, NULL);
+    }
+    return td_conv_pairs(c) ? 0 : td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns");
+}
+
 int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,
                        int64_t n_padding,
                        const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
@@ -401,12 +428,18 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
                        const int64_t *output_padding, int64_t groups, td_tensor *out)
 {
     (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
-    td_dtype type = compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type),
-    *y = td_target(out, type);
+    const bool pairs = takes_pairs(input, weight, groups, stride, transposed);
+    td_dtype type = pairs ? TD_BF16 : compute_dtype(input);
+    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
+    TD_AUTO td_tensor *b = td_operand(bias, pairs ? TD_F32 : type);
     if (!x || !w || !b || !y)
         return -1;
     conv c = {.w = w->data, .bias = td_data_or_null(b)};
+    if (pairs) {
+        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
+        c.dtype = TD_BF16, c.size = 2, c.x = x->data, c.y = y->data;
+        return correlate_pairs(&c) ? -1 : td_finish(out, y);
+    }
     if (transposed) {
         describe(&c, y, w, x->sizes, stride, padding, dilation, groups);
         c.x = y->data, c.y = x->data;

@@ -20,6 +20,8 @@ typedef struct td_conv {
 
 /* Correlation and the weights' gradient in float32 or float64 (conv_panels.c).  Sets c->failed without memory. */
 void td_conv_correlate(td_conv *c);
+/* Correlation in bfloat16, with a bias of floats; false without memory.  Only where td_gemm_has_pairs. */
+bool td_conv_pairs(td_conv *c);
 void td_conv_depthwise(td_conv *c);     /* one channel and one kernel per group */
 void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *sum);
 
@@ -52,9 +54,11 @@ typedef struct td_conv_table {
                      float *to);
     void (*rows_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width,
                      double *to);
+    void (*rows_b16)(const uint16_t *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, uint16_t *to);
     /* to[i] = from[i * step] */
     void (*every_f32)(const float *from, int64_t step, int64_t n, float *to);
     void (*every_f64)(const double *from, int64_t step, int64_t n, double *to);
+    void (*every_b16)(const uint16_t *from, int64_t step, int64_t n, uint16_t *to);
     /* the sum of n numbers, added to 16 sums of parts */
     void (*sum_f32)(const float *x, int64_t n, double *sums);
     void (*sum_f64)(const double *x, int64_t n, double *sums);
@@ -62,6 +66,8 @@ typedef struct td_conv_table {
      * them; x is read up to a panel further than `width` */
     void (*panels_f32)(const float *x, const int64_t *offsets, int64_t depth, int64_t width, float *to);
     void (*panels_f64)(const double *x, const int64_t *offsets, int64_t depth, int64_t width, double *to);
+    /* the same of `rows` rows of bfloat16, for td_gemm_pairs_table: two make one of the `depth` rows; NULL but for v4 */
+    void (*panels_pairs)(const uint16_t *x, const int64_t *offsets, int64_t rows, int64_t depth, int64_t width, float *to);
 } td_conv_table;
 
 TD_ISA_TABLES(td_conv_table, td_conv_table);

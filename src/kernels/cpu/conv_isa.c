@@ -4,6 +4,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/vectors.h"
 #if defined(__AVX512F__)
+#include <immintrin.h>
 /* Of a vector; of a panel, as in gemm_isa.c; side by side in registers with four rows of sums. */
 enum { BYTES = 64, VECTORS = 3, BESIDE = 4 };
 #elif defined(__AVX2__)
@@ -14,13 +15,43 @@ enum { BYTES = 16, VECTORS = 2, BESIDE = 2 };
 
 typedef int32_t place_f32;          /* as wide as the number */
 typedef int64_t place_f64;
+typedef int16_t place_b16;
 
 #define TD_BODY "conv_isa.c"
 #include "kernels/cpu/both_reals.h"
+#define TD_BODY "kernels/cpu/conv_rows.h"
+#include "kernels/cpu/both_reals.h"
+#define T uint16_t
+#define S b16
+#include "kernels/cpu/conv_rows.h"
+#undef T
+#undef S
+
+#ifdef __AVX512F__
+/* Panels of pairs; if the number of rows is odd, the last has zeros beside it. */
+static void panels_pairs(const uint16_t *x, const int64_t *offsets, int64_t rows, int64_t depth, int64_t width, float *to)
+{
+    enum { LANES = 16 };
+    for (int64_t j = 0, step; j < width; j += step, x += step) {
+        step = td_gemm_panel(width - j, LANES, VECTORS);
+        for (int64_t p = 0; p < depth; p++, to += step)
+            for (int64_t i = 0; i < step; i += LANES) {
+                const __m512i low = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(x + offsets[2 * p] + i)));
+                const __m512i high = 2 * p + 1 < rows
+                    ? _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(x + offsets[2 * p + 1] + i))) : _mm512_setzero_si512();
+                _mm512_storeu_si512(to + i, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+            }
+    }
+}
+#define PAIRS panels_pairs
+#else
+#define PAIRS NULL
+#endif
 
 extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
+    .panels_pairs = PAIRS, .rows_b16 = rows_b16, .every_b16 = every_b16,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
     .every_f32 = every_f32, .every_f64 = every_f64,
     .sum_f32 = sum_f32, .sum_f64 = sum_f64,
@@ -143,38 +174,5 @@ static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t
             for (int64_t i = 0; i < step; i += LANES)
                 *(V *)(to + i) = *(const V *)(x + offsets[p] + i);
     }
-}
-
-static void N(every)(const T *from, int64_t step, int64_t n, T *to)
-{
-    if (step == 2)
-#pragma omp simd
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[2 * i];
-    else
-        for (int64_t i = 0; i < n; i++)
-            to[i] = from[i * step];
-}
-
-/* Vectors at the edges come first, the last of all rows before the first: what they write too far belongs to rows that come
- * later. What is between is read row by row, as it lies. */
-static void N(rows)(const T *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, T *to)
-{
-    enum { LANES = BYTES / sizeof(T) };
-    typedef T V __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
-    typedef N(place) I __attribute__((vector_size(BYTES), aligned(sizeof(T)), may_alias));
-    const int64_t begin = (low + LANES - 1) / LANES * LANES, end = high / LANES * LANES;
-    for (int64_t i = (width - 1) / LANES * LANES; i >= 0; i -= LANES) {
-        if (i >= begin && i < end)
-            continue;
-        I inside;
-        for (int64_t lane = 0; lane < LANES; lane++)
-            inside[lane] = i + lane >= low && i + lane < high ? -1 : 0;
-        for (int64_t r = 0; r < rows; r++)
-            *(I *)(to + r * width + i) = inside & *(const I *)(from + r * step + i);
-    }
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = begin; i < end; i += LANES)
-            *(V *)(to + r * width + i) = *(const V *)(from + r * step + i);
 }
 #endif

@@ -13,7 +13,10 @@
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/gemm.h"
 
-enum { BAND_BYTES = 384 << 10, COLUMNS = 320 };     /* of the pictures; positions per product */
+enum {
+    BAND_BYTES = 384 << 10, COLUMNS = 320,      /* of the pictures; positions per product */
+    PANEL = 48, PAIR_SUMS = 1 << 16,            /* columns of a panel of pairs; numbers that are summed up before they're rounded */
+};
 
 /* Where things are in the pictures of a band: [kw][channel][kd][phase][row][column]. */
 typedef struct bands {
@@ -71,13 +74,64 @@ static bool plan(const td_conv *c, bands *b, bool shared)
     return true;
 }
 
+#define TD_BODY "kernels/cpu/conv_draw.h"
+#include "kernels/cpu/both_reals.h"
 #define TD_BODY "kernels/cpu/conv_panels.h"
 #include "kernels/cpu/both_reals.h"
+#define T uint16_t
+#define S b16
+#include "kernels/cpu/conv_draw.h"
+#undef T
+#undef S
 
 typedef struct job {
     td_conv *c;
     bands b;
 } job;
+
+/* The same for bfloat16: two rows of the columns make one of pairs, and sums are floats. */
+static void correlate_pairs(void *context, int64_t first, int64_t last)
+{
+    job *j = context;
+    td_conv *c = j->c;
+    const bands *b = &j->b;
+    const td_conv_table *table = TD_ISA_PICK(td_conv_table);
+    const int64_t pairs = (c->k + 1) / 2, step = td_gemm_depth(pairs, 4), area = c->out[1] * c->out[2];
+    const int64_t most = PAIR_SUMS / c->cout > PANEL ? PAIR_SUMS / c->cout / PANEL * PANEL : PANEL;
+    const int64_t across = most < COLUMNS ? most : COLUMNS, drawn = (b->total + 2 * PANEL + 63) / 64 * 64;
+    const size_t bytes = (size_t)drawn * 2 + (size_t)((step + c->cout) * (across + PANEL)) * 4;
+    uint16_t *picture = td_mem_alloc(bytes);
+    float *columns = (float *)(picture + drawn), *sums = columns + step * (across + PANEL);
+    if (!picture) {
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    memset(picture + b->total, 0, (size_t)(drawn - b->total) * 2);       /* what the last panel reads too far */
+    for (int64_t t = first; t < last; t++) {
+        const int64_t row = t % b->count * b->rows, od = t / b->count % c->out[0], image = t / b->count / c->out[0];
+        const int64_t rows = c->out[1] - row < b->rows ? c->out[1] - row : b->rows, n = rows * c->out[2];
+        const float *w = (const float *)c->w + image % c->groups * c->cout * pairs;
+        const float *bias = c->bias ? (const float *)c->bias + image % c->groups * c->cout : NULL;
+        uint16_t *y = (uint16_t *)c->y + (image * c->cout * c->out[0] + od) * area + row * c->out[2];
+        if (rows <= 0)
+            continue;
+        draw_b16(c, b, (const uint16_t *)c->x + image * c->cin * c->in_total, od, row, picture);
+        for (int64_t q = 0; q < n; q += across) {
+            const int64_t width = n - q < across ? n - q : across;
+            if (bias)
+                table->fill_f32(bias, c->cout, width, sums, width);
+            for (int64_t p = 0; p < pairs; p += step) {
+                const int64_t depth = pairs - p < step ? pairs - p : step;
+                table->panels_pairs(picture + q, b->offsets + 2 * p, c->k - 2 * p, depth, width, columns);
+                td_gemm_pairs_table_v4.packed(c->cout, width, depth, 1, (td_matrix){w + p, pairs, 1}, columns, p > 0 || bias, sums,
+                                              width, NULL);
+            }
+            for (int64_t o = 0; o < c->cout; o++)
+                td_convert(TD_BF16, y + o * c->out_total + q, 2, TD_F32, sums + o * width, 4, width);
+        }
+    }
+    td_mem_free(picture, bytes);
+}
 
 static void correlate(void *context, int64_t first, int64_t last)
 {
@@ -110,6 +164,24 @@ static void run(td_conv *c, td_loop_body *body, bool shared)
 
 /* A single row is one run in a wider picture, too. */
 void td_conv_correlate(td_conv *c) { run(c, correlate, c->out[1] == 1 && c->stride[2] == 1); }
+bool td_conv_pairs(td_conv *c)
+{
+    const int64_t pairs = (c->k + 1) / 2, rows = c->groups * c->cout;
+    const size_t bytes = c->k % 2 ? (size_t)(rows * pairs) * 4 : 0;
+    td_conv own = *c;
+    uint16_t *w = bytes ? td_mem_alloc(bytes) : NULL;
+    if (bytes && !w)
+        return false;
+    for (int64_t o = 0; w && o < rows; o++) {
+        memcpy(w + o * 2 * pairs, (const uint16_t *)c->w + o * c->k, (size_t)c->k * 2);
+        w[o * 2 * pairs + c->k] = 0;
+    }
+    own.w = w ? (char *)w : c->w;
+    run(&own, correlate_pairs, c->out[1] == 1 && c->stride[2] == 1);
+    td_mem_free(w, bytes);
+    return !own.failed;
+}
+
 /* One picture, read at all shifts, row by row, where rows are long enough for that. */
 void td_conv_depthwise(td_conv *c) { run(c, depthwise, c->stride[2] == 1 && c->out[2] >= 24); }
 

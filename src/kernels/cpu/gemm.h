@@ -98,6 +98,7 @@ typedef struct td_gemm_pairs_table {
                    const float *bias);
     void (*zip)(int64_t n, const uint16_t *low, const uint16_t *high, uint16_t *to);   /* n pairs; high: NULL for zeros */
 } td_gemm_pairs_table;
+TD_ISA_TABLES(td_gemm_pairs_table, td_gemm_pairs_table);
 
 /* The most steps of one pass over k, for numbers of a size. */
 #define TD_GEMM_PASS(size) ((size) == 4 ? 512 : 256)

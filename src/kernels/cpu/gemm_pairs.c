@@ -17,8 +17,6 @@ enum {
     FEW = 96,                       /* rows for which b is packed by those who need it, part by part */
 };
 
-TD_ISA_TABLES(td_gemm_pairs_table, td_gemm_pairs_table);
-
 bool td_gemm_has_pairs(void)
 {
     static int known = -1;      /* every thread would find the same, so a race is harmless */

@@ -4,8 +4,6 @@
  * everywhere (td_gemm_has_pairs), so the other levels have no kernels here. */
 #include "kernels/cpu/gemm_vectors.h"
 
-extern const td_gemm_pairs_table TD_ISA_NAME(td_gemm_pairs_table);
-
 #ifdef __AVX512F__
 typedef vec_f32 vec_pairs;
 ADD_PRODUCT(add_product_pairs, vec_f32, "vdpbf16ps")
