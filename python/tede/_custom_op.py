@@ -7,7 +7,7 @@ from tede._absent import module as _module
 from tede.library import infer_schema  # noqa: F401
 
 impl = sys.modules[__name__]    # torch._custom_op.impl is this module, too
-global_registry = {}            # of operators that its CustomOp made: none
+global_registry = {}            # of operators that tede._custom_ops declared
 
 
 def get_op(qualname):
