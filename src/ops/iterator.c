@@ -28,6 +28,7 @@ enum {
     LONG_ROW = 128,                 /* elements of a row from which the loop is called once for it */
     TILE_ALONG = 128,
     TILE_ACROSS = 32,
+    TURNED = 32,                    /* rows of a tile that are turned at a time, while those of the next one are fetched */
     SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
     STREAMED = 512,                 /* elements on their way past the caches */
@@ -138,6 +139,7 @@ typedef struct walk {
     int             across;                         /* not 0: tiles of dimensions 0 and `across`, see run_tiles */
     int64_t         along_size, across_size;        /* of a tile */
     int64_t         along_tiles, across_tiles;
+    bool            fetch;                          /* what the next tile takes is fetched: it comes from far */
     int64_t         temporary;                      /* bytes of scratch for elements on their way to or from conversion */
     kind            kind[TD_MAX_OPERANDS];
     size_t          size[TD_MAX_OPERANDS];          /* of an element, as stored */
@@ -384,7 +386,18 @@ static void blocks_body(void *context, int64_t from, int64_t to)
 static void tile_in(const walk *w, int k, const char *at, char *block, char *temporary, int64_t along, int64_t across)
 {
     char *native = w->convert[k] ? temporary : block;
-    rows_in(w->size[k], native, at, w->plan->strides[k][0], w->plan->strides[k][w->across], along, across);
+    const int64_t size = (int64_t)w->size[k], step = w->plan->strides[k][0];
+    if (w->fetch && w->plan->strides[k][w->across] == size) {
+        for (int64_t j = 0; j < along; j += TURNED, at += TURNED * step) {
+            const int64_t rows = along - j < TURNED ? along - j : TURNED;
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t line = 0; line < across * size; line += 64)
+                    __builtin_prefetch(at + r * step + across * size + line);
+            td_transpose_block(w->size[k], native + j * size, along * size, at, step, rows, across);
+        }
+    } else {
+        rows_in(w->size[k], native, at, step, w->plan->strides[k][w->across], along, across);
+    }
     if (w->convert[k])
         w->convert[k](block, native, along * across);
 }
@@ -408,6 +421,8 @@ static void run_tile(const walk *w, char *const *at, char *const *blocks, char *
         for (int k = 0; k < plan->count; k++) {
             char *row = at[k] + j * plan->strides[k][w->across];
             ptrs[k] = w->kind[k] == DIRECT ? row : blocks[k];
+            for (int64_t line = 0; w->fetch && w->kind[k] == DIRECT && line < along * (int64_t)w->size[k]; line += 64)
+                __builtin_prefetch(row + across * plan->strides[k][w->across] + line);
             if (w->kind[k] == GATHER)
                 ptrs[k] += j * along * (int64_t)w->compute_size[k];
             else if (w->kind[k] == CONVERT && k >= w->n_out)
@@ -478,7 +493,9 @@ static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
     if (!(w->across = find_across(w)))
         return false;
     int64_t tile = (int64_t)widest, rows = 0;       /* bytes of an element of the tile, and of one of a row */
+    int64_t bytes = 0;                              /* of an element of all operands */
     for (int k = 0; k < plan->count; k++) {
+        bytes += (int64_t)w->size[k];
         if (w->kind[k] == REPEATED)
             w->kind[k] = plan->strides[k][0] == 0 ? SINGLE : GATHER;
         if (w->kind[k] == GATHER)
@@ -494,6 +511,7 @@ static bool run_as_tiles(walk *w, size_t widest, int64_t cost)
     w->across_tiles = (small + w->across_size - 1) / w->across_size;
     w->along_tiles = (plan->sizes[0] + w->along_size - 1) / w->along_size;
     w->piece = w->across_size * w->along_size;
+    w->fetch = plan->numel * bytes > TD_STREAM_BYTES;
     w->temporary = (int64_t)(((size_t)w->piece * widest + SLACK) & ~(size_t)63);
     int64_t tiles = plan->numel / plan->sizes[0] / small * w->across_tiles * w->along_tiles;
     if (plan->numel * cost < 2 * TD_THREAD_WORK)

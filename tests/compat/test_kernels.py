@@ -209,3 +209,14 @@ def test_elements_of_many_tensors_in_turn(lib, dtype, n):
 def test_many_elements_in_turn(lib):
     rows = [np.arange(1_700_000, dtype="f") + i for i in range(4)]      # written past the caches
     np.testing.assert_array_equal(lib.stack([lib.tensor(r) for r in rows], 1).numpy(), np.stack(rows, 1))
+
+
+@pytest.mark.parametrize("rows, columns", [(2050, 2047), (33, 130_000), (130_000, 33)])
+def test_large_matrices_turned_round(lib, random, rows, columns):
+    x, y = random.standard_normal((rows, columns)).astype("f"), random.standard_normal((columns, rows)).astype("f")
+    t, u = lib.tensor(x), lib.tensor(y)
+    np.testing.assert_array_equal(t.T.contiguous().numpy(), x.T)
+    np.testing.assert_array_equal(t.T.to(lib.float64, memory_format=lib.contiguous_format).numpy(), x.T)
+    np.testing.assert_array_equal((t.T + u).numpy(), x.T + y)
+    np.testing.assert_array_equal((u * t.T.double()).numpy(), y * x.T.astype("d"))
+    np.testing.assert_array_equal((t.T[1:, ::2] - u[1:, ::2]).numpy(), x.T[1:, ::2] - y[1:, ::2])
