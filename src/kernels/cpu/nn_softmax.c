@@ -3,11 +3,15 @@
 #include "kernels/cpu/half_rows.h"
 #include "kernels/cpu/nn_softmax.h"
 
+/* Tasks of a slice of `outer`. */
+static int64_t blocks_of(const td_softmax_job *job) { return td_ceil_div(job->inner, TD_SOFTMAX_COLUMNS); }
+
 static void forward_floats(const void *job, float *block, int64_t from, int64_t to)
 {
     td_softmax_job own = *(const td_softmax_job *)job;
     own.x = own.y = block;
-    TD_ISA_PICK(td_softmax_table)->forward[0](&own, from, to);
+    const int64_t blocks = blocks_of(&own);
+    TD_ISA_PICK(td_softmax_table)->forward[0](&own, from * blocks, to * blocks);
 }
 
 static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *grad, td_tensor *out)
@@ -33,7 +37,8 @@ static int run(bool backward, bool log, int64_t dim, td_tensor *x, td_tensor *gr
     job.x = from->data, job.grad = td_data_or_null(slopes), job.y = to->data;
     const td_softmax_table *table = TD_ISA_PICK(td_softmax_table);
     td_loop_body *body = (backward ? table->backward : table->forward)[type == TD_F64];
-    td_parallel_for(0, outer, td_grain(8 * job.n * job.inner), body, &job);
+    const int64_t wide = job.inner < TD_SOFTMAX_COLUMNS ? job.inner : TD_SOFTMAX_COLUMNS;
+    td_parallel_for(0, outer * blocks_of(&job), td_grain(8 * job.n * wide), body, &job);
     return td_finish(out, to);
 }
 

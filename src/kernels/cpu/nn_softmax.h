@@ -3,6 +3,8 @@
 #define TD_KERNELS_CPU_NN_SOFTMAX_H
 #include "kernels/cpu/nn.h"
 
+enum { TD_SOFTMAX_COLUMNS = 64 };      /* numbers side by side whose slices make a task, where slices aren't contiguous */
+
 typedef struct td_softmax_job {
     int64_t n, inner;
     bool log;
@@ -23,7 +25,7 @@ typedef struct td_entropy_job {
 } td_entropy_job;
 
 typedef struct td_softmax_table {
-    /* [0] for float32, [1] for float64; over slices [from, to) of `outer` */
+    /* [0] for float32, [1] for float64; [from, to) counts blocks of columns of `inner`, slice after slice of `outer` */
     td_loop_body *forward[2], *backward[2];
     td_loop_body *entropy[2], *entropy_backward[2];
 } td_softmax_table;

@@ -6,7 +6,7 @@
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_softmax.h"
 
-enum { COLUMNS = 64, FETCH_BYTES = 32 << 10 /* of a row that is fetched ahead, at most */ };
+enum { COLUMNS = TD_SOFTMAX_COLUMNS, FETCH_BYTES = 32 << 10 /* of a row that is fetched ahead, at most */ };
 
 #define TD_BODY "nn_softmax_isa.c"
 #include "kernels/cpu/both_reals.h"
@@ -92,20 +92,24 @@ static void N(columns)(const T *x, T *y, int64_t n, int64_t step, int width, boo
             y[i * step + j] = log ? x[i * step + j] - top[j] - sum[j] : y[i * step + j] * sum[j];
 }
 
+/* Where block t of columns begins; how many they are. */
+static int64_t N(block)(const td_softmax_job *job, int64_t t, int *width)
+{
+    const int64_t blocks = (job->inner + COLUMNS - 1) / COLUMNS, at = t % blocks * COLUMNS;
+    *width = (int)(job->inner - at < COLUMNS ? job->inner - at : COLUMNS);
+    return t / blocks * job->n * job->inner + at;
+}
+
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     const td_softmax_job *job = context;
-    for (int64_t o = from; o < to; o++) {
-        const T *x = (const T *)job->x + o * job->n * job->inner;
-        T *y = (T *)job->y + o * job->n * job->inner;
-        if (job->inner == 1) {
-            N(row)(x, y, job->n, job->log);
-            continue;
-        }
-        for (int64_t j = 0; j < job->inner; j += COLUMNS) {
-            int width = (int)(job->inner - j < COLUMNS ? job->inner - j : COLUMNS);
-            N(columns)(x + j, y + j, job->n, job->inner, width, job->log);
-        }
+    for (int64_t t = from; t < to; t++) {
+        int width;
+        const int64_t at = N(block)(job, t, &width);
+        if (job->inner == 1)
+            N(row)((const T *)job->x + at, (T *)job->y + at, job->n, job->log);
+        else
+            N(columns)((const T *)job->x + at, (T *)job->y + at, job->n, job->inner, width, job->log);
     }
 }
 
@@ -158,18 +162,15 @@ static void N(log_columns_backward)(const T *y, const T *g, T *dx, int64_t n, in
 static void N(backward)(void *context, int64_t from, int64_t to)
 {
     const td_softmax_job *job = context;
-    int64_t n = job->n, step = job->inner;
-    for (int64_t o = from; o < to; o++) {
-        const T *y = (const T *)job->x + o * n * step, *g = (const T *)job->grad + o * n * step;
-        T *dx = (T *)job->y + o * n * step;
-        if (step == 1) {
-            N(row_backward)(y, g, dx, n, job->log);
-            continue;
-        }
-        for (int64_t at = 0; at < step; at += COLUMNS) {
-            const int width = (int)(step - at < COLUMNS ? step - at : COLUMNS);
-            (job->log ? N(log_columns_backward) : N(columns_backward))(y + at, g + at, dx + at, n, step, width);
-        }
+    for (int64_t t = from; t < to; t++) {
+        int width;
+        const int64_t at = N(block)(job, t, &width);
+        const T *y = (const T *)job->x + at, *g = (const T *)job->grad + at;
+        T *dx = (T *)job->y + at;
+        if (job->inner == 1)
+            N(row_backward)(y, g, dx, job->n, job->log);
+        else
+            (job->log ? N(log_columns_backward) : N(columns_backward))(y, g, dx, job->n, job->inner, width);
     }
 }
 
