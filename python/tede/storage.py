@@ -186,7 +186,7 @@ class UntypedStorage(_C.StorageBase):
         if device.type == "meta":
             return UntypedStorage(self.nbytes(), device="meta")
         if self.device.type == "meta":
-            return _C._functions["empty"](self.nbytes(), dtype=_C.uint8, device=device).untyped_storage()
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         bytes_there = _C._functions["empty"](0, dtype=_C.uint8, device=self.device).set_(self)
         return bytes_there.to(device).untyped_storage()
 

@@ -222,3 +222,35 @@ def test_what_is_saved_comes_back_as_it_was_or_the_error_says_why(lib):
     runs = [lambda x: x.sin().exp(), lambda x: x.sin().exp().sin()]
     with checkpoint.set_checkpoint_early_stop(False), pytest.raises(RuntimeError, match="trying to save more tensors during recomputation"):
         checkpoint.checkpoint(lambda x: runs.pop(0)(x), a, use_reentrant=False).sum().backward()
+
+
+def test_a_checkpointed_function_may_give_back_its_input(lib):
+    import importlib
+    checkpoint = importlib.import_module(lib.__name__ + ".utils.checkpoint").checkpoint
+    for reentrant in (True, False):
+        x = lib.ones(2, requires_grad=True)
+        checkpoint(lambda a, b: a, x, None, use_reentrant=reentrant).sum().backward()
+        same, twice = checkpoint(lambda a: (a, a * 2), x, use_reentrant=reentrant)
+        (same + twice).sum().backward()
+        assert x.grad.tolist() == [4, 4]
+
+
+def test_a_function_that_gives_back_its_input_saves_it_with_its_history(lib):
+    seen = []
+
+    class Same(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            saved, = ctx.saved_tensors
+            seen.append((saved.requires_grad, saved.is_leaf))
+            return g * saved
+    x = lib.tensor([3.0], requires_grad=True)
+    Same.apply(x).backward()
+    y = x * 2
+    slope, = lib.autograd.grad(Same.apply(y), y, create_graph=True)
+    assert seen == [(True, True), (True, False)] and lib.autograd.grad(slope, x)[0].item() == 2

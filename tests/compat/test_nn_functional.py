@@ -280,3 +280,9 @@ def test_products_of_groups(lib, F):
     assert lib.allclose(F.grouped_mm(a, b, offs=ends), expected, atol=1e-5)
     with pytest.raises(RuntimeError, match="contraction dimension of mat_a and mat_b must match"):
         F.grouped_mm(a[:, :4], b, offs=ends)
+
+
+def test_gradients_of_convolutions_by_name(lib):
+    f = lib.nn.functional
+    assert f.grad is lib.nn.grad
+    assert f.grad.conv2d_input((1, 1, 4, 4), lib.ones(1, 1, 3, 3), lib.ones(1, 1, 2, 2)).sum() == 36

@@ -264,3 +264,10 @@ def test_copies_of_a_wrapper_are_its_own_clone(lib):
     x.foo = [3]
     y = copy.deepcopy(x)
     assert type(y) is Wrapper and y.inner.tolist() == [1, 1] and y.inner is not x.inner and y.foo == [3]
+
+
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+def test_a_storage_without_memory_gives_no_data(lib):
+    for storage in (lib.empty(3, device="meta").storage(), lib.empty(3, device="meta").untyped_storage()):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            storage.cpu()

@@ -74,6 +74,8 @@ def __getattr__(name):
         value = getattr(utils, name)
     elif name == "_Reduction":
         from . import _reduction as value
+    elif name == "grad":
+        from . import grad as value
     elif name == "Tensor":
         value = T.Tensor
     elif "_torch_function" in name:
