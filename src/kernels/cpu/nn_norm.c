@@ -166,17 +166,25 @@ static int write_doubles(td_tensor *out, const double *from)
     return store_sums(out, from, 1, 0, out == TD_NONE ? 0 : out->numel);
 }
 
+static void apply_to_floats(const void *job, float *block, int64_t from, int64_t to)
+{
+    td_channels_job own = *(const td_channels_job *)job;
+    own.x = own.y = block;
+    kernels()->batch_apply[0](&own, from, to);
+}
+
 int td_cpu_native_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
                              td_tensor *running_var, bool training, double momentum, double eps, td_tensor *out0,
                              td_tensor *out1, td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type);
-    TD_AUTO td_tensor *y = td_target(out0, type);
-    if (!x || !w || !b || !y)
-        return -1;
     td_channels_job job = channels_of(input);
     int64_t n = job.channels, work = 4 * job.outer * job.inner;
+    const bool halves = !training && td_takes_half_rows(input, out0, n * job.inner);
+    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *w = td_operand(weight, type);
+    TD_AUTO td_tensor *y = halves ? td_tensor_retain(out0) : td_target(out0, type), *b = td_operand(bias, type);
+    if (!x || !w || !b || !y)
+        return -1;
     size_t bytes = (size_t)(2 * n) * sizeof(double);
     if (!(job.mean = td_mem_alloc(bytes)))
         return -1;
@@ -195,7 +203,9 @@ int td_cpu_native_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     }
     for (int64_t i = 0; i < n; i++)
         job.rstd[i] = 1 / sqrt(job.rstd[i] + eps);
-    if (!status) {
+    if (!status && halves) {
+        status = td_run_half_rows(x, y, n * job.inner, 2, apply_to_floats, &job);
+    } else if (!status) {
         td_parallel_for(0, job.outer, td_grain(2 * n * job.inner), kernels()->batch_apply[type == TD_F64], &job);
         status = td_finish(out0, y);
     }
@@ -242,21 +252,33 @@ int td_cpu_native_batch_norm_backward(td_tensor *grad, td_tensor *input, td_tens
 
 /* ---- group norm ---------------------------------------------------------------------------------------------------- */
 
+static void groups_of_floats(const void *job, float *block, int64_t from, int64_t to)
+{
+    td_channels_job own = *(const td_channels_job *)job;
+    own.x = own.y = block;
+    kernels()->group[0](&own, from, to);
+}
+
 int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t N_, int64_t C, int64_t HxW,
                              int64_t group, double eps, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(input);
-    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *b = td_operand(bias, type);
-    TD_AUTO td_tensor *y = td_target(out0, type), *m = td_target(out1, TD_F64), *r = td_target(out2, TD_F64);
+    const int64_t width = group ? C / group * HxW : 0;
+    const bool halves = td_takes_half_rows(input, out0, width);
+    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *w = td_operand(weight, type);
+    TD_AUTO td_tensor *y = halves ? td_tensor_retain(out0) : td_target(out0, type), *b = td_operand(bias, type);
+    TD_AUTO td_tensor *m = td_target(out1, TD_F64), *r = td_target(out2, TD_F64);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
     td_channels_job job = {.outer = N_, .channels = C, .inner = HxW, .group = C / group, .eps = eps, .x = x->data,
                            .y = y->data,
                            .weight = td_data_or_null(w), .bias = td_data_or_null(b), .mean = (double *)m->data,
                            .rstd = (double *)r->data};
-    if (C)
+    if (halves && td_run_half_rows(x, y, width, 4, groups_of_floats, &job))
+        return -1;
+    if (C && !halves)
         td_parallel_for(0, N_ * group, td_grain(4 * job.group * HxW), kernels()->group[type == TD_F64], &job);
-    return td_finish(out0, y) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
+    return (halves ? 0 : td_finish(out0, y)) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
 }
 
 int td_cpu_native_group_norm_backward(td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
