@@ -103,3 +103,18 @@ def test_a_product_of_bfloat16_keeps_infinities(lib):
     a = lib.tensor([[float("inf"), 1.0, 2.0], [1.0, float("-inf"), 3.0]]).to(lib.bfloat16)
     b = lib.tensor([[1.0, 2.0], [1.0, 1.0], [0.5, -1.0]]).to(lib.bfloat16)
     assert (a @ b).tolist() == [[float("inf"), float("inf")], [float("-inf"), float("-inf")]]
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64", "complex64", "bfloat16", "int32"))
+@pytest.mark.parametrize("m, k, n", ((12, 8, 50), (2, 8, 50), (100, 100, 100), (12, 64, 50), (300, 40, 70), (5, 1, 50), (1, 8, 50)))
+def test_factors_whose_rows_or_columns_are_one(lib, dtype, m, k, n):
+    lib.manual_seed(0)
+    dtype, wide = getattr(lib, dtype), lib.complex128 if dtype == "complex64" else lib.float64
+
+    def draw(*shape):
+        return lib.randint(-3, 4, shape).to(dtype)
+    for a in (draw(m, k), draw(m, 1).expand(m, k), draw(1, k).expand(m, k), draw(1, 1).expand(m, k)):
+        for b in (draw(k, n), draw(k, 1).expand(k, n), draw(1, n).expand(k, n), draw(1, 1).expand(k, n)):
+            expected = (a.to(wide)[:, :, None] * b.to(wide)).sum(1).to(dtype)
+            assert lib.equal(a @ b, expected)
+            assert lib.equal(lib.bmm(a.expand(3, m, k), b.expand(3, k, n))[2], expected)

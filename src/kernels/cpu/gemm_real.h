@@ -174,12 +174,13 @@ static void N(gemm)(int64_t m, int64_t n, int64_t k, T alpha, td_matrix ma, td_m
     const T *a = ma.data, *b = mb.data;
     const int64_t step = td_gemm_depth(k, sizeof(T)), span = step * mb.row * (int64_t)sizeof(T);
     /* b needn't be packed for few rows, unless it streams by from afar; or for some, if it stays in the second cache as it is,
-     * or its panels in the first, where rows a page apart get in each other's way; unless it is turned round. */
+     * or its panels in the first, where rows a page apart get in each other's way; unless it is turned round, or its rows are
+     * one and the same (a step of 0 is that of panels one behind the other). */
     const int64_t down_b = mb.row * (int64_t)sizeof(T);
     const bool small = m <= 128 && step * NR * (int64_t)sizeof(T) <= 24 << 10 && down_b % 4096 != 0;
     const bool near = down_b % 64 == 0 && m <= 128 && span <= (m <= 64 ? 1 << 19 : 1 << 18);
     const bool few = m <= 24 && (m < 8 || span <= 4 << 20);
-    const bool pack = mb.column != 1 || !(few || small || near || span <= 1 << 14);
+    const bool pack = mb.column != 1 || mb.row == 0 || !(few || small || near || span <= 1 << 14);
     const bool pack_a = N(packs)(n, ma.column, pack && n > NC);
     _Alignas(64) T b_panel[KC * NR], a_panel[KC * MR + LANES];
     N(room) room = {.panels = pack_a ? a_panel : NULL, .block = pack_a ? MR : m};
