@@ -5,17 +5,18 @@ must stay cheap, so submodules are loaded when they are first named, and nothing
 """
 import sys as _sys
 
-from tede import _C
+from tede import _C as _C
 from tede._C import *                     # noqa: F403  types, dtypes, factories
-from tede._C import Tensor, is_grad_enabled, is_inference_mode_enabled  # noqa: F401
+from tede._C import Tensor as Tensor, is_grad_enabled as is_grad_enabled, is_inference_mode_enabled as is_inference_mode_enabled
 
 __version__ = "0.1.0"
 
 globals().update(_C._functions)           # every operator that is a function
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
-from tede._tensor import Parameter        # noqa: E402,F401
-from tede._modes import (                 # noqa: E402,F401
-    enable_grad, inference_mode, no_grad, promotion, set_grad_enabled, set_promotion)
+from tede._tensor import Parameter as Parameter       # noqa: E402
+from tede._modes import (                 # noqa: E402
+    enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, promotion as promotion,
+    set_grad_enabled as set_grad_enabled, set_promotion as set_promotion)
 from tede._C import get_promotion        # noqa: E402,F401
 from math import e, inf, nan, pi          # noqa: E402,F401
 
@@ -23,7 +24,14 @@ newaxis = None
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:       # what __getattr__ loads when it is first named
-    from tede import autograd, fft, linalg, nn, optim, overrides, random, safetensors, special, testing  # noqa: F401
+    from typing import Any
+    from tede import (                    # "as" says that the names are for users, too
+        amp as amp, autograd as autograd, backends as backends, cuda as cuda, distributions as distributions, fft as fft, func as func,
+        fx as fx, jit as jit, linalg as linalg, masked as masked, multiprocessing as multiprocessing, nn as nn, optim as optim,
+        overrides as overrides, profiler as profiler, random as random, safetensors as safetensors, sparse as sparse,
+        special as special, testing as testing, utils as utils)
+    from tede.amp import autocast as autocast
+    from tede.serialization import load as load, save as save
     from tede.functional import *  # noqa: F403
 
 _sys.modules["tede.return_types"] = _C.return_types
@@ -91,7 +99,7 @@ class _Missing(AttributeError):
 _Missing.__module__, _Missing.__qualname__, _Missing.__name__ = "builtins", "AttributeError", "AttributeError"
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> "Any":
     if name in _WRITTEN:
         try:
             value = getattr(_import("tede." + _WRITTEN[name]), name)

@@ -83,7 +83,7 @@ def set_promotion(rules):
 class no_grad(_Mode):
     """Within it nothing is recorded for gradients. Also a decorator."""
 
-    def __new__(cls, function=None):
+    def __new__(cls, function=None) -> "no_grad":
         return object.__new__(cls) if function is None else _wrap(function, cls)
 
     def __init__(self, function=None):
@@ -153,7 +153,7 @@ class _AutoDispatchBelowAutograd(_Guard):
 class inference_mode(_Mode):
     """As no_grad, and new tensors never take part in gradients: they keep no version and no base."""
 
-    def __new__(cls, mode=True):
+    def __new__(cls, mode=True) -> "inference_mode":
         return object.__new__(cls) if isinstance(mode, bool) else _wrap(mode, cls)
 
     def __init__(self, mode=True):

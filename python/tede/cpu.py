@@ -74,7 +74,12 @@ def get_capabilities():
     return {"isa": level}
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     if name == "amp":
         from tede import _cpu_amp
         return _cpu_amp

@@ -6,6 +6,7 @@ LinAlgError = _C._LinAlgError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
     from tede._C._linalg import *  # noqa: F403
 gather(globals(), _C._linalg, "linalg_", [("matmul", "matmul"), ("diagonal", "diagonal"), ("vander", "vander")])
 
@@ -56,5 +57,5 @@ if "vector_norm" in globals() and "matrix_norm" not in globals():
         return result if out is None else out.copy_(result)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> "Any":
     raise AttributeError(f"module 'tede.linalg' has no attribute '{name}'")

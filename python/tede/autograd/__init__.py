@@ -158,7 +158,12 @@ def _profiler_enabled():
     return profiler is not None and getattr(profiler._running, "listener", None) is not None
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     if name in ("detect_anomaly", "set_detect_anomaly"):
         from tede.autograd import anomaly_mode
         return getattr(anomaly_mode, name)

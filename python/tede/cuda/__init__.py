@@ -183,7 +183,12 @@ def _type(name):
     return Absent(name, (), {"__module__": "torch.cuda"})
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     from tede import _tensor
     if name in ("amp", "nvtx", "random", "memory"):
         import importlib

@@ -28,7 +28,12 @@ __all__ = ["Bernoulli", "Beta", "Binomial", "Categorical", "Cauchy", "Chi2", "Co
 __all__ += transforms.__all__
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     """distributions.normal and the like: the file that has what PyTorch keeps in a file of that name."""
     from importlib import import_module
     from tede._aliases import MODULES

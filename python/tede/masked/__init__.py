@@ -238,7 +238,12 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     return _filled("sum", input, mask) / tede.maximum(length, length.new_full([], eps))
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     if name in ("MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor", "maskedtensor"):
         from importlib import import_module
         module = import_module("tede.masked.maskedtensor")

@@ -5,17 +5,18 @@ All of it is loaded when it is first named; see `modules` for which file holds w
 import sys
 
 from . import modules
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
+from .parameter import Buffer as Buffer, Parameter as Parameter, UninitializedBuffer, UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tede.nn import functional, init, modules, parameter, utils  # noqa: F401
+    from typing import Any
+    from tede.nn import functional as functional, init as init, modules as modules, parameter as parameter, utils as utils
 _SUBMODULES = ("_reduction", "attention", "common_types", "functional", "grad", "init", "modules", "parallel", "parameter",
                "utils")
 __all__ = [*modules.__all__, "Buffer", "DataParallel", "Parameter", "UninitializedBuffer", "UninitializedParameter"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> "Any":
     if name in modules._HOME:
         value = globals()[name] = getattr(modules, name)
         return value

@@ -1,6 +1,10 @@
 """Optimizers and learning-rate schedules, each file loaded when one of its names is first used."""
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _FILES = {
     "_adafactor": "Adafactor",
     "_muon": "Muon",
@@ -29,7 +33,7 @@ def _load(name):
     return sys.modules[f"{__name__}.{name}"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> "Any":
     if name in _HOME:
         value = globals()[name] = getattr(_load(_HOME[name]), name)
         return value

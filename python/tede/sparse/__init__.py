@@ -235,7 +235,12 @@ def _dense_as(dense, x, layout):
     return dense.to_sparse(layout=layout, blocksize=blocks, dense_dim=x.dense_dim())
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     short = {"float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
              "int16": "Short", "int32": "Int", "int64": "Long"}
     dtype = next((dtype for dtype, title in short.items() if name == title + "Tensor"), None)

@@ -5,7 +5,12 @@ _SUBMODULES = frozenset((
 ))
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     if name in _SUBMODULES:
         try:
             return __import__("tede.utils." + name, fromlist=[name])

@@ -4,6 +4,10 @@ The table says which file holds what.
 """
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _FAMILIES = {
     "activation":
         "CELU ELU GELU GLU SELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid LogSoftmax Mish "
@@ -74,7 +78,7 @@ def _load(name):
     return sys.modules[f"{__name__}.{name}"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> "Any":
     if name in _HOME:
         value = globals()[name] = getattr(_load(_HOME[name]), name)
         return value

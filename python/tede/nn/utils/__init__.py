@@ -35,7 +35,12 @@ class _Package(type(sys)):
 sys.modules[__name__].__class__ = _Package
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     file = _HOME.get(name, name)
     if file not in _FILES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

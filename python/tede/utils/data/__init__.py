@@ -17,7 +17,12 @@ _LATER = {"DFIterDataPipe": "datapipe", "DataChunk": "datapipe", "IterDataPipe":
           "runtime_validation": "_decorator", "runtime_validation_disabled": "_decorator"}
 
 
-def __getattr__(name):
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def __getattr__(name: str) -> "Any":
     """The pipes, which few programs use."""
     from importlib import import_module
     if name in _LATER:
