@@ -32,7 +32,8 @@ static int fold(td_batch *b, int except, td_tensor *other)
         return -1;
     for (int r = 0; r < n; r++) {
         TD_AUTO td_tensor *made = out[r].tensor;
-        status |= td_batch_give(b, r, td_unfolded(made, b->size), 0);
+        bool absent = made == TD_NONE || (n > 1 && made->ndim == 1 && made->numel == 0);      /* a gradient that nobody wants */
+        status |= absent ? td_batch_give(b, r, td_tensor_retain(made), -1) : td_batch_give(b, r, td_unfolded(made, b->size), 0);
     }
     return status;
 }
@@ -505,7 +506,9 @@ const td_batch_row td_rules_nn[] = {
     {"adaptive_max_pool2d", rule_fold, ""}, {"adaptive_max_pool3d", rule_fold, ""}, {"avg_pool_windows", rule_fold, ""},
     {"avg_pool_backward", rule_fold, ""}, {"adaptive_avg_windows", rule_fold, ""}, {"adaptive_avg_backward", rule_fold, ""},
     {"max_unpool2d", rule_fold, ""}, {"max_unpool3d", rule_fold, ""}, {"grid_sampler_2d", rule_fold, ""},
-    {"grid_sampler_3d", rule_fold, ""}, {"pad_edges", rule_fold, ""}, {"pad_edges_backward", rule_fold, ""}, {"resample", rule_fold, ""}, {"resample_backward", rule_fold, ""}, {"attention", rule_attention, "0"},
+    {"grid_sampler_3d", rule_fold, ""}, {"grid_sampler_backward", rule_fold, ""}, {"grid_sampler_grad", rule_fold, ""},
+    {"pad_edges", rule_fold, ""}, {"pad_edges_backward", rule_fold, ""}, {"resample", rule_fold, ""},
+    {"resample_backward", rule_fold, ""}, {"attention", rule_attention, "0"},
     {"attention_backward", rule_attention, "1"}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
     {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
     {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},

@@ -221,3 +221,19 @@ def test_tangents_whose_batch_lies_elsewhere_are_reshaped(lib, dims, shape):
         member = [y if d is None else y.select(d, i) for y, d in zip((x, t), dims)]
         assert value[i].tolist() == lib.nn.functional.pixel_shuffle(member[0], 2).tolist()
         assert tangent[i].tolist() == lib.nn.functional.pixel_shuffle(member[1], 2).tolist()
+
+
+def test_pullbacks_of_members(lib):
+    """vjp's pullback runs when its level has ended, within the batch."""
+    x, places = lib.rand(2, 2, 3, 5, 4), lib.rand(2, 2, 3, 5, 2) * 2 - 1
+
+    def pulled(x, places):
+        value, pull = lib.func.vjp(lambda x, places: lib.nn.functional.grid_sample(x, places, align_corners=False), x, places)
+        return pull(lib.ones(value.shape))
+    together = lib.vmap(pulled)(x, places)
+    for i in range(2):
+        for whole, one in zip(together, pulled(x[i], places[i])):
+            assert lib.allclose(whole[i], one, atol=1e-5)
+    only = lib.vmap(lambda x: lib.func.vjp(lambda x: lib.nn.functional.grid_sample(x, places[0], align_corners=False), x)[1](
+        lib.ones(2, 3, 3, 5))[0])(x)
+    assert only.shape == x.shape
