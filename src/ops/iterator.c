@@ -32,6 +32,7 @@ enum {
     SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
     STREAMED = 512,                 /* elements on their way past the caches */
+    COSTLY = 8,                     /* a formula that takes as long as memory does */
 };
 
 /* ---- the plan */
@@ -679,7 +680,8 @@ static void __attribute__((noinline)) run_direct(int n_out, int count, char *con
         bytes += n * w.step[k];
         apart &= k == 0 || data[k] != data[0];
     }
-    const bool stream = apart && bytes > TD_STREAM_BYTES && n * w.step[0] >= bytes / 4;     /* else too little is saved */
+    /* Else too little is saved, or memory waits for the loop anyway. */
+    const bool stream = apart && bytes > TD_STREAM_BYTES && n * w.step[0] >= bytes / 4 && cost < COSTLY;
     if (stream && w.piece > STREAMED)
         w.piece = STREAMED;
     if (n * cost < 2 * TD_THREAD_WORK)
