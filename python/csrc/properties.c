@@ -74,7 +74,12 @@ GETTER(requires_grad)
 GETTER(is_leaf)
 {
     BEGIN(is_leaf);
-    return PyBool_FromLong(td_is_leaf(x));
+    td_node *node = NULL;
+    int output;
+    if (td_history(x, &node, &output) < 0)
+        return td_py_raise();
+    td_node_drop(node);
+    return PyBool_FromLong(!node);
 }
 GETTER(grad)
 {

@@ -368,7 +368,13 @@ static int rebase_view(td_tensor *x, td_node *fn, int output)
     if (status == 0)
         status = td_set_gradient_edge(x->base, node, 0);
     td_node_release(node);
-    x->attr_version = td_tensor_version(x) - 1;     /* to be renewed, whether the write is counted yet or not */
+    if (status == 0 && !x->replay) {                /* at once: the base may be detached before anybody asks */
+        int view_output = 0;
+        td_node *fresh = view_node(x, &view_output);
+        status = fresh ? td_set_gradient_edge(x, fresh, view_output) : -1;
+        td_node_release(fresh);
+    }
+    x->attr_version = td_tensor_version(x) - !!x->replay;
     return status;
 }
 

@@ -25,6 +25,9 @@ td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n);
 /* The same elements in a strided tensor, in COO. */
 td_tensor *td_sparse_dense(td_tensor *x);
 td_tensor *td_sparse_coo(td_tensor *x);
+/* What a conversion that has nothing to do gives: x, or an alias if a gradient is recorded, for a call's result can't be its
+ * operand then. */
+td_tensor *td_sparse_itself(td_tensor *x);
 /* The elements that a compressed tensor specifies, in the order of its values, as a COO tensor without blocks. */
 td_tensor *td_compressed_elements(td_tensor *x);
 /* x, sparse or strided, in the layout of another tensor (COO as COO of as many sparse dimensions). */

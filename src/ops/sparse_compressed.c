@@ -91,6 +91,8 @@ td_tensor *td_sparse_coo(td_tensor *x)
     return td_sparse_settled(elements);
 }
 
+td_tensor *td_sparse_itself(td_tensor *x) { return td_requires_grad(x) ? td_alias(x) : td_ref(x); }
+
 /* ---- checks */
 
 static const char *const titles[] = {"Strided", "Sparse", "SparseCsr", "SparseCsc", "SparseBsr", "SparseBsc"};
@@ -352,7 +354,7 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
                        "coo_to_%s: conversion from Sparse to %s for input tensors with sparse_dim()!=2 is not supported",
                        td_layout_name(layout), wanted);
     if (own == layout && (!td_is_blocked(layout) || !memcmp(shape_of(self).blocks, blocks, 2 * sizeof *blocks)))
-        return td_ref(self);
+        return td_sparse_itself(self);
     TD_AUTO td_tensor *coo = td_sparse_coo(self), *x = td_sparse_settled(coo), *checked = td_coo_places(x);
     return checked
                ? compress(x, layout, blocks, own == TD_SPARSE_COO ? TD_I64 : (td_dtype)td_sparse_of(self)->indices->dtype)
@@ -373,7 +375,7 @@ td_tensor *td_op_to_sparse_bsc(td_tensor *self, int64_t n, const int64_t *blocks
 td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const int64_t *blocks, const int64_t *dense)
 {
     if (layout == TD_STRIDED && !td_is_sparse(self))
-        return td_ref(self);
+        return td_sparse_itself(self);
     if (layout == TD_STRIDED || (int)layout > TD_SPARSE_BSC)
         return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s is not supported",
                        titles[td_is_sparse(self) ? td_sparse_of(self)->layout : 0], td_layout_name(layout));
@@ -384,7 +386,7 @@ td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const i
     if ((int)layout >= TD_SPARSE_CSR)
         return to_compressed(self, layout, n, blocks, dense);
     if (td_is_sparse(self))
-        return td_sparse_coo(self);
+        return td_is_coo(self) ? td_sparse_itself(self) : td_sparse_coo(self);
     if (dense && (*dense < 0 || *dense > self->ndim))
         return td_fail(TD_E_RUNTIME, "to_sparse: dense_dim %" PRId64 " is out of range", *dense);
     return td_to_sparse_sparse_dim(self, self->ndim - (dense ? *dense : 0));

@@ -288,3 +288,29 @@ def test_numbers_that_order_nodes_and_count_writes(lib):
     node._set_sequence_nr(node._sequence_nr() + 5)
     with pytest.raises(RuntimeError, match="below 0: -1"):
         lib._C._autograd._unsafe_set_version_counter((lib.ones(2),), (-1,))
+
+
+def test_a_written_view_keeps_its_history_when_its_base_is_detached(lib):
+    x = lib.rand(2, 2, requires_grad=True)
+    base = x.clone()
+    view = base.view(4)
+    view.mul_(2)
+    base.detach_()
+    assert view.requires_grad and not base.requires_grad
+    gradient, = lib.autograd.grad(view.sum(), x)
+    assert gradient.tolist() == [[2, 2], [2, 2]]
+
+
+def test_whether_a_view_is_a_leaf_is_an_error_where_its_history_is(lib):
+    base = lib.rand(3, requires_grad=True).clone()
+    with lib.no_grad():
+        view = base.view(3)
+    base.mul_(2)
+    with pytest.raises(RuntimeError, match="created in no_grad mode and its base or another view of its base has been modified"):
+        view.is_leaf  # noqa: B018
+
+
+def test_a_conversion_with_nothing_to_do_leaves_its_operand_a_leaf(lib):
+    x = lib.eye(2).to_sparse().requires_grad_()
+    x.to_sparse().to_dense().sum().backward()
+    assert x.is_leaf and x.grad is not None
