@@ -76,7 +76,7 @@ static int first_failure(td_tensor *info, int64_t *batch)
         }
     return 0;
 }
-static int check_info(const char *op, td_tensor *info)
+int td_check_info(const char *op, td_tensor *info)
 {
     int64_t batch = -1;
     int code = info ? first_failure(info, &batch) : 0;
@@ -114,11 +114,11 @@ static td_tensor *checked(const char *op, int failed, td_tensor **pair)
         return NULL;
     TD_AUTO td_tensor *info = pair[1];
     TD_AUTO td_tensor *result = pair[0];
-    return check_info(op, info) ? NULL : td_ref(result);
+    return td_check_info(op, info) ? NULL : td_ref(result);
 }
 static int check_errors_of(bool check, const char *op, td_tensor **results, int n)
 {
-    return check && check_info(op, results[n - 1]) ? td_results_drop(n, results) : 0;
+    return check && td_check_info(op, results[n - 1]) ? td_results_drop(n, results) : 0;
 }
 
 /* ---- Cholesky */

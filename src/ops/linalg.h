@@ -11,4 +11,7 @@ int td_check_square(const char *op, const td_tensor *x);
 int td_check_linalg_dtype(const char *op, const td_tensor *x);
 int td_check_pivots_shape(const char *op, const char *name, const td_tensor *matrices, const td_tensor *pivots);
 
+/* An error that names the first matrix whose factorization failed; info: LAPACK's number of each. */
+int td_check_info(const char *op, td_tensor *info);
+
 #endif

@@ -55,6 +55,8 @@ def test_long_lines(lib, n, single):
 
 
 def test_threads_do_not_change_a_bit(lib):
+    if lib.__name__ == "torch":
+        pytest.skip("MKL's plans depend on the number of threads on some processors")
     before = lib.get_num_threads()
     lib.manual_seed(0)
     try:

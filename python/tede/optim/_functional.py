@@ -33,7 +33,7 @@ def _form(name, cls, keys, options):
         if len(lists_and_options) < len(keys):
             raise TypeError(f"{name}() needs {len(keys)} lists after params and grads: {', '.join(keys)}")
         lists = lists_and_options[:len(keys)]
-        group = {"maximize": False, "differentiable": False, "weight_decay": 0, "decoupled_weight_decay": name == "adamw",
+        group = {"maximize": False, "differentiable": False, "fused": None, "weight_decay": 0, "decoupled_weight_decay": name == "adamw",
                  **dict(zip(options, lists_and_options[len(keys):])), **by_name}
         for pair, (first, second) in _PAIRS.items():
             if first in group:

@@ -43,10 +43,10 @@ static int cholesky(td_tensor *self, bool upper, td_tensor *out, int *info)
 
 int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td_tensor *out0, td_tensor *out1)
 {
-    (void)check_errors;
+    const char *op = "linalg.cholesky_ex";
     int *info = (int *)out1->data;
     if (!td_dtype_is_complex((td_dtype)self->dtype))
-        return cholesky(self, upper, out0, info);
+        return td_checked(cholesky(self, upper, out0, info), check_errors, op, out1);
     batch b = batch_of(out0);
     td_lapack_function *potrf = td_lapack("potrf", NULL, (td_dtype)self->dtype);
     if (!potrf || td_copy_elements(out0, self))
@@ -57,7 +57,7 @@ int td_cpu_linalg_cholesky_ex(td_tensor *self, bool upper, bool check_errors, td
         potrf(upper ? "U" : "L", &b.rows, a, &lda, &info[i], (size_t)1);
         clear_triangle(a, b.rows, b.item, upper);
     }
-    return 0;
+    return td_checked(0, check_errors, op, out1);
 }
 
 int td_cpu_cholesky_solve_helper(td_tensor *B, td_tensor *L, bool upper, td_tensor *out)
@@ -106,9 +106,10 @@ static int factor_rows(td_tensor *A, td_tensor *out, td_tensor *pivots, td_tenso
 
 int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    (void)check_errors, (void)pivot;
+    (void)pivot;
+    const char *op = "torch.linalg.lu_factor_ex";
     if (!td_dtype_is_complex((td_dtype)A->dtype))
-        return factor_rows(A, out0, out1, out2);
+        return td_checked(factor_rows(A, out0, out1, out2), check_errors, op, out2);
     td_lapack_function *getrf = td_lapack("getrf", NULL, (td_dtype)A->dtype);
     TD_AUTO td_tensor *a = getrf ? td_columns(A) : NULL;
     if (!a)
@@ -121,7 +122,7 @@ int td_cpu_linalg_lu_factor_ex(td_tensor *A, bool pivot, bool check_errors, td_t
         if (least)
             getrf(&m, &n, (char *)a->data + i * b.stride, &lda, pivots + i * least, &info[i]);
     }
-    return from_columns(out0, a);
+    return td_checked(from_columns(out0, a), check_errors, op, out2);
 }
 
 /* LAPACK swaps whichever rows the pivots name. */
@@ -183,7 +184,6 @@ static int solve(td_dtype dtype, int64_t n, int64_t k, void *a, int *pivots, voi
 
 int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_errors, td_tensor *out0, td_tensor *out1)
 {
-    (void)check_errors;
     bool vector = td_solve_takes_vector(A, B);
     const td_dtype dtype = (td_dtype)A->dtype;
     const bool own = !td_dtype_is_complex(dtype);
@@ -213,7 +213,7 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
         } else if (n)
             gesv(&n, &k, (char *)a->data + i * p.stride, &lda, (int *)pivots->data, (char *)x->data + i * q.stride, &lda, &info[i]);
     }
-    return left != own ? from_columns(result, x) : td_copy_elements(result, x);
+    return td_checked(left != own ? from_columns(result, x) : td_copy_elements(result, x), check_errors, "torch.linalg.solve_ex", out1);
 }
 
 /* The solution for the identity's columns, as PyTorch does it: zeros keep their sign so. */
@@ -221,7 +221,7 @@ int td_cpu_linalg_inv_ex(td_tensor *A, bool check_errors, td_tensor *out0, td_te
 {
     TD_AUTO td_tensor *unit = td_eye(A->sizes[A->ndim - 1], (td_dtype)A->dtype, A->device);
     TD_AUTO td_tensor *b = td_expand(unit, A->ndim, A->sizes);
-    return b ? td_cpu_linalg_solve_ex(A, b, true, check_errors, out0, out1) : -1;
+    return b ? td_checked(td_cpu_linalg_solve_ex(A, b, true, false, out0, out1), check_errors, "linalg.inv_ex", out1) : -1;
 }
 
 int td_cpu_linalg_solve_triangular(td_tensor *self, td_tensor *B, bool upper, bool left, bool unitriangular, td_tensor *out)

@@ -16,6 +16,11 @@ static inline batch batch_of(const td_tensor *x)
     b.stride = (int64_t)b.rows * b.columns * (int64_t)b.item;
     return b;
 }
+/* The end of a factorization: its status, and what info tells if that is asked for. */
+static inline int td_checked(int status, bool check, const char *op, td_tensor *info)
+{
+    return status || (check && td_check_info(op, info)) ? -1 : 0;
+}
 static inline int at_least_one(int n) { return n > 0 ? n : 1; }
 
 /* x's matrices in columns: a contiguous tensor of their transposes. */

@@ -29,7 +29,6 @@ int td_cpu_geqrf(td_tensor *self, td_tensor *out0, td_tensor *out1)
 /* sytrf for symmetric matrices, hetrf for complex Hermitian ones; both of the lower triangle. */
 int td_cpu_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_errors, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
-    (void)check_errors;
     td_dtype dtype = (td_dtype)self->dtype;
     bool conjugate = hermitian && td_dtype_is_complex(dtype);
     td_lapack_function *factor = td_lapack(conjugate ? "hetrf" : "sytrf", NULL, dtype);
@@ -52,7 +51,7 @@ int td_cpu_linalg_ldl_factor_ex(td_tensor *self, bool hermitian, bool check_erro
         if (n)
             factor("L", &n, (char *)a->data + i * b.stride, &lda, pivots + i * n, work->data, &lwork, &info[i], (size_t)1);
     }
-    return from_columns(out0, a);
+    return td_checked(from_columns(out0, a), check_errors, "torch.linalg.ldl_factor_ex", out2);
 }
 
 /* LAPACK swaps whichever rows the pivots name; two negative ones in a row make a block of two. */
