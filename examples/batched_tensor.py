@@ -12,7 +12,7 @@ aten = torch.ops.aten
 POINTWISE = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.maximum.default, aten.tanh.default, aten.exp.default,
              aten.relu.default, aten.neg.default, aten.sigmoid.default, aten.pow.Tensor_Scalar, aten.detach.default, aten.rsub.Scalar}
 REDUCTIONS = {aten.sum.dim_IntList, aten.mean.dim, aten.amax.default}
-loops = []                     # operators that had no rule
+loops: list[str] = []          # operators that had no rule
 
 
 class BatchedTensor(torch.Tensor):

@@ -24,9 +24,9 @@ def load(lib):
         from sklearn.datasets import load_digits
     except ImportError:
         sys.exit("digits.py: the images come with scikit-learn, which is not installed: pip install scikit-learn")
-    bunch = load_digits()
-    images = lib.tensor(bunch.images.tolist()).unsqueeze(1) / 16
-    digits = lib.tensor(bunch.target.tolist())
+    pixels, numbers = load_digits(return_X_y=True)
+    images = lib.tensor(pixels.tolist()).view(-1, 1, 8, 8) / 16
+    digits = lib.tensor(numbers.tolist())
     cut = len(digits) * 4 // 5
     return images[:cut], digits[:cut], images[cut:], digits[cut:]
 

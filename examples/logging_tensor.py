@@ -12,7 +12,7 @@ from tede.utils._pytree import tree_map
 
 
 class LoggingTensor(torch.Tensor):
-    log = []
+    calls: list[str] = []
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     @staticmethod
@@ -30,7 +30,7 @@ class LoggingTensor(torch.Tensor):
     def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         result = operator(*tree_map(unwrap, args), **tree_map(unwrap, kwargs))
-        cls.log.append(f"{describe(result)} = {operator.__name__}({', '.join(map(describe, [*args, *kwargs.values()]))})")
+        cls.calls.append(f"{describe(result)} = {operator.__name__}({', '.join(map(describe, [*args, *kwargs.values()]))})")
         return tree_map(lambda x: cls(x) if isinstance(x, torch.Tensor) else x, result)
 
 
@@ -49,11 +49,11 @@ def describe(x):
 @contextlib.contextmanager
 def logged():
     """The lines of what happens inside."""
-    before, LoggingTensor.log = LoggingTensor.log, []
+    before, LoggingTensor.calls = LoggingTensor.calls, []
     try:
-        yield LoggingTensor.log
+        yield LoggingTensor.calls
     finally:
-        LoggingTensor.log = before
+        LoggingTensor.calls = before
 
 
 def main():

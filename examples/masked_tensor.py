@@ -71,7 +71,7 @@ def reveal(x):
 def main():
     wages = [torch.tensor([3100.5, 2750.25]), torch.tensor([4020.0, 1999.75]), torch.tensor([2500.0, 3300.0])]
     hidden = [hide(w) for w in wages]
-    total = sum(hidden[1:], hidden[0])
+    total = hidden[0] + hidden[1] + hidden[2]
     weighted = torch.stack(hidden).t() @ torch.tensor([1, 2, -1])
     print("what the computer sees:", total.masked.tolist())
     print("what the owner of the key reads:", reveal(total).tolist(), reveal(weighted + 0.5).tolist())

@@ -1,6 +1,5 @@
 """The generated stubs name what is there, and a type checker reads a program by them."""
 import ast
-import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -52,7 +51,12 @@ def test_the_stubs_of_a_family_name_what_is_there(name):
     assert definitions(STUBS / f'_{name}.pyi')[''] == {n.removeprefix(prefix) for n in there}
 
 
-@pytest.mark.skipif(not importlib.util.find_spec('mypy'), reason='mypy is not installed')
+def test_the_examples_pass_a_type_checker(tmp_path):
+    root = pathlib.Path(__file__).parents[2]
+    run = subprocess.run([sys.executable, '-m', 'mypy', '--cache-dir', str(tmp_path), 'examples'], cwd=root, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
 def test_a_type_checker_reads_a_program_by_them(tmp_path):
     program = tmp_path / 'program.py'
     program.write_text(PROGRAM)
