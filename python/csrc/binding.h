@@ -255,6 +255,8 @@ void td_py_mark(td_tensor *x, PyTypeObject *type);
 /* The object that stands for an operator in Python, ops.<namespace>.<name>.<overload>: borrowed, NULL with an error. */
 PyObject *td_py_overload(const td_op *op);
 int td_py_dispatch_init(PyObject *module);
+/* A wrapper's dispatch_sizes_strides_policy= (NULL and None: none), which isn't followed: a warning, or an error if it is no policy. */
+int td_py_check_policy(PyObject *policy);
 
 /* ---- results.c */
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);

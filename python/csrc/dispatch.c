@@ -373,6 +373,19 @@ static Py_ssize_t numbers_of(PyObject *o, int64_t *list)
     Py_XDECREF(items);
     return n;
 }
+int td_py_check_policy(PyObject *policy)
+{
+    if (!policy || policy == Py_None)
+        return 0;
+    const char *word = PyUnicode_Check(policy) ? PyUnicode_AsUTF8(policy) : NULL;
+    if (!word || (strcmp(word, "sizes") != 0 && strcmp(word, "strides") != 0)) {
+        if (!PyErr_Occurred())
+            PyErr_Format(PyExc_RuntimeError, "unknown policy %R for dispatch_sizes_strides_policy: it is \"sizes\" or \"strides\"", policy);
+        return -1;
+    }
+    return PyErr_WarnFormat(PyExc_UserWarning, 1, "dispatch_sizes_strides_policy=%R is ignored: sizes and strides stay those that the tensor "
+                            "was made with, __torch_dispatch__ isn't asked for them", policy);
+}
 /* A tensor of a class that has geometry, dtype and device, but no memory: all calls go to its __torch_dispatch__. */
 static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObject *kw)
 {
@@ -391,6 +404,8 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
         return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
     if (!has_dispatch((PyTypeObject *)cls))
         return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
+    if (td_py_check_policy(policy))
+        return NULL;
     int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], start = 0;
     td_dtype type = td_default_dtype();
     td_device where = {TD_CPU, -1};

@@ -273,6 +273,8 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
         return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+    if (td_py_check_policy(policy))
+        return NULL;
     if (!td_py_is_tensor(data))
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
                             Py_TYPE(data)->tp_name);

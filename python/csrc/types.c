@@ -569,7 +569,7 @@ static PyObject *promote_types(PyObject *m, PyObject *args)
     td_dtype a, b;
     if (!two_dtypes(args, &a, &b, "O!O!:promote_types"))
         return NULL;
-    if (a >= RESERVED || b >= RESERVED)
+    if ((int)a >= RESERVED || (int)b >= RESERVED)
         return promote_reserved(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1));
     td_dtype r = td_promote_types(a, b);
     return r == TD_DTYPE_NONE ? td_py_raise() : Py_NewRef(td_py_dtype(r));
