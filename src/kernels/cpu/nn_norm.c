@@ -34,18 +34,19 @@ static int forward(td_tensor *input, int64_t n, td_tensor *weight, td_tensor *bi
 {
     td_dtype type = td_compute_dtype(input);
     const bool halves = td_takes_half_rows(input, out, n);
-    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *y = halves ? td_tensor_retain(out) : td_target(out, type);
+    const td_dtype held = halves ? (td_dtype)input->dtype : type;
+    TD_AUTO td_tensor *x = td_operand(input, held), *y = td_target(out, held);
     TD_AUTO td_tensor *w = td_operand(weight, type), *b = td_operand(bias, type);
     TD_AUTO td_tensor *m = td_target(mean, type), *r = td_target(rstd, type);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
     td_rows_job job = {.rows = rstd->numel, .n = n, .rms = rms, .eps = eps, .x = x->data, .weight = td_data_or_null(w),
                        .bias = td_data_or_null(b), .mean = td_data_or_null(m), .rstd = r->data, .y = y->data};
-    if (halves ? td_run_half_rows(x, y, n, 4, rows_of_floats, &job) : 0)
+    if (halves && td_run_half_rows(x, y, n, 4, rows_of_floats, &job))
         return -1;
     if (!halves)
         td_parallel_for(0, job.rows, td_grain(4 * n), kernels()->rows[type == TD_F64], &job);
-    return (halves ? 0 : td_finish(out, y)) || td_finish(mean, m) || td_finish(rstd, r) ? -1 : 0;
+    return td_finish(out, y) || td_finish(mean, m) || td_finish(rstd, r) ? -1 : 0;
 }
 
 int td_cpu_native_layer_norm(td_tensor *input, int64_t n_shape, const int64_t *shape, td_tensor *weight,
@@ -181,8 +182,9 @@ int td_cpu_native_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     td_channels_job job = channels_of(input);
     int64_t n = job.channels, work = 4 * job.outer * job.inner;
     const bool halves = !training && td_takes_half_rows(input, out0, n * job.inner);
-    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *w = td_operand(weight, type);
-    TD_AUTO td_tensor *y = halves ? td_tensor_retain(out0) : td_target(out0, type), *b = td_operand(bias, type);
+    const td_dtype held = halves ? (td_dtype)input->dtype : type;
+    TD_AUTO td_tensor *x = td_operand(input, held), *y = td_target(out0, held);
+    TD_AUTO td_tensor *w = td_operand(weight, type), *b = td_operand(bias, type);
     if (!x || !w || !b || !y)
         return -1;
     size_t bytes = (size_t)(2 * n) * sizeof(double);
@@ -265,8 +267,9 @@ int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
     td_dtype type = td_compute_dtype(input);
     const int64_t width = group ? C / group * HxW : 0;
     const bool halves = td_takes_half_rows(input, out0, width);
-    TD_AUTO td_tensor *x = halves ? td_tensor_retain(input) : td_operand(input, type), *w = td_operand(weight, type);
-    TD_AUTO td_tensor *y = halves ? td_tensor_retain(out0) : td_target(out0, type), *b = td_operand(bias, type);
+    const td_dtype held = halves ? (td_dtype)input->dtype : type;
+    TD_AUTO td_tensor *x = td_operand(input, held), *y = td_target(out0, held);
+    TD_AUTO td_tensor *w = td_operand(weight, type), *b = td_operand(bias, type);
     TD_AUTO td_tensor *m = td_target(out1, TD_F64), *r = td_target(out2, TD_F64);
     if (!x || !w || !b || !y || !m || !r)
         return -1;
@@ -278,7 +281,7 @@ int td_cpu_native_group_norm(td_tensor *input, td_tensor *weight, td_tensor *bia
         return -1;
     if (C && !halves)
         td_parallel_for(0, N_ * group, td_grain(4 * job.group * HxW), kernels()->group[type == TD_F64], &job);
-    return (halves ? 0 : td_finish(out0, y)) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
+    return td_finish(out0, y) || td_finish(out1, m) || td_finish(out2, r) ? -1 : 0;
 }
 
 int td_cpu_native_group_norm_backward(td_tensor *grad, td_tensor *input, td_tensor *mean, td_tensor *rstd,
