@@ -28,7 +28,6 @@ enum {
     LONG_ROW = 128,                 /* elements of a row from which the loop is called once for it */
     TILE_ALONG = 128,
     TILE_ACROSS = 32,
-    TURNED = 32,                    /* rows of a tile that are turned at a time, while those of the next one are fetched */
     SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
     STREAMED = 512,                 /* elements on their way past the caches */
@@ -389,13 +388,7 @@ static void tile_in(const walk *w, int k, const char *at, char *block, char *tem
     char *native = w->convert[k] ? temporary : block;
     const int64_t size = (int64_t)w->size[k], step = w->plan->strides[k][0];
     if (w->fetch && w->plan->strides[k][w->across] == size) {
-        for (int64_t j = 0; j < along; j += TURNED, at += TURNED * step) {
-            const int64_t rows = along - j < TURNED ? along - j : TURNED;
-            for (int64_t r = 0; r < rows; r++)
-                for (int64_t line = 0; line < across * size; line += 64)
-                    __builtin_prefetch(at + r * step + across * size + line);
-            td_transpose_block(w->size[k], native + j * size, along * size, at, step, rows, across);
-        }
+        td_transpose_ahead(w->size[k], native, along * size, at, step, along, across);
     } else {
         rows_in(w->size[k], native, at, step, w->plan->strides[k][w->across], along, across);
     }

@@ -40,6 +40,8 @@ void td_fill_eight(char *to, uint64_t eight, int64_t bytes);
 
 /* to[c][r] = from[r][c] for rows of `columns` contiguous elements that lie from_row bytes apart; to_row for `to`'s. */
 void td_transpose_block(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
+/* The same of rows that come from far and go on behind `columns`: the next ones are fetched, some rows at a time. */
+void td_transpose_ahead(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns);
 
 /* Copy what the second cache doesn't hold: in one instruction where the processor is good at that (measured on Zen 5: 16 MB
  * in 350 us, memcpy 490), else both sides are fetched, also what will be written (on Cascade Lake 8 MB at 10 GB/s, memcpy 6.3).

@@ -125,3 +125,16 @@ void td_end_streaming(void)
     _mm_sfence();
 #endif
 }
+
+void td_transpose_ahead(size_t size, char *to, int64_t to_row, const char *from, int64_t from_row, int64_t rows, int64_t columns)
+{
+    enum { TURNED = 32 };
+    const int64_t bytes = columns * (int64_t)size;
+    for (int64_t r = 0; r < rows; r += TURNED, from += TURNED * from_row) {
+        const int64_t n = rows - r < TURNED ? rows - r : TURNED;
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t line = 0; line < bytes; line += 64)
+                __builtin_prefetch(from + i * from_row + bytes + line);
+        td_transpose_block(size, to + r * (int64_t)size, to_row, from, from_row, n, columns);
+    }
+}

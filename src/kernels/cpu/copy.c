@@ -19,7 +19,6 @@ enum {
     ACROSS = 32,                /* elements of a tile in the source's fastest dimension */
     ALONG_BYTES = 512,          /* of a tile in the target's */
     ALONG = 128,                /* elements there, at most */
-    TURNED = 32,                /* of them turned at a time */
 };
 
 /* ---- runs */
@@ -187,16 +186,7 @@ static void copy_tile(const job *w, char *to, const char *from, int64_t along, i
     _Alignas(64) char tile[ACROSS * ALONG_BYTES];
     const td_plan *plan = &w->plan;
     int64_t rows = plan->strides[0][w->across], to_size = td_itemsizes[w->to], from_size = td_itemsizes[w->from];
-    /* The next tile mostly continues the rows of this one.  Its parts of them are fetched, some rows at a time, if they come from
-     * far. */
-    const int64_t step = plan->strides[1][0], most = w->stream ? TURNED : along;
-    for (int64_t j = 0; j < along; j += most, from += most * step) {
-        const int64_t rows = along - j < most ? along - j : most;
-        for (int64_t r = 0; r < rows && w->stream; r++)
-            for (int64_t line = 0; line < across * from_size; line += 64)
-                __builtin_prefetch(from + r * step + across * from_size + line);
-        td_transpose_block((size_t)from_size, tile + j * from_size, ALONG_BYTES, from, step, rows, across);
-    }
+    (w->stream ? td_transpose_ahead : td_transpose_block)((size_t)from_size, tile, ALONG_BYTES, from, plan->strides[1][0], along, across);
     for (int64_t i = 0; i < across; i++) {
         const char *row = tile + i * ALONG_BYTES;
         if (w->convert)
