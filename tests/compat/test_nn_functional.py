@@ -173,6 +173,24 @@ def test_a_grid_made_from_the_image_keeps_its_own_share_of_second_gradients(lib,
     assert_slopes(lib, slopes, x, range(9))
 
 
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_grid_sample_far_outside(lib, F, mode, align):
+    """Coordinates that are not finite, or too large for an integer, among more places than go through the loops at once."""
+    inf = float("inf")
+    far = lib.tensor([float("nan"), inf, -inf, 1e30, -1e30, 1e6, -1e6, 0.9, -1.0, 0.0, 1.0000001, 3, -3, 5, -5] * 6)
+    grid = lib.stack([far, far.flip(0) * 0.5], -1)[None, None].requires_grad_()
+    x = lib.arange(60.0).reshape(1, 2, 5, 6).sin().requires_grad_()
+    y = F.grid_sample(x, grid, mode, "zeros", align)
+    y.sum().backward()
+    one_by_one = [F.grid_sample(x, grid[:, :, i:i + 1], mode, "zeros", align) for i in range(90)]
+    assert lib.equal(y.nan_to_num(7), lib.cat(one_by_one, -1).nan_to_num(7))
+    assert (y[..., 3:7] == 0).all() and y.nan_to_num(0).any()
+    assert x.grad.isfinite().all() and (grid.grad[0, 0, 3:7] == 0).all()
+    # An element of zero times a weight without a value: in linear interpolation that is the other coordinate's slope.
+    assert grid.grad[0, 0, :3].isnan().tolist() == [[mode == "bicubic", mode != "nearest"]] * 3
+
+
 def test_affine_grids_reach_the_corners_when_aligned(lib, F):
     theta = lib.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
     grid = F.affine_grid(theta, (1, 1, 2, 3), align_corners=True)

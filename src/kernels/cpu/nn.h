@@ -42,15 +42,4 @@ static inline int64_t td_grain(int64_t cost)
 }
 static inline int64_t td_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* y[j] = sum_t weight[t][j] x[at[t][j]] for j < n <= TD_BLEND, the number of numbers in a row of `at` and `weight`; an element
- * before the first is 0. */
-enum { TD_BLEND = 64 };
-typedef int32_t td_place_f32;       /* as wide as the number */
-typedef int64_t td_place_f64;
-typedef struct td_blend_table {
-    void (*f32)(int64_t n, int taps, const td_place_f32 *at, const float *weight, const float *x, float *y);
-    void (*f64)(int64_t n, int taps, const td_place_f64 *at, const double *weight, const double *x, double *y);
-} td_blend_table;
-TD_ISA_TABLES(td_blend_table, td_blend_table);
-
 #endif
