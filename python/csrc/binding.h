@@ -13,6 +13,7 @@
  *   asking.c         Python functions whose calls it may take over
  *   nodes.c          the graph and hooks                                function.c     autograd.Function
  *   dispatch.c       __torch_dispatch__ and its modes                   boxed.c        kernels in Python
+ *   questions.c      attributes that __torch_dispatch__ is asked for
  *   saved.c          hooks on saved tensors, anomaly mode               edges.c        edges, the running pass
  *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
@@ -51,6 +52,7 @@ typedef struct TensorObject {
     PyObject_HEAD
     td_tensor *x;             /* counted, or borrowed while x owns the wrapper */
     PyObject  *dict, *weakrefs;
+    uint8_t    asks;          /* what its class is asked for instead of x, see questions.c */
 } TensorObject;
 extern PyTypeObject td_py_Tensor, td_py_TensorMeta;
 extern PyTypeObject *td_py_Parameter;      /* a second exact type; set by tede.nn, until then Tensor itself */
@@ -255,8 +257,24 @@ void td_py_mark(td_tensor *x, PyTypeObject *type);
 /* The object that stands for an operator in Python, ops.<namespace>.<name>.<overload>: borrowed, NULL with an error. */
 PyObject *td_py_overload(const td_op *op);
 int td_py_dispatch_init(PyObject *module);
-/* A wrapper's dispatch_sizes_strides_policy= (NULL and None: none), which isn't followed: a warning, or an error if it is no policy. */
-int td_py_check_policy(PyObject *policy);
+/* What self's class, and a mode, answer to a question that an operator stands for: function(self[, argument]). */
+PyObject *td_py_dispatch_question(PyObject *function, PyObject *self, PyObject *argument);
+
+/* ---- questions.c */
+enum { TD_PY_ASKS_STRIDES = 1, TD_PY_ASKS_SIZES = 2, TD_PY_ASKS_DEVICE = 4, TD_PY_ASKS_LAYOUT = 8 };
+static inline bool td_py_asks(PyObject *self, int what) { return TD_UNLIKELY(((TensorObject *)self)->asks & what); }
+/* What a new object asks its class for, from the arguments of its making (policy may be NULL or None); -1 with an error. */
+int td_py_questions_of(PyObject *policy, bool device, bool layout);
+/* Attributes of self, or what its class says that they are.  Those that are numbers are -1 with an error; offsets, which may be
+ * negative, -2. */
+PyObject *td_py_shape(PyObject *self);
+PyObject *td_py_strides(PyObject *self);
+int       td_py_dim(PyObject *self);
+int64_t   td_py_numel(PyObject *self, const char *question);
+int64_t   td_py_offset(PyObject *self);
+int       td_py_contiguous(PyObject *self, PyObject *format);
+int       td_py_device_of(PyObject *self, td_device *device);
+int       td_py_layout_of(PyObject *self);
 
 /* ---- results.c */
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);

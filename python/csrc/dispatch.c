@@ -119,6 +119,20 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
     return result;
 }
 
+/* Nobody wanted to answer. */
+static void fail_multiple(PyObject *name, const Involved *list)
+{
+    PyObject *text = name ? PyUnicode_FromFormat("Multiple dispatch failed for '%S'; all __torch_dispatch__ handlers returned "
+                                                 "NotImplemented:\n", name) : NULL;
+    if (n_modes && text)
+        Py_SETREF(text, PyUnicode_FromFormat("%U\n  - mode object %R", text, modes[n_modes - 1]));
+    for (int i = 0; i < list->n && text; i++)
+        Py_SETREF(text, PyUnicode_FromFormat("%U\n  - tensor subclass %R", text, Py_TYPE(list->objects[i])));
+    if (text)
+        PyErr_SetObject(PyExc_TypeError, text);
+    Py_XDECREF(text);
+}
+/* The first answer of the innermost mode, else of the operands' classes; NotImplemented if there is none. */
 static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, PyObject *kwargs)
 {
     PyObject *types = PyTuple_New(list->n), *result = NULL;
@@ -133,18 +147,28 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
         PyObject *type = (PyObject *)Py_TYPE(list->objects[i]);
         result = ask_one(type, type, function, types, args, kwargs);
     }
-    if (result == Py_NotImplemented) {
-        Py_CLEAR(result);
-        PyObject *text = PyUnicode_FromFormat("Multiple dispatch failed for '%S'; all __torch_dispatch__ handlers returned "
-                                              "NotImplemented:\n", function);
-        for (int i = 0; i < list->n && text; i++)
-            Py_SETREF(text, PyUnicode_FromFormat("%U\n  - tensor subclass %R", text, Py_TYPE(list->objects[i])));
-        if (text)
-            PyErr_SetObject(PyExc_TypeError, text);
-        Py_XDECREF(text);
-    }
     Py_DECREF(types);
     return result;
+}
+
+PyObject *td_py_dispatch_question(PyObject *function, PyObject *self, PyObject *argument)
+{
+    Involved list = {.objects = {self}, .n = has_dispatch(Py_TYPE(self))};
+    PyObject *args = argument ? PyTuple_Pack(2, self, argument) : PyTuple_Pack(1, self), *kwargs = PyDict_New();
+    td_masks masks = td_thread_masks();
+    PyObject *answer = args && kwargs ? ask(function, &list, args, kwargs) : NULL;
+    td_set_thread_masks(masks);
+    if (answer == Py_NotImplemented) {
+        Py_CLEAR(answer);
+        PyObject *packet = PyObject_GetAttrString(function, "overloadpacket");
+        PyObject *name = packet ? PyUnicode_FromFormat("torch.ops.%S", packet) : NULL;
+        fail_multiple(name, &list);
+        Py_XDECREF(name);
+        Py_XDECREF(packet);
+    }
+    Py_XDECREF(args);
+    Py_XDECREF(kwargs);
+    return answer;
 }
 
 /* ---- the kernel of the key */
@@ -265,6 +289,12 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
         td_masks masks = td_thread_masks();
         bool below = td_set_below_autograd(true), grad = td_grad_enabled();
         result = ask(PyTuple_GET_ITEM(entry, 0), list, args, kwargs);
+        if (result == Py_NotImplemented) {
+            Py_CLEAR(result);
+            PyObject *name = PyUnicode_FromFormat("torch._ops.%S", PyTuple_GET_ITEM(entry, 0));
+            fail_multiple(name, list);
+            Py_XDECREF(name);
+        }
         td_set_grad_enabled(grad);
         td_set_below_autograd(below);
         td_set_thread_masks(masks);
@@ -373,19 +403,6 @@ static Py_ssize_t numbers_of(PyObject *o, int64_t *list)
     Py_XDECREF(items);
     return n;
 }
-int td_py_check_policy(PyObject *policy)
-{
-    if (!policy || policy == Py_None)
-        return 0;
-    const char *word = PyUnicode_Check(policy) ? PyUnicode_AsUTF8(policy) : NULL;
-    if (!word || (strcmp(word, "sizes") != 0 && strcmp(word, "strides") != 0)) {
-        if (!PyErr_Occurred())
-            PyErr_Format(PyExc_RuntimeError, "unknown policy %R for dispatch_sizes_strides_policy: it is \"sizes\" or \"strides\"", policy);
-        return -1;
-    }
-    return PyErr_WarnFormat(PyExc_UserWarning, 1, "dispatch_sizes_strides_policy=%R is ignored: sizes and strides stay those that the tensor "
-                            "was made with, __torch_dispatch__ isn't asked for them", policy);
-}
 /* A tensor of a class that has geometry, dtype and device, but no memory: all calls go to its __torch_dispatch__. */
 static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObject *kw)
 {
@@ -404,7 +421,8 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
         return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
     if (!has_dispatch((PyTypeObject *)cls))
         return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
-    if (td_py_check_policy(policy))
+    int asks = td_py_questions_of(policy, of_device, of_layout);
+    if (asks < 0)
         return NULL;
     int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], start = 0;
     td_dtype type = td_default_dtype();
@@ -424,7 +442,10 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
         td_tensor_release(x);
         x = NULL;
     }
-    return td_py_wrap_as(x, (PyTypeObject *)cls);
+    PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
+    if (made)
+        ((TensorObject *)made)->asks = (uint8_t)asks;
+    return made;
 }
 static PyMethodDef make_wrapper_def = {
     "_make_wrapper_subclass", (PyCFunction)(void (*)(void))make_wrapper_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,

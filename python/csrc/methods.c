@@ -77,47 +77,69 @@ static PyObject *only_argument(const char *method, PyObject *const *args, Py_ssi
                             PyTuple_GET_ITEM(kwnames, 0));
     return args[0] == Py_None ? NULL : args[0];
 }
+/* Takes over a tuple, or NULL. */
+static PyObject *item_of(PyObject *tuple, Py_ssize_t i)
+{
+    PyObject *item = tuple ? PySequence_GetItem(tuple, i) : NULL;
+    Py_XDECREF(tuple);
+    return item;
+}
 static PyObject *size(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     OVERRIDDEN_CALL("size");
-    td_tensor *x = td_py_x(self);
     PyObject *which = only_argument("size", args, nargs, kwnames);
     if (!which)
-        return PyErr_Occurred() ? NULL : td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
-    int dim = dimension("size", which, td_tensor_ndim(x));
-    return dim < 0 ? NULL : PyLong_FromLongLong(td_tensor_sizes(x)[dim]);
+        return PyErr_Occurred() ? NULL : td_py_shape(self);
+    int ndim = td_py_dim(self), dim = ndim < 0 ? -1 : dimension("size", which, ndim);
+    if (dim >= 0 && !td_py_asks(self, TD_PY_ASKS_SIZES))
+        return PyLong_FromLongLong(td_tensor_sizes(td_py_x(self))[dim]);
+    return dim < 0 ? NULL : item_of(td_py_shape(self), dim);
 }
 static PyObject *stride(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     OVERRIDDEN_CALL("stride");
-    td_tensor *x = td_py_x(self);
-    PyObject *which = only_argument("stride", args, nargs, kwnames);
-    int ndim = td_tensor_ndim(x);
-    if (which) {
-        int dim = dimension("stride", which, ndim);
-        return dim < 0 ? NULL : PyLong_FromLongLong(td_tensor_strides(x)[dim]);
-    }
-    PyObject *all = PyErr_Occurred() ? NULL : PyTuple_New(ndim);
-    for (int i = 0; i < ndim && all; i++)
-        PyTuple_SET_ITEM(all, i, PyLong_FromLongLong(td_tensor_strides(x)[i]));
-    return all;
+    PyObject *which = only_argument("stride", args, nargs, kwnames), *all = PyErr_Occurred() ? NULL : td_py_strides(self);
+    if (!which || !all)
+        return all;
+    int dim = dimension("stride", which, (int)PyTuple_GET_SIZE(all));
+    if (dim < 0)
+        Py_CLEAR(all);
+    return item_of(all, dim);
 }
 
-NOARGS(dim) { (void)unused; return PyLong_FromLong(td_tensor_ndim(td_py_x(self))); }
+NOARGS(dim)
+{
+    (void)unused;
+    int n = td_py_dim(self);
+    return n < 0 ? NULL : PyLong_FromLong(n);
+}
 NAMED(ndimension, "ndimension") { return dim_itself(self, unused); }
-NOARGS(numel) { (void)unused; return PyLong_FromLongLong(td_tensor_numel(td_py_x(self))); }
+NOARGS(numel)
+{
+    (void)unused;
+    int64_t n = td_py_numel(self, "sym_numel");
+    return n < 0 ? NULL : PyLong_FromLongLong(n);
+}
 NAMED(nelement, "nelement") { return numel_itself(self, unused); }
 NOARGS(element_size) { (void)unused; return PyLong_FromSize_t(td_dtype_size(td_tensor_dtype(td_py_x(self)))); }
-NOARGS(storage_offset) { (void)unused; return PyLong_FromLongLong(td_tensor_offset(td_py_x(self))); }
+NOARGS(storage_offset)
+{
+    (void)unused;
+    int64_t n = td_py_offset(self);
+    return PyErr_Occurred() ? NULL : PyLong_FromLongLong(n);
+}
 NOARGS(data_ptr)
 {
     (void)unused;
     td_tensor *x = td_py_x(self);
+    int64_t n = td_py_numel(self, "numel");
+    if (n < 0)
+        return NULL;
     if (td_tensor_is_hollow(x))
         return PyLong_FromLong(0);
     if (td_py_without_data(x, "data_ptr()"))
         return NULL;
-    return PyLong_FromVoidPtr(td_tensor_numel(x) ? td_tensor_data(x) : NULL);
+    return PyLong_FromVoidPtr(n ? td_tensor_data(x) : NULL);
 }
 NOARGS(is_floating_point) { (void)unused; return PyBool_FromLong(td_dtype_is_floating(td_tensor_dtype(td_py_x(self)))); }
 NOARGS(is_complex) { (void)unused; return PyBool_FromLong(td_dtype_is_complex(td_tensor_dtype(td_py_x(self)))); }
@@ -152,8 +174,8 @@ NOARGS(is_pinned) { (void)self, (void)unused; Py_RETURN_FALSE; }
 NOARGS(get_device)
 {
     (void)unused;
-    td_device device = td_tensor_device(td_py_x(self));
-    return PyLong_FromLong(device.type == TD_CPU || device.type == TD_META ? -1 : device.index);
+    td_device device;
+    return td_py_device_of(self, &device) < 0 ? NULL : PyLong_FromLong(device.type == TD_CPU || device.type == TD_META ? -1 : device.index);
 }
 NOARGS(untyped_storage) { (void)unused; return td_py_storage(td_py_x(self)); }
 
@@ -190,27 +212,11 @@ static PyObject *is_contiguous_itself(PyObject *self, PyObject *args, PyObject *
 {
     static char *names[] = {"memory_format", NULL};
     PyObject *format = NULL;
-    td_tensor *x = td_py_x(self);
-    if (kw || PyTuple_GET_SIZE(args)) {
-        if (!PyArg_ParseTupleAndKeywords(args, kw, "|O!:is_contiguous", names, &td_py_memory_format_type, &format))
-            return NULL;
-        int code = format ? ((EnumObject *)format)->code : TD_CONTIGUOUS_FORMAT;
-        if (code == TD_CHANNELS_LAST || code == TD_CHANNELS_LAST_3D) {
-            int rank = code == TD_CHANNELS_LAST ? 4 : 5;
-            if (td_tensor_ndim(x) != rank)
-                Py_RETURN_FALSE;
-            const int64_t *sizes = td_tensor_sizes(x), *strides = td_tensor_strides(x);
-            int64_t expected = 1;
-            for (int k = 0; k < rank; k++) {
-                int d = k == 0 ? 1 : k == rank - 1 ? 0 : rank - k;
-                if (sizes[d] != 1 && strides[d] != expected)
-                    Py_RETURN_FALSE;
-                expected *= sizes[d];
-            }
-            Py_RETURN_TRUE;
-        }
-    }
-    return PyBool_FromLong(td_tensor_is_contiguous(x));
+    if ((kw || PyTuple_GET_SIZE(args)) &&
+        !PyArg_ParseTupleAndKeywords(args, kw, "|O!:is_contiguous", names, &td_py_memory_format_type, &format))
+        return NULL;
+    int is = td_py_contiguous(self, format);
+    return is < 0 ? NULL : PyBool_FromLong(is);
 }
 WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 

@@ -18,7 +18,7 @@
 GETTER(shape)
 {
     BEGIN(shape);
-    return td_py_size(td_tensor_ndim(x), td_tensor_sizes(x));
+    return td_py_shape(self);
 }
 GETTER(dtype)
 {
@@ -28,17 +28,20 @@ GETTER(dtype)
 GETTER(device)
 {
     BEGIN(device);
-    return td_py_device(td_tensor_device(x));
+    td_device device;
+    return td_py_device_of(self, &device) < 0 ? NULL : td_py_device(device);
 }
 GETTER(layout)
 {
     BEGIN(layout);
-    return Py_NewRef(td_py_layout(td_tensor_layout(x)));
+    int layout = td_py_layout_of(self);
+    return layout < 0 ? NULL : Py_NewRef(td_py_layout(layout));
 }
 GETTER(ndim)
 {
     BEGIN(ndim);
-    return PyLong_FromLong(td_tensor_ndim(x));
+    int n = td_py_dim(self);
+    return n < 0 ? NULL : PyLong_FromLong(n);
 }
 GETTER(itemsize)
 {
@@ -52,7 +55,8 @@ GETTER(nbytes)
         return PyErr_Format(PyExc_RuntimeError, "nbytes is not defined for sparse tensors.  If you want the size of the constituent "
                             "tensors, add the nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, "
                             "multiply numel() by element_size()");
-    return PyLong_FromLongLong(td_tensor_numel(x) * (int64_t)td_dtype_size(td_tensor_dtype(x)));
+    int64_t n = td_py_numel(self, "numel");
+    return n < 0 ? NULL : PyLong_FromLongLong(n * (int64_t)td_dtype_size(td_tensor_dtype(x)));
 }
 GETTER(_version)
 {
@@ -288,14 +292,16 @@ static PyObject *is_device(PyObject *self, void *question)
     const Question *q = question;
     if (td_py_taken_over(self))
         return td_py_override_getter(q->name, self);
-    return PyBool_FromLong((int)td_tensor_device(td_py_x(self)).type == q->kind);
+    td_device device;
+    return td_py_device_of(self, &device) < 0 ? NULL : PyBool_FromLong((int)device.type == q->kind);
 }
 static PyObject *is_layout(PyObject *self, void *question)
 {
     const Question *q = question;
     if (td_py_taken_over(self))
         return td_py_override_getter(q->name, self);
-    return PyBool_FromLong((int)td_tensor_layout(td_py_x(self)) == q->kind);
+    int layout = td_py_layout_of(self);
+    return layout < 0 ? NULL : PyBool_FromLong(layout == q->kind);
 }
 #define IS_DEVICE(name, kind) {name, is_device, NULL, NULL, &(Question){name, kind}}
 #define IS_LAYOUT(name, kind) {name, is_layout, NULL, NULL, &(Question){name, kind}}

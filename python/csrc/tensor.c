@@ -42,6 +42,8 @@ PyObject *td_py_wrap(td_tensor *x)
     TensorObject *self = td_tensor_wrapper(x);
     if (self)
         return known(x, (PyObject *)self);
+    if (TD_UNLIKELY(x == TD_NONE))           /* a __torch_dispatch__ gave None */
+        Py_RETURN_NONE;
     if (TD_LIKELY(free_count)) {
         self = free_list[--free_count];
         td_py_revive((PyObject *)self, &td_py_Tensor);
@@ -54,6 +56,7 @@ PyObject *td_py_wrap(td_tensor *x)
     }
     self->x = x;
     self->dict = self->weakrefs = NULL;
+    self->asks = 0;
     td_tensor_set_wrapper(x, self);
     return (PyObject *)self;
 }
@@ -266,14 +269,15 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
 {
     (void)unused;
-    static char *names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", NULL};
+    static char *names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout", NULL};
     PyObject *cls, *data, *policy = NULL;
-    int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|pO:_make_subclass", names, &cls, &data, &requires_grad, &policy))
+    int requires_grad = 0, of_device = 0, of_layout = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|pOpp:_make_subclass", names, &cls, &data, &requires_grad, &policy, &of_device, &of_layout))
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
         return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
-    if (td_py_check_policy(policy))
+    int asks = td_py_questions_of(policy, of_device, of_layout);
+    if (asks < 0)
         return NULL;
     if (!td_py_is_tensor(data))
         return PyErr_Format(PyExc_TypeError, "_make_subclass(): argument 'data' (position 2) must be Tensor, not %s",
@@ -283,7 +287,10 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
         td_tensor_release(x);
         x = NULL;
     }
-    return td_py_wrap_as(x, (PyTypeObject *)cls);
+    PyObject *made = td_py_wrap_as(x, (PyTypeObject *)cls);
+    if (made)
+        ((TensorObject *)made)->asks = (uint8_t)asks;
+    return made;
 }
 static PyMethodDef make_subclass_def = {
     "_make_subclass", (PyCFunction)(void (*)(void))make_subclass, METH_VARARGS | METH_KEYWORDS | METH_STATIC,
@@ -339,10 +346,17 @@ static Py_ssize_t tensor_length(PyObject *o)
             PyErr_SetString(PyExc_ValueError, "__len__() should return >= 0");
         return n;
     }
-    td_tensor *x = td_py_x(o);
-    if (td_tensor_ndim(x) == 0)
-        return PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor"), -1;
-    return td_tensor_sizes(x)[0];
+    int n = td_py_dim(o);
+    if (n == 0)
+        PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
+    if (n > 0 && td_py_asks(o, TD_PY_ASKS_SIZES)) {
+        PyObject *shape = td_py_shape(o), *first = shape ? PySequence_GetItem(shape, 0) : NULL;
+        Py_ssize_t length = first ? PyNumber_AsSsize_t(first, PyExc_OverflowError) : -1;
+        Py_XDECREF(first);
+        Py_XDECREF(shape);
+        return length;
+    }
+    return n > 0 ? td_tensor_sizes(td_py_x(o))[0] : -1;
 }
 static Py_hash_t tensor_hash(PyObject *o)
 {

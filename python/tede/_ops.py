@@ -51,7 +51,10 @@ class OpOverload:
         self.__qualname__ = self.__name__
         self.__module__ = packet.__module__
         self.py_kernels = {}
-        self._op = _C._operator_of(name, (full,), self)
+        self._op = self._find(full)
+
+    def _find(self, full):
+        return _C._operator_of(self._opname, (full,), self)
 
     @property
     def _schema(self):
@@ -186,15 +189,19 @@ class OpOverloadPacket:
         if name.startswith("__"):
             raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and the underlying op "
                                  f"{self._qualified_op_name} has no attribute {name} either.")
-        full = self._qualified_op_name + ("" if name == "default" else "." + name)
-        info = _C._op_info(full)
-        if info is None and self._writes_like(name):
+        value = self._made_of(name, self._qualified_op_name + ("" if name == "default" else "." + name))
+        if value is None and self._writes_like(name):
             return self.out
-        if info is None:
+        if value is None:
             raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
-        value = self.__dict__[name] = OpOverload(self, full, *info)
+        self.__dict__[name] = value
         self._dir.append(name)
         return value
+
+    def _made_of(self, name, full):
+        """The object of an overload, or None."""
+        info = _C._op_info(full)
+        return None if info is None else OpOverload(self, full, *info)
 
     def _writes_like(self, name):
         """Whether `name` is PyTorch's for what is `out` here: eq.Tensor_out writes what eq.Tensor gives, as no plain eq does."""
@@ -229,11 +236,20 @@ class _OpNamespace(types.ModuleType):
     def __getattr__(self, name):
         if name == "__file__":
             return "torch.ops"
-        if name.startswith("__") or not _C._overloads(self.name, name):
+        value = None
+        if not name.startswith("__"):
+            value = OpOverloadPacket(self.name, name) if _C._overloads(self.name, name) else self._question(name)
+        if value is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
-        value = self.__dict__[name] = OpOverloadPacket(self.name, name)
+        self.__dict__[name] = value
         self._dir.append(name)
         return value
+
+    def _question(self, name):
+        if self.name not in ("aten", "prim"):
+            return None
+        from tede._questions import packet
+        return packet(self.name, name)
 
 
 class _Ops(types.ModuleType):

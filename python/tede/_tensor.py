@@ -109,12 +109,33 @@ def _wrapper_repr(x):
     return f"{kind}(lvl={_C._wrapper_level(x)},{place} value=\n    {inside}\n)"
 
 
+def _elements(x):
+    """A plain tensor with the elements of one whose class keeps them elsewhere; None if they are too many to ask for."""
+    flat = x.reshape(-1)
+    if _C._is_hollow(flat) and x.numel() <= 1000:
+        flat = _C.tensor([flat[i].item() for i in range(x.numel())], dtype=x.dtype)
+    return None if _C._is_hollow(flat) or flat.numel() != x.numel() else flat.detach().reshape(x.shape)
+
+
+def _contents(x):
+    """What repr(x) has between its brackets, of a wrapper without a repr of its own."""
+    with _C.DisableTorchFunctionSubclass():
+        plain = _elements(x)
+    if plain is None or type(plain) is not Tensor:
+        return None
+    text = _plain_repr(plain)[len("tensor("):-1]
+    text = text[:text.rindex("]") + 1] if plain.ndim else text.partition(",")[0]
+    return text.replace("\n" + 7 * " ", "\n" + (len(type(x).__name__) + 1) * " ")
+
+
 def __repr__(self, *, tensor_contents=None):
     """The tensor as text, with other contents between the brackets if they are given."""
     if _C._has_torch_function_variadic(self):
         return _C._handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
     if _C._wrapper_level(self) > 0:
         return _wrapper_repr(self)
+    if tensor_contents is None and _C._is_hollow(self) and self.numel() and not self.is_meta:
+        tensor_contents = _contents(self)
     text = _plain_repr(self) if tensor_contents is None else _C._repr_with(self, tensor_contents)
     if "_is_param" in self.__dict__:
         text = f"Parameter({text})"

@@ -3,6 +3,7 @@
  * One format serves a whole tensor: a pass over the elements that will be shown finds out whether they are all whole
  * numbers, whether their range asks for scientific notation, and how wide the widest is.  Only finite numbers other than
  * zero take part in that.  Complex tensors have a format for each part. */
+#include <tede/foreign.h>
 #include <tede/print.h>
 #include "tensor/device.h"
 #include "tensor/layout.h"
@@ -406,7 +407,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
 {
     if (!x)
         return NULL;
-    bool meta = x->device.type == TD_META;
+    bool meta = x->device.type == TD_META || (td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
     const bool sparse = td_is_sparse(x);

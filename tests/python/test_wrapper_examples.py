@@ -49,16 +49,3 @@ def test_a_batched_tensor_runs_once_for_all():
     x = tede.randn(6, 2, 3)
     assert tede.allclose(module.vmap(lambda a: (a @ a.t()).sum(0).relu() * 2 + 1)(x),
                          tede.stack([(a @ a.t()).sum(0).relu() * 2 + 1 for a in x]), atol=1e-5)
-
-
-def test_a_policy_that_is_not_followed_is_said():
-    class Wrapper(tede.Tensor):
-        @classmethod
-        def __torch_dispatch__(cls, operator, types, args=(), kwargs=None):
-            return NotImplemented
-
-    with pytest.warns(UserWarning, match="dispatch_sizes_strides_policy='sizes' is ignored"):
-        x = tede.Tensor._make_wrapper_subclass(Wrapper, (2, 3), dispatch_sizes_strides_policy="sizes")
-    assert x.shape == (2, 3)
-    with pytest.raises(RuntimeError, match="unknown policy"):
-        tede.Tensor._make_subclass(tede.Tensor, tede.zeros(2), dispatch_sizes_strides_policy="size")

@@ -1,0 +1,113 @@
+"""aten::size, sym_size, is_contiguous, prim::device and the like: questions about a tensor that have operators' names.
+
+They compute nothing and are never dispatched; each asks the tensor. They have names since a class that was made with
+dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in its __torch_dispatch__ (questions.c)."""
+import tede
+from tede import _C
+from tede._ops import OpOverload, OpOverloadPacket
+
+
+def _strides_like(x, memory_format):
+    return x.stride() == tede.empty_like(x, device="meta", memory_format=memory_format).stride()
+
+
+def _dense(x):
+    """Whether the elements fill their part of the storage, in any order of the dimensions."""
+    expected = 1
+    for size, stride in sorted(zip(x.shape, x.stride()), key=lambda pair: (pair[0] == 1, pair[1])):
+        if size != 1 and stride != expected:
+            return x.numel() == 0
+        expected *= size
+    return True
+
+
+# schema -> the question
+_ATEN = {
+    "dim(Tensor self) -> int": lambda x: x.dim(),
+    "is_contiguous(Tensor self) -> bool": lambda x: x.is_contiguous(),
+    "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool":
+        lambda x, memory_format: x.is_contiguous(memory_format=memory_format),
+    "is_non_overlapping_and_dense(Tensor self) -> bool": _dense,
+    "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool": _strides_like,
+    "sym_is_contiguous(Tensor self, MemoryFormat memory_format=0) -> SymBool":
+        lambda x, memory_format=tede.contiguous_format: x.is_contiguous(memory_format=memory_format),
+}
+for _sym, _int in ("", "int"), ("sym_", "SymInt"):
+    _ATEN.update({
+        f"{_sym}size(Tensor self) -> {_int}[]": lambda x: list(x.size()),
+        f"{_sym}size.int(Tensor self, int dim) -> {_int}": lambda x, dim: x.size(dim),
+        f"{_sym}stride(Tensor self) -> {_int}[]": lambda x: list(x.stride()),
+        f"{_sym}stride.int(Tensor self, int dim) -> {_int}": lambda x, dim: x.stride(dim),
+        f"{_sym}numel(Tensor self) -> {_int}": lambda x: x.numel(),
+        f"{_sym}storage_offset(Tensor self) -> {_int}": lambda x: x.storage_offset(),
+    })
+_PRIM = {
+    "device(Tensor a) -> Device": lambda x: x.device,
+    "layout(Tensor a) -> Layout": lambda x: x.layout,
+    "dtype(Tensor a) -> int": lambda x: x.dtype,
+    "data(Tensor(a) a) -> Tensor(a)": lambda x: x.data,
+}
+_BY_NAME = {space: {schema.partition("(")[0]: (schema, ask) for schema, ask in table.items()}
+            for space, table in (("aten", _ATEN), ("prim", _PRIM))}
+
+
+class _Question(OpOverload):
+    def __init__(self, packet, full, schema, ask):
+        self._ask = ask
+        super().__init__(packet, full, schema, 0)
+
+    def _find(self, full):
+        return self.ask
+
+    def ask(self, /, *args, **kwargs):
+        if _C._has_torch_function(args[:1]):
+            return _C._handle_torch_function(self, args[:1], *args, **kwargs)
+        names = [a.name for a in self._schema.arguments]
+        values = dict(zip(names, args), **kwargs)
+        x = values.pop(names[0], None)
+        if not isinstance(x, tede.Tensor) or len(args) > len(names) or not values.keys() <= set(names):
+            raise RuntimeError(f"{self._name}() Expected a value of type 'Tensor' for argument '{names[0]}' but instead found type "
+                               f"'{type(x).__name__}'.\nDeclaration: {self._schema}")
+        return self._ask(x, **values)
+
+    def has_kernel_for_dispatch_key(self, key):
+        return getattr(key, "name", key) == "CompositeImplicitAutograd"
+
+
+class _QuestionPacket(OpOverloadPacket):
+    def __init__(self, namespace, name):
+        super().__init__(namespace, name)
+        self._questions = {full.partition(".")[2]: entry for full, entry in _BY_NAME[namespace].items()
+                           if full.partition(".")[0] == name}
+
+    def __call__(self, /, *args, **kwargs):
+        if _C._has_torch_function(args[:1]):
+            return _C._handle_torch_function(self, args[:1], *args, **kwargs)
+        overloads = [getattr(self, name or "default") for name in self._questions]
+        for overload in overloads[1:]:
+            if len(args) + len(kwargs) == len(overload._schema.arguments):
+                return overload(*args, **kwargs)
+        return overloads[0](*args, **kwargs)
+
+    @property
+    def op(self):
+        return self.__call__
+
+    @property
+    def _overload_names(self):
+        return list(self._questions)
+
+    def _made_of(self, name, full):
+        entry = self._questions.get("" if name == "default" else name)
+        return entry and _Question(self, full, *entry)
+
+
+def packet(namespace, name):
+    """The packet of a question, or None."""
+    names = {full.partition(".")[0] for full in _BY_NAME.get(namespace, ())}
+    return _QuestionPacket(namespace, name) if name in names else None
+
+
+def overload(namespace, name, which):
+    """For the core, which asks."""
+    return getattr(getattr(getattr(tede.ops, namespace), name), which)

@@ -1,0 +1,147 @@
+"""What a class is asked for instead of the tensor: dispatch_sizes_strides_policy, dispatch_device, dispatch_layout."""
+import pytest
+
+
+def asked(lib, answers, log=None, hollow=True, **policy):
+    """An object of 2 x 3 whose class answers by the names of what it is asked."""
+    class Asked(lib.Tensor):
+        __torch_function__ = lib._C._disabled_torch_function_impl
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if log is not None:
+                log.append((str(func), *args[1:]))
+            return answers.get(str(func), answers.get("else"))
+
+    if hollow:
+        return lib.Tensor._make_wrapper_subclass(Asked, (2, 3), **policy)
+    return lib.Tensor._make_subclass(Asked, lib.zeros(2, 3), False, **policy)
+
+
+ANSWERS = {"aten.sym_size.default": (4, 5, 6), "aten.dim.default": 3, "aten.sym_numel.default": 120, "aten.numel.default": 120,
+           "aten.sym_stride.default": (50, 10, 1), "aten.is_contiguous.default": False, "aten.is_contiguous.memory_format": True,
+           "aten.sym_storage_offset.default": 7}
+
+
+@pytest.mark.parametrize("hollow", [True, False])
+def test_strides_alone(lib, hollow):
+    x = asked(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="strides")
+    assert (x.shape, x.size(0), x.dim(), x.numel(), x.storage_offset(), len(x)) == ((2, 3), 2, 2, 6, 0, 2)
+    assert (x.stride(), x.stride(0), x.stride(-1)) == ((50, 10, 1), 50, 1)
+    assert not x.is_contiguous() and x.is_contiguous(memory_format=lib.channels_last)
+
+
+@pytest.mark.parametrize("hollow", [True, False])
+def test_sizes_and_strides(lib, hollow):
+    x = asked(lib, ANSWERS, hollow=hollow, dispatch_sizes_strides_policy="sizes")
+    assert type(x.shape) is lib.Size and x.shape == (4, 5, 6) and x.size() == (4, 5, 6)
+    assert (x.size(1), x.size(-1), x.dim(), x.ndim, x.numel(), x.nelement(), x.storage_offset(), len(x), x.nbytes) == \
+        (5, 6, 3, 3, 120, 120, 7, 4, 480)
+    assert x.stride() == (50, 10, 1) and not x.is_contiguous()
+    with pytest.raises(IndexError, match=r"range of \[-3, 2\], but got 3"):
+        x.size(3)
+
+
+def test_what_is_asked(lib):
+    log = []
+    x = asked(lib, ANSWERS, log, dispatch_sizes_strides_policy="sizes")
+    for ask, operators in ((lambda: x.size(0), ["aten.dim.default", "aten.sym_size.default"]), (lambda: x.shape, ["aten.sym_size.default"]),
+                           (lambda: x.numel(), ["aten.sym_numel.default"]), (lambda: x.nbytes, ["aten.numel.default"]),
+                           (lambda: x.is_contiguous(memory_format=lib.contiguous_format), ["aten.is_contiguous.default"]),
+                           (lambda: x.data_ptr(), ["aten.numel.default"])):
+        log.clear()
+        ask()
+        assert [name for name, *_ in log] == operators
+    log.clear()
+    x.is_contiguous(memory_format=lib.channels_last)
+    assert log == [("aten.is_contiguous.memory_format", lib.channels_last)]
+
+
+def test_none_means_as_it_was_made(lib):
+    x = asked(lib, {}, dispatch_sizes_strides_policy="sizes")
+    assert (x.shape, x.stride(), x.numel(), x.storage_offset(), x.is_contiguous()) == ((2, 3), (3, 1), 6, 0, True)
+    with pytest.raises(RuntimeError, match="dim returned invalid type NoneType, expected int"):
+        x.dim()
+
+
+def test_device_and_layout(lib):
+    x = asked(lib, {"prim.device.default": lib.device("meta"), "prim.layout.default": lib.sparse_csr}, dispatch_device=True,
+              dispatch_layout=True)
+    assert x.device == lib.device("meta") and x.is_meta and not x.is_cpu and x.layout == lib.sparse_csr and x.is_sparse_csr
+    x = asked(lib, {}, dispatch_layout=True)
+    with pytest.raises(RuntimeError, match="layout returned invalid type NoneType, expected Layout"):
+        x.layout
+
+
+def test_nobody_answers(lib):
+    x = asked(lib, {"else": NotImplemented}, dispatch_sizes_strides_policy="sizes", dispatch_device=True)
+    for ask, name in ((x.size, "aten.sym_size"), (x.stride, "aten.sym_stride"), (x.is_contiguous, "aten.is_contiguous"),
+                      (lambda: x.device, "prim.device")):
+        with pytest.raises(TypeError, match=f"Multiple dispatch failed for 'torch.ops.{name}'"):
+            ask()
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch._ops.aten.sin.default'"):
+        lib.ops.aten.sin.default(x)
+
+
+def test_wrong_policies(lib):
+    with pytest.raises(ValueError, match="Unknown sizes_strides_policy: size"):
+        asked(lib, {}, dispatch_sizes_strides_policy="size")
+
+
+def test_questions_are_operators(lib):
+    aten, x = lib.ops.aten, lib.zeros(2, 3, 4, 5).transpose(0, 1)
+    assert aten.size(x) == aten.sym_size.default(x) == [3, 2, 4, 5] and aten.sym_size.int(x, -1) == aten.size(x, 3) == 5
+    assert aten.stride(x) == list(x.stride()) and aten.sym_stride.int(x, 0) == x.stride(0)
+    assert aten.dim(x) == 4 and aten.numel(x) == aten.sym_numel.default(x) == 120 and aten.sym_storage_offset(x) == 0
+    assert not aten.is_contiguous(x) and not aten.is_contiguous.memory_format(x, lib.channels_last)
+    assert aten.is_non_overlapping_and_dense(x) and not aten.is_non_overlapping_and_dense(x[:, :, ::2])
+    assert not aten.is_strides_like_format(x, lib.channels_last)
+    assert lib.ops.prim.device.default(x) == lib.device("cpu")
+    assert sorted(aten.sym_size.overloads()) == ["default", "int"]
+    assert str(aten.sym_size.int._schema) == "aten::sym_size.int(Tensor self, int dim) -> SymInt"
+    assert str(aten.size.default) == "aten.size.default" and aten.size.default is aten.size.default
+    with pytest.raises(RuntimeError, match="Expected a value of type 'Tensor' for argument 'self'"):
+        aten.size.default(3)
+    with pytest.raises(AttributeError, match="has no overload name 'none'"):
+        aten.size.none
+
+
+def test_questions_go_to_torch_function(lib):
+    seen = []
+
+    class Watching(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+    x = lib.zeros(2).as_subclass(Watching)
+    seen.clear()
+    assert lib.ops.aten.size.default(x) == [2]
+    assert seen[0] is lib.ops.aten.size.default
+
+
+def test_a_handler_that_gives_none(lib):
+    class Nothing(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return None
+
+    for wanted in (False, True):
+        x = lib.zeros(2, 2, requires_grad=wanted).as_subclass(Nothing)
+        assert x + 2 is None and x.sin() is None and x.view(4) is None and lib.cat([x, x]) is None
+    assert (lib.zeros(2) + 1).tolist() == [1, 1]
+
+
+def test_a_wrapper_without_repr_shows_what_its_class_gives(lib):
+    class Wrapper(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*[a.inner if isinstance(a, Wrapper) else a for a in args], **(kwargs or {}))
+
+    def wrap(inner):
+        x = lib.Tensor._make_wrapper_subclass(Wrapper, inner.shape, dtype=inner.dtype)
+        x.inner = inner
+        return x
+    assert repr(wrap(lib.arange(6.).reshape(2, 3))) == "Wrapper([[0., 1., 2.],\n         [3., 4., 5.]])"
+    assert repr(wrap(lib.tensor(3.5))) == "Wrapper(3.5000)"
+    assert repr(wrap(lib.zeros(0, 2))) == "Wrapper([], size=(0, 2))"
