@@ -46,9 +46,11 @@ typedef struct pick_job {
     int64_t              parts;     /* of a row: so long ones are shared too, and checked while they are in the cache */
     bool                 blocks;    /* copies of rows that lie together on both sides */
     bool                 stream;    /* ... and are written past the caches */
+    int64_t              packed;    /* short rows that go through the loop as one; 0: none */
+    int64_t              places[256];
 } pick_job;
 
-enum { PART = 8192 };
+enum { PART = 8192, MOST_PACKED = sizeof ((pick_job *)NULL)->places / sizeof(int64_t), SHORT = 64 };
 
 static bool within(const pick_job *j, const td_index_row *r)
 {
@@ -102,6 +104,34 @@ static inline void one_part(const pick_job *j, const td_index_row *r)
         j->loop(r);
 }
 
+/* Rows [n] of the innermost dimensions but one, as many at a time as have places: the loop's beginning and end are paid once. */
+static void packed_rows(const pick_job *j, td_index_row row, int64_t n)
+{
+    const td_picking *p = j->p;
+    const int64_t length = row.n, last = p->ndim - 1, d = last - 1;
+    row.places = j->places;
+    for (int64_t m; n > 0; n -= m) {
+        m = n < j->packed ? n : j->packed;
+        row.n = m * length;
+        one_part(j, &row);
+        row.far += m * p->far[d], row.near += m * p->near[d], row.index += m * p->along[d];
+    }
+}
+
+/* Short rows, whose indices and near elements lie together. */
+static void pack(pick_job *j)
+{
+    const td_picking *p = j->p;
+    const int last = p->ndim - 1, d = last - 1;
+    const int64_t n = p->sizes[last], size = td_itemsizes[p->dtype];
+    if (last == 0 || n > SHORT || p->range || p->along[last] != 1 || p->along[d] != n || p->near[last] != size || p->near[d] != n * size)
+        return;
+    j->packed = MOST_PACKED / n < p->sizes[d] ? MOST_PACKED / n : p->sizes[d];
+    for (int64_t i = 0, r = 0; r < j->packed; r++)
+        for (int64_t k = 0; k < n; k++)
+            j->places[i++] = r * p->far[d] + k * p->far[last];
+}
+
 /* To the next row: one more in the innermost but one dimension, or in the one before. */
 static void next_row(const td_picking *p, int64_t *at, td_index_row *row)
 {
@@ -146,8 +176,11 @@ static void walk(const pick_job *j, int64_t from, int64_t to)
         const int d = last - 1;
         int64_t left = p->sizes[d] - at[d], n = to - i < left ? to - i : left;
         i += n;
-        if (j->blocks) {
-            copy_blocks(j, &row, n);
+        if (j->blocks || j->packed) {
+            if (j->packed)
+                packed_rows(j, row, n);
+            else
+                copy_blocks(j, &row, n);
             at[d] += n - 1;
             row.far += (n - 1) * p->far[d], row.near += (n - 1) * p->near[d], row.index += (n - 1) * p->along[d];
         } else {
@@ -181,7 +214,10 @@ void td_pick_run(td_picking *p)
     if (count == 0 || length == 0)
         return;
     bool block = p->along[last] == 0 && p->far[last] == size && p->near[last] == size;
-    pick_job j = {p, NULL, TD_ISA_PICK(td_index_table), (length - 1) / PART + 1, block && p->what <= TD_PLACE_SET, false};
+    pick_job j;
+    j.p = p, j.table = TD_ISA_PICK(td_index_table), j.parts = (length - 1) / PART + 1;
+    j.blocks = block && p->what <= TD_PLACE_SET, j.packed = 0;
+    pack(&j);
     if (p->what == TD_PLACE_GET)
         j.loop = block ? j.table->get_block : j.table->get[size];
     else if (p->what == TD_PLACE_SET)

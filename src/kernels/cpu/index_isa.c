@@ -11,8 +11,8 @@ typedef struct { double re, im; } c128;
 #define LOCALS                                                                                          \
     char *far = r->far, *near = r->near;                                                                \
     const int64_t *index = r->index, far_step = r->far_step, near_step = r->near_step, n = r->n,        \
-                  index_step = r->index_step, reach = r->reach, range = r->range;                       \
-    (void)near_step, (void)far_step, (void)n
+                  index_step = r->index_step, reach = r->reach, range = r->range, *places = r->places;  \
+    (void)near_step, (void)far_step, (void)n, (void)places
 #define OFFSET(i) ((index[(i) * index_step] + (index[(i) * index_step] < 0 ? range : 0)) * reach)
 
 /* While a row is copied, what the next one reads is fetched, so that its misses don't wait for each other. */
@@ -28,6 +28,11 @@ static inline void fetch(const void *at, size_t bytes)
     static void get_##name(const td_index_row *r)                                       \
     {                                                                                   \
         LOCALS;                                                                         \
+        if (places) {                                                                   \
+            for (int64_t i = 0; i < n; i++)                                             \
+                ((T *)near)[i] = *(const T *)(far + places[i] + index[i] * reach);      \
+            return;                                                                     \
+        }                                                                               \
         if (index_step == 1 && far_step == 0 && near_step == sizeof(T) && range == 0 && reach == sizeof(T)) { \
             for (int64_t from = 0; from < n; from += FETCH) {                           \
                 const int64_t to = n - from < FETCH ? n : from + FETCH;                 \
@@ -51,7 +56,9 @@ static inline void fetch(const void *at, size_t bytes)
     static void set_##name(const td_index_row *r)                                       \
     {                                                                                   \
         LOCALS;                                                                         \
-        for (int64_t i = 0; i < n; i++)                                                 \
+        for (int64_t i = 0; i < n && places; i++)                                       \
+            *(T *)(far + places[i] + index[i] * reach) = ((const T *)near)[i];          \
+        for (int64_t i = 0; i < n && !places; i++)                                      \
             *(T *)(far + i * far_step + OFFSET(i)) = *(const T *)(near + i * near_step); \
     }
 COPIES(uint8_t, 1)
@@ -74,7 +81,7 @@ COPIES(bytes16, 16)
             return;                                                                     \
         }                                                                               \
         for (int64_t i = 0; i < n; i++) {                                               \
-            T *to = (T *)(far + i * far_step + OFFSET(i));                              \
+            T *to = (T *)(far + (places ? places[i] + index[i] * reach : i * far_step + OFFSET(i))); \
             T a = *to, b = *(const T *)(near + i * near_step);                          \
             *to = result;                                                               \
         }                                                                               \
