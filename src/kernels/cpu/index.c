@@ -39,6 +39,12 @@ static void simplify(td_picking *p)
         p->sizes[0] = 1, p->far[0] = p->near[0] = p->along[0] = 0;
 }
 
+enum {
+    PART = 8192,            /* elements of a row that are checked and picked at a time */
+    SHORT = 64,             /* rows of so many or fewer are packed */
+    MOST_PACKED = 256,      /* elements of packed rows */
+};
+
 typedef struct pick_job {
     td_picking          *p;
     td_index_loop       *loop;
@@ -47,10 +53,8 @@ typedef struct pick_job {
     bool                 blocks;    /* copies of rows that lie together on both sides */
     bool                 stream;    /* ... and are written past the caches */
     int64_t              packed;    /* short rows that go through the loop as one; 0: none */
-    int64_t              places[256];
+    int64_t              places[MOST_PACKED];
 } pick_job;
-
-enum { PART = 8192, MOST_PACKED = sizeof ((pick_job *)NULL)->places / sizeof(int64_t), SHORT = 64 };
 
 static bool within(const pick_job *j, const td_index_row *r)
 {

@@ -29,6 +29,7 @@ typedef struct job {
     const char     *data;
     bool            vertical, direct;    /* direct: runs or rows are contiguous and of the compute type */
     bool            turned;              /* vertical: rows aren't, but columns are */
+    bool            many;                /* not vertical: short runs, for the leaf that takes many */
     int64_t         wide;                /* columns of a group */
     int64_t         tiles;               /* groups along kept dimension 0 */
     int64_t         groups, chunks;
@@ -100,6 +101,29 @@ static void run_through(const job *j, td_word *acc, const char *at, int64_t n, i
     }
 }
 
+/* Short runs, of which as many as a block holds are converted at a time. */
+static void runs_through(const job *j, td_word *acc, int64_t cols, const char *at)
+{
+    const int64_t n = j->length, stride = j->kept.strides[0];
+    if (j->direct && stride % j->to_size == 0) {
+        j->leaf->runs(acc, cols, at, n, stride / j->to_size);
+        return;
+    }
+    _Alignas(64) char block[BUFFER * 8];
+    td_word part[BATCH * TD_RED_WORDS];
+    const int64_t most = BUFFER / n < BATCH ? BUFFER / n : BATCH;
+    for (int64_t i = 0, m; i < cols; i += m, at += m * stride) {
+        m = cols - i < most ? cols - i : most;
+        if (stride == n * j->from_size)
+            td_convert(j->to, block, j->to_size, j->from, at, j->from_size, m * n);
+        else for (int64_t k = 0; k < m; k++)
+            td_convert(j->to, block + k * n * j->to_size, j->to_size, j->from, at + k * stride, j->from_size, n);
+        j->leaf->runs(part, m, block, n, n);
+        for (int64_t w = 0; w < j->leaf->words; w++)
+            memcpy(acc + w * cols + i, part + w * m, sizeof *acc * (size_t)m);
+    }
+}
+
 static void rows_through(const job *j, td_word *acc, int64_t cols, const char *at, int64_t rows, int64_t base)
 {
     int64_t stride = j->reduced.strides[0];
@@ -159,6 +183,10 @@ static int64_t fold(const job *j, int64_t g, int64_t c, td_word *acc, int64_t *o
             else
                 rows_through(j, acc, cols, at, n, from);
         }
+        return cols;
+    }
+    if (j->many) {
+        runs_through(j, acc, cols, data);
         return cols;
     }
     for (int64_t i = 0; i < cols; i++) {
@@ -301,6 +329,9 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
             j.vertical = false;     /* few columns: strided runs are cheaper */
         else
             j.fold = narrow ? 256 / j.kept.sizes[0] : 0;
+    } else if (j.leaf->runs && j.turns == 1 && j.length >= j.leaf->shortest && j.length <= TD_RED_RUN &&
+               j.reduced.strides[0] == j.from_size) {
+        j.many = true;
     } else if (j.count > 0 && j.length <= 32 && j.kept.sizes[0] >= 64 && !invariant) {
         j.vertical = true, j.direct = false;    /* many short runs are turned on the way through a block */
         j.turned = same && j.reduced.strides[0] == j.to_size;

@@ -6,7 +6,7 @@
 #include "base/base.h"
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/reduce.h"
-#include "kernels/cpu/vectors.h"
+#include "kernels/cpu/vector_extremes.h"
 
 #define PARTS (64 / VBYTES)
 /* For each of the machine's vectors in so many of 64 bytes. */
@@ -24,12 +24,34 @@ static inline double merge_prod(double a, double b) { return a * b; }
 static inline double merge_max(double a, double b)  { return ((b > a) | (b != b)) ? b : a; }
 static inline double merge_min(double a, double b)  { return ((b < a) | (b != b)) ? b : a; }
 
+#define FOUR __builtin_shufflevector
+#define four_merge_sum(a, b)  ((a) + (b))
+#define four_merge_prod(a, b) ((a) * (b))
+#define four_merge_max        max_four
+#define four_merge_min        min_four
+
+/* The conversion is spelled out: GCC makes two of it. */
+INLINE void four_from_f32(four_f64 *to, const float *x)
+{
+#if VBYTES > 16
+    *to = _mm256_cvtps_pd(_mm_loadu_ps(x));
+#else
+    for (int i = 0; i < 4; i++)
+        (*to)[i] = x[i];
+#endif
+}
+INLINE void four_from_f64(four_f64 *to, const double *x) { *to = *(const four_f64 *)x; }
+
 static double merge_lse(double *m, double s, double m2, double s2)
 {
     double top = merge_max(*m, m2), low = s, high = s2;
     if (top == -INF || top == INF || top != top) {
         *m = top;
         return top == -INF ? 0 : 1;
+    }
+    if (*m == -INF) {
+        *m = top;
+        return s2;
     }
     low *= td_exp_f64(*m - top), high *= td_exp_f64(m2 - top);
     *m = top;
@@ -41,21 +63,18 @@ static double merge_lse(double *m, double s, double m2, double s2)
 #define I int32_t
 #define SUFFIX f32
 #define EXP td_exp_f32
-#define EXP_LESS td_exp_less_f32
 #define POW td_pow_f32
 #include "kernels/cpu/reduce_leaves.h"
 #undef T
 #undef I
 #undef SUFFIX
 #undef EXP
-#undef EXP_LESS
 #undef POW
 
 #define T double
 #define I int64_t
 #define SUFFIX f64
 #define EXP td_exp_f64
-#define EXP_LESS td_exp_less_f64
 #define POW td_pow_f64
 #include "kernels/cpu/reduce_leaves.h"
 
@@ -253,29 +272,46 @@ PLACE_START(min, INT64_MAX, <)
 PLACES(i32, int32_t)
 PLACES(i64, int64_t)
 
-#define LEAF(words, op) {words, op##_init, op##_run, op##_rows, op##_merge}
-#define FLOATS(words, op)                                                                   \
-    [TD_RED_F32] = {words, op##_init_f32, op##_run_f32, op##_rows_f32, op##_merge_f32},      \
-    [TD_RED_F64] = {words, op##_init_f64, op##_run_f64, op##_rows_f64, op##_merge_f64}
-#define TYPED(words, op, S) {words, op##_init, op##_run_##S, op##_rows_##S, op##_merge}
+static void roots(double *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] = __builtin_sqrt(x[i]);
+}
+static void logs(double *x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        x[i] = td_log_f64(x[i]);
+}
+
+#define LEAF(words, op) {words, op##_init, op##_run, op##_rows, op##_merge, NULL, 0}
+#define FLOAT(words, op, S, runs, shortest) {words, op##_init_##S, op##_run_##S, op##_rows_##S, op##_merge_##S, runs, shortest}
+#define FLOATS(words, op) [TD_RED_F32] = FLOAT(words, op, f32, NULL, 0), [TD_RED_F64] = FLOAT(words, op, f64, NULL, 0)
+#define RUNS(words, op)                                                                                               \
+    [TD_RED_F32] = FLOAT(words, op, f32, op##_runs_f32, 16), [TD_RED_F64] = FLOAT(words, op, f64, op##_runs_f64, 8)
+#define TYPED(words, op, S) {words, op##_init, op##_run_##S, op##_rows_##S, op##_merge, NULL, 0}
 #define INTEGERS(words, op) [TD_RED_I32] = TYPED(words, op, i32), [TD_RED_I64] = TYPED(words, op, i64)
 #define NARROW(op)          [TD_RED_U8] = TYPED(1, op, u8), [TD_RED_I8] = TYPED(1, op, i8), [TD_RED_I16] = TYPED(1, op, i16)
 extern const td_leaf_table TD_ISA_NAME(td_reduce_table);
-const td_leaf_table TD_ISA_NAME(td_reduce_table) = {{
-    [TD_RED_SUM]     = {FLOATS(1, sum), [TD_RED_I64] = LEAF(1, sum_i64)},
-    [TD_RED_PROD]    = {FLOATS(1, prod), [TD_RED_I64] = LEAF(1, prod_i64)},
-    [TD_RED_MAX]     = {FLOATS(1, max), NARROW(max), INTEGERS(1, max)},
-    [TD_RED_MIN]     = {FLOATS(1, min), NARROW(min), INTEGERS(1, min)},
-    [TD_RED_COUNT]   = {FLOATS(1, count), [TD_RED_I64] = LEAF(1, count_i64),
-                        [TD_RED_U8] = {1, count_i64_init, count_u8_run, count_u8_rows, count_i64_merge}},
-    [TD_RED_ARGMAX]  = {FLOATS(2, argmax), INTEGERS(2, argmax)},
-    [TD_RED_ARGMIN]  = {FLOATS(2, argmin), INTEGERS(2, argmin)},
-    [TD_RED_NANSUM]  = {FLOATS(1, nansum), [TD_RED_I64] = LEAF(1, sum_i64)},
-    [TD_RED_ABSSUM]  = {FLOATS(1, abssum)},
-    [TD_RED_SQUARES] = {FLOATS(1, squares)},
-    [TD_RED_POWERS]  = {FLOATS(1, powers)},
-    [TD_RED_ABSMAX]  = {FLOATS(1, absmax)},
-    [TD_RED_ABSMIN]  = {FLOATS(1, absmin)},
-    [TD_RED_VAR]     = {FLOATS(3, var)},
-    [TD_RED_LSE]     = {FLOATS(2, lse)},
-}};
+const td_leaf_table TD_ISA_NAME(td_reduce_table) = {
+    .roots = roots, .logs = logs,
+    .leaves = {
+        [TD_RED_SUM]     = {RUNS(1, sum), [TD_RED_I64] = LEAF(1, sum_i64)},
+        [TD_RED_PROD]    = {RUNS(1, prod), [TD_RED_I64] = LEAF(1, prod_i64)},
+        [TD_RED_MAX]     = {RUNS(1, max), NARROW(max), INTEGERS(1, max)},
+        [TD_RED_MIN]     = {RUNS(1, min), NARROW(min), INTEGERS(1, min)},
+        [TD_RED_COUNT]   = {FLOATS(1, count), [TD_RED_I64] = LEAF(1, count_i64),
+                            [TD_RED_U8] = {1, count_i64_init, count_u8_run, count_u8_rows, count_i64_merge, NULL, 0}},
+        [TD_RED_ARGMAX]  = {FLOATS(2, argmax), INTEGERS(2, argmax)},
+        [TD_RED_ARGMIN]  = {FLOATS(2, argmin), INTEGERS(2, argmin)},
+        [TD_RED_NANSUM]  = {RUNS(1, nansum), [TD_RED_I64] = LEAF(1, sum_i64)},
+        [TD_RED_ABSSUM]  = {RUNS(1, abssum)},
+        [TD_RED_SQUARES] = {RUNS(1, squares)},
+        [TD_RED_POWERS]  = {FLOATS(1, powers)},
+        [TD_RED_ABSMAX]  = {RUNS(1, absmax)},
+        [TD_RED_ABSMIN]  = {RUNS(1, absmin)},
+        [TD_RED_VAR]     = {FLOATS(3, var)},
+        [TD_RED_LSE]     = {RUNS(2, lse)},
+    },
+};

@@ -1,4 +1,4 @@
-/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP, EXP_LESS and POW set. */
+/* Leaves of one floating type: included by reduce_isa.c with T, I (an integer as wide), SUFFIX, EXP and POW set. */
 
 #define V  NAME(vec)
 #define VI NAME(veci)
@@ -19,8 +19,8 @@ static inline V NAME(v_mul)(V a, V x)     { return a * x; }
 static inline V NAME(v_nanadd)(V a, V x)  { return a + (V)((VI)x & (x == x)); }
 static inline V NAME(v_absadd)(V a, V x)  { return a + VABS(x); }
 static inline V NAME(v_squares)(V a, V x) { return a + x * x; }
-static inline V NAME(v_max)(V a, V x)     { return VPICK((x > a) | (x != x), x, a); }
-static inline V NAME(v_min)(V a, V x)     { return VPICK((x < a) | (x != x), x, a); }
+static inline V NAME(v_max)(V a, V x)     { return NAME(max_vector)(a, x); }
+static inline V NAME(v_min)(V a, V x)     { return NAME(min_vector)(a, x); }
 static inline V NAME(v_absmax)(V a, V x)  { return NAME(v_max)(a, VABS(x)); }
 static inline V NAME(v_absmin)(V a, V x)  { return NAME(v_min)(a, VABS(x)); }
 
@@ -62,6 +62,30 @@ FOLD(merge_prod)
 FOLD(merge_max)
 FOLD(merge_min)
 
+/* The same of four at once: lanes are joined in the same order. */
+#define FOLD_FOUR(join)                                                                                                    \
+    static __attribute__((noinline)) void NAME(join##_four)(V (*a)[PARTS], double *to)                                     \
+    {                                                                                                                      \
+        four_f64 part[4][LANES / 4];                                                                                       \
+        _Pragma("GCC unroll 4")                                                                                            \
+        for (int64_t r = 0; r < 4; r++) {                                                                                  \
+            _Pragma("GCC unroll 4")                                                                                        \
+            for (int64_t k = 0; k < LANES / 4; k++)                                                                        \
+                NAME(four_from)(&part[r][k], (const T *)a[r] + 4 * k);                                                     \
+            _Pragma("GCC unroll 4")                                                                                        \
+            for (int64_t w = LANES / 8; w > 0; w /= 2)                                                                     \
+                for (int64_t k = 0; k < w; k++)                                                                            \
+                    part[r][k] = four_##join(part[r][k], part[r][k + w]);                                                  \
+        }                                                                                                                  \
+        const four_f64 ab = four_##join(FOUR(part[0][0], part[1][0], 0, 1, 4, 5), FOUR(part[0][0], part[1][0], 2, 3, 6, 7));\
+        const four_f64 cd = four_##join(FOUR(part[2][0], part[3][0], 0, 1, 4, 5), FOUR(part[2][0], part[3][0], 2, 3, 6, 7));\
+        *(four_f64 *)to = four_##join(FOUR(ab, cd, 0, 2, 4, 6), FOUR(ab, cd, 1, 3, 5, 7));                                 \
+    }
+FOLD_FOUR(merge_sum)
+FOLD_FOUR(merge_prod)
+FOLD_FOUR(merge_max)
+FOLD_FOUR(merge_min)
+
 /* step: how an element enters; join: how two accumulators become one. */
 #define REAL(op, start, step, join, vjoin)                                                                            \
     static void NAME(op##_init)(td_word *acc, int64_t cols)                                                           \
@@ -77,38 +101,59 @@ FOLD(merge_min)
         for (int64_t i = 0; i < cols; i++)                                                                            \
             a[i] = join(a[i], b[i]);                                                                                  \
     }                                                                                                                 \
+    /* LANES to BLOCK elements, folded into the lanes of `to`; how many they were. */                                 \
+    INLINE int64_t NAME(op##_block)(V *to, const T *x, int64_t n)                                                     \
+    {                                                                                                                 \
+        int64_t m = n < BLOCK ? n : BLOCK, i = 0;                                                                     \
+        V a[4 * PARTS];                                                                                               \
+        EACH_PART(4, k) a[k] = (V){0} + (T)(start);                                                                   \
+        for (; i + 4 * LANES <= m; i += 4 * LANES) {                                                                  \
+            for (int64_t line = 0; line < 256; line += 64)                                                            \
+                __builtin_prefetch((const char *)(x + i) + AHEAD + line);                                             \
+            EACH_PART(4, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                               \
+        }                                                                                                             \
+        for (; i + LANES <= m; i += LANES)                                                                            \
+            EACH_PART(1, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                               \
+        if (n - i < LANES && n > i) {                                                                                 \
+            EACH_PART(1, k) {                                                                                         \
+                VI mask = *(const VI *)(NAME(last) + (n - i) + k * ONE);                                              \
+                V last = VPICK(mask, *(const V *)(x + n - LANES + k * ONE), (V){0} + (T)(start));                     \
+                a[PARTS + k] = NAME(v_##step)(a[PARTS + k], last);                                                    \
+            }                                                                                                         \
+            i = n;                                                                                                    \
+        }                                                                                                             \
+        EACH_PART(1, k)                                                                                               \
+            to[k] = NAME(vjoin)(NAME(vjoin)(a[k], a[PARTS + k]), NAME(vjoin)(a[2 * PARTS + k], a[3 * PARTS + k]));    \
+        return i;                                                                                                     \
+    }                                                                                                                 \
     static void NAME(op##_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)                     \
     {                                                                                                                 \
         (void)base, (void)p;                                                                                          \
         double total = acc->d;                                                                                        \
         const T *x = from;                                                                                            \
         while (n >= LANES) {                                                                                          \
-            int64_t m = n < BLOCK ? n : BLOCK, i = 0;                                                                 \
-            V a[4 * PARTS];                                                                                           \
-            EACH_PART(4, k) a[k] = (V){0} + (T)(start);                                                               \
-            for (; i + 4 * LANES <= m; i += 4 * LANES) {                                                              \
-                for (int64_t line = 0; line < 256; line += 64)                                                        \
-                    __builtin_prefetch((const char *)(x + i) + AHEAD + line);                                         \
-                EACH_PART(4, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                           \
-            }                                                                                                         \
-            for (; i + LANES <= m; i += LANES)                                                                        \
-                EACH_PART(1, k) a[k] = NAME(v_##step)(a[k], *(const V *)(x + i + k * ONE));                           \
-            if (n - i < LANES && n > i) {                                                                             \
-                EACH_PART(1, k) {                                                                                     \
-                    VI mask = *(const VI *)(NAME(last) + (n - i) + k * ONE);                                          \
-                    V last = VPICK(mask, *(const V *)(x + n - LANES + k * ONE), (V){0} + (T)(start));                 \
-                    a[PARTS + k] = NAME(v_##step)(a[PARTS + k], last);                                                \
-                }                                                                                                     \
-                i = n;                                                                                                \
-            }                                                                                                         \
-            EACH_PART(1, k)                                                                                           \
-                a[k] = NAME(vjoin)(NAME(vjoin)(a[k], a[PARTS + k]), NAME(vjoin)(a[2 * PARTS + k], a[3 * PARTS + k])); \
+            V a[PARTS];                                                                                               \
+            int64_t i = NAME(op##_block)(a, x, n);                                                                    \
             total = join(total, NAME(join##_lanes)(a));                                                               \
             x += i, n -= i;                                                                                           \
         }                                                                                                             \
         for (int64_t i = 0; i < n; i++)                                                                               \
             total = NAME(fold_##step)(total, x[i]);                                                                   \
         acc->d = total;                                                                                               \
+    }                                                                                                                 \
+    static void NAME(op##_runs)(td_word *acc, int64_t count, const void *from, int64_t n, int64_t stride)             \
+    {                                                                                                                 \
+        const T *x = from;                                                                                            \
+        for (int64_t r = 0; r < count; r += 4, acc += 4, x += 4 * stride) {                                           \
+            const int64_t rows = count - r < 4 ? count - r : 4;                                                       \
+            V a[4][PARTS];                                                                                            \
+            for (int64_t k = 0; k < rows; k++)                                                                        \
+                NAME(op##_block)(a[k], x + k * stride, n);                                                            \
+            if (rows == 4)                                                                                            \
+                NAME(join##_four)(a, &acc->d);                                                                        \
+            for (int64_t k = 0; k < rows && rows < 4; k++)                                                            \
+                acc[k].d = NAME(join##_lanes)(a[k]);                                                                  \
+        }                                                                                                             \
     }                                                                                                                 \
     static void NAME(op##_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride,           \
                                 int64_t base, double p)                                                               \
@@ -361,21 +406,26 @@ static void NAME(lse_merge)(td_word *acc, const td_word *other, int64_t cols)
     for (int64_t i = 0; i < cols; i++)
         acc[cols + i].d = merge_lse(&acc[i].d, acc[cols + i].d, other[i].d, other[cols + i].d);
 }
+/* n numbers, at most 512: the largest, and the sum of exponentials. */
+INLINE T NAME(lse_block)(const T *x, int64_t n, T top)
+{
+    return top - top == 0 ? NAME(td_exp_less)(x, top, NULL, n) : top == -INF ? 0 : 1;
+}
 static void NAME(lse_run)(td_word *acc, const void *from, int64_t n, int64_t base, double p)
 {
     const T *x = from;
-    T block[512];
-    for (int64_t i = 0; i < n; i += 512) {
-        int64_t m = n - i < 512 ? n - i : 512;
-        td_word top = {.d = -INF}, sum = {.d = 0};
+    for (int64_t i = 0; i < n; i += TD_RED_RUN) {
+        const int64_t m = n - i < TD_RED_RUN ? n - i : TD_RED_RUN;
+        td_word top = {.d = -INF};
         NAME(max_run)(&top, x + i, m, base, p);
-        T most = (T)top.d;
-        if (most - most == 0) {
-            EXP_LESS(x + i, most, block, m);
-            NAME(sum_run)(&sum, block, m, base, p);
-        }
-        acc[1].d = merge_lse(&acc[0].d, acc[1].d, top.d, sum.d);
+        acc[1].d = merge_lse(&acc[0].d, acc[1].d, top.d, NAME(lse_block)(x + i, m, (T)top.d));
     }
+}
+static void NAME(lse_runs)(td_word *acc, int64_t count, const void *from, int64_t n, int64_t stride)
+{
+    NAME(max_runs)(acc, count, from, n, stride);
+    for (int64_t r = 0; r < count; r++)
+        acc[count + r].d = NAME(lse_block)((const T *)from + r * stride, n, (T)acc[r].d);
 }
 static void NAME(lse_rows)(td_word *acc, int64_t cols, const void *from, int64_t rows, int64_t stride, int64_t base,
                            double p)
@@ -399,6 +449,7 @@ static void NAME(lse_rows)(td_word *acc, int64_t cols, const void *from, int64_t
 }
 
 #undef FOLD
+#undef FOLD_FOUR
 #undef REAL
 #undef ARG
 #undef V

@@ -55,7 +55,8 @@ static void finish(void *context, const td_word *acc, int64_t cols, int64_t at, 
         break;
     case AS_ROOT:
         for (int64_t i = 0; i < cols; i++)
-            real[i] = sqrt(acc[i].d);
+            real[i] = acc[i].d;
+        TD_ISA_PICK(td_reduce_table)->roots(real, cols);
         break;
     case AS_POWER:
         for (int64_t i = 0; i < cols; i++)
@@ -63,10 +64,10 @@ static void finish(void *context, const td_word *acc, int64_t cols, int64_t at, 
         break;
     case AS_VAR:
     case AS_STD:
-        for (int64_t i = 0; i < cols; i++) {
-            double v = third[i].d / degrees;
-            real[i] = count == 0 ? NAN : s->what == AS_STD ? sqrt(v) : v;
-        }
+        for (int64_t i = 0; i < cols; i++)
+            real[i] = count == 0 ? NAN : third[i].d / degrees;
+        if (s->what == AS_STD)
+            TD_ISA_PICK(td_reduce_table)->roots(real, cols);
         if (s->out2) {
             double mean[TD_RED_TILE];
             for (int64_t i = 0; i < cols; i++)
@@ -76,7 +77,10 @@ static void finish(void *context, const td_word *acc, int64_t cols, int64_t at, 
         break;
     case AS_LSE:
         for (int64_t i = 0; i < cols; i++)
-            real[i] = acc[i].d + log(second[i].d);
+            real[i] = second[i].d;
+        TD_ISA_PICK(td_reduce_table)->logs(real, cols);
+        for (int64_t i = 0; i < cols; i++)
+            real[i] += acc[i].d;
         break;
     }
     store(s->out, TD_F64, real, cols, at, step);

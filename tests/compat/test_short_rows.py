@@ -1,0 +1,81 @@
+"""Rows of few elements go through kernels many at a time: each gets what it would get alone."""
+import math
+
+import pytest
+
+LENGTHS = [1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 64, 100, 513]
+FOLDS = ['sum', 'mean', 'prod', 'amax', 'amin', 'logsumexp', 'norm']
+
+
+def rows_of(lib, count, length, dtype):
+    numbers = [((i * 37) % 101) / 50 - 1 for i in range(count * length)]
+    return lib.tensor(numbers, dtype=lib.float64).reshape(count, length).to(dtype)
+
+
+def fold(lib, name, x):
+    return lib.linalg.vector_norm(x, dim=1) if name == 'norm' else getattr(x, name)(1)
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64', 'bfloat16'])
+@pytest.mark.parametrize('length', LENGTHS)
+@pytest.mark.parametrize('name', FOLDS)
+def test_folding_rows(lib, name, length, dtype):
+    dtype = getattr(lib, dtype)
+    x = rows_of(lib, 131, length, dtype)
+    got = fold(lib, name, x)
+    for rows in (1, 2, 3, 5):
+        lib.testing.assert_close(fold(lib, name, x[:rows]), got[:rows])
+    right = fold(lib, name, x.double())
+    # The product's own factor of an epsilon for each element; sums are of numbers up to one.
+    slack = {'rtol': lib.finfo(dtype).eps * (length if name == 'prod' else 4), 'atol': lib.finfo(dtype).eps * length / 8}
+    lib.testing.assert_close(got.double(), right, **slack)
+    wider = rows_of(lib, 131, length + 3, dtype)[:, 2:length + 2]
+    lib.testing.assert_close(fold(lib, name, wider), fold(lib, name, wider.contiguous()))
+
+
+@pytest.mark.parametrize('length', [16, 17, 33, 64])
+@pytest.mark.parametrize('place', [0, 5, -1])
+def test_a_nan_in_a_row_is_its_largest_and_smallest(lib, length, place):
+    x = rows_of(lib, 9, length, lib.float32)
+    x[4, place] = math.nan
+    for y in (x.amax(1), x.amin(1), x.logsumexp(1), x.sum(1)):
+        assert y.isnan().tolist() == [i == 4 for i in range(9)]
+
+
+@pytest.mark.parametrize('length', [16, 40])
+def test_rows_of_infinities(lib, length):
+    x = rows_of(lib, 6, length, lib.float32)
+    x[1, 3] = math.inf
+    x[2] = -math.inf
+    assert x.logsumexp(1).tolist()[1:3] == [math.inf, -math.inf]
+    assert x.amax(1).tolist()[1:3] == [math.inf, -math.inf]
+
+
+@pytest.mark.parametrize('columns', [1, 2, 3, 5, 64, 65])
+@pytest.mark.parametrize('dtype', ['uint8', 'bfloat16', 'int32', 'float64', 'complex128'])
+def test_gathering_and_placing_in_rows(lib, columns, dtype):
+    rows, width = 300, 7
+    values = [[(r * width + c) % 120 for c in range(width)] for r in range(rows)]
+    places = [[(r * 5 + c * 3) % width for c in range(columns)] for r in range(rows)]
+    x, index = lib.tensor(values).to(getattr(lib, dtype)), lib.tensor(places)
+    picked = [[values[r][i] for i in places[r]] for r in range(rows)]
+    assert lib.equal(x.gather(1, index), lib.tensor(picked).to(x.dtype))
+    source = lib.arange(rows * columns).reshape(rows, columns).remainder(90).to(x.dtype)
+    last, total = [row[:] for row in values], [row[:] for row in values]
+    for r in range(rows):
+        for c, i in enumerate(places[r]):
+            last[r][i] = (r * columns + c) % 90
+            total[r][i] += (r * columns + c) % 90
+    assert lib.equal(x.scatter(1, index, source), lib.tensor(last).to(x.dtype))
+    if dtype not in ('uint8', 'bfloat16'):      # sums of these wrap and are rounded
+        assert lib.equal(x.scatter_add(1, index, source), lib.tensor(total).to(x.dtype))
+    along_rows = lib.tensor([[(r * 7 + c) % rows for c in range(min(columns, width))] for r in range(rows)])
+    down = [[values[i][c] for c, i in enumerate(row)] for row in along_rows.tolist()]
+    assert lib.equal(x.gather(0, along_rows), lib.tensor(down).to(x.dtype))
+
+
+def test_an_index_outside_of_a_short_row(lib):
+    x, index = lib.zeros(500, 4), lib.zeros(500, 2, dtype=lib.int64)
+    index[499, 1] = 4
+    with pytest.raises((IndexError, RuntimeError), match='out of bounds'):
+        x.gather(1, index)
