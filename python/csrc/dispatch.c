@@ -374,6 +374,17 @@ static PyObject *set_excluded(PyObject *m, PyObject *on)
     td_set_thread_masks(masks);
     return PyBool_FromLong(before);
 }
+static PyObject *is_excluded(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong((td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON)) != 0);
+}
+/* Whether x is of a class with a __torch_dispatch__. */
+static PyObject *is_python(PyObject *m, PyObject *x)
+{
+    (void)m;
+    return PyBool_FromLong(td_py_is_tensor(x) && has_dispatch(Py_TYPE(x)));
+}
 static PyObject *disabled_dispatch(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -457,6 +468,8 @@ static PyMethodDef functions[] = {
     {"_torch_dispatch_stack", mode_stack, METH_NOARGS, NULL},
     {"_set_below_autograd", set_below, METH_O, NULL},
     {"_set_python_excluded", set_excluded, METH_O, NULL},
+    {"_is_python_excluded", is_excluded, METH_NOARGS, NULL},
+    {"_is_python", is_python, METH_O, NULL},
     {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, NULL},
     {NULL},
 };

@@ -151,6 +151,19 @@ static bool asks_out(PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
     return false;
 }
 
+/* Whether a call by schema gives an output by its own name, as in sort.values(x, values=, indices=). */
+static bool names_output(const OperatorObject *op, PyObject *kwnames)
+{
+    for (int i = 0; i < op->count; i++) {
+        const Overload *o = &op->overloads[i];
+        for (Py_ssize_t k = 0; o->n_out && k < PyTuple_GET_SIZE(kwnames); k++)
+            for (int n = 0; n < o->n_out; n++)
+                if (PyUnicode_Compare(PyTuple_GET_ITEM(kwnames, k), o->names[o->first_out + n]) == 0)
+                    return true;
+    }
+    return false;
+}
+
 /* In-place operators on lists give their list back. */
 static bool writes_list(const td_op_info *info)
 {
@@ -216,7 +229,7 @@ static PyObject *operator_call(PyObject *self, PyObject *const *args, size_t nar
             return PyErr_Format(PyExc_TypeError, "descriptor '%s' for 'torch._C.TensorBase' objects doesn't apply to a '%s' "
                                 "object", op->text, Py_TYPE(args[0])->tp_name);
     }
-    bool with_out = kwnames && asks_out(args, nargs, kwnames);
+    bool with_out = kwnames && (asks_out(args, nargs, kwnames) || (op->exact_names && names_output(op, kwnames)));
     Scratch s;
     td_py_scratch_begin(&s);
     for (int i = 0; i < op->count; i++) {

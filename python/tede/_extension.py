@@ -26,8 +26,10 @@ def _no_fusing(*args):
 
 
 def _is_alias_of(a, b):
-    """Whether two tensors look at the same storage."""
-    return a.untyped_storage() is b.untyped_storage()
+    """Whether two tensors look at the same storage; of lists, whether some of them do."""
+    from tede.utils._pytree import tree_leaves
+    storages = [x.untyped_storage() for x in tree_leaves(b)]
+    return any(x.untyped_storage() is storage for x in tree_leaves(a) for storage in storages)
 
 
 def _get_accelerator(check=None):
@@ -51,7 +53,7 @@ _HERE = {
     "_log_api_usage_once": _nothing, "_log_api_usage_metadata": _nothing, "_get_tracing_state": _nothing,
     "_set_fwd_grad_enabled": _C._set_forward_enabled, "_is_fwd_grad_enabled": _C._is_forward_enabled,
     "_are_functorch_transforms_active": lambda: _C._transform_level() > 0,
-    "_is_alias_of": _is_alias_of, "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,
+    "_is_alias_of": _is_alias_of, "_overlaps": _is_alias_of, "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,
     "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
 }
 for _name in ("texpr_fuser_enabled", "nvfuser_enabled", "profiling_mode", "profiling_executor"):

@@ -17,24 +17,28 @@ SymBool = type("SymBool", (_Open,), {"__module__": "torch", "__doc__": "A truth 
 
 
 class Tag(enum.Enum):
-    """What `library.define(..., tags=)` may say of an operator."""
+    """What is known of an operator, or said of it by `library.define(..., tags=)`."""
+
     core = 0
     cudagraph_unsafe = 1
     data_dependent_output = 2
     dynamic_output_shape = 3
     flexible_layout = 4
     generated = 5
-    inplace_view = 6
-    maybe_aliasing_or_mutating = 7
-    needs_contiguous_strides = 8
-    needs_exact_strides = 9
-    needs_fixed_stride_order = 10
-    nondeterministic_bitwise = 11
-    nondeterministic_seeded = 12
-    pointwise = 13
-    pt2_compliant_tag = 14
-    reduction = 15
-    view_copy = 16
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
 
 
 class AcceleratorError(RuntimeError):

@@ -81,7 +81,8 @@ class OpOverload:
 
     @property
     def tags(self):
-        return []
+        from tede import _tags
+        return _tags.of(self._name, self._schema_text, self._flags)
 
     @property
     def is_view(self):
@@ -148,6 +149,8 @@ class OpOverloadPacket:
                 if not full:
                     raise AttributeError(f"'_OpNamespace' '{self.namespace}' object has no attribute '{self.__name__}'")
                 own = _C._operators.get(self.__name__) if self.namespace == "aten" else None
+                if any("(b!)" in _C._op_info(name)[0] for name in full):      # outputs that calls may give by their names
+                    own = None
                 self._operator = own if own is not None and len(own.schemas) == len(full) else \
                     _C._operator_of(self.__name__, full, self)
             self._made = _defined[0]
@@ -238,14 +241,17 @@ class _OpNamespace(types.ModuleType):
             return "torch.ops"
         value = None
         if not name.startswith("__"):
-            value = OpOverloadPacket(self.name, name) if _C._overloads(self.name, name) else self._question(name)
+            value = OpOverloadPacket(self.name, name) if _C._overloads(self.name, name) else self._elsewhere(name)
         if value is None:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{name}'")
         self.__dict__[name] = value
         self._dir.append(name)
         return value
 
-    def _question(self, name):
+    def _elsewhere(self, name):
+        if self.name == "higher_order":
+            from tede._hop import named
+            return named(name)
         if self.name not in ("aten", "prim"):
             return None
         from tede._questions import packet
@@ -305,6 +311,13 @@ def _entry(space, name, overload, flags):
         from tede._decompositions import BODIES
         return shown, BODIES.get(full), False
     return shown, None, False
+
+
+def __getattr__(name):
+    if name == "HigherOrderOperator":
+        from tede._hop import HigherOrderOperator
+        return HigherOrderOperator
+    raise AttributeError(f"module 'tede._ops' has no attribute '{name}'")
 
 
 ops = _Ops()

@@ -7,7 +7,7 @@ import inspect
 import weakref
 
 import tede
-from tede import _C
+from tede import _C, _tags
 from tede._ops import _DEVICES, _KEYS, _overload_named, forget, key_of
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
@@ -118,6 +118,8 @@ class Library:
         _defined[0] += 1
         name = schema.partition("(")[0].strip()
         self._op_defs.add(f"{self.ns}::{name}")
+        if tags:
+            _tags.declared[f"{self.ns}::{name}"] = (tags,) if isinstance(tags, tede.Tag) else tuple(tags)
         for key, function in _waiting.pop(_full(name, self.ns), ()):
             _register(_full(name, self.ns), key, function)
         return name
@@ -181,6 +183,7 @@ def _destroy(ns, kind, defined, implemented, alive):
             _C._register_boxed(full, number, device, None)
         _kernels.pop((full, key), None)
     for full in defined:
+        _tags.declared.pop(full, None)
         for overload in [o for o in _C._torch_dispatch_rules if o.name() == full]:
             del _C._torch_dispatch_rules[overload]
         if _C._undefine(full):
@@ -209,13 +212,13 @@ def _scoped_library(*args, **kwargs):
         lib._destroy()
 
 
-def define(qualname, schema, *, lib=None, tags=()):
+def define(qualname, schema, alias_analysis="", *, lib=None, tags=()):
     """define("ns::name", "(Tensor x) -> Tensor"); or, with a Library first, a decorator (an older form)."""
     if isinstance(qualname, Library):
         library, text = qualname, schema
 
         def wrap(f):
-            name = library.define(text, "")
+            name = library.define(text, alias_analysis, tags=tags)
             library.impl(name, f)
             return f
         return wrap
@@ -604,7 +607,7 @@ class CustomOpDef:
         if previous is not None:
             previous._lib._destroy()
         self._lib = Library(namespace, "FRAGMENT")
-        self._lib.define(name + schema)
+        self._lib.define(name + schema, tags=(*(tags or ()), tede.Tag.pt2_compliant_tag))
         self._opoverload = _overload_named(self._qualname)
         self._lib._register_fake(self._qualname, self._run_fake)
         make = _below_kernel if self._opoverload._schema.is_mutable else _autograd_kernel
@@ -742,25 +745,10 @@ def _copied(args, move=lambda x: x.detach().clone().requires_grad_(x.requires_gr
 
 
 def _test_schema(op, args, kwargs):
+    from tede._subclasses.schema_check_mode import SchemaCheckMode
     args, kwargs = _copied(args), dict(zip(kwargs, _copied(kwargs.values())))
-    before = [x.detach().clone() for x in _tensors((*args, *kwargs.values()))]
-    names = [a.name for a in op._schema.arguments]
-    with tede.no_grad():
-        result = op(*args, **kwargs)
-    written = {a.name for a in op._schema.arguments if a.is_write}
-    owners = [n for n, a in (*zip(names, args), *kwargs.items()) for _ in _tensors((a,))]
-    now = _tensors((*args, *kwargs.values()))
-    for name, was, x in zip(owners, before, now):
-        if name not in written and not tede.equal(was.nan_to_num() if was.is_floating_point() else was,
-                                                  x.detach().nan_to_num() if x.is_floating_point() else x.detach()):
-            raise RuntimeError(f"Argument {name} is not defined as mutable but was mutated")
-    inputs = {x.untyped_storage().data_ptr(): n for n, x in zip(owners, now) if x.numel()}
-    results = result if isinstance(result, (tuple, list)) else (result,)
-    for i, x in enumerate(_tensors(results)):
-        returns = op._schema.returns
-        aliased = i < len(returns) and returns[i].alias_info is not None
-        if x.numel() and x.untyped_storage().data_ptr() in inputs and not aliased:
-            raise RuntimeError(f"Argument {inputs[x.untyped_storage().data_ptr()]} is not defined to alias output but was aliasing")
+    with SchemaCheckMode():
+        op(*args, **kwargs)
 
 
 def _test_autograd_registration(op, args, kwargs):
