@@ -37,10 +37,13 @@ class Nodes(Rows):
     def autograd_out(self, op):
         tensors = [a for a in op.schema.arguments if a.is_tensor]
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
+        sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{
     if ({tests})
         return td_fail_out_grad("{op.schema.name}");
+    if ({sealed})
+        return td_fail_sealed();
     return invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])});
 }}
 ''')
@@ -133,7 +136,8 @@ class Nodes(Rows):
                 self.code.append(f'static void release_{op.c}(td_node *node)\n{{\n    struct state_{op.c} *s = node->state;\n'
                                  + '\n'.join(releases) + '\n}\n')
             release = f', .release = release_{op.c}' if releases else ''
-            titles = f', .saved_names = "{" ".join(saved)}"' if saved else ''
+            listed = saved + [f'{a.name}*' for a in [list_saved] if a]
+            titles = f', .saved_names = "{" ".join(listed)}"' if listed else ''
             if values:
                 rows = ''.join(f'    {{"{name}", TD_VALUE_{kind}, offsetof(struct state_{op.c}, {member}), '
                                f'{f"offsetof(struct state_{op.c}, {given})" if given else -1}}},\n' for name, kind, member, given in values)

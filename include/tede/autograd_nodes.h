@@ -45,8 +45,9 @@ TD_API td_tensor  *td_node_variable(const td_node *node);
 TD_API int         td_node_saved_count(const td_node *node);
 /* Saved variable i: an owned reference (TD_NONE if there is none); NULL with an error if it is overwritten or freed. */
 TD_API td_tensor  *td_node_saved_tensor(td_node *node, int i);
-/* The number of the saved variable of this name ("self", "other", "result"); -1 if there is none. */
-TD_API int         td_node_saved_index(const td_node *node, const char *name);
+/* The number of the saved variable of this name ("self", "other", "result"); -1 if there is none.  A list ("tensors") has
+ * *count variables from there on; for one that is no list *count is -1. */
+TD_API int         td_node_saved_index(const td_node *node, const char *name, int *count);
 struct td_value;      /* dispatch.h */
 /* What the node keeps of the call besides tensors: the number, list or name of this name ("dim", "alpha", "self_sym_sizes"),
  * borrowed.  Of kind TD_VALUE_NONE if it wasn't given; false if the node keeps none of that name. */
@@ -61,6 +62,11 @@ TD_API int   td_node_set_object(td_node *node, void *object) TD_MUST_USE;
 /* A place for one foreign object that the node owns (Python's node.metadata). */
 TD_API void *td_node_metadata(const td_node *node);
 TD_API int   td_node_set_metadata(td_node *node, void *metadata, td_drop *drop) TD_MUST_USE;
+
+/* Whether x may be written in place by a call that isn't recorded: 0, or -1 with an error. */
+TD_API int td_check_write(td_tensor *x) TD_MUST_USE;
+/* Leaf x looks at other memory from now on: graphs made later end at an accumulator of their own, with its own hooks. */
+TD_API void td_renew_accumulator(td_tensor *x);
 
 TD_API const char *td_tensor_name(const td_tensor *x);   /* x.name; NULL if it has none */
 TD_API int         td_tensor_set_name(td_tensor *x, const char *name) TD_MUST_USE;
@@ -92,8 +98,13 @@ TD_API td_hook *td_node_add_tensor_hook(td_node *node, int input, td_tensor_hook
 TD_API void     td_hook_remove(td_hook *hook);
 TD_API bool     td_hook_is_removed(const td_hook *hook);
 TD_API void     td_hook_release(td_hook *hook);
+/* Remove all of x's tensor hooks whose context is dropped by `drop`. */
+TD_API int      td_tensor_remove_hooks(td_tensor *x, td_drop *drop) TD_MUST_USE;
 /* For collectors of cycles: while x and its node belong to the caller alone, each hook of x whose context is dropped by `drop`. */
 TD_API void     td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg);
+/* Whether nothing but one reference keeps the node alive; and the hooks of such a node. */
+TD_API bool     td_node_is_unshared(const td_node *node);
+TD_API void     td_node_visit_hooks(const td_node *node, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg);
 /* The node that made x, borrowed, if nothing but x's one reference keeps it alive; NULL otherwise. */
 TD_API td_node *td_tensor_sole_node(const td_tensor *x);
 /* Whether what the node saved has been dropped after its last use. */

@@ -28,6 +28,7 @@
 #include <structmember.h>
 
 #include <tede/autograd.h>
+#include <tede/autograd_nodes.h>
 #include <tede/base.h>
 #include <tede/dispatch.h>
 #include <tede/foreign.h>
@@ -319,6 +320,11 @@ PyObject *td_py_generator_on(td_generator *g, td_device device);      /* takes o
 PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors);     /* NULL and TD_NONE become None */
 /* The object of a node, whose reference it takes over; None for NULL.  And back: NULL with an error if it is none. */
 PyObject *td_py_wrap_node(td_node *node);
+PyObject *td_py_get_hooks(PyObject *self, void *unused);             /* of x._backward_hooks */
+int       td_py_set_hooks(PyObject *self, PyObject *value, void *unused);
+/* For traverse and clear of what owns hooks: arg is a pair of the collector's function and its argument. */
+void td_py_visit_hook(td_hook *hook, void *context, void *arg);
+void td_py_remove_hook(td_hook *hook, void *context, void *arg);
 td_node  *td_py_node_of(PyObject *o);
 /* Attributes that autograd.Function's context has: of the context of a node made by one (borrowed), else NULL. */
 PyObject *td_py_context_of(td_node *node);

@@ -57,9 +57,11 @@ static PyObject *will_run(PyObject *m, PyObject *object)
 {
     (void)m;
     td_node *node = td_py_node_of(object);
-    int found = node ? td_backward_will_run(node) : -1;
+    if (!node)
+        return PyErr_Format(PyExc_RuntimeError, "_will_engine_execute_node expects an grad_fn, but got %s", Py_TYPE(object)->tp_name);
+    int found = td_backward_will_run(node);
     if (found < 0)
-        return node ? td_py_raise() : NULL;
+        return td_py_raise();
     return PyBool_FromLong(found);
 }
 static PyObject *keeps_graph(PyObject *m, PyObject *unused)

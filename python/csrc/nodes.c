@@ -1,7 +1,9 @@
 /* Nodes of the gradient graph as Python objects, and hooks on tensors and nodes.
  *
  * An object holds its node; the node knows its object, weakly, so that the same one comes back.  Hooks run with the lock
- * taken again, for backward passes give it up. */
+ * taken again, for backward passes give it up.
+ *
+ * A hook that refers to its node is a cycle: the collector sees it once the node belongs to its object alone. */
 #include "binding.h"
 #include <tede/autograd_nodes.h>
 
@@ -12,6 +14,7 @@ static void node_dealloc(PyObject *self)
 {
     NodeObject *n = (NodeObject *)self;
     PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
     if (n->node && td_node_object(n->node) == self && td_node_set_object(n->node, NULL) < 0)
         td_error_clear();
     td_node_drop(n->node);
@@ -19,6 +22,29 @@ static void node_dealloc(PyObject *self)
     type->tp_free(self);
     if (type->tp_flags & Py_TPFLAGS_HEAPTYPE)
         Py_DECREF(type);
+}
+
+static int node_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    NodeObject *n = (NodeObject *)self;
+    Py_VISIT(n->dict);
+    if (n->node && td_node_is_unshared(n->node)) {
+        td_node_visit_hooks(n->node, td_py_drop, td_py_visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
+        Py_VISIT(td_node_metadata(n->node));
+        Py_VISIT(td_py_context_of(n->node));
+    }
+    return 0;
+}
+static int node_clear(PyObject *self)
+{
+    NodeObject *n = (NodeObject *)self;
+    Py_CLEAR(n->dict);
+    if (n->node && td_node_is_unshared(n->node)) {
+        td_node_visit_hooks(n->node, td_py_drop, td_py_remove_hook, NULL);
+        if (td_node_metadata(n->node) && td_node_set_metadata(n->node, NULL, NULL) < 0)
+            td_error_clear();
+    }
+    return 0;
 }
 
 /* The class of nodes of this name: made when first met, so that type(x.grad_fn).__name__ tells. */
@@ -134,6 +160,16 @@ static PyObject *node_variable(PyObject *self, void *unused)
         return PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
     return td_py_wrap_borrowed(x);
 }
+/* What was kept of tensors, or what keeps it. */
+static PyObject *saved_tensor(td_node *node, int index, bool raw)
+{
+    if (raw)
+        return td_py_raw_saved(node, index);
+    td_tensor *x = td_node_saved_tensor(node, index);
+    if (x == TD_NONE)
+        Py_RETURN_NONE;
+    return td_py_wrap(x);
+}
 static PyObject *node_saved(PyObject *self, void *unused)
 {
     (void)unused;
@@ -141,8 +177,7 @@ static PyObject *node_saved(PyObject *self, void *unused)
     int n = td_node_saved_count(node);
     PyObject *all = PyTuple_New(n);
     for (int i = 0; i < n && all; i++) {
-        td_tensor *x = td_node_saved_tensor(node, i);
-        PyObject *item = x == TD_NONE ? Py_NewRef(Py_None) : td_py_wrap(x);
+        PyObject *item = saved_tensor(node, i, false);
         if (!item)
             Py_CLEAR(all);
         else
@@ -220,7 +255,7 @@ static PyObject *node_getattro(PyObject *self, PyObject *name)
     PyObject *context = td_py_context_of(node);
     const char *text = context ? NULL : PyUnicode_AsUTF8(name);
     bool saved = text && !strncmp(text, "_saved_", 7), raw = text && !strncmp(text, "_raw_saved_", 11);
-    int index = saved || raw ? td_node_saved_index(node, text + (raw ? 11 : 7)) : -1;
+    int count = -1, index = saved || raw ? td_node_saved_index(node, text + (raw ? 11 : 7), &count) : -1;
     td_value value;
     bool plain = saved && index < 0 && td_node_saved_value(node, text + 7, &value);
     if (!context && index < 0 && !plain)
@@ -230,12 +265,17 @@ static PyObject *node_getattro(PyObject *self, PyObject *name)
         return saved_value(&value);
     if (context)
         return PyObject_GetAttr(context, name);
-    if (raw)
-        return td_py_raw_saved(node, index);
-    td_tensor *x = td_node_saved_tensor(node, index);
-    if (x == TD_NONE)
-        Py_RETURN_NONE;
-    return td_py_wrap(x);
+    if (count < 0)
+        return saved_tensor(node, index, raw);
+    PyObject *all = PyTuple_New(count);
+    for (int i = 0; i < count && all; i++) {
+        PyObject *item = saved_tensor(node, index + i, raw);
+        if (!item)
+            Py_CLEAR(all);
+        else
+            PyTuple_SET_ITEM(all, i, item);
+    }
+    return all;
 }
 static int node_setattro(PyObject *self, PyObject *name, PyObject *value)
 {
@@ -417,10 +457,75 @@ static int call_post_hook(void *context, int n_results, td_tensor *const *result
     return failed;
 }
 
+/* x._backward_hooks, if the program has set it: a mapping of hooks, which stand in x's dict. */
+static const char set_hooks[] = "_hooks";
+static int call_set_hooks(void *context, td_tensor *grad, td_tensor **replacement)
+{
+    PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *hooks = PyMapping_Values(context);
+    int failed = hooks ? 0 : td_py_capture();
+    for (Py_ssize_t i = 0; hooks && !failed && i < PyList_GET_SIZE(hooks); i++) {
+        td_tensor *next = NULL;
+        failed = call_tensor_hook(PyList_GET_ITEM(hooks, i), *replacement ? *replacement : grad, &next);
+        if (next) {
+            td_tensor_release(*replacement);
+            *replacement = next;
+        }
+    }
+    Py_XDECREF(hooks);
+    PyGILState_Release(state);
+    return failed;
+}
+PyObject *td_py_get_hooks(PyObject *self, void *unused)
+{
+    (void)unused;
+    PyObject *dict = ((TensorObject *)self)->dict, *hooks = dict ? PyDict_GetItemString(dict, set_hooks) : NULL;
+    return Py_NewRef(hooks ? hooks : Py_None);
+}
+/* All hooks that the tensor had go, and these come; None: no others. */
+int td_py_set_hooks(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    td_tensor *x = td_py_x(self);
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Deletion of _backwards_hooks not allowed!"), -1;
+    if (value != Py_None && !PyMapping_Check(value))
+        return PyErr_Format(PyExc_TypeError, "_backward_hooks must be a dictionary or None, not %s", Py_TYPE(value)->tp_name), -1;
+    PyObject *dict = PyObject_GenericGetDict(self, NULL);
+    int failed = dict ? PyDict_SetItemString(dict, set_hooks, value) : -1;
+    Py_XDECREF(dict);
+    if (failed)
+        return -1;
+    if (!PyObject_GC_IsTracked(self))
+        PyObject_GC_Track(self);
+    td_hook *hook = NULL;
+    failed = td_tensor_remove_hooks(x, td_py_drop);
+    if (!failed && value != Py_None && td_requires_grad(x)) {
+        hook = td_tensor_add_hook(x, call_set_hooks, Py_NewRef(value), td_py_drop);
+        if (!hook)
+            Py_DECREF(value), failed = -1;
+    }
+    td_hook_release(hook);
+    return failed ? (td_py_raise(), -1) : 0;
+}
+static PyObject *add_to_set(PyObject *hooks, PyObject *hook)
+{
+    PyObject *module = PyImport_ImportModule("tede.utils.hooks"), *id = NULL;
+    PyObject *handle = module ? PyObject_CallMethod(module, "RemovableHandle", "O", hooks) : NULL;
+    if (handle && (!(id = PyObject_GetAttrString(handle, "id")) || PyObject_SetItem(hooks, id, hook) < 0))
+        Py_CLEAR(handle);
+    Py_XDECREF(module);
+    Py_XDECREF(id);
+    return handle;
+}
+
 PyObject *td_py_register_hook(PyObject *self, PyObject *hook)
 {
     if (!td_requires_grad(td_py_x(self)))
         return PyErr_Format(PyExc_RuntimeError, "cannot register a hook on a tensor that doesn't require gradient");
+    PyObject *dict = ((TensorObject *)self)->dict, *set = dict ? PyDict_GetItemString(dict, set_hooks) : NULL;
+    if (set && set != Py_None)
+        return add_to_set(set, hook);
     if (!PyObject_GC_IsTracked(self))
         PyObject_GC_Track(self);
     return wrap_handle(td_tensor_add_hook(td_py_x(self), call_tensor_hook, Py_NewRef(hook), td_py_drop), hook);
@@ -514,8 +619,11 @@ static PyTypeObject node_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede.autograd.Node",
     .tp_basicsize = sizeof(NodeObject),
     .tp_doc = "A call in the gradient graph.",
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .tp_dealloc = node_dealloc,
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
+    .tp_free = PyObject_GC_Del,
     .tp_repr = node_repr,
     .tp_call = node_call,
     .tp_getattro = node_getattro,

@@ -201,7 +201,14 @@ static int set_data(PyObject *self, PyObject *value, void *unused)
     if (td_requires_grad(td_py_x(self)) && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
         return PyErr_SetString(PyExc_RuntimeError, "data set to a tensor that requires gradients must be floating point or complex "
                                "dtype"), -1;
-    return td_tensor_replace(td_py_x(self), td_py_x(value)) < 0 ? (td_py_raise(), -1) : 0;
+    td_tensor *x = td_py_x(self);
+    td_device before = td_tensor_device(x), now = td_tensor_device(td_py_x(value));
+    bool alike = td_tensor_dtype(x) == dtype && before.type == now.type && before.index == now.index;
+    if (td_tensor_replace(x, td_py_x(value)) < 0)
+        return td_py_raise(), -1;
+    if (!alike)
+        td_renew_accumulator(x);
+    return 0;
 }
 
 /* ---- transposes and parts */
@@ -310,11 +317,19 @@ GETTER(__array_priority__)
     (void)self, (void)unused;
     return PyFloat_FromDouble(1000.);
 }
-GETTER(_backward_hooks)
+/* Of a time when it was a flag. */
+static int warn_volatile(const char *text) { return PyErr_WarnEx(PyExc_UserWarning, text, 1); }
+GETTER(volatile)
 {
-    (void)unused;
-    PyObject *hooks = ((TensorObject *)self)->dict ? PyDict_GetItemString(((TensorObject *)self)->dict, "_hooks") : NULL;
-    return Py_NewRef(hooks ? hooks : Py_None);
+    (void)self, (void)unused;
+    if (warn_volatile("volatile was removed (Variable.volatile is always False)") < 0)
+        return NULL;
+    Py_RETURN_FALSE;
+}
+static int set_volatile(PyObject *self, PyObject *value, void *unused)
+{
+    (void)self, (void)value, (void)unused;
+    return warn_volatile("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.");
 }
 
 static PyObject *get__cdata(PyObject *self, void *unused)
@@ -366,6 +381,7 @@ PyGetSetDef td_py_getset[] = {
     IS_DEVICE("is_vulkan", -1),
     IS_DEVICE("is_mps", -1),
     {"__array_priority__", get___array_priority__, NULL, NULL, NULL},
-    {"_backward_hooks", get__backward_hooks, NULL, NULL, NULL},
+    {"_backward_hooks", td_py_get_hooks, td_py_set_hooks, "Hooks by number, if the program has set it.", NULL},
+    {"volatile", get_volatile, set_volatile, NULL, NULL},
     {NULL},
 };

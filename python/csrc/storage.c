@@ -264,8 +264,12 @@ static PyObject *replace(PyObject *m, PyObject *args)
     if (td_tensor_dtype(td_py_x(x)) != td_tensor_dtype(td_py_x(source)))
         return PyErr_Format(PyExc_RuntimeError, "Could not set tensor of type %s to a tensor of type %s",
                             td_dtype_name(td_tensor_dtype(td_py_x(source))), td_dtype_name(td_tensor_dtype(td_py_x(x))));
+    if (td_check_write(td_py_x(x)) < 0)
+        return td_py_raise();
+    td_tensor_count_write(td_py_x(x));
     if (td_tensor_replace(td_py_x(x), td_py_x(source)) < 0)
         return td_py_raise();
+    td_renew_accumulator(td_py_x(x));
     Py_RETURN_NONE;
 }
 
@@ -277,7 +281,7 @@ static PyObject *is_hollow(PyObject *m, PyObject *x)
 
 static PyMethodDef functions[] = {
     {"_is_hollow", is_hollow, METH_O, "Whether a tensor is of a class that keeps its elements elsewhere."},
-    {"_replace", replace, METH_VARARGS, "_replace(x, source): let x look at what source looks at"},
+    {"_replace", replace, METH_VARARGS, "_replace(x, source): let x look at what source looks at; counts as a write"},
     {"_tensor_over", tensor_over, METH_VARARGS, "_tensor_over(storage, offset, sizes, strides, dtype)"},
     {NULL},
 };

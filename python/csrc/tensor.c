@@ -155,14 +155,14 @@ static void drop_wrapper(void *wrapper)
 }
 
 /* A hook that refers to its tensor is a cycle, which the collector sees while nobody else holds the tensor. */
-static void visit_hook(td_hook *hook, void *context, void *arg)
+void td_py_visit_hook(td_hook *hook, void *context, void *arg)
 {
     (void)hook;
     visitproc visit;
     memcpy(&visit, arg, sizeof visit);
     visit(context, ((void **)arg)[1]);
 }
-static void remove_hook(td_hook *hook, void *context, void *arg)
+void td_py_remove_hook(td_hook *hook, void *context, void *arg)
 {
     (void)context, (void)arg;
     td_hook_remove(hook);
@@ -171,7 +171,7 @@ static int tensor_traverse(PyObject *o, visitproc visit, void *arg)
 {
     Py_VISIT(((TensorObject *)o)->dict);
     if (td_py_x(o)) {
-        td_tensor_visit_hooks(td_py_x(o), td_py_drop, visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
+        td_tensor_visit_hooks(td_py_x(o), td_py_drop, td_py_visit_hook, (void *[]){(void *)(uintptr_t)visit, arg});
         td_node *node = td_tensor_sole_node(td_py_x(o));
         Py_VISIT(node ? td_py_context_of(node) : NULL);
     }
@@ -181,7 +181,7 @@ static int tensor_clear(PyObject *o)
 {
     Py_CLEAR(((TensorObject *)o)->dict);
     if (td_py_x(o))
-        td_tensor_visit_hooks(td_py_x(o), td_py_drop, remove_hook, NULL);
+        td_tensor_visit_hooks(td_py_x(o), td_py_drop, td_py_remove_hook, NULL);
     return 0;
 }
 

@@ -526,8 +526,6 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
     if self.layout is not _C.strided or isinstance(source, Tensor) and source.layout is not _C.strided:
         raise NotImplementedError(f"Could not run 'aten::set_' with arguments from the '{'SparseCPU' if self.is_sparse else 'SparseCsrCPU'}' "
                                   "backend: only strided tensors look at memory.")
-    if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
     if source is None:
         source = self.new_empty((0,))
     elif not isinstance(source, Tensor):

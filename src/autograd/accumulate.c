@@ -20,6 +20,7 @@
 typedef struct accumulator {
     td_tensor      *leaf;
     pthread_mutex_t mutex;
+    bool            apart;          /* the leaf has another one by now: see td_renew_accumulator */
 } accumulator;
 
 bool td_is_exclusive(const td_tensor *x)
@@ -35,6 +36,9 @@ bool td_is_exclusive(const td_tensor *x)
     return __atomic_load_n(&x->storage->refcount, __ATOMIC_ACQUIRE) == 1 + (base != NULL);
 }
 
+/* A Python mode sees the calls: it sees sums and adoptions as PyTorch's modes do. */
+static bool is_watched(void) { return td_masks_now.include & ~td_masks_now.exclude & TD_KEYSET(TD_KEY_PYTHON); }
+
 /* to += from is possible where `to` is. */
 static bool can_add_to(const td_tensor *to, const td_tensor *from)
 {
@@ -49,12 +53,13 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         *slot = grad;
         return 0;
     }
-    if (!create_graph && can_add_to(old, grad)) {
+    bool fresh = create_graph || TD_UNLIKELY(is_watched());
+    if (!fresh && can_add_to(old, grad)) {
         int status = td_need_add_(old, grad);
         td_tensor_release(grad);
         return status;
     }
-    if (!create_graph && can_add_to(grad, old)) {
+    if (!fresh && can_add_to(grad, old)) {
         if (td_need_add_(grad, old) != 0) {
             td_tensor_release(grad);
             return -1;
@@ -111,9 +116,18 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 {
     td_tensor *x = *grad;
+    if (TD_UNLIKELY(!td_same_sizes(x->ndim, x->sizes, leaf->ndim, leaf->sizes)) && !td_tensor_is_hollow(leaf)) {
+        td_tensor *whole = td_need_zeros(leaf->ndim, leaf->sizes, NULL, x->dtype, x->device);   /* of another shape when it was used */
+        if (whole && td_need_copy_(whole, x) == 0)
+            return whole;
+        td_tensor_release(whole);
+        return NULL;
+    }
     if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_is_sparse(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
         return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
+        if (TD_UNLIKELY(is_watched()))
+            return td_need_detach(x);
         if (x->base)
             return td_alias_detached(x, false);
         *grad = NULL;
@@ -225,6 +239,13 @@ bool td_accumulator_drop(td_node *node)
     td_tensor *leaf = ((accumulator *)node->state)->leaf;
     if (!leaf)              /* the leaf itself lets go, or it was never given one */
         return __atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 0;
+    if (TD_UNLIKELY(((accumulator *)node->state)->apart)) {
+        if (__atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) != 0)
+            return false;
+        pthread_mutex_destroy(&((accumulator *)node->state)->mutex);
+        td_tensor_release(leaf);
+        return true;
+    }
     if (__atomic_sub_fetch(&node->refcount, 1, __ATOMIC_ACQ_REL) == 1)
         td_tensor_release(leaf);
     return false;
@@ -237,6 +258,22 @@ void td_accumulator_forget(td_node *node)
     pthread_mutex_destroy(&((accumulator *)node->state)->mutex);
     ((accumulator *)node->state)->leaf = NULL;
     td_node_release(node);
+}
+
+/* Graphs that end at the old one hold the leaf through it as before: what the accumulator had of the leaf it keeps, up to
+ * its end. */
+void td_renew_accumulator(td_tensor *x)
+{
+    td_node *node = x->autograd ? x->autograd->accumulator : NULL;
+    if (!node)
+        return;
+    x->autograd->accumulator = NULL;
+    if (__atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1) {
+        td_accumulator_forget(node);
+    } else {
+        ((accumulator *)node->state)->apart = true;
+        td_node_release(node);
+    }
 }
 
 td_node *td_accumulator_if_any(td_tensor *x)

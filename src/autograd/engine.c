@@ -423,6 +423,7 @@ static int pass(const request *r)
 
     td_thread_state modes = td_masks_now;
     td_node *running = td_node_now;
+    void    *saved_hooks = td_saved_hooks_top();
     td_masks_now.inference = false;
     td_masks_now.include &= ~TD_KEYSET(TD_KEY_PROMOTION);      /* formulas are written for PyTorch's rules */
     td_set_grad_enabled(r->create_graph);
@@ -433,6 +434,7 @@ static int pass(const request *r)
     td_task_now = task.outer;
     td_node_now = running;
     td_masks_now = modes;
+    td_saved_hooks_unwind(saved_hooks);             /* those that hooks have pushed and left there */
 
     td_task_free(&task);
     for (int i = 0; i < task.n_at_end; i++)
@@ -549,8 +551,14 @@ int td_backward_will_run(td_node *node)
     td_task *task = td_task_now;
     if (!task)
         return td_error(TD_E_RUNTIME, "_get_should_execute_nodes should only be called during the backward pass");
-    uint32_t entry = td_task_find(task, node);
-    return entry != UINT32_MAX && (!task->restricted || task->entries[entry].needed);
+    uint32_t at = td_task_find(task, node);
+    if (at == UINT32_MAX || !task->restricted)
+        return at != UINT32_MAX;
+    const td_entry *entry = &task->entries[at];
+    if (entry->capture >= 0 && node->type->flags & TD_NODE_ACCUMULATES)
+        return td_error(TD_E_RUNTIME, "A leaf node was passed to _will_engine_execute_node but we are currently running "
+                        "autograd.grad(). This is currently not supported.");
+    return entry->needed || entry->capture >= 0;
 }
 
 int td_backward_at_end(int (*fn)(void *context), void *context, td_drop *drop)

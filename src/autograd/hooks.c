@@ -344,6 +344,24 @@ td_hook *td_tensor_add_hook(td_tensor *x, td_tensor_hook_fn *fn, void *context, 
     return append(&meta->lock, &meta->hooks, hook);
 }
 
+int td_tensor_remove_hooks(td_tensor *x, td_drop *drop)
+{
+    snapshot s;
+    td_node *node;
+    if (td_gradient_fn(x, &node) != 0)
+        return -1;
+    td_autograd_meta *meta = x->autograd;
+    if (!meta || (node && !node->extra))
+        return 0;
+    if (take(&s, node ? &node->lock : &meta->lock, node ? &node->extra->hooks : &meta->hooks, TD_HOOK_TENSOR) != 0)
+        return -1;
+    for (int i = 0; i < s.count; i++)
+        if (s.hooks[i]->drop == drop && (!node || s.hooks[i]->input == meta->output))
+            td_hook_remove(s.hooks[i]);
+    give_back(&s);
+    return 0;
+}
+
 td_hook *td_leaf_add_hook(td_tensor *leaf, td_leaf_hook_fn *fn, void *context, td_drop *drop)
 {
     td_node *node;
@@ -404,9 +422,17 @@ void td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_h
         visit_list(node->extra->hooks, drop, visit, arg);
 }
 
+bool td_node_is_unshared(const td_node *node) { return __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1; }
+
+void td_node_visit_hooks(const td_node *node, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg)
+{
+    if (node->extra && td_node_is_unshared(node))
+        visit_list(node->extra->hooks, drop, visit, arg);
+}
+
 td_node *td_tensor_sole_node(const td_tensor *x)
 {
     td_node *node = x->autograd ? x->autograd->grad_fn : NULL;
     return node && __atomic_load_n(&x->refcount, __ATOMIC_ACQUIRE) == 1 &&
-           __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1 ? node : NULL;
+           td_node_is_unshared(node) ? node : NULL;
 }

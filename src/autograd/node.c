@@ -163,15 +163,19 @@ uint64_t td_node_sequence(const td_node *node) { return node->sequence; }
 void     td_node_set_sequence(td_node *node, uint64_t number) { node->sequence = number; }
 int      td_node_inputs(const td_node *node) { return node->n_inputs; }
 int      td_node_edges(const td_node *node) { return node->n_edges; }
-int td_node_saved_index(const td_node *node, const char *name)
+int td_node_saved_index(const td_node *node, const char *name, int *count)
 {
     const char *at = node->type->saved_names;
     size_t length = strlen(name);
     for (int i = 0; at && *at; i++) {
-        size_t n = strcspn(at, " ");
-        if (n == length && !strncmp(at, name, n))
+        size_t n = strcspn(at, " *");
+        bool list = at[n] == '*';
+        if (n == length && !strncmp(at, name, n)) {
+            *count = list ? node->n_saved - i : -1;
             return i;
-        at += n + (at[n] == ' ');
+        }
+        at += n + list;
+        at += *at == ' ';
     }
     return -1;
 }

@@ -35,7 +35,8 @@ typedef struct td_node_type {
      * retain_graph, for what else is of no use then; may be NULL.  May be called again, and before release(). */
     void (*release_saved)(td_node *node);
     unsigned flags;                   /* TD_NODE_* */
-    const char *saved_names;          /* of the saved variables, with spaces between; NULL: they have none */
+    const char *saved_names;          /* of the saved variables, with spaces between; NULL: they have none.  "tensors*" at
+                                       * the end names all the rest */
     const struct td_saved_value *values;    /* what else is kept, in `state`, by name; ends with a name of NULL; or NULL */
 } td_node_type;
 
@@ -134,6 +135,9 @@ int td_rebase_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* Before an in-place or out= operator that will be recorded (an operand wants a gradient): leaves that require a
  * gradient, and views that must not be written, are errors in PyTorch's words.  `op` names the operator. */
 int td_check_inplace(td_tensor *x, const char *op) TD_MUST_USE;
+/* Made in inference mode, which is over: nothing may write to it any more.  And the error about it: -1. */
+static inline bool td_is_sealed(const td_tensor *x) { return x->flags & TD_FLAG_INFERENCE && !td_masks_now.inference; }
+int td_fail_sealed(void);
 /* Keep in mind that `op` writes x next: for the message when a saved value turns out to be overwritten. */
 /* The node that made x; for views, made anew if the base changed.  Borrowed; NULL for leaves, and with an error
  * where a view's history can't be made anew.  td_gradient_fn tells the two apart: 0 or -1. */

@@ -65,6 +65,17 @@ void *td_saved_hooks_swap(void *stack)
     return before;
 }
 
+void *td_saved_hooks_top(void) { return hooks_top; }
+
+void td_saved_hooks_unwind(void *top)
+{
+    const hooks_entry *entry = hooks_top;
+    while (entry && entry != top)
+        entry = entry->below;
+    while (entry == top && hooks_top != top)
+        td_saved_hooks_pop();
+}
+
 int td_saved_hooks_disable(const char *message)
 {
     char *copy = NULL;

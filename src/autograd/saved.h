@@ -10,6 +10,9 @@ void td_node_release_saved(td_node *node);
 int  td_saved_untie(td_node *node, td_tensor *x) TD_MUST_USE;
 /* The thread's stack of hooks, to be handed to another thread. */
 void *td_saved_hooks_swap(void *stack);
+/* What was pushed since `top` was on top is popped, if that is still there. */
+void *td_saved_hooks_top(void);
+void  td_saved_hooks_unwind(void *top);
 
 /* How many characters of a node's name messages show: "Add" of "AddBackward0". */
 int td_node_short_name(const char *name);

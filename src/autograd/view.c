@@ -183,15 +183,20 @@ static bool is_restricted(const td_tensor *x)
     return x->flags & (TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW) || (x->autograd && x->autograd->custom_view);
 }
 
+int td_fail_sealed(void)
+{
+    return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
+                    "clone to get a normal tensor before doing inplace update.See "
+                    "https://github.com/pytorch/rfcs/pull/17 for more details.");
+}
+
 int td_check_inplace(td_tensor *x, const char *op)
 {
     if (!x || x == TD_NONE)
         return 0;
     (void)op;
-    if (TD_UNLIKELY(x->flags & TD_FLAG_INFERENCE) && !td_masks_now.inference)
-        return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
-                        "clone to get a normal tensor before doing inplace update.See "
-                        "https://github.com/pytorch/rfcs/pull/17 for more details.");
+    if (TD_UNLIKELY(td_is_sealed(x)))
+        return td_fail_sealed();
     if (!td_grad_enabled())
         return 0;
     if (x->base) {
@@ -203,6 +208,8 @@ int td_check_inplace(td_tensor *x, const char *op)
         return td_error(TD_E_RUNTIME, "a leaf Variable that requires grad is being used in an in-place operation.");
     return 0;
 }
+
+int td_check_write(td_tensor *x) { return td_check_inplace(x, "set_"); }
 
 /* ---- histories of views */
 

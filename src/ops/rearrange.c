@@ -131,7 +131,9 @@ int td_op_resize_(td_tensor *self, int64_t n_size, const int64_t *size, td_memor
 {
     int64_t strides[TD_MAX_DIMS];
     int rank = format == TD_CHANNELS_LAST ? 4 : format == TD_CHANNELS_LAST_3D ? 5 : 0;
-    if (td_requires_grad(self))
+    if (td_is_sealed(self))
+        return td_fail_sealed();
+    if (td_requires_grad(self) && !td_inference_mode())
         return td_error(TD_E_RUNTIME, "cannot resize variables that require grad");
     if (format == TD_PRESERVE_FORMAT)
         return td_error(TD_E_RUNTIME, "Unsupported memory format Preserve");

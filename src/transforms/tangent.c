@@ -103,7 +103,7 @@ static bool lie_alike(const td_tensor *x, const td_tensor *t)
     for (int d = 0; d < x->ndim; d++)
         if (x->sizes[d] != 1 && x->strides[d] != t->strides[d])
             return false;
-    return (x->flags & lazy) == (t->flags & lazy) && td_tensor_offset(x) == td_tensor_offset(t) &&
+    return (x->flags & lazy) == (t->flags & lazy) && (!x->numel || td_tensor_offset(x) == td_tensor_offset(t)) &&
            x->storage->nbytes == t->storage->nbytes;
 }
 static td_tensor *laid_like(td_tensor *x, td_tensor *t)

@@ -9,7 +9,10 @@ class _VariableMeta(type(Tensor)):
     def __instancecheck__(cls, x):
         return isinstance(x, Tensor)
 
-    def __call__(cls, data=None, requires_grad=False, volatile=None, **ignored):
+    def __call__(cls, data=None, requires_grad=False, volatile=False, **ignored):
+        if volatile:
+            import warnings
+            warnings.warn("volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2)
         if data is None:
             data = _C._functions["empty"](0)
         return data.detach().requires_grad_() if requires_grad else data
@@ -173,6 +176,9 @@ def __getattr__(name: str) -> "Any":
     if name in ("kineto_available", "_push_saved_tensors_default_hooks", "_pop_saved_tensors_default_hooks"):
         from tede.autograd import _extension
         return getattr(_extension, name)
+    if name == "torch":
+        import tede
+        return tede
     if name == "SavedTensor":
         return _C._SavedTensor
     if name == "is_multithreading_enabled":
