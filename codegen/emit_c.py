@@ -109,7 +109,8 @@ class Chunk(Nodes):
                                                         (tensors, ('number',))))
         return (f' .fits = {mask}, .computed = {computed},' if mask else '') + (f' .numbers = {numbers},' if numbers else '') + \
             (' .old_masks = true,' if entry.get('old_masks') else '') + \
-            (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '')
+            (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \
+            (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '')
 
     @staticmethod
     def cost(text):

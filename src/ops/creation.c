@@ -290,7 +290,7 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
         return td_error(TD_E_RUNTIME, "copy_: output with shape %s doesn't match the broadcast shape %s",
                         td_shape_str(self->ndim, self->sizes, a), td_shape_str(ndim, sizes, b));
     }
-    if (self->device.type == TD_META || td_check_overlap("copy_", self, 0, NULL))
+    if (self->device.type == TD_META || td_check_overlap("copy_", self, 1, &src))
         return self->device.type == TD_META ? 0 : -1;
     if (src->device.type == TD_META)
         return td_error(TD_E_NOT_IMPLEMENTED, "Cannot copy out of meta tensor; no data!");

@@ -69,7 +69,7 @@ bool td_share_elements(const td_tensor *a, const td_tensor *b)
 
 int td_check_apart(const td_tensor *out, const td_tensor *input)
 {
-    return td_share_elements(out, input)
+    return td_is_dense(out) && td_is_dense(input) && td_share_elements(out, input)
         ? td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                    "single memory location. Please clone() the tensor before performing the operation.") : 0;
 }
@@ -160,7 +160,7 @@ static int scatter(const char *op, td_place what, td_tensor *self, int64_t dim, 
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : strided_index(op, index);
-    if (!at || td_check_overlap(op, self, 0, NULL))
+    if (!at || td_check_overlap(op, self, 0, NULL) || td_check_apart(self, index) || td_check_apart(self, src))
         return -1;
     if (index->numel == 0)
         return 0;
@@ -393,6 +393,8 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     if (!at || (value && td_is_expanded(self) ? td_warn_expanded(op, "tensor[mask] = scalar")
                                               : td_check_overlap(op, self, 0, NULL)))
         return -1;
+    if (td_check_apart(self, index) || td_check_apart(self, src))
+        return -1;
     if (src->dtype != self->dtype)
         return td_error(TD_E_RUNTIME, "%s(): self (%s) and source (%s) must have the same scalar type", op,
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)src->dtype));
@@ -469,6 +471,8 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
     TD_AUTO td_tensor *cast = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
     if (cast && index->dtype != TD_I64 && index->dtype != TD_I32)
         return td_error(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
+    if (cast && td_check_apart(self, index))
+        return -1;
     TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
     return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true) : -1;
 }
@@ -566,7 +570,7 @@ int td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumu
         return td_error(TD_E_RUNTIME, "put_(): Expected source and index to have the same number of elements, but got "
                         "source.numel() = %" PRId64 ", index.numel() = %" PRId64, source->numel, index->numel);
     TD_AUTO td_tensor *at = flat_index("put_", self, index);
-    if (!at || td_check_overlap("put_", self, 0, NULL))
+    if (!at || td_check_overlap("put_", self, 0, NULL) || td_check_apart(self, index) || td_check_apart(self, source))
         return -1;
     if (at->numel == 0 || self->device.type == TD_META)
         return 0;

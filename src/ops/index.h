@@ -27,7 +27,10 @@ static inline td_tensor *td_apart(td_tensor *x, const td_tensor *target)
 
 /* Whether two tensors' ranges of memory meet. */
 bool td_share_elements(const td_tensor *a, const td_tensor *b);
-/* That an input shares no memory with `out`: an error. */
+/* Whether x's elements fill a range of memory without gaps, in some order and direction of the dimensions. */
+bool td_is_dense(const td_tensor *x);
+/* That an input shares no memory with `out`: an error. Only tensors without gaps are looked at; others may lie between each
+ * other's elements, and callers copy what meets (td_apart). */
 int td_check_apart(const td_tensor *out, const td_tensor *input);
 /* Whether elements of x lie in one place since a dimension was expanded. */
 bool td_is_expanded(const td_tensor *x);

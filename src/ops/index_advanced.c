@@ -328,6 +328,11 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
         return -1;
     if (!accumulate && !expanded && is_fill(self, n_indices, indices, values))
         return fill_where(self, indices[0], values);
+    if (td_check_apart(self, values))
+        return -1;
+    for (int64_t i = 0; i < n_indices; i++)
+        if (indices[i] != TD_NONE && td_check_apart(self, indices[i]))
+            return -1;
     indexed x;
     if (resolve(&x, self, n_indices, indices))
         return -1;

@@ -4,6 +4,7 @@
  * the loop.  Anything else on the CPU: promotion, broadcasting, an output in the operands' order of dimensions, and the
  * iterator.  On meta: all of that but the iterator. */
 #include "ops/pointwise.h"
+#include "ops/index.h"
 #include "ops/strides.h"
 
 #include <inttypes.h>
@@ -384,6 +385,42 @@ slow:;
     return out;
 }
 
+static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out, bool inplace);
+
+/* In place on an expanded tensor, whose elements stand in several places each: one place after the other, so that each sees what
+ * the one before wrote. */
+static int store_in_turn(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int d = 0, ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
+    if (ndim != out->ndim || memcmp(sizes, out->sizes, sizeof *sizes * (size_t)ndim))
+        return td_check_overlap(op->name, out, 0, NULL);
+    while (sizes[d] == 1 || out->strides[d])
+        d++;
+    const int64_t size = sizes[d];
+    sizes[d] = 1;
+    for (int64_t k = 0, status = 0; k < size; k++) {
+        td_tensor *parts[TD_MAX_OPERANDS] = {NULL};
+        for (int i = 0; i < op->n_in; i++) {
+            int own = d - (ndim - in[i]->ndim);
+            const bool along = own >= 0 && in[i]->sizes[own] > 1;
+            int64_t rest[TD_MAX_DIMS];
+            memcpy(rest, in[i]->sizes, sizeof *rest * (size_t)in[i]->ndim);
+            if (along)
+                rest[own] = 1;
+            parts[i] = i && in[i] == out ? td_tensor_retain(parts[0])
+                     : td_view_strided(in[i], in[i]->ndim, rest, in[i]->strides, along ? k * in[i]->strides[own] : 0);
+            status |= parts[i] ? 0 : -1;
+        }
+        status = status ? status : store(op, parts, params, parts[0], true);
+        for (int i = 0; i < op->n_in; i++)
+            td_tensor_release(parts[i]);
+        if (status)
+            return -1;
+    }
+    return 0;
+}
+
 static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out, bool inplace)
 {
     td_dtype common = common_dtype(op, in);
@@ -403,13 +440,18 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     for (int i = 0; i < op->n_in; i++)
         inplace |= in[i] == out;     /* an operand that is read can't get another shape */
     if (!inplace) {
-        if (td_resize_output(out, ndim, sizes))
+        int64_t strides[TD_MAX_DIMS];
+        const bool keeps = out->ndim == ndim && !memcmp(sizes, out->sizes, sizeof *sizes * (size_t)ndim);
+        const bool ordered = !keeps && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
+        if (td_resize_output(out, ndim, sizes) || (ordered && td_tensor_set_geometry(out, ndim, sizes, strides)))
             return -1;
     } else if (ndim != out->ndim || memcmp(sizes, out->sizes, sizeof *sizes * ndim)) {
         td_shape_text have, want;
         return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", op->name,
                         td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want));
     }
+    if (inplace && op->in_turn && out->numel && td_is_expanded(out))
+        return store_in_turn(op, in, params, out);
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;
     if (out->device.type == TD_META)
@@ -426,6 +468,8 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
 
 int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)
 {
+    if (op->in_turn && *op->in_turn && td_is_expanded(in[0]) && td_warn_expanded(op->in_turn, "tensor[mask] = scalar"))
+        return -1;
     return store(op, in, params, in[0], true);
 }
 

@@ -1,6 +1,7 @@
 /* What must agree before an elementwise operator runs: shapes, dtypes, memory. */
 #include "calls_ops_promote.h"
 #include "tensor/sparse.h"
+#include "ops/index.h"
 #include "ops/iterator.h"
 #include <stdio.h>
 #include <inttypes.h>
@@ -94,8 +95,7 @@ td_dtype td_result_type(int n, td_tensor *const *tensors)
 
 /* ---- memory */
 
-/* Whether x's elements fill a range of memory without gaps, in some order and direction of the dimensions. */
-static bool is_dense(const td_tensor *x)
+bool td_is_dense(const td_tensor *x)
 {
     if (x->flags & TD_FLAG_NON_OVERLAPPING)
         return true;
@@ -158,7 +158,7 @@ int td_check_overlap(const char *op, td_tensor *out, int n, td_tensor *const *in
             return -1;
         if (in == out || in == TD_NONE || in->storage != out->storage || !in->storage || !in->numel || !out->numel)
             continue;
-        if (!is_dense(out) || !is_dense(in))
+        if (!td_is_dense(out) || !td_is_dense(in))
             continue;
         int64_t low, high;
         td_bounds(out->ndim, out->sizes, out->strides, &low, &high);
