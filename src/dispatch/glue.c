@@ -144,8 +144,7 @@ int td_fill_in_order(const char *op, td_tensor *out, td_tensor *result)
     return td_finish_out("", out, shaped);
 }
 
-/* Whether channels lie innermost, as PyTorch tells it from strides (of one channel or one place that is a matter of opinion). */
-static bool has_channels_last(const td_tensor *x)
+bool td_has_channels_last(const td_tensor *x)
 {
     int64_t least = 0;
     if ((x->ndim != 4 && x->ndim != 5) || x->strides[1] == 0)
@@ -168,7 +167,7 @@ int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *c
         td_tensor *x = results[k];
         int64_t found = 0;
         for (int64_t i = 0; i < n; i++)
-            found += of[i] != TD_NONE && of[i]->ndim == x->ndim && has_channels_last(of[i]);
+            found += of[i] != TD_NONE && of[i]->ndim == x->ndim && td_has_channels_last(of[i]);
         if (!found || (all && found < n))
             continue;
         results[k] = td_clone_format(x, x->ndim == 4 ? TD_CHANNELS_LAST : TD_CHANNELS_LAST_3D);

@@ -128,4 +128,7 @@ bool td_fusable(int n, td_tensor *const *tensors);
 /* The same for tangents: nothing is recorded, and who counts calls doesn't mind. */
 bool td_forward_fusable(int n, td_tensor *const *tensors);
 
+/* Whether channels lie innermost, as PyTorch tells it from strides (of one channel or one place that is a matter of opinion). */
+bool td_has_channels_last(const td_tensor *x);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tede/kernel.h>
+#include "dispatch/glue.h"
 #include "ops/compose.h"
 #include "ops/pool.h"
 
@@ -130,17 +131,23 @@ static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w
     return 0;
 }
 
-/* The result of an input whose channels are innermost lies likewise. */
-static int follow_format(td_spec *spec, const td_tensor *self, int dims)
+/* The result of an input whose channels are innermost lies likewise, also that of a single volume. */
+static int follow_format(td_spec *spec, td_tensor *self, int dims)
 {
-    int64_t strides[TD_MAX_DIMS];
-    if (self->ndim != dims + 2 || self->flags & TD_FLAG_CONTIGUOUS || !self->numel)
+    const bool single = dims == 3 && self->ndim == 4;
+    int64_t sizes[TD_MAX_DIMS] = {1}, strides[TD_MAX_DIMS] = {self->numel};
+    memcpy(sizes + single, self->sizes, sizeof *sizes * (size_t)self->ndim);
+    memcpy(strides + single, self->strides, sizeof *strides * (size_t)self->ndim);
+    if (self->ndim + single != dims + 2 || self->flags & TD_FLAG_CONTIGUOUS || !self->numel)
         return 0;
-    td_channels_last_strides(self->ndim, self->sizes, strides);
-    for (int d = 0; d < self->ndim; d++)
-        if (self->sizes[d] != 1 && self->strides[d] != strides[d])
-            return 0;
-    td_channels_last_strides(spec->ndim, spec->sizes, spec->strides);
+    TD_AUTO td_tensor *batch = td_view_strided(self, dims + 2, sizes, strides, 0);
+    if (!batch)
+        return -1;
+    if (!td_has_channels_last(batch))
+        return 0;
+    memmove(sizes + single, spec->sizes, sizeof *sizes * (size_t)spec->ndim);
+    td_channels_last_strides(dims + 2, sizes, strides);
+    memcpy(spec->strides, strides + single, sizeof *strides * (size_t)spec->ndim);
     spec->strided = true;
     return 0;
 }
@@ -209,7 +216,7 @@ int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, 
                         !memcmp(grad->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims));
     if (!planes)
         return td_error(TD_E_RUNTIME, "max_pool_backward: the gradient must have a plane for each of self's");
-    if (td_check_numel("max_pool_backward", "indices", indices, grad->numel))
+    if (td_check_adaptive_grad("max", grad, (int)dims) || td_check_numel("max_pool_backward", "indices", indices, grad->numel))
         return -1;
     td_spec_like(specs, self);
     return follow_format(specs, self, (int)dims);

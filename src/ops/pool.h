@@ -35,4 +35,7 @@ static inline void td_window(const td_windows *w, int d, int64_t o, int64_t *fro
     *from = start, *to = stop < w->in[d] ? stop : w->in[d];
 }
 
+/* The gradient of adaptive pooling ("avg" or "max") has places. */
+int td_check_adaptive_grad(const char *kind, const td_tensor *grad, int dims);
+
 #endif

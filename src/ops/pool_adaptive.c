@@ -105,11 +105,22 @@ int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_outp
     return describe(specs, self, n_output, output, (td_dtype)self->dtype);
 }
 
+int td_check_adaptive_grad(const char *kind, const td_tensor *grad, int dims)
+{
+    td_shape_text text;
+    for (int d = grad->ndim - dims; d < grad->ndim; d++)
+        if (d >= 0 && !grad->sizes[d])
+            return td_error(TD_E_RUNTIME, "adaptive_%s_pool%dd_backward(): Expected grad_output to have non-zero size for non-batch "
+                            "dimensions, but grad_output has sizes %s with dimension %d being empty", kind, dims,
+                            td_shape_str(grad->ndim, grad->sizes, text), d);
+    return 0;
+}
+
 int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_output,
                                   const int64_t *output)
 {
     td_spec made;
-    if (td_meta_adaptive_avg_windows(&made, self, n_output, output) ||
+    if (td_meta_adaptive_avg_windows(&made, self, n_output, output) || td_check_adaptive_grad("avg", grad, (int)n_output) ||
         td_check_numel("adaptive_avg_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
     return td_spec_like(specs, self);
