@@ -1686,6 +1686,9 @@ TD_API int td__native_batch_norm_legit_no_stats_out(td_tensor *input, td_tensor 
 /* native_batch_norm in training, and an empty tensor where other backends keep what their backward pass needs. */
 TD_API int td__batch_norm_with_update(td_tensor **results, td_tensor *input, td_tensor *weight, td_tensor *bias,
         td_tensor *running_mean, td_tensor *running_var, double momentum, double eps) TD_MUST_USE;
+/* Mean and variance of each channel (dimension 1), mixed into the running ones if they are given. */
+TD_API int td_batch_norm_update_stats(td_tensor **results, td_tensor *input, td_tensor *running_mean,
+        td_tensor *running_var, double momentum) TD_MUST_USE;
 /* batch_norm with statistics of each sample's own channels. */
 TD_API td_tensor *td_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
         td_tensor *running_var, bool use_input_stats, double momentum, double eps, bool cudnn_enabled);

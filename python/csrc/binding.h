@@ -156,8 +156,10 @@ int td_py_environment_init(PyObject *module);
 td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format);
 /* A Python or NumPy number (with bool), or a 0-dim tensor without gradient if `tensors`: 1, 0 if it is none, -1. */
 int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors);
-/* An int or what has __index__ (no bool unless `bools`), or a 0-dim integer tensor: 1, 0, -1. */
+/* An int or what has __index__ (no bool unless `bools`, no array), or a 0-dim integer tensor: 1, 0, -1. */
 int td_py_as_int(PyObject *o, int64_t *value, bool bools);
+/* The same of an operator's argument or a member of a list, which may be a 0-dim array of NumPy's too. */
+int td_py_as_size(PyObject *o, int64_t *value);
 PyObject *td_py_number_of(td_scalar value);                 /* new Python number */
 int td_py_factory_init(PyObject *module);
 PyObject *td_py_tolist(td_tensor *x);

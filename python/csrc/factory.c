@@ -394,6 +394,13 @@ static bool lends_memory(PyObject *data)
            PyObject_HasAttrString(data, "__dlpack__");
 }
 
+static bool from_storage(const Options *o) { return PyObject_TypeCheck(o->data, &td_py_Storage); }
+/* The elements of a storage of bytes: of the dtype asked for, else of integers. */
+static PyObject *elements(const Options *o)
+{
+    return td_py_storage_as_tensor(o->data, o->dtype == TD_DTYPE_NONE ? TD_I64 : o->dtype);
+}
+
 static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)m;
@@ -408,6 +415,12 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
                          "than torch.tensor(sourceTensor).", 1) < 0)
             return NULL;
         return finish(copy_of(td_py_x(o.data), o.dtype, o.device), &o);
+    }
+    if (from_storage(&o)) {
+        PyObject *shared = elements(&o);
+        td_tensor *copy = shared ? copy_of(td_py_x(shared), o.dtype, o.device) : NULL;
+        Py_XDECREF(shared);
+        return copy ? finish(copy, &o) : NULL;
     }
     if (lends_memory(o.data)) {
         td_tensor *shared = td_py_from_dlpack(o.data), *copy = shared ? copy_of(shared, o.dtype, o.device) : NULL;
@@ -427,6 +440,11 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
         o.dtype = td_tensor_dtype(like);
     if (o.device.type < 0)
         o.device = td_tensor_device(like);
+    if (from_storage(&o)) {
+        PyObject *shared = elements(&o), *made = shared ? finish(copy_of(td_py_x(shared), o.dtype, o.device), &o) : NULL;
+        Py_XDECREF(shared);
+        return made;
+    }
     if (td_py_is_tensor(o.data))
         return finish(copy_of(td_py_x(o.data), o.dtype, o.device), &o);
     return finish(td_py_tensor_from_data(o.data, o.dtype, o.device), &o);
@@ -444,6 +462,12 @@ static PyObject *share(const Options *o)
             return Py_NewRef(data);
         td_tensor *made = td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
         return made ? td_py_wrap(made) : NULL;
+    }
+    if (from_storage(o)) {
+        Options of = *o;
+        PyObject *shared = of.data = elements(o), *made = shared ? share(&of) : NULL;
+        Py_XDECREF(shared);
+        return made;
     }
     td_tensor *x = NULL;
     if (td_py_is_numpy_array(data)) {
@@ -527,8 +551,8 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, P
     if (PyCapsule_CheckExact(o.data) || td_py_is_numpy_array(o.data)) {
         td_tensor *x = td_py_is_numpy_array(o.data) ? td_py_from_numpy(o.data) : td_py_from_dlpack(o.data);
         source = x ? td_py_wrap(x) : NULL;
-    } else if (PyObject_TypeCheck(o.data, &td_py_Storage)) {
-        source = td_py_storage_as_tensor(o.data, o.dtype == TD_DTYPE_NONE ? td_default_dtype() : o.dtype);
+    } else if (from_storage(&o)) {
+        source = elements(&o);
     } else if (PyObject_CheckBuffer(o.data) && !td_py_is_tensor(o.data) && !td_py_is_numpy_scalar(o.data)) {
         source = from_buffer(m, o.data, o.dtype);
     } else {

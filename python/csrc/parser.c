@@ -139,7 +139,7 @@ static int ints_of(const Overload *o, int index, PyObject *const *items, Py_ssiz
                 return -1;
             continue;
         }
-        int found = td_py_as_int(item, &list[i], false);
+        int found = td_py_as_size(item, &list[i]);
         if (found <= 0)
             return found == 0 && i > 0 && index >= 0 ? bad_member(o, index, i, item) : found;
     }
@@ -231,7 +231,7 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
     case TD_VALUE_BOOLS:
     case TD_VALUE_SCALARS: return to_numbers(a, value, v, s);
     case TD_VALUE_INT:
-        if ((found = td_py_as_int(value, &v->integer, false)) <= 0)
+        if ((found = td_py_as_size(value, &v->integer)) <= 0)
             return found;
         break;
     case TD_VALUE_BOOL:

@@ -54,6 +54,18 @@ int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors)
     return 0;
 }
 
+static int index_of(PyObject *o, int64_t *value)
+{
+    PyObject *index = PyNumber_Index(o);
+    if (!index) {
+        PyErr_Clear();      /* numpy.bool_ and such have the slot, but refuse */
+        return 0;
+    }
+    *value = PyLong_AsLongLong(index);
+    Py_DECREF(index);
+    return *value == -1 && PyErr_Occurred() ? -1 : 1;
+}
+
 int td_py_as_int(PyObject *o, int64_t *value, bool bools)
 {
     if (PyLong_Check(o)) {
@@ -72,16 +84,12 @@ int td_py_as_int(PyObject *o, int64_t *value, bool bools)
         *value = td_scalar_int(scalar);
         return 1;
     }
-    if (!PyIndex_Check(o) || td_py_is_numpy_array(o))
-        return 0;
-    PyObject *index = PyNumber_Index(o);
-    if (!index) {
-        PyErr_Clear();      /* numpy.bool_ and such have the slot, but refuse */
-        return 0;
-    }
-    *value = PyLong_AsLongLong(index);
-    Py_DECREF(index);
-    return *value == -1 && PyErr_Occurred() ? -1 : 1;
+    return PyIndex_Check(o) && !td_py_is_numpy_array(o) ? index_of(o, value) : 0;
+}
+
+int td_py_as_size(PyObject *o, int64_t *value)
+{
+    return td_py_is_numpy_array(o) && PyIndex_Check(o) ? index_of(o, value) : td_py_as_int(o, value, false);
 }
 
 PyObject *td_py_number_of(td_scalar value)

@@ -227,7 +227,7 @@ static PyObject *bad_argument(const OperatorObject *op, const Overload *o, int i
                                         position > 0 ? position - 1 : 0, type_name(item));
                 continue;
             }
-            int found = a->kind == TD_VALUE_INTS ? td_py_as_int(item, &n, false) : td_py_as_scalar(item, &scalar, true);
+            int found = a->kind == TD_VALUE_INTS ? td_py_as_size(item, &n) : td_py_as_scalar(item, &scalar, true);
             if (found < 0)
                 return NULL;
             if (found)
@@ -309,7 +309,7 @@ static PyObject *explain(const OperatorObject *op, const Overload *o, PyObject *
     if (o->varargs >= 0 && nargs > skip) {
         PyObject *first = args[skip];
         int64_t n;
-        int found = PyTuple_Check(first) || PyList_Check(first) ? 0 : td_py_as_int(first, &n, false);
+        int found = PyTuple_Check(first) || PyList_Check(first) ? 0 : td_py_as_size(first, &n);
         if (found < 0)
             return NULL;
         if (found || (nargs > o->n_positional && !PyTuple_Check(first) && !PyList_Check(first))) {
@@ -478,7 +478,7 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
     int64_t n;
     for (int i = 0; i < op->count; i++)      /* x.view(2, "a") can only mean a list of ints */
         if (op->overloads[i].varargs >= 0 && nargs > skip + 1 && PyLong_Check(args[skip]) &&
-            td_py_as_int(args[skip], &n, false) > 0 && plausible == 0)
+            td_py_as_size(args[skip], &n) > 0 && plausible == 0)
             return explain(op, &op->overloads[i], args, nargs, kwnames);
     if (plausible == 1)
         return explain(op, only, args, nargs, kwnames);

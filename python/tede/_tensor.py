@@ -428,6 +428,8 @@ def new(self, *args, **kwargs):
         return tede.sparse_coo_tensor(*args, dtype=self.dtype)
     if len(args) == 1 and isinstance(args[0], Tensor):
         return _alias_of(args[0], self.dtype)
+    if len(args) == 1 and hasattr(args[0], "untyped"):
+        return self.new_empty((0,)).set_(args[0])
     if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
         return self.new_tensor(args[0])
     return self.new_empty(*args)
@@ -535,6 +537,10 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
                             f" * (){invalid}\n * (torch.Storage source){invalid}\n * (torch.Storage source, int storage_offset, tuple of "
                             f"ints size, tuple of ints stride = None)\n * (Tensor source){invalid}\n * (Tensor source, int "
                             "storage_offset, tuple of ints size, tuple of ints stride = None)\n")
+        if getattr(source, "dtype", self.dtype) != self.dtype:
+            names = (str(dtype).removeprefix("torch.").removeprefix("tede.") for dtype in (self.dtype, source.dtype))
+            raise RuntimeError("Expected a Storage of type {} or an UntypedStorage, but got type {} for argument 1 'storage'"
+                               .format(*names))
         if size is None:
             size = (source.nbytes() // self.itemsize,)
         if stride is None:

@@ -317,11 +317,21 @@ td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
     return td_plus(sum, td_float((double)(p * (p - 1)) * 0.25 * 1.1447298858494001741434));
 }
 
+/* In double, where no power that a float may be multiplied by is out of reach. */
 td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
 {
+    td_dtype dtype = td_result_type(2, (td_tensor *[]){self, other});
+    if (dtype == TD_DTYPE_NONE)
+        return NULL;
+    if (td_dtype_is_integral(dtype) || dtype == TD_BOOL)
+        dtype = td_default_dtype();
     TD_AUTO td_tensor *two = td_wrapped_number(td_float(2));
-    TD_AUTO td_tensor *power = td_pow(two, other);
-    return td_mul(self, power);
+    TD_AUTO td_tensor *exponent = td_to_dtype(other, TD_F64, false, false, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *power = td_pow(two, exponent);
+    TD_AUTO td_tensor *wide = td_to_dtype(self, td_dtype_is_complex((td_dtype)self->dtype) ? TD_C128 : TD_F64, false, false,
+                                          TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *product = td_mul(wide, power);
+    return td_to_dtype(product, dtype, false, false, TD_MEMORY_FORMAT_NONE);
 }
 
 int td_meta_frexp_tensor(td_spec *specs, td_tensor *self)

@@ -358,6 +358,37 @@ int td_op__batch_norm_with_update(td_tensor **results, td_tensor *input, td_tens
     return 0;
 }
 
+static int mix_in(td_tensor *running, td_tensor *now, double momentum)
+{
+    if (running == TD_NONE)
+        return 0;
+    TD_AUTO td_tensor *fitted = td_to_dtype(now, (td_dtype)running->dtype, false, false, TD_MEMORY_FORMAT_NONE);
+    return fitted ? td_lerp_scalar_(running, fitted, td_float(momentum)) : -1;
+}
+
+int td_op_batch_norm_update_stats(td_tensor **results, td_tensor *input, td_tensor *running_mean, td_tensor *running_var,
+                                  double momentum)
+{
+    int64_t others[TD_MAX_DIMS];
+    int n = 0;
+    if (td_wrap_dim(1, input->ndim) < 0)
+        return -1;
+    for (int d = 0; d < input->ndim; d++)
+        if (d != 1)
+            others[n++] = d;
+    td_tensor *found[2];
+    td_scalar none = td_int(0);
+    if (td_var_mean_correction(found, input, n, others, &none, false))
+        return -1;
+    TD_AUTO td_tensor *var = found[0], *mean = found[1];
+    const double count = input->numel ? (double)input->numel / (double)input->sizes[1] : 0;
+    TD_AUTO td_tensor *unbiased = td_mul_scalar(var, td_float(count / (count - 1)));
+    if (!unbiased || mix_in(running_mean, mean, momentum) || mix_in(running_var, unbiased, momentum))
+        return -1;
+    results[0] = td_ref(mean), results[1] = td_ref(var);
+    return 0;
+}
+
 td_tensor *td_op_batch_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
                             td_tensor *running_var,
                             bool training, double momentum, double eps, bool cudnn_enabled)

@@ -181,6 +181,11 @@ td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepen
         const td_tensor *end = k ? append : prepend;
         if (end != TD_NONE && end->ndim != self->ndim)
             return td_fail(TD_E_RUNTIME, "diff expects prepend or append to be the same dimension as input");
+        for (int i = 0; end != TD_NONE && i < self->ndim; i++)
+            if (i != d && end->sizes[i] != self->sizes[i])
+                return td_fail(TD_E_RUNTIME, "diff expects the shape of tensor to prepend or append to match that of input except "
+                               "along the differencing dimension; input.size(%d) = %lld, but got tensor.size(%d) = %lld", i,
+                               (long long)self->sizes[i], i, (long long)end->sizes[i]);
     }
     td_tensor *pieces[3];
     int count = 0;

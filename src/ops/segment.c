@@ -39,8 +39,6 @@ static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *le
     int a = td_wrap_dim(axis, data->ndim);
     if (a < 0)
         return -1;
-    if (data->numel == 0)
-        return td_error(TD_E_RUNTIME, "segment_reduce(): data must have elements");
     bool by_offsets = td_is_some(offsets);
     td_tensor *given = by_offsets ? offsets : lengths;
     const char *name = by_offsets ? "offsets" : "lengths";

@@ -9,6 +9,12 @@
 #include "dispatch/glue.h"
 #include "ops/compose.h"
 
+int td_check_polygamma(int64_t n, td_tensor *self);
+int td_check_polygamma(int64_t n, td_tensor *self)
+{
+    (void)self;
+    return n < 0 ? td_error(TD_E_RUNTIME, "polygamma(n, x) does not support negative n.") : 0;
+}
 int td_op_polygamma_(td_tensor *self, int64_t n)
 {
     TD_AUTO td_tensor *original = td_original(self);

@@ -289,3 +289,16 @@ def test_all_that_holds_items_takes_their_type(lib):
     for kind in ("DataLoader", "Dataset", "IterableDataset", "Subset", "ConcatDataset", "ChainDataset", "StackDataset", "Sampler",
                  "DistributedSampler"):
         assert getattr(data, kind)[int] is not None
+
+
+def test_a_tensor_that_reshape_made_is_shared(lib):
+    x = lib.arange(6.).reshape(2, 3)
+    before = x.clone()
+    assert x.share_memory_() is x and x.is_shared() and lib.equal(x, before)
+    base = x._base
+    assert base is None or base.untyped_storage().data_ptr() == x.untyped_storage().data_ptr()
+    context = lib.multiprocessing.get_context("fork")
+    child = context.Process(target=x.fill_, args=(7,))
+    child.start()
+    child.join()
+    assert x.tolist() == [[7.] * 3] * 2

@@ -18,19 +18,25 @@ def share(x):
     storage = x.untyped_storage()
     if storage.is_shared() or not storage.nbytes():
         return x
-    if x._base is not None or storage._use_count() > 2:
+    if not _only_looker(x, storage):
         raise NotImplementedError("share_memory_: other tensors look at this tensor's memory, and it can't be moved away under "
                                   "them; call share_memory_() before making views")
     _move(x, storage)
     return x
 
 
+def _only_looker(x, storage):
+    """Whether nobody looks at the storage but x, the tensor that x is a view of (reshape makes one) and `storage` itself."""
+    return storage._use_count() <= (2 if x._base is None else 3)
+
+
 def _move(x, storage):
     target = _shared(storage.nbytes())
     target.copy_(storage)
     with _C.DisableTorchFunctionSubclass():
-        place = x.storage_offset(), tuple(x.shape), x.stride()
-        x.data = _C._tensor_over(target, *place, x.dtype)
+        for y in (x,) if x._base is None else (x, x._base):
+            place = y.storage_offset(), tuple(y.shape), y.stride()
+            y.data = _C._tensor_over(target, *place, y.dtype)
 
 
 def _of_descriptor(descriptor, nbytes):
@@ -71,7 +77,7 @@ def reduce_tensor(x):
     if x.layout is not _C.strided or x.is_meta or _C._is_hollow(x):
         return x.__reduce_ex__(2)
     storage = x.untyped_storage()
-    if not storage.is_shared() and storage.nbytes() and x._base is None and storage._use_count() <= 2:
+    if not storage.is_shared() and storage.nbytes() and _only_looker(x, storage):
         _move(x, storage)
         storage = x.untyped_storage()
     return _rebuild, (type(x), storage, x.dtype, x.storage_offset(), tuple(x.shape), x.stride(), x.requires_grad,
