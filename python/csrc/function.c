@@ -23,7 +23,7 @@ static int apply_node(void *context, td_node *node, int n_grads, td_tensor *cons
     ContextObject *ctx = context;
     PyGILState_STATE state = PyGILState_Ensure();
     int failed = 0;
-    PyObject *all = PyTuple_New(n_grads + 1), *method = PyObject_CallMethod(ctx->function, "_backward", NULL), *result = NULL;
+    PyObject *all = PyTuple_New(n_grads + 1), *method = PyObject_CallMethod(ctx->function, "_tede_pullback", NULL), *result = NULL;
     if (all) {
         PyTuple_SET_ITEM(all, 0, Py_NewRef((PyObject *)ctx));
         for (int i = 0; i < n_grads && all; i++) {

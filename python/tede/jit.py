@@ -7,6 +7,10 @@ from typing import Any, Dict, Final, List, Optional, Tuple, Union  # noqa: F401
 from tede._notice import once as _once
 
 
+class TracerWarning(Warning):
+    """What a tracer that can't follow Python says; for filters."""
+
+
 def _identity(what):
     _once("torch.jit", f"torch.jit.{what}: tede runs Python as it is; the function or module is returned unchanged.")
 

@@ -8,6 +8,7 @@
 #include "dispatch/glue.h"
 #include "ops/index.h"
 #include "ops/iterator.h"
+#include "tensor/sparse.h"
 
 /* PyTorch's old rule, which programs rely on: a 1-d tensor without elements joins anything. */
 static bool is_skipped(const td_tensor *x) { return x->ndim == 1 && x->sizes[0] == 0; }
@@ -213,7 +214,7 @@ td_tensor *td_op_stack(int64_t n_tensors, td_tensor *const *tensors, int64_t dim
             return td_fail(TD_E_RUNTIME, "stack expects each tensor to be equal size, but got %s at entry 0 and %s at entry %" PRId64,
                            td_shape_str(first->ndim, first->sizes, a), td_shape_str(x->ndim, x->sizes, b), i);
     }
-    if (d < first->ndim && first->numel && !(first->flags & TD_FLAG_CONTIGUOUS)) {
+    if (d < first->ndim && first->numel && !(first->flags & TD_FLAG_CONTIGUOUS) && !td_is_sparse(first)) {
         int64_t sizes[TD_MAX_DIMS + 1];
         memcpy(sizes, first->sizes, sizeof *sizes * (size_t)d);
         sizes[d] = n_tensors;

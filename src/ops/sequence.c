@@ -25,12 +25,36 @@ td_tensor *td_op_eye(int64_t n, td_dtype dtype, td_device device) { return td_ey
 
 /* ---- even spacing */
 
-typedef struct spacing { double start, end, imag_start, imag_end, base; int64_t steps; bool whole; } spacing;
+typedef struct spacing { double start, end, imag_start, imag_end, base; int64_t steps; bool whole; td_dtype kind; } spacing;
 
+static float half(td_dtype kind, float x) { return kind == TD_F16 ? td_f16_to_f32(td_f32_to_f16(x)) : td_bf16_to_f32(td_f32_to_bf16(x)); }
+
+/* The dtype's own arithmetic, rounded where PyTorch rounds: programs make grids so and divide by the differences, so a last bit
+ * here is more than one there. `i` steps from `from`. */
+static double stepped(const spacing *s, double from, double step, double i)
+{
+    if (s->base != 0)
+        return from + step * i;
+    switch (s->kind) {
+    case TD_F32: return fmaf((float)step, (float)i, (float)from);
+    case TD_F16: case TD_BF16: return half(s->kind, (float)from + half(s->kind, (float)step * half(s->kind, (float)i)));
+    default: return fma(step, i, from);
+    }
+}
 static double spaced(const spacing *s, double start, double end, int64_t i)
 {
-    double step = s->steps > 1 ? (end - start) / (double)(s->steps - 1) : 0;
-    return i < s->steps / 2 || s->steps == 1 ? start + step * (double)i : end - step * (double)(s->steps - 1 - i);
+    double step = 0, parts = (double)(s->steps - 1);
+    if (s->kind == TD_F32)
+        start = (float)start, end = (float)end;
+    if (s->base == 0 && s->kind == TD_F32)
+        step = ((float)end - (float)start) / (float)parts;
+    else if (s->base == 0 && (s->kind == TD_F16 || s->kind == TD_BF16)) {
+        start = half(s->kind, (float)start), end = half(s->kind, (float)end);
+        step = half(s->kind, half(s->kind, (float)(end - start)) / half(s->kind, (float)parts));
+    } else
+        step = (end - start) / parts;
+    return i < s->steps / 2 || s->steps == 1 ? stepped(s, start, s->steps == 1 ? 0 : step, (double)i)
+                                             : stepped(s, end, -step, parts - (double)i);
 }
 
 static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, int64_t steps, double base, td_dtype dtype, td_device device)
@@ -53,7 +77,7 @@ static td_tensor *make_spaced(const char *op, td_scalar start, td_scalar end, in
     if (!values)
         return NULL;
     spacing s = {td_scalar_double(start), td_scalar_double(end), start.kind == TD_SCALAR_COMPLEX ? start.imag : 0,
-                 end.kind == TD_SCALAR_COMPLEX ? end.imag : 0, base, steps, td_dtype_is_integral(kind)};
+                 end.kind == TD_SCALAR_COMPLEX ? end.imag : 0, base, steps, td_dtype_is_integral(kind), kind};
     double *to = (double *)values->data;
     if (s.whole)    /* ends are truncated first */
         s.start = (double)td_scalar_int(start), s.end = (double)td_scalar_int(end);

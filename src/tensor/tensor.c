@@ -192,7 +192,7 @@ static inline td_tensor *new_head(int ndim, td_dtype dtype, td_device device)
                        (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0), inference ? TD_FLAG_INFERENCE : 0);
 }
 
-/* A device that isn't given is the CPU. */
+/* A device that isn't given is the CPU; the CPU and meta are one device each, whatever index a program names. */
 static int check_kind(td_dtype dtype, td_device *device)
 {
     if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPES || !td_itemsizes[dtype]))
@@ -201,6 +201,8 @@ static int check_kind(td_dtype dtype, td_device *device)
         *device = (td_device){TD_CPU, -1};
     if (TD_UNLIKELY((unsigned)device->type >= TD_DEVICE_TYPES))
         return td_error(TD_E_RUNTIME, "not a device: %d", (int)device->type);
+    if (device->type <= TD_META)
+        device->index = -1;
     return 0;
 }
 
@@ -257,7 +259,7 @@ td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_
     td_tensor *x = td_mem_alloc((size_t)(TD_HEAD_BYTES + (int64_t)sizeof(td_storage) + nbytes));
     if (TD_UNLIKELY(!x))
         return NULL;
-    td_head_init(x, (int)ndim, dtype, device, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU) |
+    td_head_init(x, (int)ndim, dtype, (td_device){TD_CPU, -1}, TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU) |
                  (td_masks_now.inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0),
                  TD_FLAG_WITH_STORAGE | TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING |
                  (td_masks_now.inference ? TD_FLAG_INFERENCE : 0));

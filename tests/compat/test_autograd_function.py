@@ -391,3 +391,27 @@ def test_small_print_of_the_modes(lib):
             x.grad = None       # the circle that the warning is about: x, its gradient, the gradient's history, x
     finally:
         lib.set_warn_always(False)
+
+
+def test_a_function_may_name_its_own_helpers_as_it_likes(lib):
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def _backward(grad, factor):
+            return grad * factor
+
+        @staticmethod
+        def _record(ctx, factor):
+            ctx.factor = factor
+
+        @staticmethod
+        def forward(ctx, x):
+            Twice._record(ctx, 2)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return Twice._backward(grad, ctx.factor)
+
+    x = lib.ones(2, requires_grad=True)
+    Twice.apply(x).sum().backward()
+    assert x.grad.tolist() == [2, 2]

@@ -211,3 +211,25 @@ def test_threads(lib):
         lib.set_num_threads(n)
     with pytest.raises(RuntimeError, match="expects a positive integer"):
         lib.set_num_threads(0)
+
+
+def test_evenly_spaced_numbers_have_the_dtypes_own_roundings(lib):
+    # A grid's first difference is divided by: its last bit decides where in the grid a point lies.
+    x = lib.linspace(0, 1, 101)
+    assert [v.hex() for v in x[4:7].tolist()] == ["0x1.47ae140000000p-5", "0x1.9999980000000p-5", "0x1.eb851e0000000p-5"]
+    grid = lib.linspace(-1.2, 1.2, 128)
+    assert [v.hex() for v in grid[[5, 50, 127]].tolist()] == [
+        "-0x1.1b02d40000000p+0", "-0x1.053db20000000p-2", "0x1.3333340000000p+0"]
+    assert lib.linspace(0, 1, 8, dtype=lib.float16)[3].item().hex() == "0x1.b700000000000p-2"
+    assert lib.linspace(0, 1, 8, dtype=lib.bfloat16)[3].item().hex() == "0x1.b800000000000p-2"
+    assert lib.linspace(3, 7, 1, dtype=lib.float16).tolist() == [3] and lib.linspace(3, 7, 0).tolist() == []
+
+
+def test_the_processor_is_one_device_whatever_index_is_named(lib):
+    where = lib.device("cpu", 0)
+    assert where != lib.device("cpu") and lib.device("cpu:0").index == 0
+    x = lib.zeros(2)
+    made = [lib.zeros(2, device="cpu:0"), lib.empty(300, 300, device=where), x.to(where), x.to("cpu:0"), lib.empty_like(x, device=where),
+            lib.asarray([1.], device=where), lib.nn.Linear(2, 2, device=where).weight, lib.empty_strided((2, 2), (1, 2), device=where)]
+    assert all(m.device == lib.device("cpu") for m in made)
+    assert lib.zeros(2, device="meta:0").device == lib.device("meta")

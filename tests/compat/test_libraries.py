@@ -158,3 +158,7 @@ def test_members_and_batches(lib):
             steps._maybe_remove_batch_dim("f", 3, level, 3, 0)
         return x
     lib.func.vmap(f)(lib.ones(3))
+
+
+def test_the_tracers_warning_can_be_filtered(lib):
+    assert issubclass(lib.jit.TracerWarning, Warning)

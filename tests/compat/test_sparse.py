@@ -344,3 +344,10 @@ def test_a_strided_tensor_is_its_own_dense_form(lib):
     assert w.grad.tolist() == [[1, 1], [1, 1]]
     (w.to_sparse().to_dense() * 2).sum().backward()
     assert w.grad.tolist() == [[3, 3], [3, 3]]
+
+
+def test_stacked_sparse_tensors_are_sparse(lib):
+    x = coo(lib)
+    for d in (0, 1, 2, -1):
+        stacked = lib.stack([x, x * 2], d)
+        assert stacked.is_sparse and lib.equal(stacked.to_dense(), lib.stack([x.to_dense(), x.to_dense() * 2], d))

@@ -73,7 +73,7 @@ class Function(FunctionCtx):
                                   "generate_vmap_rule=True.")
 
     @classmethod
-    def _backward(cls):
+    def _tede_pullback(cls):
         """The method that goes backward: backward or vjp, whichever the class has of its own."""
         backward, vjp = cls.backward, cls.vjp
         if vjp is Function.vjp:
@@ -89,15 +89,15 @@ class Function(FunctionCtx):
         if split:
             args, kwargs = _bind(cls.forward, args, kwargs)
         level = _C._transform_level()
-        if level and not getattr(cls, "_lowered", False):
+        if level and not getattr(cls, "_tede_lowered", False):
             from tede.func import _function
             return _function.apply(cls, args, kwargs)
         if (_dual_levels or level) and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
             return _apply_dual(cls, args, kwargs, split)
-        return cls._record(_C._FunctionContext(), args, kwargs, split)
+        return cls._tede_record(_C._FunctionContext(), args, kwargs, split)
 
     @classmethod
-    def _record(cls, context, args, kwargs, split):
+    def _tede_record(cls, context, args, kwargs, split):
         if not split:
             if not kwargs:
                 return _C._apply_function(cls, context, cls.forward, *args)
@@ -124,7 +124,7 @@ def _apply_dual(cls, args, kwargs, split):
         args = tuple(x if t is None else _C._unpack_dual(x)[0] for x, t in zip(args, tangents))
     before = _C._set_forward_enabled(at_level)
     try:
-        results = cls._record(context, args, kwargs, split)
+        results = cls._tede_record(context, args, kwargs, split)
         zeros = _C._functions["zeros_like"]
         given = [zeros(x) if t is None and context.materialize_grads and isinstance(x, _C.Tensor) and x.is_floating_point() else t
                  for x, t in zip(args, tangents)]

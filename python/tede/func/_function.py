@@ -120,7 +120,7 @@ def _lowered(cls, number):
                     return operand
             return _C._transform_wrap(x)
         return tree.tree_map(lifted, _C._transform_below(below, *values))
-    return type(cls.__name__ + "Generated", (cls,), {"forward": staticmethod(forward), "_lowered": True})
+    return type(cls.__name__ + "Generated", (cls,), {"forward": staticmethod(forward), "_tede_lowered": True})
 
 
 class _Context:
