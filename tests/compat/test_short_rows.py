@@ -79,3 +79,20 @@ def test_an_index_outside_of_a_short_row(lib):
     index[499, 1] = 4
     with pytest.raises((IndexError, RuntimeError), match='out of bounds'):
         x.gather(1, index)
+
+
+@pytest.mark.parametrize('length', [1, 2, 3, 4, 5, 8, 9, 15, 16, 17, 31, 32, 33, 63, 65, 130])
+@pytest.mark.parametrize('dtype', ['uint8', 'bool', 'int16', 'float32', 'int64', 'complex64', 'complex128'])
+def test_copying_rows_out_of_wider_ones(lib, length, dtype):
+    numbers = [[(r * 31 + c) % 127 for c in range(length + 2)] for r in range(9)]
+    x = lib.tensor(numbers).to(getattr(lib, dtype))
+    part = [row[1:-1] for row in numbers]
+    assert lib.equal(x[:, 1:-1].contiguous(), lib.tensor(part).to(x.dtype))
+    assert lib.equal(x[:, 1:-1].flip(1), lib.tensor([row[::-1] for row in part]).to(x.dtype))
+    assert lib.equal(x[:, 1:-1].flip(0, 1), lib.tensor([row[::-1] for row in part[::-1]]).to(x.dtype))
+    assert lib.equal(x[::2, 1:-1].flip(0), lib.tensor(part[::2][::-1]).to(x.dtype))
+    stacked = lib.stack([x, x, x]).reshape(3, 9, length + 2)[:, 1:8, 1:-1]
+    assert lib.equal(stacked.contiguous(), lib.tensor([part[1:8]] * 3).to(x.dtype))
+    target = x.clone()
+    target[:, 1:-1] = x[:, 2:]
+    assert lib.equal(target, lib.tensor([row[:1] + row[2:] + row[-1:] for row in numbers]).to(x.dtype))

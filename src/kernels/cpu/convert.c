@@ -288,6 +288,73 @@ static void fill_rows(size_t size, char *to, const char *from, int64_t step, int
     }
 }
 
+/* A row of at least `size` bytes in pieces of that size, of which the last may overlap the one before. */
+#define COPY_PIECES(size)                                       \
+    for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step) { \
+        char last[size];                                        \
+        memcpy(last, from + bytes - size, size);                \
+        for (int64_t i = 0; i < bytes - size; i += size)        \
+            memcpy(to + i, from + i, size);                     \
+        memcpy(to + bytes - size, last, size);                  \
+    }
+static void copy_rows(char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes, int64_t rows)
+{
+    if (bytes >= 64)
+        COPY_PIECES(64)
+    else if (bytes >= 32)
+        COPY_PIECES(32)
+    else if (bytes >= 16)
+        COPY_PIECES(16)
+    else if (bytes >= 8)
+        COPY_PIECES(8)
+    else if (bytes >= 4)
+        COPY_PIECES(4)
+    else
+        COPY_PIECES(1)
+}
+
+/* n elements in reverse: vectors, of which the last may overlap the one before, then of half the size where there are few. */
+#define REVERSE_PIECES(T, bytes, ...)                                                           \
+    {                                                                                           \
+        typedef T piece __attribute__((vector_size(bytes), aligned(1), may_alias));             \
+        const int64_t m = bytes / sizeof(T);                                                    \
+        for (int64_t i = 0; n >= m; i = i + m < n - m ? i + m : n - m) {                        \
+            const piece x = *(const piece *)(from - (i + m - 1) * (int64_t)sizeof(T));          \
+            *(piece *)(to + i * (int64_t)sizeof(T)) = __builtin_shufflevector(x, x, __VA_ARGS__); \
+            if (i == n - m)                                                                     \
+                return;                                                                         \
+        }                                                                                       \
+    }
+#define DOWN_4 3, 2, 1, 0
+#define DOWN_8 7, 6, 5, 4, DOWN_4
+#define DOWN_16 15, 14, 13, 12, 11, 10, 9, 8, DOWN_8
+#define DOWN_32 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, DOWN_16
+#define REVERSE(T, whole, half)                                                 \
+    static inline void reverse_##T(char *to, const char *from, int64_t n)       \
+    {                                                                           \
+        REVERSE_PIECES(T, 32, whole)                                            \
+        REVERSE_PIECES(T, 16, half)                                             \
+        for (int64_t i = 0; i < n; i++)                                         \
+            memcpy(to + i * (int64_t)sizeof(T), from - i * (int64_t)sizeof(T), sizeof(T)); \
+    }
+#define DOWN_2 1, 0
+REVERSE(uint8_t, DOWN_32, DOWN_16)
+REVERSE(uint16_t, DOWN_16, DOWN_8)
+REVERSE(uint32_t, DOWN_8, DOWN_4)
+REVERSE(uint64_t, DOWN_4, DOWN_2)
+#define REVERSE_ROWS(T)                                                         \
+    for (int64_t r = 0; r < rows; r++, to += to_step, from += from_step)        \
+        reverse_##T(to, from, bytes / (int64_t)sizeof(T))
+static void reverse_rows(size_t size, char *to, int64_t to_step, const char *from, int64_t from_step, int64_t bytes, int64_t rows)
+{
+    switch (size) {
+    case 1: REVERSE_ROWS(uint8_t); break;
+    case 2: REVERSE_ROWS(uint16_t); break;
+    case 4: REVERSE_ROWS(uint32_t); break;
+    default: REVERSE_ROWS(uint64_t);
+    }
+}
+
 /* Only whole cache lines go around the caches: parts of lines would be written to memory twice.  Each with as few stores as
  * there can be: a line that waits for its rest in a buffer may be written without it. */
 static void stream(char *to, const char *from, int64_t bytes)
@@ -321,5 +388,7 @@ const td_convert_table TD_ISA_NAME(td_convert_table) = {
             ROW(U64, I64), ROW(F16, F16), ROW(BF16, BF16), ROW(F32, F32), ROW(F64, F64), ROW(C64, C64), ROW(C128, C128)},
     .fill = fill,
     .fill_rows = fill_rows,
+    .copy_rows = copy_rows,
+    .reverse_rows = reverse_rows,
     .stream = stream,
 };

@@ -19,6 +19,7 @@ enum {
     ACROSS = 32,                /* elements of a tile in the source's fastest dimension */
     ALONG_BYTES = 512,          /* of a tile in the target's */
     ALONG = 128,                /* elements there, at most */
+    BRIEF_BYTES = 512,          /* of a row, or fewer: what beginning and ending it takes is most of the time */
 };
 
 /* ---- runs */
@@ -143,6 +144,7 @@ typedef struct job {
     int             across;                 /* the source's fastest dimension, for tiles */
     int64_t         along, along_tiles, across_tiles;
     bool            stream;
+    int8_t          brief;                  /* 1: short rows of the same dtype lie together on both sides; -1: the source's in reverse */
 } job;
 
 static void locate(const td_plan *plan, int64_t row, int skip, char **to, char **from)
@@ -218,6 +220,32 @@ static void tiles_body(void *context, int64_t begin, int64_t end)
         td_end_streaming();
 }
 
+/* Rows [begin, end) that are brief: as many at a time as the second dimension has. */
+static void brief_rows(void *context, int64_t begin, int64_t end)
+{
+    const job *w = context;
+    const td_plan *plan = &w->plan;
+    const int64_t size = td_itemsizes[w->to], bytes = plan->sizes[0] * size, wide = plan->sizes[1];
+    const int64_t to_step = plan->strides[0][1], from_step = plan->strides[1][1];
+    for (int64_t n; begin < end; begin += n) {
+        const int64_t left = (td_quotient(begin, wide) + 1) * wide - begin;
+        char *to, *from;
+        n = end - begin < left ? end - begin : left;
+        locate(plan, begin, 0, &to, &from);
+        if (w->brief > 0)
+            runs()->copy_rows(to, to_step, from, from_step, bytes, n);
+        else
+            runs()->reverse_rows((size_t)size, to, to_step, from, from_step, bytes, n);
+    }
+}
+
+static int brief(const td_plan *plan, int64_t size, bool same)
+{
+    if (!same || plan->ndim < 2 || plan->sizes[0] * size > BRIEF_BYTES || plan->strides[0][0] != size)
+        return 0;
+    return plan->strides[1][0] == size ? 1 : plan->strides[1][0] == -size && size <= 8 ? -1 : 0;
+}
+
 /* In place where threads are not worth asking for. */
 static void run(job *w, int64_t units, int64_t elements_of_unit, td_loop_body *body)
 {
@@ -267,6 +295,11 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
         w.convert = td_converter(w.to, w.from);
     int64_t to_size = td_itemsizes[w.to], from_size = td_itemsizes[w.from];
     int64_t rows = td_quotient(plan->numel, plan->sizes[0]);
+    w.brief = (int8_t)brief(plan, to_size, w.to == w.from && dst->storage != src->storage);
+    if (w.brief && plan->sizes[1] > 1) {
+        run(&w, rows, plan->sizes[0], brief_rows);
+        return;
+    }
     if (plan->strides[0][0] == to_size && plan->strides[1][0] != from_size && plan->strides[1][0] != 0 &&
         plan->sizes[0] >= 4) {
         for (int d = 1; d < plan->ndim && !w.across; d++)
