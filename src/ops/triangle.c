@@ -3,6 +3,7 @@
 #include "calls_ops_triangle.h"
 #include <string.h>
 #include <tede/kernel.h>
+#include "ops/iterator.h"
 #include "ops/reduce.h"
 
 static int meta_triangle(const char *op, td_spec *spec, td_tensor *self)
@@ -24,22 +25,40 @@ int td_meta_triu(td_spec *specs, td_tensor *self, int64_t diagonal)
 
 static int64_t within(int64_t x, int64_t n) { return x < 0 ? 0 : x > n ? n : x; }
 
+typedef struct job {
+    char       *to;
+    const char *from;       /* `to`, where the elements are there already */
+    int64_t     rows, row_bytes, cols, item, diagonal;
+    bool        upper;
+} job;
+
+static void some_rows(void *context, int64_t begin, int64_t end)
+{
+    const job *j = context;
+    for (int64_t i = begin; i < end; i++) {
+        char *to = j->to + i * j->row_bytes;
+        const char *from = j->from + i * j->row_bytes;
+        const int64_t edge = within(i % j->rows + j->diagonal + !j->upper, j->cols) * j->item;
+        const int64_t first = j->upper ? edge : 0, last = j->upper ? j->row_bytes : edge;      /* of what is kept */
+        memset(to, 0, (size_t)first);
+        if (to != from)
+            memcpy(to + first, from + first, (size_t)(last - first));
+        memset(to + last, 0, (size_t)(j->row_bytes - last));
+    }
+}
+
 static int triangle(td_tensor *self, int64_t diagonal, bool upper, td_tensor *out)
 {
-    if (td_copy_elements(out, self))
+    const bool together = td_tensor_is_contiguous(self) && self->dtype == out->dtype &&
+                          !((self->flags ^ out->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG));
+    if (!together && td_copy_elements(out, self))
         return -1;
     if (out->numel == 0)
         return 0;
-    int64_t rows = out->sizes[out->ndim - 2], cols = out->sizes[out->ndim - 1], item = td_itemsize(out);
-    char *at = out->data;
-    diagonal = diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal;
-    for (int64_t i = 0; i < out->numel / cols; i++, at += cols * item) {
-        int64_t edge = within(i % rows + diagonal + !upper, cols);
-        if (upper)
-            memset(at, 0, (size_t)(edge * item));
-        else
-            memset(at + edge * item, 0, (size_t)((cols - edge) * item));
-    }
+    const int64_t rows = out->sizes[out->ndim - 2], cols = out->sizes[out->ndim - 1], item = td_itemsize(out);
+    job j = {.to = out->data, .from = together ? self->data : out->data, .rows = rows, .row_bytes = cols * item, .cols = cols,
+             .item = item, .diagonal = diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal, .upper = upper};
+    td_parallel_for(0, out->numel / cols, TD_THREAD_WORK / cols + 1, some_rows, &j);
     return 0;
 }
 int td_cpu_tril(td_tensor *self, int64_t diagonal, td_tensor *out0) { return triangle(self, diagonal, false, out0); }
