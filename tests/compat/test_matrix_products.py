@@ -118,3 +118,17 @@ def test_factors_whose_rows_or_columns_are_one(lib, dtype, m, k, n):
             expected = (a.to(wide)[:, :, None] * b.to(wide)).sum(1).to(dtype)
             assert lib.equal(a @ b, expected)
             assert lib.equal(lib.bmm(a.expand(3, m, k), b.expand(3, k, n))[2], expected)
+
+
+@pytest.mark.parametrize("dtype", ("uint8", "int8", "int16", "int32", "int64"))
+@pytest.mark.parametrize("m, k, n", ((1, 5, 70), (8, 128, 64), (9, 129, 65), (12, 300, 200), (33, 7, 8)))
+def test_products_of_integers_wrap_in_every_layout(lib, dtype, m, k, n):
+    dtype = getattr(lib, dtype)
+    a = lib.arange(m * k).remainder(91).reshape(m, k)
+    b = lib.arange(k * n).remainder(97).reshape(k, n)
+    right = (a.double() @ b.double()).long()      # exact: below 2 to the 53rd
+    for x in (a.to(dtype), a.to(dtype).t().contiguous().t()):
+        for y in (b.to(dtype), b.to(dtype).t().contiguous().t()):
+            assert lib.equal(x @ y, right.to(dtype))
+            bias = lib.ones(m, n, dtype=dtype)
+            assert lib.equal(lib.addmm(bias, x, y, alpha=3, beta=2), (2 + 3 * right).to(dtype))

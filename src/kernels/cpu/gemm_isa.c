@@ -1,7 +1,7 @@
 /* Products of our own, for every dtype that has them.
  *
- * Those of floats and doubles are in gemm_tiles.h and gemm_real.h.  Integers and complex numbers go by plain loops: the
- * compiler vectorises the innermost one. */
+ * Those of floats and doubles are in gemm_tiles.h and gemm_real.h, of integers in gemm_integers.h.  Complex numbers go by plain
+ * loops: the compiler vectorises the innermost one. */
 #include "kernels/cpu/gemm_vectors.h"
 
 #define T      float
@@ -17,8 +17,9 @@
 #undef T
 #undef SUFFIX
 
-/* Integers and complex numbers by plain loops, which the compiler vectorises: where both operands lie along k, each result is
- * a dot product; where a's columns do, a vector's product is a sum of columns; else rows of c are sums of b's rows. */
+/* Small products of integers and those of complex numbers by plain loops, which the compiler vectorises: where both operands lie
+ * along k, each result is a dot product; where a's columns do, a vector's product is a sum of columns; else rows of c are sums
+ * of b's rows. */
 #define DOTS(T, a, ma, b, mb, START, STEP, END)                                    \
     for (int64_t i = 0; i < m; i++)                                                \
         for (int64_t j = 0; j < n; j++) {                                          \
@@ -29,49 +30,7 @@
             }                                                                      \
             END                                                                    \
         }
-#define ROWS(name, T, S)                                                                                               \
-    static void name(int64_t m, int64_t n, int64_t k, S alpha, td_matrix ma, td_matrix mb, S beta, void *mc, int64_t ldc) \
-    {                                                                                                                  \
-        const T *a = ma.data, *b = mb.data;                                                                            \
-        T *c = mc;                                                                                                     \
-        for (int64_t i = 0; i < m; i++)                                                                                \
-            for (int64_t j = 0; j < n; j++)                                                                            \
-                c[i * ldc + j] = beta == 0 ? 0 : (T)((T)beta * c[i * ldc + j]);                                        \
-        if (ma.column == 1 && mb.row == 1) {                                                                           \
-            DOTS(T, a, ma, b, mb, T sum = 0;, sum = (T)(sum + x[p] * y[p]);,                                           \
-                 c[i * ldc + j] = (T)(c[i * ldc + j] + (T)alpha * sum);)                                               \
-            return;                                                                                                    \
-        }                                                                                                              \
-        if (n == 1 && ma.row == 1 && ldc == 1) {                                                                       \
-            for (int64_t p = 0; p < k; p++) {                                                                          \
-                const T x = (T)((T)alpha * b[p * mb.row]), *column = a + p * ma.column;                                \
-                for (int64_t i = 0; i < m; i++)                                                                        \
-                    c[i] = (T)(c[i] + x * column[i]);                                                                  \
-            }                                                                                                          \
-            return;                                                                                                    \
-        }                                                                                                              \
-        for (int64_t i = 0; i < m; i++, c += ldc) {                                                                    \
-            const T *row = a + i * ma.row;                                                                             \
-            int64_t p = 0;                                                                                             \
-            /* Four rows of b at a time, so that c is read and written for a fourth of the products. */                \
-            for (; mb.column == 1 && p + 4 <= k; p += 4) {                                                             \
-                const T x0 = (T)((T)alpha * row[p * ma.column]), x1 = (T)((T)alpha * row[(p + 1) * ma.column]);        \
-                const T x2 = (T)((T)alpha * row[(p + 2) * ma.column]), x3 = (T)((T)alpha * row[(p + 3) * ma.column]);  \
-                const T *b0 = b + p * mb.row, *b1 = b0 + mb.row, *b2 = b1 + mb.row, *b3 = b2 + mb.row;                 \
-                for (int64_t j = 0; j < n; j++)                                                                        \
-                    c[j] = (T)(c[j] + x0 * b0[j] + x1 * b1[j] + x2 * b2[j] + x3 * b3[j]);                              \
-            }                                                                                                          \
-            for (; p < k; p++) {                                                                                       \
-                const T x = (T)((T)alpha * row[p * ma.column]), *from = b + p * mb.row;                                \
-                for (int64_t j = 0; j < n; j++)                                                                        \
-                    c[j] = (T)(c[j] + x * from[j * mb.column]);                                                        \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-ROWS(integers_1, uint8_t, int64_t)
-ROWS(integers_2, uint16_t, int64_t)
-ROWS(integers_4, uint32_t, int64_t)
-ROWS(integers_8, uint64_t, int64_t)
+#include "kernels/cpu/gemm_integers.h"
 
 /* Complex products by their four real ones: Annex G's care for infinities would make these loops calls.  An alpha or beta that is
  * real has no imaginary part to make NaN of them. */
