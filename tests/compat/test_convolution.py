@@ -34,3 +34,48 @@ def test_bfloat16_is_rounded_once(lib, groups, channels, out, size, kernel, stri
     got, wanted = call(lib.bfloat16), call(lib.float64)
     assert got.dtype is lib.bfloat16 and got.shape == wanted.shape
     assert ((got.double() - wanted).abs() <= 2.0 ** -8 * wanted.abs() + 1e-3).all()
+
+
+def windows_times_kernels(lib, x, w, stride, padding, groups):
+    """The definition: x [n][c][h][w] padded, its windows times the kernels, group by group."""
+    n, out = x.shape[0], w.shape[0] // groups
+    windows = lib.nn.functional.pad(x, (padding, padding, padding, padding))
+    for i in (2, 3):
+        windows = windows.unfold(i, w.shape[i], stride)
+    windows = windows.reshape(n, groups, -1, *windows.shape[2:])
+    return lib.einsum("ngchwij,gocij->ngohw", windows, w.reshape(groups, out, *w.shape[1:])).flatten(1, 2)
+
+
+@pytest.mark.parametrize("groups, channels, out, high, wide, kernel, stride, padding", [
+    (1, 100, 24, 4, 4, 4, 1, 0), (3, 5, 4, 3, 3, 3, 2, 0), (1, 70, 9, 1, 1, 1, 1, 0),      # the kernel meets all of the image
+    (1, 256, 128, 7, 7, 3, 1, 1), (2, 200, 160, 9, 5, 3, 2, 1), (1, 128, 240, 6, 6, 3, 1, 0),   # small images, many weights
+    (1, 16, 12, 11, 14, 4, 2, 1), (2, 9, 8, 8, 9, 3, 2, 2), (1, 8, 10, 13, 7, 2, 3, 0), (1, 12, 3, 10, 10, 5, 3, 4),  # steps
+    (1, 3, 20, 21, 18, 7, 2, 3), (7, 1, 1, 13, 12, 3, 1, 1), (20, 1, 1, 30, 27, 3, 2, 1), (5, 1, 1, 9, 40, 5, 1, 2),
+    (4, 1, 1, 15, 15, 7, 3, 0), (6, 1, 1, 7, 7, 7, 1, 0), (3, 1, 1, 8, 8, 1, 1, 0), (3, 1, 1, 9, 8, 1, 2, 0)])   # one channel
+def test_gradients_are_those_of_windows_times_kernels(lib, groups, channels, out, high, wide, kernel, stride, padding):
+    lib.manual_seed(high * wide)
+    x = lib.randn(3, groups * channels, high, wide, requires_grad=True)
+    w = lib.randn(groups * out, channels, kernel, kernel, requires_grad=True)
+    b = lib.randn(groups * out, requires_grad=True)
+    y = lib.nn.functional.conv2d(x, w, b, stride, padding, groups=groups)
+    slopes = lib.randn_like(y)
+    got = y, *lib.autograd.grad(y, (x, w, b), slopes)
+    exact = windows_times_kernels(lib, x.double(), w.double(), stride, padding, groups) + b.double()[:, None, None]
+    wanted = exact, *lib.autograd.grad(exact, (x, w, b), slopes.double())
+    rest = [(size + 2 * padding - kernel) % stride for size in (high, wide)]
+    spread = lib.nn.functional.conv_transpose2d(slopes, w, None, stride, padding, rest, groups)
+    for one, other in zip((*got, spread), (*wanted, wanted[1])):
+        assert one.shape == other.shape
+        assert (one.double() - other.double()).abs().max() <= 3e-5 * other.abs().max()
+
+
+@pytest.mark.parametrize("groups, length, kernel, stride, dilation", [(1, 1000, 40, 7, 1), (3, 500, 64, 64, 1), (1, 900, 33, 2, 5)])
+def test_long_kernels_meet_a_row_in_large_steps(lib, groups, length, kernel, stride, dilation):
+    lib.manual_seed(length)
+    x, w, b = (lib.randn(*shape, dtype=lib.float64, requires_grad=True) for shape in ((2, groups, length), (4 * groups, 1, kernel), (4 * groups,)))
+    y = lib.nn.functional.conv1d(x, w, b, stride, 0, dilation, groups)
+    windows = x.unfold(2, dilation * (kernel - 1) + 1, stride)[..., ::dilation]
+    wanted = lib.einsum("ngpk,gok->ngop", windows, w.reshape(groups, 4, kernel)).flatten(1, 2) + b[:, None]
+    slopes = lib.randn_like(y)
+    for one, other in zip((y, *lib.autograd.grad(y, (x, w, b), slopes)), (wanted, *lib.autograd.grad(wanted, (x, w, b), slopes))):
+        assert one.shape == other.shape and lib.allclose(one, other)

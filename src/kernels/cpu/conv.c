@@ -17,6 +17,7 @@
 #include "kernels/cpu/nn.h"
 #include "kernels/cpu/winograd.h"
 #include "ops/iterator.h"
+#include <tede/modes.h>
 
 enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
 
@@ -32,107 +33,6 @@ static void product(conv *c, int64_t m, int64_t n, int64_t k, td_matrix a, td_ma
         __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
 }
 
-/* The output positions [*low, *high) of a row whose input column, shifted by `offset`, lies inside. */
-static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
-{
-    int64_t s = c->stride[2], last = c->in[2] - 1 - offset;
-    *low = offset >= 0 ? 0 : s == 1 ? -offset : td_ceil_div(-offset, s);
-    *high = last < 0 ? 0 : s == 1 ? last + 1 : last / s + 1;
-}
-
-/* Walk over the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body sees
- * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
-#define WALK(...)                                                                                           \
-    const int64_t ow0 = p0 % c->out[2], oh0 = p0 / c->out[2] % c->out[1], od0 = p0 / c->out[2] / c->out[1]; \
-    const int64_t step = c->stride[2];                                                                      \
-    int64_t row = 0;                                                                                        \
-    for (int64_t ch = 0; ch < c->cin; ch++)                                                                 \
-        for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                       \
-            for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                   \
-                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++) {                                      \
-                    const int64_t offset = kw * c->dilation[2] - c->pad[2];                                 \
-                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                        \
-                    inside(c, offset, &low, &high);                                                         \
-                    for (int64_t p = p0; p < p1;) {                                                         \
-                        const int64_t n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p, end = ow + n;  \
-                        const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];             \
-                        const int64_t ih = oh * c->stride[1] - c->pad[1] + kh * c->dilation[1];             \
-                        int64_t from = end, to = end;                                                       \
-                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1]) {                         \
-                            from = low < ow ? ow : low > end ? end : low;                                   \
-                            to = high > end ? end : high < from ? from : high;                              \
-                        }                                                                                   \
-                        const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;    \
-                        const int64_t at = row * (p1 - p0) + p - p0 - ow;                                   \
-                        __VA_ARGS__                                                                         \
-                        p += n, ow = 0;                                                                     \
-                        if (++oh == c->out[1])                                                              \
-                            oh = 0, od++;                                                                   \
-                    }                                                                                       \
-                }
-
-typedef struct { uint64_t a, b; } wide;
-
-#define GATHER(name, T)                                                                        \
-    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns)            \
-    {                                                                                          \
-        WALK(                                                                                  \
-            if (from > ow)                                                                     \
-                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                 \
-            if (step == 1 && to > from)                                                        \
-                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T)); \
-            else                                                                               \
-                for (int64_t o = from; o < to; o++)                                            \
-                    columns[at + o] = x[base + o * step];                                      \
-            if (end > to)                                                                      \
-                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                 \
-    }
-GATHER(gather_4, uint32_t)
-GATHER(gather_8, uint64_t)
-GATHER(gather_16, wide)
-
-#define SCATTER(name, T)                                                            \
-    static void name(const conv *c, T *x, int64_t p0, int64_t p1, const T *columns) \
-    {                                                                               \
-        WALK(                                                                       \
-            T *to_x = x + base;                                                     \
-            const T *from_c = columns + at;                                         \
-            if (step == 1) {                                                        \
-                _Pragma("omp simd")                                                 \
-                for (int64_t o = from; o < to; o++)                                 \
-                    to_x[o] += from_c[o];                                           \
-            } else {                                                                \
-                for (int64_t o = from; o < to; o++)                                 \
-                    to_x[o * step] += from_c[o];                                    \
-            })                                                                      \
-    }
-SCATTER(scatter_f32, float)
-SCATTER(scatter_f64, double)
-SCATTER(scatter_c64, float _Complex)
-SCATTER(scatter_c128, double _Complex)
-SCATTER(scatter_i64, uint64_t)
-
-static void gather(const conv *c, const char *x, int64_t p0, int64_t p1, void *columns)
-{
-    if (c->size == 4)
-        gather_4(c, (const uint32_t *)x, p0, p1, columns);
-    else if (c->size == 8)
-        gather_8(c, (const uint64_t *)x, p0, p1, columns);
-    else
-        gather_16(c, (const wide *)x, p0, p1, columns);
-}
-
-static void scatter(const conv *c, char *x, int64_t p0, int64_t p1, const void *columns)
-{
-    switch (c->dtype) {
-    case TD_F32: scatter_f32(c, (float *)x, p0, p1, columns); break;
-    case TD_F64: scatter_f64(c, (double *)x, p0, p1, columns); break;
-    case TD_C64: scatter_c64(c, (float _Complex *)x, p0, p1, columns); break;
-    case TD_C128: scatter_c128(c, (double _Complex *)x, p0, p1, columns); break;
-    default: scatter_i64(c, (uint64_t *)x, p0, p1, columns); break;
-    }
-}
-
 static void *scratch(conv *c, size_t bytes)
 {
     void *block = td_mem_alloc(bytes);
@@ -141,16 +41,10 @@ static void *scratch(conv *c, size_t bytes)
     return block;
 }
 
-static char *x_of(const conv *c, int64_t n,
-                  int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
-static char *y_of(const conv *c, int64_t n,
-                  int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
-static char *w_of(const conv *c, int64_t g) { return c->w + g * c->cout * c->k * c->size; }
-
 #define ADD_ROW(T)                                          \
     for (int64_t i = 0; i < n; i++)                         \
         ((T *)y)[i] += *(const T *)value
-static void add_bias(const conv *c, char *y, const char *value, int64_t n)
+void td_conv_add(const td_conv *c, char *y, const char *value, int64_t n)
 {
     switch (c->dtype) {
     case TD_F32: ADD_ROW(float); break;
@@ -173,15 +67,15 @@ static void correlate(void *context, int64_t first, int64_t last)
     for (int64_t t = first; t < last; t++) {
         int64_t g = t / tiles % c->groups, n = t / tiles / c->groups, p0 = t % tiles * c->tile;
         int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
-        char *y = y_of(c, n, g) + p0 * c->size;
-        td_matrix w = {w_of(c, g), c->k, 1}, b = {columns, p1 - p0, 1};
+        char *y = td_conv_y(c, n, g) + p0 * c->size;
+        td_matrix w = {td_conv_w(c, g), c->k, 1}, b = {columns, p1 - p0, 1};
         if (c->pointwise)
-            b = (td_matrix){x_of(c, n, g) + p0 * c->size, c->in_total, 1};
+            b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, c->in_total, 1};
         else
-            gather(c, x_of(c, n, g), p0, p1, columns);
+            td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
         product(c, c->cout, p1 - p0, c->k, w, b, false, y, c->out_total);
         for (int64_t o = 0; c->bias && o < c->cout; o++)
-            add_bias(c, y + o * c->out_total * c->size, c->bias + (g * c->cout + o) * c->size, p1 - p0);
+            td_conv_add(c, y + o * c->out_total * c->size, c->bias + (g * c->cout + o) * c->size, p1 - p0);
     }
     td_mem_free(columns, bytes);
 }
@@ -196,22 +90,22 @@ static void spread(void *context, int64_t first, int64_t last)
         return;
     for (int64_t t = first; t < last; t++) {
         int64_t g = t % c->groups, n = t / c->groups;
-        char *x = x_of(c, n, g);
-        td_matrix w = {w_of(c, g), 1, c->k};
+        char *x = td_conv_x(c, n, g);
+        td_matrix w = {td_conv_w(c, g), 1, c->k};
         if (!c->pointwise)
             memset(x, 0, (size_t)(c->cin * c->in_total * c->size));
         for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
             int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
-            td_matrix y = {y_of(c, n, g) + p0 * c->size, c->out_total, 1};
+            td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1};
             if (c->pointwise) {
                 product(c, c->k, p1 - p0, c->cout, w, y, false, x + p0 * c->size, c->in_total);
                 continue;
             }
             product(c, c->k, p1 - p0, c->cout, w, y, false, columns, p1 - p0);
-            scatter(c, x, p0, p1, columns);
+            td_conv_scatter(c, x, p0, p1, columns);
         }
         for (int64_t o = 0; c->bias && o < c->cin; o++)
-            add_bias(c, x + o * c->in_total * c->size, c->bias + (g * c->cin + o) * c->size, c->in_total);
+            td_conv_add(c, x + o * c->in_total * c->size, c->bias + (g * c->cin + o) * c->size, c->in_total);
     }
     td_mem_free(columns, bytes);
 }
@@ -249,11 +143,11 @@ static void weigh(void *context, int64_t first, int64_t last)
         for (int64_t n = from; n < to; n++)
             for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
                 int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
-                td_matrix y = {y_of(c, n, g) + p0 * c->size, c->out_total, 1}, b = {columns, 1, p1 - p0};
+                td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1}, b = {columns, 1, p1 - p0};
                 if (c->pointwise)
-                    b = (td_matrix){x_of(c, n, g) + p0 * c->size, 1, c->in_total};
+                    b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, 1, c->in_total};
                 else
-                    gather(c, x_of(c, n, g), p0, p1, columns);
+                    td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
                 product(c, c->cout, c->k, p1 - p0, y, b, n > from || p0 > 0, sum, c->k);
             }
     }
@@ -279,19 +173,13 @@ static void sum_partials(const conv *c)
     }
 }
 
-static td_dtype compute_dtype(const td_tensor *x)
-{
-    td_dtype d = (td_dtype)x->dtype;
-    return d == TD_F16 || d == TD_BF16 ? TD_F32 : td_dtype_is_floating(d) || td_dtype_is_complex(d) ? d : TD_I64;
-}
-
 /* The geometry of y = correlate(x, w): of the input and result themselves, or exchanged if transposed. */
 static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride,
                      const int64_t *padding,
                      const int64_t *dilation, int64_t groups)
 {
     int dims = w->ndim - 2, lead = 3 - dims;
-    c->dtype = compute_dtype(w);
+    c->dtype = td_conv_dtype(w);
     c->size = (int64_t)td_dtype_size(c->dtype);
     c->batch = x->sizes[0], c->groups = groups, c->cin = w->sizes[1], c->cout = w->sizes[0] / groups;
     c->in_total = c->out_total = 1, c->k = c->cin;
@@ -313,55 +201,27 @@ static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int6
     c->tile = tile < c->out_total ? tile : c->out_total > 0 ? c->out_total : 1;
 }
 
-static int run_correlate(conv *c);
-
-/* With steps of 1, columns need not be added back: x is a correlation of y with the kernel turned round. */
-#define TURN(T)                                                                                       \
-    for (int64_t g = 0; g < c->groups; g++)                                                           \
-        for (int64_t o = 0; o < c->cout; o++)                                                         \
-            for (int64_t i = 0; i < c->cin; i++)                                                      \
-                for (int64_t t = 0; t < taps; t++)                                                    \
-                    ((T *)w)[((g * c->cin + i) * c->cout + o) * taps + taps - 1 - t] =                \
-                        ((const T *)c->w)[((g * c->cout + o) * c->cin + i) * taps + t]
-static int spread_as_correlation(conv *c)
-{
-    int64_t taps = c->kernel[0] * c->kernel[1] * c->kernel[2];
-    size_t bytes = (size_t)(c->groups * c->cout * c->cin * taps * c->size);
-    void *w = td_mem_alloc(bytes);
-    if (!w)
-        return -1;
-    if (c->dtype == TD_F32)
-        TURN(float);
-    else
-        TURN(double);
-    conv turned = *c;
-    turned.x = c->y, turned.y = c->x, turned.w = w, turned.cin = c->cout, turned.cout = c->cin;
-    turned.in_total = c->out_total, turned.out_total = c->in_total, turned.k = c->cout * taps;
-    for (int i = 0; i < 3; i++) {
-        turned.in[i] = c->out[i], turned.out[i] = c->in[i];
-        turned.pad[i] = (c->kernel[i] - 1) * c->dilation[i] - c->pad[i];
-    }
-    int status = run_correlate(&turned);
-    td_mem_free(w, bytes);
-    return status;
-}
-
 /* One channel and one kernel per group: sums of shifted planes, no products. */
 static bool depthwise(const conv *c)
 {
-    return c->cin == 1 && c->cout == 1 && !c->pointwise && conv_floats(c);
+    return c->cin == 1 && c->cout == 1 && conv_floats(c);
 }
 
-static int run_correlate(conv *c)
+int td_conv_run_correlate(td_conv *c)
 {
     if (c->batch * c->groups * c->cout * c->out_total == 0)
         return 0;
+    if (td_conv_is_product(c))
+        return td_conv_product(c);
     if (depthwise(c)) {
         td_conv_depthwise(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a plane") : 0;
     }
     if (conv_floats(c) && !c->pointwise) {
-        (td_winograd_takes(c) ? td_winograd : td_conv_correlate)(c);
+        const bool winograd = td_winograd_takes(c);
+        if (!winograd && c->batch > 1 && td_conv_has_columns(c) && !td_batch_invariant())
+            return td_conv_columns(c);
+        (winograd ? td_winograd : td_conv_correlate)(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
     }
     int64_t tiles = td_ceil_div(c->out_total, c->tile);
@@ -371,16 +231,22 @@ static int run_correlate(conv *c)
 
 static int run_spread(conv *c)
 {
+    if (td_conv_is_whole(c))
+        return td_conv_spread_whole(c);
     if (c->out_total == 0 || c->cout == 0)
         memset(c->x, 0, (size_t)(c->batch * c->groups * c->cin * c->in_total * c->size));
-    else if (conv_floats(c) && !c->pointwise && c->stride[0] * c->stride[1] * c->stride[2] == 1)
-        return spread_as_correlation(c);
+    else if (conv_floats(c) && !c->pointwise && td_conv_has_phases(c))
+        return td_conv_spread(c);
     td_parallel_for(0, c->batch * c->groups, td_grain(c->cout * c->out_total * c->k / 16), spread, c);
     return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
 }
 
 static int run_weigh(conv *c)
 {
+    if (td_conv_is_product(c))
+        return td_conv_weigh_product(c);
+    if (conv_floats(c) && td_conv_has_columns(c))
+        return td_conv_weigh_columns(c);
     c->chunks = c->batch < CHUNKS ? c->batch : CHUNKS;
     c->chunks = c->chunks > 0 ? c->chunks : 1;
     c->per_chunk = td_ceil_div(c->batch, c->chunks);
@@ -429,7 +295,7 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
 {
     (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
     const bool pairs = takes_pairs(input, weight, groups, stride, transposed);
-    td_dtype type = pairs ? TD_BF16 : compute_dtype(input);
+    td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
     TD_AUTO td_tensor *b = td_operand(bias, pairs ? TD_F32 : type);
     if (!x || !w || !b || !y)
@@ -447,7 +313,7 @@ int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int
         describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
         c.x = x->data, c.y = y->data;
     }
-    if (transposed ? run_spread(&c) : run_correlate(&c))
+    if (transposed ? run_spread(&c) : td_conv_run_correlate(&c))
         return -1;
     return td_finish(out, y);
 }
@@ -515,7 +381,7 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output,
     (void)output_padding;
     (void)n_mask, (void)mask;
-    td_dtype type = compute_dtype(input);
+    td_dtype type = td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
     *dw = td_target(out1, type);
     /* Complex gradients go through the conjugate of the other factor. */
@@ -533,7 +399,7 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
             describe(&c, x, w, g->sizes, stride, padding, dilation, groups);
             c.x = dx->data, c.y = g->data;
         }
-        if ((transposed ? run_correlate(&c) : run_spread(&c)) || td_finish(out0, dx))
+        if ((transposed ? td_conv_run_correlate(&c) : run_spread(&c)) || td_finish(out0, dx))
             return -1;
     }
     if (dw != TD_NONE) {
@@ -557,68 +423,3 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     }
 ONE(input, out, TD_NONE)
 ONE(weight, TD_NONE, out)
-
-/* ---- patches as columns, for their own sake ---------------------------------------------------------------------------- */
-
-static conv patches(td_dtype type, int ndim, const int64_t *sizes, const int64_t *kernel, const int64_t *dilation,
-                    const int64_t *padding,
-                    const int64_t *stride)
-{
-    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .batch = ndim == 4 ? sizes[0] : 1, .groups = 1,
-              .cin = sizes[ndim - 3],
-              .in = {1, sizes[ndim - 2], sizes[ndim - 1]}, .kernel = {1, kernel[0], kernel[1]}, .stride = {1,
-                  stride[0], stride[1]},
-              .pad = {0, padding[0], padding[1]}, .dilation = {1, dilation[0], dilation[1]}};
-    for (int i = 0; i < 3; i++)
-        c.out[i] = (c.in[i] + 2 * c.pad[i] - c.dilation[i] * (c.kernel[i] - 1) - 1) / c.stride[i] + 1;
-    c.in_total = c.in[1] * c.in[2], c.out_total = c.out[1] * c.out[2], c.k = c.cin * kernel[0] * kernel[1];
-    return c;
-}
-
-static void gather_images(void *context, int64_t first, int64_t last)
-{
-    const conv *c = context;
-    for (int64_t n = first; n < last; n++)
-        gather(c, x_of(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size);
-}
-
-static void scatter_images(void *context, int64_t first, int64_t last)
-{
-    const conv *c = context;
-    for (int64_t n = first; n < last; n++) {
-        memset(x_of(c, n, 0), 0, (size_t)(c->cin * c->in_total * c->size));
-        scatter(c, x_of(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size);
-    }
-}
-
-int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
-                  const int64_t *dilation, int64_t n_padding,
-                  const int64_t *padding, int64_t n_stride, const int64_t *stride, td_tensor *out)
-{
-    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
-    td_dtype type = compute_dtype(self);
-    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
-    if (!x || !y)
-        return -1;
-    conv c = patches(type, self->ndim, self->sizes, kernel, dilation, padding, stride);
-    c.x = x->data, c.y = y->data;
-    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), gather_images, &c);
-    return td_finish(out, y);
-}
-
-int td_cpu_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel,
-                            const int64_t *kernel, int64_t n_dilation,
-                            const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
-                            const int64_t *stride,
-                            td_tensor *out)
-{
-    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
-    td_dtype type = compute_dtype(self);
-    TD_AUTO td_tensor *y = td_operand(self, type), *x = td_target(out, type);
-    if (!x || !y)
-        return -1;
-    conv c = patches(type, (int)n_size, size, kernel, dilation, padding, stride);
-    c.x = x->data, c.y = y->data;
-    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), scatter_images, &c);
-    return td_finish(out, x);
-}

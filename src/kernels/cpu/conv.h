@@ -18,6 +18,41 @@ typedef struct td_conv {
     int failed;
 } td_conv;
 
+static inline char *td_conv_x(const td_conv *c, int64_t n, int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
+static inline char *td_conv_y(const td_conv *c, int64_t n, int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
+static inline char *td_conv_w(const td_conv *c, int64_t g) { return c->w + g * c->cout * c->k * c->size; }
+
+static inline td_dtype td_conv_dtype(const td_tensor *x)
+{
+    td_dtype d = (td_dtype)x->dtype;
+    return d == TD_F16 || d == TD_BF16 ? TD_F32 : td_dtype_is_floating(d) || td_dtype_is_complex(d) ? d : TD_I64;
+}
+
+/* Columns of positions [from, to) of an image and group: k rows, `ld` numbers apart; and the way back: columns without gaps
+ * between rows are added to where they came from. */
+void td_conv_gather(const td_conv *c, const char *x, int64_t from, int64_t to, void *columns, int64_t ld);
+void td_conv_scatter(const td_conv *c, char *x, int64_t from, int64_t to, const void *columns);
+void td_conv_add(const td_conv *c, char *y, const char *value, int64_t n);      /* n numbers at y += *value */
+
+/* y = w * x by whatever way is best; 0, or -1 with an error recorded. */
+int td_conv_run_correlate(td_conv *c);
+
+/* What is a matrix product as it lies (conv_products.c): a kernel that meets the whole image, in one place; one row of one channel
+ * in large steps.  The same status. */
+bool td_conv_is_whole(const td_conv *c);
+bool td_conv_is_product(const td_conv *c);      /* either */
+int td_conv_product(td_conv *c);
+int td_conv_spread_whole(td_conv *c);
+int td_conv_weigh_product(td_conv *c);
+/* Columns of many images side by side: best for small images and many weights. */
+bool td_conv_has_columns(const td_conv *c);
+int td_conv_columns(td_conv *c);
+int td_conv_weigh_columns(td_conv *c);
+
+/* x as correlations of y, one for each remainder of the steps (conv_spread.c).  Not where steps meet a dilation. */
+bool td_conv_has_phases(const td_conv *c);
+int td_conv_spread(td_conv *c);
+
 /* Correlation and the weights' gradient in float32 or float64 (conv_panels.c).  Sets c->failed without memory. */
 void td_conv_correlate(td_conv *c);
 /* Correlation in bfloat16, with a bias of floats; false without memory.  Only where td_gemm_has_pairs. */
@@ -62,6 +97,9 @@ typedef struct td_conv_table {
     /* the sum of n numbers, added to 16 sums of parts */
     void (*sum_f32)(const float *x, int64_t n, double *sums);
     void (*sum_f64)(const double *x, int64_t n, double *sums);
+    /* sums[t] += the sum of y[i] x[offsets[t] + i] over i < n, for t < k */
+    void (*dots_f32)(const float *y, const float *x, const int64_t *offsets, int64_t k, int64_t n, double *sums);
+    void (*dots_f64)(const double *y, const double *x, const int64_t *offsets, int64_t k, int64_t n, double *sums);
     /* to = panels of the rows x + offsets[0], x + offsets[1], ... `depth` of them, as td_gemm_table's packed() reads
      * them; x is read up to a panel further than `width` */
     void (*panels_f32)(const float *x, const int64_t *offsets, int64_t depth, int64_t width, float *to);

@@ -13,6 +13,8 @@ enum { BYTES = 32, VECTORS = 2, BESIDE = 2 };
 enum { BYTES = 16, VECTORS = 2, BESIDE = 2 };
 #endif
 
+enum { MOST_DOTS = 9 };
+
 typedef int32_t place_f32;          /* as wide as the number */
 typedef int64_t place_f64;
 typedef int16_t place_b16;
@@ -54,7 +56,7 @@ const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .panels_pairs = PAIRS, .rows_b16 = rows_b16, .every_b16 = every_b16,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
     .every_f32 = every_f32, .every_f64 = every_f64,
-    .sum_f32 = sum_f32, .sum_f64 = sum_f64,
+    .sum_f32 = sum_f32, .sum_f64 = sum_f64, .dots_f32 = dots_f32, .dots_f64 = dots_f64,
 };
 
 #else
@@ -162,6 +164,40 @@ static void N(sum)(const T *x, int64_t n, double *sums)
     for (int lane = 0; i < n; i++, lane++)
         part[lane] += (double)x[i];
     memcpy(sums, part, sizeof part);
+}
+
+/* A block of dots: each vector of y serves all of them. */
+INLINE void N(dot_block)(const int taps, const T *y, const T *x, const int64_t *offsets, int64_t n, double *sums)
+{
+    enum { LANES = BYTES / sizeof(T) };
+    N(vec) sum[MOST_DOTS] = {{0}};
+    for (int64_t i = 0; i + LANES <= n; i += LANES)
+#pragma GCC unroll 9
+        for (int t = 0; t < taps; t++)
+            N(add_product)(&sum[t], *(const N(vec) *)(y + i), *(const N(vec) *)(x + offsets[t] + i));
+    for (int t = 0; t < taps; t++) {
+        double total = 0;
+        for (int lane = 0; lane < LANES; lane++)
+            total += (double)sum[t][lane];
+        for (int64_t i = n / LANES * LANES; i < n; i++)
+            total += (double)y[i] * (double)x[offsets[t] + i];
+        sums[t] += total;
+    }
+}
+
+static void N(dots)(const T *y, const T *x, const int64_t *offsets, int64_t k, int64_t n, double *sums)
+{
+    for (int64_t t = 0, step; t < k; t += step) {
+        step = k - t >= MOST_DOTS ? MOST_DOTS : k - t >= 5 ? 5 : k - t >= 3 ? 3 : 1;
+        if (step == MOST_DOTS)
+            N(dot_block)(MOST_DOTS, y, x, offsets + t, n, sums + t);
+        else if (step == 5)
+            N(dot_block)(5, y, x, offsets + t, n, sums + t);
+        else if (step == 3)
+            N(dot_block)(3, y, x, offsets + t, n, sums + t);
+        else
+            N(dot_block)(1, y, x, offsets + t, n, sums + t);
+    }
 }
 
 static void N(panels)(const T *x, const int64_t *offsets, int64_t depth, int64_t width, T *to)

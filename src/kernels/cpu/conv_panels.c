@@ -192,7 +192,9 @@ void td_conv_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, void *su
         fail(c);
         return;
     }
-    bool done = c->dtype == TD_F32 ? weigh_f32(c, &b, from, to, group, sum) : weigh_f64(c, &b, from, to, group, sum);
+    const bool plane = c->cin == 1 && c->cout == 1;
+    bool done = c->dtype == TD_F32 ? (plane ? weigh_plane_f32 : weigh_f32)(c, &b, from, to, group, sum)
+                                   : (plane ? weigh_plane_f64 : weigh_f64)(c, &b, from, to, group, sum);
     if (!done)
         fail(c);
     td_mem_free(b.offsets, size_of_offsets(c));

@@ -118,3 +118,27 @@ static bool N(weigh)(td_conv *c, const bands *b, int64_t from, int64_t to, int64
     td_mem_free(picture, bytes);
     return true;
 }
+
+/* The same of one channel and one kernel: each kernel element's sum is a dot product. */
+static bool N(weigh_plane)(td_conv *c, const bands *b, int64_t from, int64_t to, int64_t group, T *sum)
+{
+    const size_t numbers = (size_t)(b->total + b->vector) * sizeof(T), bytes = numbers + (size_t)c->k * sizeof(double);
+    double *sums = td_mem_alloc(bytes);
+    T *picture = (T *)(sums + c->k);
+    if (!sums)
+        return false;
+    memset(sums, 0, (size_t)c->k * sizeof(double));
+    for (int64_t t = from * c->out[0] * b->count; t < to * c->out[0] * b->count; t++) {
+        const int64_t row = t % b->count * b->rows, od = t / b->count % c->out[0], image = t / b->count / c->out[0] * c->groups + group;
+        const int64_t rows = c->out[1] - row < b->rows ? c->out[1] - row : b->rows;
+        if (rows <= 0)
+            continue;
+        N(draw)(c, b, (const T *)c->x + image * c->in_total, od, row, picture);
+        TD_ISA_PICK(td_conv_table)->N(dots)((const T *)c->y + (image * c->out[0] + od) * c->out[1] * c->out[2] + row * c->out[2],
+                                            picture, b->offsets, c->k, rows * c->out[2], sums);
+    }
+    for (int64_t k = 0; k < c->k; k++)
+        sum[k] = (T)sums[k];
+    td_mem_free(sums, bytes);
+    return true;
+}
