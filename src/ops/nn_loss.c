@@ -361,7 +361,7 @@ td_tensor *td_op_cross_entropy_grad(td_tensor *grad, td_tensor *self, td_tensor 
                                     td_tensor *lse,
                                     td_tensor *total, int64_t reduction, int64_t ignore, double smoothing)
 {
-    if (!TD_RECORDS(grad, self))
+    if (!TD_RECORDS(grad, self, lse))
         return td_cross_entropy_rows_backward(grad, self, target, weight, lse, total, reduction, ignore, smoothing);
     /* d loss / d x = p * (sum of the row's target weights) - (target weights) */
     TD_AUTO td_tensor *weights = td_cross_entropy_targets(self, target, weight, ignore, smoothing);

@@ -225,7 +225,7 @@ int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input
                           td_tensor *mean,
                           td_tensor *rstd, td_tensor *weight, double eps, int64_t n_mask, const bool *mask)
 {
-    if (!TD_RECORDS(grad, input, weight))
+    if (!TD_RECORDS(grad, input, weight, mean, rstd))
         return td_native_layer_norm_backward(results, grad, input, n, shape, mean, rstd, weight, TD_NONE, n_mask, mask);
     view4 v = rows_view(input, n, shape);
     return pieces(results, &v, grad, input, weight, eps, false, mask, true);
@@ -256,7 +256,7 @@ int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, 
                         td_tensor *rstd,
                         td_tensor *weight, const double *eps, int64_t n_mask, const bool *mask)
 {
-    if (!TD_RECORDS(grad, input, weight))
+    if (!TD_RECORDS(grad, input, weight, rstd))
         return td__fused_rms_norm_backward(results, grad, input, n, shape, rstd, weight, n_mask, mask);
     view4 v = rows_view(input, n, shape);
     double least = eps ? *eps : input->dtype == TD_F64 ? 0x1p-52 : 0x1p-23;
@@ -486,7 +486,8 @@ static int average_back(td_tensor *running, td_tensor *used, int64_t times)
     TD_AUTO td_tensor *wide = td_reshape(used, 2, (int64_t[]){times, running->numel});
     TD_AUTO td_tensor *sum = td_sum_over(wide, 1, (int64_t[]){0}, false);
     TD_AUTO td_tensor *average = td_times(sum, td_float(1 / (double)times));
-    return average ? td_copy_(running, average) : -1;
+    TD_AUTO td_tensor *place = td_alias(running);       /* made inside every transform, none of which writes to what it captures */
+    return average && place ? td_copy_(place, average) : -1;
 }
 
 td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean,
@@ -622,7 +623,7 @@ int td_op_group_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *grad_
         check_saved("group_norm_grad", grad, input, mean, rstd, N * group))
         return -1;
     view4 v = {.sizes = {N, group, C / group, HxW}, .weight = {1, group, C / group, 1}, .axes = {2, 3}, .n_axes = 2};
-    int status = !TD_RECORDS(grad, grad_mean, grad_rstd, input, weight)
+    int status = !TD_RECORDS(grad, grad_mean, grad_rstd, input, mean, rstd, weight)
         ? td_native_group_norm_backward(results, grad, input, mean, rstd, weight, N, C, HxW, group, n_mask, mask)
         : pieces(results, &v, grad, input, weight, eps, false, mask, true);
     if (status || !mask[0] || (grad_mean == TD_NONE && grad_rstd == TD_NONE))

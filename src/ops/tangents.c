@@ -206,12 +206,31 @@ td_tensor *td_op_logsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *res
     return sum_of(product, n_dim, dim, keepdim);
 }
 
-/* The largest element is taken out of both exponents, so that neither overflows. */
+/* Each step keeps a share of the mean so far and adds the new element's: both shares are exponentials of what is not
+ * above zero, however far apart the elements are.  Where nothing but -inf came, the mean is that element's own. */
+static td_tensor *mean_so_far(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim)
+{
+    LET(nothing) = td_eq_scalar(result, td_float(-INFINITY));
+    LET(below) = td_minus(self, result);
+    LET(own) = td_masked_fill_scalar(below, nothing, td_int(0));
+    LET(before) = td_shift_along(result, dim, false);
+    LET(fallen) = td_minus(before, result);
+    LET(left) = td_masked_fill_scalar(fallen, nothing, td_float(-INFINITY));
+    td_scalar most = td_int(0);
+    LET(kept) = td_clamp(left, NULL, &most);        /* of the first, which has nothing before it */
+    LET(share) = td_exp(own);
+    LET(rest) = td_exp(kept);
+    LET(added) = td_mul_tensor(t, share);
+    return td_linear_scan(added, rest, dim, false);
+}
+
 td_tensor *td_op_logcumsumexp_tangent(td_tensor *t, td_tensor *self, td_tensor *result, int64_t dim)
 {
-    if (self->numel == 0)
+    if (self->numel == 0 || self->ndim == 0)
         return td_ref(t);
-    LET(sizes) = td_is_complex(self) ? td_real(self) : td_ref(self);
+    if (!td_is_complex(self))
+        return mean_so_far(t, self, result, dim);
+    LET(sizes) = td_real(self);
     LET(largest) = td_amax(sizes, 1, &dim, true);
     LET(below) = td_minus(self, largest);
     LET(weights) = td_exp(below);

@@ -150,7 +150,7 @@ bool td_any_batched(const td_batch *b)
 /* ---- which rule */
 
 static const td_batch_row *const tables[] = {td_rules_view, td_rules_reduce, td_rules_product, td_rules_index, td_rules_nn,
-                                             td_rules_random};
+                                             td_rules_random, td_rules_sequence};
 static const td_batch_row pointwise_row = {"", td_rule_pointwise, ""}, dims_row = {"", td_rule_dims, ""},
                           loop_row = {"", td_rule_loop, ""}, parts_row = {"", NULL, "parts"},
                           inplace_row = {"", td_rule_inplace, ""}, random_row = {"", td_rule_random, ""};

@@ -25,7 +25,7 @@ typedef int td_batch_rule(td_batch *b, const char *how);
 typedef struct td_batch_row { const char *name; td_batch_rule *rule; const char *how; } td_batch_row;
 
 extern const td_batch_row td_rules_view[], td_rules_reduce[], td_rules_product[], td_rules_index[], td_rules_nn[],
-    td_rules_random[];
+    td_rules_random[], td_rules_sequence[];
 
 /* Whether x hides a dimension at this level; its physical tensor (borrowed) and where it is (-1: nowhere). */
 static inline bool td_is_batched(const td_batch *b, const td_tensor *x)

@@ -1,6 +1,7 @@
 /* Batching rules of indexing.  An operand without a batch is expanded to one, and where the indices differ between
  * members, the member's number becomes one more index.  See Note [Batching rules]. */
 #include "calls_transforms_rules_index.h"
+#include <tede/kernel.h>
 #include "transforms/batch.h"
 
 static td_tensor *arg(td_batch *b, const char *name)
@@ -462,7 +463,49 @@ static int rule_masked_scatter(td_batch *b, const char *how)
     return td_batch_give(b, 0, td_where(wide, shaped, x), 0);
 }
 
+/* Where the mask is the same for all, so is how many elements each member has. */
+static int rule_masked_select(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
+    if (td_is_batched(b, mask))
+        return td_error(TD_E_RUNTIME, "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
+                        "because for each batch this would return a differently shaped Tensor. Please file an issue at "
+                        "https://github.com/pytorch/pytorch/issues ");
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
+    int rank = td_broadcast_shape("masked_select", 2, (td_tensor *[]){self, mask}, sizes + 1);
+    if (rank < 0 || rank >= TD_MAX_DIMS)
+        return rank < 0 ? -1 : td_error(TD_E_RUNTIME, "masked_select: too many dimensions");
+    TD_AUTO td_tensor *front = td_front(b, self), *padded = td_padded(front, rank), *wide = td_expand(padded, rank + 1, sizes);
+    TD_AUTO td_tensor *truths = td_expand(mask, rank, sizes + 1), *line = td_reshape(truths, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *places = td_nonzero(line), *index = td_reshape(places, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, line ? line->numel : 0});
+    return td_batch_give(b, 0, td_index_select(flat, 1, index), 0);
+}
+
+/* Each true element's gradient goes where its source came from: as many places on as there were true ones before. */
+static int rule_masked_scatter_backward(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *grad = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
+    const td_value *shape = &b->arguments[2];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
+    for (int d = 0; d < shape->count; d++)
+        numel *= sizes[d + 1] = shape->ints[d];
+    TD_AUTO td_tensor *whole = td_expanded(b, grad), *truths = td_expanded(b, mask);
+    TD_AUTO td_tensor *padded = td_padded(truths, grad->ndim), *wide = whole ? td_expand(padded, whole->ndim, whole->sizes) : NULL;
+    TD_AUTO td_tensor *chosen = td_mul(whole, wide), *from = td_reshape(chosen, 2, (int64_t[]){b->size, grad->numel});
+    TD_AUTO td_tensor *line = td_reshape(wide, 2, (int64_t[]){b->size, grad->numel});
+    TD_AUTO td_tensor *count = td_cumsum(line, 1, TD_I64), *one = td_wrapped_number(td_int(1)), *before = td_sub(count, one);
+    td_scalar least = td_int(0), most = td_int(numel ? numel - 1 : 0);      /* of false ones, which add 0 */
+    TD_AUTO td_tensor *at = td_clamp(before, &least, &most);
+    TD_AUTO td_tensor *none = td_new_zeros(from, 2, (int64_t[]){b->size, numel}, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *made = numel ? td_scatter_add(none, 1, at, from) : td_tensor_retain(none);
+    return td_batch_give(b, 0, td_reshape(made, shape->count + 1, sizes), 0);
+}
+
 const td_batch_row td_rules_index[] = {
+    {"masked_select", rule_masked_select, ""}, {"masked_scatter_backward", rule_masked_scatter_backward, ""},
     {"masked_scatter", rule_masked_scatter, ""},
     {"gather", rule_along, ""}, {"scatter.src", rule_along, ""}, {"scatter.value", rule_along, ""}, {"scatter.reduce", rule_along, ""},
     {"scatter.value_reduce", rule_along, ""}, {"scatter_add", rule_along, ""}, {"scatter_reduce.two", rule_along, ""},

@@ -264,11 +264,28 @@ static int rule_group_norm(td_batch *b, const char *how)
     return status;
 }
 
+/* One input for all: it is normalised once, and each member's weight and bias come after. */
+static int shared_batch_norm(td_batch *b)
+{
+    td_value out[3];
+    td_tensor *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
+    if (td_batch_set(b, 1, td_tensor_retain(TD_NONE)) != 0 || td_batch_set(b, 2, td_tensor_retain(TD_NONE)) != 0 ||
+        td_op_call(b->op, b->frame.values, out) != 0)
+        return -1;
+    TD_AUTO td_tensor *made = out[0].tensor;
+    int status = td_batch_give(b, 0, affine(b, made, weight, bias, 2, made->ndim - 2), 0);
+    for (int r = 1; r < 3; r++)
+        status |= td_batch_give(b, r, out[r].tensor, -1);
+    return status;
+}
+
 /* Statistics are each channel's: members become channels. */
 static int rule_batch_norm(td_batch *b, const char *how)
 {
     (void)how;
     td_tensor *input = tensor_at(b, 0);
+    if (!td_is_batched(b, input) && !td_is_batched(b, tensor_at(b, 3)) && !td_is_batched(b, tensor_at(b, 4)))
+        return shared_batch_norm(b);
     bool training = b->arguments[5].integer;
     for (int i = 3; i < 5; i++)
         if (training && tensor_at(b, i) != TD_NONE && !td_is_batched(b, tensor_at(b, i)))

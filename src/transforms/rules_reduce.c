@@ -98,5 +98,6 @@ const td_batch_row td_rules_reduce[] = {
     {"max.dim", td_rule_dims, ""}, {"min.dim", td_rule_dims, ""}, {"median.dim", td_rule_dims, ""},
     {"nanmedian.dim", td_rule_dims, ""}, {"searchsorted.Tensor", rule_search, "s"}, {"searchsorted.Scalar", td_rule_loop, ""},
     {"bucketize.Tensor", rule_search, "b"}, {"bucketize.Scalar", td_rule_loop, ""}, {"isin.*", rule_isin, ""}, {"count_nonzero.dim_IntList", td_rule_dims, "n"},
+    {"hash_tensor", td_rule_dims, "n"},
     {NULL, NULL, NULL},
 };

@@ -161,7 +161,11 @@ static int rule_view_backward(td_batch *b, const char *how)
     if (size->count >= TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "%s: too many dimensions", b->op->info.name);
     memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
-    if (td_batch_set(b, 0, td_front(b, b->arguments[0].tensor)) != 0 || td_batch_set_ints(b, 1, size->count + 1, sizes) != 0)
+    bool added = size->count == 0;      /* windows of a number: it gets a dimension to be cut along */
+    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    sizes[1] = added ? 1 : sizes[1];
+    if (td_batch_set(b, 0, added ? td_unsqueeze(front, 1) : td_tensor_retain(front)) != 0 ||
+        td_batch_set_ints(b, 1, size->count + 1 + added, sizes) != 0)
         return -1;
     for (int i = 2; i < b->op->info.n_arguments; i++)
         if (!strncmp(b->op->info.arguments[i].name, "dim", 3)) {
@@ -170,7 +174,13 @@ static int rule_view_backward(td_batch *b, const char *how)
                 return -1;
             b->frame.values[i].integer = d + 1;
         }
-    return td_batch_call(b, b->op, 0);
+    if (!added)
+        return td_batch_call(b, b->op, 0);
+    td_value out;
+    if (td_op_call(b->op, b->frame.values, &out) != 0)
+        return -1;
+    TD_AUTO td_tensor *line = out.tensor;
+    return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
 }
 
 /* Each member lies as asked for, one after the other. */
@@ -217,19 +227,51 @@ static int rule_cat(td_batch *b, const char *how)
     return status;
 }
 
+/* What a wrapper wraps, changed in place so that the batch is first. */
+static td_wrapped *batch_first(td_batch *b, td_tensor *x)
+{
+    td_wrapped *w = td_wrapped_at(x, b->level);
+    for (int d = w->dim; d > 0; d--)
+        if (td_transpose_(w->value, d, d - 1) != 0)
+            return NULL;
+    w->dim = 0;
+    return w;
+}
+
+/* Each member keeps its elements in their order, as far as there is room for them. */
+static int rule_resize(td_batch *b, const char *how)
+{
+    (void)how;
+    td_tensor *self = b->arguments[0].tensor;
+    const td_value *size = &b->arguments[1], *format = &b->arguments[2];
+    int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
+    if (format->kind != TD_VALUE_NONE && format->integer != TD_CONTIGUOUS_FORMAT && format->integer != TD_MEMORY_FORMAT_NONE)
+        return td_error(TD_E_RUNTIME, "resize_: batching rule only supports None or Contiguous MemoryFormat");
+    if (size->count >= TD_MAX_DIMS)
+        return td_error(TD_E_RUNTIME, "resize_: too many dimensions");
+    for (int d = 0; d < size->count; d++)
+        numel *= sizes[d + 1] = size->ints[d];
+    td_wrapped *w = batch_first(b, self);
+    int64_t kept = numel < self->numel ? numel : self->numel;
+    TD_AUTO td_tensor *flat = w ? td_reshape(w->value, 2, (int64_t[]){b->size, self->numel}) : NULL;
+    TD_AUTO td_tensor *before = td_clone(flat);
+    if (!before || td_resize_(w->value, size->count + 1, sizes, TD_MEMORY_FORMAT_NONE) != 0 || td_wrapper_refresh(self) != 0)
+        return -1;
+    TD_AUTO td_tensor *line = td_view(w->value, 2, (int64_t[]){b->size, numel});
+    TD_AUTO td_tensor *place = td_narrow(line, 1, 0, kept), *from = td_narrow(before, 1, 0, kept);
+    if (!place || !from || td_copy_(place, from) != 0)
+        return -1;
+    b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(self)};
+    return 0;
+}
+
 /* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
 static int rule_shape_inplace(td_batch *b, const char *how)
 {
-    td_wrapped *w = td_wrapped_at(b->arguments[0].tensor, b->level);
+    td_wrapped *w = batch_first(b, b->arguments[0].tensor);
     int ndim = b->arguments[0].tensor->ndim;
-    if (w->dim != 0) {
-        if (td_op_find("aten::transpose_") && td_transpose_(w->value, 0, w->dim) != 0)
-            return -1;
-        for (int d = w->dim; d > 1; d--)
-            if (td_transpose_(w->value, d, d - 1) != 0)
-                return -1;
-        w->dim = 0;
-    }
+    if (!w)
+        return -1;
     if (!strcmp(b->op->info.name, "squeeze_") && b->op->info.n_arguments == 1) {
         int64_t dims[TD_MAX_DIMS];
         int n = 0;
@@ -270,9 +312,7 @@ static int rule_shape_inplace(td_batch *b, const char *how)
 static int rule_data_dependent(td_batch *b, const char *how)
 {
     static const char please[] = "Please file an issue at https://github.com/pytorch/pytorch/issues";
-    if (*how == 'm')
-        return td_error(TD_E_RUNTIME, "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
-                        "because for each batch this would return a differently shaped Tensor. %s ", please);
+    (void)how;
     return td_error(TD_E_RUNTIME, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
                     "aten::%s. %s if you need this feature.", b->op->info.name, please);
 }
@@ -285,7 +325,7 @@ const td_batch_row td_rules_view[] = {
     {"diag_embed", td_rule_dims, "uk"}, {"select_backward", rule_view_backward, ""},
     {"slice_backward", rule_view_backward, ""}, {"diagonal_backward", rule_view_backward, ""},
     {"unfold_backward", rule_view_backward, ""}, {"cat", rule_cat, ""}, {"transpose_", rule_shape_inplace, ""},
-    {"unsqueeze_", rule_shape_inplace, "u"}, {"squeeze_.*", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
+    {"unsqueeze_", rule_shape_inplace, "u"}, {"resize_", rule_resize, ""}, {"squeeze_.*", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
     {"_to_copy", td_rule_leading, ""}, {"alias", td_rule_leading, ""}, {"detach", td_rule_leading, ""},
     {"view_as_real", td_rule_leading, ""}, {"view_as_complex", td_rule_leading, ""}, {"_conj", td_rule_leading, ""},
     {"_neg_view", td_rule_leading, ""}, {"resolve_conj", td_rule_leading, ""}, {"resolve_neg", td_rule_leading, ""},
@@ -296,7 +336,7 @@ const td_batch_row td_rules_view[] = {
     {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
     {"fill_.Tensor", rule_fill, ""}, {"fill.Tensor", rule_fill, ""}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
     {"triu", td_rule_leading, ""}, {"nonzero", rule_data_dependent, ""}, {"nonzero_numpy", rule_data_dependent, ""},
-    {"masked_select", rule_data_dependent, "m"}, {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
+    {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
     {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
     {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
     {"where.self", td_rule_pointwise, ""},

@@ -117,3 +117,15 @@ def test_a_primal_has_no_tangent_and_custom_functions_see_none(lib):
         other = lib.tensor(1.0)
         with pytest.raises(RuntimeError, match="You should return None at that position instead"):
             Two.apply(dual, lib.tensor(3))
+
+
+def test_tangents_keep_the_precision_of_double_numbers(lib):
+    x, y = lib.tensor([1., 2.], dtype=lib.float64), lib.tensor([3., 4.], dtype=lib.float64)
+    assert lib.allclose(lib.func.jvp(lambda a: lib.lerp(a, y, 0.4), (x,), (x,))[1], 0.6 * x, rtol=1e-15)
+    assert lib.allclose(lib.func.grad(lambda a: lib.func.grad(lambda b: lib.lerp(b, y, 0.4).pow(2).sum())(a).sum())(x),
+                        lib.full((2,), 0.72, dtype=lib.float64), rtol=1e-15)
+
+
+def test_the_second_derivative_of_entropy_below_zero(lib):
+    second = lib.func.grad(lib.func.grad(lib.special.entr))
+    assert second(lib.tensor(-2.)).item() == 0.5 and second(lib.tensor(2.)).item() == -0.5

@@ -237,3 +237,89 @@ def test_pullbacks_of_members(lib):
     only = lib.vmap(lambda x: lib.func.vjp(lambda x: lib.nn.functional.grid_sample(x, places[0], align_corners=False), x)[1](
         lib.ones(2, 3, 3, 5))[0])(x)
     assert only.shape == x.shape
+
+
+def test_numbers_between_ends_of_each_member(lib):
+    """linspace and logspace whose ends are members, or one of them."""
+    start, end = lib.tensor([0., -1., 3.]), lib.tensor([1., 2., -2.])
+    for steps in (2, 5):
+        for make in (lib.linspace, lambda *a, **k: lib.logspace(*a, base=2.0, **k)):
+            both = lib.vmap(lambda a, b: make(a, b, steps))(start, end)
+            first = lib.vmap(lambda a: make(a, 1.5, steps, dtype=lib.float64))(start)
+            last = lib.vmap(lambda b: make(0.5, b, steps, dtype=lib.float64))(end)
+            for i in range(3):
+                assert lib.allclose(both[i], make(start[i], end[i], steps))
+                assert lib.allclose(first[i], make(start[i], 1.5, steps, dtype=lib.float64))
+                assert lib.allclose(last[i], make(0.5, end[i], steps, dtype=lib.float64))
+    with pytest.raises(RuntimeError):
+        lib.vmap(lambda a: lib.linspace(a, 1., 3))(lib.ones(2, 2))
+
+
+def test_selections_by_one_mask_for_all(lib):
+    x, mask = lib.arange(12.).reshape(2, 2, 3), lib.tensor([[True, False, True], [False, False, True]])
+    assert lib.vmap(lambda a: lib.masked_select(a, mask))(x).tolist() == [[0, 2, 5], [6, 8, 11]]
+    assert lib.vmap(lambda a: lib.masked_select(a, mask), in_dims=2)(lib.arange(6.).reshape(1, 3, 2)).tolist() == [[0, 4, 4], [1, 5, 5]]
+    assert lib.vmap(lib.func.grad(lambda a: lib.masked_select(a, mask).pow(2).sum()))(x)[1].tolist() == [[12, 0, 16], [0, 0, 22]]
+    masks = lib.stack([mask, ~mask])
+    weights = lib.tensor([[1., 2, 3], [4, 5, 6]])
+    found = lib.vmap(lib.func.grad(lambda s, a, m: (a.masked_scatter(m, s) * weights).sum()), in_dims=(None, 0, 0))(lib.arange(4.), x, masks)
+    assert found.tolist() == [[1, 3, 6, 0], [2, 4, 5, 0]]
+
+
+def test_one_batch_norm_with_weights_of_each_member(lib):
+    """Statistics in training are updated once, since all members share the input."""
+    x, weights = lib.arange(12.).reshape(3, 2, 2) ** 2, lib.tensor([[1., 2.], [3., 4.], [-1., 0.]])
+    mean, var = lib.zeros(2), lib.ones(2)
+    made = lib.vmap(lambda w: lib.nn.functional.batch_norm(x, mean, var, w, training=True))(weights)
+    other_mean, other_var = lib.zeros(2), lib.ones(2)
+    for i in range(3):
+        used = (other_mean, other_var) if i == 0 else (lib.zeros(2), lib.ones(2))
+        assert lib.allclose(made[i], lib.nn.functional.batch_norm(x, *used, weights[i], training=True), atol=1e-5)
+    assert lib.allclose(mean, other_mean) and lib.allclose(var, other_var)
+
+
+def test_resizing_members(lib):
+    x = lib.arange(12.).reshape(2, 6)
+    assert lib.vmap(lambda a: a.clone().resize_(3, 2))(x).tolist() == [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]]
+    with pytest.raises(RuntimeError, match="only supports None or Contiguous"):
+        lib.vmap(lambda a: a.clone().resize_(1, 2, 1, 3, memory_format=lib.channels_last))(x)
+
+
+def test_windows_and_hashes_of_numbers(lib):
+    assert lib.func.jacrev(lambda a: a.unfold(0, 1, 1))(lib.tensor(2.)).tolist() == [1.0]
+    assert lib.vmap(lambda a: a.unfold(0, 1, 1))(lib.arange(3.)).tolist() == [[0], [1], [2]]
+    hashes = lib.vmap(lib.hash_tensor)(lib.arange(3.))
+    assert hashes.tolist() == [lib.hash_tensor(lib.tensor(float(i))).item() for i in range(3)]
+
+
+def test_derivatives_of_solves_with_factors_of_each_member(lib):
+    """By way of vmap: outside of it, and twice."""
+    L = lib.tensor([[2., 0.], [1., 3.]], dtype=lib.float64)
+    factors, sides = lib.stack([L, 1.5 * L]), lib.ones(2, 2, dtype=lib.float64)
+
+    def solve(l):
+        return lib.cholesky_solve(sides, l)
+    tangent = lib.func.jvp(lib.vmap(solve), (factors,), (factors,))[1]
+    assert lib.allclose(tangent, lib.func.jvp(solve, (factors,), (factors,))[1]) and (tangent != 0).all()
+    plain = factors.clone().requires_grad_()
+    solve(plain).sum().backward()
+    assert lib.allclose(lib.func.grad(lambda f: lib.vmap(solve)(f).sum())(factors), plain.grad)
+    one = lib.tensor([[2.]], dtype=lib.float64)
+    assert lib.allclose(lib.func.hessian(lib.cholesky_inverse)(one), lib.full((1,) * 6, 6 / 16, dtype=lib.float64))
+
+
+def test_statistics_kept_outside_of_nested_derivatives(lib):
+    x = (lib.arange(12., dtype=lib.float64).reshape(2, 2, 3) / 7).cos()
+    mean, var = lib.zeros(2, dtype=lib.float64), lib.ones(2, dtype=lib.float64)
+
+    def f(a):
+        return lib.nn.functional.instance_norm(a, mean, var).sin().sum()
+    assert lib.func.hessian(f)(x).shape == (2, 2, 3, 2, 2, 3)
+    assert lib.allclose(mean, 0.1 * x.mean((0, 2)))
+
+
+def test_jacobians_of_nothing(lib):
+    empty = lib.ones(0, 2)
+    for jacobian in (lib.func.jacrev, lib.func.hessian):
+        assert jacobian(lambda a: a * a)(empty).numel() == 0
+    assert lib.func.jacrev(lambda a: a * a)(empty).shape == (0, 2, 0, 2)

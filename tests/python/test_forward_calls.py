@@ -82,3 +82,13 @@ def test_no_graph_is_made(name):
     plain, dual = passes(f, [make() for make in makers])
     assert len(dual) > len(plain)
     assert not [event for event in dual if event.startswith("autograd::engine")], dual
+
+
+def test_running_logarithms_of_sums_have_tangents_however_far_apart_their_elements_are():
+    """PyTorch takes the largest of all out of every exponent, and gives 0 or NaN for what is far below it."""
+    for values in ([-200., 0., 3.], [0., 300., 3.], [-1000., -2000., 50.]):
+        x = tede.tensor(values)
+        tangent = tede.func.jvp(lambda a: tede.logcumsumexp(a, 0), (x,), (tede.ones(3),))[1]
+        assert tede.allclose(tangent, tede.ones(3))
+    x = tede.tensor([-tede.inf, -tede.inf, 1.])
+    assert tede.func.jvp(lambda a: tede.logcumsumexp(a, 0), (x,), (tede.tensor([2., 3., 4.]),))[1].tolist() == [2, 3, 4]

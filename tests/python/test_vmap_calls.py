@@ -37,6 +37,8 @@ RULES = {
     "distances": (lambda a, b: tede.cdist(a, b), "m", "m"),
     "fft": (lambda a: tede.fft.fft2(a).abs(), "m"),
     "interpolation": (lambda a: F.interpolate(a[None], scale_factor=2), "c"),
+    "spacing": (lambda a: tede.linspace(a[0], a[1], 5) + tede.logspace(0., a[2], 5), "v"),
+    "selection": (lambda a: tede.masked_select(a, ROWS[:, None].expand(3, 2).reshape(6) > 0), "m"),
     "gradients": (tede.func.grad(lambda a: (a @ a).tanh().sum()), "m"),
     "tangents": (lambda a: tede.func.jvp(lambda x: F.layer_norm(x @ x, (6,)), (a,), (a,))[1], "m"),
     "hessians": (tede.func.hessian(lambda v: (v ** 3).sum() + v[0] * v[1]), "v"),
@@ -107,3 +109,15 @@ def test_factors_without_and_right_sides_with_leading_dimensions(dims):
     for factors, solve in ((linalg.ldl_factor(a @ a.mT), linalg.ldl_solve), (linalg.lu_factor(a), linalg.lu_solve)):
         batches = [x if dim is None else tede.stack([x] * 4) for x, dim in zip((*factors, b), dims)]
         assert tede.allclose(tede.func.vmap(solve, dims)(*batches), solve(*factors, b).expand(4, 2, 3, 1))
+
+
+def test_numbers_between_ends_in_few_steps_and_whole():
+    """PyTorch's have another dtype then."""
+    start, end = tede.tensor([0.7, -1.6, 3.]), tede.tensor([9.2, 2., -2.])
+    for steps in (0, 1, 4):
+        for dtype in (tede.float32, tede.int64, tede.complex64):
+            for make in (tede.linspace, tede.logspace):
+                made = tede.vmap(lambda a, b: make(a, b, steps, dtype=dtype))(start, end)
+                for i in range(3):
+                    expected = make(start[i], end[i], steps, dtype=dtype)
+                    assert made.dtype == dtype and tede.allclose(made[i], expected)

@@ -286,7 +286,7 @@ def _basis(tensors, start, end):
 
 
 def _chunks(total, chunk_size):
-    step = total if chunk_size is None else max(1, min(chunk_size, total))
+    step = max(1, total if chunk_size is None else min(chunk_size, total))
     return [(i, min(i + step, total)) for i in range(0, total, step)] or [(0, 0)]
 
 
