@@ -225,7 +225,7 @@ class Unpickler:
             while True:
                 key = self._file.read(1)
                 if not key:
-                    raise EOFError
+                    raise EOFError("the pickled data ends early")
                 step = _STEPS.get(key)
                 if step is None:
                     if key == _pickle.STOP:

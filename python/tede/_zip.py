@@ -74,6 +74,9 @@ class Reader:
             if name.endswith(("/data.pkl", "/constants.pkl")) or "/" in name:
                 self.prefix = name.split("/", 1)[0] + "/"
                 break
+        for name in self._records:
+            if not name.startswith(self.prefix):
+                raise RuntimeError(f"file in archive is not in a subdirectory {self.prefix}: {name}")
 
     def _read(self, offset, size):
         if offset < 0 or size < 0 or offset + size > self.size:
@@ -141,6 +144,10 @@ class Reader:
     def length(self, name):
         """The bytes of a record."""
         return self._entry(name)[2]
+
+    def is_packed(self, name):
+        """Whether a record is compressed."""
+        return self._entry(name)[0] != 0
 
     def offset(self, name):
         """Where a record's bytes begin in the archive."""

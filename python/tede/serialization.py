@@ -21,6 +21,7 @@ from tede._weights_only_unpickler import _Storage as StorageType
 
 DEFAULT_PROTOCOL = 2
 MAGIC_NUMBER = 0x1950a86a20f9469cfc6c
+_NEWEST_VERSION = 10        # of archives
 PROTOCOL_VERSION = 1001
 STORAGE_KEY_SEPARATOR = ","
 FILE_LIKE = MAP_LOCATION = object       # names for annotations
@@ -561,12 +562,28 @@ def _checked(numel, dtype):
     return numel * dtype.itemsize
 
 
+def _check_version(archive):
+    name = next((name for name in ("version", ".data/version") if archive.has(name)), None)
+    if name is None:
+        raise RuntimeError('Expected hasRecord("version") to be true, but got false: the archive is no checkpoint, or not whole')
+    text = archive.read(name)
+    try:
+        version = int(text)
+    except ValueError:
+        raise RuntimeError(f"Couldn't parse the version {text[:20]!r} as a number") from None
+    if not 1 <= version <= _NEWEST_VERSION:
+        raise RuntimeError(f"Attempted to read a PyTorch file with version {version}, but the "
+                           f"{'minimum' if version < 1 else 'maximum'} supported version for reading is "
+                           f"{1 if version < 1 else _NEWEST_VERSION}")
+
+
 def _load(archive, f, map_location, module, mmap, options):
     from tede.storage import TypedStorage, UntypedStorage
     if archive.has("constants.pkl"):
         raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _UNSAFE
                            if module is _weights_only_unpickler else
                            "torch.jit.load isn't there: TorchScript archives can't be read")
+    _check_version(archive)
     whole = None
     if mmap:
         if not _is_path(f):
@@ -591,9 +608,12 @@ def _load(archive, f, map_location, module, mmap, options):
             return UntypedStorage(nbytes, device="meta")
         if location == "meta" or skip_data.active:
             return restore(UntypedStorage(nbytes), location)
-        if archive.length(record) < nbytes:
-            raise RuntimeError(f"storage {key} needs {nbytes} bytes, but its record has {archive.length(record)}")
+        if archive.length(record) != nbytes:        # seen before anything is unpacked, however much it would become
+            raise RuntimeError(f"record size ({archive.length(record)} bytes) does not match expected size ({nbytes} bytes = "
+                               f"{nbytes // dtype.itemsize} elements * {dtype.itemsize} bytes/element) of storage {key}")
         if whole is not None:
+            if archive.is_packed(record):
+                raise RuntimeError(f"mmap can only be used with archives that aren't compressed, and {record} is")
             at = archive.offset(record)
             storage = whole[at:at + nbytes]
         else:
