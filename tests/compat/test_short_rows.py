@@ -96,3 +96,35 @@ def test_copying_rows_out_of_wider_ones(lib, length, dtype):
     target = x.clone()
     target[:, 1:-1] = x[:, 2:]
     assert lib.equal(target, lib.tensor([row[:1] + row[2:] + row[-1:] for row in numbers]).to(x.dtype))
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'float64', 'bfloat16'])
+@pytest.mark.parametrize('length', [1, 2, 3, 8, 17, 31, 64, 65, 100, 130])
+def test_softmax_of_rows(lib, length, dtype):
+    F, x = lib.nn.functional, rows_of(lib, 131, length, getattr(lib, dtype)) * 9
+    wide = x.double()
+    powers = (wide - wide.amax(1, keepdim=True)).exp()
+    slack = {'rtol': 4 * lib.finfo(x.dtype).eps, 'atol': 4 * lib.finfo(x.dtype).eps}
+    for log, right in ((False, powers / powers.sum(1, keepdim=True)),
+                       (True, wide - wide.amax(1, keepdim=True) - powers.sum(1, keepdim=True).log())):
+        function = lib.log_softmax if log else lib.softmax
+        got = function(x, 1)
+        lib.testing.assert_close(got.double(), right, **(slack if not log else {**slack, 'atol': 80 * slack['atol']}))
+        for rows in (1, 3, 65):
+            lib.testing.assert_close(function(x[:rows], 1), got[:rows])
+    target = lib.arange(131).remainder(length)
+    loss = F.cross_entropy(x.float(), target, reduction='none', label_smoothing=0.25)
+    log_p = lib.log_softmax(x.float(), 1)
+    mixed = -0.75 * log_p.gather(1, target[:, None])[:, 0] - 0.25 * log_p.mean(1)
+    lib.testing.assert_close(loss, mixed, rtol=1e-5, atol=2e-5)
+    picked = F.nll_loss(x, target, reduction='none')
+    assert lib.equal(picked, -x.gather(1, target[:, None])[:, 0])
+
+
+def test_softmax_of_masked_short_rows(lib):
+    x = lib.zeros(5, 4)
+    x[1, 1:] = x[2, :] = -math.inf
+    x[3, 2] = math.nan
+    y = x.softmax(1)
+    assert y[1].tolist() == [1, 0, 0, 0] and y[0].tolist() == [0.25] * 4
+    assert y[2].isnan().all() and y[3].isnan().all() and not y[4].isnan().any()

@@ -18,7 +18,12 @@ static int check_targets(const int64_t *t, int64_t count, int64_t classes, int64
 
 static double get(td_dtype type, const void *x, int64_t i)
 {
-    return type == TD_F64 ? ((const double *)x)[i] : (double)((const float *)x)[i];
+    switch (type) {
+    case TD_F64: return ((const double *)x)[i];
+    case TD_F16: return td_f16_to_f32(((const uint16_t *)x)[i]);
+    case TD_BF16: return td_bf16_to_f32(((const uint16_t *)x)[i]);
+    default: return ((const float *)x)[i];
+    }
 }
 
 static void put(td_dtype type, void *x, int64_t i, double value)
@@ -47,7 +52,9 @@ int td_cpu_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weigh
 {
     td_dtype type = td_compute_dtype(self);
     layout l = layout_of(self);
-    TD_AUTO td_tensor *x = td_operand(self, type), *t = td_as_contiguous(target, TD_I64), *w = td_operand(weight, type);
+    /* Of halves only the elements that are picked are converted. */
+    TD_AUTO td_tensor *x = td_dtype_is_floating((td_dtype)self->dtype) ? td_make_contiguous(self) : td_operand(self, type);
+    TD_AUTO td_tensor *t = td_as_contiguous(target, TD_I64), *w = td_operand(weight, type);
     TD_AUTO td_tensor *y = td_target(out0, type), *total = td_target(out1, type);
     if (!x || !t || !w || !y || !total)
         return -1;
@@ -62,7 +69,7 @@ int td_cpu_nll_loss_forward(td_tensor *self, td_tensor *target, td_tensor *weigh
             double loss = 0, own = 0;
             if (c != ignore) {
                 own = w == TD_NONE ? 1 : get(type, w->data, c);
-                loss = -own * get(type, x->data, (o * l.classes + c) * l.inner + i);
+                loss = -own * get((td_dtype)x->dtype, x->data, (o * l.classes + c) * l.inner + i);
             }
             sum += loss, weights += own;
             if (each)

@@ -1,11 +1,13 @@
 /* The loops of softmax and cross entropy.
  *
  * The largest element is subtracted first, so that no exponential overflows.  Rows that lie across memory
- * (inner > 1) are taken in blocks of columns side by side. */
+ * (inner > 1) are taken in blocks of columns side by side, and short rows are turned round to lie so. */
 #ifndef S
 #include "kernels/cpu/exp_run.h"
 #include "kernels/cpu/nn_softmax.h"
+#include "ops/iterator.h"
 
+enum { NARROW = 64 /* a row that is as long, or shorter, doesn't fill vectors */ };
 enum { COLUMNS = TD_SOFTMAX_COLUMNS, FETCH_BYTES = 32 << 10 /* of a row that is fetched ahead, at most */ };
 
 #define TD_BODY "nn_softmax_isa.c"
@@ -23,7 +25,7 @@ const td_softmax_table TD_ISA_NAME(td_softmax_table) = {
  * exponentials do that, the memory that the result will take. */
 static T N(row_max)(const T *x, int64_t n, int64_t ahead, const T *y)
 {
-    enum { SIDE = 4 * VBYTES / sizeof(T) };
+    enum { LANES = VBYTES / sizeof(T), SIDE = 4 * LANES };
     T lane[SIDE], top = -(T)__builtin_inf();
     int64_t i = 0;
     for (int j = 0; j < SIDE; j++)
@@ -37,12 +39,17 @@ static T N(row_max)(const T *x, int64_t n, int64_t ahead, const T *y)
         for (int j = 0; j < SIDE; j++)
             lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
     }
+    for (; i < n && n >= LANES; i += LANES) {       /* the last vector may overlap the one before */
+        const T *last = i + LANES <= n ? x + i : x + n - LANES;
+#pragma omp simd
+        for (int j = 0; j < LANES; j++)
+            lane[j] = last[j] > lane[j] ? last[j] : lane[j];
+    }
 #pragma omp simd reduction(max : top)
     for (int j = 0; j < SIDE; j++)
         top = lane[j] > top ? lane[j] : top;
-#pragma omp simd reduction(max : top)
-    for (int64_t j = i; j < n; j++)
-        top = x[j] > top ? x[j] : top;
+    for (; i < n; i++)
+        top = x[i] > top ? x[i] : top;
     return top;
 }
 
@@ -92,6 +99,37 @@ static void N(columns)(const T *x, T *y, int64_t n, int64_t step, int width, boo
             y[i * step + j] = log ? x[i * step + j] - top[j] - sum[j] : y[i * step + j] * sum[j];
 }
 
+/* Short rows, COLUMNS at a time as columns of a block.  What one gets doesn't depend on how many there are: vectors are always
+ * whole. */
+static void N(narrow_rows)(const T *x, T *y, int64_t rows, int64_t n, bool log)
+{
+    enum { LANES = VBYTES / sizeof(T), ROW = COLUMNS * sizeof(T) };
+    T block[NARROW * COLUMNS], powers[NARROW * COLUMNS], top[COLUMNS], sum[COLUMNS];
+    if (rows < COLUMNS)
+        memset(block, 0, ROW * (size_t)n);
+    for (int64_t m; rows > 0; rows -= m, x += m * n, y += m * n) {
+        m = rows < COLUMNS ? rows : COLUMNS;
+        const int64_t width = (m + LANES - 1) / LANES * LANES;
+        td_transpose_block(sizeof(T), (char *)block, ROW, (const char *)x, n * (int64_t)sizeof(T), m, n);
+        memcpy(top, block, ROW);
+        for (int64_t i = 1; i < n; i++)
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++)
+                top[j] = block[i * COLUMNS + j] > top[j] ? block[i * COLUMNS + j] : top[j];
+        T *const e = log ? memcpy(powers, block, ROW * (size_t)n) : block;
+        for (int64_t j = 0; j < width; j += LANES)
+            N(td_exp_columns)(e + j, COLUMNS, n, top + j, sum + j);
+#pragma omp simd
+        for (int64_t j = 0; j < width; j++)
+            sum[j] = log ? N(td_log)(sum[j]) : 1 / sum[j];
+        for (int64_t i = 0; i < n; i++)
+#pragma omp simd
+            for (int64_t j = 0; j < width; j++)
+                block[i * COLUMNS + j] = log ? block[i * COLUMNS + j] - top[j] - sum[j] : block[i * COLUMNS + j] * sum[j];
+        td_transpose_block(sizeof(T), (char *)y, n * (int64_t)sizeof(T), (const char *)block, ROW, n, m);
+    }
+}
+
 /* Where block t of columns begins; how many they are. */
 static int64_t N(block)(const td_softmax_job *job, int64_t t, int *width)
 {
@@ -103,6 +141,10 @@ static int64_t N(block)(const td_softmax_job *job, int64_t t, int *width)
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     const td_softmax_job *job = context;
+    if (job->inner == 1 && job->n <= NARROW) {
+        N(narrow_rows)((const T *)job->x + from * job->n, (T *)job->y + from * job->n, to - from, job->n, job->log);
+        return;
+    }
     for (int64_t t = from; t < to; t++) {
         int width;
         const int64_t at = N(block)(job, t, &width);
@@ -174,34 +216,48 @@ static void N(backward)(void *context, int64_t from, int64_t to)
     }
 }
 
-/* loss = w[t] (1 - s) (lse - x[t]) + s / n sum_c w[c] (lse - x[c]) */
+/* loss = w[t] (1 - s) (lse - x[t]) + s / n sum_c w[c] (lse - x[c]), where lse counts from the largest, `top`. */
+static T N(row_loss)(const td_entropy_job *job, const T *x, int64_t t, T top, T lse)
+{
+    const T *weight = job->weight;
+    const int64_t n = job->n;
+    T loss = (T)(1 - job->smoothing) * (lse - (x[t] - top)) * (weight ? weight[t] : 1), sum = 0;
+    if (job->smoothing == 0)
+        return loss;
+    if (weight) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < n; c++)
+            sum += weight[c] * (lse - (x[c] - top));
+    } else {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t c = 0; c < n; c++)
+            sum += lse - (x[c] - top);
+    }
+    return loss + (T)(job->smoothing / (double)n) * sum;
+}
+
+/* Some rows at a time, whose logarithms are taken together. */
 static void N(entropy)(void *context, int64_t from, int64_t to)
 {
+    enum { ROWS = 16 };
     const td_entropy_job *job = context;
     const int64_t n = job->n, ahead = N(next_row)(n);
-    const T *weight = job->weight;
-    for (int64_t r = from; r < to; r++) {
+    for (int64_t r = from; r < to; r += ROWS) {
+        const int64_t m = to - r < ROWS ? to - r : ROWS;
         const T *x = (const T *)job->x + r * n;
-        T top = N(row_max)(x, n, ahead, NULL), lse = N(td_log)(N(td_exp_less_ahead)(x, top, NULL, n, ahead)), loss = 0;
-        ((T *)job->lse)[r] = top + lse;
-        int64_t t = job->target[r];
-        if (t != job->ignore) {
-            loss = (T)(1 - job->smoothing) * (lse - (x[t] - top)) * (weight ? weight[t] : 1);
-            if (job->smoothing > 0) {
-                T sum = 0;
-                if (weight) {
-#pragma omp simd reduction(+ : sum)
-                    for (int64_t c = 0; c < n; c++)
-                        sum += weight[c] * (lse - (x[c] - top));
-                } else {
-#pragma omp simd reduction(+ : sum)
-                    for (int64_t c = 0; c < n; c++)
-                        sum += lse - (x[c] - top);
-                }
-                loss += (T)(job->smoothing / (double)n) * sum;
-            }
+        T top[ROWS], lse[ROWS] = {0};
+        for (int64_t i = 0; i < m; i++) {
+            top[i] = N(row_max)(x + i * n, n, ahead, NULL);
+            lse[i] = N(td_exp_less_ahead)(x + i * n, top[i], NULL, n, ahead);
         }
-        ((T *)job->loss)[r] = loss;
+#pragma omp simd
+        for (int i = 0; i < ROWS; i++)
+            lse[i] = N(td_log)(lse[i]);
+        for (int64_t i = 0; i < m; i++) {
+            const int64_t t = job->target[r + i];
+            ((T *)job->lse)[r + i] = top[i] + lse[i];
+            ((T *)job->loss)[r + i] = t == job->ignore ? 0 : N(row_loss)(job, x + i * n, t, top[i], lse[i]);
+        }
     }
 }
 
