@@ -385,6 +385,20 @@ static PyObject *is_python(PyObject *m, PyObject *x)
     (void)m;
     return PyBool_FromLong(td_py_is_tensor(x) && has_dispatch(Py_TYPE(x)));
 }
+/* _is_watched(list): whether a mode is on, or one of the tensors is of a class with a __torch_dispatch__.  What is faster in one
+ * call of many tensors is done in single operators then, as PyTorch does it. */
+static PyObject *is_watched(PyObject *m, PyObject *list)
+{
+    (void)m;
+    bool watched = n_modes > 0 || td_py_function_modes > 0;
+    PyObject *items = PySequence_Fast(list, "a list of tensors is needed");
+    for (Py_ssize_t i = 0; items && !watched && i < PySequence_Fast_GET_SIZE(items); i++) {
+        PyObject *x = PySequence_Fast_ITEMS(items)[i];
+        watched = td_py_is_tensor(x) && td_tensor_is_python(td_py_x(x));
+    }
+    Py_XDECREF(items);
+    return items ? PyBool_FromLong(watched) : NULL;
+}
 static PyObject *disabled_dispatch(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -470,6 +484,7 @@ static PyMethodDef functions[] = {
     {"_set_python_excluded", set_excluded, METH_O, NULL},
     {"_is_python_excluded", is_excluded, METH_NOARGS, NULL},
     {"_is_python", is_python, METH_O, NULL},
+    {"_is_watched", is_watched, METH_O, NULL},
     {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, NULL},
     {NULL},
 };

@@ -400,10 +400,21 @@ static PyObject *elements(const Options *o)
 {
     return td_py_storage_as_tensor(o->data, o->dtype == TD_DTYPE_NONE ? TD_I64 : o->dtype);
 }
+/* What a mode with a __torch_function__ makes of a call of this module's function. */
+static PyObject *told(PyObject *m, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    PyObject *function = PyObject_GetAttrString(m, name);
+    PyObject *result = function ? td_py_override(function, args, nargs, kwnames) : NULL;
+    Py_XDECREF(function);
+    return result;
+}
+#define TOLD(name)                                  \
+    if (TD_UNLIKELY(td_py_function_modes > 0))      \
+        return told(m, name, args, nargs, kwnames)
 
 static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    (void)m;
+    TOLD("tensor");
     Options o;
     if (nargs == 1 && !kwnames)
         o = (Options){args[0], TD_DTYPE_NONE, td_py_default_device, 0, -1, false};
@@ -432,6 +443,8 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
 
 PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    if (TD_UNLIKELY(td_py_taken_over(self)))
+        return td_py_override_method_call("new_tensor", self, args, nargs, kwnames);
     Options o;
     if (options("new_tensor", "data", args, nargs, kwnames, 0, &o) < 0)
         return NULL;
@@ -493,7 +506,7 @@ static PyObject *share(const Options *o)
 
 static PyObject *as_tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
-    (void)m;
+    TOLD("as_tensor");
     Options o;
     return options("as_tensor", "data", args, nargs, kwnames, 2, &o) < 0 ? NULL : share(&o);
 }
@@ -544,6 +557,7 @@ static PyObject *as_array(const Options *given)
 }
 static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
+    TOLD("asarray");
     Options o;
     if (options("asarray", "obj", args, nargs, kwnames, 0, &o) < 0)
         return NULL;

@@ -465,6 +465,12 @@ PyObject *td_py_iter(PyObject *self)
 
 int td_py_contains(PyObject *self, PyObject *value)
 {
+    if (TD_UNLIKELY(td_py_taken_over(self))) {
+        PyObject *answer = td_py_override_method("__contains__", (PyObject *[]){self, value}, 2);
+        int is = answer ? PyObject_IsTrue(answer) : -1;
+        Py_XDECREF(answer);
+        return is;
+    }
     td_scalar scalar;
     int found = td_py_is_tensor(value) ? 1 : td_py_as_scalar(value, &scalar, false);
     if (found < 0)

@@ -10,27 +10,32 @@ typedef struct Binary {
     const char      *name;            /* the operator */
     td_tensor     *(*direct)(td_tensor *, td_tensor *);
     bool             tensors_only;    /* numbers are no operands */
+    /* What __torch_function__ is told, of Tensor's attributes: of x * y and x *= y where it isn't the operator's name, and of
+     * 2 * x where it isn't that method with the operands exchanged. */
+    const char      *told, *told_inplace, *told_reflected;
     OperatorObject  *function, *method, *inplace;
 } Binary;
 
 enum { ADD, SUB, MUL, DIV, FLOOR, MOD, POW, MATMUL, LSHIFT, RSHIFT, AND, OR, XOR, LT, LE, EQ, NE, GT, GE, N_BINARY };
 static Binary binaries[N_BINARY] = {
     [ADD] = {"add", td_add},
-    [SUB] = {"sub", td_sub},
+    [SUB] = {"sub", td_sub, .told_reflected = "__rsub__"},
     [MUL] = {"mul", td_mul_tensor},
-    [DIV] = {"div", td_div_tensor},
-    [FLOOR] = {"floor_divide", td_floor_divide},
-    [MOD] = {"remainder", td_remainder_tensor},
-    [POW] = {"pow", td_pow_tensor_tensor},
-    [MATMUL] = {"matmul", td_matmul, .tensors_only = true},
-    [LSHIFT] = {"bitwise_left_shift", td_bitwise_left_shift_tensor},
-    [RSHIFT] = {"bitwise_right_shift", td_bitwise_right_shift_tensor},
-    [AND] = {"bitwise_and", td_bitwise_and_tensor},
-    [OR] = {"bitwise_or", td_bitwise_or_tensor},
-    [XOR] = {"bitwise_xor", td_bitwise_xor_tensor},
+    [DIV] = {"div", td_div_tensor, .told_reflected = "__rtruediv__"},
+    [FLOOR] = {"floor_divide", td_floor_divide, .told = "__floordiv__", .told_reflected = "__rfloordiv__"},
+    [MOD] = {"remainder", td_remainder_tensor, .told_reflected = "__rmod__"},
+    [POW] = {"pow", td_pow_tensor_tensor, .told = "__pow__", .told_inplace = "__ipow__", .told_reflected = "__rpow__"},
+    [MATMUL] = {"matmul", td_matmul, .tensors_only = true, .told_reflected = "__rmatmul__"},
+    [LSHIFT] = {"bitwise_left_shift", td_bitwise_left_shift_tensor, .told = "__lshift__", .told_inplace = "__ilshift__",
+                .told_reflected = "__rlshift__"},
+    [RSHIFT] = {"bitwise_right_shift", td_bitwise_right_shift_tensor, .told = "__rshift__", .told_inplace = "__irshift__",
+                .told_reflected = "__rrshift__"},
+    [AND] = {"bitwise_and", td_bitwise_and_tensor, .told = "__and__", .told_inplace = "__iand__"},
+    [OR] = {"bitwise_or", td_bitwise_or_tensor, .told = "__or__", .told_inplace = "__ior__"},
+    [XOR] = {"bitwise_xor", td_bitwise_xor_tensor, .told = "__xor__", .told_inplace = "__ixor__"},
     [LT] = {"lt", td_lt_tensor},
     [LE] = {"le", td_le_tensor},
-    [EQ] = {"eq", td_eq_tensor},
+    [EQ] = {"eq", td_eq_tensor, .told = "__eq__"},
     [NE] = {"ne", td_ne_tensor},
     [GT] = {"gt", td_gt_tensor},
     [GE] = {"ge", td_ge_tensor},
@@ -63,6 +68,26 @@ static bool acceptable(const Binary *b, PyObject *o)
     return !td_py_is_numpy_array(o) && td_py_has_override(o);
 }
 
+/* Whether somebody takes calls with these operands over. */
+static bool taken_over(PyObject *a, PyObject *b)
+{
+    return td_py_function_modes > 0 || (!td_py_is_exact(a) && td_py_has_override(a)) || (!td_py_is_exact(b) && td_py_has_override(b));
+}
+/* A TypeError of a handler means that it doesn't know the other operand. */
+static PyObject *unless_type_error(PyObject *result)
+{
+    if (result || !PyErr_ExceptionMatches(PyExc_TypeError))
+        return result;
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+}
+static PyObject *tell(const Binary *k, PyObject *a, PyObject *b)
+{
+    if (td_py_is_tensor(a))
+        return unless_type_error(td_py_override_method(k->told ? k->told : k->name, (PyObject *[]){a, b}, 2));
+    return unless_type_error(td_py_override_method(k->told_reflected ? k->told_reflected : k->name, (PyObject *[]){b, a}, 2));
+}
+
 static PyObject *slow(int which, PyObject *a, PyObject *b)
 {
     Binary *k = &binaries[which];
@@ -82,8 +107,11 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
         Py_XDECREF(other);
         return result;
     }
-    if (!acceptable(k, a) || !acceptable(k, b))
+    bool compared = b == Py_None && which == EQ && td_py_is_tensor(a) && taken_over(a, b);
+    if (!compared && (!acceptable(k, a) || !acceptable(k, b)))
         Py_RETURN_NOTIMPLEMENTED;
+    if (taken_over(a, b))
+        return tell(k, a, b);
     bool left = td_py_is_tensor(a);
     if (which == DIV && !left && is_number(a) && reciprocal) {      /* PyTorch's way, with its rounding */
         PyObject *r = td_py_operate(reciprocal, &b, 1);
@@ -94,7 +122,7 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     OperatorObject *op = left && k->method ? k->method : k->function;
     if (!op)
         return PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", k->name);
-    return td_py_operate(op, (PyObject *[]){a, b}, 2);
+    return unless_type_error(td_py_operate(op, (PyObject *[]){a, b}, 2));
 }
 
 static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)
@@ -136,6 +164,8 @@ static PyObject *in_place(int which, PyObject *a, PyObject *b)
     Binary *k = &binaries[which];
     if (!acceptable(k, b))
         Py_RETURN_NOTIMPLEMENTED;
+    if (k->told_inplace && taken_over(a, b))
+        return unless_type_error(td_py_override_method(k->told_inplace, (PyObject *[]){a, b}, 2));
     if (!k->inplace)
         return PyErr_Format(PyExc_NotImplementedError, "%s_ is not among the operators of this build", k->name);
     return td_py_operate(k->inplace, (PyObject *[]){a, b}, 2);
@@ -184,6 +214,8 @@ static PyObject *number_abs(PyObject *a)
 }
 static PyObject *number_pos(PyObject *a)
 {
+    if (TD_UNLIKELY(td_py_taken_over(a)))
+        return td_py_override_method("positive", &a, 1);
     if (td_tensor_dtype(td_py_x(a)) == TD_BOOL)
         return PyErr_Format(PyExc_RuntimeError, "The `+` operator, on a bool tensor is not supported.");
     return Py_NewRef(a);

@@ -496,6 +496,8 @@ static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_
     TensorObject *a = (TensorObject *)args[0], *b = (TensorObject *)args[1];
     td_tensor *x = a->x;
     a->x = b->x, b->x = x;
+    uint8_t asks = a->asks;
+    a->asks = b->asks, b->asks = asks;
     td_tensor_set_wrapper(a->x, a);
     td_tensor_set_wrapper(b->x, b);
     Py_RETURN_NONE;

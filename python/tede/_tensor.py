@@ -671,9 +671,7 @@ for _name in ("eig", "symeig", "solve", "lstsq"):
 del _name
 
 
-@method
-def __rdiv__(self, other):
-    return self.reciprocal() * other
+Tensor.__rdiv__ = Tensor.__rtruediv__
 
 
 @method

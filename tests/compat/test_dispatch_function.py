@@ -390,3 +390,56 @@ def test_values_broadcast_beside_a_class_of_no_tensors(lib):
     broadcast_all = import_module(lib.__name__ + ".distributions.utils").broadcast_all
     Recording.seen = []
     assert broadcast_all(Recording(), 1.) == "taken" and Recording.seen == [lib.functional.broadcast_tensors]
+
+
+def test_what_operators_of_python_are_told_as(lib):
+    seen = []
+
+    class Told(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((func, [type(a) for a in args]))
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    T, x, i = lib.Tensor, lib.ones(2, 2).as_subclass(Told), lib.ones(2, dtype=lib.int64).as_subclass(Told)
+    for run, method, kinds in (
+            (lambda: x + 1, T.add, [Told, int]), (lambda: 1 + x, T.add, [Told, int]), (lambda: 1 - x, T.__rsub__, [Told, int]),
+            (lambda: 2 * x, T.mul, [Told, int]), (lambda: 2 / x, T.__rtruediv__, [Told, int]), (lambda: x // 2, T.__floordiv__, [Told, int]),
+            (lambda: 2 // x, T.__rfloordiv__, [Told, int]), (lambda: x ** 2, T.__pow__, [Told, int]), (lambda: 2 ** x, T.__rpow__, [Told, int]),
+            (lambda: 5 % x, T.__rmod__, [Told, int]), (lambda: i & 1, T.__and__, [Told, int]), (lambda: 1 | i, T.bitwise_or, [Told, int]),
+            (lambda: 1 << i, T.__rlshift__, [Told, int]), (lambda: i >> 1, T.__rshift__, [Told, int]), (lambda: +x, T.positive, [Told]),
+            (lambda: x == 1, T.__eq__, [Told, int]), (lambda: x == None, T.__eq__, [Told, type(None)]), (lambda: x < 1, T.lt, [Told, int]),  # noqa: E711
+            (lambda: 1 in x, T.__contains__, [Told, int]), (lambda: i.__ior__(1), T.__ior__, [Told, int]),
+            (lambda: lib.ones(2, 2) @ x, T.matmul, [lib.Tensor, Told])):
+        seen.clear()
+        run()
+        assert seen[0] == (method, kinds)
+    assert T.__rdiv__ == T.__rtruediv__ and (x == None) is False  # noqa: E711
+
+
+def test_a_type_error_of_a_handler_leaves_it_to_the_other_operand(lib):
+    class Strict(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    class Other:
+        def __radd__(self, left):
+            return "other's"
+    x = lib.ones(2).as_subclass(Strict)
+    assert x + Other() == "other's"
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        x + 1
+
+
+def test_modes_see_factories_of_data(lib):
+    seen = []
+
+    class Mode(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(2)
+    with Mode():
+        lib.tensor([1]), lib.as_tensor([1]), lib.asarray([1]), x.new_tensor([1])
+    assert seen == [lib.tensor, lib.as_tensor, lib.asarray, lib.Tensor.new_tensor]

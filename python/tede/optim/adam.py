@@ -77,7 +77,8 @@ class Adam(Optimizer):
                         largest.append(state["max_exp_avg_sq"])
                 if not params:
                     continue
-                if differentiable or len(dtypes) > 1 or params[0].is_complex() or steps[0].dtype != T.float32:
+                watched = not group["fused"] and T._C._is_watched(params)
+                if differentiable or len(dtypes) > 1 or params[0].is_complex() or steps[0].dtype != T.float32 or watched:
                     self._plain(group, params, grads, means, squares, largest, steps)
                     continue
                 for count in steps:

@@ -41,7 +41,8 @@ class SGD(Optimizer):
                         dtypes.add(p.dtype)
                 if not params:
                     continue
-                if differentiable or len(dtypes) > 1 or params[0].is_complex() or any(g.is_sparse for g in grads):
+                watched = not group["fused"] and T._C._is_watched(params)
+                if differentiable or len(dtypes) > 1 or params[0].is_complex() or watched or any(g.is_sparse for g in grads):
                     self._plain(group, params, grads)
                 else:
                     self._fused(group, params, grads)

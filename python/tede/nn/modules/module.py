@@ -506,8 +506,8 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             grad = parameter.grad
             with T.no_grad():
                 changed = fn(parameter)
-                if _future.get_swap_module_params_on_conversion():
-                    from ...utils import swap_tensors
+                if _future.get_swap_module_params_on_conversion() or hasattr(type(changed), "__tensor_flatten__"):
+                    from ...utils import swap_tensors           # such a tensor holds others, which .data doesn't exchange
                     swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
                 elif _future.get_overwrite_module_params_on_conversion():
                     parameter = self._parameters[name] = Parameter(changed, parameter.requires_grad)

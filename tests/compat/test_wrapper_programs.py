@@ -1,0 +1,159 @@
+"""Programs whose tensors hold others: quantized weights, wrapped parameters in training."""
+import copy
+import importlib
+
+import pytest
+
+
+def parts(lib):
+    return importlib.import_module(lib.__name__ + ".utils._python_dispatch"), importlib.import_module(lib.__name__ + ".utils._pytree")
+
+
+def wrapper(lib):
+    """A class whose tensors hold one other, and what it was asked for."""
+    dispatch, pytree = parts(lib)
+    log = []
+
+    class Held(lib.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return lib.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, strides=inner.stride())
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        def __tensor_flatten__(self):
+            return ["inner"], None
+
+        @staticmethod
+        def __tensor_unflatten__(tensors, context, size, stride):
+            return Held(tensors["inner"])
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            log.append(str(func))
+            args, kwargs = args, kwargs or {}
+            plain = pytree.tree_map_only(Held, lambda x: x.inner, (args, kwargs))
+            made = pytree.tree_map_only(lib.Tensor, Held, func(*plain[0], **plain[1]))
+            return dispatch.return_and_correct_aliasing(func, args, kwargs, made)
+    return Held, log
+
+
+@pytest.mark.parametrize("change, dtype", [("double", "float64"), ("half", "float16"), (None, "bfloat16")])
+def test_a_converted_module_has_converted_insides(lib, change, dtype):
+    Held, _ = wrapper(lib)
+    layer = lib.nn.Linear(3, 2)
+    layer.weight = lib.nn.Parameter(Held(layer.weight.detach()))
+    weight = layer.weight
+    weight.grad = Held(lib.ones(2, 3))
+    layer.to(lib.bfloat16) if change is None else getattr(layer, change)()
+    assert layer.weight is weight and weight.dtype == weight.inner.dtype == getattr(lib, dtype)
+    assert isinstance(weight, lib.nn.Parameter) and weight.requires_grad
+    assert type(weight.grad) is Held and weight.grad.dtype == weight.grad.inner.dtype == getattr(lib, dtype)
+
+
+@pytest.mark.parametrize("make, operator", [
+    (lambda lib, p: lib.optim.SGD(p, lr=0.1, momentum=0.9), "aten.add_.Tensor"),
+    (lambda lib, p: lib.optim.AdamW(p, lr=0.1), "aten.addcdiv_.default"),
+    (lambda lib, p: lib.optim.Adam(p, lr=0.1), "aten.addcdiv_.default")])
+def test_optimizers_step_in_single_operators(lib, make, operator):
+    Held, log = wrapper(lib)
+    lib.manual_seed(0)
+    start = lib.randn(4)
+    plain, held = lib.nn.Parameter(start.clone()), lib.nn.Parameter(Held(start.clone()))
+    for p in (plain, held):
+        optimizer = make(lib, [p])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            log.clear()
+            optimizer.step()
+    assert operator in log and not any("fused" in name for name in log)
+    lib.testing.assert_close(held.inner.detach(), plain.detach())
+
+
+def test_a_mode_sees_a_step_in_single_operators(lib):
+    seen = []
+
+    class Log(parts(lib)[0].TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    p = lib.nn.Parameter(lib.ones(2))
+    optimizer = lib.optim.SGD([p], lr=0.1)
+    p.grad = lib.ones(2)
+    with Log():
+        optimizer.step()
+    assert "aten.add_.Tensor" in seen and not any("fused" in name for name in seen)
+
+
+def test_quantized_weights(lib):
+    dispatch, _ = parts(lib)
+    aten = lib.ops.aten
+
+    class Int8(lib.Tensor):
+        @staticmethod
+        def __new__(cls, data, scale):
+            return lib.Tensor._make_wrapper_subclass(cls, data.shape, dtype=scale.dtype)
+
+        def __init__(self, data, scale):
+            self.data8, self.scale = data, scale
+
+        def __tensor_flatten__(self):
+            return ["data8", "scale"], None
+
+        @classmethod
+        def __tensor_unflatten__(cls, tensors, context, size=None, stride=None):
+            return cls(tensors["data8"], tensors["scale"])
+
+        @classmethod
+        def of(cls, w):
+            scale = w.abs().amax(1) / 127
+            return cls((w / scale[:, None]).round().to(lib.int8), scale)
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func is lib.nn.functional.linear:
+                x, w, bias = args
+                return (x @ w.data8.t().to(x.dtype)) * w.scale + bias
+            with lib._C.DisableTorchFunctionSubclass():
+                return func(*args, **(kwargs or {}))
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            if func in (aten.detach.default, aten.clone.default):
+                made = cls(func(args[0].data8), func(args[0].scale))
+                return dispatch.return_and_correct_aliasing(func, args, kwargs or {}, made)
+            if func is aten.copy_.default:
+                args[0].data8.copy_(args[1].data8)
+                args[0].scale.copy_(args[1].scale)
+                return args[0]
+            raise NotImplementedError(f"no {func}")
+
+    lib.manual_seed(0)
+    layer, x = lib.nn.Linear(8, 4), lib.randn(3, 8)
+    exact = layer(x)
+    layer.weight = lib.nn.Parameter(Int8.of(layer.weight.detach()), requires_grad=False)
+    assert (layer(x) - exact).abs().max() < 0.05
+    other = lib.nn.Linear(8, 4)
+    other.weight = lib.nn.Parameter(Int8.of(other.weight.detach()), requires_grad=False)
+    other.load_state_dict(layer.state_dict())
+    twin = copy.deepcopy(layer)
+    assert type(twin.weight) is type(layer.weight) and twin.weight.data8 is not layer.weight.data8
+    assert lib.equal(other(x), layer(x)) and lib.equal(twin(x), layer(x))
+    made = dispatch.transform_subclass(layer.weight, lambda name, x: x.clone())
+    assert lib.equal(made.data8, layer.weight.data8)
+    with pytest.raises(NotImplementedError, match="no aten.sin.default"):
+        lib.sin(layer.weight)
+
+
+def test_swapped_tensors_take_their_questions_along(lib):
+    Held, log = wrapper(lib)
+
+    class Asked(lib.Tensor):
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return (7,) if func is lib.ops.aten.sym_size.default else None
+    a, b = Held(lib.ones(2)), lib.Tensor._make_wrapper_subclass(Asked, (3,), dispatch_sizes_strides_policy="sizes")
+    lib.utils.swap_tensors(a, b)
+    assert a.shape == (7,) and b.shape == (2,)
