@@ -58,7 +58,8 @@ def parameters(op, method):
         default = ' = ...' if a.default is not None or a.optional and a.keyword_only else ''
         if a.name == 'pin_memory':
             parts.append('requires_grad: _bool = ...')
-        parts.append(f'{argument_name(a, method)}: {argument_type(a)}{default}')
+        name = 'other' if method and op.schema.name == 'copy_' and a.name == 'src' else argument_name(a, method)
+        parts.append(f'{name}: {argument_type(a)}{default}')
     return parts, star
 
 

@@ -283,6 +283,9 @@ int       td_py_layout_of(PyObject *self);
 PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out);
 int td_py_results_init(PyObject *module);
 
+/* ---- errors.c */
+/* The one argument of a function, given by place or by its name: borrowed; NULL with an error. */
+PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* ---- override.c */
 extern _Thread_local int td_py_overrides_off, td_py_function_modes;
 /* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */

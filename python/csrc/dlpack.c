@@ -132,7 +132,7 @@ static PyObject *to_dlpack(PyObject *m, PyObject *x)
 }
 static PyMethodDef functions[] = {
     {"from_dlpack", (PyCFunction)(void (*)(void))from_dlpack, METH_VARARGS | METH_KEYWORDS,
-     "from_dlpack(ext_tensor, *, device=None, copy=None)\n\nA tensor over the memory of another library's."},
+     "from_dlpack($module, ext_tensor, *, device=None, copy=None)\n--\n\nA tensor over the memory of another library's."},
     {"to_dlpack", to_dlpack, METH_O, "A DLPack capsule of a tensor."},
     {NULL},
 };

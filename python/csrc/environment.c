@@ -30,9 +30,12 @@ PyObject *td_py_device_exit(PyObject *self, PyObject *exception)
     Py_RETURN_NONE;
 }
 
-static PyObject *set_default_device(PyObject *m, PyObject *o)
+static PyObject *set_default_device(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)m;
+    PyObject *o = td_py_only("set_default_device", "device", args, nargs, kwnames);
+    if (!o)
+        return NULL;
     td_device device = {-1, -1};
     if (o != Py_None) {
         PyObject *made = Py_IS_TYPE(o, &td_py_device_type) ? Py_NewRef(o) : PyObject_CallOneArg((PyObject *)&td_py_device_type, o);
@@ -129,9 +132,9 @@ static PyObject *clear_autocast_cache(PyObject *m, PyObject *unused)
 }
 
 static PyMethodDef functions[] = {
-    {"set_default_device", set_default_device, METH_O,
-     "set_default_device(device)\n\nWhere new tensors are made if nothing else is said."},
-    {"get_default_device", get_default_device, METH_NOARGS, "Where new tensors are made if nothing else is said."},
+    {"set_default_device", (PyCFunction)(void (*)(void))set_default_device, METH_FASTCALL | METH_KEYWORDS,
+     "set_default_device($module, device)\n--\n\nWhere new tensors are made if nothing else is said."},
+    {"get_default_device", get_default_device, METH_NOARGS, "get_default_device($module)\n--\n\nWhere new tensors are made if nothing else is said."},
     {"_set_batch_invariant", set_batch_invariant, METH_O, NULL},
     {"is_batch_invariant", is_batch_invariant, METH_NOARGS, "Whether a batch_invariant context is open, in any thread."},
     {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},

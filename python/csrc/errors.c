@@ -120,3 +120,15 @@ int td_py_errors_init(PyObject *module)
         return -1;
     return PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError);
 }
+
+PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
+{
+    const Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;
+    if (nargs + named == 0)
+        return PyErr_Format(PyExc_TypeError, "%s() missing 1 required positional argument: '%s'", function, name);
+    if (nargs + named > 1)
+        return PyErr_Format(PyExc_TypeError, "%s() takes 1 positional argument but %zd were given", function, nargs + named);
+    if (named && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), name))
+        return PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", function, PyTuple_GET_ITEM(kwnames, 0));
+    return args[0];
+}

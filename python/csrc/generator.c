@@ -141,9 +141,12 @@ PyTypeObject td_py_Generator = {
     .tp_getset = getset,
 };
 
-static PyObject *module_manual_seed(PyObject *m, PyObject *o)
+static PyObject *module_manual_seed(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)m;
+    PyObject *o = td_py_only("manual_seed", "seed", args, nargs, kwnames);
+    if (!o)
+        return NULL;
     uint64_t seed;
     if (seed_of(o, &seed) < 0)
         return NULL;
@@ -167,9 +170,12 @@ static PyObject *get_rng_state(PyObject *m, PyObject *unused)
     (void)m;
     return get_state(default_object, unused);
 }
-static PyObject *set_rng_state(PyObject *m, PyObject *o)
+static PyObject *set_rng_state(PyObject *m, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     (void)m;
+    PyObject *o = td_py_only("set_rng_state", "new_state", args, nargs, kwnames);
+    if (!o)
+        return NULL;
     PyObject *done = set_state(default_object, o);
     Py_XDECREF(done);
     if (!done)
@@ -177,11 +183,13 @@ static PyObject *set_rng_state(PyObject *m, PyObject *o)
     Py_RETURN_NONE;
 }
 static PyMethodDef functions[] = {
-    {"manual_seed", module_manual_seed, METH_O, "manual_seed(seed)\n\nSeed the generator that is used when none is given."},
-    {"seed", module_seed, METH_NOARGS, "Seed the default generator by chance; returns the seed."},
-    {"initial_seed", module_initial_seed, METH_NOARGS, NULL},
-    {"get_rng_state", get_rng_state, METH_NOARGS, NULL},
-    {"set_rng_state", set_rng_state, METH_O, NULL},
+    {"manual_seed", (PyCFunction)(void (*)(void))module_manual_seed, METH_FASTCALL | METH_KEYWORDS,
+     "manual_seed($module, seed)\n--\n\nSeed the generator that is used when none is given."},
+    {"seed", module_seed, METH_NOARGS, "seed($module)\n--\n\nSeed the default generator by chance; returns the seed."},
+    {"initial_seed", module_initial_seed, METH_NOARGS, "initial_seed($module)\n--\n\nThe default generator's seed."},
+    {"get_rng_state", get_rng_state, METH_NOARGS, "get_rng_state($module)\n--\n\nThe default generator's state, as a tensor of bytes."},
+    {"set_rng_state", (PyCFunction)(void (*)(void))set_rng_state, METH_FASTCALL | METH_KEYWORDS,
+     "set_rng_state($module, new_state)\n--\n\nThe default generator goes on from this state."},
     {NULL},
 };
 

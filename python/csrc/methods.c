@@ -39,9 +39,14 @@ end:
 #define WITH_WORDS(f, name, itself)                                                                           \
     static PyObject *f(PyObject *self, PyObject *args, PyObject *kw)                                          \
     { return TD_UNLIKELY(td_py_taken_over(self)) ? taken_over(name, self, args, kw) : itself(self, args, kw); }
-#define WITH_ONE(f, name, itself)                                                                             \
-    static PyObject *f(PyObject *self, PyObject *one)                                                         \
-    { return TD_UNLIKELY(td_py_taken_over(self)) ? td_py_override_method_call(name, self, &one, 1, NULL) : itself(self, one); }
+#define WITH_HOOK(f, name, itself)                                                                            \
+    static PyObject *f(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)            \
+    {                                                                                                         \
+        PyObject *hook = td_py_only(name, "hook", args, nargs, kwnames);                                      \
+        if (hook && TD_UNLIKELY(td_py_taken_over(self)))                                                      \
+            return td_py_override_method_call(name, self, &hook, 1, NULL);                                    \
+        return hook ? itself(self, hook) : NULL;                                                              \
+    }
 
 /* The dimension that a caller names, wrapped: -1 with an error. `o` may be a keyword's value. */
 static int dimension(const char *method, PyObject *o, int ndim)
@@ -326,7 +331,7 @@ static PyObject *to(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyO
                                format ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE));
 }
 
-static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype dtype, const char *method)
+static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype dtype, td_device device, const char *method)
 {
     static char *names[] = {"memory_format", NULL};
     PyObject *format = Py_None;
@@ -335,21 +340,20 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
     if (TD_UNLIKELY(td_py_taken_over(self)))
         return td_py_override_method(method, &self, 1);
     int code = Py_IS_TYPE(format, &td_py_memory_format_type) ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE;
-    td_tensor *made = td_py_to(td_py_x(self), dtype, TD_DEVICE_NONE, false, false, code);
+    td_tensor *made = td_py_to(td_py_x(self), dtype, device, false, false, code);
     return made ? td_py_wrap(made) : NULL;
 }
 #define CONVERSIONS(_)                                                                                              \
     _(float, TD_F32) _(double, TD_F64) _(half, TD_F16) _(bfloat16, TD_BF16) _(int, TD_I32) _(long, TD_I64)          \
     _(short, TD_I16) _(char, TD_I8) _(byte, TD_U8) _(bool, TD_BOOL) _(cfloat, TD_C64) _(cdouble, TD_C128)
 #define CONVERSION(name, dtype) \
-    static PyObject *to_##name(PyObject *self, PyObject *args, PyObject *kw) { return convert(self, args, kw, dtype, #name); }
+    static PyObject *to_##name(PyObject *self, PyObject *args, PyObject *kw)                                        \
+    { return convert(self, args, kw, dtype, TD_DEVICE_NONE, #name); }
 CONVERSIONS(CONVERSION)
 
-NOARGS(cpu)
+static PyObject *cpu(PyObject *self, PyObject *args, PyObject *kw)
 {
-    (void)unused;
-    td_tensor *made = td_py_to(td_py_x(self), TD_DTYPE_NONE, (td_device){TD_CPU, -1}, false, false, TD_MEMORY_FORMAT_NONE);
-    return made ? td_py_wrap(made) : NULL;
+    return convert(self, args, kw, TD_DTYPE_NONE, (td_device){TD_CPU, -1}, "cpu");
 }
 
 /* ---- gradients */
@@ -486,8 +490,8 @@ int td_py_contains(PyObject *self, PyObject *value)
     return result;
 }
 
-WITH_ONE(register_hook, "register_hook", td_py_register_hook)
-WITH_ONE(register_leaf_hook, "register_post_accumulate_grad_hook", td_py_register_leaf_hook)
+WITH_HOOK(register_hook, "register_hook", td_py_register_hook)
+WITH_HOOK(register_leaf_hook, "register_post_accumulate_grad_hook", td_py_register_leaf_hook)
 WITH_WORDS(method_array, "__array__", td_py_method_array)
 WITH_WORDS(method_dlpack, "__dlpack__", td_py_method_dlpack)
 NAMED(dlpack_device, "__dlpack_device__") { return td_py_method_dlpack_device(self, unused); }
@@ -522,14 +526,16 @@ PyMethodDef td_py_methods[] = {
     {"__complex__", number_complex, METH_NOARGS, NULL},
     {"to", FAST(to), "to(dtype), to(device, dtype=None), to(other): converted, or itself if nothing changes."},
     CONVERSIONS(CONVERSION_ROW)
-    {"cpu", cpu, METH_NOARGS, NULL},
+    {"cpu", WORDS(cpu), NULL},
     {"requires_grad_", FAST(requires_grad_), NULL},
     {"retain_grad", retain_grad, METH_NOARGS, NULL},
     {"_is_view", is_view, METH_NOARGS, "Whether it is a view of another tensor."},
     {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
-    {"backward", WORDS(td_py_backward_method), "backward(gradient=None, retain_graph=None, create_graph=False, inputs=None)"},
-    {"register_hook", register_hook, METH_O, "Call a function with the gradient when it is known; it may replace it."},
-    {"register_post_accumulate_grad_hook", register_leaf_hook, METH_O, NULL},
+    {"backward", WORDS(td_py_backward_method), "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+     "Add the gradients of this result to those of the leaves that it was computed from."},
+    {"register_hook", FAST(register_hook), "register_hook($self, hook)\n--\n\nCall a function with the gradient when it is known; it may replace it."},
+    {"register_post_accumulate_grad_hook", FAST(register_leaf_hook),
+     "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall a function with the leaf once its gradient has been added to."},
     {"new_tensor", FAST(td_py_new_tensor), NULL},
     {"numpy", WORDS(td_py_method_numpy), "A NumPy array over the same memory."},
     {"__array__", WORDS(method_array), NULL},

@@ -483,6 +483,8 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
         const char *name = a->name;
         if (i == self && a->kind == TD_VALUE_TENSOR)
             name = "input";
+        else if (method && strcmp(info->name, "copy_") == 0 && strcmp(name, "src") == 0)
+            name = "other";         /* as PyTorch calls it in Python alone */
         static const char *const also[][3] = {
             {"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x", "x1"}, {"other", "x2"},
         };

@@ -507,7 +507,7 @@ static PyMethodDef functions[] = {
     {"_repr_with", tensor_repr_with, METH_VARARGS, NULL},
     {"_swap_tensors", (PyCFunction)(void (*)(void))swap_tensors, METH_FASTCALL, NULL},
     {"set_printoptions", (PyCFunction)(void (*)(void))set_printoptions, METH_VARARGS | METH_KEYWORDS,
-     "set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)"},
+     "set_printoptions($module, precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None)\n--\n\n"},
     {"_get_printoptions", get_printoptions, METH_NOARGS, NULL},
     {"_register_parameter", register_parameter, METH_O, "Name the class that counts as an exact Tensor too."},
     {NULL},

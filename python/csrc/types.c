@@ -479,14 +479,6 @@ static PyObject *set_default_dtype(PyObject *m, PyObject *o)
         return td_py_raise();
     Py_RETURN_NONE;
 }
-static PyObject *two_dtypes(PyObject *args, td_dtype *a, td_dtype *b, const char *format)
-{
-    PyObject *x, *y;
-    if (!PyArg_ParseTuple(args, format, &td_py_dtype_type, &x, &td_py_dtype_type, &y))
-        return NULL;
-    *a = ((EnumObject *)x)->code, *b = ((EnumObject *)y)->code;
-    return Py_None;
-}
 static PyObject *set_promotion(PyObject *m, PyObject *o)
 {
     (void)m;
@@ -563,14 +555,16 @@ static PyObject *promote_reserved(PyObject *x, PyObject *y)
     return Py_NewRef(wide == TD_F16 ? (a == RESERVED ? x : y) : td_py_dtype(td_dtype_to_complex(wide)));
 }
 
-static PyObject *promote_types(PyObject *m, PyObject *args)
+static PyObject *promote_types(PyObject *m, PyObject *args, PyObject *kw)
 {
     (void)m;
-    td_dtype a, b;
-    if (!two_dtypes(args, &a, &b, "O!O!:promote_types"))
+    static char *names[] = {"type1", "type2", NULL};
+    PyObject *x, *y;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!:promote_types", names, &td_py_dtype_type, &x, &td_py_dtype_type, &y))
         return NULL;
+    td_dtype a = ((EnumObject *)x)->code, b = ((EnumObject *)y)->code;
     if ((int)a >= RESERVED || (int)b >= RESERVED)
-        return promote_reserved(PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1));
+        return promote_reserved(x, y);
     td_dtype r = td_promote_types(a, b);
     return r == TD_DTYPE_NONE ? td_py_raise() : Py_NewRef(td_py_dtype(r));
 }
@@ -617,10 +611,11 @@ static PyObject *registered(PyObject *m, PyObject *o)
 static PyMethodDef functions[] = {
     {"_registered", registered, METH_O, NULL},
     {"get_default_dtype", get_default_dtype, METH_NOARGS, "The dtype of new floating point tensors."},
-    {"set_default_dtype", set_default_dtype, METH_O, "Choose the dtype of new floating point tensors."},
+    {"set_default_dtype", set_default_dtype, METH_O, "set_default_dtype($module, d, /)\n--\n\nChoose the dtype of new floating point tensors."},
     {"_set_promotion", set_promotion, METH_O, "Choose this thread's promotion rules; gives the name of those before."},
     {"get_promotion", get_promotion, METH_NOARGS, "The name of this thread's promotion rules: 'pytorch' or 'array_api'."},
-    {"promote_types", promote_types, METH_VARARGS, "The smallest dtype that both dtypes fit in, by kind of number."},
+    {"promote_types", (PyCFunction)(void (*)(void))promote_types, METH_VARARGS | METH_KEYWORDS,
+     "promote_types($module, type1, type2)\n--\n\nThe smallest dtype that both dtypes fit in, by kind of number."},
     {"can_cast", (PyCFunction)(void (*)(void))can_cast, METH_VARARGS | METH_KEYWORDS,
      "Whether results of dtype `from_` may be stored in `to`."},
     {NULL},

@@ -312,3 +312,35 @@ def test_rows_that_hold_nan_are_all_different(lib):
 def test_shapes_to_broadcast_are_ints_or_tuples(lib):
     with pytest.raises(RuntimeError, match="Input shapes should be of type ints"):
         lib.broadcast_shapes(1.0)
+
+
+def test_arguments_that_go_by_name(lib):
+    assert lib.manual_seed(seed=3).initial_seed() == lib.initial_seed() == 3
+    state = lib.get_rng_state()
+    first = lib.rand(2)
+    lib.set_rng_state(new_state=state)
+    assert lib.equal(lib.rand(2), first)
+    lib.random.manual_seed(seed=4)
+    lib.set_default_device(device="cpu")
+    lib.set_default_device(device=None)
+    assert lib.promote_types(type1=lib.int32, type2=lib.float32) is lib.float32
+    x, seen = lib.ones(2, requires_grad=True), []
+    x.register_hook(hook=seen.append)
+    x.register_post_accumulate_grad_hook(hook=seen.append)
+    (x * 2).sum().backward()
+    assert len(seen) == 2
+    y = lib.zeros(2)
+    y.copy_(other=x.detach())
+    assert y.tolist() == [1, 1] and y.cpu(memory_format=lib.preserve_format) is y
+    for call in (lambda: lib.manual_seed(), lambda: lib.manual_seed(1, 2), lambda: lib.manual_seed(sed=1),
+                 lambda: y.register_hook(), lambda: y.copy_(source=y)):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_functions_that_tell_their_signature(lib):
+    for function, names in ((lib.manual_seed, ["seed"]), (lib.get_rng_state, []), (lib.set_rng_state, ["new_state"]),
+                            (lib.from_dlpack, ["ext_tensor", "device", "copy"]), (lib.set_default_device, ["device"]),
+                            (lib.Tensor.register_hook, ["self", "hook"]),
+                            (lib.Tensor.backward, ["self", "gradient", "retain_graph", "create_graph", "inputs"])):
+        assert list(inspect.signature(function).parameters) == names
