@@ -79,3 +79,14 @@ def test_long_kernels_meet_a_row_in_large_steps(lib, groups, length, kernel, str
     slopes = lib.randn_like(y)
     for one, other in zip((y, *lib.autograd.grad(y, (x, w, b), slopes)), (wanted, *lib.autograd.grad(wanted, (x, w, b), slopes))):
         assert one.shape == other.shape and lib.allclose(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
+def test_what_output_padding_adds_is_the_bias(lib, dtype):
+    """Of a kernel of one element nothing reaches the last numbers; they had been left as they were in memory."""
+    dtype = getattr(lib, dtype)
+    x, w, b = lib.ones(2, 3, 8, dtype=dtype), lib.ones(3, 4, 1, dtype=dtype), lib.arange(4).to(dtype)
+    for bias in (None, b):
+        y = lib.nn.functional.conv_transpose1d(x, w, bias, output_padding=2, dilation=3)
+        rest = lib.zeros(4, dtype=dtype) if bias is None else b
+        assert lib.equal(y[:, :, :8], (rest + 3)[:, None].expand(2, 4, 8)) and lib.equal(y[:, :, 8:], rest[:, None].expand(2, 4, 2))

@@ -192,7 +192,7 @@ static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int6
             c->stride[i] = stride[d], c->pad[i] = padding[d], c->dilation[i] = dilation[d];
         }
         c->in_total *= c->in[i], c->out_total *= c->out[i], c->k *= c->kernel[i];
-        c->pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->pad[i] == 0;
+        c->pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->pad[i] == 0 && c->in[i] == c->out[i];   /* no output_padding */
     }
     int64_t tile = TILE_BYTES / ((c->k ? c->k : 1) * c->size);
     tile = tile < 64 ? 64 : tile;

@@ -90,6 +90,10 @@ typedef struct td_conv_table {
     void (*rows_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width,
                      double *to);
     void (*rows_b16)(const uint16_t *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, uint16_t *to);
+    /* the same of every second number: twice as many are read */
+    void (*rows_of_evens_f32)(const float *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, float *to);
+    void (*rows_of_evens_f64)(const double *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, double *to);
+    void (*rows_of_evens_b16)(const uint16_t *from, int64_t step, int64_t rows, int64_t low, int64_t high, int64_t width, uint16_t *to);
     /* to[i] = from[i * step] */
     void (*every_f32)(const float *from, int64_t step, int64_t n, float *to);
     void (*every_f64)(const double *from, int64_t step, int64_t n, double *to);

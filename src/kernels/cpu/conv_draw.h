@@ -18,7 +18,7 @@ static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, in
 {
     const int64_t width = b->width, step = c->stride[2], down = c->stride[1] * c->in[2];
     /* Where whole vectors can be read. */
-    const T *begin = (const T *)c->x, *end = begin + c->batch * c->groups * c->cin * c->in_total - width - b->vector;
+    const T *begin = (const T *)c->x, *end = begin + c->batch * c->groups * c->cin * c->in_total - step * (width + b->vector);
     for (int64_t kw = 0; kw < b->pictures; kw++) {
         const int64_t offset = kw * c->dilation[2] - c->pad[2], left = c->in[2] - offset;
         int64_t low = offset < 0 ? td_ceil_div(-offset, step) : 0, high = left > 0 ? td_ceil_div(left, step) : 0;
@@ -36,14 +36,14 @@ static void N(draw)(const td_conv *c, const bands *b, const T *x, int64_t od, in
                     memset(to, 0, (size_t)(first * width) * sizeof(T));
                     const T *from = x + ((ch * c->in[0] + id) * c->in[1] + top) * c->in[2] + offset;
                     int64_t r = first;
-                    for (; r < last && (step != 1 || from + r * down < begin); r++)
+                    for (; r < last && (step > 2 || from + r * down < begin); r++)
                         N(draw_row)(from + r * down, step, low, high, width, to + r * width);
                     int64_t stop = last;
                     while (stop > r && from + (stop - 1) * down > end)
                         stop--;
                     if (stop > r)
-                        TD_ISA_PICK(td_conv_table)->N(rows)(from + r * down, down, stop - r, low, high, width,
-                                                            to + r * width);
+                        (step == 1 ? TD_ISA_PICK(td_conv_table)->N(rows) : TD_ISA_PICK(td_conv_table)->N(rows_of_evens))(
+                            from + r * down, down, stop - r, low, high, width, to + r * width);
                     for (r = stop > r ? stop : r; r < last; r++)
                         N(draw_row)(from + r * down, step, low, high, width, to + r * width);
                     memset(to + last * width, 0, (size_t)((b->lines - last) * width) * sizeof(T));

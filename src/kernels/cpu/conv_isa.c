@@ -54,6 +54,7 @@ extern const td_conv_table TD_ISA_NAME(td_conv_table);
 const td_conv_table TD_ISA_NAME(td_conv_table) = {
     .taps_f32 = taps_f32, .taps_f64 = taps_f64, .slide_f32 = slide_f32, .slide_f64 = slide_f64, .panels_f32 = panels_f32, .panels_f64 = panels_f64,
     .panels_pairs = PAIRS, .rows_b16 = rows_b16, .every_b16 = every_b16,
+    .rows_of_evens_f32 = rows_of_evens_f32, .rows_of_evens_f64 = rows_of_evens_f64, .rows_of_evens_b16 = rows_of_evens_b16,
     .rows_f32 = rows_f32, .rows_f64 = rows_f64, .fill_f32 = fill_f32, .fill_f64 = fill_f64,
     .every_f32 = every_f32, .every_f64 = every_f64,
     .sum_f32 = sum_f32, .sum_f64 = sum_f64, .dots_f32 = dots_f32, .dots_f64 = dots_f64,

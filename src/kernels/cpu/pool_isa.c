@@ -6,23 +6,10 @@
  * vain. */
 #ifndef S
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/vectors.h"
 
-#if defined(__AVX512F__)
-#define VBYTES   64
-#define EVEN_f32 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
-#define EVEN_f64 0, 2, 4, 6, 8, 10, 12, 14
-#elif defined(__AVX2__)
-#define VBYTES   32
-#define EVEN_f32 0, 2, 4, 6, 8, 10, 12, 14
-#define EVEN_f64 0, 2, 4, 6
-#else
-#define VBYTES   16
-#define EVEN_f32 0, 2, 4, 6
-#define EVEN_f64 0, 2
-#endif
 typedef int32_t place_f32;      /* as wide as the number */
 typedef int64_t place_f64;
-#define INLINE static inline __attribute__((always_inline))
 
 /* What a vector of outputs meets: rows[d][h], columns `skip` apart; seats are positions in the plane. */
 typedef struct view {

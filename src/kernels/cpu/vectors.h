@@ -42,6 +42,25 @@ ADD_PRODUCT(add_product_f64, vec_f64, "vfmadd231pd")
 #define HIGH_4 2, 6, 3, 7
 #define LOW_2  0, 2
 #define HIGH_2 1, 3
+/* Every second number of two vectors. */
+#define EVEN_2  0, 2
+#define EVEN_4  EVEN_2, 4, 6
+#define EVEN_8  EVEN_4, 8, 10, 12, 14
+#define EVEN_16 EVEN_8, 16, 18, 20, 22, 24, 26, 28, 30
+#define EVEN_32 EVEN_16, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62
+#if VBYTES == 64
+#define EVEN_b16 EVEN_32
+#define EVEN_f32 EVEN_16
+#define EVEN_f64 EVEN_8
+#elif VBYTES == 32
+#define EVEN_b16 EVEN_16
+#define EVEN_f32 EVEN_8
+#define EVEN_f64 EVEN_4
+#else
+#define EVEN_b16 EVEN_8
+#define EVEN_f32 EVEN_4
+#define EVEN_f64 EVEN_2
+#endif
 #if VBYTES == 64
 #define LOW_F32  LOW_16
 #define HIGH_F32 HIGH_16
