@@ -25,7 +25,8 @@ OF = {'bf16': 'TD_OF_PAIRS', 'f16': 'TD_OF_HALVES'}      # loops that not every 
 FAILED = {'tensor': 'NULL'}
 # Operators whose operands may be on several devices.
 ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'type_as', 'expand_as', 'view_as', 'reshape_as',
-               '_fused_adam_', '_fused_adamw_', '_fused_adagrad_'}           # whose counts stay on the CPU; they look themselves
+               'index_put', 'index_put_', '_index_put_impl_',              # these look themselves: numbers on the CPU are written to meta
+               '_fused_adam_', '_fused_adamw_', '_fused_adagrad_'}           # whose counts stay on the CPU, too
 
 
 class Chunk(Nodes):

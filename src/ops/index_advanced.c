@@ -155,10 +155,20 @@ static int take_mask(indexed *x, const td_tensor *self, td_tensor *mask, int64_t
     return 0;
 }
 
+/* What self is indexed by, or written with, has elements if self has. */
+static int check_memory(const td_tensor *self, const td_tensor *other)
+{
+    return self->device.type == TD_META || other == TD_NONE || other->device.type != TD_META ? 0 : td_error(
+        TD_E_RUNTIME, "Expected all tensors to be on the same device, but found at least two devices, %s and meta!",
+        td_device_name(self->device.type));
+}
+
 static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *const *indices)
 {
     for (int64_t i = 0; i < n; i++) {
         td_tensor *index = indices[i];
+        if (check_memory(self, index))
+            return -1;
         bool mask = index != TD_NONE && (index->dtype == TD_BOOL || index->dtype == TD_U8);
         if (x->n + (mask ? index->ndim : 1) > self->ndim)
             return td_error(TD_E_INDEX, "too many indices for tensor of dimension %d (got %" PRId64 ")", self->ndim, n);
@@ -323,6 +333,11 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
     for (int64_t i = 0; i < n_indices && values->numel == 1 && !accumulate; i++)     /* one value under a mask: masked_fill_ */
         if (indices[i] != TD_NONE && indices[i]->dtype == TD_U8)
             return refuse_mask("masked_fill_", indices[i]);
+    if (check_memory(self, values))
+        return -1;
+    for (int64_t i = 0; i < n_indices && self->device.type == TD_META; i++)
+        if (indices[i] != TD_NONE && indices[i]->device.type == TD_META && indices[i]->dtype == TD_BOOL)
+            return 0;           /* how many places there are nobody knows; nothing is written */
     bool expanded = td_is_expanded(self);
     if (expanded ? td_warn_expanded("index_put_", "tensor[indices] = tensor") : td_check_overlap("index_put_", self, 0, NULL))
         return -1;

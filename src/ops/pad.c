@@ -62,12 +62,15 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
         return td_fail(TD_E_RUNTIME, "one_hot is only applicable to index tensor of type LongTensor.");
     if (self->numel == 0 && classes <= 0)
         return td_fail(TD_E_RUNTIME, "Can not infer total number of classes from empty tensor.");
+    bool meta = self->device.type == TD_META;
+    if (meta && classes == -1)
+        return td_fail(TD_E_RUNTIME, "Tensor.item() cannot be called on meta tensors: one_hot needs num_classes there");
     TD_AUTO td_tensor *dense = td_contiguous(self);
     if (!dense)
         return NULL;
     const int64_t *at = (const int64_t *)dense->data;
     int64_t most = -1, sizes[TD_MAX_DIMS + 1];
-    for (int64_t i = 0; i < self->numel; i++) {
+    for (int64_t i = 0; i < self->numel && !meta; i++) {
         if (at[i] < 0)
             return td_fail(TD_E_RUNTIME, "Class values must be non-negative.");
         most = at[i] > most ? at[i] : most;
@@ -82,7 +85,7 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
         sizes[i] = self->sizes[i];
     sizes[self->ndim] = classes;
     td_tensor *out = td_zeros(self->ndim + 1, sizes, TD_I64, self->device);
-    for (int64_t i = 0; out && i < self->numel; i++)
+    for (int64_t i = 0; out && i < self->numel && !meta; i++)
         ((int64_t *)out->data)[i * classes + at[i]] = 1;
     return out;
 }

@@ -259,3 +259,16 @@ def test_resizing_to_the_same_sizes_keeps_the_strides(lib):
 def test_bytes_seen_as_wider_numbers_lie_at_a_multiple_of_them(lib):
     refused(lib, lambda: lib.zeros(9, dtype=lib.int8)[1:].view(lib.float32), RuntimeError, r"storage_offset\(\) must be divisible by 4")
     refused(lib, lambda: lib.zeros(6, dtype=lib.int8).view(lib.float32), RuntimeError, r"size\(-1\) must be divisible by 4")
+
+
+def test_writes_to_meta_take_indices_and_numbers_of_the_cpu(lib):
+    m = lib.arange(5, device="meta", dtype=lib.float32)
+    for index in (lib.tensor([0, 1]), [0, 1], lib.tensor([True, False, True, False, False]), m > 2):
+        x = m.clone()
+        x[index] = 4
+        assert x.shape == (5,) and x.device.type == "meta"
+    assert m.index_put((lib.tensor([0, 1]),), lib.ones(2)).device.type == "meta"
+    one_hot = lib.nn.functional.one_hot
+    assert one_hot(lib.arange(3, device="meta"), 4).shape == (3, 4) and one_hot(lib.arange(0, device="meta"), 4).shape == (0, 4)
+    with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
+        one_hot(lib.arange(3, device="meta"))
