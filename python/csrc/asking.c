@@ -84,17 +84,26 @@ static PyObject *get_doc(PyObject *o, void *unused)
     return PyObject_GetAttrString(((AskingObject *)o)->function, "__doc__");
 }
 
+static PyObject *get_module(PyObject *o, void *unused)
+{
+    (void)unused;
+    PyObject *module = ((AskingObject *)o)->module;
+    const char *name = PyUnicode_AsUTF8(module);
+    if (name && strncmp(name, "tede.", 5) == 0)
+        return PyUnicode_FromFormat("%s%s", td_py_package, name + 4);
+    return name ? Py_NewRef(module) : NULL;
+}
+
 static PyMethodDef methods[] = {
     {"__reduce__", reduce, METH_NOARGS, NULL},
     {NULL},
 };
 static PyGetSetDef properties[] = {
-    {.name = "__doc__", .get = get_doc},
+    {.name = "__doc__", .get = get_doc}, {.name = "__module__", .get = get_module},
     {NULL},
 };
 static PyMemberDef members[] = {
     {"__wrapped__", T_OBJECT, offsetof(AskingObject, function), READONLY, NULL},
-    {"__module__", T_OBJECT, offsetof(AskingObject, module), READONLY, NULL},
     {NULL},
 };
 static PyTypeObject asking_type = {

@@ -72,15 +72,18 @@ static PyObject *set_package(PyObject *m, PyObject *o)
         {"dtype", "tede.dtype", "torch.dtype"}, {"device", "tede.device", "torch.device"},
         {"layout", "tede.layout", "torch.layout"}, {"memory_format", "tede.memory_format", "torch.memory_format"},
         {"Size", "tede.Size", "torch.Size"}, {"finfo", "tede.finfo", "torch.finfo"}, {"iinfo", "tede.iinfo", "torch.iinfo"},
+        {"Generator", "tede._C.Generator", "torch._C.Generator"},
     };
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        PyObject *type = PyObject_GetAttrString(m, types[i][0]), *module = PyUnicode_FromString(td_py_package);
+        const char *whole = types[i][torch ? 2 : 1];
+        PyObject *type = PyObject_GetAttrString(m, types[i][0]);
+        PyObject *module = PyUnicode_FromStringAndSize(whole, strrchr(whole, '.') - whole);
         if (!type || !module || PyDict_SetItemString(((PyTypeObject *)type)->tp_dict, "__module__", module) < 0) {
             Py_XDECREF(type);
             Py_XDECREF(module);
             return NULL;
         }
-        ((PyTypeObject *)type)->tp_name = types[i][torch ? 2 : 1];
+        ((PyTypeObject *)type)->tp_name = whole;
         PyType_Modified((PyTypeObject *)type);
         Py_DECREF(type);
         Py_DECREF(module);

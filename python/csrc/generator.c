@@ -105,14 +105,24 @@ static PyObject *clone_state(PyObject *self, PyObject *unused)
     (void)unused;
     return td_py_generator_on(td_generator_clone(((GeneratorObject *)self)->g), ((GeneratorObject *)self)->device);
 }
+/* As PyTorch's: (the class, (device,), (seed, offset, state)); the seed is in the state, too, and a CPU's stream has no offset. */
 static PyObject *generator_reduce(PyObject *self, PyObject *unused)
 {
     (void)unused;
-    PyObject *module = PyImport_ImportModule("tede._tensor"), *made = NULL;
-    if (module)
-        made = Py_BuildValue("(N(N))", PyObject_GetAttrString(module, "_rebuild_generator"), get_state(self, NULL));
-    Py_XDECREF(module);
-    return made;
+    return Py_BuildValue("(O(N)(NON))", Py_TYPE(self), td_py_device(((GeneratorObject *)self)->device), initial_seed(self, NULL),
+                         Py_None, get_state(self, NULL));
+}
+static PyObject *generator_setstate(PyObject *self, PyObject *o)
+{
+    if (!PyTuple_Check(o) || PyTuple_GET_SIZE(o) != 3) {
+        PyErr_SetString(PyExc_TypeError, "Generator.__setstate__() takes (seed, offset, state)");
+        return NULL;
+    }
+    PyObject *done = set_state(self, PyTuple_GET_ITEM(o, 2));
+    Py_XDECREF(done);
+    if (!done)
+        return NULL;
+    Py_RETURN_NONE;
 }
 static PyObject *generator_device(PyObject *self, void *unused)
 {
@@ -127,6 +137,7 @@ static PyMethodDef methods[] = {
     {"set_state", set_state, METH_O, "Go on from a state."},
     {"clone_state", clone_state, METH_NOARGS, "Another generator in the same state."},
     {"__reduce__", generator_reduce, METH_NOARGS, NULL},
+    {"__setstate__", generator_setstate, METH_O, NULL},
     {NULL},
 };
 static PyGetSetDef getset[] = {{"device", generator_device, NULL, NULL, NULL}, {NULL}};

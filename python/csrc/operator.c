@@ -316,7 +316,7 @@ static PyObject *get_module(PyObject *self, void *unused)
     for (int k = 0; k < 4 && !op->method && !(flags & TD_OP_FUNCTION); k++)
         if (flags & spaces[k].flag)
             path = spaces[k].path;
-    return PyUnicode_FromString(path);
+    return PyUnicode_FromFormat("%s%s", td_py_package, path + sizeof "tede" - 1);
 }
 static PyObject *get_doc(PyObject *self, void *unused)
 {

@@ -60,7 +60,7 @@ static PyTypeObject *named_type(const td_op_info *info)
     char *whole = PyMem_Malloc(strlen(name) + 32);      /* stays with the type */
     if (!whole)
         return (PyTypeObject *)PyErr_NoMemory();
-    sprintf(whole, "tede.return_types.%s", name);
+    sprintf(whole, "%s.return_types.%s", td_py_package, name);
     PyStructSequence_Desc desc = {whole, NULL, fields, info->n_results};
     PyTypeObject *type = PyStructSequence_NewType(&desc);
     if (!type)

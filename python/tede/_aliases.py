@@ -24,6 +24,7 @@ _SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_sca
 MODULES = {}            # PyTorch's module -> ours, without "torch." and "tede."
 CLASSES = {}            # (our module, class) -> PyTorch's module
 CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.activation"
+CLASSES["tede.nn.modules._hooks", "_WrappedHook"] = "torch.nn.modules.module"
 MODULES["_C._functorch"] = MODULES["_functorch.utils"] = "func._interpreters"
 MODULES["_functorch.vmap"] = "func._vmap"
 for _name in ("_library", "_library.custom_ops", "_library.infer_schema", "_library.fake_impl", "_library.autograd"):

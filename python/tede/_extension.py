@@ -11,7 +11,7 @@ _ELSEWHERE = {
     "_functorch": ("func._interpreters", None), "_autograd": ("autograd._extension", None),
     "_get_autograd_fallback_mode": ("autograd._extension", "_get_autograd_fallback_mode"),
     "_set_autograd_fallback_mode": ("autograd._extension", "_set_autograd_fallback_mode"),
-    "_VariableFunctions": ("_VF", None),
+    "_VariableFunctions": ("_VF", None), "_VariableFunctionsClass": ("_VF", None),
 }
 _ELSEWHERE.update(dict.fromkeys(("Graph", "Node", "Value"), ("jit", "ScriptObject")))       # TorchScript's, in annotations
 

@@ -304,12 +304,6 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     return _utils._rebuild_from_type_v2(func, new_type, args, state)
 
 
-def _rebuild_generator(state):
-    generator = _C.Generator()
-    generator.set_state(state)
-    return generator
-
-
 @method
 def __reduce_ex__(self, protocol):
     from tede import _utils

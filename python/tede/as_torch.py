@@ -5,11 +5,13 @@ with a package `torch` that installs the finder is put first on the path, and in
 the program starts (spawned workers, subprocesses) do the same. Nothing is copied: torch.nn *is* tede.nn. What differs
 from `import tede as torch` is what a program sees: torch.__version__ and the names in reprs are PyTorch's.
 """
+import contextlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import os
 import sys
+import types
 
 VERSION = "2.13.0"          # the version of PyTorch whose behaviour tede follows
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_shim")
@@ -70,12 +72,41 @@ class _Finder(importlib.abc.MetaPathFinder):
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 
+def _rename(module):
+    """Let a module's classes and functions say where PyTorch has them: pickles, messages and programs ask that."""
+    from tede._aliases import CLASSES, MODULES
+    for value in list(vars(module).values()):
+        if isinstance(value, (type, types.FunctionType)) and value.__module__ and value.__module__.startswith("tede."):
+            ours, rest = value.__module__, value.__module__[5:]
+            if rest not in MODULES and ours in sys.modules:
+                sys.modules.setdefault("torch." + rest, sys.modules[ours])
+                with contextlib.suppress(AttributeError, TypeError):        # a class of C's
+                    value.__module__ = CLASSES.get((ours, value.__qualname__), "torch." + rest)
+
+
+class _Renamer(importlib.abc.MetaPathFinder):
+    """Finds tede's own modules as ever, and renames what is in them once they are there."""
+
+    def find_spec(self, name, path=None, target=None):
+        if not name.startswith("tede."):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            execute = spec.loader.exec_module
+
+            def exec_module(module):
+                execute(module)
+                _rename(module)
+            spec.loader.exec_module = exec_module
+        return spec
+
+
 def install():
     """Let `import torch` give tede, here and in the interpreters that this one starts."""
     import tede
     if any(isinstance(finder, _Finder) for finder in sys.meta_path):
         return
-    sys.meta_path.insert(0, _Finder())
+    sys.meta_path[:0] = [_Finder(), _Renamer()]
     for name in [name for name in sys.modules if name == "torch" or name.startswith("torch.")]:
         del sys.modules[name]
     sys.modules["torch"] = tede
@@ -83,6 +114,8 @@ def install():
     from tede.torch_version import TorchVersion
     tede.__version__ = TorchVersion(VERSION)
     tede.__name__ = "torch"
+    for name in [name for name in sys.modules if name.startswith("tede.")]:
+        _rename(sys.modules[name])
     if _FOLDER not in sys.path:
         sys.path.insert(0, _FOLDER)
     paths = os.environ.get("PYTHONPATH", "")

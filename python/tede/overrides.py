@@ -205,7 +205,7 @@ def _overridable():
             except (AttributeError, NotImplementedError):
                 continue
             home = getattr(function, "__module__", "") or ""
-            if callable(function) and not isinstance(function, type) and home.startswith("tede"):
+            if callable(function) and not isinstance(function, type) and home.startswith(("tede", "torch")):
                 asks = name not in skip and not name.endswith("_") and type(function) is not plain
                 add(namespace, prefix, name, function, asks)
     for name in dir(_C.Tensor):

@@ -87,3 +87,56 @@ def test_modules_below_those_that_are_loaded_already_are_found():
                "from torch.distributed.fsdp import FullyShardedDataParallel; from torch.cuda.memory import memory_allocated; "
                "from torch.autograd.profiler_util import EventList; from torch.multiprocessing.pool import Pool; print('found')")
     assert run(program) == ["found"]
+
+
+def test_what_a_program_asks_classes_and_functions_for_is_pytorchs_place():
+    assert run("""
+import torch, torch.nn.functional as F
+from torch.distributions import Normal
+print(torch.nn.Linear.__module__, torch.optim.SGD.__module__, Normal.__module__, torch.nn.Parameter.__module__, F.relu.__module__,
+      torch.add.__module__, torch.Generator.__module__, type(torch.max(torch.eye(2), 0)).__module__, torch.nn.utils.clip_grad_norm_.__module__)
+print(torch.nn.MultiheadAttention)
+import inspect
+print(inspect.getmodule(torch.optim.SGD) is torch.optim.sgd)
+""") == """torch.nn.modules.linear torch.optim.sgd torch.distributions.normal torch.nn.parameter torch.nn.functional
+    torch torch._C torch.return_types torch.nn.utils.clip_grad
+    <class 'torch.nn.modules.activation.MultiheadAttention'> True""".split()
+
+
+WRITE = """
+import pickle, sys, torch
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.LazyLinear(2))
+layer = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.)
+parts = [net, layer, torch.optim.Adam(layer.parameters()), torch.distributions.Normal(torch.zeros(2), torch.ones(2)),
+         torch.nn.functional.softplus, torch.add, torch.Generator().manual_seed(3), torch.max(torch.eye(2), 0), torch.float32,
+         torch.nn.utils.rnn.pack_sequence([torch.ones(2)]), torch.utils.data.TensorDataset(torch.ones(3))]
+pickle.dump(parts, open(sys.argv[1], "wb"))
+"""
+READ = """
+import pickle, sys, torch
+net, layer, optimizer, normal, softplus, add, generator, pair, dtype, packed, data = pickle.load(open(sys.argv[1], "rb"))
+assert net(torch.ones(2, 3)).shape == (2, 2) and dtype is torch.float32 and generator.initial_seed() == 3
+assert torch.equal(torch.rand(2, generator=generator), torch.rand(2, generator=torch.Generator().manual_seed(3)))
+assert softplus is torch.nn.functional.softplus and type(pair) is torch.return_types.max and len(data) == 3
+assert type(normal) is torch.distributions.Normal and add(1, torch.ones(1)) == 2 and packed.data.tolist() == [1, 1]
+layer(torch.ones(2, 1, 4)).sum().backward()
+optimizer.step()
+print("read")
+"""
+
+
+@pytest.mark.parametrize("writer, reader", [("tede", "tede"), ("tede", "torch"), ("torch", "tede")])
+def test_plain_pickles_are_pytorchs(tmp_path, writer, reader):
+    if "torch" in (writer, reader):
+        pytest.importorskip("torch")
+    for program, lib in ((WRITE, writer), (READ, reader)):
+        script = tmp_path / f"on_{lib}.py"
+        script.write_text(program)
+        if lib == "tede":
+            said = run(None, str(script), str(tmp_path / "parts"))
+        else:
+            done = subprocess.run([sys.executable, str(script), str(tmp_path / "parts")], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+            said = done.stdout.split()
+    assert said == ["read"]

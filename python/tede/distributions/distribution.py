@@ -83,7 +83,7 @@ class Distribution:
     def _declaring(self):
         """The library's class that this one's __init__ is expected to be of."""
         for cls in type(self).__mro__:
-            if cls.__module__.startswith("tede.distributions") and "__init__" in cls.__dict__:
+            if cls.__module__.startswith(("tede.distributions", "torch.distributions")) and "__init__" in cls.__dict__:
                 return cls
         return type(self)
 

@@ -340,7 +340,7 @@ def _register_results(kind):
 
 def _get_node_type(tree):
     kind = type(tree)
-    if kind not in SUPPORTED_NODES and issubclass(kind, tuple) and kind.__module__ == "tede.return_types":
+    if kind not in SUPPORTED_NODES and issubclass(kind, tuple) and kind.__module__ in ("tede.return_types", "torch.return_types"):
         _register_results(kind)
     if kind not in SUPPORTED_NODES and is_namedtuple_class(kind):
         return namedtuple

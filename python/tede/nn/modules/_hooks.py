@@ -12,7 +12,7 @@ from ...utils.hooks import RemovableHandle  # noqa: F401
 from .._native import T
 
 
-class WrappedHook:
+class _WrappedHook:
     """A hook that gets its module as the first argument, without keeping it alive."""
 
     def __init__(self, hook, module=None):

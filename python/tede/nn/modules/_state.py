@@ -9,7 +9,7 @@ from collections import OrderedDict, namedtuple
 from ... import __future__ as _future
 from .. import parameter as _parameter
 from .._native import T, is_tensor
-from ._hooks import WrappedHook, add_hook
+from ._hooks import _WrappedHook, add_hook
 
 _EXTRA_STATE = "_extra_state"
 
@@ -104,7 +104,7 @@ class StateMixin:
         return self._register_load_state_dict_pre_hook(hook, with_module=True)
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return add_hook(self._load_state_dict_pre_hooks, WrappedHook(hook, self if with_module else None))
+        return add_hook(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook):
         """Call ``hook(module, incompatible_keys)`` after this module and all below it have loaded."""

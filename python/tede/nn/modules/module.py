@@ -14,7 +14,7 @@ from ..._suggest import Constructor
 from .. import parameter as _parameter
 from .._native import C, T, is_tensor, typename
 from . import _hooks
-from ._hooks import (BackwardGates, RemovableHandle, WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
+from ._hooks import (BackwardGates, RemovableHandle, _WrappedHook, add_hook, register_module_backward_hook,  # noqa: F401
                      register_module_buffer_registration_hook, register_module_forward_hook,
                      register_module_forward_pre_hook, register_module_full_backward_hook,
                      register_module_full_backward_pre_hook, register_module_module_registration_hook,
@@ -32,7 +32,6 @@ _global_forward_hooks_with_kwargs = _hooks.global_forward_with_kwargs
 _global_buffer_registration_hooks = _hooks.global_buffer_registration
 _global_module_registration_hooks = _hooks.global_module_registration
 _global_parameter_registration_hooks = _hooks.global_parameter_registration
-_WrappedHook = WrappedHook
 
 
 class _ThisModule(type(_hooks)):
@@ -191,7 +190,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         if node is None:
             return
         for hook in hooks:
-            node.register_hook(WrappedHook(hook, self))
+            node.register_hook(_WrappedHook(hook, self))
         lost = _what_plain_hooks_miss(node, args, given)
         if lost:
             warnings.warn(f"{lost} Please use register_full_backward_hook to get the documented behavior.", FutureWarning,
