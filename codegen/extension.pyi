@@ -145,6 +145,7 @@ def set_printoptions(precision: _int | None = ..., threshold: _float | None = ..
 class Tensor(metaclass=_TensorMeta):
     data: Tensor
     grad: Tensor | None
+    grad_dtype: _dtype | None
     requires_grad: _bool
     names: tuple[str | None, ...]
     __array_priority__: _float

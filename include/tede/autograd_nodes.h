@@ -63,6 +63,10 @@ TD_API int   td_node_set_object(td_node *node, void *object) TD_MUST_USE;
 TD_API void *td_node_metadata(const td_node *node);
 TD_API int   td_node_set_metadata(td_node *node, void *metadata, td_drop *drop) TD_MUST_USE;
 
+/* The dtype that leaf x's gradient must have: x's, unless another was set; TD_ANY_DTYPE: it may have any, and comes as it is. */
+enum { TD_ANY_DTYPE = -1 };
+TD_API int td_grad_dtype(const td_tensor *leaf);
+TD_API int td_set_grad_dtype(td_tensor *leaf, int dtype) TD_MUST_USE;
 /* Whether x may be written in place by a call that isn't recorded: 0, or -1 with an error. */
 TD_API int td_check_write(td_tensor *x) TD_MUST_USE;
 /* Leaf x looks at other memory from now on: graphs made later end at an accumulator of their own, with its own hooks. */

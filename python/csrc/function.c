@@ -302,10 +302,10 @@ static PyObject *mark_non_differentiable(PyObject *self, PyObject *args)
 }
 static PyObject *set_materialize_grads(PyObject *self, PyObject *on)
 {
-    int truth = PyObject_IsTrue(on);
-    if (truth < 0)
-        return NULL;
-    ((ContextObject *)self)->materialize = truth;
+    if (!PyBool_Check(on))
+        return PyErr_Format(PyExc_TypeError, "set_materialize_grads received an invalid combination of arguments - got (%s), but expected "
+                            "(bool)", Py_TYPE(on)->tp_name);
+    ((ContextObject *)self)->materialize = on == Py_True;
     Py_RETURN_NONE;
 }
 static PyObject *saved_tensors(PyObject *self, void *unused)
@@ -387,8 +387,13 @@ static PyObject *context_getattro(PyObject *self, PyObject *name)
                                           "_sequence_nr", "_input_metadata"};
     PyObject *found = PyObject_GenericGetAttr(self, name);
     td_node *node = ((ContextObject *)self)->node;
-    if (found || !node || !PyErr_ExceptionMatches(PyExc_AttributeError))
+    if (found || !PyErr_ExceptionMatches(PyExc_AttributeError))
         return found;
+    PyObject *function = ((ContextObject *)self)->function;
+    if (function)                       /* to programs its class is the node's */
+        PyErr_Format(PyExc_AttributeError, "'%sBackward' object has no attribute '%U'", ((PyTypeObject *)function)->tp_name, name);
+    if (!node)
+        return NULL;
     bool known = false;
     for (size_t i = 0; i < sizeof of_node / sizeof *of_node; i++)
         known |= PyUnicode_CompareWithASCIIString(name, of_node[i]) == 0;

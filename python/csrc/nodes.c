@@ -597,7 +597,7 @@ static PyObject *node_call(PyObject *self, PyObject *args, PyObject *kw)
         PyObject *item = PyTuple_GET_ITEM(args, i);
         if (!td_py_is_tensor(item) && item != Py_None) {
             PyMem_Free(all);
-            return PyErr_Format(PyExc_TypeError, "expected Variable argument %d", i);
+            return PyErr_Format(PyExc_TypeError, "argument %d is not a Variable", i);
         }
         all[i] = item == Py_None ? NULL : td_py_x(item);
     }

@@ -97,6 +97,26 @@ GETTER(grad)
         return NULL;
     return td_py_wrap_borrowed(grad);
 }
+GETTER(grad_dtype)
+{
+    BEGIN(grad_dtype);
+    if (!td_is_leaf(x))
+        return PyErr_Format(PyExc_RuntimeError, "grad_dtype can only be accessed on leaf tensors.");
+    int dtype = td_grad_dtype(x);
+    return Py_NewRef(dtype == TD_ANY_DTYPE ? Py_None : td_py_dtype((td_dtype)dtype));
+}
+static int set_grad_dtype(PyObject *self, PyObject *value, void *unused)
+{
+    (void)unused;
+    SET_OVERRIDDEN("grad_dtype");
+    td_dtype dtype;
+    if (!value)
+        return PyErr_SetString(PyExc_RuntimeError, "Cannot delete grad_dtype attribute"), -1;
+    bool given = value != Py_None;
+    if (given && (PyType_Check(value) || !td_py_as_dtype(value, &dtype)))
+        return PyErr_Format(PyExc_RuntimeError, "grad_dtype must be a torch.dtype or None, but got %s", Py_TYPE(value)->tp_name), -1;
+    return td_set_grad_dtype(td_py_x(self), given ? (int)dtype : TD_ANY_DTYPE) < 0 ? (td_py_raise(), -1) : 0;
+}
 GETTER(_grad)
 {
     (void)unused;
@@ -352,6 +372,7 @@ PyGetSetDef td_py_getset[] = {
     {"requires_grad", get_requires_grad, set_requires_grad, "Whether gradients are computed for it.", NULL},
     {"is_leaf", get_is_leaf, NULL, "Whether it has no history.", NULL},
     {"grad", get_grad, set_grad, "The accumulated gradient, or None.", NULL},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype, "The dtype that a leaf's gradient must have; None: any.", NULL},
     {"_grad", get__grad, set_grad, NULL, NULL},
     {"grad_fn", get_grad_fn, NULL, "The node of the gradient graph that made it.", NULL},
     {"_grad_fn", get_grad_fn, set__grad_fn, NULL, NULL},

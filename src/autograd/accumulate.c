@@ -291,6 +291,13 @@ static void make_reentrant(void)
     pthread_mutexattr_settype(&reentrant, PTHREAD_MUTEX_RECURSIVE);
 }
 
+void td_accumulator_describe(td_node *node, const td_tensor *leaf)
+{
+    int dtype = td_grad_dtype(leaf);
+    node->inputs[0].any_dtype = dtype == TD_ANY_DTYPE;
+    node->inputs[0].dtype = (int8_t)(dtype == TD_ANY_DTYPE ? leaf->dtype : dtype);
+}
+
 static td_node *first_accumulator(td_tensor *x)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -302,6 +309,7 @@ static td_node *first_accumulator(td_tensor *x)
         td_node_release(made);
         return NULL;
     }
+    td_accumulator_describe(made, x);
     accumulator *a = made->state;
     pthread_mutex_init(&a->mutex, &reentrant);
     a->leaf = x;
@@ -318,10 +326,13 @@ td_node *td_accumulator(td_tensor *x)
     if (TD_UNLIKELY(!node))
         return first_accumulator(x);
     td_input_meta *input = &node->inputs[0];
-    if (TD_LIKELY(input->dtype == x->dtype && td_same_sizes(input->ndim, input->sizes, x->ndim, x->sizes)))
+    if (TD_LIKELY((input->dtype == x->dtype || x->autograd->own_grad_dtype) &&
+                  td_same_sizes(input->ndim, input->sizes, x->ndim, x->sizes)))
         return node;
-    if (td_describe_input(node, 0, x) == 0)     /* x.data = something else */
+    if (td_describe_input(node, 0, x) == 0) {   /* x.data = something else */
+        td_accumulator_describe(node, x);
         return node;
+    }
     td_node_release(node);
     return NULL;
 }

@@ -71,7 +71,11 @@ static int __attribute__((noinline)) fit(const td_node *from, int i, const td_in
                             from ? td_node_name(from) : "GraphRoot", i, td_device_str(meta->device, expected),
                             td_device_str(x->device, got));
     }
-    td_tensor *fitted = td_grad_fit(x, meta->ndim, meta->sizes, meta->dtype);
+    if (from && from->type->flags & TD_NODE_CUSTOM && td_dtype_is_complex(x->dtype) && !td_dtype_is_complex(meta->dtype))
+        return td_error(TD_E_RUNTIME, "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, "
+                        "but got false.  Function %s returned a complex gradient at index %d, whose input is real",
+                        td_node_name(from), i);
+    td_tensor *fitted = td_grad_fit(x, meta->ndim, meta->sizes, meta->any_dtype ? x->dtype : meta->dtype);
     if (!fitted)
         return -1;
     *grad = fitted;

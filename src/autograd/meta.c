@@ -198,14 +198,42 @@ td_tensor *td_grad(td_tensor *x)
     return !meta ? NULL : meta->box ? meta->box->grad : meta->grad;
 }
 
+int td_grad_dtype(const td_tensor *leaf)
+{
+    return leaf->autograd && leaf->autograd->own_grad_dtype ? leaf->autograd->grad_dtype : leaf->dtype;
+}
+
+int td_set_grad_dtype(td_tensor *leaf, int dtype)
+{
+    td_tensor *grad = td_grad(leaf);
+    if (!td_is_leaf(leaf))
+        return td_error(TD_E_RUNTIME, "grad_dtype can only be set on leaf tensors.");
+    if (grad && dtype != TD_ANY_DTYPE && dtype != grad->dtype)
+        return td_error(TD_E_RUNTIME, "Cannot set grad_dtype to '%s' because there is already a gradient with dtype '%s'. Please clear "
+                        "the gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the existing "
+                        "gradient's dtype.", td_dtype_title((td_dtype)dtype), td_dtype_name(grad->dtype));
+    td_autograd_meta *meta = td_autograd_meta_of(leaf);
+    if (!meta)
+        return -1;
+    meta->own_grad_dtype = dtype != leaf->dtype;
+    meta->grad_dtype = (int8_t)dtype;
+    if (meta->accumulator)
+        td_accumulator_describe(meta->accumulator, leaf);
+    return 0;
+}
+
 static int check_grad(td_tensor *x, td_tensor *grad)
 {
     td_shape_text a, b;
+    int dtype = td_grad_dtype(x);
     if (grad == x)
         return td_error(TD_E_RUNTIME, "can't assign Variable as its own grad");
-    if (grad->dtype != x->dtype)
-        return td_error(TD_E_RUNTIME, "attempting to assign a gradient with dtype '%s' to a tensor with dtype '%s'. The "
-                        "gradient must have the tensor's dtype", td_dtype_name(grad->dtype), td_dtype_name(x->dtype));
+    if (dtype != TD_ANY_DTYPE && grad->dtype != dtype)
+        return td_error(TD_E_RUNTIME, "attempting to assign a gradient with dtype '%s' to a tensor with grad_dtype '%s'. The gradient "
+                        "must match the tensor's grad_dtype (defaults to the tensor's dtype). You can set the tensor's grad_dtype "
+                        "attribute with a specific dtype, or None to allow any dtype. Set grad_dtype with caution. Diverging the dtypes "
+                        "of a tensor and its gradient may break downstream systems that assume they match.",
+                        td_dtype_name(grad->dtype), td_dtype_title((td_dtype)dtype));
     if (grad->device.type != x->device.type || grad->device.index != x->device.index) {
         char to[32], from[32];
         return td_error(TD_E_RUNTIME, "attempting to assign a gradient with device type '%s' to a tensor with device type '%s'. "

@@ -24,6 +24,8 @@ struct td_autograd_meta {
     uint32_t     tangent_epoch;
     uint8_t      lock;
     bool         custom_view;       /* a view made inside a custom function: see td_check_inplace */
+    bool         own_grad_dtype;    /* the gradient's dtype is not the leaf's but grad_dtype; TD_ANY_DTYPE: whatever comes */
+    int8_t       grad_dtype;
     td_grad_box *box;               /* td_retain_grad was called */
     td_hook     *hooks;             /* a leaf's tensor hooks; others' hang on their node */
     td_hook     *accumulated_hooks; /* run after a leaf's gradient was accumulated */
@@ -38,6 +40,8 @@ td_autograd_meta *td_autograd_meta_of(td_tensor *x);
 int td_gradient_edge(td_tensor *x, td_edge *edge) TD_MUST_USE;
 /* The accumulator of leaf x, shared by all graphs that end at x.  An owned reference. */
 td_node *td_accumulator(td_tensor *x);
+/* What the accumulator's gradient must look like, once more. */
+void td_accumulator_describe(td_node *node, const td_tensor *leaf);
 /* If x has one now: an owned reference, or NULL. */
 td_node *td_accumulator_if_any(td_tensor *x);
 /* The leaf goes away, and with it its accumulator (NULL is fine). */

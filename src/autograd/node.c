@@ -151,6 +151,7 @@ int td_describe_input(td_node *node, int i, const td_tensor *x)
     meta->sizes = sizes;
     meta->ndim = (int8_t)x->ndim;
     meta->dtype = x->dtype;
+    meta->any_dtype = false;
     meta->device = x->device;
     meta->is_python = x->flags & TD_FLAG_PYTHON;
     meta->defined = true;

@@ -77,6 +77,7 @@ typedef struct td_input_meta {
     int64_t   inline_sizes[5];
     int8_t    ndim, dtype;
     bool      defined;
+    bool      any_dtype;              /* of a leaf's gradient: see td_set_grad_dtype */
     bool      is_python;              /* of a class with __torch_dispatch__: it may live elsewhere than it says */
     td_device device;
 } td_input_meta;

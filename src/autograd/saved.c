@@ -111,11 +111,12 @@ static td_tensor *alias_of(td_tensor *x)
     return TD_UNLIKELY(x->flags & TD_FLAG_PYTHON) ? td_need_detach(x) : td_alias_detached(x, false);
 }
 
-/* The hooks see an operand without gradient as itself, else an alias without history; what they compute is not recorded. */
+/* The hooks see an operand as itself (a parameter, say), and of a result an alias without history, since what they keep of it would
+ * hold the node that holds what they keep.  What they compute is not recorded. */
 static int pack(td_saved *slot, td_tensor *x, hooks_entry *hooks)
 {
     packed *p = td_mem_alloc_zero(sizeof *p);
-    td_tensor *alias = slot->output < 0 && !td_requires_grad(x) ? td_retain_fast(x) : alias_of(x);
+    td_tensor *alias = slot->output < 0 ? td_retain_fast(x) : alias_of(x);
     if (!p || !alias || (slot->output < 0 && td_gradient_edge(x, &p->history) != 0)) {
         td_tensor_release(alias);
         td_mem_free(p, sizeof *p);

@@ -204,3 +204,85 @@ def test_lists_that_a_node_saved_come_as_tuples(lib):
     assert first is None and second.tolist() == [0, 1]
     assert len(node._raw_saved_indices) == 2
     x[i].sum().backward()
+
+
+def test_hooks_on_saved_tensors_see_operands_themselves(lib):
+    w = lib.nn.Parameter(lib.ones(2))
+    x = lib.ones(2, requires_grad=True) * 1
+    seen = []
+    with lib.autograd.graph.saved_tensors_hooks(lambda t: (seen.append(t), t)[1], lambda t: t):
+        y = x * w
+    assert sorted(map(id, seen)) == sorted(map(id, (x, w)))
+    assert all(t.requires_grad for t in seen) and any(isinstance(t, lib.nn.Parameter) for t in seen)
+    y.sum().backward()
+    assert w.grad.tolist() == [1, 1]
+
+
+def test_a_leaf_may_say_which_dtype_its_gradient_has(lib):
+    x = lib.ones(2, dtype=lib.bfloat16, requires_grad=True)
+    assert x.grad_dtype == lib.bfloat16
+    x.grad_dtype = lib.float32
+    for total in (2., 4.):
+        (x * 2).sum().backward()
+        assert x.grad.dtype == lib.float32 and x.grad.tolist() == [total] * 2
+    with pytest.raises(RuntimeError, match="Cannot set grad_dtype to 'Double' because there is already a gradient"):
+        x.grad_dtype = lib.float64
+    with pytest.raises(RuntimeError, match="attempting to assign a gradient with dtype .* to a tensor with grad_dtype 'Float'"):
+        x.grad = lib.ones(2, dtype=lib.bfloat16)
+    assert x.detach().grad_dtype == lib.bfloat16
+    with pytest.raises(RuntimeError, match="grad_dtype can only be accessed on leaf tensors"):
+        (x * 2).grad_dtype  # noqa: B018
+    with pytest.raises(RuntimeError, match="grad_dtype can only be set on leaf tensors"):
+        (x * 2).grad_dtype = None
+    with pytest.raises(RuntimeError, match="grad_dtype must be a torch.dtype or None, but got int"):
+        x.grad_dtype = 3
+
+
+def test_a_leaf_may_take_gradients_of_any_dtype(lib):
+    class Wide(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.double() / 3
+    x = lib.ones(2, requires_grad=True)
+    x.grad_dtype = None
+    Wide.apply(x).sum().backward()
+    assert x.grad_dtype is None and x.grad.dtype == lib.float64
+    x.grad = lib.ones(2, dtype=lib.float16)
+    assert x.grad.dtype == lib.float16
+
+
+def test_operands_of_a_function_may_come_by_keyword(lib):
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, by=2):
+            return x * by
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2, None
+    x = lib.ones(2, requires_grad=True)
+    Twice.apply(x=x).sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    assert Twice.apply(x, by=5).tolist() == [5, 5]
+
+
+def test_what_a_function_gives_wrong_is_said(lib):
+    class Wrong(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.set_materialize_grads(False)
+            with pytest.raises(TypeError, match="set_materialize_grads"):
+                ctx.set_materialize_grads(1)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            with pytest.raises(AttributeError, match="'WrongBackward' object has no attribute 'lost'"):
+                ctx.lost  # noqa: B018
+            return lib.complex(g, g)
+    with pytest.raises(RuntimeError, match="input_is_complex == grad_is_complex"):
+        Wrong.apply(lib.ones(2, requires_grad=True)).sum().backward()

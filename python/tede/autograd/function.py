@@ -88,6 +88,8 @@ class Function(FunctionCtx):
         split = cls.setup_context is not Function.setup_context
         if split:
             args, kwargs = _bind(cls.forward, args, kwargs)
+        elif kwargs:
+            args, kwargs = _place(cls.forward, args, kwargs)
         level = _C._transform_level()
         if level and not getattr(cls, "_tede_lowered", False):
             from tede.func import _function
@@ -184,6 +186,16 @@ def _bind(forward, args, kwargs):
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args, bound.kwargs
+
+
+def _place(forward, args, kwargs):
+    """Arguments given by keyword in their places, so that tensors among them are operands; what has no place stays."""
+    import inspect
+    try:
+        bound = inspect.signature(forward).bind(None, *args, **kwargs)
+    except (TypeError, ValueError):         # forward says what is wrong
+        return args, kwargs
+    return bound.args[1:], bound.kwargs
 
 
 class InplaceFunction(Function):
