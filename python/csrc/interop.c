@@ -235,7 +235,8 @@ static td_tensor *plain_of(td_tensor *x, bool force)
 int td_py_item(td_tensor *x, td_scalar *value)
 {
     static const td_op *op;
-    if (!td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
+    bool seen = td_thread_masks().include & ~td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON);      /* by a mode */
+    if (!seen && !td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
         return td_tensor_item(x, value);
     td_value result, argument = {.kind = TD_VALUE_TENSOR, .tensor = x};
     if (!op)

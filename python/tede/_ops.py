@@ -304,13 +304,9 @@ def _entry(space, name, overload, flags):
     full = name + ("." + overload if overload else "")
     if space != "aten":
         return shown, None, False
-    if flags & _COMPOSITE:
-        from tede._decompositions import KEPT
-        return shown, None, full not in KEPT
-    if full in ("linear", "matmul", "square", "isfinite", "conj_physical", "log_sigmoid", "item"):
-        from tede._decompositions import BODIES
-        return shown, BODIES.get(full), False
-    return shown, None, False
+    from tede._decompositions import BODIES, KEPT
+    body = BODIES.get(full)
+    return shown, body, body is None and bool(flags & _COMPOSITE) and full not in KEPT
 
 
 def __getattr__(name):

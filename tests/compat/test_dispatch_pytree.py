@@ -136,3 +136,18 @@ def test_results_by_name_are_trees(lib):
     leaves, spec = tree.tree_flatten(result)
     assert [x.shape for x in leaves] == [(3,), (3,)] and type(tree.tree_unflatten(leaves, spec)) is type(result)
     assert tree.tree_map(lambda x: x + 1, result).values[0] == 2
+
+
+def test_sizes_are_trees_and_dataclasses_have_attributes(lib):
+    import dataclasses
+    import importlib
+    pytree = importlib.import_module(lib.__name__ + ".utils._pytree")
+    values, spec = pytree.tree_flatten({"s": lib.Size([1, 2])})
+    assert values == [1, 2] and pytree.tree_unflatten(values, spec) == {"s": (1, 2)}
+
+    @dataclasses.dataclass
+    class Pair:
+        a: object
+        b: object
+    pytree.register_dataclass(Pair)
+    assert [pytree.keystr(k) for k, _ in pytree.tree_flatten_with_path(Pair(1, [2]))[0]] == [".a", ".b[0]"]

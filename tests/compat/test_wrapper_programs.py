@@ -157,3 +157,43 @@ def test_swapped_tensors_take_their_questions_along(lib):
     a, b = Held(lib.ones(2)), lib.Tensor._make_wrapper_subclass(Asked, (3,), dispatch_sizes_strides_policy="sizes")
     lib.utils.swap_tensors(a, b)
     assert a.shape == (7,) and b.shape == (2,)
+
+
+def test_padding_keeps_the_class_and_the_gradient(lib):
+    Held, log = wrapper(lib)
+    x = Held(lib.ones(2, 2))
+    made = lib.nn.functional.pad(x, (1, 0))
+    assert type(made) is Held and made.inner.tolist() == [[0, 1, 1], [0, 1, 1]] and log[-1] == "aten.constant_pad_nd.default"
+    x = Held(lib.ones(2, 2)).requires_grad_()
+    lib.nn.functional.pad(x, (1, 0)).sum().backward()
+    assert type(x.grad) is Held and x.grad.inner.tolist() == [[1, 1], [1, 1]]
+
+
+def test_a_mode_sees_what_is_drawn_and_read(lib):
+    dispatch, _ = parts(lib)
+    seen = []
+
+    class Seeded(dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((str(func), dispatch.is_in_torch_dispatch_mode()))
+            if lib.Tag.nondeterministic_seeded in func.tags:
+                lib.manual_seed(7)
+            return func(*args, **(kwargs or {}))
+    x = lib.ones(2, 8)
+    with Seeded():
+        assert lib.equal(lib.rand(3), lib.rand(3))
+        assert lib.equal(lib.nn.functional.dropout(x, 0.5), lib.nn.functional.dropout(x, 0.5))
+        assert lib.equal(lib.nn.functional.dropout1d(x[None], 0.5), lib.nn.functional.dropout1d(x[None], 0.5))
+        seen.clear()
+        x[0, 0].item(), bool(x[0, 0]), float(x[0, 0])
+    assert [name for name, _ in seen].count("aten._local_scalar_dense.default") == 3 and all(inside for _, inside in seen)
+    assert not dispatch.is_in_torch_dispatch_mode()
+    lib.manual_seed(3)
+    plain = lib.nn.functional.dropout(x, 0.3)
+    with dispatch.BaseTorchDispatchMode():
+        lib.manual_seed(3)
+        assert lib.equal(lib.nn.functional.dropout(x, 0.3), plain)
+        y = lib.ones(4, requires_grad=True)
+        z = lib.nn.functional.dropout(y, 0.5)
+        z.sum().backward()
+    assert lib.equal(y.grad, z.detach())

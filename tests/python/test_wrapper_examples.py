@@ -36,7 +36,7 @@ def test_a_masked_tensor_is_added_without_being_read():
     assert not tede.equal(total.masked, (sum(wages).double() * module.SCALE).long())
     again = module.hide(wages[0]) + module.hide(wages[1])
     assert not tede.equal(again.masked, (module.hide(wages[0]) + module.hide(wages[1])).masked)
-    for operation in (lambda: total * total, lambda: total * 0.5, lambda: total.exp(), lambda: total > 0):
+    for operation in (lambda: total.mul(total), lambda: total.mul(0.5), lambda: total.exp(), lambda: total.gt(0)):
         with pytest.raises(TypeError, match="masked numbers"):
             operation()
 

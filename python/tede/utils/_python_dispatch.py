@@ -1,11 +1,15 @@
 """__torch_dispatch__: modes that see every operator below autograd, and helpers for classes that do."""
 import contextlib
+import threading
 
 import tede
 from tede import _C
 
 __all__ = ["TorchDispatchMode", "is_traceable_wrapper_subclass", "transform_subclass", "return_and_correct_aliasing",
            "BaseTorchDispatchMode"]
+
+
+_entered = threading.local()        # how many modes, and how many of them that are of the machinery
 
 
 class TorchDispatchMode:
@@ -22,10 +26,14 @@ class TorchDispatchMode:
 
     def __enter__(self):
         _C._push_on_torch_dispatch_stack(self)
+        _entered.modes = getattr(_entered, "modes", 0) + 1
+        _entered.infra = getattr(_entered, "infra", 0) + self.is_infra_mode()
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         _C._pop_torch_dispatch_stack()
+        _entered.modes -= 1
+        _entered.infra -= self.is_infra_mode()
 
     @classmethod
     def push(cls, *args, **kwargs):
@@ -55,8 +63,8 @@ def _get_current_dispatch_mode_stack():
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
-    """Whether a mode is on."""
-    return any(include_infra_modes or not mode.is_infra_mode() for mode in _C._torch_dispatch_stack())
+    """Whether this runs within a mode, or within what a mode's handler calls."""
+    return getattr(_entered, "modes", 0) > (0 if include_infra_modes else getattr(_entered, "infra", 0))
 
 
 def _len_torch_dispatch_stack_no_pre_dispatch():

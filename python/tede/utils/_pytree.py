@@ -8,6 +8,8 @@ import json
 import threading
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
+from tede._C import Size
+
 __all__ = ["PyTree", "Context", "FlattenFunc", "UnflattenFunc", "DumpableContext", "ToDumpableContextFn", "FromDumpableContextFn",
            "TreeSpec", "LeafSpec", "keystr", "key_get", "register_pytree_node", "register_dataclass", "register_constant",
            "tree_is_leaf", "tree_flatten", "tree_flatten_with_path", "tree_unflatten", "tree_iter", "tree_leaves",
@@ -190,7 +192,7 @@ def register_dataclass(cls, *, field_names=None, drop_field_names=None, serializ
 
     def flatten_with_keys(obj):
         there, values, absent = split(obj)
-        return [(MappingKey(k), v) for k, v in zip(there, values)], [there, absent]
+        return [(GetAttrKey(k), v) for k, v in zip(there, values)], [there, absent]
     _private_register_pytree_node(cls, flatten, unflatten, serialized_type_name=serialized_type_name,
                                   flatten_with_keys_fn=flatten_with_keys)
 
@@ -327,7 +329,8 @@ for _cls, _flat, _unflat, _name, _keys, _dump, _load in (
          None, None),
         (defaultdict, _defaultdict_flatten, _defaultdict_unflatten, "collections.defaultdict",
          _defaultdict_flatten_with_keys, _defaultdict_serialize, _defaultdict_deserialize),
-        (deque, _deque_flatten, _deque_unflatten, "collections.deque", _deque_flatten_with_keys, None, None)):
+        (deque, _deque_flatten, _deque_unflatten, "collections.deque", _deque_flatten_with_keys, None, None),
+        (Size, _tuple_flatten, _tuple_unflatten, "torch.Size", _tuple_flatten_with_keys, None, None)):     # comes back as a tuple
     _private_register_pytree_node(_cls, _flat, _unflat, serialized_type_name=_name, to_dumpable_context=_dump,
                                   from_dumpable_context=_load, flatten_with_keys_fn=_keys)
 del _cls, _flat, _unflat, _name, _keys, _dump, _load
