@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "kernels/cpu/nn_norm.h"
+#include "kernels/cpu/vectors.h"
 
 enum {
     FETCH_BYTES = 32 << 10,     /* of a row that is fetched ahead, at most */
@@ -30,29 +31,35 @@ const td_norm_table TD_ISA_NAME(td_norm_table) = {
  * `ahead` bytes further on, the next row, is fetched meanwhile: passes that find their row in the cache leave memory idle. */
 static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared, int64_t ahead)
 {
-    typedef T vec __attribute__((vector_size(64), aligned(sizeof(T)), may_alias));
-    enum { LANES = 64 / sizeof(T) };
-    vec sums[4] = {{0}};
+    typedef T vec __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));
+    /* 64 bytes are as many of the machine's vectors as they take: wider ones GCC keeps in memory. */
+    enum { LANES = 64 / sizeof(T), PARTS = 64 / VBYTES, ONE = VBYTES / sizeof(T) };
+    vec sums[4 * PARTS] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES)
-#pragma GCC unroll 4
-        for (int r = 0; r < 4; r++) {
-            if (ahead)
-                __builtin_prefetch((const char *)(x + i + r * LANES) + ahead);
-            vec d = *(const vec *)(x + i + r * LANES) - centre;
+#pragma GCC unroll 16
+        for (int r = 0; r < 4 * PARTS; r++) {
+            if (ahead && r % PARTS == 0)
+                __builtin_prefetch((const char *)(x + i + r * ONE) + ahead);
+            vec d = *(const vec *)(x + i + r * ONE) - centre;
             if (squared)
                 d *= d;
             sums[r] += d;
         }
-    for (; i + LANES <= n; i += LANES) {
-        vec d = *(const vec *)(x + i) - centre;
-        if (squared)
-            d *= d;
-        sums[0] += d;
-    }
-    const vec both = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    for (; i + LANES <= n; i += LANES)
+#pragma GCC unroll 4
+        for (int r = 0; r < PARTS; r++) {
+            vec d = *(const vec *)(x + i + r * ONE) - centre;
+            if (squared)
+                d *= d;
+            sums[r] += d;
+        }
+    vec both[PARTS];
+#pragma GCC unroll 4
+    for (int r = 0; r < PARTS; r++)
+        both[r] = (sums[r] + sums[PARTS + r]) + (sums[2 * PARTS + r] + sums[3 * PARTS + r]);
     T lane[LANES];
-    memcpy(lane, &both, sizeof both);
+    memcpy(lane, both, sizeof both);
 #pragma GCC unroll 4
     for (int w = LANES / 2; w > 0; w /= 2)
         for (int r = 0; r < w; r++)
