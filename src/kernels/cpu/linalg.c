@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "kernels/cpu/linalg.h"
 #include "kernels/cpu/lu.h"
+#include "ops/iterator.h"
 #include "kernels/cpu/reflectors.h"
 
 /* Zeros in the triangle that isn't the factor's. */
@@ -90,6 +91,30 @@ static int factor(td_dtype dtype, int64_t m, int64_t n, void *a, int *pivots, in
     return dtype == TD_F32 ? lu->factor_f32(m, n, a, n, pivots, info) : lu->factor_f64(m, n, a, n, pivots, info);
 }
 
+/* Small matrices, side by side in vectors: each thread has whole ones. */
+typedef struct small { td_dtype dtype; int64_t n, k; char *a, *x; int *pivots, *info; } small;
+
+static void some_small(void *context, int64_t from, int64_t to)
+{
+    const small *s = context;
+    const td_lu_table *lu = TD_ISA_PICK(td_lu_table);
+    const int64_t size = td_itemsizes[s->dtype];
+    void *a = s->a + from * s->n * s->n * size, *x = s->k ? s->x + from * s->n * s->k * size : NULL;
+    int *pivots = s->pivots ? s->pivots + from * s->n : NULL;
+    if (s->dtype == TD_F32)
+        lu->many_f32(to - from, s->n, s->k, a, x, pivots, s->info + from);
+    else
+        lu->many_f64(to - from, s->n, s->k, a, x, pivots, s->info + from);
+}
+
+static bool run_small(small s, int64_t count)
+{
+    if (s.n < 1 || s.n > TD_LU_SMALL || s.k > TD_LU_COLUMNS || td_dtype_is_complex(s.dtype))
+        return false;
+    td_parallel_for(0, count, TD_THREAD_WORK / (s.n * s.n * (s.n + s.k)) + 1, some_small, &s);
+    return true;
+}
+
 static int factor_rows(td_tensor *A, td_tensor *out, td_tensor *pivots, td_tensor *infos)
 {
     TD_AUTO td_tensor *lu = td_rows(A);     /* the result lies in columns */
@@ -97,7 +122,9 @@ static int factor_rows(td_tensor *A, td_tensor *out, td_tensor *pivots, td_tenso
         return -1;
     batch b = batch_of(lu);
     const int least = b.rows < b.columns ? b.rows : b.columns;
-    for (int64_t i = 0; i < b.count; i++)
+    const bool done = b.rows == b.columns && run_small((small){(td_dtype)A->dtype, b.rows, 0, lu->data, NULL, (int *)pivots->data,
+                                                               (int *)infos->data}, b.count);
+    for (int64_t i = 0; i < b.count && !done; i++)
         if (factor((td_dtype)A->dtype, b.rows, b.columns, (char *)lu->data + i * b.stride, (int *)pivots->data + i * least,
                    (int *)infos->data + i))
             return -1;
@@ -204,7 +231,8 @@ int td_cpu_linalg_solve_ex(td_tensor *A, td_tensor *B, bool left, bool check_err
     TD_AUTO td_tensor *pivots = space(lda, TD_I32);
     if (!pivots)
         return -1;
-    for (int64_t i = 0; i < p.count; i++) {
+    const bool done = own && run_small((small){dtype, n, k, a->data, x->data, NULL, info}, p.count);
+    for (int64_t i = 0; i < p.count && !done; i++) {
         info[i] = 0;
         if (n && own) {
             if (solve(dtype, n, k, (char *)a->data + i * p.stride, (int *)pivots->data, (char *)x->data + i * q.stride,

@@ -4,6 +4,9 @@
 #include "base/base.h"
 #include "kernels/cpu/isa.h"
 
+/* Matrices of so many rows, which meet so many columns, or fewer, go through `many`. */
+enum { TD_LU_SMALL = 8, TD_LU_COLUMNS = 8 };
+
 typedef struct td_lu_table {
     /* a = p l u in place, l's diagonal of ones not stored.  pivots: min(m, n) rows (from 1 on) that changed places, one after
      * the other; *info: the first zero on u's diagonal (from 1 on), or 0.  -1 without memory. */
@@ -15,6 +18,9 @@ typedef struct td_lu_table {
     /* a = u' u in place, for the upper triangle; *info: the first pivot (from 1 on) that isn't positive, or 0 */
     int (*cholesky_f32)(int64_t n, float *a, int64_t row, int *info);
     int (*cholesky_f64)(int64_t n, double *a, int64_t row, int *info);
+    /* a = p l u and x = a^-1 x for `count` n x n matrices and as many x of k columns, which follow each other; pivots may be NULL */
+    void (*many_f32)(int64_t count, int64_t n, int64_t k, float *a, float *x, int *pivots, int *info);
+    void (*many_f64)(int64_t count, int64_t n, int64_t k, double *a, double *x, int *pivots, int *info);
 } td_lu_table;
 
 TD_ISA_TABLES(td_lu_table, td_lu_table);

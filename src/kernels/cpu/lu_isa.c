@@ -10,8 +10,15 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/lu.h"
 #include "kernels/cpu/nn.h"
+#include "kernels/cpu/vectors.h"
+#include "ops/iterator.h"
 
 enum { WIDTH = 16 };
+
+typedef int32_t int_f32;
+typedef int64_t int_f64;
+typedef int32_t vec_int_f32 __attribute__((vector_size(VBYTES), aligned(4), may_alias));
+typedef int64_t vec_int_f64 __attribute__((vector_size(VBYTES), aligned(8), may_alias));
 
 #define TD_BODY "lu_isa.c"
 #include "kernels/cpu/both_reals.h"
@@ -19,7 +26,7 @@ enum { WIDTH = 16 };
 extern const td_lu_table TD_ISA_NAME(td_lu_table);
 const td_lu_table TD_ISA_NAME(td_lu_table) = {
     .factor_f32 = factor_f32, .factor_f64 = factor_f64, .solve_f32 = solve_f32, .solve_f64 = solve_f64,
-    .cholesky_f32 = cholesky_f32, .cholesky_f64 = cholesky_f64,
+    .cholesky_f32 = cholesky_f32, .cholesky_f64 = cholesky_f64, .many_f32 = many_f32, .many_f64 = many_f64,
 };
 
 #else
@@ -239,5 +246,7 @@ static int N(cholesky)(int64_t n, T *a, int64_t row, int *info)
     *info += *info ? (int)half : 0;
     return 0;
 }
+
+#include "kernels/cpu/lu_many.h"
 #undef DTYPE
 #endif
