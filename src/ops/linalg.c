@@ -655,9 +655,9 @@ td_tensor *td_op_linalg_eigvals(td_tensor *self)
 
 /* ---- least squares */
 
-int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond)
+int td_meta__linalg_lstsq(td_spec *specs, td_tensor *A, td_tensor *B, double rcond, bool values)
 {
-    (void)rcond;
+    (void)rcond, (void)values;
     if (A->ndim < 2 || B->ndim < 2)
         return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: input must have at least 2 dimensions.");
     if (A->dtype != B->dtype || A->ndim != B->ndim || memcmp(A->sizes, B->sizes, sizeof *A->sizes * (A->ndim - 1u)))
@@ -703,7 +703,8 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     bool narrow = A->dtype == TD_F32 || A->dtype == TD_C64;
     double eps = narrow ? 0x1p-23 : 0x1p-52;
     td_tensor *all[3];
-    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n)))
+    const bool by_values = !strcmp(way, "gelsd") || !strcmp(way, "gelss");
+    if (td__linalg_lstsq(all, A_wide, B_wide, rcond ? *rcond : eps * (double)(m > n ? m : n), by_values))
         return -1;
     TD_AUTO td_tensor *X = all[0], *rank = all[1], *values = all[2];
     td_dtype real = td_dtype_to_real((td_dtype)A->dtype);
@@ -730,7 +731,7 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
         return -1;
     results[0] = td_ref(solution), results[1] = td_ref(residuals);
     results[2] = td_ref(strcmp(way, "gels") ? rank : no_rank);
-    results[3] = !strcmp(way, "gelsd") || !strcmp(way, "gelss") ? td_detach(values) : td_ref(none);
+    results[3] = by_values ? td_detach(values) : td_ref(none);
     if (!results[3])
         return td_results_drop(3, results);
     return 0;

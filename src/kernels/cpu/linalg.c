@@ -506,13 +506,13 @@ int td_cpu__linalg_eig(td_tensor *A, bool compute_v, td_tensor *out0, td_tensor 
     return 0;
 }
 
-/* ---- least squares: by singular values, so that the rank needn't be full */
+/* ---- least squares: by singular values, or faster, by QR with pivots; neither needs a full rank */
 
-int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, bool values, td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     td_dtype dtype = (td_dtype)A->dtype;
-    td_lapack_function *gelsd = td_lapack("gelsd", NULL, dtype);
-    TD_AUTO td_tensor *a = gelsd ? td_columns(A) : NULL;
+    td_lapack_function *solve = td_lapack(values ? "gelsd" : "gelsy", NULL, dtype);
+    TD_AUTO td_tensor *a = solve ? td_columns(A) : NULL;
     if (!a)
         return -1;
     batch b = batch_of(a);
@@ -544,10 +544,19 @@ int td_cpu__linalg_lstsq(td_tensor *A, td_tensor *B, double rcond, td_tensor *ou
                            (char *)b_rows->data + ((size_t)i * (size_t)k + (size_t)column) * (size_t)m * b.item, (size_t)m * b.item);
             }
             char *s = (char *)out2->data + i * least * (int64_t)real_size, *from = (char *)a->data + i * b.stride;
-            if (least && complex)
-                gelsd(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, reals->data, (int *)integers->data, &info);
+            int *const places = (int *)integers->data;     /* gelsy: where a column went; 0: it may go anywhere */
+            if (!values) {
+                memset(places, 0, (size_t)n * sizeof *places);
+                memset(s, 0, (size_t)least * real_size);
+            }
+            if (least && !values && complex)
+                solve(&m, &n, &given, from, &lda, x->data, &most, places, limit, &r, work->data, size, reals->data, &info);
+            else if (least && !values)
+                solve(&m, &n, &given, from, &lda, x->data, &most, places, limit, &r, work->data, size, &info);
+            else if (least && complex)
+                solve(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, reals->data, places, &info);
             else if (least)
-                gelsd(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, (int *)integers->data, &info);
+                solve(&m, &n, &given, from, &lda, x->data, &most, s, limit, &r, work->data, size, places, &info);
             if (info)
                 return td_error(TD_E_RUNTIME, "torch.linalg.lstsq: (Batch element %lld): The least squares problem could not be solved because the "
                                 "input matrix does not have full rank (error code: %d).", (long long)i, info);
