@@ -261,6 +261,29 @@ static PyObject *save_for_forward(PyObject *self, PyObject *args)
     set_tuple(&((ContextObject *)self)->for_forward, args);
     Py_RETURN_NONE;
 }
+static bool holds(PyObject *listed, PyObject *x)
+{
+    for (Py_ssize_t i = 0; listed && i < PyTuple_GET_SIZE(listed); i++)
+        if (PyTuple_GET_ITEM(listed, i) == x)
+            return true;
+    return false;
+}
+/* _check_kept(inputs, output): what setup_context kept can't be an input that came back as it is, which is another tensor then. */
+static PyObject *check_kept(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    ContextObject *ctx = (ContextObject *)self;
+    if (nargs != 2 || !PyTuple_Check(args[0]))
+        return PyErr_Format(PyExc_TypeError, "_check_kept(inputs, output)");
+    Py_ssize_t n = PyTuple_Check(args[1]) ? PyTuple_GET_SIZE(args[1]) : 1;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        PyObject *x = PyTuple_Check(args[1]) ? PyTuple_GET_ITEM(args[1], i) : args[1];
+        if (td_py_is_tensor(x) && holds(args[0], x) && !holds(ctx->dirty, x) && (holds(ctx->to_save, x) || holds(ctx->for_forward, x)))
+            return PyErr_Format(PyExc_RuntimeError, "An input that has been returned as-is as output is being saved for backward. This is not "
+                                "supported if you override setup_context. You should return and save a view of the input instead, e.g. with "
+                                "x.view_as(x) or setup ctx inside the forward function itself.");
+    }
+    Py_RETURN_NONE;
+}
 /* _call_jvp(jvp, *tangents): jvp(context, *tangents), which sees what was saved for it. */
 static PyObject *call_jvp(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 {
@@ -443,6 +466,7 @@ static void context_dealloc(PyObject *self)
 static PyMethodDef context_methods[] = {
     {"save_for_backward", save_for_backward, METH_VARARGS, "Keep tensors for backward, which finds them in saved_tensors."},
     {"save_for_forward", save_for_forward, METH_VARARGS, "Keep tensors for jvp, which finds them in saved_tensors."},
+    {"_check_kept", (PyCFunction)(void (*)(void))check_kept, METH_FASTCALL, NULL},
     {"_call_jvp", (PyCFunction)(void (*)(void))call_jvp, METH_FASTCALL, NULL},
     {"mark_dirty", mark_dirty, METH_VARARGS, "These operands were written in place."},
     {"mark_non_differentiable", mark_non_differentiable, METH_VARARGS, "These outputs have no gradient."},

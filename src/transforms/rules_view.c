@@ -309,6 +309,15 @@ static int rule_shape_inplace(td_batch *b, const char *how)
     return td_batch_call(b, b->op, 0);
 }
 
+/* One answer for the whole batch. */
+static int rule_whole(td_batch *b, const char *how)
+{
+    int dim;
+    (void)how;
+    td_tensor *below = td_physical(b, b->arguments[0].tensor, &dim);
+    return td_batch_set(b, 0, td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
+}
+
 static int rule_data_dependent(td_batch *b, const char *how)
 {
     static const char please[] = "Please file an issue at https://github.com/pytorch/pytorch/issues";
@@ -339,7 +348,7 @@ const td_batch_row td_rules_view[] = {
     {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
     {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
     {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
-    {"where.self", td_rule_pointwise, ""},
+    {"_is_all_true", rule_whole, ""}, {"_is_any_true", rule_whole, ""}, {"where.self", td_rule_pointwise, ""},
     {"repeat_interleave.Tensor", td_rule_loop, ""}, {"argwhere", td_rule_loop, ""},
     {"select_scatter", td_rule_dims, "a"}, {"slice_scatter", td_rule_dims, "a"}, {"diagonal_scatter", td_rule_dims, "a"},
     {"as_strided_scatter", NULL, "e"}, {NULL, NULL, NULL},

@@ -415,3 +415,33 @@ def test_a_function_may_name_its_own_helpers_as_it_likes(lib):
     x = lib.ones(2, requires_grad=True)
     Twice.apply(x).sum().backward()
     assert x.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("keep", ["save_for_backward", "save_for_forward"])
+@pytest.mark.parametrize("which", ["input", "output", "view"])
+def test_setup_context_does_not_keep_an_input_that_comes_back(lib, keep, which):
+    class Same(lib.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x.view_as(x) if which == "view" else x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            getattr(ctx, keep)(output if which == "output" else inputs[0])
+
+        @staticmethod
+        def backward(ctx, grad):
+            return 2 * grad
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.view_as(tangent)
+
+    x = lib.tensor(2., requires_grad=True)
+    for call in (lambda: Same.apply(x.clone()), lambda: lib.func.grad(lambda a: Same.apply(a.clone()))(x.detach()),
+                 lambda: lib.func.jvp(lambda a: Same.apply(a.clone()), (x.detach(),), (x.detach(),))):
+        if which == "view":
+            call()
+        else:
+            with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
+                call()

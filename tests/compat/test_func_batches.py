@@ -285,6 +285,13 @@ def test_resizing_members(lib):
         lib.vmap(lambda a: a.clone().resize_(1, 2, 1, 3, memory_format=lib.channels_last))(x)
 
 
+def test_one_answer_for_the_whole_batch(lib):
+    def check(x):
+        assert lib._is_all_true(x).item() is False and lib._is_any_true(x).item() is True
+        return x
+    lib.vmap(lib.vmap(check))(lib.tensor([[True, False], [True, True]]))
+
+
 def test_windows_and_hashes_of_numbers(lib):
     assert lib.func.jacrev(lambda a: a.unfold(0, 1, 1))(lib.tensor(2.)).tolist() == [1.0]
     assert lib.vmap(lambda a: a.unfold(0, 1, 1))(lib.arange(3.)).tolist() == [[0], [1], [2]]

@@ -108,6 +108,7 @@ class Function(FunctionCtx):
         def forward(ctx, *inputs):
             output = cls.forward(*inputs, **kwargs)
             cls.setup_context(ctx, inputs, output)
+            ctx._check_kept(inputs, output)
             return output
         return _C._apply_function(cls, context, forward, *args)
 
