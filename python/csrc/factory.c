@@ -19,9 +19,8 @@ static int shape_of(PyObject *data, int64_t *sizes)
     int ndim = 0;
     PyObject *at = Py_NewRef(data);
     while (at) {
-        if (td_py_is_tensor(at)) {
-            td_tensor *x = td_py_x(at);
-            if (td_tensor_ndim(x) == 0)
+        if (td_py_is_tensor(at)) {      /* within a sequence one that is asked for its number */
+            if (ndim || td_tensor_ndim(td_py_x(at)) == 0)
                 break;
         } else if (PyUnicode_Check(at) || PyBytes_Check(at)) {
             if (ndim)           /* a string of strings of strings ... */

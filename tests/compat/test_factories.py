@@ -233,3 +233,15 @@ def test_the_processor_is_one_device_whatever_index_is_named(lib):
             lib.asarray([1.], device=where), lib.nn.Linear(2, 2, device=where).weight, lib.empty_strided((2, 2), (1, 2), device=where)]
     assert all(m.device == lib.device("cpu") for m in made)
     assert lib.zeros(2, device="meta:0").device == lib.device("meta")
+
+
+def test_tensors_in_a_list_give_their_number(lib):
+    """Of one element each, whatever their dimensions; others are refused."""
+    one, two = lib.ones(1), lib.ones(1, 1) * 2
+    assert lib.tensor([one, two]).tolist() == lib.as_tensor((one, two)).tolist() == one.new_tensor([one, two]).tolist() == [1, 2]
+    assert lib.tensor([[one], [two]]).shape == (2, 1) and lib.tensor([one, 2.5]).tolist() == [1, 2.5]
+    assert lib.tensor([lib.ones(1, dtype=lib.int64), 2.5]).dtype is lib.float32
+    for several in ([lib.ones(2), lib.ones(2)], [lib.ones(1, 2)], [one, lib.ones(2)], [lib.ones(0)]):
+        with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
+            lib.tensor(several)
+    assert lib.tensor([[1., 2.], lib.ones(2)]).tolist() == [[1, 2], [1, 1]]
