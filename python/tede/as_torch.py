@@ -69,6 +69,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             if module is None:
                 return None
         _with_path(module, rest)
+        if target is None:          # no reload
+            sys.modules.pop(name, None)     # _rename may have put it there: the machinery would load it a second time
         return importlib.machinery.ModuleSpec(name, _Loader(module), is_package=hasattr(module, "__path__"))
 
 

@@ -140,3 +140,15 @@ def test_plain_pickles_are_pytorchs(tmp_path, writer, reader):
             assert done.returncode == 0, done.stderr
             said = done.stdout.split()
     assert said == ["read"]
+
+
+def test_a_module_is_run_once_under_both_names():
+    assert run("""
+import sys
+import torch.autograd, torch.nn.functional, torch.distributions, torch.optim.sgd
+from torch.nn.modules import linear
+from torch.utils.data import DataLoader
+print(torch.autograd.function.Function is torch.autograd.Function, torch.nn.Linear is linear.Linear,
+      sys.modules["tede.nn.modules.linear"] is linear, torch.optim.sgd.SGD is torch.optim.SGD,
+      torch.distributions.constraints.positive is torch.distributions.Normal.arg_constraints["scale"])
+""") == ["True"] * 5
