@@ -352,12 +352,16 @@ static void NAME(var_run)(td_word *acc, const void *from, int64_t n, int64_t bas
                 V d = *(const V *)(x + i + k + l * ONE) - mean;
                 off[l] += d, square[l] += d * d;
             }
-        double difference = 0, squares = 0;
-        EACH_PART(1, l) {
-            off[l] += off[PARTS + l], square[l] += square[PARTS + l];
-            for (int64_t lane = 0; lane < ONE; lane++)
-                difference += off[l][lane], squares += square[l][lane];
+        for (; m >= LANES && k < m; k += LANES) {      /* the last vector begins early, and counts what is new */
+            const int64_t at = k + LANES <= m ? k : m - LANES;
+            EACH_PART(1, l) {
+                const VI fresh = *(const VI *)(NAME(last) + LANES - (k - at) + l * ONE);
+                const V d = (V)(fresh & (VI)(*(const V *)(x + i + at + l * ONE) - mean));
+                off[l] += d, square[l] += d * d;
+            }
         }
+        EACH_PART(1, l) off[l] += off[PARTS + l], square[l] += square[PARTS + l];
+        double difference = NAME(merge_sum_lanes)(off), squares = NAME(merge_sum_lanes)(square);
         for (; k < m; k++) {
             double d = x[i + k] - mean;
             difference += d, squares += d * d;
