@@ -42,7 +42,7 @@ _SUBMODULES = frozenset((
     "__config__", "_vmap_internals", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
-    "_dynamo", "_guards", "_higher_order_ops", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF",
+    "_dynamo", "_guards", "_higher_order_ops", "_library", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (

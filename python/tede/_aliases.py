@@ -27,8 +27,6 @@ CLASSES["tede.nn.modules.attention", "MultiheadAttention"] = "torch.nn.modules.a
 CLASSES["tede.nn.modules._hooks", "_WrappedHook"] = "torch.nn.modules.module"
 MODULES["_C._functorch"] = MODULES["_functorch.utils"] = "func._interpreters"
 MODULES["_functorch.vmap"] = "func._vmap"
-for _name in ("_library", "_library.custom_ops", "_library.infer_schema", "_library.fake_impl", "_library.autograd"):
-    MODULES[_name] = "library"
 for _name in ("cond", "while_loop", "scan", "associative_scan", "map"):
     MODULES["_higher_order_ops." + _name] = "_higher_order_ops"
 MODULES["masked.maskedtensor.core"] = MODULES["masked.maskedtensor.creation"] = "masked.maskedtensor"

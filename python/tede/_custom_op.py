@@ -4,7 +4,7 @@ Operators are made with tede.library.custom_op."""
 import sys
 
 from tede._absent import module as _module
-from tede.library import infer_schema  # noqa: F401
+from tede.library import custom_op, get_ctx, infer_schema  # noqa: F401
 
 impl = sys.modules[__name__]    # torch._custom_op.impl is this module, too
 global_registry = {}            # of operators that tede._custom_ops declared

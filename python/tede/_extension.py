@@ -8,7 +8,7 @@ _ELSEWHERE = {
     "DispatchKey": ("_keys", "DispatchKey"), "DispatchKeySet": ("_keys", "DispatchKeySet"),
     "_ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"), "_WeakTensorRef": ("autograd.graph", "_WeakTensorRef"),
     "PyTorchFileReader": ("_zip", "PyTorchFileReader"), "PyTorchFileWriter": ("_zip", "PyTorchFileWriter"),
-    "_functorch": ("func._interpreters", None), "_autograd": ("autograd._extension", None),
+    "parse_schema": ("_schema", "parse_schema"), "Tag": ("_odds", "Tag"), "_functorch": ("func._interpreters", None), "_autograd": ("autograd._extension", None),
     "_get_autograd_fallback_mode": ("autograd._extension", "_get_autograd_fallback_mode"),
     "_set_autograd_fallback_mode": ("autograd._extension", "_set_autograd_fallback_mode"),
     "_VariableFunctions": ("_VF", None), "_VariableFunctionsClass": ("_VF", None),

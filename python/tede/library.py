@@ -24,7 +24,15 @@ def fallthrough_kernel():
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
+# Keys of what isn't here: a kernel for one of them is accepted, and no call ever has the key.
+_NEVER = frozenset(f"{kind}{device}" for kind in ("", "Autograd", "Autocast") for device in ("CUDA", "XPU", "MPS", "HPU", "XLA", "IPU", "MTIA")
+                   if kind or device != "CUDA") | {"ZeroTensor", "QuantizedCPU", "QuantizedCUDA", "SparseCUDA", "SparseCsrCUDA"}
+
+
 def _register(full, key, function):
+    if getattr(key, "name", key) in _NEVER:
+        _kernels[full, key] = function
+        return
     number, device = key_of(key)
     around = function is fallthrough_kernel and number > 16        # a key of what runs around kernels
     if function is fallthrough_kernel:
@@ -46,7 +54,7 @@ _early = {}         # kernels of operators that aren't defined yet: full name ->
 def _register_soon(full, key, function):
     space, _, name = full.partition("::")
     if name.partition(".")[0] and full.partition(".")[0] and not _C._overloads(space, name.partition(".")[0]):
-        key_of(key)
+        getattr(key, "name", key) in _NEVER or key_of(key)
         _early.setdefault(full, []).append((key, function))
     else:
         _register(full, key, function)
@@ -169,6 +177,9 @@ class Library:
         self._op_impls.add((full, "Meta"))
         self._registered.append((full, "Meta"))
 
+    def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
+        register_torch_dispatch(_full(op_name, self.ns), torch_dispatch_class, fn, lib=self)
+
     def _destroy(self):
         _destroy(self.ns, self.kind, self._op_defs, self._registered, self._alive)
 
@@ -178,6 +189,9 @@ def _destroy(ns, kind, defined, implemented, alive):
         return
     alive[0] = False
     for full, key in implemented:
+        if getattr(key, "name", key) in _NEVER:
+            _kernels.pop((full, key), None)
+            continue
         number, device = key_of(key)
         with contextlib.suppress(ValueError):
             _C._register_boxed(full, number, device, None)
@@ -523,11 +537,11 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     known = _annotations()
     signature = inspect.signature(prototype_function, eval_str=True)
     what = f"infer_schema(func): {{}} Got func with signature {signature})"
-    parts, only, written = [], False, set()
+    parts, only = [], False
 
     def error(text):
         raise ValueError(what.format(text))
-    for name, p in signature.parameters.items():
+    for i, (name, p) in enumerate(signature.parameters.items()):
         if p.kind not in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY):
             error("We do not support positional-only args, varargs, or varkwargs.")
         if p.kind is p.KEYWORD_ONLY and not only:
@@ -546,8 +560,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
                 if mutates_args != "unknown":
                     error(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
             else:
-                text = f"Tensor(a{len(written)}!)" + text[len("Tensor"):]
-                written.add(name)
+                text = f"Tensor(a{i}!)" + text[len("Tensor"):]
         if p.default is p.empty:
             parts.append(f"{text} {name}")
             continue
@@ -580,7 +593,7 @@ def _result(annotation, known, error):
     kinds = {tede.Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool"}
     text = kinds.get(annotation) or (known.get(annotation) if known.get(annotation) in ("Tensor[]", "Scalar") else None)
     if text is None and get_origin(annotation) is tuple:
-        inner = [kinds.get(a) or (known.get(a) if known.get(a) == "Tensor[]" else None) for a in get_args(annotation)]
+        inner = [kinds.get(a) or (known.get(a) if known.get(a) in ("Tensor[]", "Scalar") else None) for a in get_args(annotation)]
         if all(inner):
             text = f"({', '.join(inner)})"
     if text is None:
@@ -708,7 +721,7 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
             if declared != set(mutates_args):
                 op._lib._destroy()
                 raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The "
-                                 "schema suggests that the op mutates {" + ", ".join(sorted(declared)) + "}which is different from "
+                                 f"schema suggests that the op mutates {declared}which is different from "
                                  "what was provided to us in `mutates_args`. Please make these consistent.")
         op.register_kernel(device_types)(fn)
         return op

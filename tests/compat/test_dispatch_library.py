@@ -457,3 +457,50 @@ def test_a_handler_of_one_operator(lib, space):
         y = op(x, 2)
         x.sin()
     assert lib.equal(y, lib.ones(2).sin() * 2 * 100) and seen == ["aten.sin.default"]
+
+
+def test_schemas_of_annotations_number_what_is_written(lib):
+    from typing import List, Optional, Tuple, Union
+
+    def writes(x: lib.Tensor, y: List[lib.Tensor], z: List[lib.Tensor], w: List[Optional[lib.Tensor]]) -> None:
+        pass
+
+    def gives(x: lib.Tensor) -> Tuple[Union[int, float, bool], lib.Tensor]:
+        pass
+    infer = lib.library.infer_schema
+    assert infer(writes, mutates_args={"x", "z", "w"}) == "(Tensor(a0!) x, Tensor[] y, Tensor(a2!)[] z, Tensor(a3!)?[] w) -> ()"
+    assert infer(gives, mutates_args=()) == "(Tensor x) -> (Scalar, Tensor)"
+    with pytest.raises(ValueError, match="schema suggests that the op mutates {'x'}"):
+        lib.library.custom_op("numbered::f", lambda x: None, mutates_args=(), schema="(Tensor(a!) x) -> ()")
+
+
+def test_kernels_for_keys_that_nothing_has(lib):
+    own = lib.library.Library("never_keys", "FRAGMENT")
+    own.define("f(Tensor x) -> Tensor")
+    own.impl("f", lambda x: x + 1, "CPU")
+    for key in ("AutogradCUDA", "XPU", "AutocastCUDA", "QuantizedCPU", "ZeroTensor"):
+        own.impl("f", lambda x: x - 1, key)
+    assert lib.ops.never_keys.f(lib.zeros(1)).item() == 1
+    own._destroy()
+
+
+def test_the_modules_of_the_library(lib):
+    import importlib
+    utils = importlib.import_module(lib.__name__ + "._library.utils")
+    inferred = importlib.import_module(lib.__name__ + "._library.infer_schema")
+    aten = lib.ops.aten
+    assert utils.lookup_op("aten::add.Tensor") is aten.add.Tensor and utils.parse_namespace("a::b") == ("a", "b")
+    assert utils.is_functional_schema(aten.sin.default._schema) and not utils.is_functional_schema(aten.sin_.default._schema)
+    assert utils.is_functional_schema("aten::f(Tensor x) -> Tensor") and not utils.is_functional_schema("aten::f(Tensor x) -> ()")
+    assert not utils.is_functional_schema(aten.view.default._schema)
+    assert utils.is_functional_schema(aten.view.default._schema, allow_valid_view=True)
+    assert utils.mutates_and_returns_first_arg(aten.sin_.default) and not utils.mutates_and_returns_first_arg(aten.sin.out)
+    assert utils.is_out(aten.sin.out) and utils.is_builtin(aten.sin.default)
+    kinds = [a.type for a in aten.cat.default._schema.arguments]
+    assert utils.is_tensorlist_like_type(kinds[0]) and not utils.is_tensor_like_type(kinds[0])
+    assert utils.fill_defaults(aten.sum.dim_IntList._schema, (1, [0]), {}) == ((1, [0], False), {"dtype": None})
+    assert [(a.name, v) for a, v in utils.zip_schema(aten.add.Tensor._schema, (1, 2), {"alpha": 3})] == \
+        [("self", 1), ("other", 2), ("alpha", 3)]
+    assert inferred.SUPPORTED_RETURN_TYPES[lib.Tensor] == "Tensor" and inferred.infer_schema is lib.library.infer_schema
+    assert lib._library.utils is utils and str(lib._C.parse_schema("aten::f(Tensor x, int y=3) -> Tensor")) == \
+        "aten::f(Tensor x, int y=3) -> Tensor"
