@@ -27,60 +27,74 @@ const td_norm_table TD_ISA_NAME(td_norm_table) = {
 
 #else
 
-/* The sum of x - centre, or of its square: four vectors at a time, so that no addition waits for the one before.  What lies
- * `ahead` bytes further on, the next row, is fetched meanwhile: passes that find their row in the cache leave memory idle. */
-static T N(sum_less)(const T *x, int64_t n, T centre, const bool squared, int64_t ahead)
+/* The sums of x - centre and of its square, or one of them: four times 64 bytes at a time, so that no addition waits for the one
+ * before.  What lies `ahead` bytes further on, the next row, is fetched meanwhile: passes that find their row in the cache leave
+ * memory idle. */
+INLINE void N(sums_less)(const T *x, int64_t n, T centre, int64_t ahead, T *sum, T *square)
 {
-    typedef T vec __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));
-    /* 64 bytes are as many of the machine's vectors as they take: wider ones GCC keeps in memory. */
-    enum { LANES = 64 / sizeof(T), PARTS = 64 / VBYTES, ONE = VBYTES / sizeof(T) };
-    vec sums[4 * PARTS] = {{0}};
+    enum { ONE = VBYTES / sizeof(T), PARTS = 64 / VBYTES, LANES = 64 / sizeof(T) };
+    N(vec) sums[4 * PARTS] = {{0}}, squares[4 * PARTS] = {{0}};
     int64_t i = 0;
     for (; i + 4 * LANES <= n; i += 4 * LANES)
 #pragma GCC unroll 16
         for (int r = 0; r < 4 * PARTS; r++) {
             if (ahead && r % PARTS == 0)
                 __builtin_prefetch((const char *)(x + i + r * ONE) + ahead);
-            vec d = *(const vec *)(x + i + r * ONE) - centre;
-            if (squared)
-                d *= d;
-            sums[r] += d;
+            const N(vec) d = *(const N(vec) *)(x + i + r * ONE) - centre;
+            if (sum)
+                sums[r] += d;
+            if (square)
+                squares[r] += d * d;
         }
     for (; i + LANES <= n; i += LANES)
 #pragma GCC unroll 4
         for (int r = 0; r < PARTS; r++) {
-            vec d = *(const vec *)(x + i + r * ONE) - centre;
-            if (squared)
-                d *= d;
-            sums[r] += d;
+            const N(vec) d = *(const N(vec) *)(x + i + r * ONE) - centre;
+            sums[r] += d, squares[r] += d * d;
         }
-    vec both[PARTS];
+    T lane[2][LANES];
 #pragma GCC unroll 4
-    for (int r = 0; r < PARTS; r++)
-        both[r] = (sums[r] + sums[PARTS + r]) + (sums[2 * PARTS + r] + sums[3 * PARTS + r]);
-    T lane[LANES];
-    memcpy(lane, both, sizeof both);
+    for (int r = 0; r < PARTS; r++) {
+        *(N(vec) *)(lane[0] + r * ONE) = (sums[r] + sums[PARTS + r]) + (sums[2 * PARTS + r] + sums[3 * PARTS + r]);
+        *(N(vec) *)(lane[1] + r * ONE) = (squares[r] + squares[PARTS + r]) + (squares[2 * PARTS + r] + squares[3 * PARTS + r]);
+    }
 #pragma GCC unroll 4
     for (int w = LANES / 2; w > 0; w /= 2)
         for (int r = 0; r < w; r++)
-            lane[r] += lane[r + w];
-    T sum = lane[0];
+            lane[0][r] += lane[0][r + w], lane[1][r] += lane[1][r + w];
     for (; i < n; i++)
-        sum += squared ? (x[i] - centre) * (x[i] - centre) : x[i] - centre;
-    return sum;
+        lane[0][0] += x[i] - centre, lane[1][0] += (x[i] - centre) * (x[i] - centre);
+    if (sum)
+        *sum = lane[0][0];
+    if (square)
+        *square = lane[1][0];
 }
 
-/* Mean and sum of squared distances from it. */
+static T N(squares_less)(const T *x, int64_t n, T centre, int64_t ahead)
+{
+    T square;
+    N(sums_less)(x, n, centre, ahead, NULL, &square);
+    return square;
+}
+
+/* Mean and sum of squared distances from it, in one pass about the first element; once more about the mean where that is so far
+ * away from the first that digits would be lost. */
 static void N(moments)(const T *x, int64_t n, double *mean, double *m2, int64_t ahead)
 {
-    double total = 0, square = 0;
-    enum { BLOCK = 1024 };
+    double away = 0, square = 0;
+    enum { BLOCK = 1024, FAR = 8 };
+    for (int64_t at = 0; at < n; at += BLOCK) {
+        T part, squares;
+        N(sums_less)(x + at, n - at < BLOCK ? n - at : BLOCK, x[0], ahead, &part, &squares);
+        away += (double)part, square += (double)squares;
+    }
+    const double shift = n ? away / (double)n : 0;
+    *mean = n ? (double)x[0] + shift : (double)NAN, *m2 = square - away * shift;
+    if (away * shift <= FAR * *m2)
+        return;
+    *m2 = 0;
     for (int64_t at = 0; at < n; at += BLOCK)
-        total += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, 0, false, 0);
-    *mean = total / (double)n;
-    for (int64_t at = 0; at < n; at += BLOCK)
-        square += (double)N(sum_less)(x + at, n - at < BLOCK ? n - at : BLOCK, (T)*mean, true, ahead);
-    *m2 = square;
+        *m2 += (double)N(squares_less)(x + at, n - at < BLOCK ? n - at : BLOCK, (T)*mean, 0);
 }
 
 static void N(affine)(const T *x, T *y, int64_t n, T scale, T shift, const T *w, const T *b)
@@ -111,7 +125,7 @@ static void N(rows)(void *context, int64_t from, int64_t to)
         const T *x = (const T *)job->x + r * n;
         double mean = 0, m2;
         if (job->rms) {
-            m2 = (double)N(sum_less)(x, n, 0, true, ahead);
+            m2 = (double)N(squares_less)(x, n, 0, ahead);
         } else {
             N(moments)(x, n, &mean, &m2, ahead);
         }
