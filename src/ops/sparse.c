@@ -122,7 +122,7 @@ td_tensor *td_op__sparse_coo_tensor_with_dims_and_tensors(int64_t sparse_dim, in
     if (check_parts(indices, values) || check_shape(sparse_dim, dense_dim, n, size, indices, values))
         return NULL;
     TD_AUTO td_tensor *of_dtype = dtype == TD_DTYPE_NONE ? td_ref(values) : td_to(values, dtype);
-    return td_coo_new((int)n, size, (int)sparse_dim, indices, of_dtype, coalesced ? *coalesced : indices->sizes[1] < 1);
+    return td_coo_new((int)n, size, (int)sparse_dim, indices, of_dtype, coalesced ? *coalesced : indices->sizes[1] < 2);
 }
 
 td_tensor *td_op__sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_dim, int64_t n, const int64_t *size, td_dtype dtype,

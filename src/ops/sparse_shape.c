@@ -82,7 +82,7 @@ td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
         same_indices &= order[d] == d;
     TD_AUTO td_tensor *indices = same_indices ? td_part_indices(self) : rows_of(self, s->sparse_dim, order);
     TD_AUTO td_tensor *values = td_permute(s->values, s->dense_dim + 1, values_order);
-    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && same_indices);
+    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && (same_indices || !s->indices->numel));
 }
 
 td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)

@@ -351,3 +351,13 @@ def test_stacked_sparse_tensors_are_sparse(lib):
     for d in (0, 1, 2, -1):
         stacked = lib.stack([x, x * 2], d)
         assert stacked.is_sparse and lib.equal(stacked.to_dense(), lib.stack([x.to_dense(), x.to_dense() * 2], d))
+
+
+def test_a_single_element_is_coalesced(lib):
+    x = lib.sparse_coo_tensor([[0], [1]], [3.], (2, 2))
+    assert x.is_coalesced() and x.indices().tolist() == [[0], [1]] and x.values().tolist() == [3]
+    assert (x * 2).is_coalesced() and (x + x).is_coalesced() and x.clone().is_coalesced()
+    assert not lib.sparse_coo_tensor([[0], [1]], [3.], (2, 2), is_coalesced=False).is_coalesced()
+    assert not lib.sparse_coo_tensor([[0, 1], [0, 1]], [1., 2.], (2, 2)).is_coalesced()
+    nothing = lib.sparse_coo_tensor(lib.empty(2, 0, dtype=lib.int64), lib.ones(0), (2, 2))
+    assert nothing.is_coalesced() and nothing.t().is_coalesced() and not x.t().is_coalesced()
