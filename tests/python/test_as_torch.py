@@ -1,5 +1,6 @@
 """Programs that import torch run on tede: python -m tede.as_torch."""
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -152,3 +153,44 @@ print(torch.autograd.function.Function is torch.autograd.Function, torch.nn.Line
       sys.modules["tede.nn.modules.linear"] is linear, torch.optim.sgd.SGD is torch.optim.SGD,
       torch.distributions.constraints.positive is torch.distributions.Normal.arg_constraints["scale"])
 """) == ["True"] * 5
+
+
+STATES = """
+import copy
+import torch
+from torch.distributed.checkpoint.state_dict import (StateDictOptions, get_model_state_dict, get_optimizer_state_dict, get_state_dict,
+                                                     set_model_state_dict, set_state_dict)
+torch.manual_seed(0)
+def made():
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+    return net, torch.optim.Adam(net.parameters(), 0.1)
+net, adam = made()
+fresh = get_optimizer_state_dict(net, adam)
+assert list(fresh["state"]) == ["0.weight", "0.bias", "1.weight", "1.bias"] and fresh["param_groups"][0]["lr"] == 0.1
+assert fresh["state"]["0.bias"]["exp_avg"].tolist() == [0, 0] and net[0].weight.grad is None
+net(torch.ones(1, 2)).sum().backward()
+adam.step()
+weights, state = copy.deepcopy(get_state_dict(net, adam))
+assert state["param_groups"][0]["params"] == ["0.weight", "0.bias", "1.weight", "1.bias"]
+other, second = made()
+set_state_dict(other, second, model_state_dict=weights, optim_state_dict=state)
+for n, o in ((net, adam), (other, second)):
+    o.zero_grad()
+    n(torch.ones(1, 2)).sum().backward()
+    o.step()
+assert all(torch.equal(a, b) for a, b in zip(net.parameters(), other.parameters()))
+options = StateDictOptions(strict=False, ignore_frozen_params=True)
+loaded = set_model_state_dict(net, {"0.weight": torch.ones(2, 2)}, options=options)
+assert loaded.missing_keys == ["0.bias", "1.weight", "1.bias"] and net[0].weight.tolist() == [[1, 1], [1, 1]]
+net[1].requires_grad_(False)
+print(*get_model_state_dict(net, options=options))
+"""
+
+
+def test_named_state_dicts_of_one_process(tmp_path):
+    script = tmp_path / "states.py"
+    script.write_text(STATES)
+    assert run(None, str(script)) == ["0.weight", "0.bias"]
+    if importlib.util.find_spec("torch"):
+        done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+        assert done.stdout.split() == ["0.weight", "0.bias"], done.stderr
