@@ -128,3 +128,26 @@ def test_softmax_of_masked_short_rows(lib):
     y = x.softmax(1)
     assert y[1].tolist() == [1, 0, 0, 0] and y[0].tolist() == [0.25] * 4
     assert y[2].isnan().all() and y[3].isnan().all() and not y[4].isnan().any()
+
+
+@pytest.mark.parametrize('dtype', ['bool', 'uint8', 'int16', 'int64', 'bfloat16', 'float32', 'float64'])
+@pytest.mark.parametrize('length', [1, 2, 3, 5, 8, 9])
+@pytest.mark.parametrize('descending', [False, True])
+def test_sorting_rows_keeps_equal_ones_in_order(lib, length, dtype, descending):
+    rows = [[(r * 13 + c * c * 7) % 5 for c in range(length)] for r in range(300)]
+    x = lib.tensor(rows).to(getattr(lib, dtype))
+    orders = [sorted(range(length), key=lambda i: row[i]) for row in x.tolist()]
+    if descending:
+        orders = [sorted(range(length), key=lambda i: -row[i]) for row in x.tolist()]
+    values, indices = x.sort(dim=1, descending=descending, stable=True)
+    assert indices.tolist() == orders
+    assert lib.equal(values, x.gather(1, indices))
+    assert lib.equal(x.t().contiguous().sort(dim=0, descending=descending, stable=True)[1].t(), indices)
+
+
+def test_sorting_short_rows_of_odd_numbers(lib):
+    x = lib.tensor([[math.nan, 1.0, -math.inf], [0.0, -0.0, -1.0], [-0.0, 0.0, math.inf]])
+    values, indices = x.sort(dim=1, stable=True)
+    assert indices.tolist() == [[2, 1, 0], [2, 0, 1], [0, 1, 2]]
+    assert math.isnan(values[0, 2]) and math.copysign(1, values[1, 2]) == -1
+    assert x.sort(dim=1, descending=True, stable=True)[1].tolist() == [[0, 1, 2], [0, 1, 2], [2, 0, 1]]

@@ -4,9 +4,12 @@
 #include <tede/auto.h>
 #include <tede/kernel.h>
 #include "base/base.h"
+#include "kernels/cpu/order.h"
 #include "ops/sort_kernels.h"
 
 typedef enum wanted { WANT_SORT, WANT_TOP, WANT_KTH, WANT_MEDIAN, WANT_NANMEDIAN, WANT_MODE } wanted;
+
+enum { SHORT = 8, TOGETHER = 512 };     /* elements of a short row, at most; of as many rows as have their keys made at a time */
 
 typedef struct sort_job {
     wanted      what;
@@ -59,10 +62,57 @@ static int64_t choose(const sort_job *w, td_sorter *s)
     return place;
 }
 
+/* Where each of a few keys goes: as many are before it as are below it, or equal and to its left.  No branch that could be guessed
+ * wrong. */
+static inline void places_of(const uint64_t *keys, int64_t n, int64_t *places)
+{
+    for (int64_t i = 0; i < n; i++) {
+        int64_t before = 0;
+        for (int64_t k = 0; k < i; k++) {
+            const bool below = keys[i] < keys[k];
+            places[k] += below, before += !below;
+        }
+        places[i] = before;
+    }
+}
+
+/* Short rows [from, to): their keys are made many at a time. */
+static void short_rows(const sort_job *w, int64_t from, int64_t to)
+{
+    uint64_t keys[TOGETHER];
+    const int64_t n = w->n, most = TOGETHER / n;
+    for (int64_t rows; from < to; from += rows) {
+        rows = to - from < most ? to - from : most;
+        const int64_t item = td_itemsizes[w->dtype];
+        const char *in = w->rows + from * n * item;
+        TD_ISA_PICK(td_order_table)->keys(w->dtype, in, rows * n, w->descending, keys);
+        for (int64_t r = 0; r < rows; r++) {
+            int64_t places[SHORT], at = (from + r) * n, *indices = w->indices ? w->indices + at : NULL;
+            places_of(keys + r * n, n, places);
+            for (int64_t i = 0; i < n && indices; i++)
+                indices[places[i]] = i;
+#define PLACE(T)                                                                \
+    for (int64_t i = 0; i < n; i++)                                             \
+        ((T *)w->values)[at + places[i]] = ((const T *)in)[r * n + i];          \
+    break
+            switch (item) {
+            case 1: PLACE(uint8_t);
+            case 2: PLACE(uint16_t);
+            case 4: PLACE(uint32_t);
+            default: PLACE(uint64_t);
+            }
+        }
+    }
+}
+
 static void rows_body(void *context, int64_t from, int64_t to)
 {
     sort_job *w = context;
     td_sorter s;
+    if (w->what == WANT_SORT && w->n > 0 && w->n <= SHORT) {
+        short_rows(w, from, to);
+        return;
+    }
     bool many = w->what == WANT_SORT || w->what == WANT_TOP;
     int64_t item = td_itemsizes[w->dtype], out = many ? w->k : 1;
     if (td_sorter_make(&s, w->dtype, w->n, w->descending)) {
