@@ -321,7 +321,7 @@ int td_py_device_init(PyObject *module);
 int td_py_record_init(PyObject *module);
 PyObject *td_py_generator_on(td_generator *g, td_device device);      /* takes over g */
 
-/* ---- grad.c, nodes.c, function.c, saved.c */
+/* ---- grad.c, nodes.c, hooks.c, function.c, saved.c */
 PyObject *td_py_tensor_tuple(int n, td_tensor *const *tensors);     /* NULL and TD_NONE become None */
 /* The object of a node, whose reference it takes over; None for NULL.  And back: NULL with an error if it is none. */
 PyObject *td_py_wrap_node(td_node *node);
@@ -338,6 +338,7 @@ int       td_py_leave_functions_alone(PyTypeObject *cls);
 /* What stands for a saved variable as it is kept: register_hooks() packs it. */
 PyObject *td_py_raw_saved(td_node *node, int index);
 int td_py_edges_init(PyObject *module);
+int td_py_hooks_init(PyObject *module);
 int td_py_nodes_init(PyObject *module);
 int td_py_function_init(PyObject *module);
 int td_py_saved_init(PyObject *module);
@@ -348,5 +349,6 @@ bool      td_py_retains_grad(td_tensor *x);
 PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw);
 PyObject *td_py_register_hook(PyObject *self, PyObject *hook);
 PyObject *td_py_register_leaf_hook(PyObject *self, PyObject *hook);
+PyObject *td_py_register_node_hook(td_node *node, PyObject *hook, bool before);
 
 #endif

@@ -64,7 +64,7 @@ int td_tensor_count_apart(td_tensor *x)
     uint32_t *counter = td_mem_alloc(2 * sizeof *counter);
     if (!counter)
         return -1;
-    counter[0] = x->storage ? __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED) : 0, counter[1] = 1;
+    counter[0] = td_tensor_version(x), counter[1] = 1;
     x->own_version = counter;
     return 0;
 }
@@ -83,8 +83,8 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
         return td_error(TD_E_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
-    /* x goes on counting from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
-    if (td_tensor_count_apart(x) < 0 || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
+    /* x goes on counting with its group, from where it was: what was saved of it before still passes for unchanged, as in PyTorch. */
+    if (td_version_move(x) < 0 || td_tensor_set_geometry(x, source->ndim, source->sizes, source->strides) < 0)
         return -1;
     td_storage *old = x->storage;
     td_tensor *base = x->base;          /* x is a view no longer */

@@ -91,6 +91,8 @@ td_storage *td_storage_retain(td_storage *s)
 
 void td_storage_destroy(td_storage *s)
 {
+    if (TD_UNLIKELY(s->flags & TD_STORAGE_COUNTED_APART))
+        td_version_forget(s);
     if (s->flags & TD_STORAGE_FOREIGN) {
         if (s->release)
             s->release(s->context);

@@ -24,12 +24,6 @@ td_tensor *td_tensor_retain(td_tensor *x)
     return x;
 }
 
-static void release_version(uint32_t *version)
-{
-    if (__atomic_sub_fetch(&version[1], 1, __ATOMIC_ACQ_REL) == 0)
-        td_mem_free(version, 2 * sizeof *version);
-}
-
 static void __attribute__((noinline)) drop_rest(td_tensor *x)
 {
     if (x->autograd && td_tensor_hook.drop_autograd)
@@ -39,7 +33,7 @@ static void __attribute__((noinline)) drop_rest(td_tensor *x)
     if (x->replay && __atomic_sub_fetch(&x->replay->refcount, 1, __ATOMIC_ACQ_REL) == 0)
         x->replay->drop(x->replay);
     if (x->own_version)
-        release_version(x->own_version);
+        td_version_release(x->own_version);
     if (x->extra)
         (*(td_extra_table **)x->extra)->destroy(x->extra);
     if (x->sizes != x->inline_shape)

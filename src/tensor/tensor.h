@@ -10,6 +10,9 @@
  * x.data, or over a storage by hand) belongs to a group of its own: writes through it are not seen by the others.
  * detach() and views stay in the group.
  *
+ * x.data = y leaves x in the group that it was in, with other memory: then the counter moves out of the storage that x
+ * looked at, to a block which x holds too, and a flag says so.  That is rare, so such blocks are found in a list.
+ *
  * Note [Small tensors]
  * A small CPU tensor is a single block: its head, then its storage's head, then the contents.  Either may outlive the
  * other; `parts` counts those that are left, and whoever goes last frees the block.
@@ -42,7 +45,8 @@ struct td_storage {
     uint8_t    parts;                   /* see Note [Small tensors]; 0: a block of its own */
     _Alignas(64) char inline_data[];    /* small contents follow the head */
 };
-enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8 };
+enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8,
+       TD_STORAGE_COUNTED_APART = 16 };   /* see Note [Version counters] */
 
 typedef struct td_autograd_meta td_autograd_meta;   /* src/autograd/meta.h */
 
@@ -150,10 +154,17 @@ void td_tensor_update_flags(td_tensor *x);
 /* A text that td_string_free frees; NULL with an error. */
 char *td_string_copy(const char *text);
 
+uint32_t *td_version_apart(const td_storage *s);
 static inline uint32_t *td_version_of(const td_tensor *x)
 {
-    return x->own_version ? x->own_version : &x->storage->version;
+    if (x->own_version)
+        return x->own_version;
+    return TD_UNLIKELY(x->storage->flags & TD_STORAGE_COUNTED_APART) ? td_version_apart(x->storage) : &x->storage->version;
 }
+/* The counter of x's group moves to a block (of a number and a count of holders), which x has as its own. */
+int  td_version_move(td_tensor *x) TD_MUST_USE;
+void td_version_release(uint32_t *version);
+void td_version_forget(const td_storage *s);
 /* Whether writes to x are errors: its own flag, or memory that was lent to be read. */
 static inline bool td_readonly(const td_tensor *x)
 {

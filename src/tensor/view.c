@@ -253,7 +253,7 @@ td_tensor *td_tensor_at(td_tensor *x, int n, const int64_t *index)
     td_raise_count(&y->storage->refcount);
     y->base = x->base ? x->base : x;
     td_raise_count(&y->base->refcount);
-    y->attr_version = __atomic_load_n(&x->storage->version, __ATOMIC_RELAXED);
+    y->attr_version = __atomic_load_n(td_version_of(x), __ATOMIC_RELAXED);
     return y;
 }
 

@@ -286,3 +286,24 @@ def test_what_a_function_gives_wrong_is_said(lib):
             return lib.complex(g, g)
     with pytest.raises(RuntimeError, match="input_is_complex == grad_is_complex"):
         Wrong.apply(lib.ones(2, requires_grad=True)).sum().backward()
+
+
+def test_other_data_leave_a_tensor_counted_with_its_old_views(lib):
+    x = lib.zeros(2, 3)
+    view, detached = x[0], x.detach()
+    x.data = lib.ones(3, 2)
+    later = x[0]
+    versions = lambda: [t._version for t in (x, view, detached, view[:1], later)]  # noqa: E731
+    assert versions() == [0] * 5
+    x.add_(1)
+    assert versions() == [1] * 5
+    view.mul_(2)
+    assert versions() == [2] * 5
+    x.data = lib.ones(4)
+    view.mul_(2)
+    assert x._version == 3
+    w = lib.ones(3, requires_grad=True)
+    y = w * view
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
