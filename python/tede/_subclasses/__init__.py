@@ -1,4 +1,6 @@
-"""Tensors that only pretend: tede has the device "meta" for that."""
+"""Tensors that only pretend, and a mode that holds operators against their schemas."""
 from tede._subclasses import fake_tensor
 
 FakeTensor, FakeTensorMode = fake_tensor.FakeTensor, fake_tensor.FakeTensorMode
+DynamicOutputShapeException, UnsupportedFakeTensorException = (fake_tensor.DynamicOutputShapeException,
+                                                               fake_tensor.UnsupportedFakeTensorException)

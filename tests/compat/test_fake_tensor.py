@@ -1,0 +1,76 @@
+"""FakeTensorMode: shapes, dtypes and devices without values."""
+import copy
+import importlib
+
+import pytest
+
+
+def fakes(lib):
+    return importlib.import_module(lib.__name__ + "._subclasses.fake_tensor")
+
+
+def test_operators_give_fakes(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode() as mode:
+        x = lib.ones(2, 3)
+        y = x @ lib.randn(3, 4)
+        assert type(y) is F.FakeTensor and F.is_fake(y) and y.fake_mode is mode
+        assert (y.shape, y.dtype, y.stride(), y.device) == ((2, 4), lib.float32, (4, 1), lib.device("cpu"))
+        assert y.is_cpu and not y.is_meta and x.add_(1) is x and x.t().stride() == (1, 3)
+        assert lib.cat([x, x]).shape == (4, 3) and lib.where(x > 0, x, 0.).shape == (2, 3) and lib.tensor([1, 2]).sum().shape == ()
+        x[0] = 1
+    assert type(lib.ones(1)) is lib.Tensor
+
+
+def test_devices(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        z = lib.empty(4, device="cuda")
+        assert z.device == lib.device("cuda", 0) and z.is_cuda and (z * 2 + 1).sum().device == z.device
+        assert z.cpu().device == z.to("cpu").device == lib.device("cpu") and z.new_zeros(2).device == z.device
+        assert (z + lib.ones(())).device == z.device
+        with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cpu"):
+            z + lib.ones(4)
+
+
+def test_networks_train(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        net = lib.nn.Sequential(lib.nn.Linear(3, 8), lib.nn.ReLU(), lib.nn.LayerNorm(8), lib.nn.Dropout(0.5), lib.nn.Linear(8, 2))
+        optimizer = lib.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        lib.nn.functional.cross_entropy(net(lib.randn(5, 3)), lib.tensor([0, 1, 0, 1, 0])).backward()
+        optimizer.step()
+        grad = net[0].weight.grad
+        assert F.is_fake(grad) and grad.shape == (8, 3) and grad.device == lib.device("cpu")
+        assert copy.deepcopy(net)[0].weight.shape == (8, 3)
+        assert lib.nn.LSTM(3, 4)(lib.randn(5, 2, 3))[0].shape == (5, 2, 4)
+        assert lib.func.vmap(lambda a: a.sum())(lib.randn(4, 2)).shape == (4,)
+
+
+def test_what_depends_on_values(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        x = lib.ones(2, 2)
+        for run in (lambda: x.sum().item(), lambda: bool(x[0, 0] > 0), lambda: float(x[0, 0])):
+            with pytest.raises(F.DataDependentOutputException):
+                run()
+        for run in (lambda: x.nonzero(), lambda: x[x > 0], lambda: lib.unique(x)):
+            with pytest.raises(F.DynamicOutputShapeException):
+                run()
+
+
+def test_fakes_of_real_tensors(lib):
+    F = fakes(lib)
+    mode = F.FakeTensorMode()
+    real = lib.ones(3, 2).t()
+    a = mode.from_tensor(real)
+    assert a.shape == (2, 3) and a.stride() == (1, 2) and mode.from_tensor(real) is a and (a + 1).shape == (2, 3)
+    assert repr(a) == "FakeTensor(..., size=(2, 3))"
+    p = mode.from_tensor(lib.nn.Parameter(lib.ones(2)))
+    assert isinstance(p, lib.nn.Parameter) and p.requires_grad and F.is_fake(p)
+    with pytest.raises(AssertionError, match="Please convert all Tensors to FakeTensors first"):
+        a + lib.ones(2, 3)
+    layer = lib.nn.Conv2d(3, 4, 3)
+    with F.FakeTensorMode(allow_non_fake_inputs=True):
+        made = layer(lib.randn(1, 3, 8, 8))
+    assert F.is_fake(made) and made.shape == (1, 4, 6, 6)
