@@ -141,3 +141,10 @@ def test_make_fx_notes_the_backward_pass(lib):
     assert lib.allclose(graph(z)["gradient"], f(z)["gradient"])             # other numbers: nothing that was saved is held
     assert "torch.ops.aten.tanh.default(x_1)" in graph.code
     assert {node.target for node in graph.graph.nodes if node.op == "get_attr"} == {"_tensor_constant0"}
+
+
+def test_the_class_of_one_graph_module_is_known_by_its_name(lib):
+    traced = importlib.import_module(f"{lib.__name__}.fx").symbolic_trace(lib.nn.Linear(2, 2))
+    assert "GraphModuleImpl" in str(type(traced))
+    type(traced).forward = lambda self, x: x + 1        # what is put there stays until the next recompile()
+    assert traced(lib.ones(2)).tolist() == [2, 2]

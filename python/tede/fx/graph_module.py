@@ -54,11 +54,13 @@ class GraphModule(Module):
     def __new__(cls, *args, **kwargs):
         # forward is the class's, as of any module, so each instance has a class.
         base = next((c for c in cls.__mro__ if "_graph_module_instance" not in c.__dict__), cls)
-        return object.__new__(type(base.__name__, (base,), {"_graph_module_instance": True, "__module__": base.__module__}))
+        # PyTorch's has this place, and programs ask for it before they give an instance a forward of its own.
+        place = {"__module__": base.__module__, "__qualname__": "GraphModule.__new__.<locals>.GraphModuleImpl"}
+        return object.__new__(type(base.__name__, (base,), {"_graph_module_instance": True, **place}))
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
-        type(self).__name__ = type(self).__qualname__ = class_name
+        type(self).__name__ = class_name
         if isinstance(root, Module):
             self.training = getattr(root, "training", True)
             for node in graph.nodes:
