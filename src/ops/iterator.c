@@ -31,6 +31,7 @@ enum {
     SLACK = 128,                    /* bytes of a block for its alignment and for filling beyond its end */
     DIRECT_PIECE = 16384,           /* elements of a piece when nothing goes through scratch */
     STREAMED = 512,                 /* elements on their way past the caches */
+    TURNING_BYTES = 512 << 10,      /* half of a core's own cache: less is there as a whole */
     COSTLY = 8,                     /* a formula that takes as long as memory does */
 };
 
@@ -614,6 +615,19 @@ static void run_plan(const td_plan *plan, int n_out, td_tensor *const *operands,
         td_parallel_for(0, blocks, TD_CHUNK_WORK / (w.piece * (cost > 0 ? cost : 1)) + 1, blocks_body, &w);
 }
 
+void td_for_elements(int64_t n, int64_t bytes, int64_t grain, td_loop_body *body, void *context)
+{
+    static _Thread_local bool from_the_end;
+    if (bytes < TURNING_BYTES || td_num_threads() > 1 || !(from_the_end = !from_the_end)) {
+        td_parallel_for(0, n, grain, body, context);
+        return;
+    }
+    TD_TELL(.kind = TD_EVENT_PARALLEL, .numbers = {n, grain, 1});
+    const int64_t piece = (n / 64 + 4 * LONGEST) & ~(int64_t)(LONGEST - 1);
+    for (int64_t at = (n - 1) / piece * piece; at >= 0; at -= piece)
+        body(context, at, n - at < piece ? n : at + piece);
+}
+
 /* ---- the direct way: contiguous operands of one shape, perhaps with single elements among them */
 
 typedef struct direct {
@@ -680,7 +694,7 @@ static void __attribute__((noinline)) run_direct(int n_out, int count, char *con
     if (n * cost < 2 * TD_THREAD_WORK)
         direct_body(&w, 0, n);
     else    /* whole cache lines of any dtype */
-        td_parallel_for(0, n, (TD_CHUNK_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1),
+        td_for_elements(n, bytes, (TD_CHUNK_WORK / (cost > 0 ? cost : 1) + LONGEST) & ~(int64_t)(LONGEST - 1),
                         stream ? streaming_body : direct_body, &w);
 }
 

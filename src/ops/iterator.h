@@ -53,6 +53,10 @@ enum { TD_STREAM_BYTES = 24 << 20 };
 void td_copy_streaming(char *to, const char *from, int64_t bytes);
 void td_end_streaming(void);
 
+/* td_parallel_for over n independent elements, which together take so many bytes.  On one thread every other loop over more than a
+ * core's own cache goes from the end to the beginning, since the end is what the cache still holds of the loop before. */
+void td_for_elements(int64_t n, int64_t bytes, int64_t grain, td_loop_body *body, void *context);
+
 /* a / b for a >= 0, b > 0.  Division of 64-bit numbers takes longer than small operators altogether. */
 static inline int64_t td_quotient(int64_t a, int64_t b)
 {

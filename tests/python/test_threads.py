@@ -55,6 +55,18 @@ def test_results_are_the_same_bits_with_one_and_two_threads():
     assert [a == b for a, b in zip(one, two)] == [True] * len(one)
 
 
+@pytest.mark.parametrize('n', [100_003, 131_072, 1_000_001, 7_000_003])
+def test_every_other_long_loop_goes_from_the_end(n):
+    """On one thread; which way it goes doesn't show, whether results stay in the caches or are written past them."""
+    tede.set_num_threads(1)
+    x = tede.arange(n).to(tede.float32)
+    calls = [lambda: x + x, lambda: x * 2, lambda: x.to(tede.bfloat16), lambda: x.clone(), lambda: x > 5, lambda: x.clone().add_(x)]
+    for call in calls:
+        first, second, third = call(), call(), call()
+        assert tede.equal(first, second) and tede.equal(first, third)
+    assert (x + x).numpy().tolist()[-5:] == [2.0 * i for i in range(n - 5, n)]
+
+
 def test_a_child_forked_after_threaded_work_computes():
     tede.set_num_threads(2)
     x = tede.ones(500, 500)

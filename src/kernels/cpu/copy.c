@@ -131,7 +131,7 @@ static void copy_flat(td_tensor *dst, const td_tensor *src)
     if (bytes < 4 * CHUNK)
         flat_body(&w, 0, n);
     else
-        td_parallel_for(0, n, CHUNK / w.to_size, flat_body, &w);
+        td_for_elements(n, bytes, CHUNK / w.to_size, flat_body, &w);
 }
 
 /* ---- rows and tiles.  A plan of two operands: the target is number 0. */
