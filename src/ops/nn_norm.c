@@ -228,7 +228,19 @@ int td_op_layer_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input
     if (!TD_RECORDS(grad, input, weight, mean, rstd))
         return td_native_layer_norm_backward(results, grad, input, n, shape, mean, rstd, weight, TD_NONE, n_mask, mask);
     view4 v = rows_view(input, n, shape);
-    return pieces(results, &v, grad, input, weight, eps, false, mask, true);
+    if (pieces(results, &v, grad, input, weight, eps, false, mask, true))
+        return -1;
+    if (mask[2] && weight == TD_NONE) {         /* a bias alone says its shape itself */
+        td_tensor *line = results[2];
+        results[2] = td_reshape(line, n, shape);
+        td_tensor_release(line);
+        if (!results[2]) {
+            td_tensor_release(results[0]);
+            td_tensor_release(results[1]);
+            return -1;
+        }
+    }
+    return 0;
 }
 
 int td_meta__fused_rms_norm(td_spec *specs, td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight,

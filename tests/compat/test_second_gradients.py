@@ -60,3 +60,17 @@ def test_gradients_at_the_origin_are_finite(lib):
     y, x = lib.tensor([0.0, 1.0], requires_grad=True), lib.tensor([0.0, 2.0], requires_grad=True)
     lib.atan2(y, x).sum().backward()
     assert lib.allclose(y.grad, lib.tensor([0.0, 0.4])) and lib.allclose(x.grad, lib.tensor([0.0, -0.2]))
+
+
+def test_layer_norm_with_a_bias_alone(lib):
+    x = lib.linspace(-1, 1, 12, dtype=lib.float64).reshape(2, 2, 3) ** 2
+    bias = lib.ones(2, 3, dtype=lib.float64)
+
+    def f(x, bias):
+        return lib.native_layer_norm(x, (2, 3), None, bias, 0.5)[0].sin().sum()
+    first = lib.func.grad(f, argnums=(0, 1))(x, bias)
+    each = lib.vmap(lib.func.grad(f, argnums=(0, 1)), in_dims=(0, None))(x[:, None], bias)
+    assert lib.allclose(each[0].squeeze(1), first[0]) and lib.allclose(each[1].sum(0), first[1])
+    leaf = bias.clone().requires_grad_()
+    grad = lib.autograd.grad(f(x.requires_grad_(), leaf), leaf, create_graph=True)[0]
+    assert grad.shape == (2, 3)
