@@ -307,3 +307,20 @@ def test_other_data_leave_a_tensor_counted_with_its_old_views(lib):
     x.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         y.sum().backward()
+
+
+def test_a_policy_of_checkpointing_is_asked_about_the_operators_of_the_program(lib):
+    from importlib import import_module
+    saving = import_module(lib.__name__ + ".utils.checkpoint")
+    asked, x = [], lib.rand(3, requires_grad=True)
+
+    def policy(context, op, *args, **kwargs):
+        asked.append((context.is_recompute, str(op)))
+        return saving.CheckpointPolicy.MUST_SAVE
+    y = saving.checkpoint(lambda x: x.cos().exp().sin(), x, use_reentrant=False,
+                          context_fn=lambda: saving.create_selective_checkpoint_contexts(policy))
+    y.sum().backward()
+    names = ["aten.cos.default", "aten.exp.default", "aten.sin.default"]
+    assert asked[:3] == [(False, name) for name in names]
+    assert [again for again, name in asked[3:]] == [True] * len(asked[3:]) and {name for _, name in asked} <= set(names)
+    assert x.grad is not None

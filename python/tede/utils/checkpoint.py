@@ -486,9 +486,14 @@ class _CachingTorchDispatchMode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         out = func(*args, **kwargs)
-        if self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in _SAVE:
+        if not _is_ours(func) and self.policy_fn(SelectiveCheckpointContext(is_recompute=False), func, *args, **kwargs) in _SAVE:
             self.storage[func].append(_Kept(out))
         return out
+
+
+def _is_ours(func):
+    """What checkpointing itself calls, in the second run only: no policy is asked about it."""
+    return str(func) == "aten.detach.default"
 
 
 class _CachedTorchDispatchMode(TorchDispatchMode):
@@ -500,7 +505,7 @@ class _CachedTorchDispatchMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if self.policy_fn(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in _SAVE:
+        if _is_ours(func) or self.policy_fn(SelectiveCheckpointContext(is_recompute=True), func, *args, **kwargs) not in _SAVE:
             return func(*args, **kwargs)
         kept = self.storage.get(func)
         if kept is None:
