@@ -41,3 +41,27 @@ def test_modules_count_their_gradients(lib, nn, count):
     sums = {module: {str(op).rpartition(".")[2]: n for op, n in of.items()} for module, of in counts.items()}
     assert sums["Global"] == sums["Sequential"] == {"addmm": 288, "mm": 576}
     assert sums["Sequential.0"] == {"addmm": 192, "mm": 384} and sums["Sequential.2"] == {"addmm": 96, "mm": 192}
+
+
+def test_formulas_of_ones_own(lib):
+    counter = importlib.import_module(lib.__name__ + ".utils.flop_counter")
+    aten, x = lib.ops.aten, lib.ones(4, 5)
+    with counter.FlopCounterMode(display=False, custom_mapping={aten.add: lambda *args, out_shape: 5}) as mode:
+        x + x
+    assert mode.get_total_flops() == 5 and mode.get_flop_counts()["Global"] == {aten.add: 5}
+
+    def raw(*args, out_val):
+        return out_val.numel()
+    raw._get_raw = True
+    with counter.FlopCounterMode(display=False, custom_mapping={aten.add: raw}) as mode:
+        x + x
+    assert mode.get_total_flops() == 20
+    with counter.FlopCounterMode(display=False) as mode:
+        x @ x.t()
+    assert mode.get_flop_counts()["Global"][aten.mm] == 160 and aten.mm in counter.flop_registry
+    with pytest.raises(ValueError, match="expected each target to be OpOverloadPacket"):
+        counter.register_flop_formula(lambda x: x)(raw)
+    with pytest.raises(RuntimeError, match="duplicate registrations for aten.mm"):
+        counter.register_flop_formula(aten.mm)(raw)
+    with pytest.warns(UserWarning, match="mods argument is not needed anymore"):
+        counter.FlopCounterMode(lib.nn.Linear(1, 1), display=False)

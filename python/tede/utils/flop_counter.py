@@ -4,44 +4,57 @@
         model(x).sum().backward()
     counter.get_total_flops()
 """
+import warnings
 from math import prod
 
+from tede._ops import OpOverloadPacket, ops
 from tede.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
-flop_registry = {}          # an operator's name -> formula(*shapes and arguments, out_shape=...)
+flop_registry = {}          # an operator's packet -> formula(*arguments, out_val=...)
 
 
-def _name(operator):
-    return str(getattr(operator, "overloadpacket", operator)).replace("torch.ops.", "").replace("::", ".")
+def _of_shapes(formula):
+    """The formula, which is given shapes in the place of tensors and out_shape, for a call's own arguments."""
+    def wrapped(*args, out_val=None, **kwargs):
+        return formula(*map(_shapes, args), out_shape=_shapes(out_val), **{key: _shapes(value) for key, value in kwargs.items()})
+    return wrapped
 
 
 def register_flop_formula(targets, get_raw=False):
-    """A decorator: the formula of operators, given the shapes of tensors in their place, and out_shape."""
+    """A decorator: the formula of operators, given the shapes of tensors in their place, and out_shape; with `get_raw` the tensors
+    themselves, and out_val."""
+    targets = targets if isinstance(targets, (list, tuple)) else [targets]
+
     def decorator(formula):
-        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
-            flop_registry[target if isinstance(target, str) else _name(target)] = formula
+        for target in targets:
+            if not isinstance(target, OpOverloadPacket):
+                raise ValueError("register_flop_formula(targets): expected each target to be OpOverloadPacket (i.e. torch.ops.mylib.foo), "
+                                 f"got {target} which is of type {type(target)}")
+            if target in flop_registry:
+                raise RuntimeError(f"duplicate registrations for {target}")
+            flop_registry[target] = formula if get_raw else _of_shapes(formula)
         return formula
     return decorator
 
 
-@register_flop_formula("aten.mm")
+@register_flop_formula(ops.aten.mm)
 def mm_flop(a_shape, b_shape, *args, out_shape=None, **kwargs):
     return 2 * prod(a_shape) * b_shape[1]
 
 
-@register_flop_formula("aten.addmm")
+@register_flop_formula(ops.aten.addmm)
 def addmm_flop(self_shape, a_shape, b_shape, out_shape=None, **kwargs):
     return mm_flop(a_shape, b_shape)
 
 
-@register_flop_formula("aten.bmm")
+@register_flop_formula(ops.aten.bmm)
 def bmm_flop(a_shape, b_shape, out_shape=None, **kwargs):
     return 2 * prod(a_shape) * b_shape[2]
 
 
-@register_flop_formula("aten.baddbmm")
+@register_flop_formula(ops.aten.baddbmm)
 def baddbmm_flop(self_shape, a_shape, b_shape, out_shape=None, **kwargs):
     return bmm_flop(a_shape, b_shape)
 
@@ -50,31 +63,15 @@ def _conv(x_shape, w_shape, out_shape, transposed):
     return 2 * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape) * x_shape[0]
 
 
-@register_flop_formula("aten.convolution")
+@register_flop_formula(ops.aten.convolution)
 def conv_flop(x_shape, w_shape, bias, stride, padding, dilation, transposed, *args, out_shape=None, **kwargs):
     return _conv(x_shape, w_shape, out_shape, transposed)
 
 
-@register_flop_formula("aten.convolution_backward")
+@register_flop_formula(ops.aten.convolution_backward)
 def conv_backward_flop(grad_shape, x_shape, w_shape, bias, stride, padding, dilation, transposed, output_padding, groups,
                        output_mask, out_shape=None):
     return (output_mask[0] + output_mask[1]) * _conv(x_shape, w_shape, grad_shape, transposed)
-
-
-def _attention(query, key, value):
-    batch, heads, length, width = query
-    return 2 * batch * heads * length * key[-2] * (width + value[-1])
-
-
-@register_flop_formula(["aten.scaled_dot_product_attention", "aten._scaled_dot_product_flash_attention_for_cpu",
-                        "aten._scaled_dot_product_attention_math_for_cpu"])
-def sdpa_flop(query_shape, key_shape, value_shape, *args, out_shape=None, **kwargs):
-    return _attention(query_shape, key_shape, value_shape)
-
-
-@register_flop_formula(["aten._scaled_dot_product_flash_attention_for_cpu_backward"])
-def sdpa_backward_flop(grad_shape, query_shape, key_shape, value_shape, *args, out_shape=None, **kwargs):
-    return _attention(query_shape, key_shape, value_shape) * 5 // 2
 
 
 def _shapes(value):
@@ -92,8 +89,11 @@ class FlopCounterMode(TorchDispatchMode):
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
         super().__init__()
         self.depth, self.display, self.flop_counts = depth, display, {}
-        self.flop_registry = {**flop_registry, **{_name(op) if not isinstance(op, str) else op: formula
-                                                  for op, formula in (custom_mapping or {}).items()}}
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
+        own = {op: formula if getattr(formula, "_get_raw", False) else _of_shapes(formula)
+               for op, formula in (custom_mapping or {}).items()}
+        self.flop_registry = {**flop_registry, **own}
 
     def get_total_flops(self):
         return sum(self.flop_counts.get("Global", {}).values())
@@ -109,7 +109,7 @@ class FlopCounterMode(TorchDispatchMode):
             level = module.count(".") + (module != "Global")
             if level <= depth:
                 lines.append(f"{' ' * level}{module:<40}{sum(counts.values()):>16}{100 * sum(counts.values()) / total:>9.2f}%")
-                lines += [f"{' ' * level} - {name:<37}{n:>16}{100 * n / total:>9.2f}%" for name, n in counts.items()]
+                lines += [f"{' ' * level} - {str(name):<37}{n:>16}{100 * n / total:>9.2f}%" for name, n in counts.items()]
         return "\n".join([f"{'Module':<40}{'FLOP':>16}{'% Total':>10}", *lines])
 
     def __enter__(self):
@@ -127,11 +127,11 @@ class FlopCounterMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         out = func(*args, **(kwargs or {}))
-        formula = self.flop_registry.get(_name(func))
+        packet = func._overloadpacket
+        formula = self.flop_registry.get(packet)
         if formula is not None:
-            count = formula(*map(_shapes, args), **{key: _shapes(value) for key, value in (kwargs or {}).items()},
-                            out_shape=_shapes(out))
+            count = formula(*args, **(kwargs or {}), out_val=out)
             for module in sorted(self._modules.parents, key=lambda name: (name != "Global", name)):
                 counts = self.flop_counts.setdefault(module, {})
-                counts[_name(func)] = counts.get(_name(func), 0) + count
+                counts[packet] = counts.get(packet, 0) + count
         return out
