@@ -45,7 +45,7 @@ def test_what_would_be_read_beyond_an_operand_is_refused():
         r'data points \(0\)': lambda: aten._fft_r2c(r(0, 3), [0], 0, True),
         'numbers are made of': lambda: aten._fft_c2r(c, [0], 0, 9),
         r'points \(0\) specified': lambda: aten._fft_c2r(c, [0], 0, 0),
-        'differ in dtype': lambda: aten._linalg_lstsq(eye, eye.double(), 0.1),
+        'differ in dtype': lambda: aten._linalg_lstsq(eye, eye.double(), 0.1, False),
         'kernel needs at least one element': lambda: tede.conv2d(r(2, 3, 4, 4), r(2, 3, 0, 2)),
         'kernel needs at least': lambda: tede.conv_transpose1d(r(2, 3, 4), r(3, 2, 0)),
         'Number of pivots per batch': lambda: tede.linalg.lu_solve(eye, pivots[:2], r(3, 2)),
