@@ -109,7 +109,7 @@ class FlopCounterMode(TorchDispatchMode):
             level = module.count(".") + (module != "Global")
             if level <= depth:
                 lines.append(f"{' ' * level}{module:<40}{sum(counts.values()):>16}{100 * sum(counts.values()) / total:>9.2f}%")
-                lines += [f"{' ' * level} - {str(name):<37}{n:>16}{100 * n / total:>9.2f}%" for name, n in counts.items()]
+                lines += [f"{' ' * level} - {name!s:<37}{n:>16}{100 * n / total:>9.2f}%" for name, n in counts.items()]
         return "\n".join([f"{'Module':<40}{'FLOP':>16}{'% Total':>10}", *lines])
 
     def __enter__(self):
