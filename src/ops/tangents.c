@@ -59,6 +59,8 @@ td_tensor *td_op_var_tangent(td_tensor *t, td_tensor *self, int64_t n_dim, const
     LET(centred) = td_minus(self, mean);
     LET(product) = inner_product(centred, t);
     LET(sum) = sum_of(product, n_dim, dim, keepdim);
+    if (self->numel == 0)       /* nothing to scale by infinity */
+        return td_ref(sum);
     return td_times(sum, td_float(2 / (degrees > 0 ? degrees : 0)));
 }
 

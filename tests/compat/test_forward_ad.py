@@ -129,3 +129,10 @@ def test_tangents_keep_the_precision_of_double_numbers(lib):
 def test_the_second_derivative_of_entropy_below_zero(lib):
     second = lib.func.grad(lib.func.grad(lib.special.entr))
     assert second(lib.tensor(-2.)).item() == 0.5 and second(lib.tensor(2.)).item() == -0.5
+
+
+@pytest.mark.filterwarnings("ignore:var")
+def test_the_variance_of_nothing_has_a_tangent_of_zero(lib):
+    x = lib.ones(0, 2)
+    value, tangent = lib.func.jvp(lambda a: lib.var(a, 0), (x,), (x,))
+    assert value.isnan().all() and tangent.tolist() == [0, 0]
