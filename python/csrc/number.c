@@ -122,7 +122,7 @@ static PyObject *slow(int which, PyObject *a, PyObject *b)
     OperatorObject *op = left && k->method ? k->method : k->function;
     if (!op)
         return PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", k->name);
-    return unless_type_error(td_py_operate(op, (PyObject *[]){a, b}, 2));
+    return td_py_operate(op, (PyObject *[]){a, b}, 2);
 }
 
 static PyObject *with_number(int which, PyObject *a, PyObject *b, bool left)

@@ -9,6 +9,7 @@ import samples
 import tede
 
 REFUSED = 'unsupported operation', 'single memory location', 'overlap'
+IN_TURN = 'masked_fill.Scalar', 'masked_fill.Tensor', 'threshold'       # which write expanded tensors, as PyTorch's do
 FAILURES = RuntimeError, IndexError, ValueError, TypeError, NotImplementedError
 
 
@@ -128,6 +129,7 @@ def test_an_operand_that_shares_memory_with_what_is_written(dtype):
             if refusal(error):
                 wrong[call.title, 'expanded'] = refusal(error)
         else:
-            wrong[call.title, 'expanded'] = 'it is written'
+            if call.title.partition('[')[0] not in IN_TURN:
+                wrong[call.title, 'expanded'] = 'it is written'
     assert not wrong
     assert tried > 50
