@@ -82,6 +82,29 @@ static void N(taps)(const T *x, const int64_t *offsets, const T *w, int64_t k, T
     }
 }
 
+/* A line of the picture, for the rows that it belongs to: the last of them meets the kernel's row number `first`, which is at w, the
+ * one above it the next.  With `all`, every row meets one, and none needs to be asked. */
+INLINE void N(slide_line)(const int rows, const int beside, const td_slide *s, const T *line, const T *w, const bool all,
+                          int64_t first, N(vec) (*sum)[BESIDE])
+{
+    enum { LANES = BYTES / sizeof(T) };
+    typedef N(vec) V;
+    for (int64_t j = 0; j < s->kernel[2]; j++) {
+        V at[BESIDE];
+#pragma GCC unroll 4
+        for (int v = 0; v < beside; v++)
+            at[v] = *(const V *)(line + j * s->apart + v * LANES);
+#pragma GCC unroll 4
+        for (int r = rows - 1; r >= 0; r--)
+            if (all || (uint64_t)(first + rows - 1 - r) < (uint64_t)s->kernel[1]) {
+                const V factor = w[(rows - 1 - r) * s->kernel[2] + j] - (V){0};
+#pragma GCC unroll 4
+                for (int v = 0; v < beside; v++)
+                    N(add_product)(&sum[r][v], factor, at[v]);
+            }
+    }
+}
+
 /* `rows` rows of `beside` vectors of sums: each vector of the picture that is read serves all rows that it belongs to. */
 INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
                             const T *x, const T *w, T start, int64_t n, T *y, int64_t room)
@@ -96,21 +119,13 @@ INLINE void N(slide_block)(const int rows, const int beside, const td_slide *s,
             sum[r][v] = start - (V){0};
     for (int64_t d = 0; d < s->kernel[0]; d++, x += s->plane, w += s->kernel[1] * s->kernel[2]) {
         const T *line = x;
-        for (int64_t i = 0; i < rows + s->kernel[1] - 1; i++, line += s->line)
-            for (int64_t j = 0; j < s->kernel[2]; j++) {
-                V at[BESIDE];
-#pragma GCC unroll 4
-                for (int v = 0; v < beside; v++)
-                    at[v] = *(const V *)(line + j * s->apart + v * LANES);
-#pragma GCC unroll 4
-                for (int r = 0; r < rows; r++)
-                    if ((uint64_t)(i - r) < (uint64_t)s->kernel[1]) {
-                        const V factor = w[(i - r) * s->kernel[2] + j] - (V){0};
-#pragma GCC unroll 4
-                        for (int v = 0; v < beside; v++)
-                            N(add_product)(&sum[r][v], factor, at[v]);
-                    }
-            }
+        for (int64_t i = 0; i < rows + s->kernel[1] - 1; i++, line += s->line) {
+            const int64_t first = i - (rows - 1);
+            if (first >= 0 && i < s->kernel[1])
+                N(slide_line)(rows, beside, s, line, w + first * s->kernel[2], true, first, sum);
+            else
+                N(slide_line)(rows, beside, s, line, w + first * s->kernel[2], false, first, sum);
+        }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++, y += s->width, room -= s->width) {
