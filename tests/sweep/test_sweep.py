@@ -94,7 +94,7 @@ def test_a_layout_changes_no_value(dtype):
 # Values decide the result's shape, or whether there is an error; PyTorch refuses these on meta, too.
 READS_VALUES = {'item', 'equal', 'allclose', 'is_nonzero', 'tolist', 'numpy', '_local_scalar_dense', 'bincount', 'nonzero',
                 'masked_select', 'unique', 'unique_consecutive', 'argwhere', 'combinations', 'repeat_interleave', 'tensor_split',
-                'gaussian_nll_loss', 'linspace.tensor_overload', 'logspace.tensor_overload', 'narrow.Tensor', 'randint_like.Tensor',
+                'gaussian_nll_loss', 'one_hot', 'linspace.tensor_overload', 'logspace.tensor_overload', 'narrow.Tensor', 'randint_like.Tensor',
                 'tensor_split.tensor_indices_or_sections',
                 *(f'{name}.{a}_{b}' for name in ('linspace', 'logspace') for a, b in (('Tensor', 'Tensor'), ('Tensor', 'Scalar'), ('Scalar', 'Tensor'))),
                 '_shape_as_tensor'}         # of any device: the sizes are on the CPU
