@@ -665,7 +665,9 @@ for _name in ("eig", "symeig", "solve", "lstsq"):
 del _name
 
 
-Tensor.__rdiv__ = Tensor.__rtruediv__
+@method
+def __rdiv__(self, other):
+    return self.reciprocal() * other
 
 
 @method

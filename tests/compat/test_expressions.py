@@ -180,3 +180,9 @@ def test_expression(both, family, text, dtype):
             assert e.dtype == a.dtype and e.shape == a.shape
             np.testing.assert_allclose(a, e, rtol=loose, atol=loose * (1 + np.nanmax(np.abs(e), initial=0, where=np.isfinite(e))
                                                                        if e.dtype.kind in "fc" else 0))
+
+
+def test_the_old_name_of_a_reflected_quotient_asks_what_it_gets_for_its_reciprocal(lib):
+    assert lib.Tensor.__rdiv__(lib.full((2,), 4.0), 2).tolist() == [0.5, 0.5]
+    with pytest.raises(AttributeError):
+        lib.Tensor.__rdiv__(2, lib.ones(3))
