@@ -44,7 +44,7 @@ static void *scratch(conv *c, size_t bytes)
 #define ADD_ROW(T)                                          \
     for (int64_t i = 0; i < n; i++)                         \
         ((T *)y)[i] += *(const T *)value
-void td_conv_add(const td_conv *c, char *y, const char *value, int64_t n)
+static void add(const conv *c, char *y, const char *value, int64_t n)
 {
     switch (c->dtype) {
     case TD_F32: ADD_ROW(float); break;
@@ -53,6 +53,12 @@ void td_conv_add(const td_conv *c, char *y, const char *value, int64_t n)
     case TD_C128: ADD_ROW(double _Complex); break;
     default: ADD_ROW(uint64_t); break;
     }
+}
+
+void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; c->bias && i < channels; i++)
+        add(c, to + i * step * c->size, c->bias + (g * channels + i) * c->size, n);
 }
 
 /* Tasks: (image, group, tile of positions). */
@@ -74,8 +80,7 @@ static void correlate(void *context, int64_t first, int64_t last)
         else
             td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
         product(c, c->cout, p1 - p0, c->k, w, b, false, y, c->out_total);
-        for (int64_t o = 0; c->bias && o < c->cout; o++)
-            td_conv_add(c, y + o * c->out_total * c->size, c->bias + (g * c->cout + o) * c->size, p1 - p0);
+        td_conv_add_bias(c, g, c->cout, y, c->out_total, p1 - p0);
     }
     td_mem_free(columns, bytes);
 }
@@ -104,8 +109,7 @@ static void spread(void *context, int64_t first, int64_t last)
             product(c, c->k, p1 - p0, c->cout, w, y, false, columns, p1 - p0);
             td_conv_scatter(c, x, p0, p1, columns);
         }
-        for (int64_t o = 0; c->bias && o < c->cin; o++)
-            td_conv_add(c, x + o * c->in_total * c->size, c->bias + (g * c->cin + o) * c->size, c->in_total);
+        td_conv_add_bias(c, g, c->cin, x, c->in_total, c->in_total);
     }
     td_mem_free(columns, bytes);
 }

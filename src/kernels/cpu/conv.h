@@ -32,7 +32,8 @@ static inline td_dtype td_conv_dtype(const td_tensor *x)
  * between rows are added to where they came from. */
 void td_conv_gather(const td_conv *c, const char *x, int64_t from, int64_t to, void *columns, int64_t ld);
 void td_conv_scatter(const td_conv *c, char *x, int64_t from, int64_t to, const void *columns);
-void td_conv_add(const td_conv *c, char *y, const char *value, int64_t n);      /* n numbers at y += *value */
+/* The bias of group g's channels, if there is one, added to n numbers of each; channels are `step` numbers apart. */
+void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, int64_t step, int64_t n);
 
 /* y = w * x by whatever way is best; 0, or -1 with an error recorded. */
 int td_conv_run_correlate(td_conv *c);

@@ -15,9 +15,7 @@ enum { BYTES = 16, VECTORS = 2, BESIDE = 2 };
 
 enum { MOST_DOTS = 9 };
 
-typedef int32_t place_f32;          /* as wide as the number */
-typedef int64_t place_f64;
-typedef int16_t place_b16;
+typedef int16_t place_b16;          /* as in vectors.h */
 
 #define TD_BODY "conv_isa.c"
 #include "kernels/cpu/both_reals.h"

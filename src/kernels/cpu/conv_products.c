@@ -34,8 +34,8 @@ static int product_whole(td_conv *c, int64_t g)
         return td_gemm_bias(c->dtype, c->batch, c->cout, c->k, x, w, bias, y, c->groups * c->cout);
     if (td_gemm_strided(c->dtype, c->batch, c->cout, c->k, td_int(1), x, w, td_int(0), y, c->groups * c->cout))
         return -1;
-    for (int64_t i = 0; bias && i < c->batch * c->cout; i++)
-        td_conv_add(c, td_conv_y(c, i / c->cout, g) + i % c->cout * c->size, bias + i % c->cout * c->size, 1);
+    for (int64_t n = 0; n < c->batch; n++)
+        td_conv_add_bias(c, g, c->cout, td_conv_y(c, n, g), 1, 1);
     return 0;
 }
 
@@ -45,9 +45,8 @@ static int product_row(td_conv *c, int64_t g)
     if (td_gemm_batched(c->dtype, c->batch, c->cout, c->out_total, c->k, td_int(1), w, 0, x, c->groups * c->in_total, td_int(0),
                         td_conv_y(c, 0, g), c->out_total, c->groups * c->cout * c->out_total))
         return -1;
-    for (int64_t i = 0; c->bias && i < c->batch * c->cout; i++)
-        td_conv_add(c, td_conv_y(c, i / c->cout, g) + i % c->cout * c->out_total * c->size,
-                    c->bias + (g * c->cout + i % c->cout) * c->size, c->out_total);
+    for (int64_t n = 0; n < c->batch; n++)
+        td_conv_add_bias(c, g, c->cout, td_conv_y(c, n, g), c->out_total, c->out_total);
     return 0;
 }
 
@@ -65,9 +64,8 @@ int td_conv_spread_whole(td_conv *c)
         const td_matrix y = {td_conv_y(c, 0, g), c->groups * c->cout, 1}, w = {td_conv_w(c, g), c->k, 1};
         if (td_gemm_strided(c->dtype, c->batch, c->k, c->cout, td_int(1), y, w, td_int(0), td_conv_x(c, 0, g), c->groups * c->k))
             return -1;
-        for (int64_t i = 0; c->bias && i < c->batch * c->cin; i++)
-            td_conv_add(c, td_conv_x(c, i / c->cin, g) + i % c->cin * c->in_total * c->size,
-                        c->bias + (g * c->cin + i % c->cin) * c->size, c->in_total);
+        for (int64_t n = 0; n < c->batch; n++)
+            td_conv_add_bias(c, g, c->cin, td_conv_x(c, n, g), c->in_total, c->in_total);
     }
     return 0;
 }
@@ -123,13 +121,12 @@ static void take_out(void *context, int64_t first, int64_t last)
     const side_by_side *s = context;
     const td_conv *c = s->c;
     const int64_t row = c->out_total * c->size;
-    for (int64_t i = first; i < last; i++)
-        for (int64_t o = 0; o < c->cout; o++) {
-            char *y = td_conv_y(c, s->image + i, s->group) + o * row;
-            memcpy(y, s->y + o * s->length * c->size + i * row, (size_t)row);
-            if (c->bias)
-                td_conv_add(c, y, c->bias + (s->group * c->cout + o) * c->size, c->out_total);
-        }
+    for (int64_t i = first; i < last; i++) {
+        char *y = td_conv_y(c, s->image + i, s->group);
+        for (int64_t o = 0; o < c->cout; o++)
+            memcpy(y + o * row, s->y + o * s->length * c->size + i * row, (size_t)row);
+        td_conv_add_bias(c, s->group, c->cout, y, c->out_total, c->out_total);
+    }
 }
 
 static int by_columns(td_conv *c, bool weigh)

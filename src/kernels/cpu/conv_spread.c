@@ -83,10 +83,10 @@ static int correlate_phase(const td_conv *c, const phase p[3], char *w, char *to
                         c->dtype == TD_F32 ? turn_f32 : turn_f64, &t);
         return td_conv_run_correlate(&turned);
     }
-    const int64_t images = c->batch * c->groups * c->cin;
-    memset(to, 0, (size_t)(images * turned.out_total * c->size));
-    for (int64_t i = 0; c->bias && i < images; i++)
-        td_conv_add(c, to + i * turned.out_total * c->size, c->bias + i % (c->groups * c->cin) * c->size, turned.out_total);
+    const int64_t channels = c->groups * c->cin, image = channels * turned.out_total * c->size;
+    memset(to, 0, (size_t)(c->batch * image));
+    for (int64_t n = 0; n < c->batch; n++)
+        td_conv_add_bias(c, 0, channels, to + n * image, turned.out_total, turned.out_total);
     return 0;
 }
 

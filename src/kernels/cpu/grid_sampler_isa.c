@@ -12,8 +12,6 @@
 
 enum { BLOCK = 64, MOST_TAPS = 16 };
 
-typedef int32_t place_f32;          /* as wide as the number */
-typedef int64_t place_f64;
 
 INLINE float  floor_f32(float x) { return __builtin_floorf(x); }
 INLINE double floor_f64(double x) { return __builtin_floor(x); }

@@ -8,8 +8,6 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/cpu/vectors.h"
 
-typedef int32_t place_f32;      /* as wide as the number */
-typedef int64_t place_f64;
 
 /* What a vector of outputs meets: rows[d][h], columns `skip` apart; seats are positions in the plane. */
 typedef struct view {

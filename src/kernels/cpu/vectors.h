@@ -15,6 +15,9 @@
 typedef float  vec_f32 __attribute__((vector_size(VBYTES), aligned(4), may_alias));
 typedef double vec_f64 __attribute__((vector_size(VBYTES), aligned(8), may_alias));
 
+typedef int32_t place_f32;      /* an integer as wide as the number */
+typedef int64_t place_f64;
+
 /* sum += a * b.  Spelled out, since GCC otherwise lets the sum change places with a factor, whose register is free then, and
  * moves and spills sums in the inner kernel for that: a tenth of its time. */
 #if defined(__AVX512F__) || defined(__FMA__)
