@@ -302,3 +302,61 @@ def test_a_tensor_that_reshape_made_is_shared(lib):
     child.start()
     child.join()
     assert x.tolist() == [[7.] * 3] * 2
+
+
+RAISING = """
+import gc, importlib, os, sys
+data = importlib.import_module(sys.argv[1]).utils.data
+
+
+class Broken(data.Dataset):
+    def __len__(self):
+        return 20
+
+    def __getitem__(self, i):
+        if i == 7:
+            raise ValueError("item is broken")
+        return i
+
+
+def run():
+    try:
+        for _ in data.DataLoader(Broken(), batch_size=2, num_workers=2):
+            pass
+    except ValueError as error:
+        kept = error            # a cycle: the frame, the error, its traceback, the frame
+        return kept.args[0][:6]
+
+
+if __name__ == "__main__":
+    gc.disable()
+    print(run())
+    gc.collect()
+    taken = [os.open(os.devnull, os.O_RDONLY) for _ in range(40)]       # numbers that were free are in use now
+    gc.collect()
+    print([os.fstat(fd).st_rdev == os.fstat(taken[0]).st_rdev for fd in taken].count(True))
+"""
+
+
+def test_an_exception_of_a_worker_leaves_no_descriptor_to_close_twice(lib, tmp_path):
+    script = tmp_path / "raising.py"
+    script.write_text(RAISING)
+    for _ in range(2):
+        done = subprocess.run([sys.executable, script, lib.__name__], capture_output=True, text=True, timeout=200)
+        assert done.stdout.split() == ["Caught", "40"] and "Exception ignored" not in done.stderr, done.stderr
+
+
+def total(x, y, queue):
+    queue.put((x.sum().item(), y.sum().item()))
+
+
+@pytest.mark.parametrize("how", ["spawn", "forkserver", "fork"])
+def test_a_process_that_is_started_gets_views_whose_memory_is_not_shared(lib, how):
+    import importlib
+    context = importlib.import_module(lib.__name__ + ".multiprocessing").get_context(how)
+    queue, base = context.Queue(), lib.arange(10.)
+    views = base[2:], base[4:]
+    process = context.Process(target=total, args=(*views, queue))
+    process.start()
+    assert queue.get(timeout=100) == (44., 39.)
+    process.join()

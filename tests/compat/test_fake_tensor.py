@@ -74,3 +74,15 @@ def test_fakes_of_real_tensors(lib):
     with F.FakeTensorMode(allow_non_fake_inputs=True):
         made = layer(lib.randn(1, 3, 8, 8))
     assert F.is_fake(made) and made.shape == (1, 4, 6, 6)
+
+
+def test_the_active_mode_is_the_innermost_one(lib):
+    import importlib
+    guards, F = importlib.import_module(lib.__name__ + "._guards"), fakes(lib)
+    assert guards.active_fake_mode() is None and guards.detect_fake_mode([lib.ones(2)]) is None
+    with F.FakeTensorMode() as outer:
+        assert guards.active_fake_mode() is outer and guards.detect_fake_mode() is outer
+        x = lib.ones(2)
+    assert guards.active_fake_mode() is None and guards.detect_fake_mode({"x": [x]}) is outer
+    with F.FakeTensorMode(), pytest.raises(AssertionError, match="doesn't match mode"):
+        guards.detect_fake_mode(x)

@@ -3,7 +3,9 @@
 A tensor can be moved only as long as nobody else looks at its memory (tensors hold addresses); where somebody does, the
 receiver gets shared memory with a copy, and the sender keeps what it has.
 """
-from multiprocessing import reduction
+import os
+import weakref
+from multiprocessing import context, reduction
 from multiprocessing.reduction import ForkingPickler
 
 from tede import _C
@@ -39,6 +41,17 @@ def _move(x, storage):
             y.data = _C._tensor_over(target, *place, y.dtype)
 
 
+def _sent(descriptor):
+    """What stands for a descriptor in a pickle. The receiver gets one of its own, and closes that."""
+    starting = context.get_spawning_popen()
+    if starting is not None:
+        # A process that is being started inherits the descriptor under its number, after the pickle is made and the storage
+        # may be gone: the process's object owns a duplicate.
+        descriptor = os.dup(descriptor)
+        weakref.finalize(starting, os.close, descriptor)
+    return reduction.DupFd(descriptor)
+
+
 def _of_descriptor(descriptor, nbytes):
     return _shared(nbytes, descriptor.detach())
 
@@ -55,7 +68,7 @@ def reduce_storage(storage):
         target = _shared(storage.nbytes())
         target.copy_(storage)
         region = target._region()
-    return _of_descriptor, (reduction.DupFd(region.fd), storage.nbytes())
+    return _of_descriptor, (_sent(region.fd), storage.nbytes())
 
 
 def _rebuild(cls, storage, dtype, offset, size, stride, requires_grad, state):

@@ -9,6 +9,7 @@ import os
 import signal
 import time
 import warnings
+import weakref
 from multiprocessing import connection
 from typing import Generic
 
@@ -225,14 +226,42 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
         return self._dataset_fetcher.fetch(self._next_index())
 
 
+def _end_workers(owner, workers, queues, pipes, prefix):
+    """Ask the workers to end, and end those that don't; called once."""
+    if owner != os.getpid():
+        return          # a worker that is forked inherits whatever iterators there are: their workers aren't its own
+    for queue in queues:
+        try:
+            queue.put(None)
+        except (OSError, ValueError):
+            continue
+    try:
+        for pipe in pipes:
+            pipe.close()                # a worker that waits to send finds out
+        until = time.monotonic() + worker.MP_STATUS_CHECK_INTERVAL
+        for process in workers:
+            process.join(max(until - time.monotonic(), 0))
+        for queue in queues:
+            queue.cancel_join_thread()
+            queue.close()
+    finally:
+        for process in workers:
+            if process.is_alive():
+                process.terminate()
+        transport.remove_leftovers(prefix)
+
+
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     def __init__(self, loader):
         super().__init__(loader)
         if loader.prefetch_factor <= 0:
             raise AssertionError("prefetch_factor must be greater than 0 for MultiProcessingDataLoaderIter")
         self._prefetch, self._in_order, self._persistent = loader.prefetch_factor, loader.in_order, loader.persistent_workers
-        self._shutdown, self._owner, self._workers, self._queues, self._pipes = False, os.getpid(), [], [], []
+        self._workers, self._queues, self._pipes = [], [], []
         self._prefix = f"tede_{os.getpid()}_{os.urandom(6).hex()}"
+        # Not a __del__: in a cycle (an exception's traceback makes one) the collector finalizes pipes before or after the iterator,
+        # and a pipe's own finalizer closes its descriptor without noting it. The finalizer's references keep them out of the cycle.
+        self._end_workers = weakref.finalize(self, _end_workers, os.getpid(), self._workers, self._queues, self._pipes, self._prefix)
         job = worker.Job(self._dataset_kind == _DatasetKind.Iterable, self._dataset, loader._auto_collation, loader.collate_fn,
                          loader.drop_last, self._base_seed, pipes.worker_init(self._dataset, loader.worker_init_fn), self._num_workers,
                          self._prefix, self._shared_seed)
@@ -365,32 +394,4 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         self._queues[which].put(None)
 
     def _shutdown_workers(self):
-        # A worker that is forked inherits whatever iterators there are, and may collect one: their workers aren't its own.
-        if getattr(self, "_shutdown", True) or self._owner != os.getpid():
-            return
-        self._shutdown = True
-        try:
-            for queue in self._queues:
-                try:
-                    queue.put(None)
-                except (OSError, ValueError):
-                    continue
-            for pipe in self._pipes:
-                pipe.close()                # a worker that waits to send finds out
-            until = time.monotonic() + worker.MP_STATUS_CHECK_INTERVAL
-            for process in self._workers:
-                process.join(max(until - time.monotonic(), 0))
-            for queue in self._queues:
-                queue.cancel_join_thread()
-                queue.close()
-        finally:
-            for process in self._workers:
-                if process.is_alive():
-                    process.terminate()
-            transport.remove_leftovers(self._prefix)
-
-    def __del__(self):
-        try:
-            self._shutdown_workers()
-        except (AttributeError, TypeError, ImportError):
-            pass                            # the interpreter is going away
+        self._end_workers()
