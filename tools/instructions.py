@@ -81,7 +81,7 @@ def run(*command):
 def main():
     build = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "build").resolve()
     root = pathlib.Path(__file__).resolve().parents[1]
-    objects = [o for folder in ("libtede.so.p", "libtede_plans.a.p") for o in sorted((build / folder).glob("*.o"))]
+    objects = [o for folder in ("lib/libtede.so.0.p", "libtede_plans.a.p") for o in sorted((build / folder).glob("*.o"))]
     archives = [build / "libtede_glue.a", *(build / f"libtede_{isa}.a" for isa in ("v2", "v3", "v4"))]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 def main():
     build, seconds = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else "20"
     common = ["cc", "-fsanitize=thread", "-g", "-O1", "-D_GNU_SOURCE", f"-I{build}/include", f"-I{ROOT}/include"]
-    link = [f"-L{build}", "-ltede", f"-Wl,-rpath,{build}", "-lm", "-pthread"]
+    link = [f"-L{build}/lib", "-ltede", f"-Wl,-rpath,{build}/lib", "-lm", "-pthread"]
     with tempfile.TemporaryDirectory() as folder:
         program, device = f"{folder}/stress", f"{folder}/toy_device.so"
         subprocess.run([*common, str(ROOT / "tests/tsan/stress.c"), "-o", program, *link], check=True)

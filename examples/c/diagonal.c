@@ -1,6 +1,6 @@
 /* A layout: diagonal matrices, which keep n numbers in the place of n * n.
  *
- *     make diagonal && ./diagonal          or, in Python, tede.ops.load_library("./diagonal.so")
+ *     make diagonal && ./diagonal          or make diagonal.so, and in Python tede.ops.load_library("./diagonal.so")
  *
  * The fields of such a tensor are the tensor of its diagonal. Kernels on the layout's key multiply diagonal matrices with each
  * other and with strided ones; what they make of it are operators on the diagonals. toy::from_diagonal makes one, and is
@@ -104,11 +104,8 @@ int diagonal_register(void)
 }
 
 #ifdef DIAGONAL_LIBRARY
-__attribute__((constructor)) static void loaded(void)
-{
-    if (diagonal_register())
-        fprintf(stderr, "diagonal: %s\n", td_error_message());
-}
+/* An error that it leaves is load_library's. */
+__attribute__((constructor)) static void loaded(void) { diagonal_register(); }
 #else
 static void check(bool good)
 {

@@ -1,6 +1,6 @@
 /* An operator from outside, with its gradient, and a counter of all calls.
  *
- *     make operator && ./operator
+ *     make operator && ./operator          or make softclip.so, and in Python tede.ops.load_library("./softclip.so")
  *
  * toy::softclip(x, limit) = limit * tanh(x / limit) is defined by a schema, as are tede's own operators; its kernel is a
  * loop that the iterator runs over any shape, strides and dtype; its gradient is one node. The counter is a kernel for
@@ -13,16 +13,6 @@
 #include <tede/dispatch.h>
 #include <tede/kernel.h>
 #include <tede/tede.h>
-
-static const td_device cpu = {TD_CPU, -1};
-
-static void check(bool good)
-{
-    if (good)
-        return;
-    fprintf(stderr, "operator: %s\n", td_error_message());
-    exit(1);
-}
 
 /* ---- the operator ------------------------------------------------------------------------------------------------ */
 
@@ -75,6 +65,27 @@ static int backward(void *context, void *state, td_node *node, int n_grads, td_t
 }
 static const td_op_gradient gradient = {setup, backward, free};
 
+static const td_op *define(void)
+{
+    const td_op *op = td_op_define("toy::softclip(Tensor x, float limit=1) -> Tensor");
+    return op && td_register_default("toy::softclip", kernel, NULL) == 0 &&
+           td_register_gradient("toy::softclip", &gradient, NULL) == 0 ? op : NULL;
+}
+
+#ifdef SOFTCLIP_LIBRARY
+/* An error that it leaves is load_library's. */
+__attribute__((constructor)) static void loaded(void) { define(); }
+#else
+static const td_device cpu = {TD_CPU, -1};
+
+static void check(bool good)
+{
+    if (good)
+        return;
+    fprintf(stderr, "operator: %s\n", td_error_message());
+    exit(1);
+}
+
 static td_tensor *softclip(const td_op *op, td_tensor *x, double limit)
 {
     td_value arguments[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {.kind = TD_VALUE_FLOAT, .number = limit}}, result;
@@ -91,9 +102,8 @@ static int count_call(const td_op *op, td_keyset keys, const td_value *arguments
 
 int main(void)
 {
-    const td_op *op = td_op_define("toy::softclip(Tensor x, float limit=1) -> Tensor");
-    check(op && td_register_default("toy::softclip", kernel, NULL) == 0 &&
-          td_register_gradient("toy::softclip", &gradient, NULL) == 0);
+    const td_op *op = define();
+    check(op);
 
     /* A transposed operand, to show that strides are the iterator's business. */
     TD_AUTO td_tensor *line = td_linspace(td_float(-3), td_float(3), 6, TD_F64, cpu);
@@ -128,3 +138,4 @@ int main(void)
     printf("%s\n", td_op_find("toy::softclip") ? "still there" : "taken away");
     return 0;
 }
+#endif

@@ -1,6 +1,6 @@
 /* A dtype: numbers from -7.9375 to 7.9375 in steps of 1/16, in a byte each.
  *
- *     make scaled8 && ./scaled8            or, in Python, tede.ops.load_library("./scaled8.so")
+ *     make scaled8 && ./scaled8            or make scaled8.so, and in Python tede.ops.load_library("./scaled8.so")
  *
  * Two conversions are all there is to it: pointwise operators compute in float32 and round their results to the dtype. */
 #include <math.h>
@@ -29,11 +29,8 @@ static void store(void *to, const float *from, int64_t n)
 static const td_dtype_kind kind = {"scaled8", "Scaled8", 1, load, store};
 
 #ifdef SCALED8_LIBRARY
-__attribute__((constructor)) static void loaded(void)
-{
-    if (td_dtype_register(&kind) == TD_DTYPE_NONE)
-        fprintf(stderr, "scaled8: %s\n", td_error_message());
-}
+/* An error that it leaves is load_library's. */
+__attribute__((constructor)) static void loaded(void) { td_dtype_register(&kind); }
 #else
 static void show(td_tensor *x)
 {

@@ -2,6 +2,7 @@
  * what programs see. */
 #include "binding.h"
 #include <tede/device.h>
+#include <tede/library.h>
 
 /* An argument that may be a device, a name or, for the type `type`, an index. */
 static int device_of(PyObject *o, td_device *device)
@@ -25,6 +26,21 @@ static PyObject *load(PyObject *m, PyObject *o)
     Py_DECREF(path);
     char name[32];
     return type < 0 ? td_py_raise() : PyUnicode_FromString(td_device_str((td_device){(int8_t)type, -1}, name));
+}
+static PyObject *load_library(PyObject *m, PyObject *o)
+{
+    (void)m;
+    PyObject *path = NULL;
+    if (!PyUnicode_FSConverter(o, &path))
+        return NULL;
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = td_library_load(PyBytes_AS_STRING(path));
+    Py_END_ALLOW_THREADS
+    Py_DECREF(path);
+    if (status)
+        return td_py_raise();
+    Py_RETURN_NONE;
 }
 static PyObject *count(PyObject *m, PyObject *o)
 {
@@ -86,6 +102,7 @@ static PyObject *fallbacks(PyObject *m, PyObject *unused)
 
 static PyMethodDef functions[] = {
     {"_device_load", load, METH_O, NULL},
+    {"_library_load", load_library, METH_O, NULL},
     {"_device_type", type, METH_O, "The number of a device's name, or -1."},
     {"_device_count", count, METH_O, NULL},
     {"_device_current", current, METH_O, NULL},

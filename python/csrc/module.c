@@ -1,5 +1,7 @@
 /* The module tede._C. */
 #include "binding.h"
+#include <dlfcn.h>
+#include <tede/library.h>
 #include <tede/memory.h>
 
 static PyObject *get_num_threads(PyObject *m, PyObject *unused)
@@ -70,8 +72,23 @@ static int (*const parts[])(PyObject *module) = {
     td_py_watch_init, td_py_number_init, td_py_environment_init, td_py_device_init, td_py_record_init,
 };
 
+/* Another libtede of this SONAME may have been loaded before, by a program or another extension. */
+static int check_version(void)
+{
+    if (!strcmp(td_version(), TD_VERSION))
+        return 0;
+    Dl_info core = {0};
+    const char *(*function)(void) = td_version;
+    dladdr(*(void **)&function, &core);
+    PyErr_Format(PyExc_ImportError, "tede._C was compiled for libtede " TD_VERSION ", but the process has loaded libtede %s (%s)",
+                 td_version(), core.dli_fname ? core.dli_fname : "of an unknown file");
+    return -1;
+}
+
 PyMODINIT_FUNC PyInit__C(void)
 {
+    if (check_version())
+        return NULL;
     PyObject *module = PyModule_Create(&definition);
     for (size_t i = 0; module && i < sizeof parts / sizeof *parts; i++)
         if (parts[i](module) < 0)

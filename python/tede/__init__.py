@@ -31,6 +31,7 @@ if TYPE_CHECKING:       # what __getattr__ loads when it is first named
         overrides as overrides, profiler as profiler, random as random, safetensors as safetensors, sparse as sparse,
         special as special, testing as testing, utils as utils)
     from tede.amp import autocast as autocast
+    from tede.config import get_include as get_include
     from tede.serialization import load as load, save as save
     from tede.functional import *  # noqa: F403
 
@@ -42,7 +43,7 @@ _SUBMODULES = frozenset((
     "__config__", "_vmap_internals", "array_api", "compiler", "xpu", "mtia", "cpu", "accelerator", "export", "nested", "futures", "storage", "torch_version",
     "as_torch", "_utils", "profiler", "distributed", "library", "__future__",
     "explain", "memory", "tracer", "func", "jit", "types", "mps", "version", "onnx", "hub", "multiprocessing", "fx", "_tensor_str",
-    "_dynamo", "_guards", "_higher_order_ops", "_library", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF",
+    "_dynamo", "_guards", "_higher_order_ops", "_library", "ao", "classes", "monitor", "quasirandom", "quantization", "package", "_subclasses", "_VF", "config",
 ))
 # Functions that Python writes over operators, and the module that has them.
 _WRITTEN = {name: "functional" for name in (
@@ -71,7 +72,7 @@ _WRITTEN.update({name: "_odds" for name in (
 _WRITTEN.update(Stream="cpu", Event="cpu")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
-                fork_rng="random", vmap="func", load_device="_devices")
+                fork_rng="random", vmap="func", load_device="_devices", get_include="config")
 _WRITTEN.update(spmm="sparse", dsmm="sparse", hsmm="sparse", saddmm="sparse")
 _WRITTEN.update({f"sparse_{name}_tensor": "sparse" for name in ("coo", "csr", "csc", "bsr", "bsc", "compressed")})
 _WRITTEN.update({name: "jit" for name in ("ScriptModule", "ScriptFunction", "ScriptMethod", "ScriptObject", "CompilationUnit",

@@ -273,10 +273,9 @@ class _Ops(types.ModuleType):
 
     def load_library(self, path):
         """Open a shared library, whose constructors may define operators."""
-        import ctypes
         import os
         path = os.path.realpath(path)
-        ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
+        _C._library_load(path)
         self.loaded_libraries.add(path)
         _defined[0] += 1
 

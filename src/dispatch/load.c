@@ -1,14 +1,44 @@
-/* Taking in a device from outside: its table is looked at before anything of it is called, and shown to others when it
- * is whole.  A library that fails after its start has run stays mapped, since what it did can't be known. */
+/* Loading libraries from outside.  A device's table is looked at before anything of it is called, and shown to others when it
+ * is whole.  A library that fails after code of it has run stays mapped, since what it did can't be known. */
 #include "calls_dispatch_load.h"
 #include <ctype.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <tede/library.h>
 #include "dispatch/op.h"
 #include "tensor/device.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *td_version(void) { return TD_VERSION; }
+
+/* Note [One libtede]
+ * What a library registers goes to the libtede that it is linked with. By the SONAME that is the one which is loaded already; if
+ * it was linked with one of another SONAME, or contains one, the process has two, and everything registered would be lost in
+ * silence. dlsym() of a library finds what its own dependencies define. Files are compared, not addresses of functions, since
+ * a program without position-independent code may have an address of its own for each. */
+static int check_core(void *library, const char *path)
+{
+    Dl_info ours, theirs;
+    void *found = dlsym(library, "td_error_message");
+    if (!found || !dladdr(found, &theirs) || !dladdr(&lock, &ours) || theirs.dli_fbase == ours.dli_fbase)
+        return 0;
+    return td_error(TD_E_RUNTIME, "%s is linked with another libtede, %s, than the one in use, %s, which gets nothing of what it registers; "
+                    "build it against that one (for Python: python -m tede.config --cflags --libs)", path, theirs.dli_fname,
+                    ours.dli_fname);
+}
+
+int td_library_load(const char *path)
+{
+    if (!path || !*path)
+        return td_error(TD_E_VALUE, "td_library_load: no path");
+    td_error_clear();
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    if (!library)
+        return td_error(TD_E_IO, "the library can't be loaded: %s", dlerror());
+    return check_core(library, path) || td_error_code() != TD_OK ? -1 : 0;
+}
 
 /* `from`: what messages call it. */
 static int check_table(const td_device_library *table, const char *from)
@@ -94,6 +124,8 @@ int td_device_load(const char *path)
     const td_device_library *table = library ? dlsym(library, TD_DEVICE_SYMBOL) : NULL;
     if (!library)
         td_error(TD_E_IO, "the device library can't be loaded: %s", dlerror());
+    else if (check_core(library, path))
+        started = true;             /* by its constructors, elsewhere */
     else if (!table)
         td_error(TD_E_RUNTIME, "%s is no device library: it has no symbol '%s'", path, TD_DEVICE_SYMBOL);
     else

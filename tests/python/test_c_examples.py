@@ -1,7 +1,6 @@
 """The programs in examples/c, compiled as a user would: against an installed tede, or against this build of it.
 
-TEDE_INCLUDE and TEDE_LIB name folders with headers and libtede.so; else pkg-config is asked; else the library beside the
-Python extension serves, with the tree's headers.
+The Python package says where headers and library are; without it pkg-config does. TEDE_INCLUDE and TEDE_LIB name other folders.
 """
 import os
 import pathlib
@@ -22,18 +21,14 @@ def flags():
     if "TEDE_LIB" in os.environ:
         include, library = os.environ.get("TEDE_INCLUDE", str(ROOT / "include")), os.environ["TEDE_LIB"]
         return [f"-I{include}", f"-L{library}", "-ltede", f"-Wl,-rpath,{library}"]
-    if shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", "tede"]).returncode == 0:
-        def ask(*what):
-            return subprocess.run(["pkg-config", *what, "tede"], capture_output=True, text=True, check=True).stdout.split()
-        return ask("--cflags", "--libs") + [f"-Wl,-rpath,{folder}" for folder in ask("--variable=libdir")]
     try:
-        from tede import _C
+        from tede import config
+        return config.cflags() + config.libs()
     except ImportError:
-        pytest.skip("no libtede: neither TEDE_LIB, nor pkg-config's tede, nor the Python package")
-    library = pathlib.Path(_C.__file__).resolve().parent
-    if not (library / "libtede.so").exists():
-        pytest.skip(f"there is no libtede.so beside the extension in {library}; set TEDE_LIB")
-    return [f"-I{ROOT / 'include'}", f"-L{library}", "-ltede", f"-Wl,-rpath,{library}"]
+        pass
+    if shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", "tede"]).returncode == 0:
+        return subprocess.run(["pkg-config", "--cflags", "--libs", "tede"], capture_output=True, text=True, check=True).stdout.split()
+    pytest.skip("no libtede: neither TEDE_LIB, nor the Python package, nor pkg-config's tede")
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> "Any":
+    if name == "cmake_prefix_path":         # where CMake's find_package looks for folders of packages
+        from tede.config import folder
+        return folder("lib/cmake")
     if name in _SUBMODULES:
         try:
             return __import__("tede.utils." + name, fromlist=[name])
