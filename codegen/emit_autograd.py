@@ -35,14 +35,14 @@ class Nodes(Rows):
         return self.autograd_node(op, base, spec, fail)
 
     def autograd_out(self, op):
-        tensors = [a for a in op.schema.arguments if a.is_tensor]
+        # What has no gradient at all may write to whatever needs one, as to a comparison's out=.
+        tensors = [a for a in op.schema.arguments if a.is_tensor] if op.entry.get('grad') not in (None, 'none') else []
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
+        refused = f'    if ({tests})\n        return td_fail_out_grad("{op.schema.name}");\n' if tests else ''
         sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{
-    if ({tests})
-        return td_fail_out_grad("{op.schema.name}");
-    if ({sealed})
+{refused}    if ({sealed})
         return td_fail_sealed();
     return invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])});
 }}

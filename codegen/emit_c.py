@@ -505,13 +505,14 @@ class Chunk(Nodes):
     int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
+            refused = '' if 'copy_of' in op.entry or op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
+        return td_fail_out_grad("{op.schema.name}");
+'''
             bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else
                            f'        td_wrote({a.c}, "{op.schema.name}");\n' for a in op.mutable)
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
-    if (!td_is_backend(keys) && ({tests}))
-        return td_fail_out_grad("{op.schema.name}");
-{refusals}{self.out_check(op)}{self.given_dtype(op)}{call}
+{refused}{refusals}{self.out_check(op)}{self.given_dtype(op)}{call}
     if (status == 0 && !td_is_backend(keys)) {{
 {bump}    }}
     return status;

@@ -451,6 +451,15 @@ static bool is_large(td_dtype dtype, td_scalar number)
     return (dtype == TD_F16 || dtype == TD_BF16) && number.kind != TD_SCALAR_COMPLEX && fabs(td_scalar_double(number)) > 65504;
 }
 
+/* Whether elements of x share memory; a number is written to such a tensor as a tensor is, which is refused. */
+static bool is_expanded(const td_tensor *x)
+{
+    for (int d = 0; d < td_tensor_ndim(x); d++)
+        if (td_tensor_sizes(x)[d] > 1 && td_tensor_strides(x)[d] == 0)
+            return td_tensor_numel(x) > 0;
+    return false;
+}
+
 int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
 {
     if (!value)
@@ -489,6 +498,11 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     bool whole = !w.changed && !w.advanced;
     td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
     int failed = view ? 0 : (td_py_raise(), -1);
+    if (!failed && !operand && (w.advanced || is_expanded(view))) {
+        operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
+        if (!operand)
+            failed = (td_py_raise(), -1);
+    }
     if (!failed && !w.advanced) {
         if (operand) {
             td_tensor *shaped = without_leading_ones(operand, td_tensor_ndim(view));
@@ -500,11 +514,6 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         if (failed)
             td_py_raise();
     } else if (!failed) {
-        if (!operand) {
-            operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
-            if (!operand)
-                failed = (td_py_raise(), -1);
-        }
         int n = w.entries;
         while (n && w.indices[n - 1] == TD_NONE)
             n--;

@@ -263,6 +263,8 @@ GETTER(T)
 GETTER(mT)
 {
     BEGIN(mT);
+    if (td_tensor_ndim(x) == 0)
+        return td_py_wrap(td_tensor_retain(x));
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));
@@ -279,6 +281,8 @@ GETTER(H)
 GETTER(mH)
 {
     BEGIN(mH);
+    if (td_tensor_ndim(x) == 0)
+        return conjugated(td_tensor_retain(x));
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mH is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));

@@ -21,6 +21,14 @@ def _list(tensors):
     return list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
 
 
+def _one_by_one(tensors):
+    """Tensors given one by one: a sequence of them isn't taken apart."""
+    for x in tensors:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"expected Tensor as element 0 in argument 0, but got {type(x).__name__}")
+    return list(tensors)
+
+
 def _overridden(function, tensors, *args, **kwargs):
     """The result of __torch_function__, as a tuple of one; None if no argument has it."""
     if _C._has_torch_function(tensors):
@@ -92,7 +100,7 @@ def tensordot(a, b, dims=2, out=None):
 @asking_members
 def chain_matmul(*matrices, out=None):
     """The product of matrices, in the cheapest order."""
-    matrices = _list(matrices)
+    matrices = _one_by_one(matrices)
     if not matrices:
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
@@ -147,9 +155,9 @@ def broadcast_shapes(*shapes):
 
 def broadcast_tensors(*tensors):
     """All tensors expanded to their common shape."""
-    tensors = _list(tensors)
     if (found := _overridden(broadcast_tensors, tensors, *tensors)):
         return found[0]
+    tensors = _one_by_one(tensors)
     try:
         shape = broadcast_shapes(*(x.shape for x in tensors))
     except RuntimeError:
@@ -229,7 +237,7 @@ def atleast_3d(*tensors):
 @asking_members
 def block_diag(*tensors):
     """A matrix with the given ones along its diagonal."""
-    tensors = _list(tensors)
+    tensors = _one_by_one(tensors)
     for i, x in enumerate(tensors):
         if x.dim() > 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {x.dim()} "
@@ -254,7 +262,7 @@ def block_diag(*tensors):
 @asking_members
 def cartesian_prod(*tensors):
     """All combinations of the vectors' elements, as rows."""
-    tensors = _list(tensors)
+    tensors = _one_by_one(tensors)
     for x in tensors:
         if x.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(x.shape)}")

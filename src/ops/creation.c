@@ -61,12 +61,12 @@ td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_st
     return td_tensor_new_strided(n_size, size, stride, or_default(dtype), or_cpu(device));
 }
 
-/* A tensor dense in memory keeps its order of dimensions; any other gets contiguous strides. */
+/* A tensor dense in memory keeps its strides; any other only their order. */
 td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, td_memory_format format)
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     td_device where = device.type < 0 ? self->device : device;
-    bool keep = format != TD_CONTIGUOUS_FORMAT && !(self->flags & TD_FLAG_CONTIGUOUS);
+    bool keep = format != TD_CONTIGUOUS_FORMAT && !td_has_plain_strides(self);
     int64_t strides[TD_MAX_DIMS];
     if (is_channels(format))
         return empty_in(self->ndim, self->sizes, kind, where, format);
@@ -93,7 +93,7 @@ bool td_dense_order_strides(const td_tensor *x, int64_t *strides)
         int d = order[i];
         if (x->sizes[d] > 1 && llabs(x->strides[d]) != step)
             return false;     /* gaps or overlap: not dense */
-        strides[d] = step;
+        strides[d] = x->sizes[d] > 1 ? step : llabs(x->strides[d]);
         step *= x->sizes[d] > 1 ? x->sizes[d] : 1;
     }
     return true;
@@ -271,6 +271,8 @@ td_tensor *td_op_clone_format(td_tensor *self, td_memory_format format)
 
 td_tensor *td_op_contiguous_format(td_tensor *self, td_memory_format format)
 {
+    if (format == TD_PRESERVE_FORMAT && self->flags & TD_FLAG_CONTIGUOUS)
+        return td_tensor_retain(self);
     if (format == TD_PRESERVE_FORMAT)
         return td_fail(TD_E_RUNTIME, "preserve memory format is unsupported by the contiguous operator");
     format = is_channels(format) ? format : TD_CONTIGUOUS_FORMAT;
@@ -290,6 +292,10 @@ int td_op_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
         return td_error(TD_E_RUNTIME, "copy_: output with shape %s doesn't match the broadcast shape %s",
                         td_shape_str(self->ndim, self->sizes, a), td_shape_str(ndim, sizes, b));
     }
+    if (src->storage == self->storage && src->data == self->data && src->dtype == self->dtype && src->ndim == ndim &&
+        !((src->keys ^ self->keys) & TD_KEYS_LAZY) && !memcmp(src->sizes, sizes, sizeof *sizes * (size_t)ndim) &&
+        !memcmp(src->strides, self->strides, sizeof *sizes * (size_t)ndim))
+        return 0;                   /* they are the same elements, which may even share memory among themselves */
     if (self->device.type == TD_META || td_check_overlap("copy_", self, 1, &src))
         return self->device.type == TD_META ? 0 : -1;
     if (src->device.type == TD_META)

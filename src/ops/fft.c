@@ -407,7 +407,7 @@ static td_tensor *shift(td_tensor *x, int64_t n_dim, const int64_t *dim, bool ba
         dims[i] = d;
         shifts[i] = back ? (x->sizes[d] + 1) / 2 : x->sizes[d] / 2;
     }
-    return n ? td_roll(x, n, shifts, n, dims) : td_clone(x);
+    return n ? td_roll(x, n, shifts, n, dims) : td_fail(TD_E_RUNTIME, "`shifts` required");
 }
 td_tensor *td_op_fft_fftshift(td_tensor *x, int64_t n_dim, const int64_t *dim)  { return shift(x, n_dim, dim, false); }
 td_tensor *td_op_fft_ifftshift(td_tensor *x, int64_t n_dim, const int64_t *dim) { return shift(x, n_dim, dim, true); }

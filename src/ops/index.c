@@ -428,7 +428,7 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     return 0;
 }
 
-/* Negative indices count from the end where PyTorch lets them: in index_fill and take_along_dim. */
+/* Negative indices count from the end where PyTorch lets them: in index_fill. */
 static td_tensor *counted_from_end(td_tensor *index, int64_t size)
 {
     TD_AUTO td_tensor *n = td_wrapped_number(td_int(size));
@@ -597,10 +597,9 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
         return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
                        td_dtype_title((td_dtype)indices->dtype));
     if (!dim) {
-        TD_AUTO td_tensor *x = td_reshape(self, 1, (int64_t[]){-1});
-        TD_AUTO td_tensor *flat = td_reshape(indices, 1, (int64_t[]){-1});
-        TD_AUTO td_tensor *at = flat ? counted_from_end(flat, self->numel) : NULL;
-        return td_gather(x, 0, at, false);
+        TD_AUTO td_tensor *x = td_view(self, 1, (int64_t[]){-1});
+        TD_AUTO td_tensor *flat = td_view(indices, 1, (int64_t[]){-1});
+        return td_gather(x, 0, flat, false);
     }
     if (self->ndim != indices->ndim)
         return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
@@ -619,7 +618,8 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
     }
     TD_AUTO td_tensor *x = td_expand(self, self->ndim, mine);
     TD_AUTO td_tensor *wide = td_expand(indices, self->ndim, theirs);
-    TD_AUTO td_tensor *at = wide ? counted_from_end(wide, self->ndim ? self->sizes[d] : 1) : NULL;
+    TD_AUTO td_tensor *size = td_wrapped_number(td_int(self->ndim ? self->sizes[d] : 1));
+    TD_AUTO td_tensor *at = td_remainder(wide, size);       /* along a dimension, indices go round */
     return td_gather(x, d, at, false);
 }
 

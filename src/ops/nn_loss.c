@@ -97,6 +97,8 @@ td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *ta
 
 td_tensor *td_op_kl_div(td_tensor *self, td_tensor *target, int64_t reduction, bool log_target)
 {
+    if (target->dtype == TD_BOOL || td_dtype_is_integral((td_dtype)target->dtype))
+        return td_fail(TD_E_RUNTIME, "kl_div: Integral inputs not supported.");
     TD_AUTO td_tensor *error = log_target ? td_log_divergence(self, target) : td_divergence(self, target);
     return reduce(error, reduction);
 }

@@ -250,15 +250,56 @@ static td_device result_device(const td_pointwise *op, td_tensor *const *in)
     return in[0]->device;
 }
 
-/* The output takes the operands' order of dimensions, as in PyTorch: dimensions are sorted by the operands' strides,
- * the first operand that has an opinion decides. */
+static bool same_shapes(int n, td_tensor *const *in)
+{
+    for (int i = 1; i < n; i++)
+        if (in[i]->ndim != in[0]->ndim || memcmp(in[i]->sizes, in[0]->sizes, sizeof *in[0]->sizes * (size_t)in[0]->ndim))
+            return false;
+    return true;
+}
+
+static bool all_channels_last(int n, td_tensor *const *in)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (in[0]->ndim != 4)
+        return false;
+    td_channels_last_strides(4, in[0]->sizes, strides);
+    for (int i = 0; i < n; i++)
+        for (int d = 0; d < 4; d++)
+            if (in[i]->sizes[d] != 1 && in[i]->strides[d] != strides[d])
+                return false;
+    return true;
+}
+
+static bool same_dense_strides(int n, td_tensor *const *in)
+{
+    int64_t dense[TD_MAX_DIMS];
+    for (int i = 0; i < n; i++)
+        if (memcmp(in[i]->strides, in[0]->strides, sizeof *dense * (size_t)in[0]->ndim))
+            return false;
+    return td_dense_order_strides(in[0], dense) && !memcmp(dense, in[0]->strides, sizeof *dense * (size_t)in[0]->ndim);
+}
+
+/* The output takes the operands' order of dimensions, by the rules of PyTorch's iterator. Operands of one shape that all are contiguous,
+ * channels last, or dense with the same strides hand that on. Otherwise dimensions are sorted by the operands' strides: the first
+ * operand whose strides differ decides, one that is broadcast along a dimension is passed over. */
 bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *sizes, int64_t *strides)
 {
-    bool plain = true;
-    for (int i = 0; i < n && plain; i++)
-        plain = in[i]->ndim < 2 || in[i]->flags & TD_FLAG_CONTIGUOUS;
-    if (plain)
+    bool contiguous = true, plain = true;
+    for (int i = 0; i < n && contiguous; i++) {
+        contiguous = in[i]->flags & TD_FLAG_CONTIGUOUS;
+        plain = plain && in[i]->numel && td_has_plain_strides(in[i]);
+    }
+    if (contiguous && plain)
         return false;
+    if (same_shapes(n, in)) {
+        if (contiguous)
+            return false;
+        if (all_channels_last(n, in))
+            return td_channels_last_strides(4, sizes, strides), true;
+        if (same_dense_strides(n, in))
+            return memcpy(strides, in[0]->strides, sizeof *strides * (size_t)ndim), true;
+    }
     int order[TD_MAX_DIMS];      /* innermost first */
     for (int d = 0; d < ndim; d++)
         order[d] = ndim - 1 - d;
@@ -268,11 +309,11 @@ bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *s
             int a = order[j], b = order[moving], verdict = 0;     /* > 0: a is outside b, swap */
             for (int k = 0; k < n && !verdict; k++) {
                 int shift = ndim - in[k]->ndim;
-                int64_t sa = a < shift || in[k]->sizes[a - shift] == 1 ? 0 : llabs(in[k]->strides[a - shift]);
-                int64_t sb = b < shift || in[k]->sizes[b - shift] == 1 ? 0 : llabs(in[k]->strides[b - shift]);
+                int64_t sa = a < shift || (in[k]->sizes[a - shift] == 1 && sizes[a] != 1) ? 0 : llabs(in[k]->strides[a - shift]);
+                int64_t sb = b < shift || (in[k]->sizes[b - shift] == 1 && sizes[b] != 1) ? 0 : llabs(in[k]->strides[b - shift]);
                 if (!sa || !sb)
                     continue;
-                verdict = sa < sb ? -1 : sa > sb ? 1 : sizes[a] > sizes[b] ? 1 : 0;
+                verdict = sa < sb ? -1 : sa > sb ? 1 : sizes[a] > sizes[b];
             }
             if (verdict > 0) {
                 int t = order[j];
@@ -286,9 +327,12 @@ bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *s
     int64_t step = 1;
     for (int i = 0; i < ndim; i++) {
         strides[order[i]] = step;
-        step *= sizes[order[i]] ? sizes[order[i]] : 1;
+        step *= sizes[order[i]];
     }
-    return true;
+    for (int i = 0; i < ndim; i++)
+        if (order[i] != ndim - 1 - i)
+            return true;
+    return false;
 }
 
 static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out,
@@ -338,7 +382,7 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
     td_dtype dtype = first->dtype;
     /* The fast way: nothing to promote, broadcast or convert. */
     int column = own_column_of[dtype];
-    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !op->truths &&
+    bool fast = first->keys << 40 >> 40 == TD_KEYS_CPU && first->flags & TD_FLAG_CONTIGUOUS && !(first->flags & TD_FLAG_WRAPPED_NUMBER) && !op->truths &&
                 all_small(op, params, dtype) && !(op->alpha && params->kind == TD_SCALAR_FLOAT && is_half(dtype)) &&
                 dtype_of_column[column] == dtype && op->out != TD_OUT_REAL && first->numel < 32768;
     for (int i = 1; i < op->n_in && fast; i++) {
