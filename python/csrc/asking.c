@@ -32,7 +32,9 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *function, *module;
-    if (kw || !PyArg_ParseTuple(args, "OU:asking", &function, &module))
+    if (kw && PyDict_GET_SIZE(kw))
+        return PyErr_Format(PyExc_TypeError, "asking() takes no keyword arguments");
+    if (!PyArg_ParseTuple(args, "OU:asking", &function, &module))
         return NULL;
     AskingObject *self = (AskingObject *)type->tp_alloc(type, 0);
     if (self) {

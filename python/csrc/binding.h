@@ -48,6 +48,27 @@ void  td_py_drop(void *object);
 extern PyObject *td_py_OutOfMemoryError;
 int   td_py_errors_init(PyObject *module);
 
+/* ---- items of lists and tuples
+ * Python code may run between any two items that are read (an __index__, a property, a destructor), and may change the list. So
+ * nothing keeps a pointer into one: an item is taken by its index, which is checked each time, and owned while it is in use. */
+static inline void td_py_clear(PyObject **o) { Py_CLEAR(*o); }
+#define TD_PY_AUTO __attribute__((cleanup(td_py_clear)))
+/* Item i, a new reference; an IndexError if the list is shorter by now. */
+static inline PyObject *td_py_item_at(PyObject *list, Py_ssize_t i)
+{
+    if (TD_UNLIKELY(i >= PySequence_Fast_GET_SIZE(list)))
+        return PyErr_Format(PyExc_IndexError, "a list became shorter while it was read");
+    return Py_NewRef(PySequence_Fast_GET_ITEM(list, i));
+}
+
+/* Sets what `on` is the truth of, and returns what it was. */
+typedef bool td_py_switch_function(bool on);
+static inline PyObject *td_py_switch(td_py_switch_function *set, PyObject *on)
+{
+    int is = PyObject_IsTrue(on);
+    return is < 0 ? NULL : PyBool_FromLong(set(is));
+}
+
 /* ---- tensor.c */
 typedef struct TensorObject {
     PyObject_HEAD
@@ -203,12 +224,12 @@ typedef struct Scratch {
     int         temporaries;
     uint32_t    used;                   /* bytes of arena */
     void       *blocks;                 /* chained, where the arena doesn't suffice */
+    struct HeldItems *held;             /* items of lists, whose tensors the values lend */
     PyObject   *out;                    /* what out= was: given back (borrowed) */
     int64_t     elements;               /* of all operands: decides about the lock */
     bool        overrides;              /* an argument is of a type with its own __torch_function__ */
     bool        requires_grad;          /* of a factory */
     int8_t      layout;                 /* that a factory is asked for, -1 if none */
-    bool        listed;                 /* a list of tensors is among the arguments */
     _Alignas(16) char arena[512];
 } Scratch;
 
@@ -233,8 +254,8 @@ int  td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyO
 void td_py_scratch_drop(Scratch *s);
 static inline void td_py_scratch_begin(Scratch *s)
 {
-    s->temporaries = 0, s->used = 0, s->blocks = NULL, s->out = NULL, s->elements = 0;
-    s->overrides = s->requires_grad = s->listed = false;
+    s->temporaries = 0, s->used = 0, s->blocks = NULL, s->held = NULL, s->out = NULL, s->elements = 0;
+    s->overrides = s->requires_grad = false;
     s->layout = -1;
 }
 /* The one of `candidate` and `best` that is nearer to `name`; `best`, which may be NULL, if the other isn't near at all. */

@@ -120,8 +120,10 @@ static int list_result(const td_op_info *info, PyObject *object, td_value *v)
     Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
     int failed = td_tensor_list_new(&list, n);
     for (Py_ssize_t i = 0; i < n && !failed; i++) {
-        PyObject *item = PySequence_Fast_ITEMS(items)[i];
-        if (td_py_is_tensor(item))
+        TD_PY_AUTO PyObject *item = td_py_item_at(items, i);
+        if (!item)
+            failed = td_py_capture();
+        else if (td_py_is_tensor(item))
             list.items[i] = td_tensor_retain(td_py_x(item));
         else
             failed = bad_result(info, item, "a tensor");
@@ -185,8 +187,10 @@ int td_py_boxed_results(const td_op_info *info, const td_value *arguments, PyObj
         PyErr_Clear();
         failed = td_error(TD_E_RUNTIME, "%s: a Python kernel must return %d values", info->name, n);
     }
-    for (; made < n && !failed; made++)
-        failed = one_result(info, &info->results[made], PySequence_Fast_ITEMS(items)[made], &results[made]);
+    for (; made < n && !failed; made++) {
+        TD_PY_AUTO PyObject *item = td_py_item_at(items, made);
+        failed = item ? one_result(info, &info->results[made], item, &results[made]) : td_py_capture();
+    }
     Py_XDECREF(items);
     if (failed)
         td_values_release(results, made > 0 ? made - 1 : 0);

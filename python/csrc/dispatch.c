@@ -9,13 +9,14 @@
 #include <tede/autograd_nodes.h>
 
 static _Thread_local PyObject *modes[64];
-static _Thread_local int       n_modes;
+static _Thread_local int       n_modes, n_answering;     /* those that are entered; those whose handler runs */
 static PyObject *word, *disabled;           /* "__torch_dispatch__"; what Tensor has there */
 
 /* ---- operators as Python sees them */
 
 static PyObject *overloads;                 /* dict: address of a td_op -> (object, body in Python or None, is it made of others) */
 
+/* A new reference: a handler that runs may register another entry. */
 static PyObject *entry_of(const td_op *op)
 {
     PyObject *key = PyLong_FromVoidPtr((void *)op), *entry = key ? PyDict_GetItemWithError(overloads, key) : NULL;
@@ -25,18 +26,18 @@ static PyObject *entry_of(const td_op *op)
         entry = module ? PyObject_CallMethod(module, "_entry", "sssI", info->space ? info->space : "aten", info->name,
                                              info->overload, (unsigned)info->flags) : NULL;
         Py_XDECREF(module);
-        if (entry && PyDict_SetItem(overloads, key, entry) == 0)
-            Py_DECREF(entry);               /* the dict holds it */
-        else
+        if (entry && PyDict_SetItem(overloads, key, entry) < 0)
             Py_CLEAR(entry);
+    } else {
+        Py_XINCREF(entry);
     }
     Py_XDECREF(key);
     return entry;
 }
 PyObject *td_py_overload(const td_op *op)
 {
-    PyObject *entry = entry_of(op);
-    return entry ? PyTuple_GET_ITEM(entry, 0) : NULL;
+    TD_PY_AUTO PyObject *entry = entry_of(op);
+    return entry ? PyTuple_GET_ITEM(entry, 0) : NULL;       /* overloads live as long as the process */
 }
 
 /* ---- who is asked */
@@ -96,8 +97,12 @@ static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, Py
 {
     PyObject *of_classes = PyDict_GET_SIZE(registered) ? PyDict_GetItemWithError(registered, function) : NULL;
     PyObject *handler = of_classes ? PyDict_GetItemWithError(of_classes, type) : NULL;
-    if (handler)
-        return PyObject_CallFunctionObjArgs(handler, owner, function, types, args, kwargs, NULL);
+    if (handler) {
+        Py_INCREF(handler);             /* the call may register another */
+        PyObject *answer = PyObject_CallFunctionObjArgs(handler, owner, function, types, args, kwargs, NULL);
+        Py_DECREF(handler);
+        return answer;
+    }
     PyObject *method = PyErr_Occurred() ? NULL : PyObject_GetAttr(owner, word);
     if (method && owner != type && PyMethod_Check(method) && PyMethod_GET_SELF(method) != owner) {
         PyErr_SetString(PyExc_RuntimeError, "Defining your mode's `__torch_dispatch__` as a classmethod is not supported, please make it "
@@ -112,8 +117,10 @@ static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, Py
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *mode = modes[--n_modes];
+    n_answering++;                      /* its place is kept */
     include_key();
     PyObject *result = ask_one(mode, (PyObject *)Py_TYPE(mode), function, types, args, kwargs);
+    n_answering--;
     modes[n_modes++] = mode;
     include_key();
     return result;
@@ -269,10 +276,11 @@ static int handle(const td_op *op, PyObject *entry, const Involved *list, const 
 {
     const td_op_info *info = td_op_describe(op);
     PyObject *args, *kwargs, *result = NULL, *body = PyTuple_GET_ITEM(entry, 1);
+    TD_PY_AUTO PyObject *other_entry = NULL;
     const td_op *shown = shown_as(op, arguments);
     td_value values[8];
     bool other = shown != op && body == Py_None && td_op_describe(shown)->n_arguments <= 8;
-    if (other && (arguments_for(td_op_describe(shown), info, arguments, values) < 0 || !(entry = entry_of(shown))))
+    if (other && (arguments_for(td_op_describe(shown), info, arguments, values) < 0 || !(entry = other_entry = entry_of(shown))))
         return PyErr_Occurred() ? td_py_capture() : -1;
     const td_op_info *said = other ? td_op_describe(shown) : info;
     if (td_py_boxed_arguments(said, other ? values : arguments, &args, &kwargs) < 0)
@@ -325,6 +333,7 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
         failed = handle(op, entry, &list, arguments, results);
     for (int i = 0; i < list.n; i++)
         Py_DECREF(list.objects[i]);
+    Py_XDECREF(entry);
     PyGILState_Release(state);
     return composite ? td_op_call_composite(op, keys, arguments, results)
            : nobody  ? td_op_call_keys(op, keys & ~TD_KEYSET(TD_KEY_PYTHON), arguments, results) : failed;
@@ -335,7 +344,7 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    if (n_modes == sizeof modes / sizeof *modes)
+    if (n_modes + n_answering == sizeof modes / sizeof *modes)
         return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
     modes[n_modes++] = Py_NewRef(mode);
     include_key();
@@ -361,18 +370,22 @@ static PyObject *mode_stack(PyObject *m, PyObject *unused)
 static PyObject *set_below(PyObject *m, PyObject *on)
 {
     (void)m;
-    return PyBool_FromLong(td_set_below_autograd(PyObject_IsTrue(on)));
+    return td_py_switch(td_set_below_autograd, on);
 }
 /* _set_python_excluded(on): keep calls from the Python key; gives what was. */
-static PyObject *set_excluded(PyObject *m, PyObject *on)
+static bool exclude_python(bool on)
 {
-    (void)m;
     td_masks masks = td_thread_masks();
     td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
     bool before = masks.exclude & key;
-    masks.exclude = PyObject_IsTrue(on) ? masks.exclude | key : masks.exclude & ~key;
+    masks.exclude = on ? masks.exclude | key : masks.exclude & ~key;
     td_set_thread_masks(masks);
-    return PyBool_FromLong(before);
+    return before;
+}
+static PyObject *set_excluded(PyObject *m, PyObject *on)
+{
+    (void)m;
+    return td_py_switch(exclude_python, on);
 }
 static PyObject *is_excluded(PyObject *m, PyObject *unused)
 {
@@ -393,7 +406,7 @@ static PyObject *is_watched(PyObject *m, PyObject *list)
     bool watched = n_modes > 0 || td_py_function_modes > 0;
     PyObject *items = PySequence_Fast(list, "a list of tensors is needed");
     for (Py_ssize_t i = 0; items && !watched && i < PySequence_Fast_GET_SIZE(items); i++) {
-        PyObject *x = PySequence_Fast_ITEMS(items)[i];
+        TD_PY_AUTO PyObject *x = td_py_item_at(items, i);
         watched = td_py_is_tensor(x) && td_tensor_is_python(td_py_x(x));
     }
     Py_XDECREF(items);
@@ -419,12 +432,14 @@ static Py_ssize_t numbers_of(PyObject *o, int64_t *list)
     Py_ssize_t n = items ? PySequence_Fast_GET_SIZE(items) : -1;
     if (n > TD_MAX_DIMS)
         PyErr_Format(PyExc_RuntimeError, "too many dimensions (%zd)", n), n = -1;
-    for (Py_ssize_t i = 0; i < n; i++)
-        if (td_py_as_int(PySequence_Fast_ITEMS(items)[i], &list[i], false) <= 0) {
+    for (Py_ssize_t i = 0; i < n; i++) {
+        TD_PY_AUTO PyObject *item = td_py_item_at(items, i);
+        if (!item || td_py_as_int(item, &list[i], false) <= 0) {
             if (!PyErr_Occurred())
                 PyErr_Format(PyExc_TypeError, "sizes and strides must be ints");
             n = -1;
         }
+    }
     Py_XDECREF(items);
     return n;
 }

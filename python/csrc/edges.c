@@ -89,8 +89,10 @@ static PyObject *multithreading_enabled(PyObject *m, PyObject *args)
     bool before = multithreading;
     if (!PyArg_ParseTuple(args, "|O:_multithreading_enabled", &on))
         return NULL;
-    if (on != Py_None)
-        multithreading = PyObject_IsTrue(on);
+    int is = on == Py_None ? before : PyObject_IsTrue(on);
+    if (is < 0)
+        return NULL;
+    multithreading = is;
     return PyBool_FromLong(before);
 }
 

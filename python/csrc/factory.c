@@ -14,6 +14,22 @@ static bool is_sequence(PyObject *o)
     return PySequence_Check(o) && !PyUnicode_Check(o) && !PyBytes_Check(o);
 }
 
+/* A list or tuple of a sequence's items: as many as it says that it has. (An iterator could go on for ever.) */
+static PyObject *items_of(PyObject *data)
+{
+    if (PyList_Check(data) || PyTuple_Check(data))
+        return Py_NewRef(data);
+    Py_ssize_t n = PySequence_Size(data);
+    PyObject *items = n < 0 ? NULL : PyList_New(0);
+    for (Py_ssize_t i = 0; items && i < n; i++) {
+        PyObject *item = PySequence_GetItem(data, i);
+        if (!item || PyList_Append(items, item) < 0)
+            Py_CLEAR(items);
+        Py_XDECREF(item);
+    }
+    return items;
+}
+
 static int shape_of(PyObject *data, int64_t *sizes)
 {
     int ndim = 0;
@@ -41,7 +57,7 @@ static int shape_of(PyObject *data, int64_t *sizes)
             return -1;
         }
         if (ndim == TD_MAX_DIMS) {
-            PyErr_Format(PyExc_RuntimeError, "only tensors with up to %d dims are supported", TD_MAX_DIMS);
+            PyErr_Format(PyExc_ValueError, "too many dimensions '%s'; tensors have at most %d", Py_TYPE(at)->tp_name, TD_MAX_DIMS);
             Py_DECREF(at);
             return -1;
         }
@@ -62,8 +78,9 @@ static int shape_of(PyObject *data, int64_t *sizes)
     return ndim;
 }
 
-/* The dtype of all of it: *dtype starts as TD_DTYPE_NONE. */
-static int dtype_of(PyObject *data, td_dtype *dtype, int depth)
+/* The dtype of all of it: *dtype starts as TD_DTYPE_NONE. Sequences below dimension `ndim`, or where the length is another, are no part
+ * of a tensor: fill() says so. They aren't read, since lists that share lists may stand for any number of items. */
+static int dtype_of(PyObject *data, td_dtype *dtype, int depth, int ndim, const int64_t *sizes)
 {
     td_dtype found;
     /* NumPy's double and complex128 are Python numbers by inheritance, but come with a dtype of their own. */
@@ -89,25 +106,26 @@ static int dtype_of(PyObject *data, td_dtype *dtype, int depth)
         PyErr_Format(PyExc_TypeError, "new(): invalid data type '%s'", Py_TYPE(data)->tp_name);
         return -1;
     } else if (is_sequence(data)) {
-        if (depth > TD_MAX_DIMS)
-            return PyErr_Format(PyExc_ValueError, "too many dimensions '%s'", Py_TYPE(data)->tp_name), -1;
-        PyObject *items = PySequence_Fast(data, "not a sequence");
+        if (depth >= ndim)
+            return 0;
+        PyObject *items = items_of(data);
         if (!items)
             return -1;
         Py_ssize_t n = PySequence_Fast_GET_SIZE(items);
-        int failed = 0;
+        int failed = 0, below = n == sizes[depth] ? depth + 1 : ndim;
         if (n == 0 && *dtype == TD_DTYPE_NONE)
             *dtype = td_default_dtype();
         for (Py_ssize_t i = 0; i < n && !failed; i++) {
-            PyObject *item = PySequence_Fast_ITEMS(items)[i];
-            if (item == data) {
+            TD_PY_AUTO PyObject *item = td_py_item_at(items, i);
+            if (item == data)
                 PyErr_SetString(PyExc_TypeError, "new(): self-referential lists are incompatible");
+            if (!item || item == data) {
                 failed = -1;
                 break;
             }
             if (PyFloat_CheckExact(item) && *dtype == td_default_dtype())
                 continue;
-            failed = dtype_of(item, dtype, depth + 1);
+            failed = dtype_of(item, dtype, below, ndim, sizes);
         }
         Py_DECREF(items);
         return failed;
@@ -230,7 +248,7 @@ static int fill(PyObject *data, int dim, int ndim, const int64_t *sizes, const i
         return store(dtype, p, data);
     if (!is_sequence(data))
         return PyErr_SetString(PyExc_TypeError, "not a sequence"), -1;
-    PyObject *items = PySequence_Fast(data, "not a sequence");
+    PyObject *items = items_of(data);
     if (!items)
         return -1;
     int failed = 0;
@@ -240,8 +258,10 @@ static int fill(PyObject *data, int dim, int ndim, const int64_t *sizes, const i
         failed = -1;
     }
     for (Py_ssize_t i = 0; i < n && !failed; i++, p += steps[dim]) {
-        PyObject *item = PySequence_Fast_ITEMS(items)[i];
-        if (dim + 1 < ndim)
+        TD_PY_AUTO PyObject *item = td_py_item_at(items, i);
+        if (!item)
+            failed = -1;
+        else if (dim + 1 < ndim)
             failed = fill(item, dim + 1, ndim, sizes, steps, dtype, p);
         else if (dtype == TD_F32 && PyFloat_CheckExact(item))
             *(float *)p = (float)PyFloat_AS_DOUBLE(item);
@@ -278,7 +298,18 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
             return NULL;
         int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS];
         int ndim = shape_of(data, sizes);
-        if (ndim < 0 || (dtype == TD_DTYPE_NONE && dtype_of(data, &dtype, 0) < 0))
+        if (ndim < 0)
+            return NULL;
+        double count = 1;
+        for (int i = 0; i < ndim; i++)
+            count *= (double)sizes[i];
+        if (count > UINT32_MAX) {       /* whether there is room for so many, before each of them is looked at */
+            x = td_tensor_new(ndim, sizes, TD_BOOL, (td_device){TD_CPU, -1});
+            if (!x)
+                return td_py_raise();
+            td_tensor_release(x);
+        }
+        if (dtype == TD_DTYPE_NONE && dtype_of(data, &dtype, 0, ndim, sizes) < 0)
             return NULL;
         x = td_tensor_new(ndim, sizes, dtype, (td_device){TD_CPU, -1});
         if (!x)

@@ -27,7 +27,7 @@ static PyObject *is_inference_mode_enabled(PyObject *m, PyObject *unused)
 static PyObject *set_inference_mode(PyObject *m, PyObject *on)
 {
     (void)m;
-    return PyBool_FromLong(td_set_inference_mode(PyObject_IsTrue(on)));
+    return td_py_switch(td_set_inference_mode, on);
 }
 
 /* ---- backward and grad */
@@ -43,11 +43,12 @@ static Py_ssize_t list_of(PyObject *o, const char *what, bool none, td_tensor **
     if (!made)
         return PyErr_NoMemory(), -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = PySequence_Fast_ITEMS(o)[i];
-        if (td_py_is_tensor(item)) {
+        TD_PY_AUTO PyObject *item = td_py_item_at(o, i);
+        if (item && td_py_is_tensor(item)) {
             made[i] = td_tensor_retain(td_py_x(item));
         } else if (!none || item != Py_None) {
-            PyErr_Format(PyExc_TypeError, "element %zd of %s is not a Tensor but %s", i, what, Py_TYPE(item)->tp_name);
+            if (item)
+                PyErr_Format(PyExc_TypeError, "element %zd of %s is not a Tensor but %s", i, what, Py_TYPE(item)->tp_name);
             for (Py_ssize_t k = 0; k < i; k++)
                 td_tensor_release(made[k]);
             PyMem_Free(made);
@@ -217,6 +218,8 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
         return result;
     }
     int keep = retain == Py_None ? 0 : PyObject_IsTrue(retain);
+    if (keep < 0)
+        return NULL;
     if (keep < 0)
         return NULL;
     td_tensor *root = td_py_x(self), *g = tensor ? td_py_x(gradient) : NULL;

@@ -181,7 +181,8 @@ static int call_set_hooks(void *context, td_tensor *grad, td_tensor **replacemen
     int failed = hooks ? 0 : td_py_capture();
     for (Py_ssize_t i = 0; hooks && !failed && i < PyList_GET_SIZE(hooks); i++) {
         td_tensor *next = NULL;
-        failed = call_tensor_hook(PyList_GET_ITEM(hooks, i), *replacement ? *replacement : grad, &next);
+        TD_PY_AUTO PyObject *hook = td_py_item_at(hooks, i);
+        failed = hook ? call_tensor_hook(hook, *replacement ? *replacement : grad, &next) : td_py_capture();
         if (next) {
             td_tensor_release(*replacement);
             *replacement = next;

@@ -9,6 +9,7 @@
 #include <math.h>
 
 typedef struct Walk {
+    PyObject  *index;                    /* plain: see plain_index() (owned) */
     td_tensor *x;                        /* recording: the tensor so far (owned); else the one that is indexed */
     bool       record, changed, advanced;
     int        from, ndim;               /* the next of x's dimensions; how many the view has so far */
@@ -19,12 +20,117 @@ typedef struct Walk {
     int        x_ndim;
 } Walk;
 
+/* ---- items made plain
+ *
+ * An __index__, an __array__ or a sequence's __getitem__ may run any Python code, which may change the tensor that is indexed, or the
+ * index. So all of that is done first: what is left is None, Ellipsis, bools, ints, slices of ints, and tensors. */
+
+static void *bad_item(PyObject *item)
+{
+    return PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
+                        "indices (got %s)", Py_TYPE(item)->tp_name);
+}
+
+static bool is_plain_bound(PyObject *bound) { return bound == Py_None || PyLong_Check(bound); }
+static bool is_plain(PyObject *item)
+{
+    if (PySlice_Check(item)) {
+        PySliceObject *slice = (PySliceObject *)item;
+        return is_plain_bound(slice->start) && is_plain_bound(slice->stop) && is_plain_bound(slice->step);
+    }
+    return PyLong_Check(item) || item == Py_None || item == Py_Ellipsis || td_py_is_tensor(item);
+}
+
+static PyObject *plain_slice(PyObject *slice)
+{
+    Py_ssize_t bounds[3];
+    if (PySlice_Unpack(slice, &bounds[0], &bounds[1], &bounds[2]) < 0)
+        return NULL;
+    TD_PY_AUTO PyObject *start = PyLong_FromSsize_t(bounds[0]);
+    TD_PY_AUTO PyObject *stop = PyLong_FromSsize_t(bounds[1]);
+    TD_PY_AUTO PyObject *step = PyLong_FromSsize_t(bounds[2]);
+    return start && stop && step ? PySlice_New(start, stop, step) : NULL;
+}
+
+/* An index tensor of a list or an array. One that is empty has no dtype of its own. */
+static PyObject *plain_sequence(PyObject *item)
+{
+    td_device cpu = {TD_CPU, -1};
+    td_tensor *index = td_py_is_numpy_array(item) ? td_py_from_numpy(item) : td_py_tensor_from_data(item, TD_DTYPE_NONE, cpu);
+    if (index && td_tensor_numel(index) == 0 && td_dtype_is_floating(td_tensor_dtype(index)) && td_tensor_ndim(index) == 1) {
+        td_tensor_release(index);
+        index = td_tensor_new(1, (int64_t[]){0}, TD_I64, cpu);
+    }
+    return index ? td_py_wrap(index) : PyErr_Occurred() ? NULL : td_py_raise();
+}
+
+static PyObject *plain_item(PyObject *item)
+{
+    if (PySlice_Check(item) && !is_plain(item))
+        return plain_slice(item);
+    if (is_plain(item))
+        return Py_NewRef(item);
+    if (td_py_is_numpy_scalar(item)) {
+        PyObject *number = td_py_numpy_item(item);
+        if (!number || PyLong_Check(number))
+            return number;
+        Py_DECREF(number);
+    } else if (PySequence_Check(item)) {
+        return plain_sequence(item);
+    }
+    int64_t i;
+    int found = PyFloat_Check(item) ? 0 : td_py_as_int(item, &i, false);
+    return found > 0 ? PyLong_FromLongLong(i) : found < 0 ? NULL : bad_item(item);
+}
+
+/* Lists that hold sequences, slices and the like mean what tuples mean (an old rule of NumPy). */
+static bool like_tuple(PyObject *index)
+{
+    if (PyTuple_Check(index))
+        return true;
+    if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32)
+        return false;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
+        PyObject *item = PyList_GET_ITEM(index, i);
+        if (td_py_is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
+            item == Py_Ellipsis || item == Py_None || td_py_is_numpy_array(item))
+            return true;
+    }
+    return false;
+}
+
+/* The index with plain items, in a tuple if it is one or means one: a new reference. */
+static PyObject *plain_index(PyObject *index)
+{
+    if (!like_tuple(index))
+        return plain_item(index);
+    PyObject *tuple = PyList_Check(index) ? PyList_AsTuple(index) : Py_NewRef(index);
+    Py_ssize_t n = tuple ? PyTuple_GET_SIZE(tuple) : 0, known = 0;
+    while (known < n && is_plain(PyTuple_GET_ITEM(tuple, known)))
+        known++;
+    if (known == n)
+        return tuple;
+    PyObject *plain = PyTuple_New(n);
+    for (Py_ssize_t i = 0; plain && i < n; i++) {
+        PyObject *item = plain_item(PyTuple_GET_ITEM(tuple, i));
+        if (item)
+            PyTuple_SET_ITEM(plain, i, item);
+        else
+            Py_CLEAR(plain);
+    }
+    Py_DECREF(tuple);
+    return plain;
+}
+
+/* ---- the walk */
+
 static void walk_end(Walk *w)
 {
     for (int i = 0; i < w->entries; i++)
         td_tensor_release(w->indices[i]);
     if (w->record)
         td_tensor_release(w->x);
+    Py_XDECREF(w->index);
 }
 
 /* Recording: go on with the next tensor. */
@@ -152,8 +258,8 @@ static int take_bool(Walk *w, bool on)
     return 0;
 }
 
-/* Takes over the index tensor; `data`: made of a list or an array, where [] has no dtype of its own. */
-static int take_tensor(Walk *w, td_tensor *index, bool data)
+/* Takes over the index tensor. */
+static int take_tensor(Walk *w, td_tensor *index)
 {
     td_dtype dtype = td_tensor_dtype(index);
     int ndim = td_tensor_ndim(index);
@@ -166,12 +272,7 @@ static int take_tensor(Walk *w, td_tensor *index, bool data)
             return td_py_raise(), -1;
         return mask ? take_bool(w, td_scalar_bool(value)) : take_int(w, td_scalar_int(value));
     }
-    if (data && td_tensor_numel(index) == 0 && td_dtype_is_floating(dtype) && ndim == 1) {
-        td_tensor *empty = td_tensor_new(1, (int64_t[]){0}, TD_I64, (td_device){TD_CPU, -1});
-        td_tensor_release(index);
-        if (!(index = empty))
-            return td_py_raise(), -1;
-    } else if (!mask && !td_dtype_is_integral(dtype)) {
+    if (!mask && !td_dtype_is_integral(dtype)) {
         td_tensor_release(index);
         PyErr_SetString(PyExc_IndexError, "tensors used as indices must be long, int, byte or bool tensors");
         return -1;
@@ -188,37 +289,6 @@ static int take_tensor(Walk *w, td_tensor *index, bool data)
     w->indices[w->entries++] = index;
     w->advanced = true;
     return 0;
-}
-
-static int take(Walk *w, PyObject *item, int specified);
-
-static int take_other(Walk *w, PyObject *item)
-{
-    if (td_py_is_numpy_scalar(item)) {
-        PyObject *number = td_py_numpy_item(item);
-        int failed = !number ? -1 : PyBool_Check(number) || PyLong_Check(number) ? take(w, number, 0) : 1;
-        Py_XDECREF(number);
-        if (failed <= 0)
-            return failed;
-    } else if (PySequence_Check(item)) {
-        td_tensor *index;
-        if (td_py_is_numpy_array(item)) {
-            td_tensor *shared = td_py_from_numpy(item);
-            index = shared;
-        } else {
-            index = td_py_tensor_from_data(item, TD_DTYPE_NONE, (td_device){TD_CPU, -1});
-        }
-        return index ? take_tensor(w, index, true) : -1;
-    }
-    int64_t i;
-    int found = PyFloat_Check(item) ? 0 : td_py_as_int(item, &i, false);
-    if (found < 0)
-        return -1;
-    if (found)
-        return take_int(w, i);
-    PyErr_Format(PyExc_IndexError, "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid "
-                 "indices (got %s)", Py_TYPE(item)->tp_name);
-    return -1;
 }
 
 static int take(Walk *w, PyObject *item, int specified)
@@ -245,12 +315,10 @@ static int take(Walk *w, PyObject *item, int specified)
         long long i = PyLong_AsLongLong(item);
         return i == -1 && PyErr_Occurred() ? -1 : take_int(w, i);
     }
-    if (td_py_is_tensor(item))
-        return take_tensor(w, td_tensor_retain(td_py_x(item)), false);
-    return take_other(w, item);
+    return take_tensor(w, td_tensor_retain(td_py_x(item)));
 }
 
-/* How many of x's dimensions an item stands for. */
+/* How many of x's dimensions a plain item stands for. */
 static int dimensions(PyObject *item)
 {
     if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item))
@@ -259,42 +327,14 @@ static int dimensions(PyObject *item)
         td_dtype dtype = td_tensor_dtype(td_py_x(item));
         return dtype == TD_BOOL || dtype == TD_U8 ? td_tensor_ndim(td_py_x(item)) : 1;
     }
-    if (td_py_is_numpy_array(item)) {
-        td_tensor *x = td_py_from_numpy(item);
-        if (!x) {
-            PyErr_Clear();
-            return 1;
-        }
-        int n = td_tensor_dtype(x) == TD_BOOL || td_tensor_dtype(x) == TD_U8 ? td_tensor_ndim(x) : 1;
-        td_tensor_release(x);
-        return n;
-    }
-    /* A nested list of bools is a mask of as many dimensions as it is deep. */
-    int depth = 0;
-    PyObject *at = item;
-    while ((PyList_Check(at) || PyTuple_Check(at)) && PySequence_Fast_GET_SIZE(at) && depth < TD_MAX_DIMS)
-        at = PySequence_Fast_ITEMS(at)[0], depth++;
-    return depth && PyBool_Check(at) ? depth : 1;
+    return 1;
 }
 
-/* Lists that hold sequences, slices and the like mean what tuples mean (an old rule of NumPy). */
-static bool like_tuple(PyObject *index)
+static int walk(Walk *w, PyObject *self, PyObject *index)
 {
-    if (PyTuple_Check(index))
-        return true;
-    if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32)
-        return false;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); i++) {
-        PyObject *item = PyList_GET_ITEM(index, i);
-        if (td_py_is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
-            item == Py_Ellipsis || item == Py_None || td_py_is_numpy_array(item))
-            return true;
-    }
-    return false;
-}
-
-static int walk(Walk *w, td_tensor *x, PyObject *index)
-{
+    if (!(w->index = index = plain_index(index)))
+        return -1;
+    td_tensor *x = td_py_x(self);
     w->record = !td_is_plain(x) || !td_tensor_storage(x);
     w->x = w->record ? td_tensor_retain(x) : x;
     w->changed = w->advanced = false;
@@ -303,9 +343,9 @@ static int walk(Walk *w, td_tensor *x, PyObject *index)
     w->x_sizes = td_tensor_sizes(x), w->x_strides = td_tensor_strides(x);
     w->x_ndim = td_tensor_ndim(x);
     int failed = 0, original = w->x_ndim;
-    if (like_tuple(index)) {
-        Py_ssize_t n = PySequence_Fast_GET_SIZE(index);
-        PyObject **items = PySequence_Fast_ITEMS(index);
+    if (PyTuple_Check(index)) {
+        Py_ssize_t n = PyTuple_GET_SIZE(index);
+        PyObject **items = ((PyTupleObject *)index)->ob_item;
         int specified = 0;
         for (Py_ssize_t i = 0; i < n; i++)
             specified += PyLong_CheckExact(items[i]) || PySlice_Check(items[i]) ? 1 : dimensions(items[i]);
@@ -395,7 +435,7 @@ static bool index_takes_over(PyObject *index)
 {
     bool takes = td_py_has_override(index), several = PyTuple_Check(index) || PyList_Check(index);
     for (Py_ssize_t i = 0; several && i < PySequence_Fast_GET_SIZE(index) && !takes; i++)
-        takes = td_py_has_override(PySequence_Fast_ITEMS(index)[i]);
+        takes = td_py_has_override(PySequence_Fast_GET_ITEM(index, i));
     return takes;
 }
 
@@ -415,7 +455,7 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
     if (TD_UNLIKELY(index_takes_over(index)))
         return td_py_override_method("__getitem__", (PyObject *[]){self, index}, 2);
     Walk w;
-    if (walk(&w, x, index) < 0)
+    if (walk(&w, self, index) < 0)
         return NULL;
     td_tensor *view = view_of(&w), *result = view;
     if (TD_UNLIKELY(w.advanced) && view) {
@@ -491,10 +531,11 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
             return td_py_raise(), -1;
     }
     Walk w;
-    if (walk(&w, x, index) < 0) {
+    if (walk(&w, self, index) < 0) {
         td_tensor_release(operand);
         return -1;
     }
+    x = td_py_x(self);
     bool whole = !w.changed && !w.advanced;
     td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
     int failed = view ? 0 : (td_py_raise(), -1);

@@ -66,8 +66,11 @@ static int spelling_of(td_dtype dtype)
 
 static td_tensor *from_interface(PyObject *array, PyObject *interface)
 {
-    PyObject *text = PyDict_GetItemString(interface, "typestr"), *shape = PyDict_GetItemString(interface, "shape");
-    PyObject *data = PyDict_GetItemString(interface, "data");
+    if (!PyDict_Check(interface))
+        return PyErr_Format(PyExc_TypeError, "the object's __array_interface__ is no dict"), NULL;
+    TD_PY_AUTO PyObject *text = Py_XNewRef(PyDict_GetItemString(interface, "typestr"));
+    TD_PY_AUTO PyObject *shape = Py_XNewRef(PyDict_GetItemString(interface, "shape"));
+    TD_PY_AUTO PyObject *data = Py_XNewRef(PyDict_GetItemString(interface, "data"));
     const char *name = text && PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : NULL;
     if (!name || !shape || !PyTuple_Check(shape) || !data || !PyTuple_Check(data) || PyTuple_GET_SIZE(data) != 2) {
         PyErr_SetString(PyExc_TypeError, "the object's __array_interface__ isn't complete");
@@ -97,8 +100,10 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
     int64_t sizes[TD_MAX_DIMS], steps[TD_MAX_DIMS], itemsize = (int64_t)td_dtype_size(dtype), n = 1;
     for (Py_ssize_t i = 0; i < ndim; i++) {
         sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
-        n *= sizes[i];
+        n *= sizes[i] != 0;
     }
+    if (PyErr_Occurred())
+        return NULL;
     /* The interface leaves strides out where NumPy calls the array contiguous, whatever they are: the array itself has them. */
     PyObject *strides = PyObject_GetAttrString(array, "strides");
     bool spaced = strides && PyTuple_Check(strides) && PyTuple_GET_SIZE(strides) == ndim, whole = true;
@@ -110,7 +115,7 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
             steps[i] = -steps[i];
     }
     Py_XDECREF(strides);
-    if (!strides)
+    if (!strides || PyErr_Occurred())
         return NULL;
     if (!whole)
         return PyErr_Format(PyExc_ValueError, "given numpy array strides not a multiple of the element byte size. Copy "

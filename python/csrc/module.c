@@ -60,10 +60,6 @@ static PyMethodDef functions[] = {
     {"empty_cache", empty_cache, METH_NOARGS, "Give free memory back to the system."},
     {NULL},
 };
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, .m_name = "tede._C", .m_doc = "The binding of libtede.", .m_size = -1, .m_methods = functions,
-};
-
 /* In this order: the later ones use the types of the earlier ones. */
 static int (*const parts[])(PyObject *module) = {
     td_py_errors_init, td_py_types_init, td_py_size_init, td_py_storage_init, td_py_override_init, td_py_asking_init,
@@ -85,13 +81,35 @@ static int check_version(void)
     return -1;
 }
 
+/* Types and tables are the process's, and hold objects of the interpreter that made them: another one can't use them, and they would
+ * dangle once it is gone. So only the main interpreter may import this, once; what it imports again gets the same members. */
+static int execute(PyObject *module)
+{
+    static PyObject *made;
+    if (PyInterpreterState_Get() != PyInterpreterState_Main())
+        return PyErr_Format(PyExc_ImportError, "tede can be imported by the main interpreter only, not by a subinterpreter"), -1;
+    PyObject *dict = PyModule_GetDict(module);
+    if (check_version())
+        return -1;
+    if (made)
+        return PyDict_Merge(dict, made, false);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i](module) < 0)
+            return -1;
+    return (made = PyDict_Copy(dict)) ? 0 : -1;
+}
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, execute},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "tede._C", .m_doc = "The binding of libtede.", .m_methods = functions, .m_slots = slots,
+};
+
 PyMODINIT_FUNC PyInit__C(void)
 {
-    if (check_version())
-        return NULL;
-    PyObject *module = PyModule_Create(&definition);
-    for (size_t i = 0; module && i < sizeof parts / sizeof *parts; i++)
-        if (parts[i](module) < 0)
-            Py_CLEAR(module);
-    return module;
+    return PyModuleDef_Init(&definition);
 }

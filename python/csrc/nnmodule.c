@@ -44,7 +44,8 @@ static PyObject *member(PyObject *self, PyObject *name)
     PyObject *dict = dict_of(self);
     PyObject *groups[] = {word.parameters, word.modules, word.buffers};
     for (int i = 0; dict && i < 3; i++) {
-        PyObject *owned, *group = PyDict_GetItemWithError(dict, groups[i]);
+        PyObject *owned;
+        TD_PY_AUTO PyObject *group = Py_XNewRef(PyDict_GetItemWithError(dict, groups[i]));
         PyObject *value = find(group, name, &owned);
         if (value)
             return owned ? owned : Py_NewRef(value);
@@ -163,7 +164,7 @@ static PyObject *set_attribute(PyObject *self, PyObject *const *args, Py_ssize_t
     bool plain = is_plain(value);
     PyObject *groups[] = {word.parameters, word.modules, word.buffers};
     for (int i = 0; plain && dict && i < 3; i++) {
-        PyObject *group = PyDict_GetItemWithError(dict, groups[i]);
+        TD_PY_AUTO PyObject *group = Py_XNewRef(PyDict_GetItemWithError(dict, groups[i]));
         int there = group ? PyDict_CheckExact(group) ? PyDict_Contains(group, name) : PySequence_Contains(group, name) : 0;
         if (there < 0 || PyErr_Occurred())
             return NULL;

@@ -75,17 +75,6 @@ static int prepare(OperatorObject *op)
     return 0;
 }
 
-/* Tensors of a list stay alive while the lock is given up and somebody may change the list. */
-static void hold_lists(const Overload *o, const Scratch *s, bool hold)
-{
-    for (int i = 0; i < o->info->n_arguments; i++) {
-        const td_value *v = &s->values[i];
-        if (v->kind == TD_VALUE_TENSORS)
-            for (int k = 0; k < v->count; k++)
-                hold ? (void)td_tensor_retain(v->tensors[k]) : td_tensor_release(v->tensors[k]);
-    }
-}
-
 static bool is_long(const OperatorObject *op, const Overload *o, const Scratch *s)
 {
     if (s->elements > (op->heavy ? LONG_WORK_HEAVY : LONG_WORK))
@@ -116,20 +105,15 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         return !made || (wants && td_set_requires_grad(made, true) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
     if (TD_UNLIKELY(is_long(op, o, s))) {
-        bool lists = s->listed;
-        if (lists)
-            hold_lists(o, s, true);
         Py_BEGIN_ALLOW_THREADS
         failed = td_op_call(o->op, s->values, results);
         Py_END_ALLOW_THREADS
-        if (lists)
-            hold_lists(o, s, false);
     } else {
         failed = td_op_call(o->op, s->values, results);
     }
     bool requires_grad = s->requires_grad;
     PyObject *out = s->out;
-    if (s->temporaries || s->blocks)
+    if (s->temporaries || s->blocks || s->held)
         td_py_scratch_drop(s);
     if (TD_UNLIKELY(failed))
         return td_py_raise();

@@ -9,7 +9,7 @@
 _Thread_local int td_py_overrides_off;
 _Thread_local int td_py_function_modes;
 static _Thread_local PyObject *modes[64];       /* the first n_modes of them, the innermost last */
-static _Thread_local int n_modes;
+static _Thread_local int n_modes, n_answering;  /* those that are entered; those whose handler runs */
 static _Thread_local int all_off;               /* DisableTorchFunction is entered so many times */
 static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
@@ -41,7 +41,7 @@ int td_py_leave_functions_alone(PyTypeObject *cls)
 
 /* ---- the protocol */
 
-typedef struct Involved { PyObject *objects[64]; int n; } Involved;
+typedef struct Involved { PyObject *objects[64]; int n; } Involved;     /* owned: they may be items of lists */
 
 /* Each type once, a subclass before its bases, else from left to right. */
 static void involve(Involved *list, PyObject *o)
@@ -56,14 +56,20 @@ static void involve(Involved *list, PyObject *o)
             at = i;
     }
     memmove(list->objects + at + 1, list->objects + at, (size_t)(list->n - at) * sizeof *list->objects);
-    list->objects[at] = o;
+    list->objects[at] = Py_NewRef(o);
     list->n++;
+}
+static void release_all(Involved *list)
+{
+    while (list->n)
+        Py_DECREF(list->objects[--list->n]);
 }
 
 /* The innermost mode is asked first; what it calls is seen by the modes around it. */
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
     PyObject *mode = modes[--n_modes];
+    n_answering++;                      /* its place is kept */
     see_modes();
     PyObject *method = PyObject_GetAttr(mode, word);
     if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) != mode) {
@@ -73,6 +79,7 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
     }
     PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
     Py_XDECREF(method);
+    n_answering--;
     modes[n_modes++] = mode;
     see_modes();
     return result;
@@ -149,7 +156,7 @@ PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t n
         involve(&list, args[i]);
         if (PyTuple_Check(args[i]) || PyList_Check(args[i]))
             for (Py_ssize_t k = 0; k < PySequence_Fast_GET_SIZE(args[i]); k++)
-                involve(&list, PySequence_Fast_ITEMS(args[i])[k]);
+                involve(&list, PySequence_Fast_GET_ITEM(args[i], k));
     }
     PyObject *tuple = PyTuple_New(nargs), *dict = PyDict_New(), *result = NULL;
     for (Py_ssize_t i = 0; tuple && i < nargs; i++)
@@ -159,6 +166,7 @@ PyObject *td_py_override(PyObject *function, PyObject *const *args, Py_ssize_t n
             Py_CLEAR(dict);
     if (tuple && dict)
         result = ask(function, &list, tuple, dict);
+    release_all(&list);
     Py_XDECREF(tuple);
     Py_XDECREF(dict);
     return result;
@@ -216,7 +224,7 @@ int td_py_override_setter(const char *name, PyObject *self, PyObject *value)
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    if (n_modes == sizeof modes / sizeof *modes)
+    if (n_modes + n_answering == sizeof modes / sizeof *modes)
         return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
     modes[n_modes++] = Py_NewRef(mode);
     see_modes();
@@ -262,7 +270,7 @@ static PyObject *has_torch_function(PyObject *m, PyObject *args)
     PyObject *list = PySequence_Fast(args, "expected a sequence");
     bool any = td_py_function_modes > 0;
     for (Py_ssize_t i = 0; list && i < PySequence_Fast_GET_SIZE(list) && !any; i++)
-        any = td_py_has_override(PySequence_Fast_ITEMS(list)[i]);
+        any = td_py_has_override(PySequence_Fast_GET_ITEM(list, i));
     Py_XDECREF(list);
     return list ? PyBool_FromLong(any && !td_py_take_hop()) : NULL;
 }
@@ -298,9 +306,10 @@ static PyObject *handle_torch_function(PyObject *m, PyObject *args, PyObject *kw
         return NULL;
     Involved list = {.n = 0};
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(relevant); i++)
-        involve(&list, PySequence_Fast_ITEMS(relevant)[i]);
+        involve(&list, PySequence_Fast_GET_ITEM(relevant, i));
     PyObject *rest = PyTuple_GetSlice(args, 2, PyTuple_GET_SIZE(args)), *empty = kw ? Py_NewRef(kw) : PyDict_New();
     PyObject *result = rest && empty ? ask(PyTuple_GET_ITEM(args, 0), &list, rest, empty) : NULL;
+    release_all(&list);
     Py_XDECREF(rest);
     Py_XDECREF(empty);
     Py_DECREF(relevant);

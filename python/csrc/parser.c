@@ -23,8 +23,19 @@ static void *arena(Scratch *s, size_t bytes)
     return (char *)block + 16;
 }
 
+/* The items of a list that the parser read. A tuple keeps its own, and the caller keeps the tuple. */
+typedef struct HeldItems {
+    struct HeldItems *next;
+    Py_ssize_t        n;
+    PyObject         *items[];
+} HeldItems;
+
 void td_py_scratch_drop(Scratch *s)
 {
+    for (HeldItems *held = s->held; held; held = held->next)
+        while (held->n)
+            Py_DECREF(held->items[--held->n]);
+    s->held = NULL;
     for (int i = 0; i < s->temporaries; i++)
         td_tensor_release(s->temporary[i]);
     while (s->blocks) {
@@ -33,7 +44,7 @@ void td_py_scratch_drop(Scratch *s)
         PyMem_Free(block);
     }
     s->temporaries = 0, s->used = 0, s->elements = 0;
-    s->overrides = s->requires_grad = s->listed = false;
+    s->overrides = s->requires_grad = false;
     s->layout = -1;
 }
 
@@ -91,11 +102,19 @@ static int to_tensors(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
         return 0;
     Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
     td_tensor **list = arena(s, (size_t)n * sizeof *list + 1);
+    HeldItems *held = NULL;
     if (!list)
         return -1;
-    PyObject **items = PySequence_Fast_ITEMS(value);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = items[i];
+    if (PyList_Check(value)) {
+        if (!(held = arena(s, sizeof *held + (size_t)n * sizeof *held->items)))
+            return -1;
+        *held = (HeldItems){.next = s->held};
+        s->held = held;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {        /* nothing here runs Python code, which could change the list */
+        PyObject *item = PySequence_Fast_GET_ITEM(value, i);
+        if (held)
+            held->items[held->n++] = Py_NewRef(item);
         if (td_py_is_tensor(item)) {
             list[i] = td_py_x(item);
             s->elements += td_tensor_numel(list[i]);
@@ -113,7 +132,6 @@ static int to_tensors(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
     v->kind = TD_VALUE_TENSORS;
     v->count = (int32_t)n;
     v->tensors = list;
-    s->listed = true;
     return 1;
 }
 
@@ -125,14 +143,16 @@ static int bad_member(const Overload *o, int index, Py_ssize_t i, PyObject *item
     return -1;
 }
 
-/* `index` is -1 where the numbers came as arguments of their own: those may be meant for another overload. */
-static int ints_of(const Overload *o, int index, PyObject *const *items, Py_ssize_t n, td_value *v, Scratch *s)
+/* The ints of a sequence, or, where that is NULL, n arguments: those may be meant for another overload. */
+static int ints_of(const Overload *o, int index, PyObject *sequence, PyObject *const *args, Py_ssize_t n, td_value *v, Scratch *s)
 {
     int64_t *list = arena(s, (size_t)n * sizeof *list + 1);
     if (!list)
         return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = items[i];
+        TD_PY_AUTO PyObject *item = sequence ? td_py_item_at(sequence, i) : Py_NewRef(args[i]);
+        if (!item)
+            return -1;
         if (TD_LIKELY(PyLong_CheckExact(item))) {
             list[i] = PyLong_AsLongLong(item);
             if (list[i] == -1 && PyErr_Occurred())
@@ -141,7 +161,7 @@ static int ints_of(const Overload *o, int index, PyObject *const *items, Py_ssiz
         }
         int found = td_py_as_size(item, &list[i]);
         if (found <= 0)
-            return found == 0 && i > 0 && index >= 0 ? bad_member(o, index, i, item) : found;
+            return found == 0 && i > 0 && sequence ? bad_member(o, index, i, item) : found;
     }
     v->kind = TD_VALUE_INTS;
     v->count = (int32_t)n;
@@ -153,7 +173,7 @@ static int to_ints(const Overload *o, int index, PyObject *value, td_value *v, S
 {
     const td_arg *a = &o->info->arguments[index];
     if (PyTuple_Check(value) || PyList_Check(value))
-        return ints_of(o, index, PySequence_Fast_ITEMS(value), PySequence_Fast_GET_SIZE(value), v, s);
+        return ints_of(o, index, value, NULL, PySequence_Fast_GET_SIZE(value), v, s);
     if (!a->list_size)
         return 0;
     int64_t n;
@@ -177,15 +197,16 @@ static int to_numbers(const td_arg *a, PyObject *value, td_value *v, Scratch *s)
     if (single && !a->list_size)
         return 0;
     Py_ssize_t n = single ? a->list_size : PySequence_Fast_GET_SIZE(value);
-    PyObject **items = single ? NULL : PySequence_Fast_ITEMS(value);
     size_t size = a->kind == TD_VALUE_FLOATS ? sizeof(double) : a->kind == TD_VALUE_BOOLS ? sizeof(bool)
                                                                                          : sizeof(td_scalar);
     void *list = arena(s, (size_t)n * size + 1);
     if (!list)
         return -1;
     for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *item = single ? value : items[i];
+        TD_PY_AUTO PyObject *item = single ? Py_NewRef(value) : td_py_item_at(value, i);
         td_scalar scalar;
+        if (!item)
+            return -1;
         if (a->kind == TD_VALUE_BOOLS && !PyBool_Check(item))
             return 0;
         int found = td_py_as_scalar(item, &scalar, true);
@@ -353,8 +374,8 @@ static int take_out(const Overload *o, PyObject *value, uint64_t *seen, Scratch 
     if ((!PyTuple_Check(value) && !PyList_Check(value)) || PySequence_Fast_GET_SIZE(value) != o->n_out)
         return 0;
     for (int i = 0; i < o->n_out; i++) {
-        PyObject *item = PySequence_Fast_ITEMS(value)[i];
-        int found = td_py_is_tensor(item) ? convert(o, o->first_out + i, item, s) : 0;
+        TD_PY_AUTO PyObject *item = td_py_item_at(value, i);
+        int found = !item ? -1 : td_py_is_tensor(item) ? convert(o, o->first_out + i, item, s) : 0;
         if (found <= 0)
             return found;
         *seen |= UINT64_C(1) << (o->first_out + i);
@@ -395,7 +416,7 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
         if (args[self] == Py_None)
             found = convert(o, o->varargs, args[self], s);
         else
-            found = ints_of(o, -1, args + self, nargs - self, &s->values[o->varargs], s);
+            found = ints_of(o, o->varargs, NULL, args + self, nargs - self, &s->values[o->varargs], s);
         if (found <= 0)
             goto failed;
         seen |= UINT64_C(1) << o->varargs;

@@ -6,7 +6,13 @@ typedef struct { PyObject_HEAD td_recording *r; } RecordingObject;
 static PyTypeObject recording_type;
 static td_recording *of(PyObject *self) { return ((RecordingObject *)self)->r; }
 
-/* Borrowed tensors of a sequence, in a block that PyMem_Free frees; NULL with an exception. */
+static void free_tensors(td_tensor **list, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; list && i < n; i++)
+        td_tensor_release(list[i]);
+    PyMem_Free(list);
+}
+/* The tensors of a sequence, for free_tensors(); NULL with an exception. */
 static td_tensor **tensors_of(PyObject *o, Py_ssize_t *n)
 {
     PyObject *fast = PySequence_Fast(o, "a list of tensors was expected");
@@ -15,14 +21,15 @@ static td_tensor **tensors_of(PyObject *o, Py_ssize_t *n)
     *n = PySequence_Fast_GET_SIZE(fast);
     td_tensor **list = PyMem_Malloc((size_t)(*n + 1) * sizeof *list);
     for (Py_ssize_t i = 0; list && i < *n; i++) {
-        PyObject *item = PySequence_Fast_GET_ITEM(fast, i);
-        if (!td_py_is_tensor(item)) {
-            PyErr_Format(PyExc_TypeError, "tensor %zd is %s", i, Py_TYPE(item)->tp_name);
-            PyMem_Free(list);
+        TD_PY_AUTO PyObject *item = td_py_item_at(fast, i);
+        if (!item || !td_py_is_tensor(item)) {
+            if (item)
+                PyErr_Format(PyExc_TypeError, "tensor %zd is %s", i, Py_TYPE(item)->tp_name);
+            free_tensors(list, i);
             list = NULL;
             break;
         }
-        list[i] = td_py_x(item);
+        list[i] = td_tensor_retain(td_py_x(item));
     }
     if (!list && !PyErr_Occurred())
         PyErr_NoMemory();
@@ -42,7 +49,7 @@ static PyObject *begin(PyObject *m, PyObject *o)
         Py_CLEAR(self);
         td_py_raise();
     }
-    PyMem_Free(inputs);
+    free_tensors(inputs, n);
     return (PyObject *)self;
 }
 static PyObject *end(PyObject *self, PyObject *o)
@@ -52,7 +59,7 @@ static PyObject *end(PyObject *self, PyObject *o)
     if (!outputs)
         return NULL;
     int status = td_record_end(of(self), (int)n, outputs);
-    PyMem_Free(outputs);
+    free_tensors(outputs, n);
     if (status < 0)
         return td_py_raise();
     Py_RETURN_NONE;
@@ -84,7 +91,7 @@ static PyObject *play(PyObject *self, PyObject *o)
         }
     }
     PyMem_Free(outputs);
-    PyMem_Free(inputs);
+    free_tensors(inputs, n);
     return result;
 }
 static PyObject *abandon(PyObject *self, PyObject *unused)

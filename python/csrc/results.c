@@ -91,7 +91,7 @@ PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out
     PyTypeObject *type = info->results[0].name ? named_type(info) : NULL;
     whole = type ? PyStructSequence_New(type) : PyErr_Occurred() ? NULL : PyTuple_New(n);
     for (int i = 0; i < n && whole; i++) {
-        PyObject *item = out ? Py_NewRef(PySequence_Fast_ITEMS(out)[i]) : object_of(&results[i]);
+        PyObject *item = out ? td_py_item_at(out, i) : object_of(&results[i]);
         if (!item)
             Py_CLEAR(whole);
         else if (type)

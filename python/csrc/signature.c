@@ -133,6 +133,7 @@ static const char *type_name(PyObject *value)
     return strncmp(name, "tede.", 5) == 0 || strncmp(name, "torch.", 6) == 0 ? strrchr(name, '.') + 1 : name;
 }
 
+/* A list with the types of its items, those of lists among them not: it may hold itself. */
 static void add_type(PyObject **text, PyObject *value)
 {
     if (!PyTuple_Check(value) && !PyList_Check(value)) {
@@ -140,14 +141,21 @@ static void add_type(PyObject **text, PyObject *value)
         return;
     }
     bool tuple = PyTuple_Check(value);
-    add(text, tuple ? "tuple of (" : "list of [");
     Py_ssize_t n = PySequence_Fast_GET_SIZE(value);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        if (i)
-            add(text, ", ");
-        add_type(text, PySequence_Fast_ITEMS(value)[i]);
+    PyObject *names = PyList_New(0), *comma = PyUnicode_FromString(", "), *all = NULL;
+    for (Py_ssize_t i = 0; names && i < n && i < PySequence_Fast_GET_SIZE(value); i++) {
+        PyObject *name = PyUnicode_FromString(type_name(PySequence_Fast_GET_ITEM(value, i)));
+        if (!name || PyList_Append(names, name) < 0)
+            Py_CLEAR(names);
+        Py_XDECREF(name);
     }
-    add(text, tuple ? (n == 1 ? ",)" : ")") : "]");
+    if (names && comma && (all = PyUnicode_Join(comma, names)))
+        add(text, tuple ? "tuple of (%U%s)" : "list of [%U%s]", all, tuple && n == 1 ? "," : "");
+    else
+        Py_CLEAR(*text);
+    Py_XDECREF(names);
+    Py_XDECREF(comma);
+    Py_XDECREF(all);
 }
 
 /* Whether `value` is of the exact kind that a signature names, for the !marks!. */
@@ -166,7 +174,7 @@ static bool fits(const td_arg *a, PyObject *value)
         if (!PyTuple_Check(value) && !PyList_Check(value))
             return false;
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-            PyObject *item = PySequence_Fast_ITEMS(value)[i];
+            PyObject *item = PySequence_Fast_GET_ITEM(value, i);
             if (a->kind == TD_VALUE_INTS ? !PyLong_Check(item) || PyBool_Check(item) : !td_py_is_tensor(item))
                 return false;
         }
@@ -202,7 +210,10 @@ static PyObject *given(const Overload *o, int skip, PyObject *const *args, Py_ss
             add(&text, "%U=", name);
         if (marked)
             add(&text, "!");
-        add_type(&text, args[i]);
+        if (o)
+            add_type(&text, args[i]);
+        else
+            add(&text, "%s", type_name(args[i]));
         if (marked)
             add(&text, "!");
     }
@@ -218,9 +229,11 @@ static PyObject *bad_argument(const OperatorObject *op, const Overload *o, int i
     bool sequence = PyTuple_Check(value) || PyList_Check(value);
     if (sequence && (a->kind == TD_VALUE_INTS || a->kind == TD_VALUE_TENSORS || a->kind == TD_VALUE_FLOATS)) {
         for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++) {
-            PyObject *item = PySequence_Fast_ITEMS(value)[i];
+            TD_PY_AUTO PyObject *item = td_py_item_at(value, i);
             int64_t n;
             td_scalar scalar;
+            if (!item)
+                return NULL;
             if (a->kind == TD_VALUE_TENSORS) {
                 if (!td_py_is_tensor(item))
                     return PyErr_Format(PyExc_TypeError, "expected Tensor as element %zd in argument %zd, but got %s", i,

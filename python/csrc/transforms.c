@@ -168,7 +168,7 @@ static PyObject *is_forward_enabled(PyObject *m, PyObject *unused)
 static PyObject *set_forward_enabled(PyObject *m, PyObject *on)
 {
     (void)m;
-    return PyBool_FromLong(td_set_forward_enabled(PyObject_IsTrue(on)));
+    return td_py_switch(td_set_forward_enabled, on);
 }
 /* requires_grad_ for the inputs of a level, where programs themselves may not call it. */
 static PyObject *require_grad(PyObject *m, PyObject *x)
