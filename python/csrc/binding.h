@@ -150,7 +150,8 @@ bool td_py_is_numpy_array(PyObject *o);
 /* A NumPy scalar (numpy.float32(1), numpy.bool_(True), ...), but none that is a Python number too. */
 bool td_py_is_numpy_scalar(PyObject *o);
 PyObject *td_py_numpy_item(PyObject *o);                    /* the Python number in it */
-td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory */
+td_tensor *td_py_from_numpy(PyObject *array);               /* shares memory; warns if that is read-only */
+td_tensor *td_py_read_numpy(PyObject *array);               /* shares memory, to be copied from */
 td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
@@ -186,6 +187,7 @@ int td_py_factory_init(PyObject *module);
 PyObject *td_py_tolist(td_tensor *x);
 /* tensor(data): new memory always. */
 td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device device);
+int td_py_require_grad(td_tensor *x);      /* as a factory's keyword; -1 with an exception set */
 PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 
 /* ---- parser.c, operator.c */

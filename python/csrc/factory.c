@@ -96,7 +96,7 @@ static int dtype_of(PyObject *data, td_dtype *dtype, int depth, int ndim, const 
         found = td_tensor_dtype(td_py_x(data));
     } else if (td_py_is_numpy_array(data) || td_py_is_numpy_scalar(data)) {
         PyObject *array = td_py_is_numpy_array(data) ? Py_NewRef(data) : PyObject_CallMethod(data, "__array__", NULL);
-        td_tensor *x = array ? td_py_from_numpy(array) : NULL;
+        td_tensor *x = array ? td_py_read_numpy(array) : NULL;
         Py_XDECREF(array);
         if (!x)
             return -1;
@@ -286,7 +286,7 @@ td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device devi
 {
     td_tensor *x = NULL;
     if (td_py_is_numpy_array(data)) {
-        td_tensor *shared = td_py_from_numpy(data);
+        td_tensor *shared = td_py_read_numpy(data);
         x = shared ? copy_as(shared, dtype == TD_DTYPE_NONE ? td_tensor_dtype(shared) : dtype) : NULL;
         td_tensor_release(shared);
     } else {
@@ -388,20 +388,20 @@ static int options(const char *name, const char *first, PyObject *const *args, P
     return 0;
 }
 
+int td_py_require_grad(td_tensor *x)
+{
+    if (!td_dtype_is_floating(td_tensor_dtype(x)) && !td_dtype_is_complex(td_tensor_dtype(x)))
+        return PyErr_Format(PyExc_RuntimeError, "Only Tensors of floating point and complex dtype can require gradients"), -1;
+    return td_set_requires_grad(x, true) < 0 ? (td_py_raise(), -1) : 0;
+}
+
 static PyObject *finish(td_tensor *x, const Options *o)
 {
     if (!x)
         return PyErr_Occurred() ? NULL : td_py_raise();
-    if (o->requires_grad) {
-        if (!td_dtype_is_floating(td_tensor_dtype(x)) && !td_dtype_is_complex(td_tensor_dtype(x))) {
-            td_tensor_release(x);
-            return PyErr_Format(PyExc_RuntimeError,
-                                "Only Tensors of floating point and complex dtype can require gradients");
-        }
-        if (td_set_requires_grad(x, true) < 0) {
-            td_tensor_release(x);
-            return td_py_raise();
-        }
+    if (o->requires_grad && td_py_require_grad(x) < 0) {
+        td_tensor_release(x);
+        return NULL;
     }
     return td_py_wrap(x);
 }
@@ -503,7 +503,10 @@ static PyObject *share(const Options *o)
                     (o->device.type < 0 || o->device.type == td_tensor_device(x).type);
         if (same && o->copy != 1)
             return Py_NewRef(data);
-        td_tensor *made = td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
+        static const td_op *clone;
+        td_value v[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {0}};
+        td_tensor *made = same ? td_py_call(&clone, "aten::clone", v)
+                               : td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
         return made ? td_py_wrap(made) : NULL;
     }
     if (from_storage(o)) {

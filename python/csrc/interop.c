@@ -64,7 +64,7 @@ static int spelling_of(td_dtype dtype)
 
 /* ---- from NumPy */
 
-static td_tensor *from_interface(PyObject *array, PyObject *interface)
+static td_tensor *from_interface(PyObject *array, PyObject *interface, bool to_write)
 {
     if (!PyDict_Check(interface))
         return PyErr_Format(PyExc_TypeError, "the object's __array_interface__ is no dict"), NULL;
@@ -124,7 +124,7 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
     if (PyErr_Occurred())
         return NULL;
     bool readonly = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
-    if (readonly && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable: the tensor is read-only, and "
+    if (readonly && to_write && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable: the tensor is read-only, and "
                                  "writing to it is an error. Copy the array to write.", 1) < 0)
         return NULL;
     Py_INCREF(array);
@@ -139,17 +139,19 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface)
     return x;
 }
 
-td_tensor *td_py_from_numpy(PyObject *array)
+static td_tensor *over_array(PyObject *array, bool to_write)
 {
     if (!td_py_is_numpy_array(array))
         return PyErr_Format(PyExc_TypeError, "expected np.ndarray (got %s)", Py_TYPE(array)->tp_name), NULL;
     PyObject *interface = PyObject_GetAttrString(array, "__array_interface__");
     if (!interface)
         return NULL;
-    td_tensor *x = from_interface(array, interface);
+    td_tensor *x = from_interface(array, interface, to_write);
     Py_DECREF(interface);
     return x;
 }
+td_tensor *td_py_from_numpy(PyObject *array) { return over_array(array, true); }
+td_tensor *td_py_read_numpy(PyObject *array) { return over_array(array, false); }
 
 static PyObject *from_numpy(PyObject *m, PyObject *array)
 {

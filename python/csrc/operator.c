@@ -98,11 +98,18 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
 {
     td_value results[8];
     int failed;
+    if (TD_UNLIKELY(s->layout >= 0) && s->out && s->out != Py_None && td_py_is_tensor(s->out) &&
+        s->layout != td_tensor_layout(td_py_x(s->out))) {
+        PyErr_Format(PyExc_RuntimeError, "layout %S does not match layout of out parameter (%S)", td_py_layout(s->layout),
+                     td_py_layout(td_tensor_layout(td_py_x(s->out))));
+        td_py_scratch_drop(s);
+        return NULL;
+    }
     if (TD_UNLIKELY(s->layout >= 0) && (s->layout != TD_STRIDED || !follows_strided(o->info, s->values))) {
         td_tensor *made = td_py_of_layout(o->op, s->values, s->layout);
         bool wants = s->requires_grad;
         td_py_scratch_drop(s);
-        return !made || (wants && td_set_requires_grad(made, true) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
+        return !made || (wants && td_py_require_grad(made) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
     if (TD_UNLIKELY(is_long(op, o, s))) {
         Py_BEGIN_ALLOW_THREADS
@@ -117,10 +124,9 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         td_py_scratch_drop(s);
     if (TD_UNLIKELY(failed))
         return td_py_raise();
-    if (TD_UNLIKELY(requires_grad) && results[0].kind == TD_VALUE_TENSOR &&
-        td_set_requires_grad(results[0].tensor, true) < 0) {
+    if (TD_UNLIKELY(requires_grad) && results[0].kind == TD_VALUE_TENSOR && td_py_require_grad(results[0].tensor) < 0) {
         td_values_release(results, o->info->n_results);
-        return td_py_raise();
+        return NULL;
     }
     if (TD_LIKELY(o->info->n_results == 1 && results[0].kind == TD_VALUE_TENSOR && !out))
         return td_py_wrap(results[0].tensor);

@@ -218,6 +218,9 @@ static int set_dict(PyObject *o, PyObject *dict, void *unused)
 /* Tensor(), Tensor(2, 3), Tensor(list), Tensor(tensor): PyTorch's old constructor, always of the default dtype. */
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
+    if (kw && PyDict_GetItemString(kw, "device") && PyTuple_GET_SIZE(args) == 1 && td_py_is_tensor(PyTuple_GET_ITEM(args, 0)))
+        return PyErr_Format(PyExc_RuntimeError, "Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not "
+                            "supported.  Use torch.tensor(...) or torch.as_tensor(...) instead.");
     if (kw && PyDict_Size(kw) && type == &td_py_Tensor)
         for (Py_ssize_t at = 0;;) {
             PyObject *name, *value;

@@ -263,6 +263,12 @@ _type.__name__ = "type"
 method(_type)
 
 
+def _check_legacy_device(own, device):
+    """The old constructors take a device only where it is the one they would choose anyway."""
+    if _C.device(device).type != own.type:
+        raise RuntimeError(f"legacy constructor expects device type: {own.type} but device type: {_C.device(device).type} was passed")
+
+
 def _alias_of(x, dtype):
     """What the old constructors make of a tensor of theirs."""
     if x.dtype != dtype:
@@ -277,9 +283,11 @@ class _Legacy(type):
         return isinstance(x, Tensor) and x.dtype == cls.dtype
 
     def __call__(cls, *args, device=None):
-        if device is not None and _C.device(device).type != "cpu":
-            raise RuntimeError("legacy constructor expects device type: cpu but device type: "
-                               f"{_C.device(device).type} was passed")
+        if device is not None:
+            if len(args) == 1 and isinstance(args[0], Tensor):
+                raise RuntimeError("Legacy tensor constructor of the form torch.Tensor(tensor, device=device) is not supported.  "
+                                   "Use torch.tensor(...) or torch.as_tensor(...) instead.")
+            _check_legacy_device(_C.device("cpu"), device)
         if not args:
             return _C._functions["empty"]((0,), dtype=cls.dtype)
         if len(args) == 1 and type(args[0]).__name__.endswith("Storage"):      # the storage itself, not its numbers
@@ -415,6 +423,11 @@ def map_(self, tensor, callable):
 
 @method
 def new(self, *args, **kwargs):
+    if kwargs.get("device") is not None:
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            raise RuntimeError("Legacy tensor new of the form tensor.new(tensor, device=device) is not supported.  Use "
+                               "torch.as_tensor(...) instead.")
+        _check_legacy_device(self.device, kwargs["device"])
     if not args:
         return self.new_empty(kwargs.get("size", (0,)))
     if self.is_sparse and isinstance(args[0], Tensor) and len(args) > 1:

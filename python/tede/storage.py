@@ -17,7 +17,7 @@ class _Region(mmap.mmap):
     """A mapping of a file or of shared memory."""
     shared = False          # whether other processes may look at it
     fd = None               # shared memory: a descriptor of our own, by which it can be sent on
-    filename = None         # a file's mapping: its name
+    filename = None         # a shared mapping of a file: its name
 
     def __del__(self):
         if self.fd is not None:
@@ -75,7 +75,7 @@ def _of_file(filename, shared, nbytes, offset=0):
         region = _Region(fd, nbytes, mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE)
     finally:
         os.close(fd)
-    region.filename = os.fspath(filename)
+    region.filename = os.fspath(filename) if shared else None
     return _storage_of(region)
 
 

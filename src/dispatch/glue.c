@@ -137,6 +137,17 @@ int td_finish_factory(td_tensor *out, td_tensor *result)
 
 int td_fill_in_order(const char *op, td_tensor *out, td_tensor *result)
 {
+    if (op && result && out->numel && out->numel != result->numel) {
+        td_shape_text have;
+        if (td_warn("The number of elements in the out tensor of shape %s is %" PRId64 " which does not match the computed number of "
+                    "elements %" PRId64 ". Note that this may occur as a result of rounding error. The out tensor will be resized to a "
+                    "tensor of shape (%" PRId64 ",).", td_shape_str(out->ndim, out->sizes, have), out->numel, result->numel,
+                    result->numel)) {
+            td_tensor_release(result);
+            return -1;
+        }
+        return td_finish_factory(out, result);
+    }
     if (!result || out->numel != result->numel || (out->ndim == 1 && result->ndim == 1))
         return op ? td_finish_out(op, out, result) : td_finish_factory(out, result);
     td_tensor *shaped = td_reshape(result, out->ndim, out->sizes);

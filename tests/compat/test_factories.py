@@ -245,3 +245,54 @@ def test_tensors_in_a_list_give_their_number(lib):
         with pytest.raises(ValueError, match="only one element tensors can be converted to Python scalars"):
             lib.tensor(several)
     assert lib.tensor([[1., 2.], lib.ones(2)]).tolist() == [[1, 2], [1, 1]]
+
+
+def test_asarray_with_a_copy_of_a_result_is_a_clone(lib):
+    made = lib.asarray(lib.ones(3, requires_grad=True) * 1, copy=True, requires_grad=True)
+    assert type(made.grad_fn).__name__ == "CloneBackward0"
+
+
+def test_old_constructors_take_no_device_but_their_own(lib):
+    x = lib.tensor([1.])
+    for call, message in ((lambda: lib.Tensor(x, device="cpu"), "Legacy tensor constructor of the form"),
+                          (lambda: x.new(x, device="cpu"), "Legacy tensor new of the form"),
+                          (lambda: x.new((2.0, 3.0), device="meta"), "legacy constructor expects device type: cpu"),
+                          (lambda: lib.FloatTensor((2.0, 3.0), device="meta"), "legacy constructor expects device type: cpu")):
+        with pytest.raises(RuntimeError, match=message):
+            call()
+    assert x.new((2.0, 3.0), device="cpu").tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_the_layout_asked_for_is_that_of_out(lib, name):
+    with pytest.raises(RuntimeError, match="does not match layout of out parameter"):
+        getattr(lib, name)((3, 4), layout=lib.sparse_coo, out=lib.empty(3, 4))
+    assert getattr(lib, name)((3, 4), layout=lib.strided, out=lib.empty(0)).shape == (3, 4)
+
+
+def test_copying_an_array_that_is_not_writable_needs_no_warning(lib):
+    numpy = pytest.importorskip("numpy")
+    array = numpy.arange(3.)
+    array.flags.writeable = False
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lib.tensor(array).tolist() == [0, 1, 2]
+    with pytest.warns(UserWarning, match="NumPy array is not writable"):
+        lib.as_tensor(array)
+
+
+def test_randperm_gives_out_its_own_shape(lib):
+    out = lib.zeros(3, 2, dtype=lib.int64)
+    assert lib.randperm(6, out=out).shape == out.shape == (6,)
+
+
+def test_arange_says_how_many_elements_out_should_have(lib):
+    with pytest.warns(UserWarning, match=r"out tensor of shape \[1, 49\] is 49 which does not match the computed number of elements 4"):
+        assert lib.arange(1, 5, out=lib.empty(1, 49)).shape == (4,)
+
+
+def test_only_a_shared_mapping_of_a_file_has_its_name(lib, tmp_path):
+    path = tmp_path / "numbers"
+    path.write_bytes(bytes(16))
+    for shared in (True, False):
+        assert lib.from_file(str(path), shared=shared, size=4).untyped_storage().filename == (str(path) if shared else None)
