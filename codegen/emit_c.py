@@ -33,12 +33,12 @@ class Chunk(Nodes):
     def __init__(self, name, groups, lookup):
         self.name, self.groups, self.lookup = name, groups, lookup
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
-        self.loop_rows = []       # (name, {column: function})
+        self.loop_rows = []       # (name, {column: function}, whether all instruction sets have loops of halves)
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
         self.signatures = {}      # of its operators, by name (boxing.py)
 
     # ---------------------------------------------------------------------------------------------- pointwise
-    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True):
+    def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True, own_halves=False):
         """Emit loops for the dtype groups and remember a row; returns the row's number."""
         columns = {}
         for group in groups:
@@ -60,11 +60,11 @@ class Chunk(Nodes):
             of_bool = 'bool' in groups and group == ('bool' if 'bool' in formulas or 'int' not in groups else 'int')
             columns.update(self.narrow(name, formula, group, 'bool' if out == 'bool' else 'same', of_bool and truths_stay))
             for half in ('bf16', 'f16') if group in ('float', 'wide') else ():
-                loop = formula.emit(f'{name}_{half}', half, 'bool' if out == 'bool' else 'same')
+                loop = formula.emit(f'{name}_{half}', half, 'bool' if out == 'bool' else 'same', own_halves=own_halves)
                 if loop:
                     self.loops.append(loop)
                     columns[half] = f'{name}_{half}'
-        self.loop_rows.append((name, columns))
+        self.loop_rows.append((name, columns, own_halves))
         return len(self.loop_rows) - 1
 
     def narrow(self, name, formula, group, out, of_bool):
@@ -94,7 +94,7 @@ class Chunk(Nodes):
         truths = e.get('truths', [])
         name = op.c + suffix
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where,
-                                 e.get('promote') != 'number')
+                                 e.get('promote') != 'number', e.get('halves') == 'own')
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
@@ -110,6 +110,7 @@ class Chunk(Nodes):
                                                         (tensors, ('number',))))
         return (f' .fits = {mask}, .computed = {computed},' if mask else '') + (f' .numbers = {numbers},' if numbers else '') + \
             (' .old_masks = true,' if entry.get('old_masks') else '') + \
+            (' .own_halves = true,' if entry.get('halves') == 'own' else '') + \
             (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \
             (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '')
 
@@ -670,8 +671,9 @@ const int td_row_count_{self.name} = {len(self.rows)};
 
 '''
         rows = []
-        for _, columns in self.loop_rows:
-            cells = ', '.join(f'[{COLUMN[c]}] = {OF.get(c, "TD_ISA_NAME")}({f})' for c, f in columns.items())
+        for _, columns, own_halves in self.loop_rows:
+            of = {} if own_halves else OF
+            cells = ', '.join(f'[{COLUMN[c]}] = {of.get(c, "TD_ISA_NAME")}({f})' for c, f in columns.items())
             rows.append(f'    {{{{{cells}}}}},\n')
         return (head + '\n'.join(self.loops) + f'\nextern const td_loop_row TD_ISA_NAME(td_loops_{self.name})[];\n'
                 f'const td_loop_row TD_ISA_NAME(td_loops_{self.name})[] = {{\n{"".join(rows)}}};\n')

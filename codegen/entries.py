@@ -14,10 +14,10 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype', 'check', 'old_masks', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts', 'format'}
+          'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts', 'format'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # Besides views: what gives self itself or a view of it.
-MAY_VIEW = set('''_conj _indices _neg_view _sparse_broadcast_to _values adjoint broadcast_to ccol_indices chunk coalesce col_indices conj
+MAY_VIEW = set('''_conj _indices _neg_view _sparse_broadcast_to _values adjoint broadcast_to ccol_indices chunk coalesce col_indices conj conj_physical
     contiguous crow_indices dsplit.array dsplit.int expand_as flatten.using_ints hsplit.array hsplit.int indices linalg_diagonal
     moveaxis.int moveaxis.intlist movedim.int movedim.intlist narrow narrow.Tensor pin_memory positive ravel reshape reshape_as
     resolve_conj resolve_neg row_indices swapaxes swapdims tensor_split.indices tensor_split.sections

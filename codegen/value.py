@@ -25,6 +25,10 @@ Note [Blocks of float16]
 Formulas of a few steps more read float16 by the processor's conversions, as many numbers as a register holds: they stay in
 registers between conversion and formula.
 
+Note [Halves of their own]
+What depends on how fine a dtype's numbers lie (`halves: own` in the entry) isn't computed in float32: its loops for float16 and
+bfloat16 call td_nextafter_f16 and the like, which take their bits, and always run.
+
 Note [Runs within loops]
 A function that has a form for runs cuts the loop: for blocks of elements, one loop computes its arguments, the function
 replaces them by its values, and the next loop goes on.  What a later loop needs of an earlier one it computes again,
@@ -36,6 +40,7 @@ import re
 COMPUTE = {
     'f32': ('float', 'f', 'f32'), 'f64': ('double', 'f', 'f64'),
     'c64': ('float _Complex', 'c', 'f32'), 'c128': ('double _Complex', 'c', 'f64'),
+    'f16': ('td_f16', 'f', 'f16'), 'bf16': ('td_bf16', 'f', 'bf16'),
     'u8': ('uint8_t', 'i', 'u8'), 'i8': ('int8_t', 'i', 'i8'), 'i16': ('int16_t', 'i', 'i16'),
     'i32': ('int32_t', 'i', 'i32'), 'i64': ('int64_t', 'i', 'i64'), 'u64': ('uint64_t', 'i', 'u64'),
 }
@@ -91,10 +96,11 @@ class Formula:
         return len(self.operands) == 2 and not self.truths and used >= set(self.operands) and isinstance(self.tree, ast.BinOp) and \
             all(isinstance(node, (ast.Name, ast.Load, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.Div)) for node in ast.walk(self.tree))
 
-    def emit(self, name, compute, out, single=None):
+    def emit(self, name, compute, out, single=None, own_halves=False):
         """A loop function.  out: 'same', 'bool' or 'real'.  compute 'bf16', 'f16', 'u8', 'i8', 'i16' and 'truth' give None
-        for formulas that aren't plain.  single: an operand of which there is one element for the whole run."""
-        half, truths = compute if compute in ('bf16', 'f16') else None, compute == 'truth'
+        for formulas that aren't plain.  single: an operand of which there is one element for the whole run.
+        own_halves: see Note [Halves of their own]."""
+        half, truths = compute if compute in ('bf16', 'f16') and not own_halves else None, compute == 'truth'
         compute = 'f32' if half else 'u8' if truths else compute
         ctype, kind, real = COMPUTE[compute]
         lines, cuts, used = [], [], {node.id for node in ast.walk(self.tree) if isinstance(node, ast.Name)}

@@ -29,6 +29,7 @@ typedef struct td_pointwise {
     uint8_t            computed;            /* those of them that only the dtype in which halves are computed must hold */
     uint8_t            numbers;             /* operands that must fit the result if they are numbers, a bit each */
     bool               old_masks;           /* a condition may be a mask of bytes */
+    bool               own_halves;          /* float16 and bfloat16 are computed as such: Note [Halves of their own] in codegen/value.py */
     uint8_t            divisor;             /* the operand in which integers mustn't be zero; 0: none */
     const char        *in_turn;             /* in place, an expanded tensor may be written; its name in PyTorch's warning, or "" */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */

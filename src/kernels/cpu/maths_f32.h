@@ -72,6 +72,23 @@ TD_MATHS float td_nextafter_f32(float a, float b)
     return a != a || b != b ? a + b : r;
 }
 
+/* The same of halves, of which both kinds are a sign and fifteen bits that count the numbers from zero on. */
+TD_MATHS uint16_t td_nextafter_bits(uint16_t x, float a, float b, uint16_t equal, uint16_t nan)
+{
+    uint16_t step = (uint16_t)((a < b) == (a > 0) ? x + 1 : x - 1), first = b > 0 ? 1 : 0x8001;
+    uint16_t r = a == 0 ? first : step;
+    r = a == b ? equal : r;
+    return a != a || b != b ? nan : r;
+}
+TD_MATHS td_f16 td_nextafter_f16(td_f16 a, td_f16 b)
+{
+    return td_nextafter_bits(a, td_f16_to_f32(a), td_f16_to_f32(b), b, 0x7e00);
+}
+TD_MATHS td_bf16 td_nextafter_bf16(td_bf16 a, td_bf16 b)
+{
+    return td_nextafter_bits(a, td_bf16_to_f32(a), td_bf16_to_f32(b), b, 0x7fc0);
+}
+
 /* ---- exponentials */
 
 /* exp(x) factor for |x| < 170, garbage beyond.  Adding 1.5 2^23 rounds to an integer that sits in the low bits, here of
