@@ -1025,12 +1025,12 @@ TD_API td_tensor *td_argwhere(td_tensor *self);
 TD_API int td_where_condition(td_tensor_list *results, td_tensor *condition) TD_MUST_USE;
 /* Matrices with zeros above a diagonal. */
 TD_API td_tensor *td_tril(td_tensor *self, int64_t diagonal);
-TD_API int td_tril_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
 TD_API int td_tril_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUST_USE;
+TD_API int td_tril_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
 /* Matrices with zeros below a diagonal. */
 TD_API td_tensor *td_triu(td_tensor *self, int64_t diagonal);
-TD_API int td_triu_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
 TD_API int td_triu_out(td_tensor *self, int64_t diagonal, td_tensor *out) TD_MUST_USE;
+TD_API int td_triu_(td_tensor *self, int64_t diagonal) TD_MUST_USE;
 /* The coordinates of a lower triangle. */
 TD_API td_tensor *td_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device);
 /* The coordinates of an upper triangle. */
@@ -3008,9 +3008,6 @@ TD_API td_tensor *td__neg_view(td_tensor *self);
 TD_API td_tensor *td_resolve_conj(td_tensor *self);
 /* A tensor in whose memory no negative is left to compute; self where there is none. */
 TD_API td_tensor *td_resolve_neg(td_tensor *self);
-/* The complex conjugate, computed, also of a conjugate. */
-TD_API td_tensor *td__conj_physical(td_tensor *self);
-TD_API int td__conj_physical_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* Several dimensions merged into one. */
 TD_API td_tensor *td_flatten_using_ints(td_tensor *self, int64_t start_dim, int64_t end_dim);
 /* Tensors one after another along a dimension. */
@@ -3781,6 +3778,9 @@ TD_API int td_isposinf_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 TD_API td_tensor *td_isneginf(td_tensor *self);
 TD_API int td_isneginf_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
 /* The complex conjugate, computed. */
+TD_API td_tensor *td__conj_physical(td_tensor *self);
+TD_API int td__conj_physical_out(td_tensor *self, td_tensor *out) TD_MUST_USE;
+/* The complex conjugate, computed; of real numbers self. */
 TD_API td_tensor *td_conj_physical(td_tensor *self);
 TD_API int td_conj_physical_(td_tensor *self) TD_MUST_USE;
 TD_API int td_conj_physical_out(td_tensor *self, td_tensor *out) TD_MUST_USE;

@@ -260,11 +260,19 @@ GETTER(T)
         return NULL;
     return td_py_wrap(reversed(x));
 }
+/* Of a number: itself, with PyTorch's warning. */
+static PyObject *transposed_number(PyObject *self, const char *name)
+{
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Tensor.%s is deprecated on 0-D tensors. This function is the identity in these cases.",
+                         name) < 0)
+        return NULL;
+    return Py_NewRef(self);
+}
 GETTER(mT)
 {
     BEGIN(mT);
     if (td_tensor_ndim(x) == 0)
-        return td_py_wrap(td_tensor_retain(x));
+        return transposed_number(self, "mT");
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));
@@ -282,7 +290,7 @@ GETTER(mH)
 {
     BEGIN(mH);
     if (td_tensor_ndim(x) == 0)
-        return conjugated(td_tensor_retain(x));
+        return transposed_number(self, "mH");
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mH is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));

@@ -317,9 +317,15 @@ td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
     return td_plus(sum, td_float((double)(p * (p - 1)) * 0.25 * 1.1447298858494001741434));
 }
 
-/* In double, where no power that a float may be multiplied by is out of reach. */
+/* By an integer: in double, where no power that a float may be multiplied by is out of reach. */
 td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
 {
+    if (other->dtype == TD_BOOL)
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"ldexp_cpu_exp\" not implemented for 'Bool'");
+    if (!td_dtype_is_integral((td_dtype)other->dtype)) {
+        TD_AUTO td_tensor *power = td_pow_scalar(td_float(2), other);
+        return td_mul(self, power);
+    }
     td_dtype dtype = td_result_type(2, (td_tensor *[]){self, other});
     if (dtype == TD_DTYPE_NONE)
         return NULL;

@@ -449,12 +449,14 @@ td_tensor *td_op_complex_op(td_tensor *real, td_tensor *imag)
     if (real->dtype != imag->dtype)
         return td_fail(TD_E_RUNTIME, "Expected object of scalar type %s but got scalar type %s for second argument",
                        td_dtype_title(real->dtype), td_dtype_title(imag->dtype));
-    int64_t sizes[TD_MAX_DIMS];
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
     td_tensor *both[] = {real, imag};
     int ndim = td_broadcast_shape("complex", 2, both, sizes);
     if (ndim < 0)
         return NULL;
-    td_tensor *out = td_tensor_new(ndim, sizes, td_dtype_to_complex(real->dtype), real->device);
+    const td_dtype dtype = td_dtype_to_complex(real->dtype);
+    td_tensor *out = td_strides_in_order(2, both, ndim, sizes, strides) ? td_tensor_new_strided(ndim, sizes, strides, dtype, real->device)
+                                                                        : td_tensor_new(ndim, sizes, dtype, real->device);
     if (!out || out->device.type == TD_META)
         return out;
     TD_AUTO td_tensor *parts = td_view_as_real(out);

@@ -607,6 +607,8 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
     int d = td_wrap_dim(*dim, self->ndim);
     if (d < 0)
         return NULL;
+    if (self->ndim == 0)
+        return td_fail(TD_E_INDEX, "Dimension specified as %d but tensor has no dimensions", d);
     int64_t mine[TD_MAX_DIMS], theirs[TD_MAX_DIMS];
     td_shape_text a, b;
     for (int k = 0; k < self->ndim; k++) {

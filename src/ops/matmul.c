@@ -13,9 +13,17 @@ static int same_dtype(const td_tensor *a, const td_tensor *b)
                                                td_cpp_name(a), td_cpp_name(b));
 }
 
-static int no_bool(const char *kernel, const td_tensor *x)
+/* Products of bools are those alone in which nothing is multiplied. */
+static int no_bool(const char *kernel, const td_tensor *x, const td_tensor *y)
 {
-    return x->dtype == TD_BOOL ? td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for 'Bool'", kernel) : 0;
+    return x->dtype == TD_BOOL && x->numel && y->numel ? td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for 'Bool'", kernel) : 0;
+}
+
+/* Nor are bools multiplied by beta, which is a number. */
+static int no_bool_times(td_scalar beta, const td_spec *spec, const td_tensor *self)
+{
+    return self->dtype == TD_BOOL && td_spec_numel(spec) && td_scalar_double(beta) != 0
+               ? td_error(TD_E_RUNTIME, "result type Long can't be cast to the desired output type Bool") : 0;
 }
 
 /* self must broadcast to the sizes, in the words of expand. */
@@ -52,7 +60,7 @@ int td_meta_mm(td_spec *specs, td_tensor *self, td_tensor *mat2)
     if (self->sizes[1] != mat2->sizes[0])
         return not_multiplied(self->sizes[0], self->sizes[1], mat2->sizes[0], mat2->sizes[1],
                               (td_drawn[]){{"mat1", 2, self->sizes, 1}, {"mat2", 2, mat2->sizes, 0}});
-    if (same_dtype(self, mat2) || no_bool("addmm_impl_cpu_", self))
+    if (same_dtype(self, mat2) || no_bool("addmm_impl_cpu_", self, mat2))
         return -1;
     return td_spec_set(specs, 2, (int64_t[]){self->sizes[0], mat2->sizes[1]}, (td_dtype)self->dtype, self->device);
 }
@@ -70,7 +78,7 @@ int td_meta_bmm(td_spec *specs, td_tensor *self, td_tensor *mat2)
     if (self->dtype != mat2->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)self->dtype),
                         td_dtype_title((td_dtype)mat2->dtype));
-    if (no_bool("bmm", self))
+    if (no_bool("bmm", self, mat2))
         return -1;
     return td_spec_set(specs, 3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]}, (td_dtype)self->dtype,
                        self->device);
@@ -87,7 +95,7 @@ int td_meta_mv(td_spec *specs, td_tensor *self, td_tensor *vec)
         return td_error(TD_E_RUNTIME, "addmv input tensors must have the same dtype, but got %s, %s, and %s",
                         td_dtype_title((td_dtype)vec->dtype), td_dtype_title((td_dtype)self->dtype),
                         td_dtype_title((td_dtype)vec->dtype));
-    if (no_bool("addmv_impl_cpu", self))
+    if (no_bool("addmv_impl_cpu", self, vec))
         return -1;
     return td_spec_set(specs, 1, self->sizes, (td_dtype)self->dtype, self->device);
 }
@@ -104,8 +112,8 @@ int td_meta_dot(td_spec *specs, td_tensor *self, td_tensor *other)
                         "same number of elements, but got %" PRId64 " and %" PRId64 " elements respectively",
                         self->numel,
                         other->numel, self->numel, other->numel);
-    if (no_bool("dot", self))
-        return -1;
+    if (self->dtype == TD_BOOL)
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"dot\" not implemented for 'Bool'");
     return td_spec_set(specs, 0, NULL, (td_dtype)self->dtype, self->device);
 }
 
@@ -145,7 +153,7 @@ int td_meta_matmul(td_spec *specs, td_tensor *self, td_tensor *other)
         return td_meta_dot(specs, self, other);
     if (self->ndim == 2 && other->ndim == 1)
         return td_meta_mv(specs, self, other);
-    if (same_dtype(self, other) || no_bool("addmm_impl_cpu_", self))
+    if (same_dtype(self, other) || no_bool("addmm_impl_cpu_", self, other))
         return -1;
     int64_t sizes[TD_MAX_DIMS + 2], m = self->ndim > 1 ? self->sizes[self->ndim - 2] : 1,
     k = self->sizes[self->ndim - 1];
@@ -218,7 +226,7 @@ int td_op_matmul_backward(td_tensor **results, td_tensor *grad, td_tensor *self,
 
 int td_meta_addmm(td_spec *specs, td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha)
 {
-    (void)beta, (void)alpha;
+    (void)alpha;
     if (mat1->ndim != 2)
         return td_error(TD_E_RUNTIME, "mat1 must be a matrix, got %d-D tensor", mat1->ndim);
     if (mat2->ndim != 2)
@@ -228,7 +236,7 @@ int td_meta_addmm(td_spec *specs, td_tensor *self, td_tensor *mat1, td_tensor *m
     if (self->dtype != mat2->dtype)
         return td_error(TD_E_RUNTIME, "self and mat2 must have the same dtype, but got %s and %s",
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)mat2->dtype));
-    return check_expands(self, 2, specs->sizes);
+    return no_bool_times(beta, specs, self) ? -1 : check_expands(self, 2, specs->sizes);
 }
 
 int td_meta_addmv(td_spec *specs, td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta, td_scalar alpha)
@@ -250,14 +258,14 @@ int td_meta_addmv(td_spec *specs, td_tensor *self, td_tensor *mat, td_tensor *ve
 int td_meta_baddbmm(td_spec *specs, td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_scalar beta,
                     td_scalar alpha)
 {
-    (void)beta, (void)alpha;
+    (void)alpha;
     if (td_meta_bmm(specs, batch1, batch2))
         return -1;
     if (self->dtype != batch1->dtype)
         return td_error(TD_E_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
                         td_cpp_name(self),
                         td_cpp_name(batch1), td_cpp_name(batch2));
-    return check_expands(self, 3, specs->sizes);
+    return no_bool_times(beta, specs, self) ? -1 : check_expands(self, 3, specs->sizes);
 }
 
 td_tensor *td_op_scale(td_tensor *self, td_scalar factor)
@@ -449,7 +457,7 @@ int td_meta_linear(td_spec *specs, td_tensor *input, td_tensor *weight, td_tenso
     if (input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "mat1 and mat2 must have the same dtype, but got %s and %s",
                         td_dtype_title((td_dtype)input->dtype), td_dtype_title((td_dtype)weight->dtype));
-    if (no_bool("addmm_impl_cpu_", input))
+    if (no_bool("addmm_impl_cpu_", input, weight))
         return -1;
     int ndim = 0;
     for (; ndim < input->ndim - 1; ndim++)

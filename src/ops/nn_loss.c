@@ -52,8 +52,14 @@ td_tensor *td_op_huber_loss(td_tensor *self, td_tensor *target, int64_t reductio
 {
     if (!(delta > 0))
         return td_fail(TD_E_RUNTIME, "huber_loss does not support non-positive values for delta.");
+    const td_dtype common = td_result_type(2, (td_tensor *[]){self, target});
+    if (common == TD_DTYPE_NONE || td_check_cast("huber_loss", common, (td_dtype)self->dtype))
+        return NULL;
     TD_AUTO td_tensor *error = td_huber_error(self, target, delta);
-    return reduce(error, reduction);
+    if (!error)
+        return NULL;
+    TD_AUTO td_tensor *own = td_to(error, (td_dtype)self->dtype);      /* as if it had been written to a tensor like self */
+    return reduce(own, reduction);
 }
 
 /* Probabilities outside [0, 1] are an error, which needs a look at the elements. */
@@ -67,29 +73,55 @@ static int check_probabilities(td_tensor *x)
     int bad = 0;
     if (dense->dtype == TD_F64)
         for (int64_t i = 0; i < x->numel; i++)
-            bad |= ((double *)dense->data)[i] < 0 || ((double *)dense->data)[i] > 1;
+            bad |= !(((double *)dense->data)[i] >= 0 && ((double *)dense->data)[i] <= 1);
     else
         for (int64_t i = 0; i < x->numel; i++)
-            bad |= ((float *)dense->data)[i] < 0 || ((float *)dense->data)[i] > 1;
+            bad |= !(((float *)dense->data)[i] >= 0 && ((float *)dense->data)[i] <= 1);
     return bad ? td_error(TD_E_RUNTIME, "all elements of input should be between 0 and 1") : 0;
 }
 
 td_tensor *td_op_binary_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction)
 {
+    const td_tensor *others[] = {target, weight};
+    for (int i = 0; i < 2; i++)
+        if (others[i] != TD_NONE && others[i]->dtype != self->dtype)
+            return td_fail(TD_E_RUNTIME, "Found dtype %s but expected %s", td_dtype_title((td_dtype)others[i]->dtype),
+                           td_dtype_title((td_dtype)self->dtype));
+    if (!td_is_floating(self))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"binary_cross_entropy\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     if (check_probabilities(self))
         return NULL;
-    if (!td_is_floating(self))
-        return td_fail(TD_E_RUNTIME, "Found dtype %s but expected Float", td_dtype_title((td_dtype)self->dtype));
     TD_AUTO td_tensor *entropy = td_binary_entropy(self, target);
     TD_AUTO td_tensor *weighted = weight == TD_NONE ? td_ref(entropy) : td_mul_tensor(entropy, weight);
     return reduce(weighted, reduction);
+}
+
+/* Of several dtypes: in that of target, step by step. */
+static td_tensor *entropy_of_target(td_tensor *self, td_tensor *target, td_tensor *pos_weight)
+{
+    TD_AUTO td_tensor *logs = td_log_sigmoid(self);
+    if (pos_weight != TD_NONE) {
+        TD_AUTO td_tensor *more = td_plus(pos_weight, td_int(-1));
+        TD_AUTO td_tensor *product = td_mul_tensor(more, target);
+        TD_AUTO td_tensor *factor = td_plus(product, td_int(1));
+        TD_AUTO td_tensor *plain = td_ref(logs);
+        td_tensor_release(logs);
+        logs = td_mul_tensor(plain, factor);
+    }
+    TD_AUTO td_tensor *loss = logs ? td_rsub_scalar(target, td_int(1), td_int(1)) : NULL;
+    if (!loss || td_mul_tensor_(loss, self) || td_sub_tensor_(loss, logs, td_int(1)))
+        return NULL;
+    return td_ref(loss);
 }
 
 td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *target, td_tensor *weight,
                                                   td_tensor *pos_weight,
                                                   int64_t reduction)
 {
-    TD_AUTO td_tensor *entropy = pos_weight == TD_NONE ? td_logit_entropy(self, target)
+    const bool same = self->dtype == target->dtype && td_is_floating(self) &&
+                      (pos_weight == TD_NONE || pos_weight->dtype == self->dtype);
+    TD_AUTO td_tensor *entropy = !same ? entropy_of_target(self, target, pos_weight)
+        : pos_weight == TD_NONE ? td_logit_entropy(self, target)
         : td_weighted_logit_entropy(self, target, pos_weight);
     TD_AUTO td_tensor *weighted = weight == TD_NONE ? td_ref(entropy) : td_mul_tensor(entropy, weight);
     return reduce(weighted, reduction);
@@ -97,15 +129,29 @@ td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *ta
 
 td_tensor *td_op_kl_div(td_tensor *self, td_tensor *target, int64_t reduction, bool log_target)
 {
-    if (target->dtype == TD_BOOL || td_dtype_is_integral((td_dtype)target->dtype))
-        return td_fail(TD_E_RUNTIME, "kl_div: Integral inputs not supported.");
-    TD_AUTO td_tensor *error = log_target ? td_log_divergence(self, target) : td_divergence(self, target);
+    if (!td_is_floating(target))
+        return td_fail(TD_E_RUNTIME, "kl_div: %s inputs not supported.", td_is_complex(target) ? "Complex" : "Integral");
+    if (self->dtype == target->dtype) {
+        TD_AUTO td_tensor *error = log_target ? td_log_divergence(self, target) : td_divergence(self, target);
+        return reduce(error, reduction);
+    }
+    TD_AUTO td_tensor *first = log_target ? td_exp(target) : td_xlogy_tensor(target, target);
+    TD_AUTO td_tensor *second = log_target ? td_minus(target, self) : td_mul_tensor(target, self);
+    TD_AUTO td_tensor *error = log_target ? td_mul_tensor(first, second) : td_minus(first, second);
     return reduce(error, reduction);
 }
 
 td_tensor *td_op_soft_margin_loss(td_tensor *self, td_tensor *target, int64_t reduction)
 {
-    TD_AUTO td_tensor *error = td_margin_error(self, target);
+    if (self->dtype == target->dtype && td_is_floating(self)) {
+        TD_AUTO td_tensor *error = td_margin_error(self, target);
+        return reduce(error, reduction);
+    }
+    TD_AUTO td_tensor *x = td_neg(self);        /* in self's dtype, whatever target's is */
+    if (!x || td_mul_tensor_(x, target))
+        return NULL;
+    TD_AUTO td_tensor *power = td_exp(x);
+    TD_AUTO td_tensor *error = td_log1p(power);
     return reduce(error, reduction);
 }
 
@@ -127,8 +173,9 @@ static td_tensor *unless_target(td_tensor *target, double at, td_tensor *a)
 
 td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double margin, int64_t reduction)
 {
-    TD_AUTO td_tensor *less = td_neg(self);
-    TD_AUTO td_tensor *shifted = td_plus(less, td_float(margin));
+    TD_AUTO td_tensor *shifted = td_full_like(self, td_float(margin), TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);      /* in self's dtype */
+    if (!shifted || td_sub_tensor_(shifted, self, td_int(1)))
+        return NULL;
     TD_AUTO td_tensor *clamped = td_clamp_min(shifted, td_int(0));
     TD_AUTO td_tensor *negative = unless_target(target, 1, clamped), *positive = unless_target(target, -1, self);
     TD_AUTO td_tensor *error = td_add_tensor(negative, positive, td_int(1));
@@ -138,8 +185,8 @@ td_tensor *td_op_hinge_embedding_loss(td_tensor *self, td_tensor *target, double
 td_tensor *td_op_margin_ranking_loss(td_tensor *input1, td_tensor *input2, td_tensor *target, double margin,
                                      int64_t reduction)
 {
-    TD_AUTO td_tensor *difference = td_minus(input2, input1);
-    TD_AUTO td_tensor *product = td_mul_tensor(target, difference);
+    TD_AUTO td_tensor *opposite = td_neg(target), *difference = td_minus(input1, input2);
+    TD_AUTO td_tensor *product = td_mul_tensor(opposite, difference);
     TD_AUTO td_tensor *shifted = td_plus(product, td_float(margin));
     TD_AUTO td_tensor *error = td_clamp_min(shifted, td_int(0));
     return reduce(error, reduction);
@@ -216,8 +263,9 @@ td_tensor *td_op_poisson_nll_loss(td_tensor *input, td_tensor *target, bool log_
     TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
     TD_AUTO td_tensor *small = td_le_tensor(target, one);
     TD_AUTO td_tensor *term = td_where_self(small, zero, stirling);
-    TD_AUTO td_tensor *whole = td_add_tensor(error, term, td_int(1));
-    return reduce(whole, reduction);
+    if (!error || !term || td_add_tensor_(error, term, td_int(1)))
+        return NULL;
+    return reduce(error, reduction);
 }
 
 /* The length of x, at least eps; the gradient is the length's own, 0 where x is 0. */

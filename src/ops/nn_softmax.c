@@ -6,7 +6,7 @@ static int meta(td_spec *spec, const char *op, td_tensor *self, int64_t dim, boo
 {
     if (td_wrap_dim(dim, self->ndim ? self->ndim : 1) < 0)
         return -1;
-    if (!td_is_floating(self)) {
+    if (!td_is_floating(self) && self->numel) {
         bool last = self->ndim == 0 || dim == -1 || dim == self->ndim - 1;
         return td_error(TD_E_NOT_IMPLEMENTED, "\"%s_%skernel_impl\" not implemented for '%s'", op,
                         last ? "lastdim_" : "",

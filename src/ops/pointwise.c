@@ -343,7 +343,7 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     td_tensor *operands[TD_MAX_OPERANDS] = {out};
     td_dtype   compute[TD_MAX_OPERANDS];
     td_loop   *own = own_column_of[common] >= TD_LOOP_BF16 ? loop_of(op, own_column_of[common]) : NULL;
-    for (int i = 0; i < op->n_in && own && (common == TD_BF16 || common == TD_F16); i++)     /* a number is not rounded first */
+    for (int i = 0; i < op->n_in && own && !op->own_halves && is_half(common); i++)     /* a number is not rounded first */
         own = op->truths >> i & 1 || in[i]->dtype == (int8_t)common ? own : NULL;
     if (own && out->dtype == (int8_t)out_dtype(op, common))
         loop = own;
@@ -514,6 +514,8 @@ int td_pointwise_inplace(const td_pointwise *op, td_tensor *const *in, const td_
 {
     if (op->in_turn && *op->in_turn && td_is_expanded(in[0]) && td_warn_expanded(op->in_turn, "tensor[mask] = scalar"))
         return -1;
+    if (op->out == TD_OUT_REAL && td_dtype_is_complex((td_dtype)in[0]->dtype))      /* "abs_cpu" */
+        return td_error(TD_E_RUNTIME, "In-place %.*s is not supported for complex tensors.", (int)strcspn(op->name, "_"), op->name);
     return store(op, in, params, in[0], true);
 }
 

@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "ops/index.h"
 #include "tensor/sparse.h"
 
 /* ---- dimensions moved */
@@ -470,6 +471,20 @@ td_tensor *td_op_linalg_diagonal(td_tensor *A, int64_t offset, int64_t dim1, int
 
 /* ---- copies with a part replaced */
 
+/* A copy with self's strides, gaps included; a plain one where elements share their memory or steps go backwards. */
+static td_tensor *clone_as_it_lies(td_tensor *self)
+{
+    bool backwards = false, shared = false;
+    for (int d = 0; d < self->ndim; d++) {
+        backwards |= self->strides[d] < 0;
+        shared |= self->sizes[d] > 1 && self->strides[d] == 0;
+    }
+    if (backwards || shared || td_is_sparse(self) || self->numel == 0)
+        return td_clone(self);
+    TD_AUTO td_tensor *copy = td_new_empty_strided(self, self->ndim, self->sizes, self->ndim, self->strides, TD_DTYPE_NONE, TD_DEVICE_NONE);
+    return copy && td_copy_from_(copy, self, false) == 0 ? td_ref(copy) : NULL;
+}
+
 /* `copy` is self's copy, `part` a view of it. */
 static td_tensor *replace(td_tensor *copy, td_tensor *part, td_tensor *src)
 {
@@ -483,19 +498,19 @@ static td_tensor *replace(td_tensor *copy, td_tensor *part, td_tensor *src)
 }
 td_tensor *td_op_diagonal_scatter(td_tensor *self, td_tensor *src, int64_t offset, int64_t dim1, int64_t dim2)
 {
-    TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_diagonal(copy, offset, dim1, dim2);
     return replace(copy, part, src);
 }
 td_tensor *td_op_select_scatter(td_tensor *self, td_tensor *src, int64_t dim, int64_t index)
 {
-    TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_select_int(copy, dim, index);
     return replace(copy, part, src);
 }
 td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, const int64_t *start, const int64_t *end, int64_t step)
 {
-    TD_AUTO td_tensor *copy = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    TD_AUTO td_tensor *copy = clone_as_it_lies(self);
     TD_AUTO td_tensor *part = td_slice_tensor(copy, dim, start, end, step);
     return replace(copy, part, src);
 }

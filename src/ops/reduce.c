@@ -60,6 +60,8 @@ int td_meta_nansum(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t
 {
     if (td_dtype_is_complex((td_dtype)self->dtype))
         return td_error(TD_E_RUNTIME, "nansum on CPU does not support complex inputs");
+    if (td_dtype_is_complex(dtype))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"nansum_cpu\" not implemented for '%s'", td_dtype_title(dtype));
     return td_meta_sum_dim_intlist(specs, self, n_dim, dim, keepdim, dtype);
 }
 

@@ -171,10 +171,9 @@ td_tensor *td_op_conj(td_tensor *self)
 {
     return td_dtype_is_complex(self->dtype) ? td__conj(self) : td_tensor_retain(self);
 }
-td_tensor *td_op__conj_physical(td_tensor *self)
+td_tensor *td_op_conj_physical(td_tensor *self)
 {
-    TD_AUTO td_tensor *other = self->flags & TD_FLAG_CONJ ? td__conj(self) : NULL;
-    return other ? td_clone(other) : self->flags & TD_FLAG_CONJ ? NULL : td_conj_physical(self);
+    return td_dtype_is_complex(self->dtype) ? td__conj_physical(self) : td_tensor_retain(self);
 }
 td_tensor *td_op_resolve_conj(td_tensor *self)
 {

@@ -117,8 +117,6 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
         TD_AUTO td_tensor *s = td_to(seq, both), *v = td_to(self, both);
         return s && v ? td_op_searchsorted_tensor(s, v, out_int32, right, side, sorter) : NULL;
     }
-    if (is_complex(seq))
-        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): complex numbers have no order");
     if (seq->ndim == 0)
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
                        "1, but we got boundaries tensor dim(0) and input value's dim(%d) numel(%" PRId64 ")", self->ndim, self->numel);
@@ -134,6 +132,8 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundary and sorter must have the same size, but got boundary tensor "
                        "%s and got sorter tensor %s", td_shape_str(seq->ndim, seq->sizes, a),
                        td_shape_str(sorter->ndim, sorter->sizes, b));
+    if (self->numel && (seq->dtype == TD_BOOL || is_complex(seq)))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"searchsorted_out_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)seq->dtype));
     if (warn_of_copy("input value", self) || warn_of_copy("boundary", seq) || (sorter != TD_NONE && warn_of_copy("sorter", sorter)))
         return NULL;
     return searched(seq, self, sorter, right || (side && !strcmp(side, "right")), out_int32);

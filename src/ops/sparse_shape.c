@@ -171,7 +171,7 @@ td_tensor *td_op__sparse_broadcast_to(td_tensor *self, int64_t n, const int64_t 
 }
 
 /* Computed at once: there is no bit on the parts. */
-td_tensor *td_sparse__conj(td_tensor *self) { return td_conj_physical(self); }
+td_tensor *td_sparse__conj(td_tensor *self) { return td__conj_physical(self); }
 
 /* ---- picking */
 

@@ -110,7 +110,8 @@ td_tensor *td_op_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar max
     LET(factor) = td_div(limit, apart);
     LET(one) = td_wrapped_number(td_int(1));
     LET(scale) = td_where(above, factor, one);
-    return td_mul(self, scale);
+    LET(result) = td_mul(self, scale);
+    return td_contiguous(result);
 }
 
 td_tensor *td_op_vander(td_tensor *x, const int64_t *N, bool increasing)

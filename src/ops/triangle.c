@@ -64,6 +64,58 @@ static int triangle(td_tensor *self, int64_t diagonal, bool upper, td_tensor *ou
 int td_cpu_tril(td_tensor *self, int64_t diagonal, td_tensor *out0) { return triangle(self, diagonal, false, out0); }
 int td_cpu_triu(td_tensor *self, int64_t diagonal, td_tensor *out0) { return triangle(self, diagonal, true, out0); }
 
+/* ---- in place: zeros where nothing is kept, which may be done to expanded matrices */
+
+/* Whether PyTorch writes to the matrices where they are: one batch of any strides, which may be 0 in the first dimension, or several
+ * dimensions of batches that follow each other. */
+static bool written_in_place(const td_tensor *x)
+{
+    int64_t step = x->sizes[x->ndim - 1] * x->sizes[x->ndim - 2];
+    for (int d = x->ndim - 3; d >= 0 && x->ndim > 3; d--) {
+        if (d == 0 && (x->strides[d] == 0 || x->sizes[d] == 1))
+            continue;
+        if (x->strides[d] != step)
+            return false;
+        step *= x->sizes[d];
+    }
+    return true;
+}
+
+static void clear_matrix(const td_tensor *x, char *at, int64_t diagonal, bool upper)
+{
+    const int64_t rows = x->sizes[x->ndim - 2], cols = x->sizes[x->ndim - 1], item = td_itemsize(x);
+    const int64_t down = x->strides[x->ndim - 2] * item, right = x->strides[x->ndim - 1] * item;
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t edge = within(i + diagonal + !upper, cols), last = upper ? edge : cols;
+        for (int64_t j = upper ? 0 : edge; j < last; j++)
+            memset(at + i * down + j * right, 0, (size_t)item);
+    }
+}
+
+static int triangle_in_place(const char *op, td_tensor *self, int64_t diagonal, bool upper)
+{
+    td_spec spec;
+    if (meta_triangle(op, &spec, self))
+        return -1;
+    const int64_t rows = self->sizes[self->ndim - 2], cols = self->sizes[self->ndim - 1];
+    if (self->numel == 0 || self->device.type == TD_META)
+        return 0;
+    diagonal = diagonal < -rows ? -rows : diagonal > cols ? cols : diagonal;
+    if (td_tensor_is_contiguous(self))
+        return triangle(self, diagonal, upper, self);
+    if (!written_in_place(self) && td_check_overlap(op, self, 0, NULL))
+        return -1;
+    for (int64_t b = 0; b < self->numel / (rows * cols); b++) {
+        char *at = self->data;
+        for (int64_t d = self->ndim - 3, rest = b; d >= 0; rest /= self->sizes[d--])
+            at += rest % self->sizes[d] * self->strides[d] * td_itemsize(self);
+        clear_matrix(self, at, diagonal, upper);
+    }
+    return 0;
+}
+int td_op_tril_(td_tensor *self, int64_t diagonal) { return triangle_in_place("tril", self, diagonal, false); }
+int td_op_triu_(td_tensor *self, int64_t diagonal) { return triangle_in_place("triu", self, diagonal, true); }
+
 static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t offset, bool upper, td_dtype dtype,
                           td_device device)
 {

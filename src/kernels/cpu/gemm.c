@@ -471,13 +471,24 @@ static int halves(product *p)
     return 0;
 }
 
+/* Products of bools, which are accepted where nothing is multiplied: what was there, or nothing. */
+static int empty_sums(const product *p)
+{
+    if (p->k)
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
+    for (int64_t i = 0; i < p->count && td_scalar_double(p->beta) == 0; i++)
+        for (int64_t row = 0; row < p->m; row++)
+            memset((bool *)p->c + i * p->step_c + row * p->ldc, 0, (size_t)p->n);
+    return 0;
+}
+
 static int multiply(product *p)
 {
     p->size = (int64_t)td_dtype_size(p->dtype);
     if (p->dtype == TD_F16 || p->dtype == TD_BF16)
         return halves(p);
     if (p->dtype == TD_BOOL)
-        return td_error(TD_E_RUNTIME, "\"addmm_impl_cpu_\" not implemented for 'Bool'");
+        return empty_sums(p);
     bool floating = td_dtype_is_floating(p->dtype) || td_dtype_is_complex(p->dtype);
     bool large = (double)p->m * (double)p->n * (double)p->k > SMALL && p->m > 1 && p->n > 1;
     bool own = (td_dtype_is_floating(p->dtype) && kernels()->fused) || td_batch_invariant();

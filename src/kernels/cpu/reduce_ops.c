@@ -145,7 +145,13 @@ int td_cpu_nansum(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepd
 {
     (void)keepdim, (void)dtype;
     bool mask[TD_MAX_DIMS];
-    return td_reduce_mask(self, n_dim, dim, true, mask) || sum_like(TD_RED_NANSUM, AS_REAL, self, mask, out0) ? -1 : 0;
+    TD_AUTO td_tensor *x = td_tensor_retain(self);
+    if (td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_floating((td_dtype)out0->dtype)) {        /* integers don't know which of them was NaN */
+        TD_AUTO td_tensor *nan = td_isnan(self);
+        td_tensor_release(x);
+        x = td_masked_fill_scalar(self, nan, td_int(0));
+    }
+    return !x || td_reduce_mask(self, n_dim, dim, true, mask) || sum_like(TD_RED_NANSUM, AS_REAL, x, mask, out0) ? -1 : 0;
 }
 int td_cpu_mean_dims(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype, td_tensor *out0)
 {

@@ -33,24 +33,55 @@ static int64_t place_of(const sort_job *w, const td_sorter *s)
     return nans == w->n ? -1 : (w->n - nans - 1) / 2;
 }
 
-static int64_t most_frequent(const td_sorter *s)
+/* Of the first n in sorted order. */
+static int64_t most_frequent(const td_sorter *s, int64_t n)
 {
     int64_t best = 0, most = 0, run = 0;
-    for (int64_t i = 0; i < s->n; i++) {
+    for (int64_t i = 0; i < n; i++) {
         run = i && td_sorter_same(s, i, i - 1) ? run + 1 : 1;
-        bool end = i + 1 == s->n || !td_sorter_same(s, i, i + 1);
+        bool end = i + 1 == n || !td_sorter_same(s, i, i + 1);
         if (end && run > most)
             best = i, most = run;
     }
     return best;
 }
 
+enum { FEW = 16 };      /* elements that PyTorch's sort inserts one by one */
+
+/* The mode of a few numbers with NaN among them, which differ from everything and stay where they are: what is equal but on two
+ * sides of a NaN isn't found together.  Its index. */
+static int64_t mode_around_nans(td_dtype dtype, const char *row, int64_t n)
+{
+    double x[FEW];
+    int64_t at[FEW], best = 0, most = 0, run = 0;
+    td_convert(TD_F64, x, sizeof *x, dtype, row, td_itemsizes[dtype], n);
+    for (int64_t i = 0; i < n; i++) {
+        const bool lowest = x[i] < x[i ? at[0] : 0];
+        int64_t k = i;
+        for (; k > 0 && (lowest || x[i] < x[at[k - 1]]); k--)
+            at[k] = at[k - 1];
+        at[k] = i;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        run++;
+        if (i + 1 < n && x[at[i]] == x[at[i + 1]])
+            continue;
+        if (run > most)
+            best = at[i], most = run;
+        run = 0;
+    }
+    return best;
+}
+
 /* Brings what is wanted of a loaded row to where it belongs; the place of a single element, or -1 - its index. */
-static int64_t choose(const sort_job *w, td_sorter *s)
+static int64_t choose(const sort_job *w, td_sorter *s, const char *row)
 {
     if (w->what == WANT_MODE) {
+        int64_t first, nans = td_sorter_nans(s, &first);
+        if (nans && w->n <= FEW)
+            return -1 - mode_around_nans(w->dtype, row, w->n);
         td_sorter_sort_unstable(s);
-        return most_frequent(s);
+        return most_frequent(s, nans < w->n ? w->n - nans : 1);
     }
     int64_t place = place_of(w, s);
     if (w->what == WANT_KTH)
@@ -130,7 +161,7 @@ static void rows_body(void *context, int64_t from, int64_t to)
             td_sorter_top(&s, row, w->k, w->sorted);
         } else {
             td_sorter_load(&s, row);
-            place = choose(w, &s);
+            place = choose(w, &s, row);
         }
         if (place < 0 || !many) {
             int64_t at = place < 0 ? -1 - place : td_sorter_index(&s, place);
@@ -194,6 +225,7 @@ int td_cpu_sort_stable(td_tensor *self, const bool *stable, int64_t dim, bool de
 }
 int td_cpu_topk(td_tensor *self, int64_t k, int64_t dim, bool largest, bool sorted, td_tensor *out0, td_tensor *out1)
 {
+    k = self->ndim ? k : 1;     /* the one element of a scalar is its top, also of none */
     return run((sort_job){.what = WANT_TOP, .k = k, .descending = largest, .sorted = sorted}, self, dim, out0, out1);
 }
 int td_cpu_kthvalue(td_tensor *self, int64_t k, int64_t dim, bool keepdim, td_tensor *out0, td_tensor *out1)
