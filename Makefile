@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-programs tsan instructions packages install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-programs tsan instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -127,8 +127,11 @@ tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load 
 instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)
 
-packages: build $(VENV)/extra-packages  ## the installed library and the wheel, tried out of the tree as users do
+packages: build $(VENV)/extra-packages  ## the library, the source tree and the wheel installed and tried as users do
 	$(BIN)/python tools/check_packages.py
+
+wheels: $(VENV)/extra-packages  ## a manylinux wheel for each Python that is found, tried in an empty environment, into dist/
+	$(BIN)/python tools/make_wheels.py $(ARGS)
 
 # The library without Python, in a build folder of its own.
 install: $(VENV)/ready  ## library, headers, pkg-config and CMake files, into PREFIX=/usr/local; no root for a folder of yours

@@ -1,72 +1,57 @@
-"""Tries the packages as their users do, out of the tree: `check_packages.py install` and `check_packages.py wheel`.
+"""Tries the packages as their users do, out of the tree: `check_packages.py install source wheel`, or some of these.
 
-install: `make install` into a folder; the C and C++ examples built against it by pkg-config and by CMake, the latter once
-more after the folder has moved; `make uninstall` leaves nothing.
-wheel: a source distribution builds the wheel, which takes at most 8 MB and works in an environment that has no compiler.
+install: `make install` into a folder; the C and C++ examples built against it by pkg-config and by CMake, once more after the
+folder has moved; plug-ins built against it are loaded in Python, whose library is another file; `make uninstall` leaves nothing.
+source: `pip install .` in an empty environment, from a checkout.
+wheel: a source distribution builds the wheel, which auditwheel repairs and which works in an empty environment where no compiler
+is; plug-ins built against it by its own tede.config and by CMake are loaded, as docs/extending.md says.
 """
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
-import venv
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-MOST = 8_000_000
+from make_wheels import BIN, ROOT, TRIAL, USER, environment, make_wheel, pip, run, source_distribution, try_wheel
+
 PROGRAMS = ["train_mlp", "operator", "toy", "diagonal", "scaled8", "trace"]
-
-TRIAL = """
-import sys, tempfile, tede, tede.safetensors
-assert not any(name in sys.modules for name in ("numpy", "torch"))
-tede.manual_seed(0)
-model = tede.nn.Sequential(tede.nn.Linear(2, 16), tede.nn.Tanh(), tede.nn.Linear(16, 1))
-optimizer = tede.optim.Adam(model.parameters(), lr=0.05)
-x = tede.rand(256, 2)
-y = (x[:, :1] > x[:, 1:]).float()
-for _ in range(200):
-    optimizer.zero_grad()
-    loss = tede.nn.functional.binary_cross_entropy_with_logits(model(x), y)
-    loss.backward()
-    optimizer.step()
-assert loss < 0.1, loss
-a = tede.rand(64, 64, dtype=tede.float64)
-assert tede.allclose(tede.linalg.inv(a) @ a, tede.eye(64, dtype=tede.float64), atol=1e-6)
-with tempfile.NamedTemporaryFile() as file:
-    tede.save(model.state_dict(), file.name)
-    model.load_state_dict(tede.load(file.name))
-with tede.explain(show=False) as e:
-    x + 1
-assert e.steps[0].kernel
-print("the wheel works:", tede.__version__, "in", tede.__file__)
-"""
+QUIET = {"stdout": subprocess.DEVNULL}
 
 
-def run(*command, **options):
-    print("$", *command, flush=True)
-    subprocess.run([str(part) for part in command], check=True, **options)
+def try_plugins(python, folder):
+    """What the page about extending does with the examples' libraries, in the folder where they lie."""
+    page = (ROOT / "docs/extending.md").read_text()
+    code = re.search(r"<!-- plug-ins -->\n```python\n(.*?)```", page, re.S)[1]
+    one = "assert len({line.split(None, 5)[-1] for line in open('/proc/self/maps') if 'libtede' in line}) == 1"
+    run(python, "-c", f"{code}\n{one}\nprint('plug-ins work in', tede.__file__)", cwd=folder, env=USER)
 
 
-def installed(folder):
+def with_cmake(sources, build, place):
+    cmake = BIN / "cmake"
+    run(cmake, "-S", sources, "-B", build, place, **QUIET)
+    run(cmake, "--build", build, **QUIET)
+    for name in ("operator", "gradient"):
+        run(build / name, **QUIET)
+
+
+def install(folder):
     prefix, sources = folder / "prefix", folder / "sources"
     run("make", "--no-print-directory", "install", f"PREFIX={prefix}", cwd=ROOT)
     shutil.copytree(ROOT / "examples/c", sources)
-    quiet = {"stdout": subprocess.DEVNULL}
 
-    run("make", "-C", sources, f"PKG_CONFIG_PATH={prefix}/lib/pkgconfig", **quiet)
-    for name in PROGRAMS:
-        run(sources / name, cwd=sources, **quiet)
+    def with_make(where):
+        run("make", "-B", "-C", sources, f"PKG_CONFIG_PATH={where}/lib/pkgconfig", **QUIET)
+        for name in PROGRAMS:
+            run(sources / name, *([sources / "toy_device.so"] if name == "toy" else []), cwd=sources, **QUIET)
+        try_plugins(sys.executable, sources)
 
-    def with_cmake(where, build):
-        run("cmake", "-S", sources, "-B", build, f"-DCMAKE_PREFIX_PATH={where}", **quiet)
-        run("cmake", "--build", build, **quiet)
-        for name in ("operator", "gradient"):
-            run(build / name, **quiet)
-
-    with_cmake(prefix, folder / "built")
+    with_make(prefix)
+    with_cmake(sources, folder / "built", f"-DCMAKE_PREFIX_PATH={prefix}")
     moved = prefix.rename(folder / "moved")
-    with_cmake(moved, folder / "built again")
+    with_make(moved)
+    with_cmake(sources, folder / "built again", f"-DCMAKE_PREFIX_PATH={moved}")
     moved.rename(prefix)
 
     run("make", "--no-print-directory", "uninstall", cwd=ROOT)
@@ -74,36 +59,45 @@ def installed(folder):
     assert not left, f"uninstall left {left}"
 
 
-def wheel(folder):
-    run(sys.executable, "-c", f"import mesonpy; mesonpy.build_sdist({str(folder)!r})", cwd=ROOT, stdout=subprocess.DEVNULL)
-    archive, = folder.glob("tede-*.tar.gz")
-    with tarfile.open(archive) as file:
-        file.extractall(folder / "unpacked", filter="data")
-    source, = (folder / "unpacked").iterdir()
-    run(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, source)
-    made, = folder.glob("tede-*.whl")
-    print(f"{made.name}: {made.stat().st_size / 1e6:.2f} MB")
-    assert made.stat().st_size <= MOST
+def source(folder):
+    run("git", "clone", "-q", "--depth", "1", f"file://{ROOT}", folder / "tede")
+    python = environment(folder / "clean")
+    pip(python, "install", "-q", folder / "tede")
+    run(python, "-c", TRIAL, cwd=folder, env=USER)
+    left = run("git", "status", "--short", cwd=folder / "tede", capture_output=True, text=True).stdout
+    assert not left, f"pip left in the checkout:\n{left}"
 
-    venv.create(folder / "clean", with_pip=True)
-    python = folder / "clean/bin/python"
-    run(python, "-m", "pip", "install", "-q", made)
-    bare = {"PATH": str(folder / "clean/bin"), "HOME": str(folder), "LANG": "C.UTF-8"}
-    assert not any(shutil.which(name, path=bare["PATH"]) for name in ("cc", "gcc", "clang"))
-    run(python, "-c", TRIAL, cwd=folder, env=bare)
-    run(python, "-m", "pip", "install", "-q", "--dry-run", f"{made}[all]")
-    run(python, "-m", "pip", "uninstall", "-q", "-y", "tede")
+
+def wheel(folder):
+    made = make_wheel(source_distribution(folder), folder)
+    python = try_wheel(made, folder)
+
+    def says(*options):
+        return run(python, "-m", "tede.config", *options, capture_output=True, text=True, env=USER).stdout.strip()
+
+    sources = folder / "sources"
+    shutil.copytree(ROOT / "examples/c", sources)
+    run("make", "-C", sources, f"CONFIG={python} -m tede.config", env=USER, **QUIET)
+    try_plugins(python, sources)
+    with_cmake(sources, folder / "built", f"-Dtede_DIR={says('--cmakedir')}")
+    try_plugins(python, folder / "built")
+    with_cmake(sources, folder / "built again", f"-DCMAKE_PREFIX_PATH={says('--prefix')}")
+    run("make", "-B", "-C", sources, f"PKG_CONFIG_PATH={says('--pkgconfigdir')}", "libraries", env=USER, **QUIET)
+    try_plugins(python, sources)
+
+    pip(python, "install", "-q", "--dry-run", f"{made}[all]")
+    pip(python, "uninstall", "-q", "-y", "tede")
     left = list((folder / "clean").glob("lib/python*/site-packages/tede*"))
     assert not left, f"pip uninstall left {left}"
 
 
 def main():
-    kinds = {"install": installed, "wheel": wheel}
+    kinds = {"install": install, "source": source, "wheel": wheel}
     for name in sys.argv[1:] or kinds:
         with tempfile.TemporaryDirectory(prefix="tede-") as folder:
             kinds[name](pathlib.Path(folder).resolve())
 
 
 if __name__ == "__main__":
-    os.environ["PATH"] = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
+    os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
     main()

@@ -24,7 +24,7 @@ def flags():
     try:
         from tede import config
         return config.cflags() + config.libs()
-    except ImportError:
+    except (ImportError, FileNotFoundError):
         pass
     if shutil.which("pkg-config") and subprocess.run(["pkg-config", "--exists", "tede"]).returncode == 0:
         return subprocess.run(["pkg-config", "--cflags", "--libs", "tede"], capture_output=True, text=True, check=True).stdout.split()

@@ -12,7 +12,10 @@ from test_c_examples import CC, ROOT
 tede = pytest.importorskip("tede")
 from tede import config  # noqa: E402
 
-LIBRARY = pathlib.Path(config.folder("lib")) / "libtede.so.0"
+try:
+    LIBRARY = pathlib.Path(config.folder("lib")) / "libtede.so.0"
+except FileNotFoundError as error:
+    pytest.skip(str(error), allow_module_level=True)
 PLUGIN = """
 #include <tede/dispatch.h>
 static int twice(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
@@ -72,7 +75,7 @@ def another(tmp_path):
 
 def test_the_package_has_the_headers_and_says_where():
     assert tede.get_include() == config.get_include()
-    there = {path.name: path.read_bytes() for path in pathlib.Path(tede.get_include(), "tede").iterdir()}
+    there = {path.name: path.read_bytes() for path in pathlib.Path(tede.get_include(), "tede").glob("*.h*")}
     assert there == {path.name: path.read_bytes() for path in (ROOT / "include/tede").glob("*.h*")}
 
     def said(*options):
