@@ -8,7 +8,7 @@
 typedef struct {
     PyObject_HEAD
     vectorcallfunc call;
-    PyObject      *function, *module, *weakrefs;
+    PyObject      *function, *module, *weakrefs, *dict;
 } AskingObject;
 
 static bool taken_over(PyObject *const *args, Py_ssize_t n)
@@ -47,6 +47,13 @@ static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 static int traverse(PyObject *o, visitproc visit, void *arg)
 {
     Py_VISIT(((AskingObject *)o)->function);
+    Py_VISIT(((AskingObject *)o)->dict);
+    return 0;
+}
+/* Cycles can only go through what a program has set: the function is used until the end. */
+static int clear(PyObject *o)
+{
+    Py_CLEAR(((AskingObject *)o)->dict);
     return 0;
 }
 static void dealloc(PyObject *o)
@@ -57,6 +64,7 @@ static void dealloc(PyObject *o)
         PyObject_ClearWeakRefs(o);
     Py_XDECREF(self->function);
     Py_XDECREF(self->module);
+    Py_XDECREF(self->dict);
     Py_TYPE(o)->tp_free(o);
 }
 
@@ -85,6 +93,11 @@ static PyObject *get_doc(PyObject *o, void *unused)
     (void)unused;
     return PyObject_GetAttrString(((AskingObject *)o)->function, "__doc__");
 }
+static int set_doc(PyObject *o, PyObject *value, void *unused)
+{
+    (void)unused;
+    return PyObject_SetAttrString(((AskingObject *)o)->function, "__doc__", value ? value : Py_None);
+}
 
 static PyObject *get_module(PyObject *o, void *unused)
 {
@@ -101,7 +114,8 @@ static PyMethodDef methods[] = {
     {NULL},
 };
 static PyGetSetDef properties[] = {
-    {.name = "__doc__", .get = get_doc}, {.name = "__module__", .get = get_module},
+    {.name = "__doc__", .get = get_doc, .set = set_doc}, {.name = "__module__", .get = get_module},
+    {.name = "__dict__", .get = PyObject_GenericGetDict, .set = PyObject_GenericSetDict},
     {NULL},
 };
 static PyMemberDef members[] = {
@@ -114,10 +128,12 @@ static PyTypeObject asking_type = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_vectorcall_offset = offsetof(AskingObject, call),
     .tp_weaklistoffset = offsetof(AskingObject, weakrefs),
+    .tp_dictoffset = offsetof(AskingObject, dict),
     .tp_call = PyVectorcall_Call,
     .tp_new = new,
     .tp_dealloc = dealloc,
     .tp_traverse = traverse,
+    .tp_clear = clear,
     .tp_getattro = getattro,
     .tp_repr = repr,
     .tp_methods = methods,

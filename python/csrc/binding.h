@@ -133,7 +133,7 @@ int  td_py_types_init(PyObject *module);
 int  td_py_size_init(PyObject *module);
 
 /* ---- generator.c, storage.c */
-typedef struct { PyObject_HEAD td_generator *g; td_device device; } GeneratorObject;
+typedef struct { PyObject_HEAD td_generator *g; td_device device; PyObject *weakrefs; } GeneratorObject;
 extern PyTypeObject td_py_Generator, td_py_Storage;
 PyObject *td_py_storage(td_tensor *x);
 /* A new vector over a storage's bytes, as far as they make whole elements. */

@@ -26,6 +26,8 @@ static PyObject *generator_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 }
 static void generator_dealloc(PyObject *self)
 {
+    if (((GeneratorObject *)self)->weakrefs)
+        PyObject_ClearWeakRefs(self);
     td_generator_release(((GeneratorObject *)self)->g);
     Py_TYPE(self)->tp_free(self);
 }
@@ -105,6 +107,23 @@ static PyObject *clone_state(PyObject *self, PyObject *unused)
     (void)unused;
     return td_py_generator_on(td_generator_clone(((GeneratorObject *)self)->g), ((GeneratorObject *)self)->device);
 }
+/* Counter-based generators of GPUs have an offset into their stream, and states that a captured graph shares; the processor's
+ * has neither, and programs find that out by these errors. */
+static PyObject *no_offset(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyErr_Format(PyExc_RuntimeError, "CPU Generator does not use offset");
+}
+static PyObject *no_graph_get_state(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyErr_Format(PyExc_NotImplementedError, "graphsafe_get_state is not supported in this Generator");
+}
+static PyObject *no_graph_set_state(PyObject *self, PyObject *unused)
+{
+    (void)self, (void)unused;
+    return PyErr_Format(PyExc_NotImplementedError, "graphsafe_set_state is not supported in this Generator");
+}
 /* As PyTorch's: (the class, (device,), (seed, offset, state)); the seed is in the state, too, and a CPU's stream has no offset. */
 static PyObject *generator_reduce(PyObject *self, PyObject *unused)
 {
@@ -136,6 +155,10 @@ static PyMethodDef methods[] = {
     {"get_state", get_state, METH_NOARGS, "The state, as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Go on from a state."},
     {"clone_state", clone_state, METH_NOARGS, "Another generator in the same state."},
+    {"get_offset", no_offset, METH_NOARGS, "The offset into the stream: an error, as only GPUs' generators have one."},
+    {"set_offset", no_offset, METH_O, "Go on from an offset: an error, as only GPUs' generators have one."},
+    {"graphsafe_get_state", no_graph_get_state, METH_NOARGS, "The state for a captured graph: an error on the processor."},
+    {"graphsafe_set_state", no_graph_set_state, METH_O, "Share the state of a captured graph: an error on the processor."},
     {"__reduce__", generator_reduce, METH_NOARGS, NULL},
     {"__setstate__", generator_setstate, METH_O, NULL},
     {NULL},
@@ -148,6 +171,7 @@ PyTypeObject td_py_Generator = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_new = generator_new,
     .tp_dealloc = generator_dealloc,
+    .tp_weaklistoffset = offsetof(GeneratorObject, weakrefs),
     .tp_methods = methods,
     .tp_getset = getset,
 };

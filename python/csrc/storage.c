@@ -5,6 +5,7 @@
  * that holds it, without a count; the object takes itself out when it goes. */
 #include "binding.h"
 #include <tede/layout.h>
+#include <tede/weak.h>
 
 typedef struct { PyObject_HEAD td_storage *s; bool hollow; } StorageObject;     /* hollow: of a wrapper that has no memory */
 
@@ -273,6 +274,49 @@ static PyObject *replace(PyObject *m, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* _C._WeakStorage(storage): a weak reference to the bytes, not to the Python object, which comes and goes. */
+typedef struct { PyObject_HEAD td_weak_storage *weak; } WeakObject;
+
+static PyObject *weak_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    PyObject *s;
+    if (kw || !PyArg_ParseTuple(args, "O!:_WeakStorage", &td_py_Storage, &s))
+        return NULL;
+    td_weak_storage *weak = td_weak_storage_new(storage(s));
+    WeakObject *self = weak ? (WeakObject *)type->tp_alloc(type, 0) : td_py_raise();
+    if (self)
+        self->weak = weak;
+    else
+        td_weak_storage_release(weak);
+    return (PyObject *)self;
+}
+static void weak_dealloc(PyObject *self)
+{
+    td_weak_storage_release(((WeakObject *)self)->weak);
+    Py_TYPE(self)->tp_free(self);
+}
+static PyObject *weak_expired(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_weak_storage_expired(((WeakObject *)self)->weak));
+}
+static PyObject *weak_cdata(PyObject *self, void *unused)
+{
+    (void)unused;
+    return PyLong_FromVoidPtr(((WeakObject *)self)->weak);
+}
+static PyMethodDef weak_methods[] = {{"expired", weak_expired, METH_NOARGS, "Whether the storage is gone."}, {NULL}};
+static PyGetSetDef weak_getset[] = {{"cdata", weak_cdata, NULL, "The same number for the same storage.", NULL}, {NULL}};
+static PyTypeObject weak_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C._WeakStorage",
+    .tp_basicsize = sizeof(WeakObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_new = weak_new,
+    .tp_dealloc = weak_dealloc,
+    .tp_methods = weak_methods,
+    .tp_getset = weak_getset,
+};
+
 static PyObject *is_hollow(PyObject *m, PyObject *x)
 {
     (void)m;
@@ -287,7 +331,8 @@ static PyMethodDef functions[] = {
 };
 int td_py_storage_init(PyObject *module)
 {
-    if (!(live = PyDict_New()) || PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0)
+    if (!(live = PyDict_New()) || PyType_Ready(&td_py_Storage) < 0 || PyModule_AddFunctions(module, functions) < 0 ||
+        PyModule_AddType(module, &weak_type) < 0)
         return -1;
     return PyModule_AddObjectRef(module, "StorageBase", (PyObject *)&td_py_Storage);
 }

@@ -69,7 +69,11 @@ _WRITTEN.update({name: "_odds" for name in (
     "get_file_path", "from_file", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
                                                              for what in ("dtype", "enabled")),
     *(name for kind in ("ipu", "xla") for name in (f"get_autocast_{kind}_dtype", f"is_autocast_{kind}_enabled")))})
-_WRITTEN.update(Stream="cpu", Event="cpu")
+_WRITTEN.update({name: "_schema_types" for name in (
+    "Type", *(kind + "Type" for kind in ("Any", "Bool", "Complex", "DeviceObj", "Float", "Int", "None", "Number", "PyObject", "StreamObj",
+                                         "String", "SymBool", "SymInt", "Tensor", "Optional", "List", "Tuple", "Dict", "Future",
+                                         "Await", "RRef")))})
+_WRITTEN.update(Stream="cpu", Event="cpu", Future="futures")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices", get_include="config")
@@ -94,7 +98,7 @@ class _Missing(AttributeError):
     def __str__(self):
         from difflib import get_close_matches
         near = get_close_matches(self.args[0], __dir__(), 1, 0.75)
-        return f"module 'tede' has no attribute '{self.args[0]}'" + (f". Did you mean: '{near[0]}'?" if near else "")
+        return f"module '{__name__}' has no attribute '{self.args[0]}'" + (f". Did you mean: '{near[0]}'?" if near else "")
 
 
 _Missing.__module__, _Missing.__qualname__, _Missing.__name__ = "builtins", "AttributeError", "AttributeError"

@@ -2,6 +2,7 @@
 import importlib
 
 from tede import _C
+from tede._schema_types import NAMES as SCHEMA_TYPES
 
 # Names that other modules have: the module, and the name within it, if it isn't the module itself.
 _ELSEWHERE = {
@@ -13,6 +14,8 @@ _ELSEWHERE = {
     "_set_autograd_fallback_mode": ("autograd._extension", "_set_autograd_fallback_mode"),
     "_VariableFunctions": ("_VF", None), "_VariableFunctionsClass": ("_VF", None),
 }
+_ELSEWHERE.update({name: ("_schema_types", name) for name in SCHEMA_TYPES})
+_ELSEWHERE.update(Future=("futures", "Future"), FunctionSchema=("_schema", "FunctionSchema"), Argument=("_schema", "Argument"))
 _ELSEWHERE.update(dict.fromkeys(("Graph", "Node", "Value"), ("jit", "ScriptObject")))       # TorchScript's, in annotations
 
 
@@ -44,19 +47,30 @@ def _get_default_device():
     return tede.get_default_device().type
 
 
+def _backends():
+    import tede
+    return tede.backends
+
+
 def _is_torch_function_mode_enabled():
     """Whether a TorchFunctionMode is active."""
     return len(_C._torch_function_stack()) > 0
 
 
-_HERE = {
+# What PyTorch was built with.
+_HERE = dict.fromkeys(("_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_distributed", "_has_eigen_sparse", "_has_kleidiai", "_has_magma",
+                       "_has_mkldnn", "_has_mkldnn_acl", "_has_mps", "_has_xpu", "has_mkl", "has_openmp"), False)
+_HERE.update(dict.fromkeys(("has_lapack", "has_spectral"), True))
+_HERE.update({
     "_log_api_usage_once": _nothing, "_log_api_usage_metadata": _nothing, "_get_tracing_state": _nothing,
     "_set_fwd_grad_enabled": _C._set_forward_enabled, "_is_fwd_grad_enabled": _C._is_forward_enabled,
     "_are_functorch_transforms_active": lambda: _C._transform_level() > 0,
     "_is_alias_of": _is_alias_of, "_overlaps": _is_alias_of, "_get_accelerator": _get_accelerator, "_get_default_device": _get_default_device,
-    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled,
-}
-for _name in ("texpr_fuser_enabled", "nvfuser_enabled", "profiling_mode", "profiling_executor"):
+    "_is_torch_function_mode_enabled": _is_torch_function_mode_enabled, "_is_tracing": lambda: False,
+    "_get_cudnn_enabled": lambda: _backends().cudnn.enabled, "_get_privateuse1_backend_name": lambda: "privateuseone",
+    "_set_math_sdp_allow_fp16_bf16_reduction": _nothing, "_get_math_sdp_allow_fp16_bf16_reduction": lambda: False,
+})
+for _name in ("texpr_fuser_enabled", "nvfuser_enabled", "nvfuser_guard_mode", "profiling_mode", "profiling_executor"):
     _HERE["_jit_set_" + _name] = _no_fusing
 for _name in ("override_can_fuse_on_cpu", "override_can_fuse_on_gpu", "can_fuse_on_cpu", "can_fuse_on_gpu"):
     _HERE["_jit_" + _name] = _no_fusing

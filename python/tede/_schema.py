@@ -1,8 +1,8 @@
 """Schemas of operators, read from their text: "add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"."""
+import itertools
 import re
 
-_WHOLE = {"Tensor": "Tensor", "int": "int", "SymInt": "int", "float": "float", "bool": "bool", "Scalar": "number", "str": "str",
-          "ScalarType": "Optional[int]", "Device": "Device", "Layout": "int", "MemoryFormat": "int", "Generator": "Generator"}
+from tede._schema_types import WORDS, parse
 
 
 class AliasInfo:
@@ -13,48 +13,6 @@ class AliasInfo:
         return isinstance(other, AliasInfo) and vars(self) == vars(other)
 
     __hash__ = None
-
-
-class Type:
-    """A type of a schema: str() gives PyTorch's name for it."""
-
-    def __init__(self, text):
-        self.annotation = text
-        self.optional = text.endswith("?")
-        inner = text.removesuffix("?")
-        self.list = inner.endswith("]")
-        self.base, _, _ = inner.partition("[")
-        self.items_optional = self.base.endswith("?")
-        self.base = self.base.removesuffix("?")
-
-    def __str__(self):
-        name = {"SymInt": "SymInt", "Scalar": "number", "Device": "Device", "ScalarType": "int", "Layout": "int",
-                "MemoryFormat": "int"}.get(self.base, self.base)
-        if self.items_optional:
-            name = f"Optional[{name}]"
-        if self.list:
-            name = f"List[{name}]"
-        return f"Optional[{name}]" if self.optional else name
-
-    __repr__ = annotation_str = __str__
-
-    def kind(self):
-        return {"Tensor": "TensorType", "int": "IntType", "float": "FloatType", "bool": "BoolType", "str": "StringType",
-                "Scalar": "NumberType"}.get(self.base, self.base + "Type") if not (self.list or self.optional) else \
-            "OptionalType" if self.optional else "ListType"
-
-    def getElementType(self):
-        return Type(self.base + ("?" if self.items_optional else "")) if self.list and not self.optional else \
-            Type(self.annotation.removesuffix("?"))
-
-    def isSubtypeOf(self, other):
-        return str(self) == str(other)
-
-    def __eq__(self, other):
-        return isinstance(other, Type) and str(self) == str(other)
-
-    def __hash__(self):
-        return hash(str(self))
 
 
 _MISSING = object()
@@ -81,22 +39,30 @@ def _default(text, kind):
         return text
 
 
+def _number_writes(text):
+    """The schema with its bare marks, "Tensor!", as the fresh alias sets that they stand for: "Tensor($0! -> )"."""
+    count = itertools.count()
+    return re.sub(rf"\b({'|'.join(WORDS)})(\[\d*\])?\s*!\s*(?=\[)?", lambda match: f"{match[1]}{match[2] or ''}(${next(count)}! -> )"
+                  + ("" if match.string[match.end():match.end() + 1] in ("?", "[", ",", ")", "") else " "), text)
+
+
 class Argument:
     def __init__(self, text, kwarg_only):
-        match = re.match(r"\s*(\w+)(\(([^)]*)\))?((?:\?|\[\d*\])*)\s*(\w+)?\s*(?:=\s*(.*))?$", text, re.S)
+        match = re.match(r"\s*(\w+)(\(([^)]*)\))?((?:\?|\[\d*\])*)(?:\(([^)]*)\))?\s*(\w+)?\s*(?:=\s*(.*))?$", text, re.S)
         if match is None:
             raise RuntimeError(f"not an argument of a schema: {text!r}")
-        base, _, alias, suffix, name, default = match.groups()
+        base, _, alias, suffix, of_list, name, default = match.groups()
+        alias = alias if of_list is None else of_list
         self.name = name or ""
-        self.type = self.real_type = Type(base + suffix)
+        self.type = self.real_type = parse(base + suffix)
         size = re.search(r"\[(\d+)\]", suffix)
         self.N = int(size.group(1)) if size else None
         self.kwarg_only = kwarg_only
         self.alias_info = None
         if alias is not None:
             before, _, after = alias.partition("->")
-            sets = [s.strip(" !").split("|") for s in (before, after or before)]
-            self.alias_info = AliasInfo(*[[x.strip() for x in s] for s in sets], "!" in alias)
+            sets = [s.strip(" !").split("|") for s in (before, after if "->" in alias else before)]
+            self.alias_info = AliasInfo(*[[x.strip() for x in s if x.strip()] for s in sets], "!" in alias)
         self._default = _MISSING if default is None else _default(default, base)
         self.is_out = kwarg_only and self.alias_info is not None and self.alias_info.is_write
 
@@ -129,14 +95,22 @@ def _split(text):
     return [p.strip() for p in parts if p.strip()]
 
 
+def _closing(text):
+    """What stands before the bracket that closes the arguments, and what behind its arrow."""
+    masked = re.sub(r"\([^()]*\)", lambda alias: "-" * len(alias[0]), text)        # alias sets have brackets and arrows, too
+    end = masked.index(")")
+    return text[:end], text[masked.index("->", end) + 2:]
+
+
 class FunctionSchema:
     def __init__(self, namespace, text):
+        if "!" in text:
+            text = _number_writes(text)
         self._text = f"{namespace}::{text}"
         head, rest = text.split("(", 1)
         name, _, self.overload_name = head.partition(".")
         self.name = f"{namespace}::{name}"
-        arguments, _, results = rest.rpartition("->")
-        arguments = arguments.strip().removesuffix(")")
+        arguments, results = _closing(rest)
         self.arguments, only = [], False
         for part in _split(arguments):
             if part == "*":

@@ -28,6 +28,89 @@ def _element_size(dtype):
     return dtype.itemsize
 
 
+def _get_device_index(device, optional=False, allow_cpu=False):
+    """A device's index: of a number, a name or a device; of None, the current one's, if `optional`."""
+    if isinstance(device, str):
+        device = _C.device(device)
+    index = None
+    if isinstance(device, _C.device):
+        if not allow_cpu and device.type == "cpu":
+            raise ValueError(f"Expected a non cpu device, but got: {device}")
+        index = -1 if device.type == "cpu" else device.index
+    if isinstance(device, int):
+        index = device
+    if index is not None:
+        return index
+    if not optional:
+        raise ValueError(f"Expected a torch.device with a specified index or an integer, but got:{device}")
+    from tede.accelerator import current_device_index
+    return current_device_index()
+
+
+def is_compiling():
+    """Whether a compiler traces the program: torch.compiler.is_compiling."""
+    import warnings
+    from tede.compiler import is_compiling
+    warnings.warn("`torch._utils.is_compiling` is deprecated. Use `torch.compiler.is_compiling` instead.", stacklevel=2)
+    return is_compiling()
+
+
+def _flatten_dense_tensors(tensors):
+    """The elements of the tensors, one after the other, in a vector."""
+    return _C._functions["cat"]([x.contiguous().view(-1) for x in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """Views of the vector with the tensors' sizes."""
+    views, start = [], 0
+    for x in tensors:
+        n = x.numel()
+        views.append(flat.narrow(0, start, n).view(x.size()) if n else _C._functions["empty"](x.size(), dtype=flat.dtype))
+        start += n
+    return tuple(views)
+
+
+def _flatten_sparse_tensors(tensors):
+    """The vectors of the tensors' indices and of their values."""
+    tensors = list(tensors)
+    return _flatten_dense_tensors([x._indices() for x in tensors]), _flatten_dense_tensors([x._values() for x in tensors])
+
+
+def _unflatten_sparse_tensors(flat, tensors):
+    """Sparse tensors of the given ones' sizes, over the two vectors."""
+    import tede
+    tensors = list(tensors)
+    indices = _unflatten_dense_tensors(flat[0], [x._indices() for x in tensors])
+    values = _unflatten_dense_tensors(flat[1], [x._values() for x in tensors])
+    return tuple(tede.sparse_coo_tensor(i, v, x.size()) for x, i, v in zip(tensors, indices, values))
+
+
+def _take_tensors(tensors, size_limit):
+    """Groups of tensors of one type, of at most some bytes each."""
+    groups = {}
+    for x in tensors:
+        kind = x.type()
+        size = (x._indices().nbytes + x._values().nbytes) if x.is_sparse else x.numel() * x.element_size()
+        group, held = groups.setdefault(kind, ([], [0]))
+        if held[0] + size > size_limit and held[0] > 0:
+            yield group
+            group, held = groups[kind] = ([], [0])
+        group.append(x)
+        held[0] += size
+    for group, _ in groups.values():
+        if group:
+            yield group
+
+
+def _reorder_tensors_as(tensors, ordered_tensors):
+    """The tensors in an order in which their types come as in the other list."""
+    by_kind = {}
+    for x in tensors:
+        by_kind.setdefault(x.type(), []).append(x)
+    iterators = {kind: iter(group) for kind, group in by_kind.items()}
+    return tuple(next(iterators[x.type()]) for x in ordered_tensors)
+
+
 def _over(storage, dtype, offset, size, stride):
     untyped = storage.untyped()
     if untyped.device.type == "meta":

@@ -132,6 +132,9 @@ static int take_type(reader *r, td_arg *a)
             size_t close = strcspn(r->at, ")");
             a->is_mutable |= memchr(r->at, '!', close) != NULL;
             r->at += close + (r->at[close] == ')');
+        } else if (*r->at == '!') {        /* written to, and an alias of nothing else */
+            a->is_mutable = true;
+            r->at++;
         } else if (*r->at == '?') {
             a->optional = true;
             r->at++;

@@ -11,6 +11,7 @@
 #include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/place.h"
+#include "tensor/weak.h"
 
 _Static_assert(offsetof(struct td_storage, inline_data) == 64, "the head pushes inline data off its alignment");
 
@@ -91,8 +92,10 @@ td_storage *td_storage_retain(td_storage *s)
 
 void td_storage_destroy(td_storage *s)
 {
-    if (TD_UNLIKELY(s->flags & TD_STORAGE_COUNTED_APART))
+    if (TD_UNLIKELY(s->flags & (TD_STORAGE_COUNTED_APART | TD_STORAGE_WEAKLY_HELD))) {
         td_version_forget(s);
+        td_weak_storage_forget(s);
+    }
     if (s->flags & TD_STORAGE_FOREIGN) {
         if (s->release)
             s->release(s->context);

@@ -3,6 +3,7 @@
 #include "tensor_helpers.h"
 #include <tede/dlpack.h>
 #include <tede/print.h>
+#include <tede/weak.h>
 
 #define INTS(...) TD_COUNT(((int64_t[]){__VA_ARGS__})), (int64_t[]){__VA_ARGS__}
 
@@ -307,4 +308,21 @@ TD_TEST(foreign_tensors_of_any_stride_come_in)
     CHECK(prints(x, "tensor([4, 2], dtype=torch.int16)"));
     foreign.tensor.lanes = 4;
     CHECK_FAILS(td_dlpack_import(&foreign), TD_E_RUNTIME, "element type");
+}
+
+TD_TEST(a_weak_reference_knows_when_its_storage_is_gone)
+{
+    td_tensor *x = TRY(td_tensor_new(INTS(3), TD_F32, CPU));
+    td_weak_storage *first = td_weak_storage_new(td_tensor_storage(x));
+    td_weak_storage *second = first ? td_weak_storage_new(td_tensor_storage(x)) : NULL;
+    bool same = first == second, there = first && !td_weak_storage_expired(first);
+    td_weak_storage_release(second);
+    td_tensor_release(x);
+    bool gone = first && td_weak_storage_expired(first);
+    td_weak_storage_release(first);
+    CHECK(!second || (same && there && gone));
+    TD_AUTO td_tensor *y = TRY(td_tensor_new(INTS(3), TD_F32, CPU));
+    td_weak_storage *third = TRY(td_weak_storage_new(td_tensor_storage(y)));
+    td_weak_storage_release(third);         /* before its storage */
+    CHECK(second);
 }

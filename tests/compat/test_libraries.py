@@ -1,5 +1,8 @@
 """What libraries on top of PyTorch ask of it: each of these kept one of them from running."""
+import collections
+import functools
 import importlib
+import weakref
 
 import pytest
 
@@ -162,3 +165,121 @@ def test_members_and_batches(lib):
 
 def test_the_tracers_warning_can_be_filtered(lib):
     assert issubclass(lib.jit.TracerWarning, Warning)
+
+
+def test_generators_of_the_processor_have_no_offset_and_can_be_referred_to_weakly(lib):
+    generator = lib.Generator()
+    reference = weakref.ref(generator)
+    assert reference() is generator
+    for name, arguments in (("get_offset", ()), ("set_offset", (4,))):
+        with pytest.raises(RuntimeError, match="CPU Generator does not use offset"):
+            getattr(generator, name)(*arguments)
+    for name, arguments in (("graphsafe_get_state", ()), ("graphsafe_set_state", (generator,))):
+        with pytest.raises(NotImplementedError, match=f"{name} is not supported in this Generator"):
+            getattr(generator, name)(*arguments)
+    del generator, arguments
+    assert reference() is None
+
+
+def test_functions_take_attributes(lib):
+    relu = lib.nn.functional.leaky_relu
+    relu.mark = [1]
+    try:
+        assert relu.mark == [1] and relu.__dict__["mark"] == [1] and functools.wraps(relu)(lambda: 0).mark == [1]
+        assert getattr(lib.nn.functional.hardtanh, "mark", None) is None
+    finally:
+        del relu.mark
+    assert not hasattr(relu, "mark") and relu(lib.tensor(-1.0)) < 0
+
+
+def test_types_of_schemas_are_objects(lib):
+    schema = lib._C.parse_schema("a::b(Tensor x, int[2]? n, SymInt k, Device d, float[] f, str s, Generator? g) -> Tensor")
+    types = [argument.type for argument in schema.arguments]
+    assert [str(t) for t in types] == ["Tensor", "Optional[List[int]]", "int", "Device", "List[float]", "str", "Optional[Generator]"]
+    assert [t.kind() for t in types] == ["TensorType", "OptionalType", "IntType", "DeviceObjType", "ListType", "StringType",
+                                         "OptionalType"]
+    assert isinstance(types[0], lib.TensorType) and isinstance(types[1].getElementType(), lib.ListType)
+    assert types[2] == lib.IntType.get() and types[4] == lib.ListType.ofFloats() != lib.ListType.ofInts()
+    assert types[2].isSubtypeOf(lib.NumberType.get()) and types[2].isSubtypeOf(lib.OptionalType(lib.IntType.get()))
+    assert not types[2].isSubtypeOf(lib.StringType.get()) and types[4].isSubtypeOf(lib.AnyType.get())
+    assert str(lib.DictType(lib.StringType.get(), lib.TupleType([lib.BoolType.get(), lib.FloatType.get()]))) == \
+        "Dict[str, Tuple[bool, float]]"
+    with pytest.raises(TypeError, match="No constructor defined"):
+        lib.DeviceObjType()
+
+
+@pytest.mark.parametrize("text, printed", [
+    ("a::b(Tensor! x) -> Tensor", "a::b(Tensor($0! -> ) x) -> Tensor"),
+    ("a::b(Tensor!? x, Tensor![] y) -> ()", "a::b(Tensor($0! -> )? x, Tensor($1! -> )[] y) -> ()"),
+    ("a::b(Tensor x, Tensor! y, Tensor! z) -> Tensor!", "a::b(Tensor x, Tensor($0! -> ) y, Tensor($1! -> ) z) -> Tensor($2! -> )"),
+    ("a::b(Tensor(a!) x, int! n) -> Tensor(a!)", "a::b(Tensor(a!) x, int($0! -> ) n) -> Tensor(a!)")])
+def test_what_a_schema_writes_to_needs_no_name(lib, text, printed):
+    schema = lib._C.parse_schema(text)
+    assert str(schema) == printed and schema.is_mutable
+    writes = [argument.alias_info is not None and argument.alias_info.is_write for argument in schema.arguments]
+    assert writes == ["!" in part for part in text.partition("->")[0].split(",")]
+
+
+def test_an_operator_with_such_a_schema_writes(lib):
+    with lib.library._scoped_library("bare_marks", "DEF") as library:
+        library.define("fill(Tensor! x, int n) -> ()")
+        library.impl("fill", lambda x, n: [x.fill_(n)].clear(), "CPU")
+        x = lib.zeros(2)
+        version = x._version
+        lib.ops.bare_marks.fill(x, 3)
+        assert x.tolist() == [3, 3] and x._version > version
+
+
+def test_references_to_storages_are_equal_where_tensors_share(lib):
+    reductions = importlib.import_module(f"{lib.__name__}.multiprocessing.reductions")
+    tied = {"a": lib.ones(3), "c": lib.ones(5000)}
+    tied["b"] = tied["a"][1:]
+    keys = {name: reductions.StorageWeakRef(x.untyped_storage()) for name, x in tied.items()}
+    assert keys["a"] == keys["b"] != keys["c"] and len(set(keys.values())) == 2 and hash(keys["a"]) == hash(keys["b"])
+    del tied["a"]
+    assert not any(key.expired() for key in keys.values())
+    tied.clear()
+    assert all(key.expired() for key in keys.values())
+    others = [lib.ones(3) for _ in range(4)]
+    assert keys["a"] not in {reductions.StorageWeakRef(x.untyped_storage()) for x in others}
+
+
+def test_vectors_of_several_tensors(lib):
+    utils = importlib.import_module(f"{lib.__name__}._utils")
+    tensors = [lib.arange(4.0).reshape(2, 2), lib.zeros(0, 3), lib.tensor(7.0)]
+    flat = utils._flatten_dense_tensors(tensors)
+    assert flat.tolist() == [0, 1, 2, 3, 7]
+    parts = utils._unflatten_dense_tensors(flat * 2, tensors)
+    assert [x.tolist() for x in parts] == [[[0, 2], [4, 6]], [], 14] and [x.shape for x in parts] == [x.shape for x in tensors]
+    sparse = [lib.eye(2).to_sparse(), lib.ones(1, 3).to_sparse()]
+    flat = utils._flatten_sparse_tensors(sparse)
+    again = utils._unflatten_sparse_tensors(flat, sparse)
+    assert [x.to_dense().tolist() for x in again] == [x.to_dense().tolist() for x in sparse]
+    mixed = [lib.ones(4), lib.ones(2, dtype=lib.int64), lib.ones(4), lib.ones(4)]
+    groups = list(utils._take_tensors(mixed, 32))
+    assert [[tuple(x.shape) for x in group] for group in groups] == [[(4,), (4,)], [(4,)], [(2,)]]
+    assert [x.dtype for x in utils._reorder_tensors_as([x for group in groups for x in group], mixed)] == [x.dtype for x in mixed]
+    with pytest.warns(UserWarning, match="is_compiling"):
+        assert utils.is_compiling() is False
+    assert utils._get_device_index(3) == 3 and utils._get_device_index("cpu", allow_cpu=True) == -1
+    with pytest.raises(ValueError, match="Expected a non cpu device"):
+        utils._get_device_index("cpu")
+
+
+def test_batches_are_pinned_through_their_containers(lib):
+    module = importlib.import_module(f"{lib.__name__}.utils.data._utils.pin_memory")
+
+    class Pinned:
+        def pin_memory(self):
+            return "pinned"
+    Pair = collections.namedtuple("Pair", "a b")
+    batch = {"x": [Pinned(), "text"], "y": Pair(Pinned(), b"b"), "z": (Pinned(), range(2), 3)}
+    assert module.pin_memory(batch) == {"x": ["pinned", "text"], "y": Pair("pinned", b"b"), "z": ("pinned", [0, 1], 3)}
+
+
+def test_words_for_isinstance_and_annotations(lib):
+    assert isinstance(lib.nn.Parameter(lib.ones(1)), lib.nn.Parameter) and type(lib.nn.Parameter) is lib.nn.parameter._ParameterMeta
+    assert not lib._C._has_xpu and not lib._C._is_tracing() and lib._C._get_privateuse1_backend_name() == "privateuseone"
+    assert issubclass(lib.futures.Future, lib.Future)
+    pattern = importlib.import_module(f"{lib.__name__}.utils.data._utils.collate").np_str_obj_array_pattern
+    assert pattern.search("<U3") and not pattern.search("<f4")

@@ -97,6 +97,33 @@ def reduce_tensor(x):
                       dict(x.__dict__))
 
 
+class StorageWeakRef:
+    """A weak reference to a storage's bytes: equal, as keys too, for tensors that share them."""
+
+    _known = weakref.WeakValueDictionary()          # cdata -> the reference
+
+    def __init__(self, storage):
+        self._weak = _C._WeakStorage(getattr(storage, "_untyped_storage", storage))
+        self.cdata = self._weak.cdata
+        self._known[self.cdata] = self
+
+    @classmethod
+    def from_weakref(cls, cdata):
+        """Another reference with the number of one that is there."""
+        made = cls.__new__(cls)
+        made._weak, made.cdata = cls._known[cdata]._weak, cdata
+        return made
+
+    def expired(self):
+        return self._weak.expired()
+
+    def __hash__(self):
+        return self.cdata
+
+    def __eq__(self, other):
+        return self is other or self.cdata == other.cdata
+
+
 def _reduce_typed(storage):
     return _typed, (storage._untyped_storage, storage.dtype)
 

@@ -6,6 +6,7 @@ input decides, are Python.
 from ._native import T
 
 Parameter = T.Parameter
+_ParameterMeta = type(Parameter)
 
 
 class _BufferMeta(type):

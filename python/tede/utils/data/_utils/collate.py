@@ -1,17 +1,15 @@
 """From a list of items to a batch: tensors are stacked, numbers become tensors, containers are entered."""
 import collections.abc
 import copy
+import re
 import sys
 
 from tede import _C
 from tede._C import Tensor
 
 default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+np_str_obj_array_pattern = re.compile(r"[SaUO]")       # of NumPy's dtypes: text and objects
 _stack = _C._functions["stack"]
-
-
-def _is_text(array):
-    return array.dtype.kind in "SUaO"
 
 
 def _numpy():
@@ -24,7 +22,7 @@ def default_convert(data):
     if isinstance(data, Tensor):
         return data
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
-        if isinstance(data, numpy.ndarray) and _is_text(data):
+        if isinstance(data, numpy.ndarray) and np_str_obj_array_pattern.search(data.dtype.str):
             return data
         return _C.as_tensor(data) if not (isinstance(data, numpy.generic) and data.dtype.kind in "SU") else data
     if isinstance(data, collections.abc.Mapping):
@@ -91,7 +89,7 @@ def collate_tensor_fn(batch, *, collate_fn_map=None):
 
 
 def collate_numpy_array_fn(batch, *, collate_fn_map=None):
-    if _is_text(batch[0]):
+    if np_str_obj_array_pattern.search(batch[0].dtype.str):
         raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
     return collate([_C.as_tensor(item) for item in batch], collate_fn_map=collate_fn_map)
 
