@@ -23,6 +23,11 @@ MODULES = {
 # Modules that come with their package: programs name what they hold without importing them.
 WITHIN = frozenset(f"distributed.{name}" for name in ("algorithms", "autograd", "constants", "device_mesh", "distributed_c10d",
                                                        "rpc", "utils"))
+# What is a module wherever it stands in these subtrees; all other names there are functions and classes.
+_QUANTIZATION = frozenset(("nn", "quantization", "intrinsic", "qat", "quantizable", "quantized", "dynamic", "modules", "reference", "sparse",
+                           "functional", "fake_quantize", "fuser_method_mappings", "observer", "qconfig", "qconfig_mapping",
+                           "quant_type", "quantization_mappings", "stubs", "utils"))
+PACKAGES = {"ao": _QUANTIZATION, "quantization": _QUANTIZATION}
 # Names by which programs see whether the modules above do something.
 WITHOUT = frozenset(("distributed.rpc.api",))
 
@@ -51,7 +56,8 @@ def module(name, says, classes=()):
             raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
         if attribute in ("is_available", "is_initialized"):
             return lambda: False
-        value = there[attribute] = find(inner) if inner in MODULES or inner in WITHIN else absent(attribute)
+        is_module = inner in MODULES or inner in WITHIN or attribute in PACKAGES.get(name.partition(".")[0], ())
+        value = there[attribute] = find(inner) if is_module else absent(attribute)
         return value
     there = {}
     return lambda attribute: there[attribute] if attribute in there else getattr_(attribute)

@@ -33,6 +33,7 @@ MODULES["masked.maskedtensor.core"] = MODULES["masked.maskedtensor.creation"] = 
 MODULES["_dynamo.eval_frame"] = MODULES["_dynamo.decorators"] = "_dynamo"
 MODULES["_custom_op.impl"] = "_custom_op"
 MODULES["_jit_internal"] = "jit"
+MODULES["fx.passes.utils.matcher_utils"] = "fx._matcher"
 MODULES["distributed.checkpoint.state_dict"] = "_distributed_state"
 MODULES["autograd.profiler_util"] = "profiler._averages"
 MODULES["cpu.amp"], MODULES["cpu.amp.autocast_mode"], MODULES["cpu.amp.grad_scaler"] = "_cpu_amp", "_cpu_amp", "_cpu_amp"

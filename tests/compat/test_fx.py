@@ -148,3 +148,94 @@ def test_the_class_of_one_graph_module_is_known_by_its_name(lib):
     assert "GraphModuleImpl" in str(type(traced))
     type(traced).forward = lambda self, x: x + 1        # what is put there stays until the next recompile()
     assert traced(lib.ones(2)).tolist() == [2, 2]
+
+
+def _modules(lib):
+    class Model(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = lib.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return lib.neg(lib.relu(x)).sigmoid() + lib.neg(lib.relu(x + 1))
+
+    class Replacement(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = lib.nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.linear(x)
+    return Model(), Replacement()
+
+
+@pytest.mark.parametrize("program, pattern, replacement, count, code", [
+    (lambda lib, x, y: lib.relu(x) + lib.neg(lib.relu(y)), lambda lib, x: lib.neg(lib.relu(x)), lambda lib, x: x, 1, "relu + y"),
+    (lambda lib, x, y: x + x, lambda lib, x, y: x + y, lambda lib, x, y: x - y, 0, "x + x"),             # two things are meant
+    (lambda lib, x, y: x + 1 + 2, lambda lib, x, y: x + y, lambda lib, x, y: x - y, 2, "sub - 2"),      # a number will do
+    (lambda lib, x, y: x + 1 + 2, lambda lib, x: x + 1, lambda lib, x: x - 1, 1, "sub + 2"),
+    (lambda lib, x, y: (x + y, x * y), lambda lib, x, y: (x + y, x * y), lambda lib, x, y: (x - y, x / y), 1, "(sub, truediv)"),
+    (lambda lib, x, y: lib.neg(lib.neg(lib.neg(x))), lambda lib, x: lib.neg(lib.neg(x)), lambda lib, x: x, 1, "neg(x)"),
+    (lambda lib, x, y: (lib.neg(lib.relu(x)), lib.relu(x)), lambda lib, x: lib.neg(lib.relu(x)), lambda lib, x: x, 1, "(x, relu_1)"),
+    (lambda lib, x, y: lib.cat([x, y]).sum() * lib.cat([x, y]).sum(), lambda lib, x, y: lib.cat([x, y]).sum(),
+     lambda lib, x, y: lib.stack([x, y]), 2, "stack * stack_1")])
+def test_what_a_pattern_matches_is_replaced(lib, program, pattern, replacement, count, code):
+    def of(function, names):
+        scope = {"function": function, "lib": lib}
+        return eval(f"lambda {names}: function(lib, {names})", scope)
+    names = [", ".join(f.__code__.co_varnames[1:f.__code__.co_argcount]) for f in (program, pattern, replacement)]
+    traced = lib.fx.symbolic_trace(of(program, names[0]))
+    found = lib.fx.replace_pattern(traced, of(pattern, names[1]), of(replacement, names[2]))
+    assert len(found) == count and code in traced.code
+    assert all(match.anchor in match.nodes_map for match in found)
+    traced.graph.lint()
+
+
+def test_a_replacement_brings_its_modules_along(lib):
+    model, replacement = _modules(lib)
+    traced, new = lib.fx.symbolic_trace(model), lib.fx.symbolic_trace(replacement)
+    assert len(lib.fx.replace_pattern(traced, lambda x: lib.neg(lib.relu(x)), new)) == 2
+    assert [name for name, _ in traced.named_children()] == ["linear"]
+    x = lib.randn(3, 2)
+    lib.testing.assert_close(traced(x), replacement(x).sigmoid() + replacement(x + 1))
+
+
+def test_matches_are_filtered_and_numbers_ignored(lib):
+    rewriter = importlib.import_module(f"{lib.__name__}.fx.subgraph_rewriter")
+    traced = lib.fx.symbolic_trace(lambda x: x + 1 + 2)
+    assert rewriter.replace_pattern_with_filters(traced, lambda x: x + 1, lambda x: x - 3, [lambda *match: False]) == []
+    found = rewriter.replace_pattern_with_filters(traced, lambda x: x + 3, lambda x: x - 3, ignore_literals=True)
+    assert [len(match.replacements) for match in found] == [1, 1] and traced(lib.tensor(9.0)) == 3
+    with pytest.raises(AssertionError, match="Must provide either a replacement"):
+        rewriter.replace_pattern_with_filters(traced, lambda x: x - 3)
+    with pytest.raises(AssertionError, match="dead code"):
+        lib.fx.replace_pattern(traced, lambda x: (lib.neg(x), x + 3)[1], lambda x: x)
+
+
+def test_shapes_of_parameters_may_be_constants_of_a_trace(lib):
+    class Model(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = lib.nn.Parameter(lib.ones(2, 3))
+
+        def forward(self, x):
+            assert tracing()
+            return x.reshape(self.weight.shape[0], -1) if self.weight.dim() == 2 and self.weight.numel() == 6 else x
+    tracing = importlib.import_module(f"{lib.__name__}.fx._symbolic_trace").is_fx_tracing
+    graph = lib.fx.Tracer(param_shapes_constant=True).trace(Model())
+    assert "args = (%x, 2, -1)" in str(graph) and str(graph).endswith("return reshape") and not tracing()
+
+
+def test_functions_are_marked_as_lasting(lib):
+    compatibility = importlib.import_module(f"{lib.__name__}.fx._compatibility").compatibility
+
+    @compatibility(is_backward_compatible=True)
+    def f():
+        """Nothing."""
+    assert f() is None and f.__doc__.startswith("Nothing.") and "guaranteed" in f.__doc__
+
+
+def test_containers_are_flattened_as_another_was(lib):
+    pytree, fx_pytree = (importlib.import_module(f"{lib.__name__}.{name}") for name in ("utils._pytree", "fx._pytree"))
+    spec = pytree.tree_structure({"a": [1, 2], "b": (3, {"c": 4})})
+    assert fx_pytree.tree_flatten_spec({"b": (7, {"c": 8}), "a": [5, 6]}, spec) == [5, 6, 7, 8]

@@ -194,3 +194,13 @@ def test_named_state_dicts_of_one_process(tmp_path):
     if importlib.util.find_spec("torch"):
         done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
         assert done.stdout.split() == ["0.weight", "0.bias"], done.stderr
+
+
+def test_parts_of_absent_packages_are_modules():
+    assert run("""
+import types, torch, torch.ao
+import torch.ao.nn.quantized.dynamic as dynamic
+for module in (torch.ao.nn, torch.ao.quantization, torch.ao.nn.intrinsic.qat, torch.ao.quantization.observer, torch.quantization.stubs):
+    assert isinstance(module, types.ModuleType), module
+print(torch.ao.nn.quantized.dynamic is dynamic, isinstance(dynamic.Linear, type), isinstance(3, torch.ao.quantization.observer.ObserverBase))
+""") == ["True", "True", "False"]

@@ -3,7 +3,8 @@
     class Double(fx.Transformer): ...
     traced = fx.symbolic_trace(model); print(traced.code)
 
-`node` and `graph` are the data, `proxy` and `_symbolic_trace` record, `graph_module` runs, `interpreter` goes node by node.
+`node` and `graph` are the data, `proxy` and `_symbolic_trace` record, `graph_module` runs, `interpreter` goes node by node,
+`subgraph_rewriter` replaces what a pattern matches.
 """
 from tede.fx._symbolic_trace import Tracer, symbolic_trace, wrap  # noqa: F401
 from tede.fx.graph import CodeGen, Graph  # noqa: F401
@@ -11,10 +12,7 @@ from tede.fx.graph_module import GraphModule  # noqa: F401
 from tede.fx.interpreter import Interpreter, Transformer  # noqa: F401
 from tede.fx.node import Node, has_side_effect, map_arg  # noqa: F401
 from tede.fx.proxy import Proxy  # noqa: F401
+from tede.fx.subgraph_rewriter import replace_pattern  # noqa: F401
 
 __all__ = ["symbolic_trace", "Tracer", "wrap", "Graph", "GraphModule", "Interpreter", "Transformer", "Node", "Proxy",
            "replace_pattern", "has_side_effect", "map_arg"]
-
-
-def replace_pattern(gm, pattern, replacement):
-    raise NotImplementedError("torch.fx.replace_pattern: graphs can be edited node by node; patterns aren't searched here")

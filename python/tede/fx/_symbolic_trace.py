@@ -6,9 +6,10 @@ import math
 
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
-from tede.fx.proxy import TracerBase, _proxies
+from tede.fx.proxy import ParameterProxy, TracerBase, _proxies
 from tede.nn import Module
 
+_tracing = False        # whether a trace runs
 _wrapped = {}           # (id of a namespace, name) -> the namespace; functions there are nodes while a trace runs
 
 
@@ -22,6 +23,14 @@ def wrap(fn_or_name):
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
+
+
+def is_fx_tracing():
+    """Whether a trace runs."""
+    return _tracing
+
+
+is_fx_symbolic_tracing = is_fx_tracing
 
 
 class _Patches:
@@ -97,7 +106,11 @@ class Tracer(TracerBase):
             path = self._tensor_path(attr_val)
             if path is not None and (path in self._parameter_names or self.proxy_buffer_attributes):
                 if path not in parameter_proxy_cache:
-                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+                    make = None
+                    if self.param_shapes_constant and path in self._parameter_names:
+                        def make(node):
+                            return ParameterProxy(self, node, path, attr_val)
+                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=make)
                 return parameter_proxy_cache[path]
         return attr_val
 
@@ -158,6 +171,14 @@ class Tracer(TracerBase):
 
     def trace(self, root, concrete_args=None):
         """The graph of a module's forward, or of a function."""
+        global _tracing
+        before, _tracing = _tracing, True
+        try:
+            return self._trace(root, concrete_args)
+        finally:
+            _tracing = before
+
+    def _trace(self, root, concrete_args):
         if isinstance(root, Module):
             self.root, fn = root, type(root).forward
             if not inspect.isfunction(inspect.unwrap(fn)):

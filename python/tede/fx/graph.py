@@ -313,7 +313,7 @@ class Graph:
     def __str__(self):
         lines = []
         for node in self.nodes:
-            line = node.format_node()
+            line = node.format_node(maybe_return_typename=[""])
             lines.append(f"    {line}" if line else "")
         return "graph():\n" + "\n".join(lines)
 

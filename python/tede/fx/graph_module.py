@@ -138,7 +138,11 @@ class GraphModule(Module):
                 parts = node.target.split(".")
                 used.update(".".join(parts[:i + 1]) for i in range(len(parts)))
                 if node.op == "call_module":
-                    used.update(f"{node.target}.{name}" for name, _ in self.get_submodule(node.target).named_modules() if name)
+                    try:
+                        module = self.get_submodule(node.target)
+                    except AttributeError:
+                        continue            # it is still to be added
+                    used.update(f"{node.target}.{name}" for name, _ in module.named_modules() if name)
         for name in [name for name, _ in self.named_modules() if name and name not in used]:
             self.delete_submodule(name)
 

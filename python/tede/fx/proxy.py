@@ -145,6 +145,35 @@ class Attribute(Proxy):
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
 
 
+class ParameterProxy(Proxy):
+    """A module's parameter during a trace: questions of its shape are answered, so that conditions on it can be traced."""
+
+    def __init__(self, tracer, node, name, param):
+        from tede.nn import Parameter
+        super().__init__(node, tracer)
+        if not isinstance(param, Parameter):
+            raise AssertionError(f"Expected Parameter, got {type(param)}")
+        self.param, self.name = param, name
+
+    def __repr__(self):
+        return f"ParameterProxy({self.name})"
+
+    shape = property(lambda self: self.param.shape)
+    ndim = property(lambda self: self.param.ndim)
+
+    def size(self):
+        return self.param.size()
+
+    def dim(self):
+        return self.param.dim()
+
+    def numel(self):
+        return self.param.numel()
+
+    def nelement(self):
+        return self.param.nelement()
+
+
 def _record(function, reflected=False):
     def method(self, *args, **kwargs):
         if reflected:

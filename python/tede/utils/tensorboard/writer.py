@@ -6,6 +6,7 @@ import time
 
 import tede
 from tede.utils.tensorboard._events import Float, message, png, record
+from tede.utils.tensorboard.summary import Summary, hparams, value as value_of
 
 _count = itertools.count()
 
@@ -34,10 +35,21 @@ class FileWriter:
     def get_logdir(self):
         return self._dir
 
+    def add_event(self, event, step=None, walltime=None):
+        """An event of TensorBoard's class, with this time and step."""
+        event.wall_time = time.time() if walltime is None else walltime
+        if step is not None:
+            event.step = int(step)
+        self._write(event.SerializeToString())
+
+    def add_summary(self, summary, global_step=None, walltime=None):
+        """A summary of any class that can be serialized; step 0 isn't stored, as nothing is that equals its default."""
+        self._write(message((1, float(time.time() if walltime is None else walltime)), (2, int(global_step or 0)),
+                            (5, summary.SerializeToString())))
+
     def add_value(self, tag, step, walltime, *value, metadata=None):
-        """One summary value; step 0 isn't stored, as nothing is that equals its default."""
-        summary = message((1, message((1, tag), *value, (9, metadata))))
-        self._write(message((1, float(time.time() if walltime is None else walltime)), (2, int(step or 0)), (5, summary)))
+        """A summary of one value."""
+        self.add_summary(Summary(value_of(tag, *value, metadata=metadata)), step, walltime)
 
     def flush(self):
         self._flushed = time.time()
@@ -157,11 +169,13 @@ class SummaryWriter:
         self._get_file_writer().add_value(tag + "/text_summary", global_step, walltime, (8, proto), metadata=metadata)
 
     def add_hparams(self, hparam_dict, metric_dict, hparam_domain_discrete=None, run_name=None, global_step=None):
-        """Hyperparameters as a text, metrics as scalars, in a run of its own."""
-        if not isinstance(hparam_dict, dict) or not isinstance(metric_dict, dict):
+        """Hyperparameters and metrics, in a folder beside the run's own values, for the plugin that compares runs."""
+        if type(hparam_dict) is not dict or type(metric_dict) is not dict:
             raise TypeError("hparam_dict and metric_dict should be dictionary.")
+        summaries = hparams(hparam_dict, metric_dict, hparam_domain_discrete)
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
-            writer.add_text("hparams", "\n".join(f"{name}: {value}  " for name, value in hparam_dict.items()))
+            for summary in summaries:
+                writer.file_writer.add_summary(summary, global_step)
             for name, value in metric_dict.items():
                 writer.add_scalar(name, value, global_step)
 
