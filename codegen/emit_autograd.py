@@ -17,13 +17,18 @@ def underived(text):
     return found and found.group(1)
 
 
+def makes_only(op):
+    """Whether an out= form reads no tensor."""
+    return all(a.out for a in op.schema.arguments if a.is_tensor)
+
+
 class Nodes(Rows):
     def autograd(self, op, fail):
         """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
         which have no gradient (the Autograd key then falls through)."""
         e = op.entry
         spec = e.get('grad')
-        if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none')):
+        if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op)):
             return self.autograd_out(op)
         if op.target:
             return None
@@ -35,8 +40,9 @@ class Nodes(Rows):
         return self.autograd_node(op, base, spec, fail)
 
     def autograd_out(self, op):
-        # What has no gradient at all may write to whatever needs one, as to a comparison's out=.
-        tensors = [a for a in op.schema.arguments if a.is_tensor] if op.entry.get('grad') not in (None, 'none') else []
+        # What has no gradient at all may write to whatever needs one, as a comparison does; but a factory may not.
+        has = op.entry.get('grad') not in (None, 'none') or makes_only(op)
+        tensors = [a for a in op.schema.arguments if a.is_tensor and has]
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
         refused = f'    if ({tests})\n        return td_fail_out_grad("{op.schema.name}");\n' if tests else ''
         sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'

@@ -465,13 +465,16 @@ class Chunk(Nodes):
         elif op.variant == 'inplace':
             # Above the backends its pieces record themselves: on a copy of self, which they may save.
             original = [f'original_{n}' if n == 'self' else n for n in args]
+            words = json.dumps(base.entry['inplace_dtype']) if 'inplace_dtype' in base.entry else None
+            computed, recorded = (f'td_exact({words}, self, {r})' if words else r for r in (
+                f'td_op_{body}({", ".join(args)})', f'td_op_{body}({", ".join(original)})'))
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {refusals}    if (!td_is_backend(keys)) {{
         TD_AUTO td_tensor *original_self = td_original(self);
-        return original_self ? td_record_inplace("{op.schema.name}", self, td_op_{body}({", ".join(original)})) : -1;
+        return original_self ? td_record_inplace("{op.schema.name}", self, {recorded}) : -1;
     }}
-    return td_finish_inplace("{op.schema.name}", self, td_op_{body}({", ".join(args)}));
+    return td_finish_inplace("{op.schema.name}", self, {computed});
 }}
 ''')
         else:
@@ -506,7 +509,7 @@ class Chunk(Nodes):
     int status = td_finish_outs("{op.schema.name}", {n}, outs, results);'''
             tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
                                 for a in op.schema.arguments if a.is_tensor)
-            refused = '' if 'copy_of' in op.entry or op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
+            refused = '' if op.entry.get('grad') == 'none' else f'''    if (!td_is_backend(keys) && ({tests}))
         return td_fail_out_grad("{op.schema.name}");
 '''
             bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else

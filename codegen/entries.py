@@ -13,7 +13,7 @@ KINDS = 'pointwise', 'kernel', 'native', 'composite', 'view'
 FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_complex', 'value_bool', 'dtypes', 'truths', 'in_order',
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
-          'differentiable', 'jvp', 'out_check', 'out_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
+          'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts', 'format'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # Besides views: what gives self itself or a view of it.
@@ -181,6 +181,8 @@ def forwards(group, family):
         text = functional.schema.text
         for name in names:
             text = re.sub(rf'Tensor {name}\b', f'Scalar {name}', text)
+        if names == ['other']:              # beside a number, PyTorch takes alpha by its position, too
+            text = text.replace('*, Scalar alpha', 'Scalar alpha')
         text = f'{functional.schema.name}.{overload}{text[text.index("("):]}'
         drop = {'method', 'inplace'} if 'self' in names else set()
         result.append(forward(group, family, text, [v for v in entry['variants'] if v not in drop], entry.get('python'),

@@ -539,7 +539,7 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     bool whole = !w.changed && !w.advanced;
     td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
     int failed = view ? 0 : (td_py_raise(), -1);
-    if (!failed && !operand && (w.advanced || is_expanded(view))) {
+    if (!failed && !operand && (w.advanced || is_expanded(view) || td_tensor_numel(view) == 0)) {
         operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
         if (!operand)
             failed = (td_py_raise(), -1);

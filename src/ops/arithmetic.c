@@ -29,7 +29,13 @@ td_tensor *td_op_lerp_scalar(td_tensor *self, td_tensor *end, td_scalar weight)
 td_tensor *td_op_logit(td_tensor *self, const double *eps)
 {
     TD_AUTO td_tensor *x = td_dtype_is_floating(self->dtype) ? td_tensor_retain(self) : td_to(self, td_default_dtype());
-    TD_AUTO td_tensor *inside = eps && x ? td_clamp_both(x, td_float(*eps), td_float(1 - *eps)) : td_tensor_retain(x);
+    /* Above a half, eps is a limit that what is below it meets first. */
+    bool crossed = eps && *eps > 0.5;
+    TD_AUTO td_tensor *high = crossed && x ? td_gt_scalar(x, td_float(1 - *eps)) : NULL;
+    TD_AUTO td_tensor *low = crossed && x ? td_lt_scalar(x, td_float(*eps)) : NULL;
+    TD_AUTO td_tensor *lowered = high ? td_masked_fill_scalar(x, high, td_float(1 - *eps)) : NULL;
+    TD_AUTO td_tensor *inside = crossed ? lowered && low ? td_masked_fill_scalar(lowered, low, td_float(*eps)) : NULL
+                              : eps && x ? td_clamp_both(x, td_float(*eps), td_float(1 - *eps)) : td_tensor_retain(x);
     TD_AUTO td_tensor *one = td_wrapped_number(td_int(1));
     TD_AUTO td_tensor *rest = td_sub(one, inside);
     TD_AUTO td_tensor *odds = td_div(inside, rest);

@@ -326,6 +326,8 @@ td_tensor *td_op_scatter_reduce_two(td_tensor *self, int64_t dim, td_tensor *ind
 
 static td_tensor *vector_index(const char *op, td_tensor *index)
 {
+    if (index->dtype != TD_I64 && index->dtype != TD_I32)
+        return td_fail(TD_E_RUNTIME, "%s(): Expected dtype int32/int64 for index but got: %s", op, td_dtype_title((td_dtype)index->dtype));
     if (index->ndim > 1)
         return td_fail(TD_E_INDEX, "%s(): Index is supposed to be a vector, but got dim: %d", op, index->ndim);
     return td_index_of(op, index);
@@ -401,7 +403,7 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
     if (!value) {
         td_geometry s = td_geometry_of(self), g = td_geometry_of(src);
         td_shape_text a, b;
-        if (g.ndim != s.ndim)
+        if (g.ndim != s.ndim || (src->ndim != self->ndim && what != TD_PLACE_SET))
             return td_error(TD_E_RUNTIME, "%s(): source tensor shape must match self tensor shape, excluding the specified "
                             "dimension. Got self.shape = %s source.shape = %s", op, td_shape_str(self->ndim, self->sizes, a),
                             td_shape_str(src->ndim, src->sizes, b));
@@ -414,7 +416,8 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                                 "dimension. Got self.shape = %s source.shape = %s", op,
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
-    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
+    const bool reads = self->numel || (what != TD_PLACE_ADD && self->sizes[d] == 0);      /* what there is nothing of may lie anywhere */
+    if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
         return -1;
     if (self->numel == 0 || at->numel == 0 || self->device.type == TD_META)
         return 0;
@@ -468,7 +471,8 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
         return td_error(TD_E_RUNTIME, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                         value->ndim);
     int d = td_wrap_dim(dim, self->ndim);
-    TD_AUTO td_tensor *cast = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
+    TD_AUTO td_tensor *own = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
+    TD_AUTO td_tensor *cast = own ? td_apart(own, self) : NULL;         /* self may be the value, too */
     if (cast && index->dtype != TD_I64 && index->dtype != TD_I32)
         return td_error(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
     if (cast && td_check_apart(self, index))

@@ -68,6 +68,9 @@ td_tensor *td_op_linalg_cross(td_tensor *self, td_tensor *other, int64_t dim)
     int d = td_wrap_dim(dim, self->ndim);
     if (d < 0)
         return NULL;
+    if (self->dtype != other->dtype)
+        return td_fail(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)self->dtype),
+                       td_dtype_title((td_dtype)other->dtype));
     if (!self->ndim || self->sizes[d] != 3 || other->sizes[d] != 3)
         return td_fail(TD_E_RUNTIME, "linalg.cross: inputs dimension %" PRId64 " must have length 3. Got %" PRId64 " and %" PRId64, dim,
                        self->ndim ? self->sizes[d] : 1, other->ndim ? other->sizes[d] : 1);

@@ -297,7 +297,7 @@ int td_meta_repeat(td_spec *specs, td_tensor *self, int64_t n, const int64_t *re
         return td_error(TD_E_RUNTIME, "repeat: a tensor has at most %d dimensions", TD_MAX_DIMS);
     for (int i = 0; i < n; i++) {
         int d = i - (int)(n - self->ndim);
-        if (repeats[i] < 0)
+        if (repeats[i] < 0 && (d < 0 || self->sizes[d]))        /* of nothing, any number is nothing */
             return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", repeats[i],
                             td_shape_str((int)n, repeats, text));
         if (__builtin_mul_overflow(repeats[i], d < 0 ? 1 : self->sizes[d], &sizes[i]))

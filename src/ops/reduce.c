@@ -92,6 +92,9 @@ td_tensor *td_op_nanmean(td_tensor *self, int64_t n_dim, const int64_t *dim, boo
     if (!td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_complex((td_dtype)self->dtype))
         return td_fail(TD_E_RUNTIME, "nanmean(): expected input to have floating point or complex dtype but got %s",
                        td_dtype_title((td_dtype)self->dtype));
+    if (dtype != TD_DTYPE_NONE && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))
+        return td_fail(TD_E_RUNTIME, "nanmean(): could not infer output dtype. Optional dtype must be either a floating point or complex "
+                       "dtype. Got: %s", td_dtype_title(dtype));
     TD_AUTO td_tensor *nan = td_isnan(self);
     TD_AUTO td_tensor *there = td_logical_not(nan);
     TD_AUTO td_tensor *count = td_sum_dim(there, n_dim, dim, keepdim);

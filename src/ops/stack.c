@@ -189,7 +189,7 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
 td_tensor *td_op_linalg_vander(td_tensor *x, const int64_t *N)
 {
     int64_t n = N ? *N : x->ndim ? x->sizes[x->ndim - 1] : 1;
-    if (n < 2 && N)
+    if (n < 2)
         return td_fail(TD_E_RUNTIME, "N must be greater than 1.");
     int64_t sizes[TD_MAX_DIMS + 1];
     TD_AUTO td_tensor *vectors = td_atleast_1d(x);
