@@ -392,9 +392,10 @@ class Chunk(Nodes):
 ''')
         else:
             inner = ', '.join(['keys', *args])
+            own = '    if (td_check_own_dtype(self, dtype))\n        return -1;\n' if 'dtype' in op.names() else ''
             self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
 {{
-    return td_finish_inplace("{op.schema.name}", self, cpu_{base.c}({inner}));
+{own}    return td_finish_inplace("{op.schema.name}", self, cpu_{base.c}({inner}));
 }}
 ''')
         return f'cpu_{op.c}', f'cpu_{op.c}', None

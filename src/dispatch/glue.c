@@ -101,6 +101,13 @@ td_tensor *td_exact(const char *words, const td_tensor *out, td_tensor *result)
     return result && td_results_exact(words, 1, (td_tensor *[]){(td_tensor *)out}, &result) ? NULL : result;
 }
 
+int td_check_own_dtype(const td_tensor *self, td_dtype dtype)
+{
+    return dtype == TD_DTYPE_NONE || dtype == (td_dtype)self->dtype ? 0 :
+           td_error(TD_E_RUNTIME, "Bad in-place call: input tensor dtype %s and output tensor dtype %s should match",
+                    td_dtype_name((td_dtype)self->dtype), td_dtype_name(dtype));
+}
+
 int td_list_exact(const char *words, int64_t n, td_tensor *const *outs, td_tensor_list *results)
 {
     for (int64_t i = 0; i < n && i < results->count; i++)

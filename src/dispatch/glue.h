@@ -34,6 +34,8 @@ int td_finish_out_list(const char *op, int64_t n, td_tensor *const *outs, td_ten
 td_tensor *td_exact(const char *words, const td_tensor *out, td_tensor *result);
 int        td_results_exact(const char *words, int n, td_tensor *const *outs, td_tensor **results);
 int        td_list_exact(const char *words, int64_t n, td_tensor *const *outs, td_tensor_list *results);
+/* A dtype= of an in-place form can only be self's. */
+int td_check_own_dtype(const td_tensor *self, td_dtype dtype);
 /* The out= of what makes tensors of no others: it says dtype and device, and gets its shape without a warning. */
 int td_factory_out(td_dtype *dtype, td_device *device, const td_tensor *out);
 int td_finish_factory(td_tensor *out, td_tensor *result);

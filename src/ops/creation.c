@@ -207,6 +207,9 @@ static void arange_range(void *context, int64_t from, int64_t to)
 
 td_tensor *td_op_arange_start_step(td_scalar start, td_scalar end, td_scalar step, td_dtype dtype, td_device device)
 {
+    if ((start.kind == TD_SCALAR_COMPLEX && start.imag != 0) || (end.kind == TD_SCALAR_COMPLEX && end.imag != 0) ||
+        (step.kind == TD_SCALAR_COMPLEX && step.imag != 0))
+        return td_fail(TD_E_RUNTIME, "value cannot be converted to type double without overflow");
     bool whole = start.kind <= TD_SCALAR_INT && end.kind <= TD_SCALAR_INT && step.kind <= TD_SCALAR_INT;
     td_dtype kind = dtype != TD_DTYPE_NONE ? dtype : whole ? TD_I64 : td_default_dtype();
     double first = td_scalar_double(start), last = td_scalar_double(end), by = td_scalar_double(step);
@@ -378,7 +381,7 @@ enum { FEW_BYTES = 1024 };
 int td_fill_value(td_tensor *self, td_scalar value)
 {
     if (self->device.type == TD_META || !self->numel)
-        return 0;
+        return td_is_foreign_dtype((td_dtype)self->dtype) ? 0 : td_scalar_check(value, (td_dtype)self->dtype);
     const size_t bytes = (size_t)self->numel * td_dtype_size(self->dtype);
     if (value.kind == TD_SCALAR_INT && value.i == 0 && self->device.type == TD_CPU && bytes <= FEW_BYTES &&
         self->flags & TD_FLAG_CONTIGUOUS && zero_bytes >> self->dtype & 1) {

@@ -168,6 +168,9 @@ td_tensor *td_op_linalg_householder_product(td_tensor *input, td_tensor *tau)
 {
     if (td_check_matrix("torch.linalg.householder_product", input, "input"))
         return NULL;
+    if (tau->dtype != input->dtype)
+        return td_fail(TD_E_RUNTIME, "torch.linalg.householder_product: tau dtype %s does not match input dtype %s",
+                       td_dtype_title((td_dtype)tau->dtype), td_dtype_title((td_dtype)input->dtype));
     if (input->ndim - tau->ndim != 1)
         return td_fail(TD_E_RUNTIME, "torch.linalg.householder_product: Expected tau to have one dimension less than input, but got tau.ndim equal to %d "
                        "and input.ndim is equal to %d", tau->ndim, input->ndim);
@@ -468,6 +471,8 @@ td_tensor *td_op_linalg_tensorinv(td_tensor *self, int64_t ind)
 {
     if (ind <= 0)
         return td_fail(TD_E_RUNTIME, "Expected a strictly positive integer for 'ind'");
+    if (ind > self->ndim)
+        return td_fail(TD_E_RUNTIME, "tensorinv: 'ind' is %" PRId64 ", but there are only %d dimensions", ind, self->ndim);
     int64_t rows = 1, columns = 1, shape[TD_MAX_DIMS];
     for (int d = 0; d < self->ndim; d++)
         *(d < ind ? &rows : &columns) *= self->sizes[d];

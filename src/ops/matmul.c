@@ -530,7 +530,7 @@ td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weigh
     if (in2 != weight->sizes[2])
         return td_fail(TD_E_RUNTIME, "bilinear(): input2 size does not match weight size: got %" PRId64 " but expected %" PRId64,
                        in2, weight->sizes[2]);
-    if (bias != TD_NONE && (bias->ndim != 1 || bias->sizes[0] != out))
+    if (bias != TD_NONE && (!bias->ndim || bias->sizes[0] != out))
         return td_fail(TD_E_RUNTIME, "bilinear(): bias size does not match weight size: got %" PRId64 " but expected %" PRId64,
                        bias->ndim ? bias->sizes[0] : 1, out);
     int64_t rows = 1, sizes[TD_MAX_DIMS];

@@ -309,6 +309,19 @@ static int check_channels(const char *name, td_tensor *x, int64_t channels)
     return td_error(TD_E_RUNTIME, "%s should contain %" PRId64 " elements not %" PRId64, name, channels, x->numel);
 }
 
+/* Parameters have the input's dtype; those of halves may have float32. */
+static int check_parameters(const td_tensor *input, int n, td_tensor *const *parameters)
+{
+    for (int i = 0; i < n; i++) {
+        const td_tensor *x = parameters[i];
+        if (x == TD_NONE || x->dtype == input->dtype || (x->dtype == TD_F32 && (input->dtype == TD_F16 || input->dtype == TD_BF16)))
+            continue;
+        return td_error(TD_E_RUNTIME, x->dtype == TD_F32 ? "mixed dtype (CPU): all inputs must share same datatype."
+                        : "mixed dtype (CPU): expect parameter to have scalar type of Float");
+    }
+    return 0;
+}
+
 int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias,
                               td_tensor *running_mean,
                               td_tensor *running_var, bool training, double momentum, double eps)
@@ -328,6 +341,8 @@ int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     if (!td_is_floating(input))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"batch_norm\" not implemented for '%s'",
                         td_dtype_title((td_dtype)input->dtype));
+    if (check_parameters(input, 4, (td_tensor *[]){weight, bias, running_mean, running_var}))
+        return -1;
     td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : running_mean != TD_NONE ? (td_dtype)running_mean->dtype
         : (td_dtype)input->dtype;
     int64_t length[] = {training ? channels : 0};
@@ -508,6 +523,8 @@ td_tensor *td_op_instance_norm(td_tensor *input, td_tensor *weight, td_tensor *b
 {
     if (!use_input_stats && (running_mean == TD_NONE || running_var == TD_NONE))
         return td_fail(TD_E_RUNTIME, "Expected running_mean and running_var to be defined when use_input_stats is false");
+    if ((running_mean == TD_NONE) != (running_var == TD_NONE))
+        return td_fail(TD_E_VALUE, "running_mean and running_var must either both be None or neither be None");
     if (input->ndim < 2)
         return td_fail(TD_E_RUNTIME, "instance_norm: expected at least 2 dimensions, got %d", input->ndim);
     int64_t b = input->sizes[0], c = input->sizes[1], sizes[TD_MAX_DIMS];
@@ -577,6 +594,8 @@ int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     if (!td_is_floating(input))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"GroupNormKernelImpl\" not implemented for '%s'",
                         td_dtype_title((td_dtype)input->dtype));
+    if (check_parameters(input, 2, (td_tensor *[]){weight, bias}))
+        return -1;
     td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : (td_dtype)input->dtype;
     td_spec_set(&specs[1], 2, (int64_t[]){N, group}, stats, input->device);
     td_spec_set(&specs[2], 2, (int64_t[]){N, group}, stats, input->device);

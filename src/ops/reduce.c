@@ -357,6 +357,8 @@ int td_meta_linalg_vector_norm(td_spec *specs, td_tensor *self, td_scalar ord, i
     bool mask[TD_MAX_DIMS];
     if (td_reduce_mask(self, n_dim, dim, true, mask))
         return -1;
+    if (ord.kind == TD_SCALAR_COMPLEX)
+        return td_error(TD_E_RUNTIME, "linalg.vector_norm: Expected a non-complex scalar as the order of norm.");
     double p = td_scalar_double(ord);
     if (self->numel == 0 && (p < 0 || isinf(p)) && td_reduce_count(self, mask) == 0)
         return td_error(TD_E_RUNTIME, "linalg.vector_norm cannot compute the %g norm on an empty tensor because the operation "
@@ -456,9 +458,9 @@ td_tensor *td_op_isclose(td_tensor *self, td_tensor *other, double rtol, double 
     if (self->dtype != other->dtype)
         return td_fail(TD_E_RUNTIME, "%s did not match %s", td_dtype_title((td_dtype)self->dtype),
                        td_dtype_title((td_dtype)other->dtype));
-    if (rtol < 0 || atol < 0)
-        return td_fail(TD_E_RUNTIME, "%s must be greater than or equal to zero, but got %g", rtol < 0 ? "rtol" : "atol",
-                       rtol < 0 ? rtol : atol);
+    if (!(rtol >= 0) || !(atol >= 0))
+        return td_fail(TD_E_RUNTIME, "%s must be greater than or equal to zero, but got %g", rtol >= 0 ? "atol" : "rtol",
+                       rtol >= 0 ? atol : rtol);
     TD_AUTO td_tensor *close = td_eq(self, other);
     if (equal_nan && close && (td_dtype_is_floating((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)self->dtype))) {
         TD_AUTO td_tensor *a = td_isnan(self), *both = NULL;

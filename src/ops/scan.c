@@ -248,8 +248,16 @@ td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
     TD_AUTO td_tensor *sum = td_sum_dim(parts, 1, &dim, false);
     return td_mul_number(sum, 0.5);
 }
+static bool is_real_step(const char *op, td_scalar dx)
+{
+    if (dx.kind == TD_SCALAR_COMPLEX || dx.kind == TD_SCALAR_BOOL)
+        return td_error(TD_E_RUNTIME, "%s: Currently, we only support dx as a real number.", op), false;
+    return true;
+}
 td_tensor *td_op_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
+    if (!is_real_step("trapezoid", dx))
+        return NULL;
     TD_AUTO td_tensor *heights = middles(y, dim);
     TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);
     return td_sum_dim(parts, 1, &dim, false);
@@ -263,6 +271,8 @@ td_tensor *td_op_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
 }
 td_tensor *td_op_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
+    if (!is_real_step("cumulative_trapezoid", dx))
+        return NULL;
     TD_AUTO td_tensor *heights = middles(y, dim);
     TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);
     return td_cumsum(parts, dim, TD_DTYPE_NONE);

@@ -72,6 +72,9 @@ static void look_up(void *context, int64_t from, int64_t to)
 static td_tensor *searched(td_tensor *sequence, td_tensor *values, td_tensor *sorter, bool right, bool out_int32)
 {
     td_dtype kind = search_dtype((td_dtype)sequence->dtype);
+    if (sorter != TD_NONE && sorter->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): sorter must be a tensor of long dtype but got dtype %s",
+                       td_dtype_title((td_dtype)sorter->dtype));
     if (values->device.type == TD_META)
         return td_tensor_new(values->ndim, values->sizes, out_int32 ? TD_I32 : TD_I64, values->device);
     TD_AUTO td_tensor *s = kind == TD_I64 ? td_ordered_int64(sequence) : td_as_contiguous(sequence, kind);

@@ -89,3 +89,85 @@ def test_indices_along_a_dimension_go_round(lib):
         lib.take_along_dim(x, lib.tensor([-1]))
     with pytest.raises(RuntimeError, match='view size is not compatible'):
         lib.take_along_dim(x.t(), lib.tensor([1]))
+
+
+REFUSED = {
+    'float_power_ of what can not hold it': (RuntimeError, 'requires dtype Double', lambda lib: lib.ones(2).float_power_(2)),
+    'vander of one column': (RuntimeError, 'N must be greater than 1', lambda lib: lib.linalg.vander(lib.ones(1))),
+    'cross of two dtypes': (RuntimeError, 'expected scalar type', lambda lib: lib.linalg.cross(lib.ones(3), lib.ones(3, dtype=lib.int64))),
+    'a source with another rank': (RuntimeError, 'source tensor shape must match',
+                                   lambda lib: lib.ones(()).index_add(0, lib.tensor([0]), lib.ones(1))),
+    'a mask of nothing as indices': (RuntimeError, 'index_select.*Expected dtype int32',
+                                     lambda lib: lib.ones(3).index_select(0, lib.tensor([], dtype=lib.bool))),
+    'a mean in integers': (RuntimeError, 'could not infer output dtype', lambda lib: lib.ones(2).nanmean(dtype=lib.int64)),
+    'alpha beyond float32': (RuntimeError, 'without overflow', lambda lib: lib.nn.functional.elu(lib.ones(2), 1e40)),
+    'a slope beyond float32': (RuntimeError, 'without overflow', lambda lib: lib.nn.functional.leaky_relu(lib.ones(2), 1e40)),
+    'beta beyond float32': (RuntimeError, 'without overflow', lambda lib: lib.nn.functional.softplus(lib.ones(2), 1e40)),
+    'a complex step': (RuntimeError, 'dx as a real number', lambda lib: lib.trapezoid(lib.ones(2), dx=1j)),
+    'a complex order': (RuntimeError, 'non-complex scalar', lambda lib: lib.linalg.vector_norm(lib.ones(2), 1j)),
+    'a complex end': (RuntimeError, 'without overflow', lambda lib: lib.arange(1j)),
+    'a tolerance that is NaN': (RuntimeError, 'greater than or equal to zero', lambda lib: lib.allclose(lib.ones(2), lib.ones(2), float('nan'))),
+    'probabilities that are bools': (NotImplementedError, 'bernoulli_tensor', lambda lib: lib.ones(2).bernoulli_(lib.ones(2).bool())),
+    'tau of another dtype': (RuntimeError, 'tau dtype', lambda lib: lib.linalg.householder_product(lib.ones(2, 2), lib.ones(2).double())),
+    'an order that is no integer': (RuntimeError, 'sorter must be', lambda lib: lib.searchsorted(lib.ones(2), lib.ones(2), sorter=lib.ones(2))),
+    'weights of another dtype': (RuntimeError, 'mixed dtype', lambda lib: lib.group_norm(lib.ones(2, 2), 1, lib.ones(2).double())),
+    'statistics of another dtype': (RuntimeError, 'mixed dtype', lambda lib: lib.nn.functional.batch_norm(
+        lib.ones(2, 2), lib.ones(2).double(), lib.ones(2).double())),
+    'one of two statistics': (ValueError, 'must either both be None', lambda lib: lib.nn.functional.instance_norm(lib.ones(2, 3, 4), lib.ones(3))),
+    'a bool target': (RuntimeError, 'Negation', lambda lib: lib.nn.functional.margin_ranking_loss(lib.ones(2), lib.ones(2), lib.ones(2).bool())),
+    'the mean of whole losses': (RuntimeError, 'could not infer output dtype', lambda lib: lib.nn.functional.hinge_embedding_loss(
+        lib.ones(2, dtype=lib.int64), lib.ones(2, dtype=lib.int64))),
+    'in place in another dtype': (RuntimeError, 'Bad in-place call', lambda lib: lib.ones(2).cumsum_(0, dtype=lib.float64)),
+    'nothing filled with too much': (RuntimeError, 'without overflow', lambda lib: lib.ones(0, dtype=lib.int8).fill_(1e10)),
+    'a complex number into no integers': (RuntimeError, 'without overflow', lambda lib: lib.ones(0, dtype=lib.int32).__setitem__(..., 1 + 2j)),
+    'a factory into a leaf': (RuntimeError, 'automatic differentiation', lambda lib: lib.zeros(2, out=lib.ones(2, requires_grad=True))),
+    'a range into a leaf': (RuntimeError, 'automatic differentiation', lambda lib: lib.arange(2, out=lib.ones(2, requires_grad=True))),
+}
+
+
+@pytest.mark.parametrize('what', REFUSED)
+def test_it_is_refused(lib, what):
+    error, words, call = REFUSED[what]
+    with pytest.raises(error, match=words):
+        call(lib)
+
+
+def test_what_there_is_nothing_of_may_lie_anywhere(lib):
+    assert lib.ones(0, 3).index_add(0, lib.tensor([0]), lib.ones(1, 3)).shape == (0, 3)
+    assert lib.ones(3, 0).index_copy(0, lib.tensor([5]), lib.ones(1, 0)).shape == (3, 0)
+    with pytest.raises((RuntimeError, IndexError)):
+        lib.ones(0, 3).index_copy(0, lib.tensor([0]), lib.ones(1, 3))
+    assert lib.ones(0).repeat(-1).shape == lib.ones(0).tile([-1]).shape == (0,)
+
+
+@pytest.mark.filterwarnings('ignore')
+def test_the_factor_of_nothing_is_nothing(lib):
+    assert lib.cholesky(lib.ones(0, 3)).shape == (0, 3)
+    with pytest.raises(RuntimeError):
+        lib.cholesky(lib.ones(1))
+
+
+def test_a_limit_above_a_half_meets_small_numbers_first(lib):
+    assert lib.logit(lib.tensor([2., -1., .5]), .7).round(decimals=3).tolist() == pytest.approx([-.847, .847, .847])
+    assert lib.logit(lib.tensor([2., -1.]), 1.).tolist() == [float('-inf'), float('inf')]
+
+
+def test_a_tensor_may_be_filled_with_itself(lib):
+    x = lib.tensor(True)
+    assert x.index_fill_(0, lib.tensor([0]), x).item() is True
+
+
+def test_a_bias_broadcasts_over_a_bilinear_form(lib):
+    assert lib.bilinear(lib.ones(2, 2), lib.ones(2, 1), lib.ones(2, 2, 1), lib.ones(2, 2)).tolist() == [[3, 3], [3, 3]]
+    with pytest.raises(RuntimeError, match='bias size'):
+        lib.bilinear(lib.ones(2, 2), lib.ones(2, 1), lib.ones(2, 2, 1), lib.ones(3))
+
+
+def test_losses_of_integers_are_integers(lib):
+    x = lib.ones(2, dtype=lib.int64)
+    assert lib.nn.functional.hinge_embedding_loss(x, x, reduction='none').dtype == lib.int64
+    assert lib.nn.functional.hinge_embedding_loss(x, x, reduction='sum').item() == 2
+
+
+def test_alpha_stands_behind_a_number(lib):
+    assert lib.rsub(lib.ones(2), 1, 2).tolist() == [-1, -1]
