@@ -260,19 +260,20 @@ GETTER(T)
         return NULL;
     return td_py_wrap(reversed(x));
 }
-/* Of a number: itself, with PyTorch's warning. */
-static PyObject *transposed_number(PyObject *self, const char *name)
+/* Of a number: itself, or its conjugate, with PyTorch's warning. */
+static PyObject *transposed_number(PyObject *self, const char *name, bool conjugate)
 {
-    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Tensor.%s is deprecated on 0-D tensors. This function is the identity in these cases.",
-                         name) < 0)
+    if (PyErr_WarnFormat(PyExc_UserWarning, 1, "Tensor.%s is deprecated on 0-D tensors. %s", name,
+                         conjugate ? "Consider using x.conj()." : "This function is the identity in these cases.") < 0)
         return NULL;
-    return Py_NewRef(self);
+    td_tensor *x = td_py_x(self);
+    return conjugate && td_dtype_is_complex(td_tensor_dtype(x)) ? td_py_wrap(td_conj(x)) : Py_NewRef(self);
 }
 GETTER(mT)
 {
     BEGIN(mT);
     if (td_tensor_ndim(x) == 0)
-        return transposed_number(self, "mT");
+        return transposed_number(self, "mT", false);
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mT is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));
@@ -281,6 +282,8 @@ GETTER(mT)
 GETTER(H)
 {
     BEGIN(H);
+    if (td_tensor_ndim(x) == 0)
+        return transposed_number(self, "H", true);
     if (td_tensor_ndim(x) != 0 && td_tensor_ndim(x) != 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
                             td_tensor_ndim(x), td_tensor_ndim(x) > 2 ? " For batches of matrices, consider using tensor.mH" : "");
@@ -290,7 +293,7 @@ GETTER(mH)
 {
     BEGIN(mH);
     if (td_tensor_ndim(x) == 0)
-        return transposed_number(self, "mH");
+        return transposed_number(self, "mH", true);
     if (td_tensor_ndim(x) < 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.mH is only supported on matrices or batches of matrices. Got %d-D "
                             "tensor.", td_tensor_ndim(x));
