@@ -218,7 +218,7 @@ static PyObject *is_contiguous_itself(PyObject *self, PyObject *args, PyObject *
     static char *names[] = {"memory_format", NULL};
     PyObject *format = NULL;
     if ((kw || PyTuple_GET_SIZE(args)) &&
-        !PyArg_ParseTupleAndKeywords(args, kw, "|O!:is_contiguous", names, &td_py_memory_format_type, &format))
+        !PyArg_ParseTupleAndKeywords(args, kw, "|$O!:is_contiguous", names, &td_py_memory_format_type, &format))
         return NULL;
     int is = td_py_contiguous(self, format);
     return is < 0 ? NULL : PyBool_FromLong(is);
