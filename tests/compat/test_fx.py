@@ -239,3 +239,53 @@ def test_containers_are_flattened_as_another_was(lib):
     pytree, fx_pytree = (importlib.import_module(f"{lib.__name__}.{name}") for name in ("utils._pytree", "fx._pytree"))
     spec = pytree.tree_structure({"a": [1, 2], "b": (3, {"c": 4})})
     assert fx_pytree.tree_flatten_spec({"b": (7, {"c": 8}), "a": [5, 6]}, spec) == [5, 6, 7, 8]
+
+
+def test_a_tracer_of_another_library_uses_the_parts(lib):
+    """Graph libraries trace with a Tracer of their own whose trace() is made of the parts of ours."""
+    st = importlib.import_module(f"{lib.__name__}.fx._symbolic_trace")
+
+    class Tracer(lib.fx.Tracer):
+        def is_leaf_module(self, module, *args, **kwargs):
+            return not isinstance(module, lib.nn.Sequential)
+
+        @st.compatibility(is_backward_compatible=True)
+        def trace(self, root, concrete_args=None):
+            self.root, fn, cache = root, type(root).forward, {}
+            self.submodule_paths = {module: name for name, module in root.named_modules()}
+            self.graph, self.tensor_attrs = lib.fx.Graph(tracer_cls=type(self)), {}
+            assert isinstance(fn, st.FunctionType) and not isinstance(root, st.ScriptObject)
+            namespace = fn.__globals__
+            fn, args = self.create_args_for_root(fn, True, concrete_args)
+
+            @st.functools.wraps(st._orig_module_getattr)
+            def module_getattr(module, name):
+                return self.getattr(name, st._orig_module_getattr(module, name), cache)
+
+            @st.functools.wraps(st._orig_module_call)
+            def module_call(module, *args, **kwargs):
+                st._autowrap_check(patcher, getattr(module.forward, "__globals__", {}), self._autowrap_function_ids)
+                return self.call_module(module, lambda *a, **k: st._orig_module_call(module, *a, **k), args, kwargs)
+            with st._Patcher() as patcher:
+                patcher.patch_method(lib.nn.Module, "__getattr__", module_getattr, deduplicate=False)
+                patcher.patch_method(lib.nn.Module, "__call__", module_call, deduplicate=False)
+                st._patch_wrapped_functions(patcher)
+                st._autowrap_check(patcher, namespace, self._autowrap_function_ids)
+                for module in self._autowrap_search:
+                    st._autowrap_check(patcher, module.__dict__, self._autowrap_function_ids)
+                self.create_node("output", "output", (self.create_arg(fn(*args)),), {})
+            return self.graph
+
+    class Model(lib.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.weight = lib.nn.Linear(2, 2), lib.nn.Parameter(lib.ones(2))
+
+        def forward(self, x, *rest, scale=2):
+            return self.one(x).relu() * self.weight * scale + rest[0]
+    model = Model()
+    traced = lib.fx.GraphModule(model, Tracer().trace(model))
+    assert [node.op for node in traced.graph.nodes] == ["placeholder"] * 3 + [
+        "call_module", "call_method", "get_attr", "call_function", "call_function", "call_function", "call_function", "output"]
+    assert [str(node.target) for node in traced.graph.nodes][:4] == ["x", "scale", "*rest", "one"]
+    assert lib.nn.Module.__call__ is st._orig_module_call and callable(model)

@@ -3,12 +3,18 @@ import builtins
 import functools
 import inspect
 import math
+from types import FunctionType
 
+from tede.fx._compatibility import compatibility  # noqa: F401  programs that subclass Tracer take these names from here
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
-from tede.fx.proxy import ParameterProxy, TracerBase, _proxies
+from tede.fx.proxy import ParameterProxy, Proxy, TracerBase, _proxies  # noqa: F401
+from tede.jit import ScriptObject  # noqa: F401
 from tede.nn import Module
 
+_orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
+# Where parameters of a kind stand among a function's variables; the others come first.
+_ORDER = {inspect.Parameter.KEYWORD_ONLY: 1, inspect.Parameter.VAR_POSITIONAL: 2, inspect.Parameter.VAR_KEYWORD: 3}
 _tracing = False        # whether a trace runs
 _wrapped = {}           # (id of a namespace, name) -> the namespace; functions there are nodes while a trace runs
 
@@ -33,22 +39,29 @@ def is_fx_tracing():
 is_fx_symbolic_tracing = is_fx_tracing
 
 
-class _Patches:
-    """Attributes replaced for the duration of a trace."""
+class _Patcher:
+    """Functions and methods replaced for the duration of a trace."""
 
     def __init__(self):
-        self._undo = []
+        self._undo, self._visited = [], set()
 
-    def item(self, namespace, name, value):
-        had = name in namespace
-        before = namespace.get(name)
-        self._undo.append(lambda: namespace.__setitem__(name, before) if had else namespace.pop(name, None))
-        namespace[name] = value
+    def patch(self, frame_dict, name, new_fn, deduplicate=True):
+        """Replace what a namespace has under a name, or what is built in."""
+        had = name in frame_dict
+        before = frame_dict.get(name)
+        self._undo.append(lambda: frame_dict.__setitem__(name, before) if had else frame_dict.pop(name, None))
+        frame_dict[name] = new_fn
 
-    def attribute(self, cls, name, value):
+    def patch_method(self, cls, name, new_fn, deduplicate=True):
         had, before = name in cls.__dict__, cls.__dict__.get(name)      # the layers' base may have it, in C
         self._undo.append(lambda: setattr(cls, name, before) if had else delattr(cls, name))
-        setattr(cls, name, value)
+        setattr(cls, name, new_fn)
+
+    def visit_once(self, thing):
+        """Whether it is the first call with this object."""
+        first = id(thing) not in self._visited
+        self._visited.add(id(thing))
+        return first
 
     def __enter__(self):
         return self
@@ -67,11 +80,36 @@ def _recorded(function):
     return call
 
 
+def _patch_wrapped_functions(patcher):
+    """Let the functions that `wrap` named be recorded."""
+    for (_, name), namespace in list(_wrapped.items()):
+        function = namespace.get(name, getattr(builtins, name, None))
+        if function is not None:
+            patcher.patch(namespace, name, _recorded(function))
+
+
+def _autowrap_check(patcher, frame_dict, function_ids):
+    """Let the functions of these ids be recorded where a namespace has them."""
+    if patcher.visit_once(frame_dict):
+        for name, value in list(frame_dict.items()):
+            if not name.startswith("_") and id(value) in function_ids and callable(value):
+                patcher.patch(frame_dict, name, _recorded(value))
+
+
+def _patch_function(fn, nargs):
+    """The function with all its parameters positional: `args` of ``*args`` is then what is passed, not a tuple of it."""
+    code = fn.__code__
+    plain = code.replace(co_argcount=nargs, co_posonlyargcount=0, co_kwonlyargcount=0,
+                         co_flags=code.co_flags & ~(inspect.CO_VARARGS | inspect.CO_VARKEYWORDS))
+    return FunctionType(plain, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+
+
 class Tracer(TracerBase):
     """`is_leaf_module` says which modules stay calls; others are followed."""
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
-        self._autowrap_functions = {
+        self._autowrap_search = list(autowrap_modules)
+        self._autowrap_function_ids = {
             id(value) for module in autowrap_modules for name, value in vars(module).items()
             if not name.startswith("_") and callable(value)} | {id(function) for function in autowrap_functions}
         self.param_shapes_constant, self.submodule_paths, self.root = param_shapes_constant, None, None
@@ -102,12 +140,13 @@ class Tracer(TracerBase):
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         """What an attribute of a module is while the trace runs: parameters become nodes."""
         from tede import Tensor
+        from tede.nn import Parameter
         if isinstance(attr_val, Tensor):
             path = self._tensor_path(attr_val)
-            if path is not None and (path in self._parameter_names or self.proxy_buffer_attributes):
+            if path is not None and (isinstance(attr_val, Parameter) or self.proxy_buffer_attributes):
                 if path not in parameter_proxy_cache:
                     make = None
-                    if self.param_shapes_constant and path in self._parameter_names:
+                    if self.param_shapes_constant and isinstance(attr_val, Parameter):
                         def make(node):
                             return ParameterProxy(self, node, path, attr_val)
                     parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=make)
@@ -129,45 +168,41 @@ class Tracer(TracerBase):
                     return self.create_node("get_attr", name, (), {})
             raise NameError("parameter is not a member of this module")
         if isinstance(a, Tensor):
-            path = self._tensor_path(a) or self.tensor_attrs.get(id(a))
+            path = self._tensor_path(a) or self.tensor_attrs.get(a)
             if path is None:
                 i = 0
                 while hasattr(self.root, f"_tensor_constant{i}"):
                     i += 1
                 path = f"_tensor_constant{i}"
                 setattr(self.root, path, a)
-                self.tensor_attrs[id(a)] = path
+                self.tensor_attrs[a] = path
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
         return super().create_arg(a)
 
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
-        """A proxy per parameter of the function; those in concrete_args have their value."""
+        """(a function, its arguments): a proxy per parameter; those in concrete_args have their value."""
         root_fn = inspect.unwrap(root_fn)
         parameters = list(inspect.signature(root_fn).parameters.values())
-        args, kwargs = [], {}
+        args = []
         if is_module:
+            if not parameters or parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+                raise RuntimeError("``self`` argument cannot be part of *args expansion!")
             args.append(self.root)
             parameters = parameters[1:]
+        parameters.sort(key=lambda p: _ORDER.get(p.kind, 0))
         for p in parameters:
             if concrete_args is not None and p.name in concrete_args:
-                (kwargs.__setitem__(p.name, concrete_args[p.name]) if p.kind is p.KEYWORD_ONLY
-                 else args.append(concrete_args[p.name]))
+                args.append(concrete_args[p.name])
                 continue
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             default = () if p.default is p.empty or stars else (p.default,)
-            proxy = self.create_proxy("placeholder", stars + p.name, default, {},
-                                      type_expr=p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None)
-            if stars == "*":
-                args.append(_Star(proxy))
-            elif stars == "**":
-                kwargs["**"] = proxy
-            elif p.kind is p.KEYWORD_ONLY:
-                kwargs[p.name] = proxy
-            else:
-                args.append(proxy)
-        return root_fn, args, kwargs
+            args.append(self.create_proxy("placeholder", stars + p.name, default, {},
+                                          type_expr=p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None))
+        if any(p.kind in _ORDER for p in parameters):
+            root_fn = _patch_function(root_fn, len(args))
+        return root_fn, args
 
     def trace(self, root, concrete_args=None):
         """The graph of a module's forward, or of a function."""
@@ -183,42 +218,30 @@ class Tracer(TracerBase):
             self.root, fn = root, type(root).forward
             if not inspect.isfunction(inspect.unwrap(fn)):
                 fn = fn.__func__
-            self._parameter_names = {name for name, _ in root.named_parameters()}
         else:
-            self.root, fn, self._parameter_names = Module(), root, set()
+            self.root, fn = Module(), root
         self.submodule_paths = {module: name for name, module in self.root.named_modules()}
         self.graph = Graph(tracer_cls=type(self))
-        fn, args, kwargs = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
-        args = [a for a in args if not isinstance(a, _Star)] + [a.proxy for a in args if isinstance(a, _Star)]
-        kwargs.pop("**", None)
-        cache, original_getattr, original_call = {}, Module.__getattr__, Module.__call__
-        tracer = self
+        namespace = getattr(fn, "__globals__", None)
+        fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
+        cache = {}
 
         def module_getattr(module, name):
-            return tracer.getattr(name, original_getattr(module, name), cache)
+            return self.getattr(name, _orig_module_getattr(module, name), cache)
 
         def module_call(module, *args, **kwargs):
-            return tracer.call_module(module, lambda *a, **k: original_call(module, *a, **k), args, kwargs)
-        with _Patches() as patches:
-            patches.attribute(Module, "__getattr__", module_getattr)
-            patches.attribute(Module, "__call__", module_call)
-            for (_, name), namespace in list(_wrapped.items()):
-                function = namespace.get(name, getattr(builtins, name, None))
-                if function is not None:
-                    patches.item(namespace, name, _recorded(function))
-            if hasattr(fn, "__globals__"):
-                for name, value in list(fn.__globals__.items()):
-                    if id(value) in self._autowrap_functions:
-                        patches.item(fn.__globals__, name, _recorded(value))
-            result = fn(*args, **kwargs)
+            _autowrap_check(patcher, getattr(getattr(module, "forward", module), "__globals__", {}), self._autowrap_function_ids)
+            return self.call_module(module, lambda *a, **k: _orig_module_call(module, *a, **k), args, kwargs)
+        with _Patcher() as patcher:
+            patcher.patch_method(Module, "__getattr__", module_getattr)
+            patcher.patch_method(Module, "__call__", module_call)
+            _patch_wrapped_functions(patcher)
+            if namespace is not None:
+                _autowrap_check(patcher, namespace, self._autowrap_function_ids)
+            result = fn(*args)
         self.create_node("output", "output", (self.create_arg(result),), {})
         self.submodule_paths = None
         return self.graph
-
-
-class _Star:
-    def __init__(self, proxy):
-        self.proxy = proxy
 
 
 def symbolic_trace(root, concrete_args=None):
