@@ -151,11 +151,15 @@ class Chunk(Nodes):
         args = ''.join(f', {n}' for n in op.names())
         self.code.append(f'/* ---- {s.text} */\n\nstatic td_op row_{op.c};')
         self.code.append(f'typedef {op.returns}(*fn_{op.c})({", ".join(op.parameters([keys]))});')
-        bump = ''.join(f'        td_wrote({a.c}, "{s.name}");\n' for a in op.mutable if not a.list)
-        bump += ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{s.name}");\n'
-                        for a in op.mutable if a.list)
-        if 'counts_writes' in op.entry.get('flags', []):
-            bump = ''
+        counted = [] if 'counts_writes' in op.entry.get('flags', []) else op.mutable
+        listed = {a.c: f'n_{a.c}, {a.c}' if a.list else f'1, &{a.c}' for a in counted}
+        if op.kind in ('pointwise', 'kernel') and not op.target:        # their bodies call no operators that count
+            mark = ''
+            bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{s.name}");\n' if a.list else
+                           f'        td_wrote({a.c}, "{s.name}");\n' for a in counted)
+        else:
+            mark = ''.join(f'    const td_write_mark before_{c} = td_before_write({where});\n' for c, where in listed.items())
+            bump = ''.join(f'        td_wrote_since(before_{c}, {where}, "{s.name}");\n' for c, where in listed.items())
         fail = 'NULL' if op.result == 'tensor' else '-1'
         call = f'kernel(keys{args})'
         if op.mutable:
@@ -165,7 +169,7 @@ class Chunk(Nodes):
                 f'    if (TD_UNLIKELY(td_readonly({a.c})))\n'
                 f'        return td_fail_readonly("{op.schema.name}", "{a.name}", {a.c});\n' for a in op.mutable)
             count = f'    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n' if bump else ''
-            body += f'    int status = {call};\n{count}    return status;'
+            body += f'{mark}    int status = {call};\n{count}    return status;'
         else:
             body = f'    return {call};'
         self.code.append(f'''static inline {op.declaration("invoke_" + op.c, [keys])}

@@ -188,6 +188,17 @@ TD_API int      td_backward_will_run(td_node *node);
 /* interrupted() is asked by running passes, some times a second, on the thread that began them; when it returns
  * other than 0, with an error recorded, the pass ends with that error.  NULL at first: nobody is asked. */
 TD_API void     td_backward_set_interrupt(int (*interrupted)(void));
+/* State that threads have of their own, such as modes, which is to hold on every thread that works for a pass of this one.
+ * swap() exchanges the thread's state with a block of `size` bytes.  A thread that takes a copy over has it retained before
+ * and released afterwards; both may be NULL, since the thread that began the pass waits and keeps what its state points to.
+ * The pass ends with the error of a retain() that returns -1. */
+typedef struct td_carried_state {
+    size_t size;
+    void (*swap)(void *state);
+    int  (*retain)(void *state);
+    void (*release)(void *state);
+} td_carried_state;
+TD_API int      td_backward_carry(const td_carried_state *state) TD_MUST_USE;
 /* Call fn(context), then drop, at the end of the running pass (of the outermost one, if they are nested). */
 TD_API int      td_backward_at_end(int (*fn)(void *context), void *context, td_drop *drop) TD_MUST_USE;
 

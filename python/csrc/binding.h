@@ -309,6 +309,20 @@ int td_py_results_init(PyObject *module);
 /* ---- errors.c */
 /* The one argument of a function, given by place or by its name: borrowed; NULL with an error. */
 PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+/* ---- modes.c: stacks of modes */
+typedef struct ModeStack { struct Mode *top; } ModeStack;
+int       td_py_modes_count(const ModeStack *s);
+PyObject *td_py_modes_top(const ModeStack *s);                  /* borrowed; there is one */
+PyObject *td_py_modes_list(const ModeStack *s);                 /* a new list, the outermost first */
+int       td_py_modes_push(ModeStack *s, PyObject *mode);
+PyObject *td_py_modes_pop(ModeStack *s);                        /* owned; NULL with an exception if there is none */
+/* Leave the innermost mode for a while; td_py_modes_enter gets what this returned, and undoes what happened in between. */
+ModeStack td_py_modes_leave(ModeStack *s);
+void      td_py_modes_enter(ModeStack *s, ModeStack whole);
+/* Of a copy of a stack that another thread takes over. */
+int       td_py_modes_retain(void *stack);
+void      td_py_modes_release(void *stack);
+
 /* ---- override.c */
 extern _Thread_local int td_py_overrides_off, td_py_function_modes;
 /* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */

@@ -8,8 +8,7 @@
 #include "binding.h"
 #include <tede/autograd_nodes.h>
 
-static _Thread_local PyObject *modes[64];
-static _Thread_local int       n_modes, n_answering;     /* those that are entered; those whose handler runs */
+static _Thread_local ModeStack modes;
 static PyObject *word, *disabled;           /* "__torch_dispatch__"; what Tensor has there */
 
 /* ---- operators as Python sees them */
@@ -86,7 +85,7 @@ static void include_key(void)
 {
     td_masks masks = td_thread_masks();
     td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
-    masks.include = n_modes ? masks.include | key : masks.include & ~key;
+    masks.include = modes.top ? masks.include | key : masks.include & ~key;
     td_set_thread_masks(masks);
 }
 
@@ -116,12 +115,11 @@ static PyObject *ask_one(PyObject *owner, PyObject *type, PyObject *function, Py
 
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
-    PyObject *mode = modes[--n_modes];
-    n_answering++;                      /* its place is kept */
+    PyObject *mode = td_py_modes_top(&modes);
+    ModeStack whole = td_py_modes_leave(&modes);
     include_key();
     PyObject *result = ask_one(mode, (PyObject *)Py_TYPE(mode), function, types, args, kwargs);
-    n_answering--;
-    modes[n_modes++] = mode;
+    td_py_modes_enter(&modes, whole);
     include_key();
     return result;
 }
@@ -131,8 +129,8 @@ static void fail_multiple(PyObject *name, const Involved *list)
 {
     PyObject *text = name ? PyUnicode_FromFormat("Multiple dispatch failed for '%S'; all __torch_dispatch__ handlers returned "
                                                  "NotImplemented:\n", name) : NULL;
-    if (n_modes && text)
-        Py_SETREF(text, PyUnicode_FromFormat("%U\n  - mode object %R", text, modes[n_modes - 1]));
+    if (modes.top && text)
+        Py_SETREF(text, PyUnicode_FromFormat("%U\n  - mode object %R", text, td_py_modes_top(&modes)));
     for (int i = 0; i < list->n && text; i++)
         Py_SETREF(text, PyUnicode_FromFormat("%U\n  - tensor subclass %R", text, Py_TYPE(list->objects[i])));
     if (text)
@@ -147,7 +145,7 @@ static PyObject *ask(PyObject *function, const Involved *list, PyObject *args, P
         return NULL;
     for (int i = 0; i < list->n; i++)
         PyTuple_SET_ITEM(types, i, Py_NewRef((PyObject *)Py_TYPE(list->objects[i])));
-    if (n_modes)
+    if (modes.top)
         result = ask_mode(function, types, args, kwargs);
     for (int i = 0; i < list->n && (!result ? !PyErr_Occurred() : result == Py_NotImplemented); i++) {
         Py_CLEAR(result);
@@ -328,7 +326,7 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
     Involved list = {.n = 0};
     PyObject *entry = entry_of(op);
     int failed = entry && involve_all(&list, td_op_describe(op), arguments) == 0 ? 0 : td_py_capture();
-    bool composite = !failed && PyTuple_GET_ITEM(entry, 2) == Py_True, nobody = !failed && !n_modes && !list.n;
+    bool composite = !failed && PyTuple_GET_ITEM(entry, 2) == Py_True, nobody = !failed && !modes.top && !list.n;
     if (!failed && !composite && !nobody)
         failed = handle(op, entry, &list, arguments, results);
     for (int i = 0; i < list.n; i++)
@@ -344,28 +342,28 @@ static int python_key(const td_op *op, td_keyset keys, const td_value *arguments
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    if (n_modes + n_answering == sizeof modes / sizeof *modes)
-        return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
-    modes[n_modes++] = Py_NewRef(mode);
+    if (td_py_modes_push(&modes, mode) < 0)
+        return NULL;
     include_key();
     Py_RETURN_NONE;
 }
 static PyObject *pop_mode(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    if (!n_modes)
-        return PyErr_Format(PyExc_RuntimeError, "there is no mode to leave");
-    PyObject *mode = modes[--n_modes];
+    PyObject *mode = td_py_modes_pop(&modes);
     include_key();
     return mode;
 }
 static PyObject *mode_stack(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    PyObject *list = PyList_New(n_modes);
-    for (int i = 0; list && i < n_modes; i++)
-        PyList_SET_ITEM(list, i, Py_NewRef(modes[i]));
-    return list;
+    return td_py_modes_list(&modes);
+}
+static void swap_modes(void *state)
+{
+    ModeStack *other = state, mine = modes;
+    modes = *other;
+    *other = mine;
 }
 static PyObject *set_below(PyObject *m, PyObject *on)
 {
@@ -403,7 +401,7 @@ static PyObject *is_python(PyObject *m, PyObject *x)
 static PyObject *is_watched(PyObject *m, PyObject *list)
 {
     (void)m;
-    bool watched = n_modes > 0 || td_py_function_modes > 0;
+    bool watched = modes.top || td_py_function_modes > 0;
     PyObject *items = PySequence_Fast(list, "a list of tensors is needed");
     for (Py_ssize_t i = 0; items && !watched && i < PySequence_Fast_GET_SIZE(items); i++) {
         TD_PY_AUTO PyObject *x = td_py_item_at(items, i);
@@ -518,7 +516,8 @@ int td_py_dispatch_init(PyObject *module)
     if (!fixed || PyObject_SetAttrString((PyObject *)&td_py_Tensor, "_make_wrapper_subclass", fixed) < 0)
         return -1;
     Py_DECREF(fixed);
-    if (td_register_fallback(TD_KEY_PYTHON, TD_CPU, python_key, NULL) < 0)
+    if (td_register_fallback(TD_KEY_PYTHON, TD_CPU, python_key, NULL) < 0 ||
+        td_backward_carry(&(td_carried_state){sizeof modes, swap_modes, td_py_modes_retain, td_py_modes_release}) < 0)
         return td_py_raise(), -1;
     return 0;
 }

@@ -121,6 +121,12 @@ static PyObject *set_autocast(PyObject *m, PyObject *args)
         return td_py_raise();
     Py_RETURN_NONE;
 }
+static PyObject *autocast_dtype(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    td_autocast now = td_autocast_now();
+    return Py_NewRef(now.dtype == TD_DTYPE_NONE ? Py_None : td_py_dtype(now.dtype));
+}
 static PyObject *autocast_deeper(PyObject *m, PyObject *by)
 {
     (void)m;
@@ -141,6 +147,7 @@ static PyMethodDef functions[] = {
     {"_set_batch_invariant", set_batch_invariant, METH_O, NULL},
     {"is_batch_invariant", is_batch_invariant, METH_NOARGS, "Whether a batch_invariant context is open, in any thread."},
     {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},
+    {"_autocast_dtype", autocast_dtype, METH_NOARGS, "The dtype that products compute in, or None: this thread's."},
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},
     {"clear_autocast_cache", clear_autocast_cache, METH_NOARGS, "Drop the casts of weights that autocast keeps."},
     {"_set_warn_always", set_warn_always, METH_O, "Whether what is told once per process is told each time."},

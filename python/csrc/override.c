@@ -5,17 +5,17 @@
  * with their types that every call makes anyway. */
 #include "calls_csrc_override.h"
 #include "binding.h"
+#include <tede/autograd_nodes.h>
 
 _Thread_local int td_py_overrides_off;
 _Thread_local int td_py_function_modes;
-static _Thread_local PyObject *modes[64];       /* the first n_modes of them, the innermost last */
-static _Thread_local int n_modes, n_answering;  /* those that are entered; those whose handler runs */
+static _Thread_local ModeStack modes;
 static _Thread_local int all_off;               /* DisableTorchFunction is entered so many times */
 static _Thread_local bool hop;                  /* the next call is made as if nobody took calls over */
 static PyObject *word, *disabled;      /* "__torch_function__"; what a class sets it to, to be left alone */
 
 /* td_py_function_modes is how many modes are asked: what every call looks at. */
-static void see_modes(void) { td_py_function_modes = all_off ? 0 : n_modes; }
+static void see_modes(void) { td_py_function_modes = all_off ? 0 : td_py_modes_count(&modes); }
 
 bool td_py_has_override(PyObject *o)
 {
@@ -68,8 +68,8 @@ static void release_all(Involved *list)
 /* The innermost mode is asked first; what it calls is seen by the modes around it. */
 static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, PyObject *kwargs)
 {
-    PyObject *mode = modes[--n_modes];
-    n_answering++;                      /* its place is kept */
+    PyObject *mode = td_py_modes_top(&modes);
+    ModeStack whole = td_py_modes_leave(&modes);
     see_modes();
     PyObject *method = PyObject_GetAttr(mode, word);
     if (method && PyMethod_Check(method) && PyMethod_GET_SELF(method) != mode) {
@@ -79,8 +79,7 @@ static PyObject *ask_mode(PyObject *function, PyObject *types, PyObject *args, P
     }
     PyObject *result = method ? PyObject_CallFunctionObjArgs(method, function, types, args, kwargs, NULL) : NULL;
     Py_XDECREF(method);
-    n_answering--;
-    modes[n_modes++] = mode;
+    td_py_modes_enter(&modes, whole);
     see_modes();
     return result;
 }
@@ -224,34 +223,28 @@ int td_py_override_setter(const char *name, PyObject *self, PyObject *value)
 static PyObject *push_mode(PyObject *m, PyObject *mode)
 {
     (void)m;
-    if (n_modes + n_answering == sizeof modes / sizeof *modes)
-        return PyErr_Format(PyExc_RuntimeError, "too many modes within each other");
-    modes[n_modes++] = Py_NewRef(mode);
+    if (td_py_modes_push(&modes, mode) < 0)
+        return NULL;
     see_modes();
     Py_RETURN_NONE;
 }
 static PyObject *pop_mode(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    if (!n_modes)
-        return PyErr_Format(PyExc_RuntimeError, "there is no mode to leave");
-    PyObject *mode = modes[--n_modes];
+    PyObject *mode = td_py_modes_pop(&modes);
     see_modes();
     return mode;
 }
 static PyObject *mode_stack(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    PyObject *list = PyList_New(n_modes);
-    for (int i = 0; list && i < n_modes; i++)
-        PyList_SET_ITEM(list, i, Py_NewRef(modes[i]));
-    return list;
+    return td_py_modes_list(&modes);
 }
 
 static PyObject *mode_count(PyObject *m, PyObject *unused)
 {
     (void)m, (void)unused;
-    return PyLong_FromLong(n_modes);
+    return PyLong_FromLong(td_py_modes_count(&modes));
 }
 static PyObject *mode_at(PyObject *m, PyObject *i)
 {
@@ -259,9 +252,11 @@ static PyObject *mode_at(PyObject *m, PyObject *i)
     long at = PyLong_AsLong(i);
     if (at == -1 && PyErr_Occurred())
         return NULL;
-    if (at < 0 || at >= n_modes)
-        return PyErr_Format(PyExc_IndexError, "mode %ld of %d", at, n_modes);
-    return Py_NewRef(modes[at]);
+    if (at < 0 || at >= td_py_modes_count(&modes))
+        return PyErr_Format(PyExc_IndexError, "mode %ld of %d", at, td_py_modes_count(&modes));
+    PyObject *list = td_py_modes_list(&modes), *mode = list ? Py_NewRef(PyList_GET_ITEM(list, at)) : NULL;
+    Py_XDECREF(list);
+    return mode;
 }
 
 static PyObject *has_torch_function(PyObject *m, PyObject *args)
@@ -408,6 +403,18 @@ static PyObject *functions_enabled(PyObject *m, PyObject *unused)
     return PyBool_FromLong(!td_py_overrides_off);
 }
 
+/* What of this file, and of the default device, a backward pass takes to other threads. */
+typedef struct State { ModeStack modes; int overrides_off, all_off; td_device default_device; } State;
+static void swap_state(void *state)
+{
+    State *other = state, mine = {modes, td_py_overrides_off, all_off, td_py_default_device};
+    modes = other->modes;
+    td_py_overrides_off = other->overrides_off, all_off = other->all_off;
+    td_py_default_device = other->default_device;
+    see_modes();
+    *other = mine;
+}
+
 static PyMethodDef functions[] = {
     {"_has_torch_function", has_torch_function, METH_O, NULL},
     {"_has_torch_function_variadic", (PyCFunction)(void (*)(void))has_torch_function_variadic, METH_FASTCALL, NULL},
@@ -432,6 +439,8 @@ int td_py_override_init(PyObject *module)
         PyModule_AddFunctions(module, functions) < 0)
         return -1;
     disabled = PyObject_GetAttrString(module, "_disabled_torch_function_impl");
+    if (td_backward_carry(&(td_carried_state){sizeof(State), swap_state, td_py_modes_retain, td_py_modes_release}) < 0)
+        return td_py_raise(), -1;
     if (!disabled || PyModule_AddObjectRef(module, "DisableTorchFunction", (PyObject *)&whole_guard_type) < 0 ||
         PyModule_AddObjectRef(module, "_EnableTorchFunction", (PyObject *)&enabling_type) < 0)
         return -1;

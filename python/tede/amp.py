@@ -32,6 +32,8 @@ def is_autocast_available(device_type):
 
 
 def _enabled(device_type):
+    if device_type == "cpu":        # the library's, which workers of a backward pass take over
+        return _C._autocast_dtype() is not None
     return getattr(_state, device_type, False)
 
 
@@ -42,17 +44,22 @@ def is_autocast_enabled(device_type="cuda"):
 def set_autocast_enabled(device_type, enabled=None):
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    setattr(_state, device_type, bool(enabled))
-    _apply()
+    if device_type != "cpu":
+        setattr(_state, device_type, bool(enabled))
+    else:
+        _apply(bool(enabled), get_autocast_dtype("cpu"))
 
 
 def get_autocast_dtype(device_type):
+    if device_type == "cpu" and _enabled("cpu"):
+        return _C._autocast_dtype()
     return getattr(_state, device_type + "_dtype", _defaults[device_type])
 
 
 def set_autocast_dtype(device_type, dtype):
     setattr(_state, device_type + "_dtype", dtype)
-    _apply()
+    if device_type == "cpu":
+        _apply(_enabled("cpu"), dtype)
 
 
 def is_autocast_cache_enabled():
@@ -61,7 +68,7 @@ def is_autocast_cache_enabled():
 
 def set_autocast_cache_enabled(enabled):
     _state.cache = enabled
-    _apply()
+    _apply(_enabled("cpu"), get_autocast_dtype("cpu"))
 
 
 def autocast_increment_nesting():
@@ -72,8 +79,8 @@ def autocast_decrement_nesting():
     return _C._autocast_deeper(-1)
 
 
-def _apply():
-    _C._set_autocast(get_autocast_dtype("cpu") if _enabled("cpu") else None, is_autocast_cache_enabled())
+def _apply(enabled, dtype):
+    _C._set_autocast(dtype if enabled else None, is_autocast_cache_enabled())
 
 
 class autocast:
@@ -113,10 +120,13 @@ class autocast:
         return False
 
     def _set(self, enabled, dtype, cache):
-        setattr(_state, self.device, enabled)
         setattr(_state, self.device + "_dtype", dtype)
         _state.cache = cache
-        _apply()
+        if self.device == "cpu":
+            _apply(enabled, dtype)
+        else:
+            setattr(_state, self.device, enabled)
+            _apply(_enabled("cpu"), get_autocast_dtype("cpu"))
 
     def __call__(self, func):
         @functools.wraps(func)

@@ -15,6 +15,7 @@
 #include "autograd/engine.h"
 #include "base/watch.h"
 #include "autograd/lanes.h"
+#include "autograd/modes.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
 #include "tensor/device.h"
@@ -454,58 +455,41 @@ static int pass(const request *r)
     return status;
 }
 
-/* ---- passes within passes within ...: see the top.  The thread's state comes along, and its error goes back. */
+/* ---- passes within passes within ...: see the top.  The thread's modes come along, and its error goes back. */
 
 typedef struct relay {
     const request  *request;
     td_task        *outer;
-    void           *saved_hooks;
-    td_thread_state modes;
+    td_modes        modes;
     int             status;
-    td_code         code;
-    char           *message;
-    void           *foreign;
+    void           *error;              /* of td_error_detach */
 } relay;
 
 static void *relay_run(void *argument)
 {
     relay *r = argument;
+    td_modes none;
     td_task_now = r->outer;
-    td_masks_now = r->modes;
-    td_saved_hooks_swap(r->saved_hooks);
-    r->status = pass(r->request);
-    td_saved_hooks_swap(NULL);
-    td_task_now = NULL;
-    if (r->status != 0) {
-        size_t size = strlen(td_error_message()) + 1;
-        r->code = td_error_code();
-        r->message = td_mem_alloc(size);
-        if (r->message)
-            memcpy(r->message, td_error_message(), size);
-        r->foreign = td_error_take_foreign();
-        td_error_clear();
+    r->status = td_modes_enter(&r->modes, &none);
+    if (r->status == 0) {
+        r->status = pass(r->request);
+        td_modes_leave(&r->modes, &none);
     }
+    td_task_now = NULL;
+    if (r->status != 0)
+        r->error = td_error_detach();
     return NULL;
 }
 
 static int pass_on_fresh_thread(const request *request)
 {
-    relay r = {.request = request, .outer = td_task_now, .modes = td_masks_now};
-    r.saved_hooks = td_saved_hooks_swap(NULL);
-    td_saved_hooks_swap(r.saved_hooks);
+    relay r = {.request = request, .outer = td_task_now};
+    td_modes_copy(&r.modes);
     pthread_t thread;
     if (pthread_create(&thread, NULL, relay_run, &r) != 0)
         return td_error(TD_E_RUNTIME, "backward: passes are nested %d deep, and no thread can be made for another", depth);
     pthread_join(thread, NULL);
-    if (r.status == 0)
-        return 0;
-    if (r.foreign)
-        td_error_foreign(r.foreign, NULL, r.message ? r.message : "");
-    else
-        td_error(r.code, "%s", r.message ? r.message : "backward: out of memory");
-    if (r.message)
-        td_mem_free(r.message, strlen(r.message) + 1);
-    return -1;
+    return r.status == 0 ? 0 : td_error_attach(r.error);
 }
 
 static int start(const request *r)

@@ -16,8 +16,7 @@
 
 #include <pthread.h>
 #include <time.h>
-#include "autograd/saved.h"
-#include "dispatch/masks.h"
+#include "autograd/modes.h"
 #include "tensor/device.h"
 
 typedef struct item { uint64_t sequence; int64_t pass; td_task *task; uint32_t entry; } item;
@@ -33,12 +32,9 @@ struct td_lanes {
     pthread_mutex_t lock;           /* of what waits */
     lane           *owner;
     int64_t         outstanding;    /* ready or running */
-    td_thread_state modes;
-    void           *saved_hooks;
+    td_modes        modes;
     bool            failed;
-    td_code         code;
-    char           *message;
-    void           *foreign;
+    void           *error;          /* of td_error_detach */
 };
 
 static pthread_mutex_t lanes_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -57,6 +53,8 @@ static td_device device_of(const td_node *node)
 
 bool td_lanes_wanted(const td_task *task)
 {
+    if (td_masks_now.include & TD_KEYSET(TD_KEY_TRACING))   /* who is watched or recorded is notified in the order of one thread */
+        return false;
     for (uint32_t i = 0; i < task->n_entries; i++)
         if (td_is_outside(device_of(task->entries[i].node)))
             return true;
@@ -115,36 +113,34 @@ static void note_failure(struct td_lanes *lanes)
     bool first = !lanes->failed;
     __atomic_store_n(&lanes->failed, true, __ATOMIC_RELEASE);
     pthread_mutex_unlock(&lanes_lock);
-    if (first) {
-        size_t size = strlen(td_error_message()) + 1;
-        lanes->code = td_error_code();
-        lanes->message = td_mem_alloc(size);
-        if (lanes->message)
-            memcpy(lanes->message, td_error_message(), size);
-        lanes->foreign = td_error_take_foreign();
-    }
-    td_error_clear();
+    if (first)
+        lanes->error = td_error_detach();
+    else
+        td_error_clear();
 }
 
 static void execute(item what)
 {
     td_task *task = what.task, *outer = td_task_now;
     struct td_lanes *lanes = task->lanes;
-    td_thread_state modes = td_masks_now;
+    td_node *running = td_node_now;
+    td_modes modes;
     td_tensor *few[16], **results = few;
     size_t bytes = (size_t)task->most_edges * sizeof *results;
-    void *hooks = td_saved_hooks_swap(lanes->saved_hooks);
-    td_masks_now = lanes->modes;
-    td_task_now = task;
     if (bytes > sizeof few)
         results = td_mem_alloc(bytes);
-    if (!results || td_task_run_node(task, what.entry, results) != 0)
+    if (!results || td_modes_enter(&lanes->modes, &modes) != 0) {
         note_failure(lanes);
+    } else {
+        td_task_now = task;
+        if (td_task_run_node(task, what.entry, results) != 0)
+            note_failure(lanes);
+        td_task_now = outer;
+        td_node_now = running;
+        td_modes_leave(&lanes->modes, &modes);
+    }
     if (results && results != few)
         td_mem_free(results, bytes);
-    td_task_now = outer;
-    td_masks_now = modes;
-    td_saved_hooks_swap(hooks);
 }
 
 /* Run what comes into a lane, until the pass has nothing on its way any more; for ever without one. */
@@ -244,9 +240,8 @@ void td_lanes_unlock(td_task *task) { pthread_mutex_unlock(&task->lanes->lock); 
 int td_lanes_run(td_task *task, const uint32_t *first, uint32_t n_first, int (*interrupted)(int64_t *due))
 {
     lane here = {.device = {TD_CPU, -1}};
-    struct td_lanes lanes = {.owner = own_lane ? own_lane : &here, .modes = td_masks_now};
-    lanes.saved_hooks = td_saved_hooks_swap(NULL);
-    td_saved_hooks_swap(lanes.saved_hooks);
+    struct td_lanes lanes = {.owner = own_lane ? own_lane : &here};
+    td_modes_copy(&lanes.modes);
     pthread_mutex_init(&lanes.lock, NULL);
     pthread_cond_init(&here.woken, NULL);
     lane *before = own_lane;
@@ -263,13 +258,5 @@ int td_lanes_run(td_task *task, const uint32_t *first, uint32_t n_first, int (*i
     pthread_cond_destroy(&here.woken);
     pthread_mutex_destroy(&lanes.lock);
     td_mem_free(here.heap, here.room * sizeof *here.heap);
-    if (!lanes.failed)
-        return 0;
-    if (lanes.foreign)
-        td_error_foreign(lanes.foreign, NULL, lanes.message ? lanes.message : "");
-    else
-        td_error(lanes.code ? lanes.code : TD_E_RUNTIME, "%s", lanes.message ? lanes.message : "backward: out of memory");
-    if (lanes.message)
-        td_mem_free(lanes.message, strlen(lanes.message) + 1);
-    return -1;
+    return lanes.failed ? td_error_attach(lanes.error) : 0;
 }

@@ -228,54 +228,55 @@ void td_node_release_saved(td_node *node)
 
 void td_node_free_saved(td_node *node) { td_node_release_saved(node); }
 
-/* ---- who wrote last: for messages only, so a ring of recent writes will do, and races don't matter.  In anomaly mode a
- * write has a record of its line, which takes a lock. */
+/* ---- who wrote last, for messages: a ring of recent writes.  In anomaly mode a write has a record of its line. */
 
 enum { WRITES = 256 };
-static struct { const void *storage; uint32_t version; const char *op; void *record; } writes[WRITES];
+static struct { const char *op; uint32_t counter, version; void *record; } writes[WRITES];      /* `counter`: td_version_name */
 static uint32_t n_writes;
 static uint8_t writes_lock;
 bool td_values_saved;
 
-static void *swap_record(uint32_t at, void *record)
-{
-    td_lock(&writes_lock);
-    void *old = writes[at].record;
-    writes[at].record = record;
-    td_unlock(&writes_lock);
-    return old;
-}
-
-void td_note_write(td_tensor *x, const char *op)
+void td_note_write(td_tensor *x, const char *op, uint32_t version)
 {
     static td_drop *drop;
-    uint32_t at = __atomic_fetch_add(&n_writes, 1, __ATOMIC_RELAXED) % WRITES;
+    if (x->flags & TD_FLAG_INFERENCE || !(x->storage || x->own_version))
+        return;
     const td_anomaly_hooks *hooks = TD_UNLIKELY(td_anomaly_on) ? td_anomaly_hooks_now() : NULL;
-    __atomic_store_n(&writes[at].op, NULL, __ATOMIC_RELAXED);
-    if (TD_UNLIKELY(hooks && hooks->line))
-        __atomic_store_n(&drop, hooks->drop, __ATOMIC_RELAXED);
-    if (TD_UNLIKELY(__atomic_load_n(&drop, __ATOMIC_RELAXED) != NULL)) {
-        void *old = swap_record(at, hooks && hooks->line ? hooks->record(NULL) : NULL);
-        if (old)
-            __atomic_load_n(&drop, __ATOMIC_RELAXED)(old);
-    }
-    __atomic_store_n(&writes[at].storage, x->storage, __ATOMIC_RELAXED);
-    __atomic_store_n(&writes[at].version, td_tensor_version(x), __ATOMIC_RELAXED);
-    __atomic_store_n(&writes[at].op, op, __ATOMIC_RELAXED);
+    void *record = hooks && hooks->line ? hooks->record(NULL) : NULL;
+    uint32_t counter = td_version_name(x);
+    td_lock(&writes_lock);
+    uint32_t at = n_writes++ % WRITES;
+    void *old = writes[at].record;
+    td_drop *drop_old = drop;
+    writes[at].op = op;
+    writes[at].counter = counter;
+    writes[at].version = version;
+    writes[at].record = record;
+    if (record)
+        drop = hooks->drop;
+    td_unlock(&writes_lock);
+    if (TD_UNLIKELY(old != NULL))
+        drop_old(old);
 }
 
-/* The first write after `version`, up to `now`: its place in the ring, or -1. */
-static int writer_after(const td_tensor *x, uint32_t version, uint32_t now)
+/* The operator of the first write after `version`, and the record of its line, which is the caller's; NULL if it isn't known.
+ * The latest entry counts: a call is entered after those that it made. */
+static const char *writer_after(const td_tensor *x, uint32_t version, void **record)
 {
-    int found = -1;
-    uint32_t best = UINT32_MAX;
-    for (int i = 0; i < WRITES; i++) {
-        uint32_t distance = __atomic_load_n(&writes[i].version, __ATOMIC_RELAXED) - version - 1;
-        if (__atomic_load_n(&writes[i].storage, __ATOMIC_RELAXED) == x->storage && distance < now - version &&
-            distance < best && __atomic_load_n(&writes[i].op, __ATOMIC_RELAXED))
-            best = distance, found = i;
+    const char *op = NULL;
+    uint32_t counter = td_version_name(x);
+    *record = NULL;
+    td_lock(&writes_lock);
+    for (uint32_t back = 1; back <= WRITES && !op; back++) {
+        uint32_t at = (n_writes - back) % WRITES;
+        if (writes[at].op && writes[at].counter == counter && writes[at].version == version + 1) {
+            op = writes[at].op;
+            *record = writes[at].record;
+            writes[at].record = NULL;
+        }
     }
-    return found;
+    td_unlock(&writes_lock);
+    return op;
 }
 
 /* ---- unpacking */
@@ -317,15 +318,16 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
         hooks->line(record, line);
         snprintf(saver, sizeof saver, " (%s)", line);
     }
-    int at = writer_after(x, slot->version, now);
-    if (at >= 0) {
-        int length = snprintf(writer, sizeof writer, ", and %s wrote over it", writes[at].op);
-        if ((record = hooks && hooks->line ? swap_record((uint32_t)at, NULL) : NULL)) {
+    const char *op = writer_after(x, slot->version, &record);
+    if (op) {
+        int length = snprintf(writer, sizeof writer, ", and %s wrote over it", op);
+        if (record && hooks && hooks->line) {
             hooks->line(record, line);
             snprintf(writer + length, sizeof writer - (size_t)length, " (%s)", line);
-            hooks->drop(record);
         }
     }
+    if (record)
+        hooks->drop(record);
     return td_fail(TD_E_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace "
                    "operation: [torch.%sTensor %s]%s is at version %u; expected version %u instead. %s had saved it%s%s. Hint: %s",
                    td_dtype_title(x->dtype), td_shape_str(x->ndim, x->sizes, shape), maker, now, slot->version,

@@ -21,6 +21,13 @@ void *td_mem_alloc_zero(size_t size);
 void  td_mem_free(void *block, size_t size);       /* NULL is fine */
 void *td_mem_realloc(void *block, size_t old_size, size_t new_size);
 
+/* ---- errors that travel to another thread, with their foreign object */
+/* The pending error is taken off this thread; NULL if there was no memory for one. */
+void *td_error_detach(void);
+/* It becomes this thread's: -1. */
+int   td_error_attach(void *error);
+void  td_error_discard(void *error);
+
 /* ---- dtypes, beside the public functions: sizes by dtype, 0 where there is none (yet); conversions of those from plug-ins */
 extern uint8_t td_itemsizes[TD_DTYPES];
 typedef void td_dtype_load(float *to, const void *from, int64_t n);

@@ -120,6 +120,43 @@ void td_error_clear(void)
         clear(mine);
 }
 
+void *td_error_detach(void)
+{
+    struct record *r = lost ? NULL : mine;
+    lost = false;
+    if (!r)
+        return NULL;
+    if (have_key)
+        pthread_setspecific(at_thread_end, NULL);
+    mine = NULL;
+    return r;
+}
+
+int td_error_attach(void *record)
+{
+    struct record *before = mine;
+    lost = record == NULL;
+    if (lost)
+        return -1;
+    pthread_once(&once, make_key);
+    if (have_key)
+        pthread_setspecific(at_thread_end, record);
+    mine = record;
+    if (before) {
+        clear(before);
+        free(before);
+    }
+    return -1;
+}
+
+void td_error_discard(void *record)
+{
+    if (record) {
+        clear(record);
+        free(record);
+    }
+}
+
 int td_error_foreign(void *object, void (*drop)(void *), const char *message)
 {
     td_error(TD_E_FOREIGN, "%s", message ? message : "");

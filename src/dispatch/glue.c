@@ -40,6 +40,25 @@ int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result)
 
 td_tensor *td_original(td_tensor *self) { return td_wants_grad(self) ? td_clone_detached(self) : td_tensor_retain(self); }
 
+td_write_mark td_before_write(int64_t n, td_tensor *const *written)
+{
+    td_write_mark mark = {n ? written[0]->storage : NULL, 0};
+    for (int64_t i = 0; i < n; i++)
+        mark.versions += td_tensor_version(written[i]);
+    return mark;
+}
+
+void td_wrote_since(td_write_mark before, int64_t n, td_tensor *const *written, const char *op)
+{
+    td_write_mark now = td_before_write(n, written);
+    if (now.storage == before.storage && now.versions == before.versions) {
+        for (int64_t i = 0; i < n; i++)
+            td_wrote(written[i], op);
+    } else if (n == 1 && __atomic_load_n(&td_values_saved, __ATOMIC_RELAXED)) {
+        td_note_write(written[0], op, (uint32_t)before.versions + 1);
+    }
+}
+
 int td_record_inplace(const char *op, td_tensor *self, td_tensor *result)
 {
     if (!result)
@@ -47,6 +66,8 @@ int td_record_inplace(const char *op, td_tensor *self, td_tensor *result)
     int status = check_inplace(op, self, result);
     if (status == 0)
         status = td_copy_from_(self, result, false);
+    if (status == 0 && __atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
+        td_note_write(self, op, td_tensor_version(self));
     td_tensor_release(result);
     return status;
 }

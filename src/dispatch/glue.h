@@ -67,13 +67,18 @@ int        td_sparse_finish(const char *op, td_tensor *to, td_tensor *result);
 /* ---- writes: a new version, and who made it, for the message about a saved value that was overwritten (Note [Saved variables]).
  * Nobody asks before something was saved. */
 extern bool td_values_saved;
-void        td_note_write(td_tensor *x, const char *op);
+void        td_note_write(td_tensor *x, const char *op, uint32_t version);
 static inline void td_wrote(td_tensor *x, const char *op)
 {
     td_bump_version(x);
     if (__atomic_load_n(&td_values_saved, __ATOMIC_RELAXED))
-        td_note_write(x, op);
+        td_note_write(x, op, td_tensor_version(x));
 }
+/* Of an operator whose body may call others that write, and count, to the same tensors: what they had been before, and one write
+ * counted if none was. */
+typedef struct td_write_mark { const td_storage *storage; uint64_t versions; } td_write_mark;
+td_write_mark td_before_write(int64_t n, td_tensor *const *written);
+void          td_wrote_since(td_write_mark before, int64_t n, td_tensor *const *written, const char *op);
 
 /* ---- tangents: forward mode's kernels, see src/transforms/forward.c */
 td_tensor *td_tangent(const td_tensor *x);

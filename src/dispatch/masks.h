@@ -12,6 +12,7 @@ typedef struct td_thread_state {
     td_keyset include, exclude;
     bool      inference;
     bool      grad_disabled;      /* mirrors the Autograd bit of `exclude` outside kernels */
+    bool      forward_disabled;   /* of forward mode: mirrors the ForwardAD bit of `exclude` likewise */
     bool      below;              /* foreign code implements an operator: nothing is recorded, whatever it says */
 } td_thread_state;
 extern _Thread_local td_thread_state td_masks_now __attribute__((tls_model("initial-exec")));

@@ -245,13 +245,19 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     const bool writes = op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
     if (writes && !(op->info.flags & TD_OP_INPLACE_VIEW) && check_writable(op, arguments))
         return -1;
+    const bool counts = writes && !(op->info.flags & TD_OP_COUNTS_WRITES) && td_is_backend(keys);
+    enum { MARKS = 32 };        /* arguments behind those are counted whatever the body did */
+    td_write_mark before[MARKS];
+    int64_t n;
+    for (int i = 0; counts && i < op->info.n_arguments && i < MARKS; i++) {
+        td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
+        before[i] = td_before_write(n, written);
+    }
     if (op->unbox ? op->unbox(kernel, keys, arguments, results) : td_call_boxed(op, keys, arguments, results))
         return -1;
-    for (int i = 0; writes && !(op->info.flags & TD_OP_COUNTS_WRITES) && td_is_backend(keys) && i < op->info.n_arguments; i++) {
-        int64_t n;
+    for (int i = 0; counts && i < op->info.n_arguments; i++) {
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
-        for (int64_t k = 0; k < n; k++)
-            td_wrote(written[k], op->info.name);
+        td_wrote_since(i < MARKS ? before[i] : td_before_write(n, written), n, written, op->info.name);
     }
     return 0;
 }

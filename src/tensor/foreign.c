@@ -61,10 +61,9 @@ int td_tensor_count_apart(td_tensor *x)
 {
     if (x->own_version || x->flags & TD_FLAG_INFERENCE)
         return 0;
-    uint32_t *counter = td_mem_alloc(2 * sizeof *counter);
+    uint32_t *counter = td_version_new(td_tensor_version(x));
     if (!counter)
         return -1;
-    counter[0] = td_tensor_version(x), counter[1] = 1;
     x->own_version = counter;
     return 0;
 }

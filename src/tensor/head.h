@@ -64,6 +64,7 @@ static inline void td_storage_init(td_storage *s, td_device device, size_t nbyte
     s->device = device;
     s->flags = 0;
     s->parts = 0;
+    s->version_name = 0;
 }
 
 static inline void td_storage_init_inline(td_storage *s, size_t nbytes)

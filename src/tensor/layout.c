@@ -81,12 +81,11 @@ static td_tensor *over(fields *f, int layout, int ndim, const int64_t *sizes, td
     td_keyset keys = TD_KEYSET(td_layout_key(layout)) | TD_KEYSET(device.type);
     td_tensor *x = td_head_new(ndim, dtype, device, keys | (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0),
                                inference ? TD_FLAG_INFERENCE : 0);
-    uint32_t *version = x ? td_mem_alloc(2 * sizeof *version) : NULL;      /* there is no storage to keep it */
+    uint32_t *version = x ? td_version_new(0) : NULL;      /* there is no storage to keep it */
     if (!version) {
         td_tensor_release(x);
         return NULL;
     }
-    version[0] = 0, version[1] = 1;
     x->own_version = version;
     x->extra = f;
     memcpy(x->sizes, sizes, (size_t)ndim * sizeof *sizes);

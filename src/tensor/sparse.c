@@ -22,7 +22,7 @@ static td_tensor *alias(td_tensor *x, bool own_version)
     const td_sparse *s = td_sparse_of(x);
     td_tensor *other = over(s, x->ndim, x->sizes, s->indices, s->plain, s->values);
     if (other && !own_version && x->own_version && !(other->flags & TD_FLAG_INFERENCE)) {
-        td_mem_free(other->own_version, 2 * sizeof *other->own_version);
+        td_version_release(other->own_version);
         __atomic_fetch_add(&x->own_version[1], 1, __ATOMIC_RELAXED);
         other->own_version = x->own_version;
     }
@@ -50,18 +50,17 @@ static td_tensor *over(const td_sparse *like, int ndim, const int64_t *sizes, td
     s->indices = part(indices);
     s->plain = plain ? part(plain) : NULL;
     s->values = part(values);
-    uint32_t *version = td_mem_alloc(2 * sizeof *version);
+    uint32_t *version = td_version_new(0);
     td_tensor *x = NULL;
     if (s->indices && s->values && (s->plain || !plain) && version)
         x = td_head_new(ndim, values->dtype, values->device, keys | (inference ? TD_KEYSET(TD_KEY_AUTOGRAD) : 0),
                         inference ? TD_FLAG_INFERENCE : 0);
     if (!x) {
         if (version)
-            td_mem_free(version, 2 * sizeof *version);
+            td_version_release(version);
         destroy(s);
         return NULL;
     }
-    version[0] = 0, version[1] = 1;
     x->own_version = version;
     x->extra = s;
     x->numel = 1;

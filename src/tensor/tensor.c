@@ -354,13 +354,11 @@ td_tensor *td_tensor_over(td_storage *storage, int64_t offset, int64_t ndim, con
     td_tensor *x = over(td_storage_retain(storage), data, (int)ndim, sizes, strides, dtype);
     if (!x)
         return NULL;
-    x->own_version = td_mem_alloc(2 * sizeof *x->own_version);
+    x->own_version = td_version_new(0);
     if (!x->own_version) {
         td_tensor_release(x);
         return NULL;
     }
-    x->own_version[0] = 0;
-    x->own_version[1] = 1;
     return x;
 }
 

@@ -13,6 +13,9 @@
  * x.data = y leaves x in the group that it was in, with other memory: then the counter moves out of the storage that x
  * looked at, to a block which x holds too, and a flag says so.  That is rare, so such blocks are found in a list.
  *
+ * A block is three numbers: the count, the references to it, and the counter's name.  A counter gets its name, which no
+ * other has had lately, when a write is first recorded for messages: an address can be used again, a name can't.
+ *
  * Note [Small tensors]
  * A small CPU tensor is a single block: its head, then its storage's head, then the contents.  Either may outlive the
  * other; `parts` counts those that are left, and whoever goes last frees the block.
@@ -43,6 +46,7 @@ struct td_storage {
     td_device  device;
     uint8_t    flags;                   /* TD_STORAGE_* */
     uint8_t    parts;                   /* see Note [Small tensors]; 0: a block of its own */
+    uint32_t   version_name;            /* see Note [Version counters]; 0: none yet */
     _Alignas(64) char inline_data[];    /* small contents follow the head */
 };
 enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8,
@@ -163,7 +167,10 @@ static inline uint32_t *td_version_of(const td_tensor *x)
 }
 /* The counter of x's group moves to a block (of a number and a count of holders), which x has as its own. */
 int  td_version_move(td_tensor *x) TD_MUST_USE;
+uint32_t *td_version_new(uint32_t count);
 void td_version_release(uint32_t *version);
+/* The name of the counter of x, which has one. */
+uint32_t td_version_name(const td_tensor *x);
 void td_version_forget(const td_storage *s);
 /* Whether writes to x are errors: its own flag, or memory that was lent to be read. */
 static inline bool td_readonly(const td_tensor *x)

@@ -275,18 +275,17 @@ td_tensor *td_alias_detached(td_tensor *self, bool own_version)
     if (!self->storage)
         return td_fail(TD_E_RUNTIME, "detach: a tensor without a storage can't be aliased here");
     uint32_t *version = NULL;
-    if (own_version && !(version = td_mem_alloc(2 * sizeof *version)))
+    if (own_version && !(version = td_version_new(0)))
         return NULL;
     td_tensor *x = alias(self, self->dtype, self->ndim, self->sizes, self->strides, self->data, true);
     if (!x) {
-        td_mem_free(version, 2 * sizeof *version);
+        if (version)
+            td_version_release(version);
         return NULL;
     }
     if (own_version) {
         if (x->own_version)
             __atomic_fetch_sub(&x->own_version[1], 1, __ATOMIC_RELAXED);    /* self still holds it */
-        version[0] = 0;
-        version[1] = 1;
         x->own_version = version;
     }
     return x;

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tede/autocast.h>
-#include <tede/autograd.h>
+#include <tede/autograd_nodes.h>
 #include "transforms/level.h"
 
 typedef enum policy { LOWER, FLOAT32, WIDEST, POLICIES } policy;
@@ -168,11 +168,22 @@ static int register_for(const td_op *op)
     return 0;
 }
 
+static void swap_state(void *state)
+{
+    td_autocast *other = state, mine = now;
+    now = *other;
+    *other = mine;
+}
+
 /* A kernel that somebody has registered before stays. */
 static int register_all(void)
 {
+    static bool carried;
     int status = 0;
     pthread_mutex_lock(&lock);
+    if (!carried)
+        status = td_backward_carry(&(td_carried_state){sizeof now, swap_state, NULL, NULL});
+    carried |= status == 0;
     for (int i = 0; !registered && status == 0 && i < td_op_count(); i++) {
         const td_op *op = td_op_at(i);
         if (!op->info.alias_of && !op->info.space && !(op->info.flags & (TD_OP_OUT | TD_OP_INPLACE)) &&

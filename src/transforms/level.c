@@ -2,7 +2,7 @@
 #include "calls_transforms_level.h"
 #include "transforms/level.h"
 #include "tensor/head.h"
-#include <tede/autograd.h>
+#include <tede/autograd_nodes.h>
 #include <tede/auto.h>
 #include <pthread.h>
 
@@ -376,17 +376,27 @@ static int lower_end(const td_op *op, td_keyset keys, const td_value *arguments,
 
 /* ---- entering and leaving */
 
+static void swap_level(void *state)
+{
+    td_level **other = state, *level = td_level_now;
+    td_level_now = *other;
+    *other = level;
+}
+
 static int registered;
 static void register_ends(void)
 {
     registered = td_register_fallback(TD_KEY_TRANSFORMS, TD_CPU, front, NULL) == 0 &&
-                 td_register_fallback(TD_KEY_UNWRAP, TD_CPU, lower_end, NULL) == 0;
+                 td_register_fallback(TD_KEY_UNWRAP, TD_CPU, lower_end, NULL) == 0 &&
+                 td_backward_carry(&(td_carried_state){sizeof td_level_now, swap_level, NULL, NULL}) == 0;
 }
 
 int td_transform_enter(td_transform kind, int64_t size, td_randomness randomness)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, register_ends);
+    if (!registered)
+        return td_error(TD_E_RUNTIME, "transforms of functions can't be registered");
     td_level *level = td_mem_alloc_zero(sizeof *level);
     if (!level)
         return -1;

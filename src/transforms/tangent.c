@@ -8,12 +8,11 @@
 #include <tede/auto.h>
 #include <tede/transforms.h>
 
-static _Thread_local bool forward_off;
-bool td_forward_enabled(void) { return !forward_off; }
+bool td_forward_enabled(void) { return !td_masks_now.forward_disabled; }
 bool td_set_forward_enabled(bool on)
 {
-    bool before = !forward_off;
-    forward_off = !on;
+    bool before = !td_masks_now.forward_disabled;
+    td_masks_now.forward_disabled = !on;
     if (on)
         td_masks_now.exclude &= ~TD_KEYSET(TD_KEY_FORWARD_AD);
     else

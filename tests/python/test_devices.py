@@ -196,6 +196,124 @@ def test_passes_within_passes_and_errors_over_devices(toy):
         worker.join()
     assert results == [[2, 2]] * 4
 
+def cubes(x):
+    return (x * x * x).sum()
+
+
+@pytest.mark.parametrize("call", [
+    lambda f, x: f.grad(cubes)(x), lambda f, x: f.jacrev(lambda x: x.exp() * x)(x), lambda f, x: f.jacfwd(lambda x: x.exp() * x)(x),
+    lambda f, x: f.hessian(cubes)(x), lambda f, x: f.vjp(lambda x: x.exp(), x)[1](x)[0], lambda f, x: f.jvp(cubes, (x,), (x,))[1],
+    lambda f, x: f.vmap(f.grad(cubes))(tede.stack([x, 2 * x])), lambda f, x: f.grad(lambda x: f.grad(cubes)(x).sum())(x),
+    lambda f, x: f.vmap(f.hessian(cubes))(tede.stack([x, 2 * x])), lambda f, x: f.grad(lambda x: f.vmap(f.grad(cubes))(tede.stack([x, x])).sum())(x),
+    lambda f, x: f.jacfwd(f.grad(cubes))(x), lambda f, x: f.vjp(f.grad(cubes), x)[1](x)[0],
+    lambda f, x: f.grad(lambda w: f.functional_call(tede.nn.Tanh(), {}, (w * x,)).sum())(x),
+    lambda f, x: f.grad(lambda y: cubes(y.to("cpu") if y.device.type == "toy" else y))(x),
+    lambda f, x: f.grad(lambda y: (tede.autograd.grad(cubes(y), y, create_graph=True)[0] ** 2).sum())(x),
+])
+def test_transforms_of_functions_work_there(toy, call):
+    x = tede.tensor([1., 2., 3.])
+    there = call(tede.func, x.to("toy:1"))
+    tede.testing.assert_close(there.cpu(), call(tede.func, x))
+
+
+def test_hooks_under_a_transform_see_its_tensors_on_a_worker(toy):
+    seen = []
+
+    def f(x):
+        y = x * 2
+
+        def hook(grad):
+            seen.append((threading.get_ident(), tede._C._functorch.maybe_get_level(grad) if hasattr(tede._C, "_functorch") else 1))
+            return grad * tede.func.grad(cubes)(tede.ones(3, device="toy:1"))
+        y.register_hook(hook)
+        return y.sum()
+    grad = tede.func.grad(f)(tede.ones(3, device="toy:1"))
+    assert grad.tolist() == [6, 6, 6] and len(seen) == 1 and seen[0][0] != threading.get_ident()
+
+
+class Count(tede.overrides.TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.seen.append((threading.get_ident(), function.__name__))
+        return function(*args, **(kwargs or {}))
+
+
+class Dispatched(tede.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.seen.append((threading.get_ident(), str(function)))
+        return function(*args, **(kwargs or {}))
+
+
+def test_a_worker_runs_under_the_modes_of_the_pass(toy):
+    x = tede.ones(3, device="toy:1", requires_grad=True)
+    y = x.exp() * 2
+    facts, packed = {}, []
+
+    def hook(grad):
+        facts["thread"] = threading.get_ident()
+        facts["modes"] = tede.is_grad_enabled(), tede.is_inference_mode_enabled(), tede.is_autocast_enabled("cpu"), tede.get_autocast_dtype("cpu")
+        facts["device"] = tede.ones(1).device
+        z = tede.ones(2, requires_grad=True)
+        with tede.enable_grad():
+            z.exp()
+        return grad
+    y.register_hook(hook)
+    calls, ops = Count(), Dispatched()
+    with tede.autocast("cpu", dtype=tede.float16), tede.device("meta"), calls, ops, \
+            tede.autograd.graph.saved_tensors_hooks(lambda t: packed.append(threading.get_ident()) or t, lambda t: t):
+        tede._C._backward([y.sum()], [None], False, False)       # __torch_function__ would see backward() itself, and be left within
+    here = threading.get_ident()
+    assert facts.pop("thread") != here
+    assert facts == {"modes": (False, False, True, tede.float16), "device": tede.device("meta")}
+    assert any(thread != here and name == "ones" for thread, name in calls.seen)
+    assert any(thread != here and "mul" in name for thread, name in ops.seen)
+    assert packed and packed[-1] != here
+    left = {}
+
+    def later(grad):
+        left["modes"] = tede.is_autocast_enabled("cpu"), tede.ones(1).device.type, len(calls.seen)
+    before = len(calls.seen)
+    z = (x * 2)
+    z.register_hook(later)
+    z.sum().backward()
+    assert left["modes"] == (False, "cpu", before)      # nothing stays behind on the worker
+
+
+def test_deep_passes_on_fresh_threads_run_under_the_levels(toy):
+    def nested(x, depth):
+        class Inner(tede.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, grad):
+                with tede.enable_grad():
+                    w = tede.ones(3, requires_grad=True)
+                    inner = nested(w, depth - 1) if depth else w.clone()
+                    return grad * tede.autograd.grad(inner.sum(), w)[0] + 0 * tede.func.grad(cubes)(tede.ones(3))
+        return Inner.apply(x)
+    x = tede.ones(3, requires_grad=True)
+    nested(x, 60).sum().backward()
+    assert x.grad.tolist() == [1, 1, 1]
+    ops, z = Dispatched(), tede.ones(3, requires_grad=True)
+    with ops:
+        nested(z, 60).sum().backward()
+    assert len({thread for thread, name in ops.seen}) > 1 and z.grad.tolist() == [1, 1, 1]
+
+
+def test_a_recorded_pass_is_recorded_whole(toy):
+    calls = [tede.tracer.trace(lambda x: tede.autograd.grad((x.exp() * 2).sum(), x)[0], tede.ones(3, device=device, requires_grad=True)).calls
+             for device in ("cpu", "toy:1")]
+    assert list(calls[0]) == list(calls[1]) and len(calls[0]) > 4
+
 
 def test_training_and_saving_there(toy, tmp_path):
     tede.manual_seed(0)
