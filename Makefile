@@ -117,6 +117,10 @@ fuzz-ops: $(SANITIZED)/package  ## every operator with arguments that it should 
 fuzz-programs: build  ## random programs beside PyTorch; ARGS="--seed 1 --programs 20000"
 	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz_programs.py $(ARGS)
 
+fuzz-python: $(SANITIZED)/package  ## every Python function with objects of all kinds, and changed checkpoints, under the sanitizers; ARGS="--sample 10", CHECKPOINTS="--calls 100"
+	$(SANITIZED_PYTHON) tools/fuzz_python.py $(ARGS)
+	$(SANITIZED_PYTHON) tools/fuzz_checkpoints.py $(CHECKPOINTS)
+
 SECONDS_OF_STRESS ?= 20
 tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load devices, under ThreadSanitizer
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson setup $(BUILD)-tsan --buildtype=debugoptimized -Doptimization=1 \

@@ -10,15 +10,13 @@ Whatever it does must be a result or an exception of the right type.
 `make fuzz-ops` runs it on a build with AddressSanitizer and UndefinedBehaviorSanitizer, which end an
 operator's process at the first byte out of bounds."""
 import argparse
-import io
-import os
 import pathlib
 import random
 import re
-import resource
-import signal
 import sys
 import warnings
+
+import fuzzing
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / 'tests' / 'sweep'), str(ROOT)]
@@ -155,8 +153,7 @@ def main():
     warnings.simplefilter('ignore')
     import samples
     import tede
-    if 'LD_PRELOAD' not in os.environ:      # AddressSanitizer reserves terabytes; it has a limit of its own
-        resource.setrlimit(resource.RLIMIT_AS, (2 << 30, resource.RLIM_INFINITY))
+    fuzzing.limit_memory(2)
     by_name = {op.schema.full_name: op for op, _ in samples.entries()}
     chosen = set(sorted(by_name)[options.seed % options.sample::options.sample])
     if options.match:
@@ -242,44 +239,13 @@ def tried(op, call, tede):
     return watched(call.title, changed())
 
 
-def make(calls, out):
-    """Make [(title, Call, whether it must be refused)] and write their titles, and behind ! what is wrong."""
-    for name, call, strict in calls:
-        signal.setitimer(signal.ITIMER_PROF, 0 if HERE else SECONDS)
-        print(name.replace('\n', ' '), file=out, flush=True)
-        try:
-            call.fn(*call.args, **call.kwargs)
-        except (*RIGHT, MemoryError):
-            continue
-        except BaseException as error:
-            print(f'!{type(error).__name__}: {error}'.replace('\n', ' '), file=out)
-        else:
-            if strict:
-                print('!it is not refused', file=out)
+def right(error):
+    return isinstance(error, (*RIGHT, MemoryError))
 
 
 def watched(title, calls):
-    """make(calls) in a process of its own, where not HERE: a crash ends that one."""
-    if HERE:
-        out = io.StringIO()
-        make(calls, out)
-        lines, status = out.getvalue().splitlines(), 0
-    else:
-        come, go = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(come)
-            with os.fdopen(go, 'w') as out:
-                make(calls, out)
-            os._exit(0)
-        os.close(go)
-        with os.fdopen(come) as told:
-            lines = told.read().splitlines()
-        status = os.waitpid(child, 0)[1]
-    wrong = [f'{lines[k - 1]}: {line[1:]}' for k, line in enumerate(lines) if line.startswith('!')]
-    if status:
-        wrong.append(f'{lines[-1] if lines else title}: the process ended with {status}')
-    return sum(not line.startswith('!') for line in lines), wrong
+    """(Number of calls, what is wrong) of calls in a process of their own, where not HERE."""
+    return fuzzing.watched(title, calls, right, SECONDS, HERE)[:2]
 
 
 def samples_copy(x):

@@ -201,6 +201,9 @@ def _names(readline):
     return IMPORT_MAPPING.get(module, module), name
 
 
+_AT_ONCE = 1 << 20
+
+
 class Unpickler:
     """Has pickle.Unpickler's shape: load(), and persistent_load to be set."""
 
@@ -211,7 +214,12 @@ class Unpickler:
         raise UnpicklingError("unsupported persistent id encountered")
 
     def _read(self, n):
-        data = self._file.read(n)
+        data = self._file.read(min(n, _AT_ONCE))
+        while _AT_ONCE <= len(data) < n:        # a file makes room for what is asked, be it there or not
+            more = self._file.read(min(n - len(data), len(data)))
+            if not more:
+                break
+            data += more
         if len(data) != n:
             raise UnpicklingError("pickle data was truncated")
         return data
