@@ -251,3 +251,22 @@ def test_masked_scatter_takes_no_more_than_there_is(lib):
         x, mask = lib.arange(9).to(dtype), lib.arange(9) % 3 == 0
         assert x.masked_scatter(mask, x.new_tensor([20, 21, 22])).tolist() == [20, 1, 2, 21, 4, 5, 22, 7, 8]
         assert x.masked_scatter(mask[:0].new_zeros(9), x.new_zeros(0)).tolist() == x.tolist()
+
+
+def test_polynomials_of_huge_degrees_end(lib):
+    """Closed forms and limits stand for recurrences of more than 2**24 steps; PyTorch follows those."""
+    if lib.__name__ == "torch":
+        pytest.skip("it takes years")
+    x, s = lib.tensor([-0.7, -0.2, 1e-9, 0.3, 0.9], dtype=lib.float64), lib.special
+    for name in ("chebyshev_polynomial_t", "chebyshev_polynomial_u", "chebyshev_polynomial_v", "chebyshev_polynomial_w", "laguerre_polynomial_l",
+                 "legendre_polynomial_p"):
+        f = getattr(s, name)
+        assert f(lib.tensor([1.5, -1.5, 1 + 2 ** -52, -0.5]), 2. ** 62).shape == (4,)
+        near, far = (f(x[2:3] if "lag" in name else x, float(2 ** 24 + k)) for k in (0, 1))       # the last by a recurrence, the first without
+        if name == "legendre_polynomial_p":                                                        # P(n + 2) from the two before
+            n = 2 ** 24
+            next_one = ((2 * n + 3) * x * far - (n + 1) * near) / (n + 2)
+            assert (f(x, float(n + 2)) - next_one).abs().max() < 1e-10
+        if name == "laguerre_polynomial_l":
+            assert (far - near).abs() < 2e-3            # the recurrence, rounded 2**24 times, is the worse one
+    assert lib.special.laguerre_polynomial_l(lib.tensor(-1e-9, dtype=lib.float64), 2. ** 25) > 1

@@ -111,6 +111,18 @@ double td_airy_ai_f64(double x)
 
 static int64_t degree(double n) { return n > -1 && n < 9e18 ? (int64_t)n : n > -1 ? INT64_MAX : -1; }
 static bool is_even(int64_t n) { return n % 2 == 0; }
+/* Above this degree no recurrence is followed to its end, which could take years: a closed form, or the limit of large degrees, whose
+ * relative error is about one over the degree. What overflows is NaN, as it is by the recurrence. */
+enum { MOST_STEPS = 1 << 24 };
+/* I_0 by its series, whose terms are all positive. */
+static double bessel_i0(double x)
+{
+    double sum = 1, term = 1;
+    for (int k = 1; term > 1e-17 * sum && !isinf(sum); k++)
+        sum += term *= x * x / (4. * k * k);
+    return sum;
+}
+static double unless_infinite(double y) { return isinf(y) ? NAN : y; }
 
 /* p, q, 2 x q - p, ...: the n-th. */
 static double chebyshev(int64_t n, double x, double q)
@@ -129,6 +141,10 @@ double td_chebyshev_polynomial_t_f64(double x, double degree_)
         return 0;
     if (fabs(x) == 1)
         return x > 0 || is_even(n) ? 1 : -1;
+    if (n > MOST_STEPS && fabs(x) > 1) {
+        double t = acosh(fabs(x)), y = cosh((double)n * t);
+        return unless_infinite(x > 0 || is_even(n) ? y : -y);
+    }
     return n > 6 && fabs(x) < 1 ? cos((double)n * acos(x)) : chebyshev(n, x, x);
 }
 double td_chebyshev_polynomial_u_f64(double x, double degree_)
@@ -138,6 +154,10 @@ double td_chebyshev_polynomial_u_f64(double x, double degree_)
         return 0;
     if (fabs(x) == 1)
         return x > 0 || is_even(n) ? (double)n + 1 : -((double)n + 1);
+    if (n > MOST_STEPS && fabs(x) > 1) {
+        double t = acosh(fabs(x)), y = sinh(((double)n + 1) * t) / sinh(t);
+        return unless_infinite(x > 0 || is_even(n) ? y : -y);
+    }
     return n > 8 && fabs(x) < 1 ? sin(((double)n + 1) * acos(x)) / sin(acos(x)) : chebyshev(n, x, x + x);
 }
 double td_chebyshev_polynomial_v_f64(double x, double degree_)
@@ -147,6 +167,10 @@ double td_chebyshev_polynomial_v_f64(double x, double degree_)
         return 0;
     if (fabs(x) == 1)
         return x > 0 ? 1 : is_even(n) ? 2 * (double)n + 1 : -(2 * (double)n + 1);
+    if (n > MOST_STEPS && fabs(x) > 1) {
+        double t = acosh(fabs(x)), m = (double)n + 0.5, y = x > 0 ? cosh(m * t) / cosh(t / 2) : sinh(m * t) / sinh(t / 2);
+        return unless_infinite(x > 0 || is_even(n) ? y : -y);
+    }
     return n > 8 && fabs(x) < 1 ? cos(((double)n + 0.5) * acos(x)) / cos(acos(x) / 2) : chebyshev(n, x, x + x - 1);
 }
 double td_chebyshev_polynomial_w_f64(double x, double degree_)
@@ -156,6 +180,10 @@ double td_chebyshev_polynomial_w_f64(double x, double degree_)
         return 0;
     if (fabs(x) == 1)
         return x > 0 ? 2 * (double)n + 1 : is_even(n) ? 1 : -1;
+    if (n > MOST_STEPS && fabs(x) > 1) {
+        double t = acosh(fabs(x)), m = (double)n + 0.5, y = x > 0 ? sinh(m * t) / sinh(t / 2) : cosh(m * t) / cosh(t / 2);
+        return unless_infinite(x > 0 || is_even(n) ? y : -y);
+    }
     return n > 8 && fabs(x) < 1 ? sin(((double)n + 0.5) * acos(x)) / sin(acos(x) / 2) : chebyshev(n, x, x + x + 1);
 }
 
@@ -193,6 +221,10 @@ double td_laguerre_polynomial_l_f64(double x, double degree_)
         return 0;
     if (n == 0 || x == 0)
         return 1;
+    if (n > MOST_STEPS) {               /* Hilb's formula */
+        double z = 2 * sqrt(((double)n + 0.5) * fabs(x));
+        return unless_infinite(exp(x / 2) * (x > 0 ? td_bessel_j0_f64(z) : bessel_i0(z)));
+    }
     double p = 1, q = 1 - x;
     for (int64_t k = 1; k < n && !isnan(q); k++) {
         double r = ((double)(2 * k + 1) - x) * q - (double)k * p;
@@ -207,6 +239,11 @@ double td_legendre_polynomial_p_f64(double x, double degree_)
         return 0;
     if (fabs(x) == 1)
         return x > 0 || is_even(n) ? 1 : -1;
+    if (n > MOST_STEPS) {               /* Hilb's formula; P_n(-x) = (-1)^n P_n(x) */
+        double m = (double)n + 0.5, t = fabs(x) < 1 ? acos(fabs(x)) : acosh(fabs(x));
+        double y = fabs(x) < 1 ? sqrt(t / sin(t)) * td_bessel_j0_f64(m * t) : sqrt(t / sinh(t)) * bessel_i0(m * t);
+        return unless_infinite(x > 0 || is_even(n) ? y : -y);
+    }
     double p = 1, q = x;
     for (int64_t k = 1; k < n && !isnan(q); k++) {
         double r = (double)(2 * k + 1) * x * q - (double)k * p;
