@@ -48,10 +48,14 @@ def watched(title, calls, right, seconds, here=False):
         sys.stdout.flush()
         child = os.fork()
         if not child:
-            os.close(come)
-            with os.fdopen(go, 'w', errors='replace') as out:
-                make(calls, out, right, seconds)
-            os._exit(0)
+            status = 1
+            try:
+                os.close(come)
+                with os.fdopen(go, 'w', errors='replace') as out:
+                    make(calls, out, right, seconds)
+                status = 0
+            finally:
+                os._exit(status)
         os.close(go)
         with os.fdopen(come, errors='replace') as report:
             lines = report.read().splitlines()

@@ -32,9 +32,7 @@ static PyObject *call(PyObject *o, PyObject *const *args, size_t flags, PyObject
 static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *function, *module;
-    if (kw && PyDict_GET_SIZE(kw))
-        return PyErr_Format(PyExc_TypeError, "asking() takes no keyword arguments");
-    if (!PyArg_ParseTuple(args, "OU:asking", &function, &module))
+    if (!td_py_no_keywords("asking", kw) || !PyArg_ParseTuple(args, "OU:asking", &function, &module))
         return NULL;
     AskingObject *self = (AskingObject *)type->tp_alloc(type, 0);
     if (self) {

@@ -307,6 +307,8 @@ PyObject *td_py_results(const td_op_info *info, td_value *results, PyObject *out
 int td_py_results_init(PyObject *module);
 
 /* ---- errors.c */
+/* Whether a type's constructor was passed no keywords (an empty dict is none); with a TypeError if it was. */
+bool td_py_no_keywords(const char *function, PyObject *kw);
 /* The one argument of a function, given by place or by its name: borrowed; NULL with an error. */
 PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
 /* ---- modes.c: stacks of modes */

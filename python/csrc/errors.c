@@ -121,6 +121,14 @@ int td_py_errors_init(PyObject *module)
     return PyModule_AddObjectRef(module, "OutOfMemoryError", td_py_OutOfMemoryError);
 }
 
+bool td_py_no_keywords(const char *function, PyObject *kw)
+{
+    if (!kw || !PyDict_GET_SIZE(kw))
+        return true;
+    PyErr_Format(PyExc_TypeError, "%s() takes no keyword arguments", function);
+    return false;
+}
+
 PyObject *td_py_only(const char *function, const char *name, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames)
 {
     const Py_ssize_t named = kwnames ? PyTuple_GET_SIZE(kwnames) : 0;

@@ -280,7 +280,7 @@ typedef struct { PyObject_HEAD td_weak_storage *weak; } WeakObject;
 static PyObject *weak_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *s;
-    if (kw || !PyArg_ParseTuple(args, "O!:_WeakStorage", &td_py_Storage, &s))
+    if (!td_py_no_keywords("_WeakStorage", kw) || !PyArg_ParseTuple(args, "O!:_WeakStorage", &td_py_Storage, &s))
         return NULL;
     td_weak_storage *weak = td_weak_storage_new(storage(s));
     WeakObject *self = weak ? (WeakObject *)type->tp_alloc(type, 0) : td_py_raise();
