@@ -32,18 +32,18 @@ def formulas(group):
     return len(value) if isinstance(value, dict) else value is not None
 
 
-def chunks(families, lookup):
+def chunks(families, lookup, by_full_name):
     for family, groups in families.items():
         part, count, operators, number = [], 0, 0, 0
         for group in groups:
             if part and (count + formulas(group) > FORMULAS_PER_CHUNK or operators + len(group) > OPERATORS_PER_CHUNK):
-                yield Chunk(f'{family}_{number}', part, lookup)
+                yield Chunk(f'{family}_{number}', part, lookup, by_full_name)
                 part, count, operators, number = [], 0, 0, number + 1
             part.append(group)
             count += formulas(group)
             operators += len(group)
         if part:
-            yield Chunk(f'{family}_{number}', part, lookup)
+            yield Chunk(f'{family}_{number}', part, lookup, by_full_name)
 
 
 def main():
@@ -65,6 +65,7 @@ def main():
                 if op.variant == 'functional':
                     by_name.setdefault(op.schema.name, []).append(op.schema)
     lookup = lambda name: by_name.get(name, [])
+    operators = {op.full_name: op for groups in families.values() for group in groups for op in group}
     public = {}
     if options.check or options.public:
         public = {ROOT / 'include/tede/ops.h': emit_public.ops_header(families),
@@ -82,7 +83,7 @@ def main():
     prototypes = emit_calls.Prototypes(families)
     texts = [('header', *header) for header in emit_calls.headers(ROOT, sources.hand_written(), prototypes)]
     names = []
-    for chunk in chunks(families, lookup):
+    for chunk in chunks(families, lookup, operators):
         names.append(chunk.name)
         if options.list and not options.out:     # names alone: which chunks have loops is known from the entries
             texts.append(('main', f'{chunk.name}.c', ''))

@@ -30,12 +30,13 @@ ANY_DEVICES = {'copy_', '_to_copy', 'to', 'set_', 'set_data', 'resize_as_', 'typ
 
 
 class Chunk(Nodes):
-    def __init__(self, name, groups, lookup):
-        self.name, self.groups, self.lookup = name, groups, lookup
+    def __init__(self, name, groups, lookup, operators):
+        self.name, self.groups, self.lookup, self.operators = name, groups, lookup, operators
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
         self.loop_rows = []       # (name, {column: function}, whether all instruction sets have loops of halves)
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
         self.signatures = {}      # of its operators, by name (boxing.py)
+        self.batchings, self.traits = {}, {}      # (rule, modes, form), members of td_op_traits -> the table's name
 
     # ---------------------------------------------------------------------------------------------- pointwise
     def pointwise_row(self, name, formulas, operands, truths, parameters, groups, out, where, truths_stay=True, own_halves=False):

@@ -18,6 +18,7 @@ class Prototypes:
 
     def __init__(self, families):
         self.text, self.order, self.read = {}, {}, {}
+        self.rules(op for groups in families.values() for group in groups for op in group)
         for groups in families.values():
             for group in groups:
                 for op in group:
@@ -30,6 +31,12 @@ class Prototypes:
     def add(self, name, text):
         self.text.setdefault(name, text)
         self.order.setdefault(name, len(self.order))
+
+    def rules(self, operators):
+        """Rules of batches, as entries name them; and those that follow from kinds and schemas."""
+        texts = [op.entry.get('batch', '') for op in operators]
+        for name in sorted({text.partition('(')[0] for text in texts} | {'pointwise', 'dims', 'inplace', 'loop', 'random'}):
+            self.add(f'td_rule_{name}', f'struct td_batch;\nint td_rule_{name}(struct td_batch *b);')
 
     def bodies(self, op):
         """The functions that are written by hand, so that a wrong signature doesn't compile."""

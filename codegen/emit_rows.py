@@ -4,6 +4,7 @@ What the dispatcher and the bindings read of an operator at run time; emit_c.py 
 import ast
 import json
 
+from . import batching, traits
 from .boxing import Signature
 from .entries import PLACES
 from .grad import Uses
@@ -14,6 +15,9 @@ def quote(text):
     return json.dumps(' '.join((text or '').split()))
 
 
+LINEAR = 'linear', 'linear_laid_out', 'linear_resolved'      # words of `jvp:` for operators that are
+
+
 def is_linear(op):
     """Whether an operator's tangent is what it gives of the operands' tangents: its gradient needs no operand's or result's
     values.  (Not so for formulas, which may add constants.)"""
@@ -21,7 +25,7 @@ def is_linear(op):
     if op.variant != 'functional' or op.kind == 'pointwise' or not isinstance(spec, dict) or op.target:
         return False
     if own is not None:
-        return own == 'linear'
+        return own in LINEAR
     values = {k.strip() for key in spec for k in key.split(',')} | {r.name or f'result{i}' for i, r in enumerate(op.schema.results)}
     values = (values | {'result'}) - {'grad', 'grads'}
     random = any(a.type == 'Generator' for a in op.schema.arguments)
@@ -62,12 +66,13 @@ class Rows:
         flags += [f'TD_OP_{f.upper()}' for f in own if f in (
             'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
+        flags += ['TD_OP_PROMOTES'] if op.promotes else []
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
         flags += ['TD_OP_DEPRECATED'] if op.deprecated else []
         return ' | '.join(flags) or '0'
 
     def row(self, op, signature, backend, autograd, forward):
-        s = op.schema
+        s, aliases = op.schema, op.aliases
 
         def table(kind, arguments):
             if not arguments:
@@ -78,6 +83,7 @@ class Rows:
                 parts += [f'.{f} = true' for f, on in (('optional', a.optional or a.optional_items), ('keyword_only', a.keyword_only),
                                                        ('is_out', a.out), ('is_mutable', a.mutable), ('has_default', a.default is not None)) if on]
                 parts += [f'.list_size = {a.size}'] if a.size else []
+                parts += [f".alias = '{aliases[id(a)]}'"] if id(a) in aliases else []
                 default = a.default_value()
                 parts += [f'.default_value = {default}'] if default and default != '{0}' else []
                 rows.append('    {' + ', '.join(parts) + '},\n')
@@ -105,18 +111,46 @@ class Rows:
         sparse = ', '.join(f'[{i}] = (td_kernel){name}' for i, name in enumerate(op.sparse) if name)
         sparse = f' .sparse = {{{sparse}}},' if sparse else ''
         by_operators = f'(td_kernel){composite}' if composite and not data_dependent else 'NULL'
+        batch_text = batching.text_of(op, by_operators != 'NULL', self.operators)
+        batch = self.batch_table(batch_text)
+        functional = batching.functional_of(op, self.operators)
+        word = op.entry.get('jvp')
+        tangents = f' .tangents = TD_TANGENTS_{word.upper()},' if isinstance(word, str) and op.parent is None and not op.target else ''
+        functional = f' .functional = "{functional.full_name}",' if functional else ''
         self.code.append(f'''static td_op row_{op.c} = {{
     .info = {{
         .name = "{s.name}", .overload = "{s.overload}",
         .schema = {quote(shown(s, op.gives_views, op.variant == 'out'))},
         .doc = {json.dumps((op.entry.get("doc") or "").strip())},
         .arguments = {arguments}, .results = {results}, .n_arguments = {len(s.arguments)}, .n_results = {len(s.results)},
-        .flags = {self.flags(op)},{alias}
+        .flags = {self.flags(op)},{alias} .traits = &{self.traits_table(op, batch_text)},
     }},
     .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
+    .batching = &{batch},{functional}{tangents}
     .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')
         self.rows.append(op.c)
+
+    def traits_table(self, op, batch):
+        """The name of the table of what an operator does besides computing."""
+        words = {'batch': json.dumps(batch), 'tags': json.dumps(' '.join(traits.tags(op)))}
+        words |= {field: json.dumps(text) for field in ('names', 'flops') if (text := traits.own(op, field))}
+        policy = traits.own(op, 'autocast')
+        words |= {'autocast': f'TD_AUTOCAST_{policy.upper()}'} if policy else {}
+        text = ', '.join(f'.{field} = {value}' for field, value in words.items())
+        if text not in self.traits:
+            self.traits[text] = f'traits_{len(self.traits)}'
+            self.code.append(f'static const td_op_traits {self.traits[text]} = {{sizeof(td_op_traits), {text}}};\n')
+        return self.traits[text]
+
+    def batch_table(self, text):
+        """The name of the table that says this of batches."""
+        rule, modes, form = key = batching.read(text, self.operators)
+        if key not in self.batchings:
+            self.batchings[key] = f'batching_{len(self.batchings)}'
+            name = json.dumps(form) if form else 'NULL'
+            self.code.append(f'static const td_batching {self.batchings[key]} = {{{rule or "NULL"}, {modes}, {name}}};\n')
+        return self.batchings[key]
 
     # --------------------------------------------------------------------------------------------------- texts

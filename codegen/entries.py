@@ -14,15 +14,9 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'out', 'cost', 'grad', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts', 'format'}
+          'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts',
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
-# Besides views: what gives self itself or a view of it.
-MAY_VIEW = set('''_conj _indices _neg_view _sparse_broadcast_to _values adjoint broadcast_to ccol_indices chunk coalesce col_indices conj conj_physical
-    contiguous crow_indices dsplit.array dsplit.int expand_as flatten.using_ints hsplit.array hsplit.int indices linalg_diagonal
-    moveaxis.int moveaxis.intlist movedim.int movedim.intlist narrow narrow.Tensor pin_memory positive ravel reshape reshape_as
-    resolve_conj resolve_neg row_indices swapaxes swapdims tensor_split.indices tensor_split.sections
-    tensor_split.tensor_indices_or_sections to.device to.dtype to.dtype_layout to.other unflatten.int values view_as
-    vsplit.array vsplit.int real imag t split.Tensor split.sizes'''.split())
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
 FUNCTIONS_TOO = {'addmv_', 'celu_', 'clamp_', 'clamp_max_', 'clamp_min_', 'clip_', 'gcd_', 'lcm_', 'ldexp_', 'logit_', 'nan_to_num_',
                  'round_', 'threshold_', 'xlogy_'}
@@ -61,7 +55,16 @@ class Operator:
 
     @property
     def gives_views(self):
-        return self.variant == 'functional' and (self.kind == 'view' or self.schema.full_name in MAY_VIEW)
+        return self.variant == 'functional' and (self.kind == 'view' or 'may_view' in self.entry.get('flags', []))
+
+    @property
+    def aliases(self):
+        """{id of an argument or result: the letter of those that may share memory}."""
+        s = self.schema
+        if self.gives_views:
+            return {id(a): 'a' for a in [s.arguments[0], *s.results]}
+        return {id(a): chr(ord('a') + i) for some in ([a for a in s.arguments if a.mutable], [r for r in s.results if r.mutable])
+                for i, a in enumerate(some)}
 
     @property
     def is_function(self):
@@ -71,6 +74,11 @@ class Operator:
         name, several = self.schema.name, len(self.schema.arguments) > 1
         return self.variant != 'inplace' or self.parent is None or self.entry.get('python') in PLACES or \
             name.startswith('_') or (name in FUNCTIONS_TOO if several else name not in METHODS_ALONE)
+
+    @property
+    def promotes(self):
+        """Whether operands are brought to one dtype."""
+        return self.kind == 'pointwise' or 'promotes' in self.entry.get('flags', []) or bool(self.target and self.target.promotes)
 
     @property
     def tensors(self):

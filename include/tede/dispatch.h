@@ -90,6 +90,7 @@ typedef struct td_arg {
     bool        is_mutable;         /* Tensor(a!): written; also results of in-place operators */
     bool        has_default;
     int8_t      list_size;          /* of int[2]: one number stands for so many; else 0 */
+    char        alias;              /* Tensor(a): arguments and results of one letter may share memory; else 0 */
     td_value    default_value;
 } td_arg;
 
@@ -107,8 +108,24 @@ enum {
     TD_OP_ANY_DEVICE = 131072,      /* its body allocates and copies, whatever the device: it reads no element itself */
     TD_OP_DETACHES = 524288,        /* a view that is cut off from its operand's history: detach */
     TD_OP_KNOWS_BITS = 1048576,     /* sees to operands whose conjugate or negative isn't computed yet itself: copies do */
+    TD_OP_PROMOTES = 2097152,       /* its operands are brought to one dtype, as those of + are */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
+
+/* What an operator does besides computing, where its schema doesn't say it: its entry does, or who defines it at run time. */
+typedef enum td_autocast_policy {
+    TD_AUTOCAST_AS_IT_IS, TD_AUTOCAST_LOWER_PRECISION, TD_AUTOCAST_FP32,
+    TD_AUTOCAST_PROMOTE,            /* to the widest of its operands' dtypes */
+} td_autocast_policy;
+typedef struct td_op_traits {
+    size_t             size;        /* sizeof(td_op_traits) where it was compiled: it may grow at the end */
+    const char        *batch;       /* at vmap levels: "pointwise", "dims(absent_is_all)", ...: <tede/transforms.h>; NULL: a loop */
+    td_autocast_policy autocast;
+    const char        *tags;        /* words of PyTorch's torch.Tag, with spaces between them; or NULL */
+    const char        *names;       /* what becomes of names of dimensions: "reduced", "product", ...; or NULL */
+    const char        *flops;       /* how multiplications and additions are counted: "product(self, mat2)", ...; or NULL */
+} td_op_traits;
+
 typedef struct td_op_info {
     const char   *name;             /* "add" */
     const char   *overload;         /* "Tensor", or "" */
@@ -120,6 +137,7 @@ typedef struct td_op_info {
     uint32_t      flags;            /* TD_OP_* */
     const char   *alias_of;         /* "aten::mul.Tensor" for multiply.Tensor: the same row under another name; else NULL */
     const char   *space;            /* of td_op_define's: "toy" for toy::scale; NULL means aten */
+    const td_op_traits *traits;     /* never NULL */
 } td_op_info;
 
 /* An operator by PyTorch's registered name, "aten::add.Tensor"; NULL if there is none. */
@@ -140,6 +158,10 @@ TD_API void td_values_release(td_value *values, int count);
 
 /* The new operator; NULL with an error if the schema can't be read or the name is taken. */
 TD_API const td_op *td_op_define(const char *schema);
+/* Traits of such an operator, in place of those that it has: none at first, so it shares none with one of aten's of its
+ * name.  The struct and its texts are copied; without `batch` the rule at vmap levels stays what it is.  An error if a word
+ * isn't known, or doesn't fit the schema. */
+TD_API int  td_op_set_traits(const td_op *op, const td_op_traits *traits) TD_MUST_USE;
 /* Take it away: it is no longer found.  Calls that run go on. */
 TD_API int  td_op_remove(const td_op *op) TD_MUST_USE;
 /* A boxed kernel for all devices and layouts that have none of their own; NULL takes it away. */

@@ -39,6 +39,17 @@ TD_API td_tensor *td_transform_unwrap(td_tensor *x, int level, int *dim);
 TD_API int  td_wrapper_level(const td_tensor *x);
 TD_API bool td_wrapper_is_batch(const td_tensor *x);
 
+/* Patterns of rules, for `batch` of td_op_traits; words in brackets change them, "dims(absent_is_all, keeps_0d)".
+ *
+ *   pointwise   operands broadcast (own_dtypes: without promotion)
+ *   leading     any number of dimensions may stand before those that are computed on (expand: operands without a batch are
+ *               expanded to one, and ranks made equal; own_ranks: but for the ranks)
+ *   dims        the first operand's dimensions are numbered by arguments of names like dim and axis, which shift
+ *               (absent_is_all: no dimension means all; keeps_0d: an operand without dimensions stays so; of_result: they are
+ *               counted in a result with one more; all_operands: the other tensors are of the first one's shape)
+ *   fold        the first dimension is a batch of the operator's own, of all operands: members become more of it
+ *   loop        once per member of the batch */
+
 /* A rule for an operator at vmap levels, in place of the loop over the members or of what was there.  It gets the call as it
  * came, wrappers among the operands: it unwraps them, works below the level, and wraps what it gives. */
 TD_API int td_vmap_register(const char *op, td_boxed_kernel *rule, void *context) TD_MUST_USE;

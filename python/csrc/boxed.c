@@ -332,6 +332,60 @@ static PyObject *op_info(PyObject *m, PyObject *text)
     const td_op_info *info = td_op_describe(op);
     return Py_BuildValue("(sI)", info->schema, (unsigned)info->flags);
 }
+static const char *const policies[] = {[TD_AUTOCAST_LOWER_PRECISION] = "lower_precision", [TD_AUTOCAST_FP32] = "fp32",
+                                       [TD_AUTOCAST_PROMOTE] = "promote"};
+/* _op_traits(full name) -> its traits as a dict, with None for what it has not. */
+static PyObject *op_traits(PyObject *m, PyObject *text)
+{
+    (void)m;
+    const char *name = PyUnicode_AsUTF8(text);
+    const td_op *op = name ? td_op_find(name) : NULL;
+    if (!name)
+        return NULL;
+    if (!op)
+        return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+    const td_op_traits *t = td_op_describe(op)->traits;
+    return Py_BuildValue("{szszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
+                         "flops", t->flops);
+}
+/* _flops_of_all() -> (full name, text) of all operators that say how they are counted. */
+static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
+{
+    (void)m, (void)nothing;
+    PyObject *list = PyList_New(0);
+    for (int i = 0, n = td_op_count(); i < n && list; i++) {
+        const td_op *op = td_op_at(i);
+        const td_op_info *info = op ? td_op_describe(op) : NULL;
+        if (!info || !info->traits->flops)
+            continue;
+        PyObject *pair = Py_BuildValue("(Ns)", PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", info->name,
+                                                                   *info->overload ? "." : "", info->overload), info->traits->flops);
+        if (!pair || PyList_Append(list, pair) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(pair);
+    }
+    return list;
+}
+/* _set_op_traits(full name, batch, autocast, tags, names, flops): strings or None. */
+static PyObject *set_op_traits(PyObject *m, PyObject *args)
+{
+    (void)m;
+    const char *name, *autocast;
+    td_op_traits traits = {.size = sizeof traits};
+    if (!PyArg_ParseTuple(args, "szzzzz:_set_op_traits", &name, &traits.batch, &autocast, &traits.tags, &traits.names, &traits.flops))
+        return NULL;
+    const td_op *op = td_op_find(name);
+    if (!op)
+        return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+    for (size_t i = 1; i < sizeof policies / sizeof *policies && autocast; i++)
+        if (!strcmp(policies[i], autocast))
+            traits.autocast = (td_autocast_policy)i;
+    if (autocast && !traits.autocast)
+        return PyErr_Format(PyExc_ValueError, "autocast: %s is not lower_precision, fp32 or promote", autocast);
+    if (td_op_set_traits(op, &traits) != 0)
+        return td_py_raise();
+    Py_RETURN_NONE;
+}
 /* _overloads(namespace, name) -> full names of all overloads. */
 static PyObject *overloads(PyObject *m, PyObject *args)
 {
@@ -373,6 +427,9 @@ static PyObject *warn_without_gradient(PyObject *m, PyObject *args)
 }
 
 static PyMethodDef functions[] = {
+    {"_op_traits", op_traits, METH_O, NULL},
+    {"_flops_of_all", flops_of_all, METH_NOARGS, NULL},
+    {"_set_op_traits", set_op_traits, METH_VARARGS, NULL},
     {"_register_fallthrough", register_fallthrough, METH_VARARGS, NULL},
     {"_warn_without_gradient", warn_without_gradient, METH_VARARGS, "Whether operators without a gradient warn: was it so until now?"},
     {"_register_boxed", register_boxed, METH_VARARGS, NULL},

@@ -10,8 +10,11 @@ arguments into positions, calls the operator, and names what comes back by one o
 them, products take the rows' and the columns' names, and what keeps the operands' (broadcast) shape unifies their names from the
 right. For any other operator it is an error to have names; rename(None) takes them away.
 """
+import functools
+
 from tede import _C
 from tede._C import Tensor
+from tede._ops import OpOverload, OpOverloadPacket
 
 _quiet = _C.DisableTorchFunctionSubclass
 
@@ -145,14 +148,9 @@ def _kept(names, args, kwargs, result):
     return names if result.dim() == len(names) else None
 
 
-_REDUCTIONS = ("sum nansum mean nanmean var std amax amin prod logsumexp max min median nanmedian mode all any norm argmax argmin "
-               "linalg_vector_norm kthvalue count_nonzero aminmax var_mean std_mean")
-_RULES = {
-    **dict.fromkeys(_REDUCTIONS.split(), _reduced), **dict.fromkeys(("transpose", "swapaxes", "swapdims", "t", "adjoint"), _swapped),
-    "permute": _permuted, "select": _dropped, "unbind": _dropped, "squeeze": _squeezed, "__getitem__": _indexed,
-    **dict.fromkeys(("mm", "matmul", "bmm", "mv", "dot", "__matmul__"), _product),
-    **dict.fromkeys(("narrow", "split", "chunk", "cumsum", "cumprod", "sort", "topk", "index_select", "unsafe_split", "tensor_split"), _kept),
-}
+_RULES = {"reduced": _reduced, "swapped": _swapped, "permuted": _permuted, "dropped": _dropped, "squeezed": _squeezed,
+          "product": _product, "kept": _kept}           # `names:` of entries
+_PROTOCOL = {"__getitem__": _indexed, "__matmul__": _product}       # of methods that are no operators
 _PROPERTIES = {"T": lambda names: names[::-1], "mT": lambda names: (*names[:-2], names[-1], names[-2]), "data": tuple, "real": tuple,
                "imag": tuple, "grad": tuple, "H": lambda names: names[::-1], "mH": lambda names: (*names[:-2], names[-1], names[-2])}
 
@@ -199,7 +197,7 @@ class NamedTensor(Tensor):
             first = next((names_of(x) for x in operands if isinstance(x, NamedTensor)), ())
             args = (*args[:1], *(_positions(value, first) for value in args[1:]))
             kwargs = {key: _positions(value, first) if key in _DIMS else value for key, value in kwargs.items()}
-            rule, together = _RULES.get(name), ()
+            rule, together = _rule_of(func, name), ()
             if rule is None:
                 for x in operands:                  # checked before anything is computed
                     together = unify(together, names_of(x))
@@ -243,6 +241,24 @@ class NamedTensor(Tensor):
 
 
 _DIMS = ("dim", "dims", "dim0", "dim1", "axis")
+
+
+def _rule_of_overloads(fulls):
+    return _RULES.get(next(filter(None, (_C._op_traits(full)["names"] for full in fulls)), None))
+
+
+@functools.cache
+def _rule_of_aten(name):
+    return _PROTOCOL.get(name) or _rule_of_overloads(_C._overloads("aten", name))
+
+
+def _rule_of(func, name):
+    """The rule of a function: of an operator of the program's own by its traits, whatever those of aten's do that has its name."""
+    if isinstance(func, OpOverload) and func.namespace != "aten":
+        return _rule_of_overloads([func._name])
+    if isinstance(func, OpOverloadPacket) and not func._qualified_op_name.startswith("aten::"):
+        return _rule_of_overloads(func._full)
+    return _rule_of_aten(name.partition(".")[0])
 
 
 def _give(result, name, rule, together, operands, args, kwargs):

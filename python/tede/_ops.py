@@ -82,7 +82,7 @@ class OpOverload:
     @property
     def tags(self):
         from tede import _tags
-        return _tags.of(self._name, self._schema_text, self._flags)
+        return _tags.of(self._name)
 
     @property
     def is_view(self):

@@ -11,7 +11,7 @@ from tede import _C, _tags
 from tede._ops import _DEVICES, _KEYS, _overload_named, forget, key_of
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
-           "register_torch_dispatch", "register_vmap", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
+           "register_torch_dispatch", "register_vmap", "set_traits", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
            "infer_schema", "register_autograd", "register_kernel", "opcheck", "CustomOpDef"]
 
 _kernels = {}                   # (full name, key) -> the callable
@@ -127,7 +127,7 @@ class Library:
         name = schema.partition("(")[0].strip()
         self._op_defs.add(f"{self.ns}::{name}")
         if tags:
-            _tags.declared[f"{self.ns}::{name}"] = (tags,) if isinstance(tags, tede.Tag) else tuple(tags)
+            _tags.declare(f"{self.ns}::{name}", tags)
         for key, function in _waiting.pop(_full(name, self.ns), ()):
             _register(_full(name, self.ns), key, function)
         return name
@@ -197,7 +197,6 @@ def _destroy(ns, kind, defined, implemented, alive):
             _C._register_boxed(full, number, device, None)
         _kernels.pop((full, key), None)
     for full in defined:
-        _tags.declared.pop(full, None)
         for overload in [o for o in _C._torch_dispatch_rules if o.name() == full]:
             del _C._torch_dispatch_rules[overload]
         if _C._undefine(full):
@@ -458,6 +457,17 @@ def register_vmap(op, func=None, /, *, lib=None):
         _C._register_batching(full, rule)
         return f
     return register if func is None else register(func)
+
+
+def set_traits(op, *, batch=None, autocast=None, names=None, flops=None):
+    """Behaviour of an operator of the program's own, in the words that entries of tede's operators use (docs/extending.md):
+    `batch`, the pattern at vmap levels ("pointwise", "dims(absent_is_all)", ...); `autocast`: "lower_precision", "fp32" or "promote";
+    `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)").  What is None stays
+    as it is."""
+    full = _checked_name(op, "set_traits")
+    own = _C._op_traits(full)
+    own.update({key: value for key, value in (("batch", batch), ("autocast", autocast), ("names", names), ("flops", flops)) if value is not None})
+    _C._set_op_traits(full, own["batch"] if batch is not None else None, own["autocast"], own["tags"], own["names"], own["flops"])
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

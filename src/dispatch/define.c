@@ -131,6 +131,7 @@ static int take_type(reader *r, td_arg *a)
         if (*r->at == '(') {
             size_t close = strcspn(r->at, ")");
             a->is_mutable |= memchr(r->at, '!', close) != NULL;
+            a->alias = word(r->at + 1) ? r->at[1] : 0;
             r->at += close + (r->at[close] == ')');
         } else if (*r->at == '!') {        /* written to, and an alias of nothing else */
             a->is_mutable = true;
@@ -310,6 +311,8 @@ static int read(reader *r, td_op_info *info)
     if (!(info->schema = keep_text(r, start, strlen(start))))
         return -1;
     info->doc = "";
+    static const td_op_traits none = {.size = sizeof none};
+    info->traits = &none;
     return 0;
 }
 

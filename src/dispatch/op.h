@@ -11,6 +11,7 @@
 #define TD_DISPATCH_OP_H
 #include <tede/list.h>
 #include "base/base.h"
+#include "dispatch/batching.h"
 #include "dispatch/masks.h"
 #include "tensor/tensor.h"
 
@@ -30,6 +31,16 @@ typedef int td_unboxer(td_kernel kernel, td_keyset keys, const td_value *argumen
  * are numbered as in td_key_slot and live in a table of their own, once there are any. */
 enum { TD_ROW_SLOTS = 16 + TD_DEVICE_TYPES + 1 };
 
+/* `jvp:` of the entry, where it is a word and not a formula: how src/transforms/forward.c gets the results' tangents. */
+typedef enum td_tangents {
+    TD_TANGENTS_TRANSPOSED,         /* by the gradient of the gradient */
+    TD_TANGENTS_LINEAR,             /* by the operator of the tangents */
+    TD_TANGENTS_LINEAR_LAID_OUT,    /* ... which must lie in memory as their tensors do */
+    TD_TANGENTS_LINEAR_RESOLVED,    /* ... and have their conjugate computed if those have */
+    TD_TANGENTS_PICKED,             /* (values, indices) along `dim`: gathered by the indices */
+    TD_TANGENTS_COPIED,             /* in place: the second operand's */
+} td_tangents;
+
 struct td_op {
     td_op_info      info;
     td_unboxer     *unbox;               /* NULL: all kernels are boxed (define.c) */
@@ -38,7 +49,9 @@ struct td_op {
     td_boxed_entry **boxed;              /* TD_SLOTS of them and the default, or NULL */
     td_kernel      *layouts;             /* TD_SLOTS, of which those from TD_ROW_SLOTS - 1 on are used; or NULL */
     td_kernel       sparse[2];           /* for sparse tensors on the CPU, COO ones and compressed ones: `sparse:` in the entry */
-    const void     *batching;            /* the rule for batches, once it has been asked for: src/transforms/batch.c */
+    const td_batching *batching;         /* its rule at vmap levels; NULL: of an operator that was defined without one */
+    const char     *functional;          /* of aten's in-place operators: the full name of the one that gives a new tensor */
+    td_tangents     tangents;
     td_kernel       kernels[TD_ROW_SLOTS];
 };
 
@@ -59,6 +72,8 @@ typedef struct td_op_rows { td_op *const *rows; const int *count; } td_op_rows;
 extern const td_op_rows td_op_chunks[];
 extern const int        td_op_chunk_count;
 
+/* The operator's namespace: "aten", or that of td_op_define. */
+static inline const char *td_op_space(const td_op *op) { return op->info.space ? op->info.space : "aten"; }
 /* Whether it is made of others: a kernel for all keys was registered. */
 bool      td_op_has_default(const td_op *op);
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);

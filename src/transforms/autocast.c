@@ -1,6 +1,7 @@
-/* Autocast: boxed kernels on the Autocast key of the operators that are named here, and nothing on any other.
+/* Autocast: boxed kernels on the Autocast key of the operators whose traits have a policy (`autocast:` of the entry), and
+ * nothing on any other.
  *
- * The lists are data, PyTorch's for CPUs; the first thread to turn autocast on registers them.  A thread that has it on
+ * The first thread to turn autocast on registers them.  A thread that has it on
  * includes the key, so calls of these operators come here first: operands are cast, by the same recorded conversion
  * that Tensor.to is, and the call goes on without the key, for all that it is made of too.
  *
@@ -13,35 +14,6 @@
 #include <tede/autocast.h>
 #include <tede/autograd_nodes.h>
 #include "transforms/level.h"
-
-typedef enum policy { LOWER, FLOAT32, WIDEST, POLICIES } policy;
-
-static const char *const lists[POLICIES][90] = {
-    [LOWER] = {
-        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "conv_tbc", "mm",
-        "bmm", "addmm", "addbmm", "baddbmm", "matmul", "linear", "linalg_vecdot", "prelu",
-        "scaled_dot_product_attention", "lstm",
-        "rnn_tanh", "rnn_relu", "rnn_tanh_cell", "rnn_relu_cell",
-    },
-    [FLOAT32] = {
-        "_lu_with_info", "adaptive_avg_pool3d", "adaptive_max_pool3d", "avg_pool3d", "binary_cross_entropy",
-        "binary_cross_entropy_with_logits", "cholesky", "cholesky_inverse", "cholesky_solve",
-        "cosine_embedding_loss", "cross_entropy_loss", "ctc_loss", "fft_fft", "fft_fft2", "fft_fftn", "fft_hfft",
-        "fft_ifft", "fft_ifft2", "fft_ifftn", "fft_ihfft", "fft_irfft", "fft_irfft2", "fft_irfftn", "fft_rfft",
-        "fft_rfft2", "fft_rfftn", "fractional_max_pool2d", "fractional_max_pool3d", "geqrf", "grid_sampler",
-        "grid_sampler_2d", "grid_sampler_3d", "hinge_embedding_loss", "huber_loss", "inverse", "kl_div", "l1_loss",
-        "linalg_cholesky", "linalg_cholesky_ex", "linalg_cond", "linalg_eig", "linalg_eigh", "linalg_eigvals",
-        "linalg_eigvalsh", "linalg_householder_product", "linalg_inv", "linalg_inv_ex", "linalg_lstsq",
-        "linalg_matrix_rank", "linalg_qr", "linalg_solve", "linalg_svd", "linalg_svdvals", "linalg_tensorinv",
-        "linalg_tensorsolve", "lu_solve", "margin_ranking_loss", "max_pool3d", "max_unpool2d", "max_unpool3d",
-        "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_margin_loss_forward", "nanquantile",
-        "nll_loss", "nll_loss2d", "nll_loss_nd", "ormqr", "pinverse", "poisson_nll_loss", "polar", "prod", "qr",
-        "quantile", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d",
-        "replication_pad3d", "rnn_layer", "smooth_l1_loss", "soft_margin_loss", "stft", "svd", "trace", "triangular_solve",
-        "triplet_margin_loss", "view_as_complex",
-    },
-    [WIDEST] = {"stack", "cat", "index_copy"},
-};
 
 /* ---- a thread's state */
 
@@ -121,11 +93,13 @@ static td_tensor **member(td_frame *f, int i, int k)
     return v->kind == TD_VALUE_TENSOR && k == 0 ? &v->tensor : NULL;
 }
 
-static int cast_all(td_frame *f, policy how)
+static int cast_all(td_frame *f, td_autocast_policy how)
 {
-    td_dtype dtype = how == FLOAT32 ? TD_F32 : now.dtype;
+    if (how == TD_AUTOCAST_AS_IT_IS)
+        return 0;
+    td_dtype dtype = how == TD_AUTOCAST_FP32 ? TD_F32 : now.dtype;
     td_tensor **x;
-    for (int i = 0; how == WIDEST && i < f->count; i++)
+    for (int i = 0; how == TD_AUTOCAST_PROMOTE && i < f->count; i++)
         for (int k = 0; (x = member(f, i, k)); k++)
             if (eligible(*x) && (*x)->dtype == TD_F32)
                 dtype = TD_F32;
@@ -138,13 +112,13 @@ static int cast_all(td_frame *f, policy how)
 
 static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
-    (void)keys;
+    (void)keys, (void)context;
     td_frame f;
     if (td_frame_begin(&f, op, arguments) != 0)
         return -1;
     const td_keyset on = td_masks_now.include & TD_KEYSET(TD_KEY_AUTOCAST);
     td_masks_now.include &= ~on;
-    int status = cast_all(&f, (policy)(intptr_t)context);
+    int status = cast_all(&f, op->info.traits->autocast);
     if (status == 0)
         status = td_op_call(op, f.values, results);
     td_masks_now.include |= on;
@@ -157,15 +131,11 @@ static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_v
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool registered;
 
-static int register_for(const td_op *op)
+int td_autocast_register(const td_op *op)
 {
-    char name[128];
-    snprintf(name, sizeof name, "aten::%s%s%s", op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    for (int how = 0; how < POLICIES; how++)
-        for (int n = 0; n < TD_COUNT(lists[how]) && lists[how][n]; n++)
-            if (!strcmp(lists[how][n], op->info.name))
-                return td_register_boxed(name, TD_KEY_AUTOCAST, TD_CPU, call, (void *)(intptr_t)how);
-    return 0;
+    char name[256];
+    snprintf(name, sizeof name, "%s::%s%s%s", td_op_space(op), op->info.name, *op->info.overload ? "." : "", op->info.overload);
+    return td_register_boxed(name, TD_KEY_AUTOCAST, TD_CPU, call, NULL);
 }
 
 static void swap_state(void *state)
@@ -186,9 +156,8 @@ static int register_all(void)
     carried |= status == 0;
     for (int i = 0; !registered && status == 0 && i < td_op_count(); i++) {
         const td_op *op = td_op_at(i);
-        if (!op->info.alias_of && !op->info.space && !(op->info.flags & (TD_OP_OUT | TD_OP_INPLACE)) &&
-            !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU))
-            status = register_for(op);
+        if (op && op->info.traits->autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU))
+            status = td_autocast_register(op);
     }
     registered |= status == 0;
     pthread_mutex_unlock(&lock);

@@ -149,75 +149,28 @@ bool td_any_batched(const td_batch *b)
 
 /* ---- which rule */
 
-static const td_batch_row *const tables[] = {td_rules_view, td_rules_reduce, td_rules_product, td_rules_index, td_rules_nn,
-                                             td_rules_random, td_rules_sequence};
-static const td_batch_row pointwise_row = {"", td_rule_pointwise, ""}, dims_row = {"", td_rule_dims, ""},
-                          loop_row = {"", td_rule_loop, ""}, parts_row = {"", NULL, "parts"},
-                          inplace_row = {"", td_rule_inplace, ""}, random_row = {"", td_rule_random, ""};
+static const td_batching loop = {td_rule_loop, 0, NULL};
 
-/* What draws numbers by itself; a composite of such in place goes through its parts. */
-static bool is_random(const td_op *op)
+/* A row without a rule is that of an operator defined at run time: it shares nothing with one of aten's of its name. */
+static const td_batching *batching_of(const td_op *op)
 {
-    bool takes_generator = !strncmp(op->info.name, "rand", 4);
-    for (int i = 0; i < op->info.n_arguments; i++)
-        takes_generator |= op->info.arguments[i].kind == TD_VALUE_GENERATOR;
-    return takes_generator && !(op->info.flags & TD_OP_COMPOSITE && op->info.flags & TD_OP_INPLACE);
-}
-
-/* Rows say the full name ("sum.dim_IntList"), or "isin.*" for all overloads. */
-static const td_batch_row *find_row(const td_op *op)
-{
-    char full[128], every[128];
-    snprintf(full, sizeof full, "%s%s%s", op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    snprintf(every, sizeof every, "%s.*", op->info.name);
-    for (size_t t = 0; t < TD_COUNT(tables); t++)
-        for (const td_batch_row *row = tables[t]; row->name; row++)
-            if (!strcmp(row->name, full) || !strcmp(row->name, every))
-                return row;
-    return NULL;
-}
-
-/* The functional operator of an in-place one. */
-static const td_op *functional_of(const td_op *op)
-{
-    char full[128];
-    size_t n = strlen(op->info.name);
-    if (!(op->info.flags & TD_OP_INPLACE) || n < 2 || op->info.name[n - 1] != '_' || op->info.name[n - 2] == '_')
-        return NULL;
-    snprintf(full, sizeof full, "%.*s%s%s", (int)n - 1, op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    return td_op_find(full);
-}
-
-static const td_batch_row *choose(const td_op *op)
-{
-    const td_batch_row *row = find_row(op);
-    if (row)
-        return row;
-    if (is_random(op))
-        return &random_row;
-    if (op->info.flags & TD_OP_POINTWISE)
-        return &pointwise_row;
-    if (op->info.flags & TD_OP_COMPOSITE && op->composite)      /* those that read data have a kernel instead */
-        return &parts_row;
-    if (functional_of(op))
-        return &inplace_row;
-    return td_dims_from_schema(op) ? &dims_row : &loop_row;
+    const td_batching *own = __atomic_load_n(&op->batching, __ATOMIC_ACQUIRE);
+    return own ? own : &loop;
 }
 
 /* ---- rules from outside.  They stay, for a call on another thread may be on its way to one that was replaced. */
 
 typedef struct given_rule {
-    td_batch_row       row;         /* first: what op->batching points to */
+    td_batching        batching;    /* first: what op->batching points to */
     td_boxed_kernel   *rule;
     void              *context;
     struct given_rule *next;
 } given_rule;
 static given_rule *given_rules;
 
-static int call_given(td_batch *b, const char *how)
+static int call_given(td_batch *b)
 {
-    (void)how;
-    const given_rule *given = __atomic_load_n(&b->op->batching, __ATOMIC_ACQUIRE);      /* rules are only replaced by rules */
+    const given_rule *given = (const given_rule *)__atomic_load_n(&b->op->batching, __ATOMIC_ACQUIRE);      /* rules are only replaced by rules */
     return given->rule(b->op, 0, b->arguments, b->results, given->context);
 }
 
@@ -229,18 +182,17 @@ int td_vmap_register(const char *name, td_boxed_kernel *rule, void *context)
     given_rule *given = td_mem_alloc_zero(sizeof *given);
     if (!given)
         return -1;
-    *given = (given_rule){{"", call_given, ""}, rule, context, __atomic_load_n(&given_rules, __ATOMIC_RELAXED)};
+    *given = (given_rule){{call_given, 0, NULL}, rule, context, __atomic_load_n(&given_rules, __ATOMIC_RELAXED)};
     while (!__atomic_compare_exchange_n(&given_rules, &given->next, given, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;
-    __atomic_store_n(&op->batching, &given->row, __ATOMIC_RELEASE);
+    __atomic_store_n(&op->batching, &given->batching, __ATOMIC_RELEASE);
     return 0;
 }
 
 /* The functional form below, then a copy into self. */
-int td_rule_inplace(td_batch *b, const char *how)
+int td_rule_inplace(td_batch *b)
 {
-    (void)how;
-    const td_op *functional = functional_of(b->op);
+    const td_op *functional = td_op_find(b->op->functional);
     td_tensor *self = b->arguments[0].tensor;
     td_value made;
     if (td_op_call(functional, b->arguments, &made) != 0)
@@ -259,12 +211,16 @@ int td_rule_inplace(td_batch *b, const char *how)
 
 static int fail_unbatched_write(const td_op *op, const char *other)
 {
-    char name[96];
-    bool copies = !strcmp(op->info.name, "copy_"), draws = !strcmp(op->info.name, "bernoulli_");
-    bool elementwise = copies || op->info.flags & TD_OP_POINTWISE;
-    snprintf(name, sizeof name, "%s%s", elementwise || draws ? "" : "aten::",
-             elementwise ? "inplace arithmetic" : draws ? "inplace bernoulli" : op->info.name);
-    other = copies || draws ? "other" : other;
+    char name[128];
+    td_batch_rule *rule = batching_of(op)->rule;
+    int length = (int)strlen(op->info.name);
+    if (rule == td_rule_pointwise)
+        snprintf(name, sizeof name, "inplace arithmetic");
+    else if (rule == td_rule_random)
+        snprintf(name, sizeof name, "inplace %.*s", length - 1, op->info.name);
+    else
+        snprintf(name, sizeof name, "%s::%s", td_op_space(op), op->info.name);
+    other = rule == td_rule_pointwise || rule == td_rule_random ? "other" : other;
     return td_error(TD_E_RUNTIME, "vmap: %s(self, *extra_args) is not possible because there exists a Tensor `%s` in "
                     "extra_args that has more elements than `self`. This happened due to `%s` being vmapped over but `self` not "
                     "being vmapped over in a vmap. Please try to use out-of-place operators instead of %s. If said operator "
@@ -274,12 +230,8 @@ static int fail_unbatched_write(const td_op *op, const char *other)
 int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results)
 {
     td_batch b = {.op = op, .level = level, .size = level->size, .arguments = arguments, .results = results};
-    td_op *row_of = (td_op *)op;
-    const td_batch_row *row = __atomic_load_n(&row_of->batching, __ATOMIC_ACQUIRE);
-    if (!row) {
-        row = choose(op);
-        __atomic_store_n(&row_of->batching, row, __ATOMIC_RELEASE);
-    }
+    const td_batching *row = batching_of(op);
+    b.modes = row->modes, b.form = row->form;
     bool any = td_any_batched(&b);
     if (!any && row->rule && row->rule != td_rule_random) {       /* parts may draw numbers without operands */
         td_lowered before = td_transform_lower();
@@ -288,10 +240,10 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
         return status;
     }
     if (row->rule == call_given)
-        return row->rule(&b, row->how);
+        return row->rule(&b);
     if (any && op->info.flags & TD_OP_OUT)
-        return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s.%s; the fallback path doesn't work on out= or view ops.",
-                        op->info.name, op->info.overload);
+        return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s::%s.%s; the fallback path doesn't work on out= or view ops.",
+                        td_op_space(op), op->info.name, op->info.overload);
     bool refused = row->rule == td_rule_random && level->randomness != TD_RANDOM_DIFFERENT;      /* for another reason, by the rule */
     if (op->info.flags & TD_OP_INPLACE && any && arguments[0].kind == TD_VALUE_TENSOR && !td_is_batched(&b, arguments[0].tensor) && !refused) {
         for (int i = 1; i < op->info.n_arguments; i++)
@@ -299,7 +251,7 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
                 return fail_unbatched_write(op, op->info.arguments[i].name);
         return fail_unbatched_write(op, "other");
     }
-    if (!row->rule && *row->how == 'e') {   /* self is copied and written to: a copy per member */
+    if (!row->rule && row->modes & TD_PARTS_EXPAND_SELF) {
         td_frame f;
         if (td_frame_begin(&f, op, arguments) != 0)
             return -1;
@@ -314,11 +266,11 @@ int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_valu
     if (!row->rule)                    /* its parts come back here */
         return op->unbox(op->composite, keys & ~TD_KEYSET(TD_KEY_TRANSFORMS), arguments, results);
     if (row->rule == td_rule_inplace)
-        return row->rule(&b, row->how);
+        return row->rule(&b);
     if (td_frame_begin(&b.frame, op, arguments) != 0)
         return -1;
     td_lowered before = td_transform_lower();
-    int status = row->rule(&b, row->how);
+    int status = row->rule(&b);
     td_transform_raise(before);
     td_frame_end(&b.frame);
     return status;

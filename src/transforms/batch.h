@@ -3,9 +3,10 @@
  * Note [Batching rules]
  * At a vmap level a call has operands of which some hide a dimension.  A rule runs below the level, on what they wrap;
  * it says how the operator's arguments change when there is one dimension more, and where that is in the results.
- * Most operators need no rule of their own: those of a formula broadcast, and for those that have one tensor and name
- * their dimensions, the schema says what to shift (generic.c).  Composites go through their parts.  What is left runs
- * once per member, with a warning, and is counted (loop.c). */
+ * A rule belongs to an operator's row, not to its name: the entry's `batch:` says which, and where it says none
+ * codegen/batching.py decides it by the kind and the schema.  Formulas broadcast; for operators that have one tensor and
+ * name their dimensions the schema says what to shift (generic.c); composites go through their parts.  What is left, and
+ * what was defined at run time without a rule, runs once per member, with a warning, and is counted (loop.c). */
 #ifndef TD_TRANSFORMS_BATCH_H
 #define TD_TRANSFORMS_BATCH_H
 #include <tede/auto.h>
@@ -17,15 +18,10 @@ typedef struct td_batch {
     int64_t         size;
     const td_value *arguments;    /* as called: wrappers among them */
     td_value       *results;
+    uint32_t        modes;        /* of the rule: dispatch/batching.h */
+    const char     *form;
     td_frame        frame;        /* a copy of the arguments for the rule to change */
 } td_batch;
-
-/* 0 or -1.  `how` is the table's. */
-typedef int td_batch_rule(td_batch *b, const char *how);
-typedef struct td_batch_row { const char *name; td_batch_rule *rule; const char *how; } td_batch_row;
-
-extern const td_batch_row td_rules_view[], td_rules_reduce[], td_rules_product[], td_rules_index[], td_rules_nn[],
-    td_rules_random[], td_rules_sequence[];
 
 /* Whether x hides a dimension at this level; its physical tensor (borrowed) and where it is (-1: nowhere). */
 static inline bool td_is_batched(const td_batch *b, const td_tensor *x)
@@ -56,6 +52,8 @@ int td_batch_give(td_batch *b, int i, td_tensor *value, int dim) TD_MUST_USE;
 bool td_any_batched(const td_batch *b);
 
 td_batch_rule td_rule_pointwise, td_rule_dims, td_rule_leading, td_rule_inplace, td_rule_loop, td_rule_random;
-bool td_dims_from_schema(const td_op *op);
+/* The rules of these names with other modes than the row's; `quiet`: without a warning. */
+int td_batch_leading(td_batch *b, uint32_t modes) TD_MUST_USE;
+int td_batch_loop(td_batch *b, bool quiet) TD_MUST_USE;
 
 #endif

@@ -11,7 +11,6 @@
 #include "dispatch/glue.h"
 #include "autograd/meta.h"
 #include "transforms/level.h"
-#include <stdio.h>
 
 td_keyset td_forward_begin(void)
 {
@@ -182,17 +181,16 @@ static td_tensor *ordered_alike(const td_tensor *x, td_tensor *t)
     return td_permute(dense, x->ndim, back);
 }
 
-/* Views of memory as it is need a tangent that lies in memory as its tensor does.  It gets one that lasts, for other views to
- * share. */
+/* Views of memory as it is need a tangent that lies in memory as its tensor does (`jvp: linear_laid_out`), or whose conjugate
+ * is computed if its tensor's is (`linear_resolved`).  It gets one that lasts, for other views to share. */
 static int lay_out_alike(const td_op *op, td_tensor *x)
 {
     td_tensor *t = td_tangent(x);
-    if (t && t->keys & ~x->keys & TD_KEYSET(TD_KEY_CONJUGATE) && !strcmp(op->info.name, "view_as_real")) {
+    if (t && op->tangents == TD_TANGENTS_LINEAR_RESOLVED && t->keys & ~x->keys & TD_KEYSET(TD_KEY_CONJUGATE)) {
         TD_AUTO td_tensor *plain = td_resolve_conj(t);
         return plain ? td_set_tangent(x, plain) : -1;
     }
-    if (!t || (strcmp(op->info.name, "view") && strcmp(op->info.name, "as_strided")) ||
-        (td_same_sizes(t->ndim, t->strides, x->ndim, x->strides)))
+    if (!t || op->tangents != TD_TANGENTS_LINEAR_LAID_OUT || td_same_sizes(t->ndim, t->strides, x->ndim, x->strides))
         return 0;
     int64_t dense[TD_MAX_DIMS];
     if (td_dense_order_strides(x, dense) && td_same_sizes(x->ndim, dense, x->ndim, x->strides)) {
@@ -206,10 +204,10 @@ static int lay_out_alike(const td_op *op, td_tensor *x)
     return td_copy_(alike, t) != 0 ? -1 : td_set_tangent(x, alike);
 }
 
-/* The operator of the tangents, zeros where there are none. */
+/* The operator of the tangents, zeros where there are none.  Its number `value`, which is put beside what the operands give,
+ * has the tangent zero. */
 static int linear(const td_op *op, const td_value *arguments, td_value *results)
 {
-    static const char *const with_value[] = {"fill", "scatter", "index_fill", "constant_pad_nd"};
     td_frame f;
     td_value made[8];
     if (td_frame_begin(&f, op, arguments) != 0)
@@ -230,9 +228,7 @@ static int linear(const td_op *op, const td_value *arguments, td_value *results)
                 status = place[k] ? 0 : -1;
             }
         if (v->kind == TD_VALUE_SCALAR && !strcmp(op->info.arguments[i].name, "value"))
-            for (size_t k = 0; k < TD_COUNT(with_value); k++)
-                if (!strcmp(op->info.name, with_value[k]))
-                    v->scalar = td_int(0);
+            v->scalar = td_int(0);
     }
     if (status == 0 && (status = td_op_call(op, f.values, made)) == 0) {
         for (int r = 0; r < op->info.n_results; r++) {
@@ -245,18 +241,6 @@ static int linear(const td_op *op, const td_value *arguments, td_value *results)
     }
     td_frame_end(&f);
     return status;
-}
-
-/* (values, indices) along a dimension: the tangent is picked as the values were. */
-static bool is_pick(const td_op *op)
-{
-    static const char *const names[] = {"sort", "topk", "kthvalue", "median", "nanmedian", "mode", "cummax", "cummin", "max", "min"};
-    if (op->info.n_results != 2 || !op->info.results[1].name || strcmp(op->info.results[1].name, "indices"))
-        return false;
-    for (size_t i = 0; i < TD_COUNT(names); i++)
-        if (!strcmp(op->info.name, names[i]))
-            return true;
-    return false;
 }
 
 /* x with a dimension of size 1 put in, or taken out: below the dispatcher where that is all the same. */
@@ -285,6 +269,7 @@ static td_tensor *without_dim(td_tensor *x, int64_t dim)
     return td_view_strided(x, x->ndim - 1, sizes, strides, 0);
 }
 
+/* (values, indices) along a dimension: the tangent is picked as the values were. */
 static int pick(const td_op *op, const td_value *arguments, td_value *results)
 {
     int at = 0;
@@ -308,18 +293,6 @@ static bool is_random(const td_op *op)
         if (op->info.arguments[i].kind == TD_VALUE_GENERATOR)
             return true;
     return false;
-}
-
-static int dropout(const td_value *arguments, td_value *results)
-{
-    td_tensor *t = td_tangent(arguments[0].tensor);
-    double p = arguments[1].number;
-    bool drops = arguments[2].kind == TD_VALUE_NONE || arguments[2].integer;
-    if (!t)
-        return 0;
-    TD_AUTO td_tensor *kept = td_mul(t, results[1].tensor);
-    TD_AUTO td_tensor *scaled = td_mul_scalar(kept, td_float(!drops ? 1 : p == 1 ? 0 : 1 / (1 - p)));
-    return set_result(results[0].tensor, scaled);
 }
 
 /* ---- the long way */
@@ -407,16 +380,6 @@ static int long_way(const td_op *op, const td_value *arguments, td_value *result
 
 /* ---- in place */
 
-static td_op *functional_of(const td_op *op)
-{
-    char full[128];
-    size_t n = strlen(op->info.name);
-    if (n < 2 || op->info.name[n - 1] != '_')
-        return NULL;
-    snprintf(full, sizeof full, "%.*s%s%s", (int)n - 1, op->info.name, *op->info.overload ? "." : "", op->info.overload);
-    return (td_op *)td_op_find(full);
-}
-
 /* Zeros that lie as x does; if t has batches of members, so have they. */
 static td_tensor *zeros_beside(td_tensor *x, td_tensor *t)
 {
@@ -460,28 +423,29 @@ static int in_place(const td_op *op, td_keyset keys, const td_value *arguments, 
 {
     td_tensor *self = arguments[0].tensor;
     TD_AUTO td_tensor *t = NULL;
-    const char *name = op->info.name;
-    if (!strcmp(name, "copy_")) {
+    if (op->tangents == TD_TANGENTS_COPIED) {
         td_tensor *source = td_tangent(arguments[1].tensor);
         td_keyset before = td_forward_begin();
         t = source ? fitted(self, source) : NULL;
         td_masks_now.exclude = before;
         if (source && !t)
             return -1;
-    } else if (op->info.flags & TD_OP_INPLACE && functional_of(op) && !is_random(op)) {
-        td_value made;
-        if (td_op_call(functional_of(op), arguments, &made) != 0)
-            return -1;
-        t = td_tensor_retain(td_tangent(made.tensor));
-        td_tensor_release(made.tensor);
-    } else if (!strcmp(name, "transpose_") || !strcmp(name, "squeeze_") || !strcmp(name, "unsqueeze_") || !strcmp(name, "t_")) {
+    } else if (op->info.flags & TD_OP_INPLACE_VIEW) {       /* of the value and of the tangent */
         td_value made, in[8];
+        if (lay_out_alike(op, self) != 0)
+            return -1;
         memcpy(in, arguments, sizeof *in * (size_t)op->info.n_arguments);
         if ((in[0].tensor = td_tangent(self)) && td_op_call(op, in, &made) != 0)
             return -1;
         if (in[0].tensor)
             td_values_release(&made, 1);
         return td_op_call_keys(op, keys, arguments, results);
+    } else if (op->functional && !is_random(op)) {
+        td_value made;
+        if (td_op_call(td_op_find(op->functional), arguments, &made) != 0)
+            return -1;
+        t = td_tensor_retain(td_tangent(made.tensor));
+        td_tensor_release(made.tensor);
     }
     if (td_op_call_keys(op, keys, arguments, results) != 0)
         return -1;
@@ -531,8 +495,7 @@ static int forward(const td_op *op, td_keyset keys, const td_value *arguments, t
         return 0;
     td_keyset before = td_forward_begin();
     int status = op->info.flags & TD_OP_LINEAR ? linear(op, arguments, results)
-               : is_pick(op) ? pick(op, arguments, results)
-               : !strcmp(op->info.name, "native_dropout") ? dropout(arguments, results)
+               : op->tangents == TD_TANGENTS_PICKED ? pick(op, arguments, results)
                : is_random(op) ? 0 : long_way(op, arguments, results);
     td_masks_now.exclude = before;
     if (status != 0)

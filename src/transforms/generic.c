@@ -14,7 +14,7 @@ static td_tensor *as_promoted(td_batch *b, td_tensor *logical, td_tensor *x, td_
 }
 
 /* Operands broadcast: the batch goes in front of the longest shape. */
-int td_rule_pointwise(td_batch *b, const char *how)
+int td_rule_pointwise(td_batch *b)
 {
     td_tensor *logical[TD_MOST_ARGUMENTS];
     int n = 0, rank = 0;
@@ -23,7 +23,7 @@ int td_rule_pointwise(td_batch *b, const char *how)
             logical[n++] = b->arguments[i].tensor;
             rank = logical[n - 1]->ndim > rank ? logical[n - 1]->ndim : rank;
         }
-    bool promotes = n > 1 && !(how && *how == 's');
+    bool promotes = n > 1 && !(b->modes & TD_POINTWISE_OWN_DTYPES);
     td_dtype common = promotes ? td_result_type(n, logical) : TD_DTYPE_NONE;
     for (int i = 0; i < b->op->info.n_arguments; i++) {
         td_tensor *x = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
@@ -61,19 +61,6 @@ static bool names_shape(const td_arg *a)
     return false;
 }
 
-/* One tensor, first, and at least one argument that names dimensions. */
-bool td_dims_from_schema(const td_op *op)
-{
-    bool any = false;
-    for (int i = 0; i < op->info.n_arguments; i++) {
-        const td_arg *a = &op->info.arguments[i];
-        if ((a->kind == TD_VALUE_TENSOR || a->kind == TD_VALUE_TENSORS) && (i > 0 || a->kind == TD_VALUE_TENSORS))
-            return false;
-        any |= names_dims(a);
-    }
-    return any && op->info.arguments[0].kind == TD_VALUE_TENSOR;
-}
-
 static int shift_dim(int64_t dim, int ndim)
 {
     int wrapped = td_wrap_dim(dim, ndim);
@@ -100,17 +87,17 @@ static int drop_added(td_batch *b)
     return 0;
 }
 
-/* how: 'n', an absent or empty list names all dimensions; 'k', an operand without dimensions stays so; 'u', the
- * dimensions are those of a result with one more; 'a', there are more tensors, of the same shape. */
-int td_rule_dims(td_batch *b, const char *how)
+/* Dimensions shift by the batch's; see TD_DIMS_ABSENT_IS_ALL and those below it. */
+int td_rule_dims(td_batch *b)
 {
     td_tensor *x = b->arguments[0].tensor;
-    bool everything = strchr(how, 'n'), added = x->ndim == 0 && !strchr(how, 'k');
-    int more = strchr(how, 'u') != NULL;
-    TD_AUTO td_tensor *front = strchr(how, 'a') ? td_expanded(b, x) : td_front(b, x);
+    bool everything = b->modes & TD_DIMS_ABSENT_IS_ALL, added = x->ndim == 0 && !(b->modes & TD_DIMS_KEEPS_0D);
+    bool alike = b->modes & TD_DIMS_ALL_OPERANDS;
+    int more = b->modes & TD_DIMS_OF_RESULT ? 1 : 0;
+    TD_AUTO td_tensor *front = alike ? td_expanded(b, x) : td_front(b, x);
     if (td_batch_set(b, 0, added ? td_unsqueeze(front, -1) : td_tensor_retain(front)) != 0)
         return -1;
-    for (int i = 1; i < b->op->info.n_arguments && strchr(how, 'a'); i++) {
+    for (int i = 1; i < b->op->info.n_arguments && alike; i++) {
         td_tensor *other = b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
         TD_AUTO td_tensor *wide = other == TD_NONE ? TD_NONE : td_expanded(b, other);
         if (other != TD_NONE && td_batch_set(b, i, added ? td_unsqueeze(wide, -1) : td_tensor_retain(wide)) != 0)
@@ -147,11 +134,12 @@ int td_rule_dims(td_batch *b, const char *how)
     return added ? drop_added(b) : 0;
 }
 
-/* Operators over the last dimensions, whatever stands before them: all operands get the batch in front.  how: 'e', those
- * without one are expanded, and ranks made equal. */
-int td_rule_leading(td_batch *b, const char *how)
+/* Operators over the last dimensions, whatever stands before them: all operands get the batch in front. */
+int td_rule_leading(td_batch *b) { return td_batch_leading(b, b->modes); }
+
+int td_batch_leading(td_batch *b, uint32_t modes)
 {
-    bool expand = strchr(how, 'e');
+    bool expand = modes & TD_LEADING_EXPAND;
     int rank = 0;
     for (int i = 0; i < b->op->info.n_arguments; i++)
         if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE &&
@@ -162,7 +150,7 @@ int td_rule_leading(td_batch *b, const char *how)
         if (x == TD_NONE || !(expand || td_is_batched(b, x)))
             continue;
         TD_AUTO td_tensor *front = expand ? td_expanded(b, x) : td_front(b, x);
-        if (td_batch_set(b, i, expand && !strchr(how, 'r') ? td_padded(front, rank) : td_tensor_retain(front)) != 0)
+        if (td_batch_set(b, i, expand && !(modes & TD_LEADING_OWN_RANKS) ? td_padded(front, rank) : td_tensor_retain(front)) != 0)
             return -1;
     }
     return td_batch_call(b, b->op, 0);

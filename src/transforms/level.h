@@ -74,6 +74,9 @@ int        td_frame_begin(td_frame *f, const td_op *op, const td_value *argument
 td_tensor *td_frame_keep(td_frame *f, td_tensor *x);
 void       td_frame_end(td_frame *f);
 
+/* The kernel that casts, on the operator's Autocast key: autocast.c. */
+int td_autocast_register(const td_op *op);
+
 /* x has got a tangent by a write: see Note [Views of what becomes dual] in tangent.c. */
 void td_dual_by_write(const td_tensor *x);
 

@@ -64,30 +64,32 @@ static int collect(td_batch *b, int n, td_value *made, int64_t size)
             }
             b->results[r] = (td_value){.kind = TD_VALUE_TENSORS, .count = (int32_t)out.count, .tensors = out.items};
         } else {
-            return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s. We could not generate a fallback.", b->op->info.name);
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s::%s. We could not generate a fallback.",
+                            td_op_space(b->op), b->op->info.name);
         }
     }
     return 0;
 }
 
-int td_rule_loop(td_batch *b, const char *how)
+int td_rule_loop(td_batch *b) { return td_batch_loop(b, false); }
+
+int td_batch_loop(td_batch *b, bool quiet)
 {
     const td_op_info *info = &b->op->info;
     int n = info->n_results;
-    if (on_loop && !(how && *how == 'q')) {
+    if (on_loop && !quiet) {
         on_loop(info->name);
         if (td_error_code() != TD_OK)       /* it refuses */
             return -1;
     }
     __atomic_fetch_add(&loops, 1, __ATOMIC_RELAXED);
-    if (!strcmp(info->name, "allclose"))
-        return td_error(TD_E_RUNTIME, "vmap over torch.allclose isn't supported yet. Please file an issue at "
-                        "https://github.com/pytorch/pytorch/issues if you need this feature.");
     for (int r = 0; r < n; r++)
         if (info->results[r].kind != TD_VALUE_TENSOR && info->results[r].kind != TD_VALUE_TENSORS)
-            return td_error(TD_E_RUNTIME, "Batching rule not implemented for aten::%s. We could not generate a fallback.", info->name);
+            return td_error(TD_E_RUNTIME, "Batching rule not implemented for %s::%s. We could not generate a fallback.",
+                            td_op_space(b->op), info->name);
     if (!b->size)
-        return td_error(TD_E_RUNTIME, "vmap: aten::%s has no batching rule, and nothing to go by in an empty batch", info->name);
+        return td_error(TD_E_RUNTIME, "vmap: %s::%s has no batching rule, and nothing to go by in an empty batch",
+                        td_op_space(b->op), info->name);
     td_value *made = td_mem_alloc_zero(sizeof *made * (size_t)(b->size * (n ? n : 1)));
     if (!made)
         return -1;

@@ -19,31 +19,13 @@ static kind kind_of(td_dtype dtype)
     return dtype == TD_BOOL ? BOOLEAN : td_dtype_is_complex(dtype) ? COMPLEX : td_dtype_is_floating(dtype) ? REAL : INTEGER;
 }
 
-/* ---- which operators promote, and by which operands */
+/* ---- by which operands an operator promotes */
 
 static bool is_named(const char *name, const char *const *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (!strcmp(name, names[i]))
             return true;
-    return false;
-}
-
-static bool promotes(const td_op *op)
-{
-    static const char *const more[] = {"cat", "concat", "concatenate", "stack", "hstack", "vstack", "dstack", "column_stack",
-                                       "row_stack", "where", "clamp", "clip", "isin", "float_power", "div", "divide"};
-    if (op->info.flags & TD_OP_POINTWISE || is_named(op->info.name, more, TD_COUNT(more)))
-        return true;
-    if (op->info.alias_of)
-        return promotes(td_op_find(op->info.alias_of));
-    size_t length = strlen(op->info.name);
-    length -= length > 1 && op->info.name[length - 1] == '_';
-    for (int i = 0; i < td_op_count(); i++) {       /* add.Scalar, because add.Tensor does */
-        const td_op_info *other = td_op_describe(td_op_at(i));
-        if (other->flags & TD_OP_POINTWISE && !strncmp(other->name, op->info.name, length) && !other->name[length])
-            return true;
-    }
     return false;
 }
 
@@ -149,7 +131,7 @@ static int promote(const td_op *op, td_keyset keys, const td_value *arguments, t
     (void)context;
     td_keyset own = TD_KEYSET(TD_KEY_PROMOTION);
     td_dtype dtype = TD_DTYPE_NONE;
-    if (promotes(op) && common_dtype(op, arguments, &dtype))
+    if (op->info.flags & TD_OP_PROMOTES && common_dtype(op, arguments, &dtype))
         return -1;
     td_value values[MOST_OPERANDS];
     td_tensor *made[MOST_OPERANDS], *items[MOST_OPERANDS];

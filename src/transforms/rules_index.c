@@ -11,9 +11,8 @@ static td_tensor *arg(td_batch *b, const char *name)
 }
 
 /* gather, scatter and their kin: all operands have one rank, and one dimension is indexed. */
-static int rule_along(td_batch *b, const char *how)
+int td_rule_along(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *index = arg(b, "index");
     int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
     if (dim < 0)
@@ -28,7 +27,7 @@ static int rule_along(td_batch *b, const char *how)
     }
     b->frame.values[1].integer = dim + 1;
     bool written = b->op->info.arguments[0].is_mutable;
-    td_tensor *shape = !strcmp(b->op->info.name, "gather") ? index : self;
+    td_tensor *shape = b->modes & TD_ALONG_LIKE_INDEX ? index : self;
     if (shape->ndim || written)
         return td_batch_call(b, b->op, 0);
     td_value out;
@@ -53,13 +52,12 @@ static td_tensor *index_along(td_tensor *index, td_tensor *like, int dim)
     return td_expand(shaped, like->ndim, wide);
 }
 
-static int rule_index_select(td_batch *b, const char *how)
+int td_rule_index_select(td_batch *b)
 {
     td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor;
     int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
     if (dim < 0)
         return -1;
-    (void)how;
     if (!td_is_batched(b, index) && self->ndim) {
         TD_AUTO td_tensor *front = td_front(b, self);
         return td_batch_give(b, 0, td_index_select(front, dim + 1, index), 0);
@@ -73,7 +71,7 @@ static int rule_index_select(td_batch *b, const char *how)
 }
 
 /* index_add, index_copy, index_fill, index_reduce: with one index for all only the dimension shifts. */
-static int rule_index_write(td_batch *b, const char *how)
+int td_rule_index_write(td_batch *b)
 {
     td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor, *source = arg(b, "source");
     int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
@@ -102,13 +100,13 @@ static int rule_index_write(td_batch *b, const char *how)
     TD_AUTO td_tensor *line = source == TD_NONE || source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1);
     TD_AUTO td_tensor *along = index_along(indices, source == TD_NONE ? wide : line, dim + 1);
     TD_AUTO td_tensor *made = NULL;
-    if (*how == 'a') {
+    if (b->modes & TD_INDEX_WRITE_ADD) {
         td_scalar alpha = b->arguments[4].scalar;
         TD_AUTO td_tensor *scaled = td_mul_scalar(line, alpha);
         made = td_scatter_add(wide, dim + 1, along, scaled);
-    } else if (*how == 'c') {
+    } else if (b->modes & TD_INDEX_WRITE_COPY) {
         made = td_scatter_src(wide, dim + 1, along, line);
-    } else if (*how == 'r') {
+    } else if (b->modes & TD_INDEX_WRITE_REDUCE) {
         made = td_scatter_reduce_two(wide, dim + 1, along, line, b->arguments[4].string, b->arguments[5].integer);
     } else if (value != TD_NONE) {
         TD_AUTO td_tensor *none = td_zeros_like(wide);
@@ -130,9 +128,8 @@ static int rule_index_write(td_batch *b, const char *how)
 }
 
 /* Segments of each member: what says where they lie has the batch in front, as the data has. */
-static int rule_segments(td_batch *b, const char *how)
+int td_rule_segments(td_batch *b)
 {
-    (void)how;
     int axis = td_argument_index(b->op, "axis"), data = td_argument_index(b->op, "data");
     if (b->arguments[axis].integer < 0)
         b->frame.values[axis].integer += b->arguments[data].tensor->ndim;
@@ -249,9 +246,8 @@ static void list_free(td_tensor_list *list)
     td_tensor_list_release(list);
 }
 
-static int rule_index(td_batch *b, const char *how)
+int td_rule_index(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor;
     places p;
     td_tensor_list below = {0};
@@ -309,9 +305,8 @@ static int logical_shape(td_batch *b, td_tensor *self, const places *p, int64_t 
     return n;
 }
 
-static int rule_index_put(td_batch *b, const char *how)
+int td_rule_index_put(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *values = b->arguments[2].tensor;
     bool written = b->op->info.arguments[0].is_mutable, accumulate = b->arguments[3].integer;
     places p;
@@ -343,9 +338,8 @@ static int rule_index_put(td_batch *b, const char *how)
 }
 
 /* put: a scatter to the flattened tensor. */
-static int rule_put(td_batch *b, const char *how)
+int td_rule_put(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
     bool written = b->op->info.arguments[0].is_mutable;
     TD_AUTO td_tensor *wide = td_expanded(b, self);
@@ -367,14 +361,13 @@ static int rule_put(td_batch *b, const char *how)
 }
 
 /* take: along the flattened tensor. */
-static int rule_take(td_batch *b, const char *how)
+int td_rule_take(td_batch *b)
 {
     td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
     if (!td_is_batched(b, self)) {
         TD_AUTO td_tensor *below = td_front(b, index);
         return td_batch_give(b, 0, td_take(self, below), 0);
     }
-    (void)how;
     TD_AUTO td_tensor *front = td_front(b, self);
     TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, self->numel});
     TD_AUTO td_tensor *indices = td_expanded(b, index);
@@ -396,9 +389,8 @@ static td_tensor *offset_indices(td_batch *b, td_tensor *indices, int64_t rows)
     return td_add(wide, padded);
 }
 
-static int rule_embedding(td_batch *b, const char *how)
+int td_rule_embedding(td_batch *b)
 {
-    (void)how;
     td_tensor *weight = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
     if (!td_is_batched(b, weight)) {
         int dim;
@@ -416,9 +408,8 @@ static int rule_embedding(td_batch *b, const char *how)
     return td_batch_call(b, b->op, 0);
 }
 
-static int rule_embedding_backward(td_batch *b, const char *how)
+int td_rule_embedding_backward(td_batch *b)
 {
-    (void)how;
     td_tensor *grad = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
     int64_t rows = b->arguments[2].integer, padding = b->arguments[3].integer;
     TD_AUTO td_tensor *wide = td_expanded(b, grad);
@@ -434,9 +425,8 @@ static int rule_embedding_backward(td_batch *b, const char *how)
 }
 
 /* The k-th true element takes the k-th of source: each member's positions are counted along its elements. */
-static int rule_masked_scatter(td_batch *b, const char *how)
+int td_rule_masked_scatter(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor, *source = b->arguments[2].tensor;
     int rank = self->ndim > mask->ndim ? self->ndim : mask->ndim;
     TD_AUTO td_tensor *whole = td_expanded(b, self), *truths = td_expanded(b, mask), *given = td_expanded(b, source);
@@ -464,9 +454,8 @@ static int rule_masked_scatter(td_batch *b, const char *how)
 }
 
 /* Where the mask is the same for all, so is how many elements each member has. */
-static int rule_masked_select(td_batch *b, const char *how)
+int td_rule_masked_select(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
     if (td_is_batched(b, mask))
         return td_error(TD_E_RUNTIME, "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
@@ -484,9 +473,8 @@ static int rule_masked_select(td_batch *b, const char *how)
 }
 
 /* Each true element's gradient goes where its source came from: as many places on as there were true ones before. */
-static int rule_masked_scatter_backward(td_batch *b, const char *how)
+int td_rule_masked_scatter_backward(td_batch *b)
 {
-    (void)how;
     td_tensor *grad = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
     const td_value *shape = &b->arguments[2];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
@@ -503,21 +491,3 @@ static int rule_masked_scatter_backward(td_batch *b, const char *how)
     TD_AUTO td_tensor *made = numel ? td_scatter_add(none, 1, at, from) : td_tensor_retain(none);
     return td_batch_give(b, 0, td_reshape(made, shape->count + 1, sizes), 0);
 }
-
-const td_batch_row td_rules_index[] = {
-    {"masked_select", rule_masked_select, ""}, {"masked_scatter_backward", rule_masked_scatter_backward, ""},
-    {"masked_scatter", rule_masked_scatter, ""},
-    {"gather", rule_along, ""}, {"scatter.src", rule_along, ""}, {"scatter.value", rule_along, ""}, {"scatter.reduce", rule_along, ""},
-    {"scatter.value_reduce", rule_along, ""}, {"scatter_add", rule_along, ""}, {"scatter_reduce.two", rule_along, ""},
-    {"scatter_.src", rule_along, ""}, {"scatter_.value", rule_along, ""}, {"scatter_.reduce", rule_along, ""},
-    {"scatter_.value_reduce", rule_along, ""}, {"scatter_add_", rule_along, ""}, {"scatter_reduce_.two", rule_along, ""},
-    {"index_select", rule_index_select, ""}, {"index_add", rule_index_write, "a"}, {"index_add_", rule_index_write, "a"},
-    {"index_copy", rule_index_write, "c"}, {"index_copy_", rule_index_write, "c"}, {"index_fill.int_Scalar", rule_index_write, "f"},
-    {"index_fill_.int_Scalar", rule_index_write, "f"}, {"index_fill.int_Tensor", rule_index_write, "f"},
-    {"index_fill_.int_Tensor", rule_index_write, "f"}, {"index_reduce", rule_index_write, "r"},
-    {"index_reduce_", rule_index_write, "r"},
-    {"index.Tensor", rule_index, ""}, {"index_put", rule_index_put, ""}, {"index_put_", rule_index_put, ""},
-    {"_index_put_impl_", rule_index_put, ""}, {"take", rule_take, ""}, {"put", rule_put, ""}, {"put_", rule_put, ""}, {"embedding", rule_embedding, ""},
-    {"embedding_dense_backward", rule_embedding_backward, ""}, {"segment_reduce", rule_segments, ""},
-    {"_segment_reduce_backward", rule_segments, ""}, {NULL, NULL, NULL},
-};

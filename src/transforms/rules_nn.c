@@ -38,10 +38,10 @@ static int fold(td_batch *b, int except, td_tensor *other)
     return status;
 }
 
-static int rule_fold(td_batch *b, const char *how) { return (void)how, fold(b, -1, NULL); }
+int td_rule_fold(td_batch *b) { return fold(b, -1, NULL); }
 
 /* Queries, keys and values fold; so does a mask, unless all members and rows share it. */
-static int rule_attention(td_batch *b, const char *how)
+int td_rule_attention(td_batch *b)
 {
     int at = td_argument_index(b->op, "mask");
     td_tensor *mask = b->arguments[at].kind == TD_VALUE_TENSOR ? b->arguments[at].tensor : TD_NONE;
@@ -54,7 +54,7 @@ static int rule_attention(td_batch *b, const char *how)
             return -1;
         int64_t sizes[TD_MAX_DIMS];
         memcpy(sizes, padded->sizes, sizeof *sizes * (size_t)padded->ndim);
-        sizes[1] = b->arguments[how[0] - '0'].tensor->sizes[0];
+        sizes[1] = b->arguments[td_argument_index(b->op, "query")].tensor->sizes[0];
         TD_AUTO td_tensor *rows = td_expand(padded, padded->ndim, sizes);
         kept = td_folded(rows);
     }
@@ -99,9 +99,8 @@ static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
 
 static td_tensor *tensor_at(td_batch *b, int i) { return b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE; }
 
-static int rule_convolution(td_batch *b, const char *how)
+int td_rule_convolution(td_batch *b)
 {
-    (void)how;
     td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
     td_value out;
     if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
@@ -122,12 +121,13 @@ static int rule_convolution(td_batch *b, const char *how)
     return td_batch_give(b, 0, from_channels(made, b->size), 1);
 }
 
-/* The gradients of a convolution's input ('i') and weight ('w'), each linear in the result's gradient. */
-static int rule_convolution_gradient(td_batch *b, const char *how)
+/* The gradients of a convolution's input and weight, each linear in the result's gradient. */
+int td_rule_convolution_gradient(td_batch *b)
 {
     td_tensor *grad = tensor_at(b, 0), *input = tensor_at(b, 1), *weight = tensor_at(b, 2);
+    bool of_input = b->modes & TD_CONVOLUTION_GRADIENT_OF_INPUT;
     td_value out;
-    if (*how == 'i' && !td_is_batched(b, weight)) {
+    if (of_input && !td_is_batched(b, weight)) {
         if (td_batch_set(b, 0, folded_or_none(b, grad)) != 0 || td_batch_set(b, 1, folded_or_none(b, input)) != 0 ||
             td_op_call(b->op, b->frame.values, &out) != 0)
             return -1;
@@ -142,14 +142,13 @@ static int rule_convolution_gradient(td_batch *b, const char *how)
     if (td_op_call(b->op, b->frame.values, &out) != 0)
         return -1;
     TD_AUTO td_tensor *made = out.tensor;
-    return *how == 'i' ? td_batch_give(b, 0, from_channels(made, b->size), 1)
+    return of_input ? td_batch_give(b, 0, from_channels(made, b->size), 1)
                        : td_batch_give(b, 0, td_unfolded(made, b->size), 0);
 }
 
 /* convolution_backward: the two above and a sum. */
-static int rule_convolution_backward(td_batch *b, const char *how)
+int td_rule_convolution_backward(td_batch *b)
 {
-    (void)how;
     const td_value *a = b->arguments;
     const bool *mask = a[10].bools;
     td_tensor *made[3] = {NULL, NULL, NULL};
@@ -212,9 +211,9 @@ static td_tensor *affine(td_batch *b, td_tensor *x, td_tensor *weight, td_tensor
     return result;
 }
 
-static int rule_layer_norm(td_batch *b, const char *how)
+int td_rule_layer_norm(td_batch *b)
 {
-    bool rms = *how == 'r';
+    bool rms = td_argument_index(b->op, "bias") < 0;
     td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 2), *bias = rms ? TD_NONE : tensor_at(b, 3);
     bool own = td_is_batched(b, weight) || td_is_batched(b, bias);
     TD_AUTO td_tensor *front = own ? td_expanded(b, input) : td_front(b, input);
@@ -236,7 +235,7 @@ static int rule_layer_norm(td_batch *b, const char *how)
     return status;
 }
 
-static int rule_group_norm(td_batch *b, const char *how)
+int td_rule_group_norm(td_batch *b)
 {
     td_tensor *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
     if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
@@ -248,7 +247,6 @@ static int rule_group_norm(td_batch *b, const char *how)
             return -1;
         b->frame.values[1] = b->frame.values[2] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
     }
-    (void)how;
     b->frame.values[3].integer *= b->size;
     td_value out[3];
     if (td_op_call(b->op, b->frame.values, out) != 0)
@@ -280,9 +278,8 @@ static int shared_batch_norm(td_batch *b)
 }
 
 /* Statistics are each channel's: members become channels. */
-static int rule_batch_norm(td_batch *b, const char *how)
+int td_rule_batch_norm(td_batch *b)
 {
-    (void)how;
     td_tensor *input = tensor_at(b, 0);
     if (!td_is_batched(b, input) && !td_is_batched(b, tensor_at(b, 3)) && !td_is_batched(b, tensor_at(b, 4)))
         return shared_batch_norm(b);
@@ -367,8 +364,8 @@ static td_tensor *sum_of_member(td_tensor *x)
     return td_sum_dim_intlist(x, x->ndim - 1, dims, false, TD_DTYPE_NONE);
 }
 
-/* nll_loss_forward and cross_entropy_rows ('c'): (loss[, logsumexp], total weight) */
-static int rule_class_loss(td_batch *b, const char *how)
+/* nll_loss_forward and cross_entropy_rows: (loss[, logsumexp], total weight) */
+int td_rule_class_loss(td_batch *b)
 {
     td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1), *weight = tensor_at(b, 2);
     int64_t reduction = b->arguments[3].integer, ignore = b->arguments[4].integer;
@@ -393,21 +390,22 @@ static int rule_class_loss(td_batch *b, const char *how)
     TD_AUTO td_tensor *total = sum_of_member(counts);
     TD_AUTO td_tensor *sum = reduction ? sum_of_member(rows) : td_tensor_retain(rows);
     status |= td_batch_give(b, 0, reduction == 1 ? td_div(sum, total) : td_tensor_retain(sum), 0);
-    if (*how == 'c') {
+    if (n == 3) {
         TD_AUTO td_tensor *lse = out[1].tensor;
         status |= td_batch_give(b, 1, single ? td_tensor_retain(lse) : td_unfolded(lse, b->size), 0);
     }
     return status | td_batch_give(b, n - 1, td_tensor_retain(total), 0);
 }
 
-/* multi_margin_loss ('1' result) and multilabel_margin_loss_forward ('2'): rows fold, and each member's are reduced. */
-static int rule_margin_loss(td_batch *b, const char *how)
+/* multi_margin_loss, and multilabel_margin_loss_forward, which also marks classes: rows fold, and each member's are
+ * reduced. */
+int td_rule_margin_loss(td_batch *b)
 {
     td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
     int at = td_argument_index(b->op, "reduction"), weights = td_argument_index(b->op, "weight");
     td_tensor *weight = weights >= 0 ? tensor_at(b, weights) : TD_NONE;
     int64_t reduction = b->arguments[at].integer;
-    bool single = self->ndim < 2, marks = *how == '2';
+    bool single = self->ndim < 2, marks = b->op->info.n_results == 2;
     TD_AUTO td_tensor *x = td_expanded(b, self);
     TD_AUTO td_tensor *classes = td_expanded(b, target);
     TD_AUTO td_tensor *row = x && !self->ndim ? td_unsqueeze(x, -1) : single ? td_tensor_retain(x) : td_folded(x);
@@ -436,12 +434,11 @@ static int rule_margin_loss(td_batch *b, const char *how)
 }
 
 /* Distances between the pairs of each member's rows. */
-static int rule_pdist(td_batch *b, const char *how)
+int td_rule_pdist(td_batch *b)
 {
-    (void)how;
     TD_AUTO td_tensor *x = td_front(b, tensor_at(b, 0));
     if (!x || x->ndim != 3)
-        return td_rule_loop(b, "");
+        return td_rule_loop(b);
     TD_AUTO td_tensor *pairs = td_triu_indices(x->sizes[1], x->sizes[1], 1, TD_I64, x->device);
     TD_AUTO td_tensor *i = td_select_int(pairs, 0, 0), *j = td_select_int(pairs, 0, 1);
     TD_AUTO td_tensor *left = td_index_select(x, 1, i), *right = td_index_select(x, 1, j);
@@ -450,11 +447,11 @@ static int rule_pdist(td_batch *b, const char *how)
 }
 
 /* Rows of logits fold with their targets; classes' weights are no rows. */
-static int rule_class_targets(td_batch *b, const char *how)
+int td_rule_class_targets(td_batch *b)
 {
     td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
     if (self->ndim < 2 || td_is_batched(b, tensor_at(b, 2)))
-        return td_rule_loop(b, how);
+        return td_rule_loop(b);
     td_value out;
     if (td_batch_set(b, 0, folded_or_none(b, self)) != 0 || td_batch_set(b, 1, folded_or_none(b, target)) != 0 ||
         td_op_call(b->op, b->frame.values, &out) != 0)
@@ -464,9 +461,8 @@ static int rule_class_targets(td_batch *b, const char *how)
 }
 
 /* The gradient of each row's own loss is that of the reduced one, spread over the rows. */
-static int rule_nll_backward(td_batch *b, const char *how)
+int td_rule_nll_backward(td_batch *b)
 {
-    (void)how;
     td_tensor *grad = tensor_at(b, 0), *self = tensor_at(b, 1), *target = tensor_at(b, 2);
     td_tensor *weight = tensor_at(b, 3), *total = tensor_at(b, 6);
     int64_t reduction = b->arguments[4].integer;
@@ -498,10 +494,10 @@ static int rule_nll_backward(td_batch *b, const char *how)
 }
 
 /* Steps come first, rows second: members become more rows, if they share the weights. */
-static int rule_rnn_layer(td_batch *b, const char *how)
+int td_rule_rnn_layer(td_batch *b)
 {
     if (td_is_batched(b, tensor_at(b, 3)) || td_is_batched(b, tensor_at(b, 4)))
-        return td_rule_loop(b, how);
+        return td_rule_loop(b);
     td_value out[3];
     if (td_batch_set(b, 0, into_channels(b, tensor_at(b, 0))) != 0 || td_batch_set(b, 1, folded_or_none(b, tensor_at(b, 1))) != 0 ||
         td_batch_set(b, 2, folded_or_none(b, tensor_at(b, 2))) != 0 || td_op_call(b->op, b->frame.values, out) != 0)
@@ -514,30 +510,3 @@ static int rule_rnn_layer(td_batch *b, const char *how)
     }
     return status;
 }
-
-const td_batch_row td_rules_nn[] = {
-    {"convolution", rule_convolution, ""}, {"convolution_grad_input", rule_convolution_gradient, "i"},
-    {"convolution_grad_weight", rule_convolution_gradient, "w"}, {"convolution_backward", rule_convolution_backward, ""},
-    {"im2col", rule_fold, ""}, {"columns_to_image", rule_fold, ""}, {"max_pool2d_with_indices", rule_fold, ""},
-    {"max_pool3d_with_indices", rule_fold, ""}, {"max_pool_backward", rule_fold, ""}, {"max_pool_pick", rule_fold, ""},
-    {"adaptive_max_pool2d", rule_fold, ""}, {"adaptive_max_pool3d", rule_fold, ""}, {"avg_pool_windows", rule_fold, ""},
-    {"avg_pool_backward", rule_fold, ""}, {"adaptive_avg_windows", rule_fold, ""}, {"adaptive_avg_backward", rule_fold, ""},
-    {"max_unpool2d", rule_fold, ""}, {"max_unpool3d", rule_fold, ""}, {"grid_sampler_2d", rule_fold, ""},
-    {"grid_sampler_3d", rule_fold, ""}, {"grid_sampler_backward", rule_fold, ""}, {"grid_sampler_grad", rule_fold, ""},
-    {"pad_edges", rule_fold, ""}, {"pad_edges_backward", rule_fold, ""}, {"resample", rule_fold, ""},
-    {"resample_backward", rule_fold, ""}, {"attention", rule_attention, "0"},
-    {"attention_backward", rule_attention, "1"}, {"native_layer_norm", rule_layer_norm, "l"}, {"_fused_rms_norm", rule_layer_norm, "r"},
-    {"native_group_norm", rule_group_norm, ""}, {"native_batch_norm", rule_batch_norm, ""},
-    {"nll_loss_forward", rule_class_loss, "n"}, {"cross_entropy_rows", rule_class_loss, "c"},
-    {"multi_margin_loss", rule_margin_loss, "1"}, {"multilabel_margin_loss_forward", rule_margin_loss, "2"},
-    {"_pdist_forward", rule_pdist, ""}, {"nll_loss_backward", rule_nll_backward, ""}, {"cross_entropy_targets", rule_class_targets, ""}, {"rnn_layer", rule_rnn_layer, ""},
-    {"_softmax_backward_data", td_rule_dims, "a"}, {"_log_softmax_backward_data", td_rule_dims, "a"},
-    {"linear_scan", td_rule_dims, "a"}, {"pow.Tensor_Scalar", td_rule_pointwise, ""}, {"pow.Scalar", td_rule_pointwise, ""},
-    {"igamma", td_rule_pointwise, ""}, {"igammac", td_rule_pointwise, ""}, {"complex", td_rule_pointwise, ""},
-    {"frexp.Tensor", td_rule_pointwise, ""}, {"special_bessel_j0", td_rule_pointwise, ""},
-    {"special_bessel_j1", td_rule_pointwise, ""}, {"special_bessel_y0", td_rule_pointwise, ""},
-    {"special_bessel_y1", td_rule_pointwise, ""}, {"special_spherical_bessel_j0", td_rule_pointwise, ""},
-    {"constant_pad_nd", td_rule_leading, ""}, {"one_hot", td_rule_leading, ""},
-    {"_fft_c2c", td_rule_dims, ""}, {"_fft_r2c", td_rule_dims, ""}, {"_fft_c2r", td_rule_dims, ""},
-    {NULL, NULL, NULL},
-};

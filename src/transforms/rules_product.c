@@ -24,49 +24,51 @@ static td_tensor *product(td_batch *b, td_tensor *left, td_tensor *right)
     return left->ndim == 1 ? td_squeeze_dim(no_column, right->ndim == 1 ? -1 : -2) : td_tensor_retain(no_column);
 }
 
-/* PyTorch's checks of ranks and sizes, which a matmul would not make; `ranks` are the operands' ("21" for mv). */
-static int check_ranks(td_batch *b, const char *ranks, td_tensor *left, td_tensor *right)
+/* PyTorch's checks of ranks and sizes, which a matmul would not make. */
+static int check_ranks(td_batch *b, td_tensor *left, td_tensor *right)
 {
-    if (*ranks && (left->ndim != *ranks - '0' || right->ndim != ranks[1] - '0')) {
-        if (*ranks == '1')
+    bool batches = b->modes & TD_PRODUCT_BATCHES, vectors = b->modes & TD_PRODUCT_VECTORS;
+    int rows = vectors ? 1 : batches ? 3 : 2, columns = vectors || b->modes & TD_PRODUCT_MATRIX_VECTOR ? 1 : rows;
+    if (b->modes && (left->ndim != rows || right->ndim != columns)) {
+        if (vectors)
             return td_error(TD_E_RUNTIME, "Got wrong shapes for %s", b->op->info.name);
         return td_error(TD_E_RUNTIME, "Shape mismatch: Got incorrect dims for %s(a, b). a has dim %dand b has dim %dbut expected "
-                        "them to have dim %c and dim %c", b->op->info.name, left->ndim, right->ndim, *ranks, ranks[1]);
+                        "them to have dim %d and dim %d", b->op->info.name, left->ndim, right->ndim, rows, columns);
     }
-    if (*ranks == '3' && left->sizes[0] != right->sizes[0])
+    if (batches && left->sizes[0] != right->sizes[0])
         return td_error(TD_E_RUNTIME, "Expected size for first two dimensions of batch2 tensor to be: [%lld, %lld] but got: "
                         "[%lld, %lld].", (long long)left->sizes[0], (long long)left->sizes[2], (long long)right->sizes[0],
                         (long long)right->sizes[1]);
     return 0;
 }
 
-static int rule_product(td_batch *b, const char *how)
+int td_rule_product(td_batch *b)
 {
     td_tensor *left = b->arguments[0].tensor, *right = b->arguments[1].tensor;
-    return check_ranks(b, how, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
+    return check_ranks(b, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
 }
 
 static bool is_number(td_scalar s, double value) { return s.kind != TD_SCALAR_COMPLEX && td_scalar_double(s) == value; }
 
 /* beta * self + alpha * (a @ b) */
-static int rule_add_product(td_batch *b, const char *how)
+int td_rule_add_product(td_batch *b)
 {
     td_scalar beta = b->arguments[3].scalar, alpha = b->arguments[4].scalar;
-    td_tensor *self = b->arguments[0].tensor;
-    TD_AUTO td_tensor *made = product(b, b->arguments[1].tensor, b->arguments[2].tensor);
+    td_tensor *self = b->arguments[0].tensor, *left = b->arguments[1].tensor, *right = b->arguments[2].tensor;
+    int rank = right->ndim == 1 ? left->ndim - 1 : left->ndim;
+    TD_AUTO td_tensor *made = product(b, left, right);
     TD_AUTO td_tensor *scaled = is_number(alpha, 1) ? td_tensor_retain(made) : td_mul_scalar(made, alpha);
     if (is_number(beta, 0))
         return td_batch_give(b, 0, td_tensor_retain(scaled), 0);
     TD_AUTO td_tensor *front = td_front(b, self);
-    TD_AUTO td_tensor *padded = td_is_batched(b, self) ? td_padded(front, *how - '0') : td_tensor_retain(front);
+    TD_AUTO td_tensor *padded = td_is_batched(b, self) ? td_padded(front, rank) : td_tensor_retain(front);
     TD_AUTO td_tensor *addend = is_number(beta, 1) ? td_tensor_retain(padded) : td_mul_scalar(padded, beta);
     return td_batch_give(b, 0, td_add(addend, scaled), 0);
 }
 
 /* Unbatched input: one product with all weights side by side.  Unbatched weight: more rows of input. */
-static int rule_linear(td_batch *b, const char *how)
+int td_rule_linear(td_batch *b)
 {
-    (void)how;
     td_tensor *input = b->arguments[0].tensor, *weight = b->arguments[1].tensor;
     td_tensor *bias = b->arguments[2].kind ? b->arguments[2].tensor : TD_NONE;
     TD_AUTO td_tensor *x = td_front(b, input);
@@ -114,13 +116,13 @@ static int rule_linear(td_batch *b, const char *how)
 }
 
 /* A X = B, where B may be one vector. */
-static int rule_solve(td_batch *b, const char *how)
+int td_rule_solve(td_batch *b)
 {
     td_tensor *a = b->arguments[0].tensor, *right = b->arguments[1].tensor;
     if (right->ndim >= 2 && right->ndim >= a->ndim)
-        return td_rule_leading(b, "e");
+        return td_batch_leading(b, TD_LEADING_EXPAND);
     if (right->ndim >= 2)
-        return td_rule_loop(b, how);    /* vectors or matrices: it depends on all the sizes */
+        return td_rule_loop(b);    /* vectors or matrices: it depends on all the sizes */
     TD_AUTO td_tensor *vectors = td_expanded(b, right);
     if (td_batch_set(b, 0, td_expanded(b, a)) != 0 || td_batch_set(b, 1, td_unsqueeze(vectors, -1)) != 0)
         return -1;
@@ -135,9 +137,8 @@ static int rule_solve(td_batch *b, const char *how)
 }
 
 /* Factors, the rows exchanged, which are a vector per matrix, and what is solved: all with the batch in front of as many others. */
-static int rule_exchanged_solve(td_batch *b, const char *how)
+int td_rule_exchanged_solve(td_batch *b)
 {
-    (void)how;
     int rank = 0;
     for (int i = 0; i < 3; i++) {
         int own = b->arguments[i].tensor->ndim + (i == 1);
@@ -152,9 +153,8 @@ static int rule_exchanged_solve(td_batch *b, const char *how)
 }
 
 /* Tolerances have a number per matrix, or more of them: the matrix is taken once for each. */
-static int rule_tolerance(td_batch *b, const char *how)
+int td_rule_tolerance(td_batch *b)
 {
-    (void)how;
     int rank = b->arguments[0].tensor->ndim - 2;
     for (int i = 1; i < 3; i++)
         if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE && b->arguments[i].tensor->ndim > rank)
@@ -168,20 +168,3 @@ static int rule_tolerance(td_batch *b, const char *how)
     }
     return td_batch_call(b, b->op, 0);
 }
-
-const td_batch_row td_rules_product[] = {
-    {"mm", rule_product, "22"}, {"bmm", rule_product, "33"}, {"mv", rule_product, "21"}, {"dot", rule_product, "11"},
-    {"matmul", rule_product, ""}, {"addmm", rule_add_product, "2"}, {"addmv", rule_add_product, "1"},
-    {"baddbmm", rule_add_product, "3"}, {"linear", rule_linear, ""}, {"linalg_solve_ex", rule_solve, ""},
-    {"linalg_cholesky_ex", td_rule_leading, ""}, {"cholesky_solve", td_rule_leading, "e"},
-    {"cholesky_solve_helper", td_rule_leading, "e"},
-    {"linalg_lu_factor_ex", td_rule_leading, ""}, {"pivots_to_permutation", td_rule_leading, ""},
-    {"linalg_lu_solve", rule_exchanged_solve, ""}, {"linalg_inv_ex", td_rule_leading, ""},
-    {"linalg_solve_triangular", td_rule_leading, "e"}, {"linalg_det", td_rule_leading, ""},
-    {"linalg_slogdet", td_rule_leading, ""}, {"linalg_matrix_exp", td_rule_leading, ""}, {"linalg_qr", td_rule_leading, ""}, {"_linalg_svd", td_rule_leading, ""},
-    {"_linalg_eigh", td_rule_leading, ""}, {"_linalg_eig", td_rule_leading, ""}, {"_linalg_lstsq", td_rule_leading, "e"},
-    {"linalg_ldl_factor_ex", td_rule_leading, ""}, {"linalg_ldl_solve", rule_exchanged_solve, ""}, {"geqrf", td_rule_leading, ""},
-    {"ormqr", td_rule_leading, "er"}, {"linalg_householder_product", td_rule_leading, "er"},
-    {"linalg_matrix_rank.atol_rtol_tensor", rule_tolerance, ""}, {"linalg_pinv.atol_rtol_tensor", rule_tolerance, ""},
-    {NULL, NULL, NULL},
-};

@@ -11,7 +11,7 @@ static int factory(td_batch *b)
 {
     int size = td_argument_index(b->op, "size");
     if (size < 0)
-        return td_rule_loop(b, "q");        /* randperm: a permutation per member */
+        return td_batch_loop(b, true);        /* randperm: a permutation per member */
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     const td_value *v = &b->arguments[size];
     if (v->count >= TD_MAX_DIMS)
@@ -39,12 +39,11 @@ static int same_in_place(td_batch *b)
     return 0;
 }
 
-int td_rule_random(td_batch *b, const char *how)
+int td_rule_random(td_batch *b)
 {
-    (void)how;
     int mode = b->level->randomness;
     bool any = td_any_batched(b), writes = b->op->info.flags & TD_OP_INPLACE;
-    bool like = strstr(b->op->info.name, "_like") != NULL;
+    bool like = b->op->info.flags & TD_OP_FACTORY;      /* rand_like: its operand says the shape only */
     if (mode == TD_RANDOM_ERROR)
         return fail("vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
                     "randomness flags on vmap or perform the randomness operation out of vmap");
@@ -64,7 +63,7 @@ int td_rule_random(td_batch *b, const char *how)
     bool takes = false;
     for (int i = 0; i < b->op->info.n_arguments; i++)
         takes |= b->op->info.arguments[i].kind == TD_VALUE_TENSOR;
-    if (takes && !strcmp(b->op->info.name, "multinomial") && b->arguments[0].tensor->ndim == 2) {
+    if (takes && b->modes & TD_RANDOM_ROWS && b->arguments[0].tensor->ndim == 2) {
         TD_AUTO td_tensor *wide = td_expanded(b, b->arguments[0].tensor);
         td_value out;
         if (td_batch_set(b, 0, td_folded(wide)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
@@ -72,7 +71,5 @@ int td_rule_random(td_batch *b, const char *how)
         TD_AUTO td_tensor *rows = out.tensor;
         return td_batch_give(b, 0, td_unfolded(rows, b->size), 0);
     }
-    return takes ? td_rule_leading(b, "e") : factory(b);
+    return takes ? td_batch_leading(b, TD_LEADING_EXPAND) : factory(b);
 }
-
-const td_batch_row td_rules_random[] = {{"native_dropout", td_rule_random, ""}, {NULL, NULL, NULL}};

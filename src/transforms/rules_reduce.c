@@ -3,11 +3,11 @@
 #include "calls_transforms_rules_reduce.h"
 #include "transforms/batch.h"
 
-/* how: the form with a dimension, which is called on a flattened operand. */
-static int rule_flat(td_batch *b, const char *how)
+/* The form with a dimension is called on a flattened operand. */
+int td_rule_flat(td_batch *b)
 {
     static const int64_t one = 1;
-    const td_op *op = td_op_find(how);
+    const td_op *op = td_op_find(b->form);
     td_value in[TD_MOST_ARGUMENTS], out[4];
     TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
     TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, b->arguments[0].tensor->numel});
@@ -40,23 +40,24 @@ static int rule_flat(td_batch *b, const char *how)
 }
 
 /* dim may be absent, and means then the flattened operand. */
-static int rule_maybe_flat(td_batch *b, const char *how)
+int td_rule_maybe_flat(td_batch *b)
 {
     int dim = td_argument_index(b->op, "dim");
-    return b->arguments[dim].kind == TD_VALUE_NONE ? rule_flat(b, how) : td_rule_dims(b, "");
+    return b->arguments[dim].kind == TD_VALUE_NONE ? td_rule_flat(b) : td_rule_dims(b);
 }
 
 /* Members are searched for in one sequence, or each in its own. */
-static int rule_search(td_batch *b, const char *how)
+int td_rule_search(td_batch *b)
 {
-    int sequence = td_argument_index(b->op, *how == 's' ? "sorted_sequence" : "boundaries");
+    int sequence = td_argument_index(b->op, "sorted_sequence");
+    sequence = sequence < 0 ? td_argument_index(b->op, "boundaries") : sequence;
     int values = td_argument_index(b->op, "self"), sorter = td_argument_index(b->op, "sorter");
     td_tensor *where = b->arguments[sequence].tensor, *what = b->arguments[values].tensor;
     bool plain = b->arguments[values].kind != TD_VALUE_TENSOR;
     if (!td_is_batched(b, where) && (sorter < 0 || !td_is_batched(b, b->arguments[sorter].tensor)) && where->ndim == 1)
         return td_batch_set(b, values, td_front(b, what)) != 0 ? -1 : td_batch_call(b, b->op, 0);
     if (plain)
-        return td_rule_loop(b, "");
+        return td_rule_loop(b);
     TD_AUTO td_tensor *sequences = td_expanded(b, where);
     TD_AUTO td_tensor *wanted = td_expanded(b, what);
     if (!sequences || !wanted)
@@ -78,26 +79,9 @@ static int rule_search(td_batch *b, const char *how)
     return td_batch_give(b, 0, flat ? td_reshape(found, wanted->ndim, wanted->sizes) : td_tensor_retain(found), 0);
 }
 
-static int rule_isin(td_batch *b, const char *how)
+int td_rule_isin(td_batch *b)
 {
     if (b->arguments[1].kind == TD_VALUE_TENSOR && td_is_batched(b, b->arguments[1].tensor))
-        return td_rule_loop(b, how);
-    return td_rule_leading(b, "");
+        return td_rule_loop(b);
+    return td_rule_leading(b);
 }
-
-const td_batch_row td_rules_reduce[] = {
-    {"sum.dim_IntList", td_rule_dims, "n"}, {"nansum", td_rule_dims, "n"}, {"mean.dim", td_rule_dims, "n"},
-    {"amax", td_rule_dims, "n"}, {"amin", td_rule_dims, "n"}, {"any.dims", td_rule_dims, "n"}, {"all.dims", td_rule_dims, "n"},
-    {"var.correction", td_rule_dims, "n"}, {"std.correction", td_rule_dims, "n"}, {"var_mean.correction", td_rule_dims, "n"},
-    {"std_mean.correction", td_rule_dims, "n"}, {"linalg_vector_norm", td_rule_dims, "n"}, {"logsumexp", td_rule_dims, "n"},
-    {"prod", rule_flat, "aten::prod.dim_int"}, {"max", rule_flat, "aten::amax"}, {"min", rule_flat, "aten::amin"},
-    {"any", rule_flat, "aten::any.dim"}, {"all", rule_flat, "aten::all.dim"}, {"median", rule_flat, "aten::median.dim"},
-    {"nanmedian", rule_flat, "aten::nanmedian.dim"}, {"argmax", rule_maybe_flat, "aten::argmax"},
-    {"argmin", rule_maybe_flat, "aten::argmin"}, {"aminmax", rule_maybe_flat, "aten::aminmax"},
-    {"prod.dim_int", td_rule_dims, ""}, {"any.dim", td_rule_dims, ""}, {"all.dim", td_rule_dims, ""},
-    {"max.dim", td_rule_dims, ""}, {"min.dim", td_rule_dims, ""}, {"median.dim", td_rule_dims, ""},
-    {"nanmedian.dim", td_rule_dims, ""}, {"searchsorted.Tensor", rule_search, "s"}, {"searchsorted.Scalar", td_rule_loop, ""},
-    {"bucketize.Tensor", rule_search, "b"}, {"bucketize.Scalar", td_rule_loop, ""}, {"isin.*", rule_isin, ""}, {"count_nonzero.dim_IntList", td_rule_dims, "n"},
-    {"hash_tensor", td_rule_dims, "n"},
-    {NULL, NULL, NULL},
-};

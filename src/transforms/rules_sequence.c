@@ -26,12 +26,12 @@ static bool is_complex(const td_value *v)
     return v->kind == TD_VALUE_TENSOR ? td_dtype_is_complex((td_dtype)v->tensor->dtype) : v->scalar.kind == TD_SCALAR_COMPLEX;
 }
 
-/* how: 'g', the numbers are exponents. */
-static int rule_spaced(td_batch *b, const char *how)
+/* With a base the numbers are exponents of it. */
+int td_rule_spaced(td_batch *b)
 {
     const td_value *a = b->arguments;
     int64_t steps = a[2].integer;
-    int at = td_argument_index(b->op, "dtype");
+    int at = td_argument_index(b->op, "dtype"), base = td_argument_index(b->op, "base");
     bool complex = is_complex(&a[0]) || is_complex(&a[1]);
     td_dtype kind = a[at].kind != TD_VALUE_NONE ? (td_dtype)a[at].integer : td_default_dtype();
     if (a[at].kind == TD_VALUE_NONE && complex)
@@ -47,12 +47,6 @@ static int rule_spaced(td_batch *b, const char *how)
     TD_AUTO td_tensor *low = td_add(start, up), *high = td_sub(end, down);
     TD_AUTO td_tensor *early = td_lt_scalar(numbers, td_int(steps > 1 ? steps / 2 : 1));      /* both ends are exact */
     TD_AUTO td_tensor *spaced = td_where(early, low, high);
-    TD_AUTO td_tensor *made = *how == 'g' ? td_pow_scalar(td_float(a[3].number), spaced) : td_tensor_retain(spaced);
+    TD_AUTO td_tensor *made = base >= 0 ? td_pow_scalar(td_float(a[base].number), spaced) : td_tensor_retain(spaced);
     return td_batch_give(b, 0, td_to(made, kind), 0);
 }
-
-const td_batch_row td_rules_sequence[] = {
-    {"linspace.Tensor_Tensor", rule_spaced, ""}, {"linspace.Tensor_Scalar", rule_spaced, ""}, {"linspace.Scalar_Tensor", rule_spaced, ""},
-    {"logspace.Tensor_Tensor", rule_spaced, "g"}, {"logspace.Tensor_Scalar", rule_spaced, "g"}, {"logspace.Scalar_Tensor", rule_spaced, "g"},
-    {NULL, NULL, NULL},
-};

@@ -5,9 +5,8 @@
 
 static int give_self(td_batch *b, td_tensor *value, int dim) { return td_batch_give(b, 0, value, dim); }
 
-static int rule_permute(td_batch *b, const char *how)
+int td_rule_permute(td_batch *b)
 {
-    (void)how;
     td_tensor *x = b->arguments[0].tensor;
     const td_value *dims = &b->arguments[1];
     int64_t order[TD_MAX_DIMS + 1] = {0};
@@ -24,7 +23,7 @@ static int rule_permute(td_batch *b, const char *how)
     return give_self(b, td_permute(front, dims->count + 1, order), 0);
 }
 
-static int rule_squeeze(td_batch *b, const char *how)
+int td_rule_squeeze(td_batch *b)
 {
     td_tensor *x = b->arguments[0].tensor;
     int64_t dims[TD_MAX_DIMS];
@@ -33,14 +32,12 @@ static int rule_squeeze(td_batch *b, const char *how)
         if (x->sizes[d] == 1)
             dims[n++] = d + 1;
     TD_AUTO td_tensor *front = td_front(b, x);
-    (void)how;
     return give_self(b, td_squeeze_dims(front, n, dims), 0);
 }
 
 /* A number per member, broadcast over its elements. */
-static int rule_fill(td_batch *b, const char *how)
+int td_rule_fill(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor, *value = b->arguments[1].tensor;
     bool written = b->op->info.arguments[0].is_mutable;
     if (value->ndim)
@@ -57,9 +54,8 @@ static int rule_fill(td_batch *b, const char *how)
     return 0;
 }
 
-static int rule_expand(td_batch *b, const char *how)
+int td_rule_expand(td_batch *b)
 {
-    (void)how;
     const td_value *size = &b->arguments[1];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     if (size->count >= TD_MAX_DIMS)
@@ -107,9 +103,8 @@ static int check_within_member(const td_tensor *member, int64_t offset, const td
 }
 
 /* The offset counts from the storage's start, and the first member lies where the wrapper says. */
-static int rule_as_strided(td_batch *b, const char *how)
+int td_rule_as_strided(td_batch *b)
 {
-    (void)how;
     int dim;
     td_tensor *self = b->arguments[0].tensor, *x = td_physical(b, self, &dim);
     const td_value *size = &b->arguments[1], *stride = &b->arguments[2], *offset = &b->arguments[3];
@@ -126,9 +121,8 @@ static int rule_as_strided(td_batch *b, const char *how)
                                       offset->kind ? &offset->integer : NULL), 0);
 }
 
-static int rule_repeat(td_batch *b, const char *how)
+int td_rule_repeat(td_batch *b)
 {
-    (void)how;
     const td_value *repeats = &b->arguments[1];
     int64_t times[TD_MAX_DIMS + 1] = {1};
     if (repeats->count < b->arguments[0].tensor->ndim || repeats->count >= TD_MAX_DIMS)
@@ -139,11 +133,11 @@ static int rule_repeat(td_batch *b, const char *how)
     return give_self(b, td_repeat(padded, repeats->count + 1, times), 0);
 }
 
-static int rule_roll(td_batch *b, const char *how)
+int td_rule_roll(td_batch *b)
 {
     const td_value *shifts = &b->arguments[1];
     if (b->arguments[2].kind == TD_VALUE_INTS && b->arguments[2].count)
-        return td_rule_dims(b, how);
+        return td_rule_dims(b);
     TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
     if (!front)
         return -1;
@@ -153,9 +147,8 @@ static int rule_roll(td_batch *b, const char *how)
 }
 
 /* x_backward(grad, input_sizes, dim, ...): the dimensions are those of what was viewed. */
-static int rule_view_backward(td_batch *b, const char *how)
+int td_rule_view_backward(td_batch *b)
 {
-    (void)how;
     const td_value *size = &b->arguments[1];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     if (size->count >= TD_MAX_DIMS)
@@ -184,9 +177,8 @@ static int rule_view_backward(td_batch *b, const char *how)
 }
 
 /* Each member lies as asked for, one after the other. */
-static int rule_new_empty_strided(td_batch *b, const char *how)
+int td_rule_new_empty_strided(td_batch *b)
 {
-    (void)how;
     const td_value *size = &b->arguments[1], *stride = &b->arguments[2];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1];
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
@@ -201,9 +193,8 @@ static int rule_new_empty_strided(td_batch *b, const char *how)
     return td_batch_call(b, b->op, 0);
 }
 
-static int rule_cat(td_batch *b, const char *how)
+int td_rule_cat(td_batch *b)
 {
-    (void)how;
     const td_value *list = &b->arguments[0];
     int rank = 0;
     for (int k = 0; k < list->count; k++)
@@ -239,9 +230,8 @@ static td_wrapped *batch_first(td_batch *b, td_tensor *x)
 }
 
 /* Each member keeps its elements in their order, as far as there is room for them. */
-static int rule_resize(td_batch *b, const char *how)
+int td_rule_resize(td_batch *b)
 {
-    (void)how;
     td_tensor *self = b->arguments[0].tensor;
     const td_value *size = &b->arguments[1], *format = &b->arguments[2];
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
@@ -266,13 +256,14 @@ static int rule_resize(td_batch *b, const char *how)
 }
 
 /* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
-static int rule_shape_inplace(td_batch *b, const char *how)
+int td_rule_shape_inplace(td_batch *b)
 {
     td_wrapped *w = batch_first(b, b->arguments[0].tensor);
     int ndim = b->arguments[0].tensor->ndim;
+    bool of_result = b->modes & TD_SHAPE_INPLACE_OF_RESULT;
     if (!w)
         return -1;
-    if (!strcmp(b->op->info.name, "squeeze_") && b->op->info.n_arguments == 1) {
+    if (b->modes & TD_SHAPE_INPLACE_DROPS_ONES) {
         int64_t dims[TD_MAX_DIMS];
         int n = 0;
         for (int d = 0; d < ndim; d++)
@@ -283,7 +274,7 @@ static int rule_shape_inplace(td_batch *b, const char *how)
         b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
         return 0;
     }
-    if (ndim == 0 && !strchr(how, 'u')) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
+    if (ndim == 0 && !of_result) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
         for (int i = 1; i < b->op->info.n_arguments; i++) {
             const td_value *v = &b->arguments[i];
             for (int k = 0; v->kind == TD_VALUE_INTS ? k < v->count : k < 1; k++)
@@ -303,53 +294,29 @@ static int rule_shape_inplace(td_batch *b, const char *how)
                 return -1;
         if (v->kind == TD_VALUE_INTS && td_batch_set_ints(b, i, v->count, dims) != 0)
             return -1;
-        if (v->kind == TD_VALUE_INT && (v->integer = td_wrap_dim(v->integer, ndim + (strchr(how, 'u') != NULL)) + 1) <= 0)
+        if (v->kind == TD_VALUE_INT && (v->integer = td_wrap_dim(v->integer, ndim + of_result) + 1) <= 0)
             return -1;
     }
     return td_batch_call(b, b->op, 0);
 }
 
 /* One answer for the whole batch. */
-static int rule_whole(td_batch *b, const char *how)
+int td_rule_whole(td_batch *b)
 {
     int dim;
-    (void)how;
     td_tensor *below = td_physical(b, b->arguments[0].tensor, &dim);
     return td_batch_set(b, 0, td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
 }
 
-static int rule_data_dependent(td_batch *b, const char *how)
+int td_rule_unsupported(td_batch *b)
+{
+    return td_error(TD_E_RUNTIME, "vmap over torch.%s isn't supported yet. Please file an issue at "
+                    "https://github.com/pytorch/pytorch/issues if you need this feature.", b->op->info.name);
+}
+
+int td_rule_data_dependent(td_batch *b)
 {
     static const char please[] = "Please file an issue at https://github.com/pytorch/pytorch/issues";
-    (void)how;
     return td_error(TD_E_RUNTIME, "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
                     "aten::%s. %s if you need this feature.", b->op->info.name, please);
 }
-
-const td_batch_row td_rules_view[] = {
-    {"permute", rule_permute, ""}, {"squeeze", rule_squeeze, ""}, {"squeeze.dim", td_rule_dims, ""},
-    {"squeeze.dims", td_rule_dims, ""}, {"expand", rule_expand, ""}, {"as_strided", rule_as_strided, ""},
-    {"repeat", rule_repeat, ""}, {"roll", rule_roll, ""}, {"view", td_rule_dims, "k"}, {"unsqueeze", td_rule_dims, "uk"},
-    {"_unsafe_view", td_rule_dims, "k"},
-    {"diag_embed", td_rule_dims, "uk"}, {"select_backward", rule_view_backward, ""},
-    {"slice_backward", rule_view_backward, ""}, {"diagonal_backward", rule_view_backward, ""},
-    {"unfold_backward", rule_view_backward, ""}, {"cat", rule_cat, ""}, {"transpose_", rule_shape_inplace, ""},
-    {"unsqueeze_", rule_shape_inplace, "u"}, {"resize_", rule_resize, ""}, {"squeeze_.*", rule_shape_inplace, ""}, {"clone", td_rule_leading, ""},
-    {"_to_copy", td_rule_leading, ""}, {"alias", td_rule_leading, ""}, {"detach", td_rule_leading, ""},
-    {"view_as_real", td_rule_leading, ""}, {"view_as_complex", td_rule_leading, ""}, {"_conj", td_rule_leading, ""},
-    {"_neg_view", td_rule_leading, ""}, {"resolve_conj", td_rule_leading, ""}, {"resolve_neg", td_rule_leading, ""},
-    {"view.dtype", td_rule_leading, ""}, {"zeros_like", td_rule_leading, ""}, {"ones_like", td_rule_leading, ""},
-    {"empty_like", td_rule_leading, ""}, {"full_like", td_rule_leading, ""}, {"new_empty", td_rule_dims, "k"},
-    {"new_empty_strided", rule_new_empty_strided, ""},
-    {"new_zeros", td_rule_dims, "k"}, {"new_ones", td_rule_dims, "k"}, {"new_full", td_rule_dims, "k"},
-    {"zero_", td_rule_leading, ""}, {"fill_.Scalar", td_rule_leading, ""}, {"fill.Scalar", td_rule_leading, ""},
-    {"fill_.Tensor", rule_fill, ""}, {"fill.Tensor", rule_fill, ""}, {"copy_", td_rule_pointwise, "s"}, {"tril", td_rule_leading, ""},
-    {"triu", td_rule_leading, ""}, {"nonzero", rule_data_dependent, ""}, {"nonzero_numpy", rule_data_dependent, ""},
-    {"where", rule_data_dependent, ""}, {"_unique2", rule_data_dependent, ""},
-    {"_unique", rule_data_dependent, ""}, {"unique_dim", rule_data_dependent, ""},
-    {"unique_consecutive", rule_data_dependent, ""}, {"unique_dim_consecutive", rule_data_dependent, ""},
-    {"_is_all_true", rule_whole, ""}, {"_is_any_true", rule_whole, ""}, {"where.self", td_rule_pointwise, ""},
-    {"repeat_interleave.Tensor", td_rule_loop, ""}, {"argwhere", td_rule_loop, ""},
-    {"select_scatter", td_rule_dims, "a"}, {"slice_scatter", td_rule_dims, "a"}, {"diagonal_scatter", td_rule_dims, "a"},
-    {"as_strided_scatter", NULL, "e"}, {NULL, NULL, NULL},
-};

@@ -4,10 +4,12 @@
         model(x).sum().backward()
     counter.get_total_flops()
 """
+import functools
 import warnings
 from math import prod
 
-from tede._ops import OpOverloadPacket, ops
+from tede import _C
+from tede._ops import OpOverloadPacket, _overload_named
 from tede.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
@@ -39,39 +41,54 @@ def register_flop_formula(targets, get_raw=False):
     return decorator
 
 
-@register_flop_formula(ops.aten.mm)
 def mm_flop(a_shape, b_shape, *args, out_shape=None, **kwargs):
-    return 2 * prod(a_shape) * b_shape[1]
+    return 2 * prod(a_shape) * b_shape[-1]
 
 
-@register_flop_formula(ops.aten.addmm)
 def addmm_flop(self_shape, a_shape, b_shape, out_shape=None, **kwargs):
     return mm_flop(a_shape, b_shape)
 
 
-@register_flop_formula(ops.aten.bmm)
-def bmm_flop(a_shape, b_shape, out_shape=None, **kwargs):
-    return 2 * prod(a_shape) * b_shape[2]
+bmm_flop, baddbmm_flop = mm_flop, addmm_flop
 
 
-@register_flop_formula(ops.aten.baddbmm)
-def baddbmm_flop(self_shape, a_shape, b_shape, out_shape=None, **kwargs):
-    return bmm_flop(a_shape, b_shape)
-
-
-def _conv(x_shape, w_shape, out_shape, transposed):
+def conv_flop_count(x_shape, w_shape, out_shape, transposed=False):
     return 2 * prod((x_shape if transposed else out_shape)[2:]) * prod(w_shape) * x_shape[0]
 
 
-@register_flop_formula(ops.aten.convolution)
-def conv_flop(x_shape, w_shape, bias, stride, padding, dilation, transposed, *args, out_shape=None, **kwargs):
-    return _conv(x_shape, w_shape, out_shape, transposed)
+# ---- `flops:` of entries: product(a, b), convolution, convolution_backward; of a call's arguments by name, shapes in place of tensors
+
+def _product(call, a, b):
+    return mm_flop(call[a], call[b])
 
 
-@register_flop_formula(ops.aten.convolution_backward)
-def conv_backward_flop(grad_shape, x_shape, w_shape, bias, stride, padding, dilation, transposed, output_padding, groups,
-                       output_mask, out_shape=None):
-    return (output_mask[0] + output_mask[1]) * _conv(x_shape, w_shape, grad_shape, transposed)
+def _convolution(call):
+    return conv_flop_count(call["input"], call["weight"], call["out"], call["transposed"])
+
+
+def _convolution_backward(call):
+    wanted = call["output_mask"]
+    return (wanted[0] + wanted[1]) * conv_flop_count(call["input"], call["weight"], call["grad_output"], call["transposed"])
+
+
+_PATTERNS = {"product": _product, "convolution": _convolution, "convolution_backward": _convolution_backward}
+
+
+@functools.cache
+def _of_text(full, text):
+    """The formula that an operator's traits name."""
+    pattern, _, words = text.rstrip(")").partition("(")
+    count, names = _PATTERNS[pattern], [word.strip() for word in words.split(",") if word.strip()]
+    arguments = [a.name for a in _overload_named(full)._schema.arguments]
+
+    def formula(*args, out_shape=None, **kwargs):
+        return count({**dict(zip(arguments, args)), **kwargs, "out": out_shape}, *names)
+    return _of_shapes(formula)
+
+
+for _full, _text in _C._flops_of_all():
+    if _full.startswith("aten::"):
+        flop_registry.setdefault(_overload_named(_full)._overloadpacket, _of_text(_full, _text))
 
 
 def _shapes(value):
@@ -129,7 +146,10 @@ class FlopCounterMode(TorchDispatchMode):
         out = func(*args, **(kwargs or {}))
         packet = func._overloadpacket
         formula = self.flop_registry.get(packet)
-        if formula is not None:
+        if formula is None and not func._name.startswith("aten::"):
+            text = _C._op_traits(func._name)["flops"]
+            formula = text and _of_text(func._name, text)
+        if formula:
             count = formula(*args, **(kwargs or {}), out_val=out)
             for module in sorted(self._modules.parents, key=lambda name: (name != "Global", name)):
                 counts = self.flop_counts.setdefault(module, {})

@@ -1,0 +1,63 @@
+"""Which rule an operator has at vmap levels: `batch:` of its entry, or what its kind and schema make of it.
+
+`batch: dims(absent_is_all, keeps_0d)` names the C function td_rule_dims and its modes, TD_DIMS_ABSENT_IS_ALL and so on of
+src/dispatch/batching.h; `batch: flat(prod.dim_int)` the form with a dimension that the rule calls."""
+import re
+
+DIMS = {'dim', 'dims', 'dim0', 'dim1', 'dim2', 'dimension', 'axis', 'axis0', 'axis1', 'start_dim', 'end_dim'}
+FORMS = {'flat', 'maybe_flat'}      # rules whose argument is another operator
+
+
+class BatchError(ValueError):
+    pass
+
+
+def has_dims(schema):
+    """One tensor, first, and at least one argument that names dimensions."""
+    tensors = [i for i, a in enumerate(schema.arguments) if a.is_tensor]
+    first = schema.arguments[0] if schema.arguments else None
+    return tensors == [0] and not first.list and any(a.name in DIMS and a.type == 'int' for a in schema.arguments)
+
+
+def is_random(op):
+    """Whether it draws numbers itself; a composite of such in place goes through its parts."""
+    takes = op.schema.name.startswith('rand') or any(a.type == 'Generator' for a in op.schema.arguments)
+    return takes and not (op.kind == 'composite' and op.variant == 'inplace')
+
+
+def functional_of(op, operators):
+    """The operator that gives a new tensor, of one that writes to its operand."""
+    name = op.schema.name
+    if op.variant != 'inplace' or not name.endswith('_') or name.endswith('__'):
+        return None
+    return operators.get('aten::' + name[:-1] + ('.' + op.schema.overload if op.schema.overload else ''))
+
+
+def read(text, operators):
+    """(rule or None, C modes, form or None) of an entry's text."""
+    match = re.fullmatch(r'(\w+)(?:\(([\w., ]+)\))?', str(text))
+    if not match:
+        raise BatchError(f'batch: {text!r} is not rule or rule(mode, ...)')
+    rule, words = match[1], [w.strip() for w in (match[2] or '').split(',') if w.strip()]
+    form = None
+    if rule in FORMS:
+        form = 'aten::' + words.pop(0) if words else None
+        if form not in operators:
+            raise BatchError(f'batch: {rule} needs the name of the operator that it calls, not {form}')
+    modes = ' | '.join(f'TD_{rule}_{word}'.upper() for word in words)
+    return None if rule == 'parts' else f'td_rule_{rule}', modes or '0', form
+
+
+def text_of(op, composite, operators):
+    """What the entry says, or the default in the same words."""
+    if 'batch' in op.entry and op.parent is None and op.target is None:
+        return op.entry['batch']
+    if is_random(op):
+        return 'random'
+    if op.kind == 'pointwise':
+        return 'pointwise'
+    if op.kind == 'composite' and composite:
+        return 'parts'
+    if functional_of(op, operators):
+        return 'inplace'
+    return 'dims' if has_dims(op.schema) else 'loop'

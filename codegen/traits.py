@@ -1,0 +1,53 @@
+"""What an operator does besides computing, for td_op_traits: `autocast`, `tags`, `names` and `flops` of its entry, and what
+follows from its kind and schema."""
+
+DERIVED = {'inplace': 'inplace', 'out': 'out'}      # variants that are tags
+
+
+class TraitError(ValueError):
+    pass
+
+
+CHOICES = {'autocast': ('lower_precision', 'fp32', 'promote'),
+           'names': ('reduced', 'swapped', 'permuted', 'dropped', 'squeezed', 'product', 'kept')}
+OF_ONE = {'core', 'dynamic_output_shape'}
+TAGS = {'core', 'nondeterministic_seeded', 'reduction', 'dynamic_output_shape', 'view_copy'}
+
+
+def own(op, field):
+    """The field of the entry that an operator is: its variants and other names have none, but go to it or cost the same."""
+    text = op.entry.get(field) if op.parent is None and op.target is None else None
+    if text and text not in CHOICES.get(field, (text,)):
+        raise TraitError(f'{field}: {text!r} is none of {", ".join(CHOICES[field])}')
+    return text
+
+
+def tags(op):
+    """PyTorch's tags in the order of their names.  `tags: [core, core.Scalar]` is of the operator itself and of its overload Scalar;
+    but for those in OF_ONE, tags are of all variants."""
+    root = op
+    while root.target or root.parent:
+        root = root.target or root.parent
+    entry, flags = root.entry.get('tags', []), op.entry.get('flags', [])
+    words = {word.partition('.')[0] for word in entry}
+    if words - TAGS:
+        raise TraitError(f'tags: {", ".join(sorted(words - TAGS))} is not known')
+    found = words - OF_ONE if not op.target else set()
+    if op is root:
+        found |= words & OF_ONE & set(entry)
+    elif op.schema.name == root.schema.name:
+        found |= {word for word in words if f'{word}.{op.schema.overload}' in entry}
+    if op.variant in DERIVED:
+        found.add(op.variant)
+    if op.kind == 'pointwise':
+        found.add('pointwise')
+    if 'inplace_view' in flags:
+        found.add('inplace_view')
+    if any(a.type == 'Generator' for a in op.schema.arguments):
+        found.add('nondeterministic_seeded')
+    if 'data_dependent' in flags:
+        tensors = op.schema.results and op.schema.results[0].is_tensor
+        found.add('dynamic_output_shape' if tensors or not op.schema.results else 'data_dependent_output')
+    if op.family == 'copy':
+        found.add('view_copy')
+    return sorted(found)

@@ -1,0 +1,136 @@
+"""What an operator does besides computing is in its entry and its row, and who defines one hands over its own."""
+import pathlib
+import re
+
+import pytest
+
+import tede
+from tede import _C
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def own():
+    library = tede.library.Library("owntraits", "FRAGMENT")
+
+    def define(schema, kernel, **traits):
+        name = schema.partition("(")[0]
+        library.define(schema)
+        library.impl(name, kernel, "CPU")
+        tede.library.set_traits(f"owntraits::{name}", **traits)
+        return getattr(tede.ops.owntraits, name)
+    yield define
+    library._destroy()
+
+
+def shapes(function, seen):
+    def kernel(*args):
+        seen.append(tuple(args[0].shape))
+        return function(*args)
+    return kernel
+
+
+@pytest.mark.parametrize("schema, function, batch, arguments", [
+    ("scaled(Tensor x, Tensor y) -> Tensor", lambda x, y: x * y, "pointwise", (2,)),
+    ("flipped(Tensor x) -> Tensor", lambda x: x.flip(-1), "leading", ()),
+    ("total(Tensor x, int[]? dim=None) -> Tensor", lambda x, dim=None: x.sum(dim or None), "dims(absent_is_all)", ()),
+    ("running(Tensor x, int dim) -> Tensor", lambda x, dim: x.cumsum(dim), "dims", (-1,)),
+    ("rows(Tensor x) -> Tensor", lambda x: x.cumsum(-1), "fold", ()),
+], ids=["pointwise", "leading", "dims-all", "dims", "fold"])
+def test_a_pattern_computes_a_batch_in_one_call(own, schema, function, batch, arguments):
+    seen = []
+    op = own(schema, shapes(function, seen), batch=batch)
+    arguments = [tede.full((4,), float(a)) if "y)" in schema else a for a in arguments]
+    x, loops = tede.rand(5, 3, 4), _C._vmap_fallback_count()
+    got = tede.vmap(lambda v: op(v, *arguments))(x)
+    assert tede.allclose(got, tede.stack([function(v, *arguments) for v in x]))
+    assert len(seen) == 1 and _C._vmap_fallback_count() == loops
+
+
+def test_autocast_by_policy(own):
+    kinds = {}
+    for policy in ("lower_precision", "fp32", "promote"):
+        op = own(f"as_{policy}(Tensor x, Tensor y) -> Tensor", lambda x, y: (kinds.__setitem__("now", (x.dtype, y.dtype)), x + y)[1],
+                 autocast=policy)
+        with tede.autocast("cpu", dtype=tede.bfloat16):
+            op(tede.ones(2), tede.ones(2, dtype=tede.bfloat16))
+        assert kinds["now"] == {"lower_precision": (tede.bfloat16,) * 2}.get(policy, (tede.float32,) * 2)
+        op(tede.ones(2), tede.ones(2, dtype=tede.bfloat16))
+        assert kinds["now"] == (tede.float32, tede.bfloat16)
+
+
+def test_names_and_counts(own):
+    x = tede.rand(2, 3, names=("a", "b"))
+    drop = own("drop(Tensor x, int dim) -> Tensor", lambda x, dim: x.sum(dim), names="reduced", flops="product(x, x)")
+    assert drop(x, 1).names == ("a",)
+    from tede.utils.flop_counter import FlopCounterMode
+    with FlopCounterMode(display=False) as mode:
+        drop(tede.ones(2, 2), 1)
+    assert mode.get_total_flops() == 2 * 4 * 2
+    plain = own("sum(Tensor x, int dim) -> Tensor", lambda x, dim: x.sum(dim))
+    with pytest.raises(RuntimeError, match="not yet supported with named tensors"):
+        plain(x, 1)
+
+
+@pytest.mark.parametrize("traits, words", [
+    ({"batch": "sideways"}, "'sideways' is no pattern"), ({"batch": "dims(upwards)"}, "'upwards' is no mode of dims"),
+    ({"batch": "dims(keeps_0d"}, "is no mode of dims"), ({"autocast": "fp31"}, "fp31 is not lower_precision")])
+def test_words_that_are_not_known(own, traits, words):
+    with pytest.raises(ValueError, match=re.escape(words)):
+        own("odd(Tensor x) -> Tensor", lambda x: x, **traits)
+
+
+def test_patterns_that_do_not_fit_the_schema(own):
+    with pytest.raises(ValueError, match="takes a list of tensors"):
+        own("joined(Tensor[] x) -> Tensor", lambda x: x[0], batch="leading")
+    with pytest.raises(ValueError, match="a result of asked is no tensor"):
+        own("asked(Tensor x) -> int", lambda x: 1, batch="leading")
+    with pytest.raises(ValueError, match="is no operator of td_op_define's"):
+        tede.library.set_traits("aten::add.Tensor", batch="loop")
+
+
+def test_traits_of_atens_operators_can_be_read():
+    assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
+                                         "flops": "product(self, mat2)"}
+    assert _C._op_traits("aten::sum.dim_IntList")["batch"] == "dims(absent_is_all)"
+    assert _C._op_traits("aten::relu_")["batch"] == "pointwise"
+    assert _C._op_traits("aten::rand")["batch"] == "random"
+
+
+# ---- the tree
+
+COMPARED = re.compile(r'str(?:n)?cmp\([^;]*?(?:info\.|info->|op->)name, ("[a-z_0-9]+")|str(?:n)?cmp\(("[a-z_0-9]+"), [^;]*?(?:info\.|info->)name')
+# What is compared with a name on purpose.
+BESIDES = {
+    'python/csrc/dispatch.c': 'PyTorch calls sub(number, tensor), sum and mean in another form, and __torch_dispatch__ sees that one',
+    'python/csrc/parser.c': "copy_(other=) and the words of PyTorch's messages about new_ and _like functions",
+}
+
+
+def test_no_c_file_compares_names_of_operators():
+    found = {}
+    for folder in ('src', 'python/csrc'):
+        for path in sorted((ROOT / folder).rglob('*.[ch]')):
+            names = [a or b for a, b in COMPARED.findall(path.read_text())]
+            if names:
+                found[str(path.relative_to(ROOT))] = names
+    assert found.keys() <= BESIDES.keys(), found
+
+
+def test_no_c_file_outside_ops_lists_operators():
+    """Tables of strings of which three or more are operators."""
+    known = {name for name in _C._operators if len(name) > 3}
+    found = {}
+    for path in sorted((ROOT / 'src').rglob('*.c')):
+        for table in re.findall(r'\[\]\s*=\s*\{((?:[^{};]|\{[^{}]*\})*)\};', path.read_text()):
+            names = set(re.findall(r'"([a-z_0-9.]+)"', table)) & known
+            if len(names) > 2:
+                found.setdefault(str(path.relative_to(ROOT)), set()).update(names)
+    assert found == {'src/ops/sparse_mm.c': {'amax', 'amin', 'mean'}}       # words of the argument `reduce`
+
+
+def test_every_rule_is_named_by_an_entry_or_follows_from_a_schema():
+    rules = {name for path in (ROOT / 'src/transforms').glob('*.c') for name in re.findall(r'^int td_rule_(\w+)\(', path.read_text(), re.M)}
+    named = set(re.findall(r'^  batch: (\w+)', ''.join(p.read_text() for p in (ROOT / 'ops').glob('*.yaml')), re.M))
+    assert rules == (named - {'parts'}) | {'pointwise', 'dims', 'inplace', 'loop', 'random'}
