@@ -27,6 +27,7 @@ typedef enum td_key {
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
+    TD_KEY_UNALIGNED,               /* elements lie where their type mustn't be read */
     TD_KEY_NEGATIVE, TD_KEY_CONJUGATE, TD_KEY_AUTOGRAD, TD_KEY_FORWARD_AD, TD_KEY_PROFILER, TD_KEY_TRACING,
     TD_KEY_AUTOCAST, TD_KEY_FUNCTIONALIZE, TD_KEY_TRANSFORMS,
     TD_KEYS = 40, TD_KEY_AROUND = TD_KEY_PYTHON,    /* the first of those that run around kernels */

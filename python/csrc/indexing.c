@@ -6,6 +6,7 @@
  * index_put_.  Negative steps are views too: strides are signed. */
 #include "calls_csrc_indexing.h"
 #include "binding.h"
+#include <tede/layout.h>
 #include <math.h>
 
 typedef struct Walk {
@@ -511,6 +512,8 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     }
     td_tensor *x = td_py_x(self), *operand = NULL;
     td_scalar scalar;
+    if (td_tensor_layout(x) >= TD_SPARSE_COO && td_tensor_layout(x) <= TD_SPARSE_BSC)
+        return PyErr_SetString(PyExc_TypeError, "Cannot assign to a sparse tensor"), -1;
     if (td_py_is_tensor(value)) {
         operand = td_tensor_retain(td_py_x(value));
     } else {

@@ -44,6 +44,28 @@ static bool goes_before(const Overload *a, const Overload *b)
     return earlier;
 }
 
+/* What td_py_overload_init made, also if it failed half way. */
+static void overload_clear(Overload *o)
+{
+    for (int k = 0; k < o->info->n_arguments; k++) {
+        if (o->names)
+            Py_XDECREF(o->names[k]);
+        if (o->aliases) {
+            Py_XDECREF(o->aliases[2 * k]);
+            Py_XDECREF(o->aliases[2 * k + 1]);
+        }
+    }
+    PyMem_Free(o->names);
+    PyMem_Free(o->aliases);
+    PyMem_Free(o->positional);
+}
+static void overloads_free(Overload *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        overload_clear(&list[i]);
+    PyMem_Free(list);
+}
+
 static int prepare(OperatorObject *op)
 {
     Overload *list = PyMem_Calloc((size_t)op->n_ops, sizeof *list);
@@ -56,8 +78,12 @@ static int prepare(OperatorObject *op)
             continue;
         Overload o;
         int made = td_py_overload_init(&o, op->ops[i], op->method, op->numbers);
-        if (made < 0)
+        if (made <= 0)
+            overload_clear(&o);
+        if (made < 0) {
+            overloads_free(list, count);
             return -1;
+        }
         if (!made)
             continue;
         if (op->exact_names)
@@ -365,18 +391,7 @@ static PyObject *method_get(PyObject *self, PyObject *object, PyObject *type)
 static void operator_dealloc(PyObject *self)
 {
     OperatorObject *op = (OperatorObject *)self;
-    for (int i = 0; i < op->count; i++) {
-        Overload *o = &op->overloads[i];
-        for (int k = 0; k < o->info->n_arguments; k++) {
-            Py_XDECREF(o->names[k]);
-            Py_XDECREF(o->aliases[2 * k]);
-            Py_XDECREF(o->aliases[2 * k + 1]);
-        }
-        PyMem_Free(o->names);
-        PyMem_Free(o->aliases);
-        PyMem_Free(o->positional);
-    }
-    PyMem_Free(op->overloads);
+    overloads_free(op->overloads, op->count);
     PyMem_Free(op->ops);
     Py_XDECREF(op->name);
     Py_XDECREF(op->shown);

@@ -105,9 +105,11 @@ PyObject *td_py_number_of(td_scalar value)
 
 /* ---- tolist */
 
-static PyObject *element(td_dtype dtype, const char *p)
+static PyObject *element(td_dtype dtype, const char *at)
 {
     double wide;
+    _Alignas(16) char p[16];        /* elements may be unaligned */
+    memcpy(p, at, td_dtype_size(dtype));
     switch (dtype) {
     case TD_BOOL: return PyBool_FromLong(*(const uint8_t *)p);
     case TD_U8: return PyLong_FromLong(*(const uint8_t *)p);

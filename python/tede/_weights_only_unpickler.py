@@ -93,7 +93,7 @@ class _Storage:
 
 def _get_layout(name):
     for layout in vars(_C).values():
-        if isinstance(layout, _C.layout) and str(layout) == name:
+        if isinstance(layout, _C.layout) and str(layout).rpartition(".")[2] == name.rpartition(".")[2]:
             return layout
     raise KeyError(name)
 

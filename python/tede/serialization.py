@@ -360,7 +360,7 @@ def _pickler(pickle_module, persistent_id):
 
         dispatch = pickle._Pickler.dispatch.copy()
         dispatch[type(_pickler)] = dispatch[_C.dtype] = dispatch[StorageType] = save_global
-        dispatch[_C.layout] = lambda self, obj: self.save_reduce(_get_layout, (str(obj),), obj=obj)
+        dispatch[_C.layout] = lambda self, obj: self.save_reduce(_get_layout, ("torch." + str(obj).rpartition(".")[2],), obj=obj)
     return Pickler
 
 

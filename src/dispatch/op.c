@@ -115,7 +115,7 @@ bool td_is_plain(const td_tensor *x) { return td_mask(x->keys) < TD_KEYSET(TD_KE
 
 static const char *slot_title(int slot, char *buffer, size_t size)
 {
-    static const char *const around[] = {"Python", "Unwrap", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
+    static const char *const around[] = {"Python", "Unwrap", "Unaligned", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
                                          "Tracing", "Autocast", "Functionalize", "Transforms", "Promotion"};
     static const char *const layouts[] = {"", "Sparse", "SparseCsr", "Quantized", "NestedTensor"};
     static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};

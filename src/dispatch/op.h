@@ -55,8 +55,8 @@ struct td_op {
     td_kernel       kernels[TD_ROW_SLOTS];
 };
 
-/* Operands with a conjugate or negative that is not computed yet (src/ops/lazy.c), and a call that goes on from there. */
-#define TD_KEYS_LAZY     (TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE))
+/* Operands that kernels can't read as they lie (src/ops/lazy.c), and a call that goes on from there. */
+#define TD_KEYS_LAZY     (TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE) | TD_KEYSET(TD_KEY_UNALIGNED))
 #define TD_KEYS_TO_LAZY  ((TD_KEYSET(TD_KEY_CONJUGATE) << 1) - 1)
 
 enum { TD_SLOT_AUTOGRAD = TD_KEY_AUTOGRAD - TD_KEY_AROUND, TD_SLOT_FORWARD = TD_KEY_FORWARD_AD - TD_KEY_AROUND,

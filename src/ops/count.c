@@ -30,18 +30,20 @@ td_tensor *td_op_histc(td_tensor *self, int64_t bins, td_scalar min, td_scalar m
     if (low == high && x->numel) {
         low = high = v[0];
         for (int64_t i = 0; i < x->numel; i++)
-            low = v[i] < low ? v[i] : low, high = v[i] > high ? v[i] : high;
+            low = v[i] < low || v[i] != v[i] ? v[i] : low, high = v[i] > high || v[i] != v[i] ? v[i] : high;
     }
     if (low == high)
         low -= 1, high += 1;
     if (!isfinite(low) || !isfinite(high))
         return td_fail(TD_E_RUNTIME, "torch.histc(): range of [%g, %g] is not finite", low, high);
+    const double scale = isfinite(high - low) ? 1 : .5;         /* a range that a double can't hold is halved */
+    const double from = low * scale, width = high * scale - from;
     int64_t *to = (int64_t *)count->data;
     memset(to, 0, sizeof(int64_t) * (size_t)bins);
     for (int64_t i = 0; i < x->numel; i++) {
         if (!(v[i] >= low && v[i] <= high))
             continue;
-        int64_t at = (int64_t)((v[i] - low) / (high - low) * (double)bins);
+        int64_t at = (int64_t)((v[i] * scale - from) / width * (double)bins);
         to[at < bins ? at : bins - 1]++;
     }
     return td_as_contiguous(count, (td_dtype)self->dtype);

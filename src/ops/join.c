@@ -186,7 +186,7 @@ int td_op_cat_backward(td_tensor_list *results, td_tensor *grad, int64_t n_ranks
             results->items[i] = td_zeros(1, shapes, grad->dtype, grad->device);
         } else {
             int64_t d = dim < 0 ? dim + grad->ndim : dim;
-            results->items[i] = td_narrow(grad, d, at, shapes[d]);
+            results->items[i] = td_is_sparse(grad) ? td_narrow_copy(grad, d, at, shapes[d]) : td_narrow(grad, d, at, shapes[d]);
             at += shapes[d];
         }
         if (!results->items[i]) {

@@ -1,8 +1,14 @@
-/* What happens to operands whose conjugate or negative is not computed yet: the fallback on the keys Conjugate and Negative.
+/* What happens to operands that kernels can't read as they lie: whose conjugate or negative is not computed yet, or whose elements
+ * are unaligned.  It is the fallback on the keys Conjugate, Negative and Unaligned.
  *
  * Views pass the bits on, and what is composed of other operators leaves it to those.  Copies know the bits themselves
  * (td_copy_elements).  All other operators get copies with the values computed; what they write goes to such a copy and
- * from there, by copy_, through the bits to where it belongs.  Without such operands nothing of this is ever asked. */
+ * from there, by copy_, through the bits to where it belongs.  Without such operands nothing of this is ever asked.
+ *
+ * Note [Unaligned elements]
+ * Memory from outside, or seen as another dtype, may begin where C doesn't let an element of the dtype be read.  Such a tensor
+ * carries the key Unaligned (td_tensor_update_flags), so that kernels never see one; td_copy_elements copies its bytes, and what
+ * reads single elements without an operator (td_tensor_item, tolist) does it by memcpy. */
 #include "calls_ops_lazy.h"
 #include "ops/lazy.h"
 
@@ -12,7 +18,7 @@
 #include "base/watch.h"
 #include "dispatch/glue.h"
 
-static bool has_bits(const td_tensor *x) { return x != TD_NONE && x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG); }
+static bool has_bits(const td_tensor *x) { return x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG); }
 
 /* Operators that see to the bits themselves, or change nothing but geometry. */
 static bool knows_bits(const td_op *op)
@@ -41,9 +47,9 @@ static void frame_end(frame *f)
 
 static int replace(frame *f, td_tensor **place, bool written)
 {
-    if (!has_bits(*place))
+    if (*place == TD_NONE || !((*place)->keys & TD_KEYS_LAZY))
         return 0;
-    if (TD_UNLIKELY(td_strict_views)) {
+    if (TD_UNLIKELY(td_strict_views) && has_bits(*place)) {
         td_shape_text sizes;
         return td_error(TD_E_RUNTIME, "%s would copy its operand of shape %s, which is only marked as %s, which strict_views forbids; "
                         "use .resolve_conj().resolve_neg() where the copy is meant", f->op->info.name,
@@ -125,6 +131,12 @@ static void register_once(void)
 {
     registered = td_register_fallback(TD_KEY_CONJUGATE, TD_CPU, resolve, NULL) == 0 &&
                  td_register_fallback(TD_KEY_NEGATIVE, TD_CPU, resolve, NULL) == 0 ? 0 : -1;
+}
+/* Unaligned memory may come at any time, and from where operators aren't known. */
+__attribute__((constructor)) static void expect_unaligned(void)
+{
+    if (td_register_fallback(TD_KEY_UNALIGNED, TD_CPU, resolve, NULL))
+        td_error_clear();
 }
 int td_lazy_ready(void)
 {

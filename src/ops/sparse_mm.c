@@ -140,12 +140,14 @@ td_tensor *td_sparse_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td
         td_shape_text want, have;
         TD_AUTO td_tensor *wide = td_expand(self, 2, scaled->sizes);
         TD_AUTO td_tensor *dense = td_sparse_dense(scaled);
-        if (wide && wide->dtype != dense->dtype)
+        if (!wide || !dense)
+            return NULL;
+        if (wide->dtype != dense->dtype)
             return td_fail(TD_E_RUNTIME, "expected scalar type %s but found %s (self has shape %s, the product %s)",
                            td_dtype_title((td_dtype)dense->dtype), td_dtype_title((td_dtype)wide->dtype),
                            td_shape_str(self->ndim, self->sizes, have), td_shape_str(2, scaled->sizes, want));
         if (!td_scalar_bool(beta))
-            return td_ref(wide ? dense : NULL);
+            return td_ref(dense);
         TD_AUTO td_tensor *own = td_times(wide, beta);
         return td_add(own, dense);
     }

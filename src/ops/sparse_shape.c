@@ -346,7 +346,7 @@ td_tensor *td_sparse_cat(int64_t n, td_tensor *const *tensors, int64_t dim)
         return NULL;
     }
     td_dtype dtype = td_result_type((int)n, (td_tensor **)tensors);
-    int status = 0;
+    int status = dtype == TD_DTYPE_NONE ? -1 : 0;
     for (int64_t i = 0; i < n && status == 0; i++) {
         td_tensor *x = tensors[i];
         const td_sparse *t = td_sparse_of(x);

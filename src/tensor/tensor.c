@@ -175,6 +175,13 @@ void td_tensor_update_flags(td_tensor *x)
     x->numel = numel;
     x->flags = (uint16_t)((x->flags & ~(TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING)) |
                           (contiguous ? TD_FLAG_CONTIGUOUS : 0) | (dense ? TD_FLAG_NON_OVERLAPPING : 0));
+    /* See Note [Unaligned elements] in src/ops/lazy.c. */
+    const uintptr_t item = (uintptr_t)td_itemsizes[x->dtype], step_of_two = item & -item;
+    const bool unaligned = (uintptr_t)x->data & ((step_of_two < 8 ? step_of_two : 8) - 1);
+    if (TD_UNLIKELY(unaligned) && numel && x->device.type == TD_CPU && x->storage)
+        x->keys |= TD_KEYSET(TD_KEY_UNALIGNED);
+    else
+        x->keys &= ~TD_KEYSET(TD_KEY_UNALIGNED);
 }
 
 /* ---- making */
@@ -430,7 +437,8 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         return td_error(TD_E_RUNTIME, "item: the tensor must be strided; copy it with .to_dense() first");
     if (TD_UNLIKELY(x->extra != NULL) && TD_EXTRA_TABLE(x)->readable && TD_EXTRA_TABLE(x)->readable(x) != 0)
         return -1;
-    const void *p = x->data;
+    _Alignas(16) char p[16];        /* elements may be unaligned */
+    memcpy(p, x->data, (size_t)td_itemsize(x));
     double sign = x->flags & TD_FLAG_NEG ? -1 : 1;
     switch (x->dtype) {
     case TD_BOOL: *value = td_bool(*(const uint8_t *)p != 0); return 0;

@@ -195,7 +195,7 @@ static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td
         return x;
     x->flags |= self->flags & TD_FLAGS_OF_VIEWS;
     x->flags |= (uint16_t)td_creation_flags();
-    const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE);
+    const td_keyset of_dtype = TD_KEYSET(TD_KEY_DTYPE) | TD_KEYSET(TD_KEY_UNALIGNED);
     x->keys = (self->keys & ~(TD_KEYSET(TD_KEY_PYTHON) | of_dtype)) | (x->keys & of_dtype) | TD_KEYSET(TD_KEY_AUTOGRAD);
     x->base = self->base ? self->base : self;
     td_raise_count(&x->base->refcount);

@@ -327,6 +327,8 @@ static void copy_planned(td_tensor *dst, td_tensor *src)
 
 /* ---- what kernel.h promises */
 
+static const td_keyset of_bits = TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE);
+
 /* Where conjugates or negatives are left to compute: the memory is copied, and if the two don't mean the same by it, what
  * arrived is turned in place. */
 static int copy_bits(td_tensor *dst, td_tensor *src)
@@ -335,18 +337,63 @@ static int copy_bits(td_tensor *dst, td_tensor *src)
     TD_AUTO td_tensor *to = td_alias_detached(dst, false), *from = td_alias_detached(src, false);
     if (!to || !from)
         return -1;
-    to->flags &= (uint16_t)~bits, to->keys &= ~(TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE));
-    from->flags &= (uint16_t)~bits, from->keys &= ~(TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE));
+    to->flags &= (uint16_t)~bits, to->keys &= ~of_bits;
+    from->flags &= (uint16_t)~bits, from->keys &= ~of_bits;
     bool complex = td_dtype_is_complex((td_dtype)dst->dtype) && td_dtype_is_complex((td_dtype)src->dtype);
-    if (td_copy_elements(to, from) || (differ & TD_FLAG_CONJ && complex && td_conj_physical_(to)))
+    if (td_copy_elements(to, from) || (differ & TD_FLAG_CONJ && complex && td__conj_physical_out(to, to)))
         return -1;
     return differ & TD_FLAG_NEG && (dst->dtype != TD_BOOL || src->dtype == TD_BOOL) ? td_neg_(to) : 0;
+}
+
+/* The memory of x, with a last dimension for the bytes of an element. */
+static td_tensor *bytes_of(td_tensor *x)
+{
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], item = td_itemsize(x);
+    if (x->ndim == TD_MAX_DIMS)
+        return td_fail(TD_E_RUNTIME, "an unaligned tensor may have %d dimensions", TD_MAX_DIMS - 1);
+    for (int d = 0; d < x->ndim; d++)
+        sizes[d] = x->sizes[d], strides[d] = x->strides[d] * item;
+    sizes[x->ndim] = item, strides[x->ndim] = 1;
+    td_tensor *bytes = td_alias_as(x, TD_U8, x->ndim + 1, sizes, strides);
+    if (bytes) {
+        bytes->flags &= (uint16_t)~(TD_FLAG_CONJ | TD_FLAG_NEG);
+        bytes->keys &= ~(of_bits | TD_KEYSET(TD_KEY_UNALIGNED));
+    }
+    return bytes;
+}
+static int copy_bytes(td_tensor *to, td_tensor *from)
+{
+    TD_AUTO td_tensor *a = bytes_of(to), *b = bytes_of(from);
+    return td_copy_elements(a, b);
+}
+
+/* Aligned memory for x's elements, which mean what they mean there. */
+static td_tensor *aligned_like(td_tensor *x)
+{
+    td_tensor *y = td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+    if (y) {
+        y->flags |= x->flags & (TD_FLAG_CONJ | TD_FLAG_NEG);
+        y->keys |= x->keys & of_bits;
+    }
+    return y;
+}
+
+/* See Note [Unaligned elements] in src/ops/lazy.c. */
+static int copy_unaligned(td_tensor *dst, td_tensor *src)
+{
+    const bool reads = src->keys & TD_KEYSET(TD_KEY_UNALIGNED), writes = dst->keys & TD_KEYSET(TD_KEY_UNALIGNED);
+    TD_AUTO td_tensor *from = reads ? aligned_like(src) : td_tensor_retain(src), *to = writes ? aligned_like(dst) : td_tensor_retain(dst);
+    if (!from || !to || (reads && copy_bytes(from, src)) || td_copy_elements(to, from))
+        return -1;
+    return writes ? copy_bytes(dst, to) : 0;
 }
 
 int td_copy_elements(td_tensor *dst, td_tensor *src)
 {
     if (!dst || !src)
         return -1;
+    if (TD_UNLIKELY((dst->keys | src->keys) & TD_KEYSET(TD_KEY_UNALIGNED)) && dst->device.type == TD_CPU && src->device.type == TD_CPU)
+        return copy_unaligned(dst, src);
     if (TD_UNLIKELY((dst->flags | src->flags) & (TD_FLAG_CONJ | TD_FLAG_NEG)) && dst->device.type == TD_CPU &&
         src->device.type == TD_CPU)
         return copy_bits(dst, src);
