@@ -53,9 +53,8 @@ def test_sparse_tensors_are_exchanged_in_files(both, kind, weights_only):
 
 def test_histc_of_ranges_that_overflow_and_of_nan(lib):
     huge = lib.tensor([-1.5e308, 0., 1.5e308, 1e308], dtype=lib.float64)
-    assert lib.histc(huge[1:], 3).tolist() == [1, 0, 2]
     with pytest.raises(RuntimeError, match='not finite'):
         lib.histc(lib.tensor([1., float('nan'), 3.]))
     assert lib.histc(lib.tensor([1., float('nan'), 3.]), 2, 0, 4).tolist() == [1, 1]
-    if lib.__name__ == 'tede':      # PyTorch casts NaN to an index
-        assert lib.histc(huge, 3).tolist() == [1, 1, 2]
+    if lib.__name__ == 'tede':      # PyTorch casts infinity and NaN to an index
+        assert lib.histc(huge, 3).tolist() == [1, 1, 2] and lib.histc(huge[1:], 3).tolist() == [1, 0, 2]
