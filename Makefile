@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-programs tsan instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs tsan instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -113,6 +113,8 @@ SANITIZED_PYTHON = LD_PRELOAD=$$(cc -print-file-name=libasan.so) UBSAN_OPTIONS=h
     ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=256 PYTHONPATH=$(SANITIZED)/package $(BIN)/python
 fuzz-ops: $(SANITIZED)/package  ## every operator with arguments that it should refuse, under the sanitizers; ARGS="--sample 10" for fewer
 	$(SANITIZED_PYTHON) tools/fuzz_ops.py $(ARGS)
+fuzz-sizes: $(SANITIZED)/package  ## every operator with integers and tensors that no size can have, under the sanitizers
+	$(SANITIZED_PYTHON) tools/fuzz_sizes.py $(ARGS)
 
 fuzz-programs: build  ## random programs beside PyTorch; ARGS="--seed 1 --programs 20000"
 	OMP_NUM_THREADS=1 $(BIN)/python tools/fuzz_programs.py $(ARGS)

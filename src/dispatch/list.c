@@ -1,11 +1,11 @@
 /* Lists of tensors. */
 #include <tede/list.h>
-#include "base/base.h"
+#include "tensor/checked.h"
 
 int td_tensor_list_new(td_tensor_list *list, int64_t count)
 {
     list->count = 0;
-    list->items = td_mem_alloc_zero(sizeof *list->items * (size_t)(count ? count : 1));
+    list->items = td_mem_alloc_zero(td_array_bytes(count ? count : 1, sizeof *list->items));
     if (!list->items)
         return -1;
     list->count = count;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 typedef struct geometry {
     int dims;
@@ -74,7 +75,7 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
     char padded[96] = "", kernel[96] = "";
     bool larger = false;
     for (int i = 0; i < g->dims; i++) {
-        int64_t size = input->sizes[i + 2] + 2 * g->padding[i], need = g->dilation[i] * (weight->sizes[i + 2] - 1) + 1;
+        int64_t size = td_add_saturated(input->sizes[i + 2], 2 * g->padding[i]), need = td_window_span(weight->sizes[i + 2], g->dilation[i]);
         size_t p = strlen(padded), k = strlen(kernel);
         snprintf(padded + p, sizeof padded - p, i ? " x %" PRId64 : "%" PRId64, size);
         snprintf(kernel + k, sizeof kernel - k, i ? " x %" PRId64 : "%" PRId64, need);
@@ -108,13 +109,17 @@ int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_
                                                                            dims))
         return -1;
     geometry g = {dims, stride, padding, dilation, output_padding};
-    if (check_numbers(&g, transposed) || check_shapes(input, weight, bias, &g, transposed, groups))
+    if (check_numbers(&g, transposed) || td_check_ints(dims, stride) || td_check_ints(dims, padding) || td_check_ints(dims, dilation) ||
+        td_check_ints(dims, output_padding) || check_shapes(input, weight, bias, &g, transposed, groups))
         return -1;
     int64_t sizes[5] = {input->sizes[0], transposed ? weight->sizes[1] * groups : weight->sizes[0]};
     for (int i = 0; i < dims; i++) {
-        int64_t in = input->sizes[i + 2], span = dilation[i] * (weight->sizes[i + 2] - 1);
-        sizes[i + 2] = transposed ? (in - 1) * stride[i] - 2 * padding[i] + span + output_padding[i] + 1
-            : (in + 2 * padding[i] - span - 1) / stride[i] + 1;
+        int64_t in = input->sizes[i + 2], span = td_window_span(weight->sizes[i + 2], dilation[i]), steps;
+        if (!transposed)
+            sizes[i + 2] = td_add_saturated(td_window_room(in, padding[i], span) / stride[i], 1);
+        else if (td_mul_checked(in - 1, stride[i], &steps) || td_add_checked(steps, span, &steps) ||
+                 td_add_checked(steps, output_padding[i] - 2 * padding[i], &sizes[i + 2]))
+            return -1;
         if (sizes[i + 2] < 0)
             return td_error(TD_E_RUNTIME, "convolution: the result would have size %" PRId64 " in dimension %d",
                             sizes[i + 2], i + 2);

@@ -2,6 +2,7 @@
 #include "calls_ops_conv_tbc.h"
 #include <inttypes.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 td_tensor *td_op_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, int64_t pad)
 {
@@ -16,7 +17,7 @@ td_tensor *td_op_conv_tbc(td_tensor *self, td_tensor *weight, td_tensor *bias, i
         return td_fail(TD_E_RUNTIME, "Input dim 2 (input channels) is not == dim 1 in the weight tensor");
     if (weight->sizes[2] != bias->sizes[0])
         return td_fail(TD_E_RUNTIME, "Bias size must equal dim 2 in the weight tensor (output channels).");
-    int64_t out[3] = {self->sizes[0] + 2 * pad - weight->sizes[0] + 1, self->sizes[1], weight->sizes[2]};
+    int64_t out[3] = {td_add_saturated(td_window_room(self->sizes[0], pad, weight->sizes[0]), 1), self->sizes[1], weight->sizes[2]};
     if (out[0] < 0)
         return td_fail(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", out[0],
                        td_shape_str(3, out, text));

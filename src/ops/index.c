@@ -11,6 +11,7 @@
 #include "dispatch/glue.h"
 #include "ops/index.h"
 #include "ops/reduce.h"
+#include "tensor/checked.h"
 
 td_tensor *td_index_of(const char *op, td_tensor *index)
 {
@@ -112,6 +113,8 @@ static void along_dim(td_picking *p, td_place what, const td_tensor *far, const 
 
 static int check_ranks(const char *op, const td_tensor *self, const td_tensor *index, const td_tensor *src, int dim)
 {
+    if (td_check_steps(op, index->numel))
+        return -1;
     td_geometry s = td_geometry_of(self), i = td_geometry_of(index), g = td_geometry_of(src ? src : index);
     td_shape_text a, b, c;
     if (i.ndim != s.ndim)

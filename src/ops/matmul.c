@@ -5,6 +5,7 @@
 #include "ops/spec.h"
 #include "ops/compose.h"
 #include "ops/matmul.h"
+#include "tensor/checked.h"
 
 static int same_dtype(const td_tensor *a, const td_tensor *b)
 {
@@ -114,6 +115,8 @@ int td_meta_dot(td_spec *specs, td_tensor *self, td_tensor *other)
                         other->numel, self->numel, other->numel);
     if (self->dtype == TD_BOOL)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"dot\" not implemented for 'Bool'");
+    if (td_check_steps("dot", self->numel))
+        return -1;
     return td_spec_set(specs, 0, NULL, (td_dtype)self->dtype, self->device);
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int sign, td_scalar value)
 {
@@ -23,7 +24,7 @@ static td_tensor *padded(td_tensor *self, int64_t n_pad, const int64_t *pad, int
             return td_fail(TD_E_RUNTIME, "The input size %" PRId64 ", plus negative padding %" PRId64 " and %" PRId64 " resulted in a negative "
                            "output size, which is invalid. Check dimension %d of your input.", self->sizes[d], before,
                            behind, d);
-        int64_t start = before < 0 ? -before : 0, stop = self->sizes[d] + (behind < 0 ? behind : 0);
+        int64_t start = before < 0 ? -before : 0, stop = self->sizes[d] + (behind < 0 ? behind : 0);     /* they fit: the size has been checked */
         if (start || stop != self->sizes[d]) {
             td_tensor *cut = td_narrow(from, d, start < stop ? start : 0, start < stop ? stop - start : 0);
             td_tensor_release(from);
@@ -75,8 +76,8 @@ td_tensor *td_op_one_hot(td_tensor *self, int64_t classes)
             return td_fail(TD_E_RUNTIME, "Class values must be non-negative.");
         most = at[i] > most ? at[i] : most;
     }
-    if (classes == -1)
-        classes = most + 1;
+    if (classes == -1 && td_add_checked(most, 1, &classes))
+        return NULL;
     else if (classes < 1)
         return td_fail(TD_E_RUNTIME, "num_classes should be positive");
     else if (most >= classes)
@@ -98,15 +99,20 @@ td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
     if (r <= 0)
         return td_fail(TD_E_RUNTIME, "pixel_shuffle expects a positive upscale_factor, but got %" PRId64, r);
     int64_t c = self->sizes[n - 3], h = self->sizes[n - 2], w = self->sizes[n - 1];
-    if (c % (r * r))
+    int64_t square, tall, wide;
+    if (__builtin_mul_overflow(r, r, &square))
+        return td_fail(TD_E_VALUE, "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor=%" PRId64, r);
+    if (td_mul_checked(h, r, &tall) || td_mul_checked(w, r, &wide))
+        return NULL;
+    if (c % square)
         return td_fail(TD_E_RUNTIME, "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-                       "input.size(-3)=%" PRId64 " is not divisible by %" PRId64, c, r * r);
+                       "input.size(-3)=%" PRId64 " is not divisible by %" PRId64, c, square);
     int64_t apart[TD_MAX_DIMS + 3], order[TD_MAX_DIMS + 3], joined[TD_MAX_DIMS];
     for (int i = 0; i < n - 3; i++)
         apart[i] = joined[i] = self->sizes[i], order[i] = i;
-    memcpy(apart + n - 3, (int64_t[]){c / (r * r), r, r, h, w}, 5 * sizeof(int64_t));
+    memcpy(apart + n - 3, (int64_t[]){c / square, r, r, h, w}, 5 * sizeof(int64_t));
     memcpy(order + n - 3, (int64_t[]){n - 3, n, n - 2, n + 1, n - 1}, 5 * sizeof(int64_t));
-    memcpy(joined + n - 3, (int64_t[]){c / (r * r), h * r, w * r}, 3 * sizeof(int64_t));
+    memcpy(joined + n - 3, (int64_t[]){c / square, tall, wide}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
     TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
     TD_AUTO td_tensor *dense = td_clone(turned);
@@ -121,6 +127,9 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
     if (r <= 0)
         return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects a positive downscale_factor, but got %" PRId64, r);
     int64_t c = self->sizes[n - 3], h = self->sizes[n - 2], w = self->sizes[n - 1];
+    int64_t square, deep;
+    if (td_mul_checked(r, r, &square) || td_mul_checked(c, square, &deep))
+        return NULL;
     if (h % r || w % r)
         return td_fail(TD_E_RUNTIME, "pixel_unshuffle expects %s to be divisible by downscale_factor, but input.size(%d)=%" PRId64
                        " is not divisible by %" PRId64, h % r ? "height" : "width", h % r ? -2 : -1, h % r ? h : w, r);
@@ -129,7 +138,7 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
         apart[i] = joined[i] = self->sizes[i], order[i] = i;
     memcpy(apart + n - 3, (int64_t[]){c, h / r, r, w / r, r}, 5 * sizeof(int64_t));
     memcpy(order + n - 3, (int64_t[]){n - 3, n - 1, n + 1, n - 2, n}, 5 * sizeof(int64_t));
-    memcpy(joined + n - 3, (int64_t[]){c * r * r, h / r, w / r}, 3 * sizeof(int64_t));
+    memcpy(joined + n - 3, (int64_t[]){deep, h / r, w / r}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
     TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
     TD_AUTO td_tensor *dense = td_clone(turned);

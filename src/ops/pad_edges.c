@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 enum { REFLECT, REPLICATE, CIRCULAR };
 
@@ -16,7 +17,7 @@ static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t
         return td_error(TD_E_RUNTIME, "pad_edges: %" PRId64 " numbers for %d dimensions", n_pad, self->ndim);
     td_spec_like(spec, self);
     for (int64_t i = 0; i < n_pad / 2; i++)
-        spec->sizes[self->ndim - 1 - i] += pad[2 * i] + pad[2 * i + 1];
+        spec->sizes[self->ndim - 1 - i] = td_add_saturated(td_add_saturated(self->sizes[self->ndim - 1 - i], pad[2 * i]), pad[2 * i + 1]);
     for (int i = 0; i < self->ndim; i++)
         if (!self->sizes[i] && spec->sizes[i] > 0)
             return td_error(TD_E_RUNTIME, "pad_edges: dimension %d has no elements to pad with", i);
@@ -25,7 +26,7 @@ static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t
                             td_shape_str(spec->ndim, spec->sizes, text));
     for (int64_t i = 0; i < n_pad / 2; i++) {       /* what all callers but those by name have seen to */
         const int64_t size = self->sizes[self->ndim - 1 - i], before = pad[2 * i], behind = pad[2 * i + 1];
-        const int64_t left = size + (before < 0 ? before : 0) + (behind < 0 ? behind : 0);
+        const int64_t left = td_add_saturated(td_add_saturated(size, before < 0 ? before : 0), behind < 0 ? behind : 0);
         if (spec->sizes[self->ndim - 1 - i] > 0 && (mode == REFLECT ? before >= size || behind >= size : mode == CIRCULAR && left < 1))
             return td_error(TD_E_RUNTIME, "pad_edges: a dimension of %" PRId64 " elements has none for a padding of %" PRId64 " and %" PRId64,
                             size, before, behind);
@@ -77,7 +78,7 @@ static td_tensor *pad_edges(const char *op, int dims, int mode, td_tensor *self,
             return td_fail(TD_E_RUNTIME, "Argument #%d: Padding size should be less than the corresponding input dimension, but "
                            "got: padding (%" PRId64 ", %" PRId64 ") at dimension %d of input %s", 4 + 2 * i, before, behind,
                            n - 1 - i, td_shape_str(n, self->sizes, text));
-        sizes[dims - 1 - i] = size + before + behind;
+        sizes[dims - 1 - i] = td_add_saturated(td_add_saturated(size, before), behind);
         room |= sizes[dims - 1 - i] >= 1;
     }
     if (!room)
@@ -108,12 +109,13 @@ td_tensor *td_op__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pa
         return td_fail(TD_E_RUNTIME, "Invalid padding size, expected %d but got %" PRId64, (self->ndim - 2) * 2, n_pad);
     for (int64_t i = 0; i < n_pad / 2; i++) {
         int64_t size = self->sizes[self->ndim - 1 - i], before = pad[2 * i], behind = pad[2 * i + 1];
-        int64_t kept = size + (before < 0 ? before : 0) + (behind < 0 ? behind : 0);
+        int64_t kept = td_add_saturated(td_add_saturated(size, before < 0 ? before : 0), behind < 0 ? behind : 0);
+        int64_t padded = td_add_saturated(td_add_saturated(size, before), behind);
         if (before > size || behind > size)
             return td_fail(TD_E_RUNTIME, "Padding value causes wrapping around more than once.");
-        if (size + before + behind < 0)
+        if (padded < 0)
             return td_fail(TD_E_RUNTIME, "Negative padding value is resulting in an empty dimension");
-        if (kept <= 0 && size + before + behind > 0)
+        if (kept <= 0 && padded > 0)
             return td_fail(TD_E_RUNTIME, "_pad_circular: padding %" PRId64 " and %" PRId64 " leave nothing of size %" PRId64
                            " to repeat", before, behind, size);
     }

@@ -2,6 +2,7 @@
 #include "calls_ops_patches.h"
 #include <inttypes.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 typedef struct window {
     const int64_t *kernel, *dilation, *padding, *stride;
@@ -11,6 +12,8 @@ static int check_window(const window *w, int64_t n_kernel, int64_t n_dilation, i
 {
     if (n_kernel != 2 || n_dilation != 2 || n_padding != 2 || n_stride != 2)
         return td_error(TD_E_RUNTIME, "It is expected kernel_size, dilation, padding and stride equal to 2");
+    if (td_check_ints(2, w->kernel) || td_check_ints(2, w->dilation) || td_check_ints(2, w->padding) || td_check_ints(2, w->stride))
+        return -1;
     for (int i = 0; i < 2; i++) {
         if (w->kernel[i] <= 0)
             return td_error(TD_E_RUNTIME, "kernel size should be greater than zero, but got kernel_height: %" PRId64 " kernel_width: %" PRId64,
@@ -32,10 +35,10 @@ static int check_window(const window *w, int64_t n_kernel, int64_t n_dilation, i
 static int64_t positions(const window *w, const int64_t *image, int64_t *each)
 {
     for (int i = 0; i < 2; i++) {
-        int64_t room = image[i] + 2 * w->padding[i] - w->dilation[i] * (w->kernel[i] - 1) - 1;
-        each[i] = room < 0 ? 0 : room / w->stride[i] + 1;
+        int64_t room = td_window_room(image[i], w->padding[i], td_window_span(w->kernel[i], w->dilation[i]));
+        each[i] = room < 0 ? 0 : td_add_saturated(room / w->stride[i], 1);
     }
-    return each[0] * each[1];
+    return td_mul_saturated(each[0], each[1]);
 }
 
 int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
@@ -60,8 +63,10 @@ int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int6
                         "blocks as (%" PRId64 ", %" PRId64 "), but its components must be at least one.", image[0],
                         image[1], kernel[0],
                         kernel[1], dilation[0], dilation[1], padding[0], padding[1], each[0], each[1]);
-    int64_t rows = self->sizes[self->ndim - 3] * kernel[0] * kernel[1], sizes[3] = {self->sizes[0], rows,
-        each[0] * each[1]};
+    int64_t rows, sizes[3] = {self->sizes[0], 0, positions(&w, image, each)};
+    if (td_mul_checked(self->sizes[self->ndim - 3], kernel[0] * kernel[1], &rows))
+        return -1;
+    sizes[1] = rows;
     int skip = self->ndim == 3;
     return td_spec_set(specs, 3 - skip, sizes + skip, (td_dtype)self->dtype, self->device);
 }
@@ -82,9 +87,9 @@ int td_meta_columns_to_image(td_spec *specs, td_tensor *self, int64_t n_size, co
     for (int64_t d = 0; d < n_size; d++) {
         if (size[d] < 0)
             return td_error(TD_E_RUNTIME, "columns_to_image: a size is negative: %s", td_shape_str((int)n_size, size, text));
-        room *= d < n_size - 2 ? size[d] : 1;
+        room = d < n_size - 2 ? td_mul_saturated(room, size[d]) : room;
     }
-    if (room * kernel[0] * kernel[1] * positions(&w, size + n_size - 2, each) != self->numel)
+    if (td_mul_saturated(td_mul_saturated(room, kernel[0] * kernel[1]), positions(&w, size + n_size - 2, each)) != self->numel)
         return td_error(TD_E_RUNTIME, "columns_to_image: columns %s don't make an image %s",
                         td_shape_str(self->ndim, self->sizes, text), td_shape_str((int)n_size, size, other));
     return td_spec_set(specs, (int)n_size, size, (td_dtype)self->dtype, self->device);

@@ -10,6 +10,7 @@
 #include "dispatch/glue.h"
 #include "ops/compose.h"
 #include "ops/pool.h"
+#include "tensor/checked.h"
 
 /* One number per dimension from one for all, from one each, or from none at all. */
 static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise,
@@ -68,9 +69,9 @@ static int too_small(int dims, int64_t channels, const int64_t *in, const int64_
 /* How many windows fit: rounded down, or up as long as a window begins inside. */
 static int64_t windows_of(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode)
 {
-    int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1 + (ceil_mode ? stride - 1 : 0);
-    int64_t n = (room >= 0 ? room / stride : -((stride - 1 - room) / stride)) + 1;
-    return ceil_mode && (n - 1) * stride >= in + pad ? n - 1 : n;
+    int64_t room = td_add_saturated(td_window_room(in, pad, td_window_span(kernel, dilation)), ceil_mode ? stride - 1 : 0);
+    int64_t n = td_add_saturated(room >= 0 ? room / stride : -((stride - 1 - room) / stride), 1);
+    return ceil_mode && td_mul_saturated(n - 1, stride) >= td_add_saturated(in, pad) ? n - 1 : n;
 }
 
 int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
@@ -82,7 +83,8 @@ int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int
     if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) ||
         fill(op, "stride", dims, n_stride, stride, w->kernel, w->stride) ||
         fill(op, "padding", dims, n_padding, padding, NULL, w->pad) ||
-        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w->dilation))
+        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w->dilation) ||
+        td_check_ints(3, w->kernel) || td_check_ints(3, w->stride) || td_check_ints(3, w->pad) || td_check_ints(3, w->dilation))
         return -1;
     if (ndim < 3 && !strcmp(op, "avg_pool2d"))
         return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -3)", -ndim,
@@ -197,15 +199,28 @@ static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, in
     return fits ? 0 : td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
                         "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
 }
+static int check_results(const td_tensor *grad, int dims, const td_windows *w)
+{
+    td_shape_text text;
+    for (int i = 0; i < dims; i++)
+        if (grad->sizes[grad->ndim - dims + i] != w->out[3 - dims + i])
+            return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64
+                            " but got: %s", dims, grad->ndim, grad->ndim - dims + i, w->out[3 - dims + i],
+                            td_shape_str(grad->ndim, grad->sizes, text));
+    return 0;
+}
 #define MAX_POOL_BACKWARD(D)                                                                                                 \
     td_tensor *td_op_max_pool##D##d_with_indices_backward(                                                                   \
         td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,  \
         int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,              \
         td_tensor *indices)                                                                                                  \
     {                                                                                                                        \
-        (void)n_kernel, (void)kernel, (void)n_stride, (void)stride, (void)n_padding, (void)padding, (void)n_dilation;        \
-        (void)dilation, (void)ceil_mode;                                                                                     \
-        return check_places(grad, self, indices, D) ? NULL : td_max_pool_backward(grad, self, indices, D);                   \
+        td_windows w;                                                                                                        \
+        if (check_places(grad, self, indices, D) ||                                                                          \
+            td_pool_windows(&w, "max_pool" #D "d", D, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, \
+                            n_dilation, dilation, ceil_mode) || check_results(grad, D, &w))                                  \
+            return NULL;                                                                                                     \
+        return td_max_pool_backward(grad, self, indices, D);                                                                 \
     }
 MAX_POOL_BACKWARD(2)
 MAX_POOL_BACKWARD(3)
@@ -295,6 +310,8 @@ static int check_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *ke
             return td_error(TD_E_RUNTIME, "max_pool1d() %s must be %s of ints of size 1 but got size %" PRId64,
                             lists[i].name, lists[i].kinds, lists[i].n);
     int64_t k = *kernel, s = n_stride ? *stride : k, p = *padding, d = *dilation;
+    if (td_check_ints(4, (int64_t[]){k, s, p, d}))
+        return -1;
     if (k <= 0 || s <= 0)
         return td_error(TD_E_RUNTIME, "max_pool1d() %s must be greater than zero, but got %" PRId64,
                         k <= 0 ? "kernel_size" : "stride", k <= 0 ? k : s);

@@ -30,8 +30,8 @@ static inline void td_window(const td_windows *w, int d, int64_t o, int64_t *fro
         return;
     }
     int64_t start = o * w->stride[d] - w->pad[d], stop = start + (w->kernel[d] - 1) * w->dilation[d] + 1;
-    while (start < 0)
-        start += w->dilation[d];
+    if (start < 0)      /* the first step inside: padding of many dilations is skipped at once */
+        start = w->dilation[d] == 1 ? 0 : start + (w->dilation[d] - 1 - start) / w->dilation[d] * w->dilation[d];
     *from = start, *to = stop < w->in[d] ? stop : w->in[d];
 }
 

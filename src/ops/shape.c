@@ -10,6 +10,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "tensor/place.h"
+#include "tensor/checked.h"
 
 typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS], offset; } geometry;
 
@@ -673,7 +674,7 @@ int td_op_split_with_sizes(td_tensor_list *results, td_tensor *self, int64_t n, 
         if (split_sizes[i] < 0)
             return td_error(TD_E_RUNTIME, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=%s",
                             td_shape_str((int)n, split_sizes, text));
-        total += split_sizes[i];
+        total = td_add_saturated(total, split_sizes[i]);
     }
     if (total != self->sizes[d])
         return td_error(TD_E_RUNTIME, "split_with_sizes expects split_sizes to sum exactly to %" PRId64 " (input tensor's size at "
@@ -703,15 +704,16 @@ int td_op_split_sizes(td_tensor_list *results, td_tensor *self, int64_t n, const
 /* Equal ranges, the last one shorter; an empty dimension gives one empty range. */
 static int split_evenly(td_tensor_list *results, td_tensor *self, int64_t length, int64_t count, int d)
 {
-    int64_t inline_sizes[64], *sizes = inline_sizes, bytes = (int64_t)sizeof *sizes * count;
-    if (count > TD_COUNT(inline_sizes) && !(sizes = td_mem_alloc((size_t)bytes)))
+    int64_t inline_sizes[64], *sizes = inline_sizes;
+    const size_t bytes = td_array_bytes(count, sizeof *sizes);
+    if (count > TD_COUNT(inline_sizes) && !(sizes = td_mem_alloc(bytes)))
         return -1;
     for (int64_t i = 0; i < count; i++)
         sizes[i] = length;
     sizes[count - 1] = self->sizes[d] - length * (count - 1);
     int status = td_split_with_sizes(results, self, count, sizes, d);
     if (sizes != inline_sizes)
-        td_mem_free(sizes, (size_t)bytes);
+        td_mem_free(sizes, bytes);
     return status;
 }
 
@@ -727,7 +729,7 @@ int td_op_split_tensor(td_tensor_list *results, td_tensor *self, int64_t split_s
         return td_error(TD_E_RUNTIME, "split expects split_size be non-negative, but got split_size=%" PRId64, split_size);
     if (!split_size && size)
         return td_error(TD_E_RUNTIME, "split_size can only be 0 if dimension size is 0, but got dimension size of %" PRId64, size);
-    int64_t count = split_size ? (size + split_size - 1) / split_size : 1;
+    int64_t count = split_size ? td_quotient_up(size, split_size) : 1;
     return split_evenly(results, self, split_size, count ? count : 1, d);
 }
 
@@ -740,10 +742,10 @@ int td_op_chunk(td_tensor_list *results, td_tensor *self, int64_t chunks, int64_
     int d = td_wrap_dim(dim, self->ndim);
     if (d < 0)
         return -1;
-    int64_t size = self->sizes[d], length = (size + chunks - 1) / chunks;
+    int64_t size = self->sizes[d], length = td_quotient_up(size, chunks);
     if (!length)
         return split_evenly(results, self, 0, chunks, d);
-    return split_evenly(results, self, length, (size + length - 1) / length, d);
+    return split_evenly(results, self, length, td_quotient_up(size, length), d);
 }
 
 /* ---- several dimensions as one */
@@ -762,8 +764,8 @@ td_tensor *td_op_flatten_using_ints(td_tensor *self, int64_t start_dim, int64_t 
     int64_t sizes[TD_MAX_DIMS], merged = 1;
     int n = 0;
     for (int d = 0; d < self->ndim; d++) {
-        if (d >= a && d <= b)
-            merged *= self->sizes[d];
+        if (d >= a && d <= b && td_mul_checked(merged, self->sizes[d], &merged))
+            return NULL;
         if (d < a || d > b)
             sizes[n++] = self->sizes[d];
         else if (d == b)

@@ -6,6 +6,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 /* ---- a few dimensions at least */
 
@@ -153,6 +154,18 @@ td_tensor *td_op_cartesian_prod(int64_t n, td_tensor *const *tensors)
     return td_reshape(stacked, 2, (int64_t[]){-1, n});
 }
 
+/* n over r; INT64_MAX if it doesn't fit.  Each step's division is exact. */
+static int64_t binomial(int64_t n, int64_t r)
+{
+    unsigned __int128 count = 1;
+    if (r > n)
+        return 0;
+    r = r < n - r ? r : n - r;
+    for (int64_t k = 1; k <= r && count <= INT64_MAX; k++)
+        count = count * (unsigned __int128)(n - r + k) / (unsigned __int128)k;
+    return count < INT64_MAX ? (int64_t)count : INT64_MAX;
+}
+
 td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
 {
     if (self->ndim != 1)
@@ -161,28 +174,27 @@ td_tensor *td_op_combinations(td_tensor *self, int64_t r, bool with_replacement)
         return td_fail(TD_E_RUNTIME, "Expect a non-negative number, but got %" PRId64, r);
     if (r == 0)
         return td_empty_memory_format(1, (int64_t[]){0}, (td_dtype)self->dtype, self->device, TD_MEMORY_FORMAT_NONE);
-    int64_t n = self->sizes[0], count = 0, gap = with_replacement ? 0 : 1;
-    /* Twice over the positions in lexicographic order: to count the rows, then to write them. */
-    TD_AUTO td_tensor *rows = NULL, *row = td_tensor_new(1, &r, TD_I64, self->device);
-    for (int pass = 0; pass < 2 && row; pass++) {
-        int64_t *at = (int64_t *)row->data, *out = rows ? (int64_t *)rows->data : NULL;
-        for (int64_t k = 0; k < r; k++)
-            at[k] = k * gap;
-        bool more = n > 0 && at[r - 1] < n;
-        for (count = 0; more; count++) {
-            if (out)
-                memcpy(out + count * r, at, sizeof *at * (size_t)r);
-            int64_t k = r - 1;
-            while (k >= 0 && at[k] == n - 1 - (r - 1 - k) * gap)
-                k--;
-            more = k >= 0;
-            for (int64_t value = more ? at[k] + 1 : 0; more && k < r; k++, value += gap)
-                at[k] = value;
-        }
-        if (pass == 0 && !(rows = td_tensor_new(1, (int64_t[]){count * r}, TD_I64, self->device)))
-            return NULL;
+    const int64_t n = self->sizes[0], gap = with_replacement ? 0 : 1;
+    const int64_t count = n == 0 ? 0 : binomial(with_replacement ? td_add_saturated(n, r - 1) : n, r);
+    int64_t length;
+    if (td_mul_checked(count, r, &length))
+        return NULL;
+    /* The positions in lexicographic order: the last one that can still go up does, those behind it follow. */
+    TD_AUTO td_tensor *rows = td_tensor_new(1, &length, TD_I64, self->device), *row = td_tensor_new(1, &r, TD_I64, self->device);
+    if (!rows || !row)
+        return NULL;
+    int64_t *at = (int64_t *)row->data, *out = (int64_t *)rows->data;
+    for (int64_t k = 0; count && k < r; k++)
+        at[k] = k * gap;
+    for (int64_t i = 0; i < count; i++, out += r) {
+        memcpy(out, at, sizeof *at * (size_t)r);
+        int64_t k = r - 1;
+        while (k >= 0 && at[k] == n - 1 - (r - 1 - k) * gap)
+            k--;
+        for (int64_t value = k >= 0 ? at[k] + 1 : 0; k >= 0 && k < r; k++, value += gap)
+            at[k] = value;
     }
-    TD_AUTO td_tensor *chosen = row ? td_index_select(self, 0, rows) : NULL;
+    TD_AUTO td_tensor *chosen = td_index_select(self, 0, rows);
     return td_reshape(chosen, 2, (int64_t[]){count, r});
 }
 

@@ -5,6 +5,7 @@
 #include <tede/kernel.h>
 #include "ops/iterator.h"
 #include "ops/reduce.h"
+#include "tensor/checked.h"
 
 static int meta_triangle(const char *op, td_spec *spec, td_tensor *self)
 {
@@ -116,6 +117,14 @@ static int triangle_in_place(const char *op, td_tensor *self, int64_t diagonal, 
 int td_op_tril_(td_tensor *self, int64_t diagonal) { return triangle_in_place("tril", self, diagonal, false); }
 int td_op_triu_(td_tensor *self, int64_t diagonal) { return triangle_in_place("triu", self, diagonal, true); }
 
+/* Elements of a rows x cols matrix left of the diagonal that begins at column `first` of row 0, itself not included, all rows
+ * together.  A row has r + first of them, cut off at 0 and at cols. */
+static __int128 count_left(int64_t rows, int64_t cols, int64_t first)
+{
+    const __int128 begin = within(-first, rows), full = within(td_sub_saturated(cols, first), rows);      /* of the rows that are cut by the diagonal */
+    return (full - begin) * (begin + full - 1 + 2 * (__int128)first) / 2 + (rows - full) * cols;
+}
+
 static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t offset, bool upper, td_dtype dtype,
                           td_device device)
 {
@@ -123,22 +132,23 @@ static td_tensor *indices(const char *op, int64_t rows, int64_t cols, int64_t of
         return td_fail(TD_E_RUNTIME, "%s: %s must be non-negative, got%s", op, rows < 0 ? "row" : "col", rows < 0 ? " row" : " col");
     if (dtype != TD_DTYPE_NONE && dtype != TD_I32 && dtype != TD_I64)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title(dtype));
-    offset = offset < -rows ? -rows : offset > cols ? cols : offset;
-    int64_t count = 0;
-    for (int64_t r = 0; r < rows; r++)
-        count += upper ? cols - within(r + offset, cols) : within(r + offset + 1, cols);
+    offset = offset < -rows ? -rows : offset > cols - !upper ? cols - !upper : offset;
+    td_dtype kind = dtype == TD_DTYPE_NONE ? TD_I64 : dtype;
+    const __int128 all = upper ? (__int128)rows * cols - count_left(rows, cols, offset) : count_left(rows, cols, offset + 1);
+    const int64_t count = all < INT64_MAX ? (int64_t)all : INT64_MAX;
+    if (device.type == TD_META)
+        return td_tensor_new(2, (int64_t[]){2, count}, kind, device);
     TD_AUTO td_tensor *out = td_tensor_new(2, (int64_t[]){2, count}, TD_I64, (td_device){TD_CPU, -1});
-    if (!out)
-        return NULL;
+    if (!out || !count)
+        return out ? td_as_contiguous(out, kind) : NULL;
+    /* Rows without any are left out: there may be more of them than a loop gets through. */
+    const int64_t first = upper ? 0 : within(-offset, rows), last = upper && offset > cols - rows ? cols - offset : rows;
     int64_t *row = (int64_t *)out->data, *col = row + count;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = first; r < last; r++) {
         int64_t from = upper ? within(r + offset, cols) : 0, to = upper ? cols : within(r + offset + 1, cols);
         for (int64_t c = from; c < to; c++)
             *row++ = r, *col++ = c;
     }
-    td_dtype kind = dtype == TD_DTYPE_NONE ? TD_I64 : dtype;
-    if (device.type == TD_META)
-        return td_tensor_new(2, out->sizes, kind, device);
     return kind == TD_I64 ? td_tensor_retain(out) : td_as_contiguous(out, kind);
 }
 td_tensor *td_op_tril_indices(int64_t row, int64_t col, int64_t offset, td_dtype dtype, td_device device)

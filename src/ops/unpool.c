@@ -106,7 +106,7 @@ static int fractional(td_spec *specs, int dims, td_tensor *self, int64_t n_kerne
         int64_t in = self->sizes[self->ndim - dims + i];
         const char *name = names[3 - dims + i];
         bad = bad < 0 && (kernel[i] <= 0 || output[i] < 0) ? i : bad;
-        if (output[i] + kernel[i] - 1 > in)
+        if (kernel[i] > in || output[i] > in - kernel[i] + 1)
             return td_error(TD_E_RUNTIME, "%s(): pool %s %" PRId64 " too large relative to input %s %" PRId64, op, name,
                             kernel[i], name, in);
     }

@@ -1,5 +1,6 @@
 /* The core's side of a binding: the tie between a tensor and its wrapper, and views made without an operator. */
 #include <tede/foreign.h>
+#include <inttypes.h>
 #include "tensor/tensor.h"
 #include "tensor/sparse.h"
 
@@ -182,14 +183,16 @@ bool td_tensor_is_python(const td_tensor *x) { return x->flags & TD_FLAG_PYTHON;
 td_tensor *td_tensor_hollow(int64_t ndim, const int64_t *sizes, const int64_t *strides, int64_t offset, td_dtype dtype,
                             td_device device)
 {
-    td_tensor *x = td_tensor_new(ndim, sizes, dtype, (td_device){TD_META, -1});
-    if (x && strides && td_tensor_set_geometry(x, (int)ndim, sizes, strides) < 0) {
-        td_tensor_release(x);
-        return NULL;
-    }
+    td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, (td_device){TD_META, -1})
+                           : td_tensor_new(ndim, sizes, dtype, (td_device){TD_META, -1});
+    int64_t bytes;
     if (!x)
         return NULL;
-    x->data += offset * td_itemsize(x);
+    if (offset < 0 || __builtin_mul_overflow(offset, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, x->storage->nbytes, &x->storage->nbytes)) {
+        td_tensor_release(x);
+        return td_fail(TD_E_RUNTIME, "Tensor: invalid storage offset %" PRId64, offset);
+    }
+    x->data = (char *)((intptr_t)x->data + bytes);
     x->device = device;
     td_tensor_set_python(x, true);
     return x;

@@ -63,12 +63,10 @@ static td_tensor *over(const td_sparse *like, int ndim, const int64_t *sizes, td
     }
     x->own_version = version;
     x->extra = s;
-    x->numel = 1;
+    x->numel = td_numel_checked(ndim, sizes);       /* fits: the callers have checked the sizes */
     for (int d = 0; d < ndim; d++) {
         x->sizes[d] = sizes[d];
         x->strides[d] = 0;
-        if (__builtin_mul_overflow(x->numel, sizes[d], &x->numel))
-            x->numel = INT64_MAX;
     }
     return x;
 }

@@ -101,7 +101,7 @@ uint32_t td_tensor_version(const td_tensor *x)
 
 /* ---- geometry */
 
-int td_check_sizes(int64_t ndim, const int64_t *sizes)
+static int check_signs(int64_t ndim, const int64_t *sizes)
 {
     if (ndim < 0 || ndim > TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "a tensor has at most %d dimensions, got %" PRId64, TD_MAX_DIMS, ndim);
@@ -115,6 +115,22 @@ int td_check_sizes(int64_t ndim, const int64_t *sizes)
     return 0;
 }
 
+/* The product is taken in order, as PyTorch's is: what comes behind a 0 can't overflow any more. */
+int64_t td_numel_checked(int ndim, const int64_t *sizes)
+{
+    int64_t numel = 1;
+    bool overflow = false;
+    for (int d = 0; d < ndim; d++)
+        overflow |= __builtin_mul_overflow(numel, sizes[d], &numel);
+    td_shape_text text;
+    return TD_LIKELY(!overflow) ? numel : td_error(TD_E_RUNTIME, "numel: integer multiplication overflow (sizes %s)", td_shape_str(ndim, sizes, text));
+}
+
+int td_check_sizes(int64_t ndim, const int64_t *sizes)
+{
+    return check_signs(ndim, sizes) || td_numel_checked((int)ndim, sizes) < 0 ? -1 : 0;
+}
+
 int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides)
 {
     int64_t step = 1;
@@ -125,7 +141,6 @@ int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides)
         empty |= sizes[d] == 0;
         overflow |= __builtin_mul_overflow(step, sizes[d] > 0 ? sizes[d] : 1, &step);
     }
-    overflow |= step > PTRDIFF_MAX / 16;    /* of the widest dtype */
     if (TD_UNLIKELY(overflow) && (stride_overflow || !empty))
         return -1;
     return empty ? 0 : step;
@@ -223,18 +238,19 @@ void *td_fail_overflow(int ndim, const int64_t *sizes, const int64_t *strides)
 /* All but small CPU tensors. */
 static td_tensor *__attribute__((noinline)) new_slower(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
-    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 || td_device_resolve(&device) != 0)
+    if (check_kind(dtype, &device) != 0 || check_signs(ndim, sizes) != 0 || td_device_resolve(&device) != 0)
         return NULL;
     td_tensor *x = new_head((int)ndim, dtype, device);
     if (!x)
         return NULL;
+    int64_t nbytes;
     for (int d = 0; d < ndim; d++)
         x->sizes[d] = sizes[d];
     x->numel = td_contiguous_strides((int)ndim, x->sizes, x->strides);
-    if (x->numel < 0)
+    if (x->numel < 0 || __builtin_mul_overflow(x->numel, td_itemsizes[dtype], &nbytes))
         td_fail_overflow((int)ndim, sizes, NULL);
     else
-        x->storage = td_storage_new(device, (size_t)(x->numel * td_itemsizes[dtype]));
+        x->storage = td_storage_new(device, (size_t)nbytes);
     if (!x->storage) {
         td_tensor_release(x);
         return NULL;
@@ -302,16 +318,19 @@ static td_tensor *over(td_storage *storage, char *data, int ndim, const int64_t 
 }
 
 /* The bytes below (`*below`, counted positive) and in all of a geometry. */
-static int extent(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, int64_t *below, int64_t *all)
+static int extent(int64_t ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, int64_t *below, int64_t *all)
 {
-    int64_t low, high, contiguous[TD_MAX_DIMS], numel = 1, itemsize = td_itemsizes[dtype];
-    if (!strides && (numel = td_contiguous_strides(ndim, sizes, contiguous)) < 0)
-        return td_fail_overflow(ndim, sizes, NULL), -1;
-    for (int d = 0; d < ndim; d++)
-        numel = sizes[d] ? numel : 0;
-    if (!td_bounds(ndim, sizes, strides ? strides : contiguous, &low, &high) ||
-        __builtin_mul_overflow(high - low + 1, itemsize, all) || *all > PTRDIFF_MAX)
-        return td_fail_overflow(ndim, sizes, strides), -1;
+    int64_t low, high, contiguous[TD_MAX_DIMS], itemsize = td_itemsizes[dtype];
+    if (check_signs(ndim, sizes))
+        return -1;
+    if (!strides && td_contiguous_strides((int)ndim, sizes, contiguous) < 0)
+        return td_fail_overflow((int)ndim, sizes, NULL), -1;
+    const int64_t numel = td_numel_checked((int)ndim, sizes);
+    if (numel < 0)
+        return -1;
+    if (!td_bounds((int)ndim, sizes, strides ? strides : contiguous, &low, &high) ||
+        __builtin_mul_overflow(high - low + 1, itemsize, all))
+        return td_fail_overflow((int)ndim, sizes, strides), -1;
     *below = -low * itemsize;
     if (numel == 0)
         *all = 0;
@@ -322,8 +341,7 @@ td_tensor *td_tensor_new_strided(int64_t ndim, const int64_t *sizes, const int64
                                  td_device device)
 {
     int64_t below, all;
-    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
-        extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
+    if (check_kind(dtype, &device) != 0 || extent(ndim, sizes, strides, dtype, &below, &all) != 0)
         return NULL;
     td_storage *storage = td_storage_new(device, (size_t)all);
     return storage ? over(storage, (char *)((intptr_t)storage->data + below), (int)ndim, sizes, strides, dtype) : NULL;
@@ -333,8 +351,7 @@ td_tensor *td_tensor_from_memory(void *data, int64_t ndim, const int64_t *sizes,
                                  td_dtype dtype, td_device device, void (*release)(void *context), void *context)
 {
     int64_t below, all;
-    if (check_kind(dtype, &device) != 0 || td_check_sizes(ndim, sizes) != 0 ||
-        extent((int)ndim, sizes, strides, dtype, &below, &all) != 0)
+    if (check_kind(dtype, &device) != 0 || extent(ndim, sizes, strides, dtype, &below, &all) != 0)
         return NULL;
     td_storage *storage = td_storage_from_memory(data ? (char *)data - below : NULL, (size_t)all, device, release, context);
     td_tensor *x = over(td_storage_retain(storage), data, (int)ndim, sizes, strides, dtype);

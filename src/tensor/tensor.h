@@ -127,7 +127,8 @@ extern td_tensor_hooks td_tensor_hook;
 
 static inline int64_t td_itemsize(const td_tensor *x) { return td_itemsizes[x->dtype]; }
 
-/* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first. */
+/* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first.  What would reach beyond the storage
+ * is an error. */
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);
 /* The same of the memory seen as another dtype (view_as_real, view(dtype)): the offset counts bytes. */
 td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides,
@@ -142,8 +143,10 @@ int  td_tensor_set_geometry(td_tensor *x, int ndim, const int64_t *sizes, const 
 /* Whether the geometry (offset in elements) stays within the storage; -1 with PyTorch's error. */
 int  td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int64_t *sizes, const int64_t *strides,
                          td_dtype dtype);
-/* 0, or -1 with PyTorch's error if a size is negative or there are too many. */
+/* 0, or -1 with PyTorch's error if a size is negative, there are too many, or their product doesn't fit. */
 int  td_check_sizes(int64_t ndim, const int64_t *sizes);
+/* The product of sizes that aren't negative; -1 with PyTorch's error if it doesn't fit. */
+int64_t td_numel_checked(int ndim, const int64_t *sizes);
 /* Contiguous strides for sizes; returns the number of elements, or -1 if it overflows. */
 int64_t td_contiguous_strides(int ndim, const int64_t *sizes, int64_t *strides);
 /* NULL, and the error of sizes (and strides, or NULL) that no memory could have. */

@@ -64,13 +64,14 @@ bool td_view_strides(const td_tensor *self, int ndim, const int64_t *sizes, int6
 int td_check_in_storage(const td_storage *s, int64_t offset, int ndim, const int64_t *sizes, const int64_t *strides,
                         td_dtype dtype)
 {
-    int64_t low, high, end = 0, itemsize = td_itemsizes[dtype], numel = 1;
-    for (int d = 0; d < ndim; d++)
-        numel = sizes[d] ? numel : 0;
+    int64_t low, high, end = 0, itemsize = td_itemsizes[dtype];
+    const int64_t numel = td_numel_checked(ndim, sizes);
+    if (numel < 0)
+        return -1;
     if (offset < 0)
         return td_error(TD_E_RUNTIME, "Tensor: invalid storage offset %" PRId64, offset);
-    if (numel == 0)
-        return 0;
+    if (numel == 0)     /* reaches nothing, but has an address */
+        return __builtin_mul_overflow(offset, itemsize, &end) ? (td_fail_overflow(ndim, sizes, strides), -1) : 0;
     bool fits = td_bounds(ndim, sizes, strides, &low, &high) && !__builtin_add_overflow(high, offset, &end) &&
                 !__builtin_add_overflow(end, 1, &end) && !__builtin_mul_overflow(end, itemsize, &end);
     if (fits && offset + low >= 0 && end <= (int64_t)s->nbytes)
@@ -181,6 +182,45 @@ static inline __attribute__((always_inline)) td_tensor *alias(td_tensor *self, t
     return x;
 }
 
+/* The bytes [*begin, *end) that a geometry reaches, counted from `at`; false if one of them doesn't fit. */
+static inline bool reach(int ndim, const int64_t *sizes, const int64_t *strides, int64_t itemsize, int64_t at, int64_t *begin, int64_t *end)
+{
+    int64_t low = 0, high = 1, step;
+    bool fits = true;
+    for (int d = 0; d < ndim; d++) {
+        int64_t *side = strides[d] < 0 ? &low : &high;
+        fits &= !__builtin_mul_overflow(sizes[d] - 1, strides[d], &step) && !__builtin_add_overflow(*side, step, side);
+    }
+    return fits && !__builtin_mul_overflow(low, itemsize, begin) && !__builtin_add_overflow(*begin, at, begin) &&
+           !__builtin_mul_overflow(high, itemsize, end) && !__builtin_add_overflow(*end, at, end);
+}
+
+/* A view that leaves the storage is an error, except what self reaches, too: a storage may shrink under its tensors, whose old
+ * bytes stay (see Note [Resizing a shared storage]), and a tensor without elements of its own (see td_tensor_hollow) has none. */
+static int __attribute__((noinline)) check_within_self(const td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
+                                                       const int64_t *strides, int64_t byte_offset)
+{
+    const int64_t itemsize = td_itemsizes[dtype], place = td_storage_place(self->storage, self->data);
+    int64_t begin, end, own_begin, own_end, first;
+    for (int d = 0; d < ndim; d++)
+        if (!sizes[d])      /* nothing is reached; what is left is that the first element has an address */
+            return __builtin_add_overflow(place, byte_offset, &first) ? (td_fail_overflow(ndim, sizes, strides), -1) : 0;
+    if (!reach(ndim, sizes, strides, itemsize, byte_offset, &begin, &end) || __builtin_add_overflow(place, byte_offset, &first))
+        return td_fail_overflow(ndim, sizes, strides), -1;
+    if (self->numel && reach(self->ndim, self->sizes, self->strides, td_itemsize(self), 0, &own_begin, &own_end) && begin >= own_begin &&
+        end <= own_end)
+        return 0;
+    return td_check_in_storage(self->storage, first / itemsize, ndim, sizes, strides, dtype);
+}
+
+static inline int check_reach(const td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes, const int64_t *strides, int64_t byte_offset)
+{
+    int64_t begin, end, at = (intptr_t)self->data - (intptr_t)self->storage->data;
+    bool inside = !__builtin_add_overflow(at, byte_offset, &at) && reach(ndim, sizes, strides, td_itemsizes[dtype], at, &begin, &end) &&
+                  begin >= 0 && end <= (int64_t)self->storage->nbytes;
+    return TD_LIKELY(inside) ? 0 : check_within_self(self, dtype, ndim, sizes, strides, byte_offset);
+}
+
 static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td_dtype dtype, int ndim, const int64_t *sizes,
                                                              const int64_t *strides, int64_t byte_offset, bool permuted)
 {
@@ -190,6 +230,8 @@ static inline __attribute__((always_inline)) td_tensor *view(td_tensor *self, td
         return TD_EXTRA_TABLE(self)->view(self, dtype, ndim, sizes, strides, byte_offset);
     if (TD_UNLIKELY(!self->storage))
         return td_fail(TD_E_RUNTIME, "views need a strided tensor: this one's layout has no storage");
+    if (!permuted && check_reach(self, dtype, ndim, sizes, strides, byte_offset) != 0)
+        return NULL;
     td_tensor *x = alias(self, dtype, ndim, sizes, strides, (char *)((intptr_t)self->data + byte_offset), permuted);
     if (TD_UNLIKELY(!x) || self->flags & TD_FLAG_INFERENCE)
         return x;
@@ -215,7 +257,10 @@ td_tensor *td_view_as_dtype(td_tensor *self, td_dtype dtype, int ndim, const int
 
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)
 {
-    return self ? view(self, self->dtype, ndim, sizes, strides, offset * td_itemsize(self), false) : NULL;
+    int64_t bytes;
+    if (TD_UNLIKELY(self && __builtin_mul_overflow(offset, td_itemsize(self), &bytes)))
+        return td_fail(TD_E_RUNTIME, "Storage size calculation overflowed with an offset of %" PRId64 " elements", offset);
+    return self ? view(self, self->dtype, ndim, sizes, strides, bytes, false) : NULL;
 }
 
 td_tensor *td_view_permuted(td_tensor *self, const int64_t *sizes, const int64_t *strides)
@@ -263,6 +308,8 @@ td_tensor *td_alias_as(td_tensor *self, td_dtype dtype, int ndim, const int64_t 
         return NULL;
     if (!self->storage || (self->extra && TD_EXTRA_TABLE(self)->view))      /* what it has of views is all that it has */
         return td_view_as_dtype(self, dtype, ndim, sizes, strides, 0);
+    if (check_reach(self, dtype, ndim, sizes, strides, 0) != 0)
+        return NULL;
     return alias(self, dtype, ndim, sizes, strides, self->data, false);
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/cpu/gemm.h"
 #include "base/base.h"
 #include "libs/openblas.h"
+#include "tensor/checked.h"
 
 #include <complex.h>
 #include <limits.h>
@@ -485,6 +486,8 @@ static int empty_sums(const product *p)
 static int multiply(product *p)
 {
     p->size = (int64_t)td_dtype_size(p->dtype);
+    if (td_check_steps("product of matrices", p->k))
+        return -1;
     if (p->dtype == TD_F16 || p->dtype == TD_BF16)
         return halves(p);
     if (p->dtype == TD_BOOL)

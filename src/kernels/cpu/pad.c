@@ -3,6 +3,7 @@
 #include "calls_kernels_cpu_pad.h"
 #include "base/base.h"
 #include "kernels/cpu/nn.h"
+#include "tensor/checked.h"
 
 enum { REFLECT, REPLICATE, CIRCULAR };
 
@@ -89,12 +90,12 @@ static int run(padding *p, td_tensor *narrow, td_tensor *wide, int64_t n_pad, co
     for (int i = 0; i < 3; i++) {
         int d = i - (3 - dims);
         p->in[i] = d < 0 ? 1 : narrow->sizes[n - dims + d], p->out[i] = d < 0 ? 1 : wide->sizes[n - dims + d];
-        places += p->out[i], each *= p->out[i] > p->in[i] ? p->out[i] : p->in[i];
+        places = td_add_saturated(places, p->out[i]), each = td_mul_saturated(each, p->out[i] > p->in[i] ? p->out[i] : p->in[i]);
     }
-    int64_t planes = 1;
-    for (int i = 0; i < n - dims; i++)
-        planes *= narrow->sizes[i];
-    size_t bytes = (size_t)(places ? places : 1) * sizeof(int64_t);
+    const int64_t planes = td_numel_checked(n - dims, narrow->sizes);
+    if (planes <= 0)
+        return (int)planes;
+    const size_t bytes = td_array_bytes(places ? places : 1, sizeof(int64_t));
     int64_t *block = td_mem_alloc(bytes), *at = block;
     if (!block)
         return -1;
@@ -111,7 +112,7 @@ static int run(padding *p, td_tensor *narrow, td_tensor *wide, int64_t n_pad, co
         if (end - i > p->end - p->begin)
             p->begin = i, p->end = end;
     }
-    td_parallel_for(0, planes, td_grain(2 * each), body, p);
+    td_parallel_for(0, planes, td_grain(td_mul_saturated(2, each)), body, p);
     td_mem_free(block, bytes);
     return 0;
 }

@@ -27,7 +27,7 @@ typedef struct td_pool_table {
 static inline int64_t td_pool_part(const td_windows *w, int64_t lanes)
 {
     const int64_t rows = w->kernel[0] * w->kernel[1], reach = (w->kernel[2] - 1) * w->dilation[2];
-    if (rows > TD_POOL_LINES || w->kernel[2] > TD_POOL_LINES || reach > TD_POOL_LINES || w->stride[2] > TD_POOL_LINES)
+    if (w->kernel[0] > TD_POOL_LINES || rows > TD_POOL_LINES || w->kernel[2] > TD_POOL_LINES || reach > TD_POOL_LINES || w->stride[2] > TD_POOL_LINES)
         return 0;
     const int64_t room = TD_POOL_LINES / rows - reach, part = room / w->stride[2] / lanes * lanes - lanes;
     return part > 8 * lanes ? 8 * lanes : part > 0 ? part : 0;
