@@ -32,6 +32,11 @@ PACKAGES = {"ao": _QUANTIZATION, "quantization": _QUANTIZATION}
 WITHOUT = frozenset(("distributed.rpc.api",))
 
 
+def _package():
+    """The name under which the package was imported."""
+    return sys.modules["tede"].__name__
+
+
 def refusing(name, says):
     """A function that raises NotImplementedError."""
     def refuse(*args, **kwargs):
@@ -50,10 +55,10 @@ def module(name, says, classes=()):
 
     def getattr_(attribute):
         if attribute.startswith("__"):
-            raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
+            raise AttributeError(f"module '{_package()}.{name}' has no attribute '{attribute}'")
         inner = f"{name}.{attribute}"
         if inner in WITHOUT:
-            raise AttributeError(f"module 'tede.{name}' has no attribute '{attribute}'")
+            raise AttributeError(f"module '{_package()}.{name}' has no attribute '{attribute}'")
         if attribute in ("is_available", "is_initialized"):
             return lambda: False
         is_module = inner in MODULES or inner in WITHIN or attribute in PACKAGES.get(name.partition(".")[0], ())

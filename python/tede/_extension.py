@@ -84,7 +84,7 @@ def find(name):
         importlib.import_module("tede.func._vmap")
         return _C._get_vmap_fallback_warning_enabled if "_are_" in name else _C._set_vmap_fallback_warning_enabled
     if name not in _ELSEWHERE:
-        raise AttributeError(f"module 'tede._C' has no attribute '{name}'")
+        raise AttributeError(f"module '{_C.__name__}' has no attribute '{name}'")
     path, within = _ELSEWHERE[name]
     module = importlib.import_module("tede." + path)
     return getattr(module, within) if within else module

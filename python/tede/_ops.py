@@ -312,7 +312,7 @@ def __getattr__(name):
     if name == "HigherOrderOperator":
         from tede._hop import HigherOrderOperator
         return HigherOrderOperator
-    raise AttributeError(f"module 'tede._ops' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 ops = _Ops()

@@ -6,6 +6,7 @@ import collections
 import enum
 import functools
 import inspect
+import sys
 import threading
 import warnings
 
@@ -439,3 +440,6 @@ class GradScaler:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+
+
+autocast_mode = grad_scaler = sys.modules[__name__]        # PyTorch's modules of these names

@@ -77,6 +77,16 @@ class _Finder(importlib.abc.MetaPathFinder):
 def _rename(module):
     """Let a module's classes and functions say where PyTorch has them: pickles, messages and programs ask that."""
     from tede._aliases import CLASSES, MODULES
+    place = module.__name__.partition(".")[2]
+    if place and place not in MODULES:
+        sys.modules.setdefault("torch." + place, module)
+        module.__name__ = "torch." + place          # what "module has no attribute" says
+    for name, ours in MODULES.items():
+        parent, _, last = name.rpartition(".")
+        if place in (parent, ours):                 # PyTorch's package has the module without its being imported
+            held, loaded = (sys.modules.get("tede." + path) for path in (MODULES.get(parent, parent), ours))
+            if held is not None and loaded is not None and not hasattr(held, last):
+                setattr(held, last, loaded)
     for value in list(vars(module).values()):
         if isinstance(value, (type, types.FunctionType)) and value.__module__ and value.__module__.startswith("tede."):
             ours, rest = value.__module__, value.__module__[5:]

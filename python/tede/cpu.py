@@ -83,4 +83,4 @@ def __getattr__(name: str) -> "Any":
     if name == "amp":
         from tede import _cpu_amp
         return _cpu_amp
-    raise AttributeError(f"module 'tede.cpu' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

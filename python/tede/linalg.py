@@ -58,4 +58,4 @@ if "vector_norm" in globals() and "matrix_norm" not in globals():
 
 
 def __getattr__(name: str) -> "Any":
-    raise AttributeError(f"module 'tede.linalg' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

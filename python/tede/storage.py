@@ -540,7 +540,7 @@ def __getattr__(name):
         name = "FloatStorage"
     if name in _DTYPES:
         return _classes.setdefault(name, _classes.get(name) or _legacy(name))
-    raise AttributeError(f"module 'tede.storage' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def _to_bytes(storage):

@@ -2,6 +2,9 @@
 import collections
 import functools
 import importlib
+import inspect
+import typing
+import warnings
 import weakref
 
 import pytest
@@ -283,3 +286,34 @@ def test_words_for_isinstance_and_annotations(lib):
     assert issubclass(lib.futures.Future, lib.Future)
     pattern = importlib.import_module(f"{lib.__name__}.utils.data._utils.collate").np_str_obj_array_pattern
     assert pattern.search("<U3") and not pattern.search("<f4")
+
+
+@pytest.mark.parametrize("name", ["Linear", "Conv2d", "CrossEntropyLoss", "LayerNorm", "AvgPool2d", "Embedding", "ReLU", "BatchNorm1d",
+                                  "MaxPool3d", "GRU", "GroupNorm", "Dropout"])
+def test_modules_are_annotated(both, name):
+    def hints(lib):
+        cls = getattr(lib.nn, name)
+        return {key: str(value).replace(lib.__name__, "lib").replace("typing.", "") for base in cls.__mro__[:-1]
+                for key, value in inspect.get_annotations(base).items()
+                if base is not lib.nn.Module and key[0] != "_" and str(value).count("[") < 2 and "Literal" not in str(value)
+                and "Union" not in str(value)}
+    ours, theirs = map(hints, both)
+    assert theirs and {key: ours.get(key) for key in theirs} == theirs
+
+
+def test_hints_of_a_loss_are_found(lib):
+    hints = typing.get_type_hints(lib.nn.CrossEntropyLoss(), globalns={}, localns={})
+    assert hints["ignore_index"] is int and hints["label_smoothing"] is float
+
+
+def test_modules_that_come_with_their_packages(lib):
+    assert lib.amp.grad_scaler.GradScaler is lib.amp.GradScaler and lib.amp.autocast_mode.autocast is lib.amp.autocast
+    names = {}
+    exec(f"from {lib.__name__}.fft import *", names)
+    assert {"fft", "irfftn", "fftfreq", "rfftfreq", "ifftshift"} <= names.keys() and names.keys() - {"__builtins__"} == set(lib.fft.__all__)
+    utils = importlib.import_module(f"{lib.__name__}._dynamo.utils")
+    with pytest.warns(UserWarning, match="once only"):
+        utils.warn_once("once only")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        utils.warn_once("once only")

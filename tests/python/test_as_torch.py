@@ -204,3 +204,17 @@ for module in (torch.ao.nn, torch.ao.quantization, torch.ao.nn.intrinsic.qat, to
     assert isinstance(module, types.ModuleType), module
 print(torch.ao.nn.quantized.dynamic is dynamic, isinstance(dynamic.Linear, type), isinstance(3, torch.ao.quantization.observer.ObserverBase))
 """) == ["True", "True", "False"]
+
+
+def test_messages_and_modules_say_torch():
+    assert run("""
+import torch, torch.nn
+for module in (torch, torch.nn, torch.nn.functional, torch.linalg, torch.jit, torch.optim, torch.utils.data):
+    try:
+        module.no_such_name
+    except AttributeError as error:
+        assert "module 'torch" in str(error) and "tede" not in str(error), error
+assert "tede" not in str(torch.amp.__name__ + torch.distributions.kl.__name__)
+import torch.distributions
+print(torch.amp.grad_scaler.GradScaler is torch.GradScaler, torch.distributions.normal.Normal is torch.distributions.Normal)
+""") == ["True", "True"]

@@ -1,9 +1,17 @@
 """Questions about what could be compiled."""
+import functools
+import warnings
 
 
 def is_compile_supported(device_type):
     """False: torch.compile leaves everything as it is."""
     return False
+
+
+@functools.cache
+def warn_once(msg, stacklevel=1):
+    """A warning that each text gives once."""
+    warnings.warn(msg, stacklevel=stacklevel + 1)
 
 
 def clone_input(x, *, dtype=None):

@@ -191,4 +191,4 @@ def __getattr__(name: str) -> "Any":
         except ModuleNotFoundError as error:
             if error.name != "tede.autograd." + name:
                 raise
-    raise AttributeError(f"module 'tede.autograd' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -206,4 +206,4 @@ def __getattr__(name: str) -> "Any":
     if name.endswith("Tensor") and name.removesuffix("Tensor") in _tensor._NAMES.values():
         globals()[name] = value = _type(name)
         return value
-    raise AttributeError(f"module 'tede.cuda' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -248,4 +248,4 @@ def __getattr__(name: str) -> "Any":
         from importlib import import_module
         module = import_module("tede.masked.maskedtensor")
         return module if name == "maskedtensor" else getattr(module, name)
-    raise AttributeError(f"module 'tede.masked' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -257,4 +257,4 @@ def __getattr__(name: str) -> "Any":
             raise NotImplementedError(f"torch.sparse.{name} is for GPUs: tede doesn't have it")
         refuse.__name__ = name
         return type(name, (), {"__new__": refuse}) if name[0] == "S" else refuse
-    raise AttributeError(f"module 'tede.sparse' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

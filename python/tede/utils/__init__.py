@@ -23,7 +23,7 @@ def __getattr__(name: str) -> "Any":
             from tede._absent import find
             if find("utils." + name):
                 return find("utils." + name)
-    raise AttributeError(f"module 'tede.utils' has no attribute '{name}'")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def swap_tensors(t1, t2):

@@ -15,6 +15,9 @@ class Threshold(Module):
     """``x`` where it is above `threshold`, elsewhere `value`."""
 
     __constants__ = ["threshold", "value", "inplace"]
+    threshold: float
+    value: float
+    inplace: bool
 
     def __init__(self, threshold, value, inplace=False):
         super().__init__()
@@ -43,12 +46,16 @@ class _InplaceOnly(Module):
 class ReLU(_InplaceOnly):
     """``max(0, x)``."""
 
+    inplace: bool
+
     def forward(self, input):
         return N.relu_(input) if self.inplace else N.relu(input)
 
 
 class SiLU(_InplaceOnly):
     """``x * sigmoid(x)``."""
+
+    inplace: bool
 
     def forward(self, input):
         return F.silu(input, self.inplace)
@@ -57,6 +64,8 @@ class SiLU(_InplaceOnly):
 class Mish(_InplaceOnly):
     """``x * tanh(softplus(x))``."""
 
+    inplace: bool
+
     def forward(self, input):
         return F.mish(input, self.inplace)
 
@@ -64,12 +73,16 @@ class Mish(_InplaceOnly):
 class SELU(_InplaceOnly):
     """Scaled `ELU` whose outputs keep mean zero and variance one."""
 
+    inplace: bool
+
     def forward(self, input):
         return F.selu(input, self.inplace)
 
 
 class Hardsigmoid(_InplaceOnly):
     """``x / 6 + 1/2`` held between 0 and 1."""
+
+    inplace: bool
 
     def forward(self, input):
         return F.hardsigmoid(input, self.inplace)
@@ -80,6 +93,8 @@ class Hardsigmoid(_InplaceOnly):
 
 class Hardswish(_InplaceOnly):
     """``x * hardsigmoid(x)``."""
+
+    inplace: bool
 
     def forward(self, input):
         return F.hardswish(input, self.inplace)
@@ -92,6 +107,9 @@ class RReLU(Module):
     """`LeakyReLU` with random slopes while training."""
 
     __constants__ = ["lower", "upper", "inplace"]
+    lower: float
+    upper: float
+    inplace: bool
 
     def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
         super().__init__()
@@ -108,6 +126,9 @@ class Hardtanh(Module):
     """``x`` held between `min_val` and `max_val`."""
 
     __constants__ = ["min_val", "max_val", "inplace"]
+    min_val: float
+    max_val: float
+    inplace: bool
 
     def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
         super().__init__()
@@ -166,12 +187,18 @@ class _AlphaActivation(Module):
 class ELU(_AlphaActivation):
     """``x`` above zero, ``alpha * (exp(x) - 1)`` below."""
 
+    alpha: float
+    inplace: bool
+
     def forward(self, input):
         return F.elu(input, self.alpha, self.inplace)
 
 
 class CELU(_AlphaActivation):
     """`ELU` with a continuous slope."""
+
+    alpha: float
+    inplace: bool
 
     def forward(self, input):
         return F.celu(input, self.alpha, self.inplace)
@@ -181,6 +208,7 @@ class GLU(Module):
     """The first half along `dim` times the sigmoid of the second."""
 
     __constants__ = ["dim"]
+    dim: int
 
     def __init__(self, dim=-1):
         super().__init__()
@@ -197,6 +225,7 @@ class GELU(Module):
     """``x`` times the normal distribution's share below x; `approximate` is "none" or "tanh"."""
 
     __constants__ = ["approximate"]
+    approximate: str
 
     def __init__(self, approximate="none"):
         super().__init__()
@@ -223,12 +252,16 @@ class _Shrink(Module):
 class Hardshrink(_Shrink):
     """Zero between ``-lambd`` and ``lambd``, ``x`` elsewhere."""
 
+    lambd: float
+
     def forward(self, input):
         return F.hardshrink(input, self.lambd)
 
 
 class Softshrink(_Shrink):
     """``x`` moved towards zero by `lambd`, no further than zero."""
+
+    lambd: float
 
     def forward(self, input):
         return F.softshrink(input, self.lambd)
@@ -238,6 +271,8 @@ class LeakyReLU(Module):
     """``x`` above zero, ``negative_slope * x`` below."""
 
     __constants__ = ["inplace", "negative_slope"]
+    inplace: bool
+    negative_slope: float
 
     def __init__(self, negative_slope=0.01, inplace=False):
         super().__init__()
@@ -261,6 +296,8 @@ class Softplus(Module):
     """``log(1 + exp(beta * x)) / beta``; `x` itself where ``beta * x`` is above `threshold`."""
 
     __constants__ = ["beta", "threshold"]
+    beta: float
+    threshold: float
 
     def __init__(self, beta=1.0, threshold=20.0):
         super().__init__()
@@ -277,6 +314,7 @@ class PReLU(Module):
     """`LeakyReLU` whose slope is learned: one, or one per channel."""
 
     __constants__ = ["num_parameters"]
+    num_parameters: int
 
     def __init__(self, num_parameters=1, init=0.25, device=None, dtype=None):
         super().__init__()
@@ -328,6 +366,8 @@ class _AlongDim(Module):
 class Softmin(_AlongDim):
     """`Softmax` of ``-x``."""
 
+    dim: int | None
+
     def forward(self, input):
         return F.softmin(input, self.dim, _stacklevel=5)
 
@@ -335,12 +375,16 @@ class Softmin(_AlongDim):
 class Softmax(_AlongDim):
     """``exp(x) / sum(exp(x))`` along `dim`."""
 
+    dim: int | None
+
     def forward(self, input):
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class LogSoftmax(_AlongDim):
     """The logarithm of `Softmax`."""
+
+    dim: int | None
 
     def forward(self, input):
         return F.log_softmax(input, self.dim, _stacklevel=5)

@@ -12,6 +12,8 @@ class MultiheadAttention(Module):
     """Attention between a query and keys with values, in several subspaces at once."""
 
     __constants__ = ["batch_first"]
+    bias_k: T.Tensor | None
+    bias_v: T.Tensor | None
 
     def __init__(self, embed_dim, num_heads, dropout=0.0, bias=True, add_bias_kv=False, add_zero_attn=False, kdim=None,
                  vdim=None, batch_first=False, device=None, dtype=None):

@@ -11,6 +11,12 @@ from .module import Module
 class _NormBase(Module):
     """Weight and bias per channel, and running statistics."""
 
+    num_features: int
+    eps: float
+    momentum: float | None
+    affine: bool
+    track_running_stats: bool
+
     _version = 2                                # since 2, num_batches_tracked is saved
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]
     _rank = 0

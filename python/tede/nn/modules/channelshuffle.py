@@ -7,6 +7,7 @@ class ChannelShuffle(Module):
     """Channels of `groups` groups, interleaved."""
 
     __constants__ = ["groups"]
+    groups: int
 
     def __init__(self, groups):
         super().__init__()

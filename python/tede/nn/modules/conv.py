@@ -16,6 +16,19 @@ _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 class _ConvNd(Module):
     __constants__ = ["stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
                      "out_channels", "kernel_size"]
+
+    bias: T.Tensor | None
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: str | tuple[int, ...]
+    dilation: tuple[int, ...]
+    transposed: bool
+    output_padding: tuple[int, ...]
+    groups: int
+    weight: T.Tensor
+
     _rank = 0
 
     def __init__(self, in_channels, out_channels, kernel_size, stride, padding, dilation, transposed, output_padding,
@@ -206,6 +219,12 @@ class ConvTranspose3d(_ConvTransposeNd):
 
 class _LazyConvXdMixin(LazyModuleMixin):
     """A convolution whose number of input channels is that of the first input it meets."""
+
+    groups: int
+    transposed: bool
+    in_channels: int
+    out_channels: int
+    kernel_size: tuple[int, ...]
 
     def __init__(self, out_channels, *args, bias=True, device=None, dtype=None, **kwargs):
         place = 5                                # of `bias` among `args`, which begin with kernel_size

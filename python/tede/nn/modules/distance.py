@@ -7,6 +7,9 @@ class PairwiseDistance(Module):
     """The p-norm of ``x1 - x2 + eps`` over the last dimension."""
 
     __constants__ = ["norm", "eps", "keepdim"]
+    norm: float
+    eps: float
+    keepdim: bool
 
     def __init__(self, p=2.0, eps=1e-6, keepdim=False):
         super().__init__()
@@ -20,6 +23,8 @@ class CosineSimilarity(Module):
     """The cosine of the angle between vectors along `dim`."""
 
     __constants__ = ["dim", "eps"]
+    dim: int
+    eps: float
 
     def __init__(self, dim=1, eps=1e-8):
         super().__init__()

@@ -6,6 +6,9 @@ from .module import Module
 class _DropoutNd(Module):
     __constants__ = ["p", "inplace"]
 
+    p: float
+    inplace: bool
+
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
         if p < 0 or p > 1:

@@ -6,6 +6,8 @@ class Flatten(Module):
     """Dimensions `start_dim` to `end_dim` as one."""
 
     __constants__ = ["start_dim", "end_dim"]
+    start_dim: int
+    end_dim: int
 
     def __init__(self, start_dim=1, end_dim=-1):
         super().__init__()
@@ -22,6 +24,7 @@ class Unflatten(Module):
     """Dimension `dim` as several."""
 
     __constants__ = ["dim", "unflattened_size"]
+    dim: int
 
     def __init__(self, dim, unflattened_size):
         super().__init__()

@@ -7,6 +7,11 @@ class Fold(Module):
     """Columns put back into images, summed where windows overlap."""
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    output_size: int | tuple[int, ...]
+    kernel_size: int | tuple[int, ...]
+    dilation: int | tuple[int, ...]
+    padding: int | tuple[int, ...]
+    stride: int | tuple[int, ...]
 
     def __init__(self, output_size, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()
@@ -25,6 +30,10 @@ class Unfold(Module):
     """The windows of images, each as a column."""
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
+    kernel_size: int | tuple[int, ...]
+    dilation: int | tuple[int, ...]
+    padding: int | tuple[int, ...]
+    stride: int | tuple[int, ...]
 
     def __init__(self, kernel_size, dilation=1, padding=0, stride=1):
         super().__init__()

@@ -23,6 +23,9 @@ class Linear(Module):
     """``x @ weight.T + bias`` over the last dimension."""
 
     __constants__ = ["in_features", "out_features"]
+    in_features: int
+    out_features: int
+    weight: T.Tensor
 
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
@@ -57,6 +60,10 @@ class Bilinear(Module):
     """``x1 @ weight[k] @ x2 + bias[k]`` for each output k."""
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
+    in1_features: int
+    in2_features: int
+    out_features: int
+    weight: T.Tensor
 
     def __init__(self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()

@@ -11,6 +11,8 @@ from .module import Module
 
 
 class _Loss(Module):
+    reduction: str
+
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
         legacy = size_average is not None or reduce is not None
@@ -40,6 +42,9 @@ class MSELoss(_Loss):
 class CrossEntropyLoss(_WeightedLoss):
     """Minus the log-probability that softmax of the input gives to the target class."""
 
+    ignore_index: int
+    label_smoothing: float
+
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean",
                  label_smoothing=0.0):
         super().__init__(weight, size_average, reduce, reduction)
@@ -52,6 +57,12 @@ class CrossEntropyLoss(_WeightedLoss):
 
 class LinearCrossEntropyLoss(_WeightedLoss):
     """A linear layer and `CrossEntropyLoss` of what it gives."""
+
+    num_classes: int
+    out_features: tuple[int, ...]
+    reduction: str
+    ignore_index: int | None
+    label_smoothing: float
 
     def __init__(self, in_features, num_classes, *, out_features=(), bias=False, device=None, dtype=None,
                  reduction="mean", weight=None, ignore_index=None, label_smoothing=0.0, options=None):
@@ -82,6 +93,8 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class NLLLoss(_WeightedLoss):
     """Minus the log-probability, given as input, of the target class."""
 
+    ignore_index: int
+
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
@@ -103,6 +116,10 @@ class NLLLoss2d(NLLLoss):
 class PoissonNLLLoss(_Loss):
     """Minus the log-likelihood of counts under Poisson distributions."""
 
+    log_input: bool
+    full: bool
+    eps: float
+
     def __init__(self, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
@@ -114,6 +131,9 @@ class PoissonNLLLoss(_Loss):
 
 class GaussianNLLLoss(_Loss):
     """Minus the log-likelihood under normal distributions with given variances."""
+
+    full: bool
+    eps: float
 
     def __init__(self, *, full=False, eps=1e-6, reduction="mean"):
         super().__init__(reduction=reduction)
@@ -156,6 +176,8 @@ class BCEWithLogitsLoss(_Loss):
 
 class HingeEmbeddingLoss(_Loss):
     """Small distances for targets 1, distances of at least `margin` for targets -1."""
+
+    margin: float
 
     def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
@@ -213,6 +235,8 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 class CosineEmbeddingLoss(_Loss):
     """Similar directions for targets 1, dissimilar ones for targets -1."""
 
+    margin: float
+
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -224,6 +248,8 @@ class CosineEmbeddingLoss(_Loss):
 class MarginRankingLoss(_Loss):
     """Which of two values is to be the larger."""
 
+    margin: float
+
     def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         self.margin = margin
@@ -234,6 +260,9 @@ class MarginRankingLoss(_Loss):
 
 class MultiMarginLoss(_WeightedLoss):
     """Hinge loss of one target class per sample."""
+
+    margin: float
+    p: int
 
     def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
         super().__init__(weight, size_average, reduce, reduction)
@@ -251,6 +280,11 @@ class MultiMarginLoss(_WeightedLoss):
 class TripletMarginLoss(_Loss):
     """The anchor nearer to the positive than to the negative, by `margin`."""
 
+    margin: float
+    p: float
+    eps: float
+    swap: bool
+
     def __init__(self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"):
         super().__init__(size_average, reduce, reduction)
         if margin <= 0:
@@ -264,6 +298,9 @@ class TripletMarginLoss(_Loss):
 
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a distance of your own."""
+
+    margin: float
+    swap: bool
 
     def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
         super().__init__(reduction=reduction)
@@ -279,6 +316,9 @@ class TripletMarginWithDistanceLoss(_Loss):
 
 class CTCLoss(_Loss):
     """Connectionist temporal classification."""
+
+    blank: int
+    zero_infinity: bool
 
     def __init__(self, blank=0, reduction="mean", zero_infinity=False):
         super().__init__(reduction=reduction)

@@ -9,6 +9,11 @@ from .module import Module
 class LocalResponseNorm(Module):
     """Divides by what `size` neighbouring channels hold, as in AlexNet."""
 
+    size: int
+    alpha: float
+    beta: float
+    k: float
+
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
@@ -59,6 +64,10 @@ class _LayerBase(Module):
 class LayerNorm(_LayerBase):
     """Each sample's last dimensions at mean 0 and variance 1, then scaled by weight and moved by bias."""
 
+    normalized_shape: tuple[int, ...]
+    eps: float
+    elementwise_affine: bool
+
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
         self._make(normalized_shape, eps, elementwise_affine, bias, device, dtype)
@@ -73,6 +82,10 @@ class LayerNorm(_LayerBase):
 
 class RMSNorm(_LayerBase):
     """Each sample's last dimensions divided by the root of their mean square, then scaled by weight."""
+
+    normalized_shape: tuple[int, ...]
+    eps: float | None
+    elementwise_affine: bool
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
@@ -89,6 +102,10 @@ class GroupNorm(Module):
     """Groups of channels at mean 0 and variance 1, then scaled and moved per channel."""
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
+    num_groups: int
+    num_channels: int
+    eps: float
+    affine: bool
 
     def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()

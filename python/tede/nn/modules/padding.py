@@ -33,11 +33,15 @@ class _CircularPadNd(_PadNd):
 class CircularPad1d(_CircularPadNd):
     """Pads the last dimension as if the data went round."""
 
+    padding: tuple[int, int]
+
     _rank = 1
 
 
 class CircularPad2d(_CircularPadNd):
     """Pads the last two dimensions as if the data went round."""
+
+    padding: tuple[int, int, int, int]
 
     _rank = 2
 
@@ -45,11 +49,15 @@ class CircularPad2d(_CircularPadNd):
 class CircularPad3d(_CircularPadNd):
     """Pads the last three dimensions as if the data went round."""
 
+    padding: tuple[int, int, int, int, int, int]
+
     _rank = 3
 
 
 class _ConstantPadNd(_PadNd):
     __constants__ = ["padding", "value"]
+
+    value: float
 
     def __init__(self, padding, value):
         super().__init__(padding)
@@ -65,17 +73,23 @@ class _ConstantPadNd(_PadNd):
 class ConstantPad1d(_ConstantPadNd):
     """Pads the last dimension with `value`."""
 
+    padding: tuple[int, int]
+
     _rank = 1
 
 
 class ConstantPad2d(_ConstantPadNd):
     """Pads the last two dimensions with `value`."""
 
+    padding: tuple[int, int, int, int]
+
     _rank = 2
 
 
 class ConstantPad3d(_ConstantPadNd):
     """Pads the last three dimensions with `value`."""
+
+    padding: tuple[int, int, int, int, int, int]
 
     _rank = 3
 
@@ -87,17 +101,23 @@ class _ReflectionPadNd(_PadNd):
 class ReflectionPad1d(_ReflectionPadNd):
     """Pads the last dimension with its mirror image."""
 
+    padding: tuple[int, int]
+
     _rank = 1
 
 
 class ReflectionPad2d(_ReflectionPadNd):
     """Pads the last two dimensions with their mirror image."""
 
+    padding: tuple[int, int, int, int]
+
     _rank = 2
 
 
 class ReflectionPad3d(_ReflectionPadNd):
     """Pads the last three dimensions with their mirror image."""
+
+    padding: tuple[int, int, int, int, int, int]
 
     _rank = 3
 
@@ -109,11 +129,15 @@ class _ReplicationPadNd(_PadNd):
 class ReplicationPad1d(_ReplicationPadNd):
     """Pads the last dimension with its outermost values."""
 
+    padding: tuple[int, int]
+
     _rank = 1
 
 
 class ReplicationPad2d(_ReplicationPadNd):
     """Pads the last two dimensions with their outermost values."""
+
+    padding: tuple[int, int, int, int]
 
     _rank = 2
 
@@ -121,11 +145,15 @@ class ReplicationPad2d(_ReplicationPadNd):
 class ReplicationPad3d(_ReplicationPadNd):
     """Pads the last three dimensions with their outermost values."""
 
+    padding: tuple[int, int, int, int, int, int]
+
     _rank = 3
 
 
 class ZeroPad1d(ConstantPad1d):
     """Pads the last dimension with zeros."""
+
+    padding: tuple[int, int]
 
     def __init__(self, padding):
         super().__init__(padding, 0.0)
@@ -136,6 +164,8 @@ class ZeroPad1d(ConstantPad1d):
 class ZeroPad2d(ConstantPad2d):
     """Pads the last two dimensions with zeros."""
 
+    padding: tuple[int, int, int, int]
+
     def __init__(self, padding):
         super().__init__(padding, 0.0)
 
@@ -144,6 +174,8 @@ class ZeroPad2d(ConstantPad2d):
 
 class ZeroPad3d(ConstantPad3d):
     """Pads the last three dimensions with zeros."""
+
+    padding: tuple[int, int, int, int, int, int]
 
     def __init__(self, padding):
         super().__init__(padding, 0.0)

@@ -7,6 +7,7 @@ class PixelShuffle(Module):
     """Channels spread over space: (C * r * r, H, W) as (C, H * r, W * r)."""
 
     __constants__ = ["upscale_factor"]
+    upscale_factor: int
 
     def __init__(self, upscale_factor):
         super().__init__()
@@ -23,6 +24,7 @@ class PixelUnshuffle(Module):
     """The reverse of `PixelShuffle`."""
 
     __constants__ = ["downscale_factor"]
+    downscale_factor: int
 
     def __init__(self, downscale_factor):
         super().__init__()

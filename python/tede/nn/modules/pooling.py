@@ -7,6 +7,9 @@ from .module import Module
 class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
 
+    return_indices: bool
+    ceil_mode: bool
+
     def __init__(self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False):
         super().__init__()
         self.kernel_size = kernel_size
@@ -25,6 +28,11 @@ class _MaxPoolNd(Module):
 class MaxPool1d(_MaxPoolNd):
     """The largest value of each window of (N, C, L) or (C, L)."""
 
+    kernel_size: int | tuple[int]
+    stride: int | tuple[int]
+    padding: int | tuple[int]
+    dilation: int | tuple[int]
+
     def forward(self, input):
         return F.max_pool1d(input, *self._arguments())
 
@@ -32,12 +40,22 @@ class MaxPool1d(_MaxPoolNd):
 class MaxPool2d(_MaxPoolNd):
     """The largest value of each window of (N, C, H, W) or (C, H, W)."""
 
+    kernel_size: int | tuple[int, int]
+    stride: int | tuple[int, int]
+    padding: int | tuple[int, int]
+    dilation: int | tuple[int, int]
+
     def forward(self, input):
         return F.max_pool2d(input, *self._arguments())
 
 
 class MaxPool3d(_MaxPoolNd):
     """The largest value of each window of (N, C, D, H, W) or (C, D, H, W)."""
+
+    kernel_size: int | tuple[int, int, int]
+    stride: int | tuple[int, int, int]
+    padding: int | tuple[int, int, int]
+    dilation: int | tuple[int, int, int]
 
     def forward(self, input):
         return F.max_pool3d(input, *self._arguments())
@@ -59,6 +77,10 @@ class _MaxUnpoolNd(Module):
 class MaxUnpool1d(_MaxUnpoolNd):
     """Puts the values of `MaxPool1d` back where they were."""
 
+    kernel_size: int | tuple[int]
+    stride: int | tuple[int]
+    padding: int | tuple[int]
+
     _rank = 1
 
     def forward(self, input, indices, output_size=None):
@@ -68,6 +90,10 @@ class MaxUnpool1d(_MaxUnpoolNd):
 class MaxUnpool2d(_MaxUnpoolNd):
     """Puts the values of `MaxPool2d` back where they were."""
 
+    kernel_size: int | tuple[int, int]
+    stride: int | tuple[int, int]
+    padding: int | tuple[int, int]
+
     _rank = 2
 
     def forward(self, input, indices, output_size=None):
@@ -76,6 +102,10 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
 class MaxUnpool3d(_MaxUnpoolNd):
     """Puts the values of `MaxPool3d` back where they were."""
+
+    kernel_size: int | tuple[int, int, int]
+    stride: int | tuple[int, int, int]
+    padding: int | tuple[int, int, int]
 
     _rank = 3
 
@@ -92,6 +122,12 @@ class _AvgPoolNd(Module):
 
 class AvgPool1d(_AvgPoolNd):
     """The mean of each window of (N, C, L) or (C, L)."""
+
+    kernel_size: int | tuple[int]
+    stride: int | tuple[int]
+    padding: int | tuple[int]
+    ceil_mode: bool
+    count_include_pad: bool
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__()
@@ -123,12 +159,24 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 class AvgPool2d(_AvgPoolWithDivisor):
     """The mean of each window of (N, C, H, W) or (C, H, W)."""
 
+    kernel_size: int | tuple[int, int]
+    stride: int | tuple[int, int]
+    padding: int | tuple[int, int]
+    ceil_mode: bool
+    count_include_pad: bool
+
     def forward(self, input):
         return F.avg_pool2d(input, *self._arguments())
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
     """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+
+    kernel_size: int | tuple[int, int, int]
+    stride: int | tuple[int, int, int]
+    padding: int | tuple[int, int, int]
+    ceil_mode: bool
+    count_include_pad: bool
 
     def forward(self, input):
         return F.avg_pool3d(input, *self._arguments())
@@ -162,6 +210,11 @@ class _FractionalMaxPoolNd(Module):
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
     """The largest values of windows at random places."""
 
+    kernel_size: int | tuple[int, int]
+    return_indices: bool
+    output_size: int | tuple[int, int]
+    output_ratio: float | tuple[float, float]
+
     _rank = 2
 
     def forward(self, input):
@@ -171,6 +224,11 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
     """The largest values of windows at random places."""
 
+    kernel_size: int | tuple[int, int, int]
+    return_indices: bool
+    output_size: int | tuple[int, int, int]
+    output_ratio: float | tuple[float, float, float]
+
     _rank = 3
 
     def forward(self, input):
@@ -179,6 +237,9 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
+
+    norm_type: float
+    ceil_mode: bool
 
     def __init__(self, norm_type, kernel_size, stride=None, ceil_mode=False):
         super().__init__()
@@ -192,12 +253,18 @@ class _LPPoolNd(Module):
 class LPPool1d(_LPPoolNd):
     """The p-norm of each window of (N, C, L) or (C, L)."""
 
+    kernel_size: int | tuple[int]
+    stride: int | tuple[int]
+
     def forward(self, input):
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
     """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
+
+    kernel_size: int | tuple[int, int]
+    stride: int | tuple[int, int]
 
     def forward(self, input):
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -206,12 +273,17 @@ class LPPool2d(_LPPoolNd):
 class LPPool3d(_LPPoolNd):
     """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
 
+    kernel_size: int | tuple[int, int, int]
+    stride: int | tuple[int, int, int]
+
     def forward(self, input):
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class _AdaptiveMaxPoolNd(Module):
     __constants__ = ["output_size", "return_indices"]
+
+    return_indices: bool
 
     def __init__(self, output_size, return_indices=False):
         super().__init__()
@@ -224,6 +296,8 @@ class _AdaptiveMaxPoolNd(Module):
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     """Largest values, in windows that make an output of the size asked for."""
 
+    output_size: int | tuple[int]
+
     def forward(self, input):
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
@@ -231,12 +305,16 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     """Largest values, in windows that make an output of the size asked for."""
 
+    output_size: int | tuple[int | None, int | None] | None
+
     def forward(self, input):
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     """Largest values, in windows that make an output of the size asked for."""
+
+    output_size: int | tuple[int | None, int | None, int | None] | None
 
     def forward(self, input):
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -256,6 +334,8 @@ class _AdaptiveAvgPoolNd(Module):
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
     """Means, in windows that make an output of the size asked for."""
 
+    output_size: int | tuple[int]
+
     def forward(self, input):
         return F.adaptive_avg_pool1d(input, self.output_size)
 
@@ -263,12 +343,16 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
     """Means, in windows that make an output of the size asked for."""
 
+    output_size: int | tuple[int | None, int | None] | None
+
     def forward(self, input):
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
     """Means, in windows that make an output of the size asked for."""
+
+    output_size: int | tuple[int | None, int | None, int | None] | None
 
     def forward(self, input):
         return F.adaptive_avg_pool3d(input, self.output_size)

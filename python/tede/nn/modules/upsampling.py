@@ -7,6 +7,12 @@ class Upsample(Module):
     """Images resized to `size`, or by `scale_factor`."""
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
+    name: str
+    size: int | tuple[int, ...] | None
+    scale_factor: float | tuple[float, ...] | None
+    mode: str
+    align_corners: bool | None
+    recompute_scale_factor: bool | None
 
     def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None):
         super().__init__()

@@ -30,4 +30,4 @@ def __getattr__(name: str) -> "Any":
         return value
     if name in ("datapipes", "graph", "graph_settings"):
         return import_module(f"tede.utils.data.{name}")
-    raise AttributeError(f"module 'tede.utils.data' has no attribute {name!r}")
+    raise AttributeError(f"module '{__name__}' has no attribute {name!r}")
