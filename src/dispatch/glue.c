@@ -81,7 +81,7 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
     int status = -1;
     if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
         td_resize_output(out, result->ndim, result->sizes) == 0 &&
-        td_check_overlap(op, out, 0, NULL) == 0)
+        td_check_overlap(op, out, 1, &result) == 0)
         status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
     td_tensor_release(result);
     return status;

@@ -70,7 +70,7 @@ bool td_share_elements(const td_tensor *a, const td_tensor *b)
 
 int td_check_apart(const td_tensor *out, const td_tensor *input)
 {
-    return td_is_dense(out) && td_is_dense(input) && td_share_elements(out, input)
+    return out == input || (td_is_dense(out) && td_is_dense(input) && td_share_elements(out, input))
         ? td_error(TD_E_RUNTIME, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
                    "single memory location. Please clone() the tensor before performing the operation.") : 0;
 }

@@ -56,6 +56,9 @@ td_tensor *td_op_linalg_vecdot(td_tensor *x, td_tensor *y, int64_t dim)
     if (!td_is_floating(x) && !td_is_complex(x))
         return td_fail(TD_E_RUNTIME, "linalg.vecdot: Expected a floating point or complex tensor as input. Got %s",
                        td_dtype_title((td_dtype)x->dtype));
+    if (x->dtype != y->dtype)
+        return td_fail(TD_E_RUNTIME, "linalg.vecdot: Expected x and y to have the same dtype, but found x of type %s and y of type %s instead",
+                       td_dtype_title((td_dtype)x->dtype), td_dtype_title((td_dtype)y->dtype));
     LET(conjugate) = td_conj(x);
     LET(product) = td_mul(conjugate, y);
     return td_sum_over(product, 1, &dim, false);

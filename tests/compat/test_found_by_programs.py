@@ -171,3 +171,23 @@ def test_losses_of_integers_are_integers(lib):
 
 def test_alpha_stands_behind_a_number(lib):
     assert lib.rsub(lib.ones(2), 1, 2).tolist() == [-1, -1]
+
+
+def test_the_same_memory_seen_otherwise_is_an_overlap(lib):
+    x = lib.ones(4)
+    for call in (lambda: x[None].add_(x), lambda: x[None].copy_(x), lambda: lib.add(x, x[None], out=x[None])):
+        with pytest.raises(RuntimeError, match='single memory location'):
+            call()
+    assert x.add_(x).tolist() == [2, 2, 2, 2] and x[:].add_(x).tolist() == [4, 4, 4, 4]
+    none, at = lib.ones(0), lib.tensor([], dtype=lib.int64)
+    for call in (lambda: none.index_put_((at,), none), lambda: none.index_add_(0, at, none), lambda: none.scatter_(0, at, none),
+                 lambda: lib.gather(at, 0, at, out=at)):
+        with pytest.raises(RuntimeError, match='single memory location'):
+            call()
+
+
+def test_products_of_vectors_want_one_dtype(lib):
+    with pytest.raises(RuntimeError, match='same dtype'):
+        lib.linalg.vecdot(lib.ones(2), lib.ones(2, dtype=lib.int64))
+    with pytest.raises(RuntimeError, match='nonzero_static'):
+        lib.nonzero_static(lib.ones(2), size=2, out=lib.zeros(2, 1))
