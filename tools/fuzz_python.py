@@ -31,7 +31,8 @@ LEFT_OUT = re.compile(r'''
     | _library_load | _device_load | \bload_library | collect_env | \bexplain\b | \.show$ | breakpoint | \bbackend_registration | _distributed_state
     | tede\.utils\._pytree\.(?!tree) | \._set_package$ | _weights_only_unpickler\.main | sleep | \bprofiler\.itt
     # Internal: they trust the modules that call them, and what they change is the process's.
-    | overrides\._push_mode | tede\._C\._(register|define|undefine|set_promotion|replace|tensor_over|set_module_hooks|transform|push|pop|
+    | overrides\._push_mode | _explain\.\w+\.listen | register_package
+    | tede\._C\._(register|define|undefine|set_promotion|replace|tensor_over|set_module_hooks|transform|push|pop|
                   end_dual|set_below|vmap_fallback|watch|node_class|apply_function|set_version|set_python|batch|Set)''', re.X)
 SECONDS = 10            # of the processor, for one call
 TOGETHER = 40           # functions that share a process
