@@ -320,7 +320,7 @@ td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
     TD_AUTO td_tensor *all = td_add(column, steps);
     TD_AUTO td_tensor *each = td_lgamma(all);
     TD_AUTO td_tensor *sum = td_sum_over(each, 1, (int64_t[]){-1}, false);
-    return td_plus(sum, td_float((double)(p * (p - 1)) * 0.25 * 1.1447298858494001741434));
+    return td_plus(sum, td_float((double)p * ((double)p - 1) * 0.25 * 1.1447298858494001741434));
 }
 
 /* By an integer: in double, where no power that a float may be multiplied by is out of reach. */

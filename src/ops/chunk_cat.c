@@ -7,6 +7,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 td_tensor *td_op__chunk_cat(int64_t n, td_tensor *const *tensors, int64_t dim, int64_t num_chunks)
 {
@@ -36,7 +37,7 @@ td_tensor *td_op__chunk_cat(int64_t n, td_tensor *const *tensors, int64_t dim, i
         return NULL;
     for (int64_t i = 0; i < n; i++) {
         td_tensor *x = tensors[i];
-        int64_t size = x->sizes[d], whole = (size + num_chunks - 1) / num_chunks * num_chunks, pad[2 * TD_MAX_DIMS] = {0}, sizes[TD_MAX_DIMS];
+        int64_t size = x->sizes[d], whole = td_mul_saturated(td_quotient_up(size, num_chunks), num_chunks), pad[2 * TD_MAX_DIMS] = {0}, sizes[TD_MAX_DIMS];
         int after = x->ndim - d;
         pad[2 * after - 1] = whole - size;
         memcpy(sizes, x->sizes, sizeof *sizes * d);

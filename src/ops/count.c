@@ -2,6 +2,7 @@
 
 #include "calls_ops_count.h"
 #include "ops/index_kernels.h"
+#include "tensor/checked.h"
 #include <math.h>
 #include <string.h>
 #include <tede/auto.h>
@@ -117,7 +118,7 @@ td_tensor *td_op_bincount(td_tensor *self, td_tensor *weights, int64_t minlength
         td_index_range(v, x->numel, &low, &high);
     if (low < 0)
         return td_fail(TD_E_RUNTIME, "bincount only supports 1-d non-negative integral inputs.");
-    size = high >= size ? high + 1 : size;
+    size = high >= size ? td_add_saturated(high, 1) : size;
     TD_AUTO td_tensor *out = td_tensor_new(1, &size, weighted ? TD_F64 : TD_I64, self->device);
     if (!out)
         return NULL;

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <tede/kernel.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 static const char *const where = "(while checking arguments for ctc_loss_allocate_outputs)";
 
@@ -35,7 +36,7 @@ static int check(td_tensor *log_probs, td_tensor *targets, int64_t n_input, cons
         if (target[i] < 0)
             return td_error(TD_E_RUNTIME, "Expected target_lengths to have value at least 0, but got value %" PRId64 " %s",
                             target[i], where);
-        total += target[i];
+        total = td_add_saturated(total, target[i]);
         *longest = target[i] > *longest ? target[i] : *longest;
     }
     int64_t wanted = targets->ndim == 1 ? total : batch;

@@ -3,6 +3,7 @@
 #include "calls_ops_distance.h"
 #include <float.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 static int check_rows(const td_tensor *x, const char *name)
 {
@@ -100,7 +101,7 @@ int td_meta__pdist_forward(td_spec *specs, td_tensor *self, double p)
         return td_error(TD_E_RUNTIME, "_pdist_forward requires a matrix, got: %dD", self->ndim);
     if (self->dtype != TD_F32 && self->dtype != TD_F64)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"pdist\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
-    int64_t n = self->sizes[0], pairs = n * (n - 1) / 2;
+    int64_t n = self->sizes[0], pairs = n % 2 ? td_mul_saturated(n, (n - 1) / 2) : td_mul_saturated(n / 2, n - 1);
     return td_spec_set(specs, 1, &pairs, (td_dtype)self->dtype, self->device);
 }
 

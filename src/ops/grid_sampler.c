@@ -7,6 +7,7 @@
 #include <string.h>
 #include "ops/compose.h"
 #include "ops/recorded.h"
+#include "tensor/checked.h"
 
 enum { LINEAR, NEAREST, CUBIC };
 enum { ZEROS, BORDER, REFLECTION };
@@ -258,7 +259,7 @@ td_tensor *td_op_affine_grid_generator(td_tensor *theta, int64_t n_size, const i
     int64_t sizes[5], points = 1;
     bool fine = true;
     for (int d = 0; d < dims; d++)
-        points *= size[2 + d];
+        points = td_mul_saturated(points, size[2 + d]);
     for (int d = 0; d < dims; d++) {             /* the last dimension's coordinate comes first */
         int64_t shape[3] = {1, 1, 1};
         shape[d] = size[2 + d];

@@ -9,6 +9,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 enum { DIMENSIONS = TD_MAX_DIMS };
 
@@ -148,7 +149,7 @@ static int even_edges(td_tensor_list *results, const char *op, td_tensor *self, 
             failed = td_error(TD_E_RUNTIME, "torch.histogramdd: min should not exceed max, but got min %g max %g for dimension %" PRId64, low, high, i);
         if (low == high)
             low -= 0.5, high += 0.5;
-        if (failed || !(results->items[i] = td_linspace(td_float(low), td_float(high), bins[i] + 1, (td_dtype)self->dtype, self->device))) {
+        if (failed || !(results->items[i] = td_linspace(td_float(low), td_float(high), td_add_saturated(bins[i], 1), (td_dtype)self->dtype, self->device))) {
             td_tensor_list_release(results);
             return -1;
         }

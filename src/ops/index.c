@@ -102,7 +102,7 @@ static void along_dim(td_picking *p, td_place what, const td_tensor *far, const 
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = i.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = far->numel * td_itemsize(far);
+    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < i.ndim; d++) {
         p->sizes[d] = i.sizes[d], p->along[d] = i.strides[d];

@@ -9,6 +9,7 @@
 #include "ops/index.h"
 #include "ops/iterator.h"
 #include "tensor/sparse.h"
+#include "tensor/checked.h"
 
 /* PyTorch's old rule, which programs rely on: a 1-d tensor without elements joins anything. */
 static bool is_skipped(const td_tensor *x) { return x->ndim == 1 && x->sizes[0] == 0; }
@@ -53,7 +54,8 @@ int td_meta_cat(td_spec *specs, int64_t n_tensors, td_tensor *const *tensors, in
                                 td_draw_shapes(drawn, true, 2, (td_drawn[]){{"before", first->ndim, first->sizes, -1},
                                                                             {name, x->ndim, x->sizes, k}}));
             }
-        specs->sizes[d] += x->sizes[d];
+        if (td_add_checked(specs->sizes[d], x->sizes[d], &specs->sizes[d]))
+            return -1;
     }
     return 0;
 }

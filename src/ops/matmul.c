@@ -561,7 +561,9 @@ td_tensor *td_op_kron(td_tensor *self, td_tensor *other)
     for (int i = 0; i < ndim; i++) {
         int ia = i - (ndim - self->ndim), ib = i - (ndim - other->ndim);
         int64_t x = ia < 0 ? 1 : self->sizes[ia], y = ib < 0 ? 1 : other->sizes[ib];
-        a[2 * i] = x, a[2 * i + 1] = 1, b[2 * i] = 1, b[2 * i + 1] = y, sizes[i] = x * y;
+        a[2 * i] = x, a[2 * i + 1] = 1, b[2 * i] = 1, b[2 * i + 1] = y;
+        if (td_mul_checked(x, y, &sizes[i]))
+            return NULL;
     }
     TD_AUTO td_tensor *left = td_reshape(self, 2 * ndim, a), *right = td_reshape(other, 2 * ndim, b);
     TD_AUTO td_tensor *product = td_mul_tensor(left, right);

@@ -2,6 +2,7 @@
 #include "calls_ops_nn_embedding.h"
 #include <inttypes.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 static int check_indices(const char *op, td_tensor *indices)
 {
@@ -38,7 +39,7 @@ td_tensor *td_op_embedding_sparse_backward(td_tensor *grad, td_tensor *indices, 
 {
     if (by_freq)
         return td_fail(TD_E_RUNTIME, "embedding_backward: scale_grad_by_freq not supported with sparse gradients");
-    if (grad->ndim < 1 || grad->numel != indices->numel * grad->sizes[grad->ndim - 1])
+    if (grad->ndim < 1 || grad->numel != td_mul_saturated(indices->numel, grad->sizes[grad->ndim - 1]))
         return td_fail(TD_E_RUNTIME, "embedding_sparse_backward: the gradient must have a row for each index");
     const int64_t width = grad->sizes[grad->ndim - 1];
     TD_AUTO td_tensor *line = td_reshape(indices, 1, (int64_t[]){indices->numel}), *index = td_to(line, TD_I64);
@@ -63,7 +64,7 @@ int td_meta_embedding_dense_backward(td_spec *specs, td_tensor *grad, td_tensor 
         return -1;
     if (grad->ndim < 1 || rows < 0)
         return td_error(TD_E_RUNTIME, "embedding_dense_backward: the gradient must have a last dimension, num_weights must not be negative");
-    if (grad->numel != indices->numel * grad->sizes[grad->ndim - 1])
+    if (grad->numel != td_mul_saturated(indices->numel, grad->sizes[grad->ndim - 1]))
         return td_error(TD_E_RUNTIME, "embedding_dense_backward: the gradient must have a row for each index");
     return td_spec_set(specs, 2, (int64_t[]){rows, grad->sizes[grad->ndim - 1]}, (td_dtype)grad->dtype, grad->device);
 }

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 /* ---- the common view: x as four dimensions, statistics over some of them */
 typedef struct view4 {
@@ -588,7 +589,7 @@ int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     (void)eps;
     if (check_groups(input, group, weight, bias))
         return -1;
-    if (input->numel != N * C * HxW || (C && input->sizes[1] != C))
+    if (input->numel != td_mul_saturated(td_mul_saturated(N, C), HxW) || (C && input->sizes[1] != C))
         return td_error(TD_E_RUNTIME, "native_group_norm: N * C * HxW is %" PRId64 ", but input has %" PRId64 " elements", N * C * HxW,
                         input->numel);
     if (!td_is_floating(input))

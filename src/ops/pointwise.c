@@ -14,6 +14,7 @@
 #include "base/watch.h"
 #include "ops/iterator.h"
 #include "ops/spec.h"
+#include "tensor/checked.h"
 
 /* In which column a dtype is computed: see Note [Compute dtypes]. */
 static const int8_t column_of[TD_DTYPES] = {
@@ -166,7 +167,7 @@ static td_dtype common_dtype(const td_pointwise *op, td_tensor *const *in)
 static inline bool is_small(const td_scalar *number, td_dtype dtype)
 {
     return dtype == TD_BOOL ? number->kind == TD_SCALAR_INT && number->i >> 1 == 0
-           : number->kind == TD_SCALAR_INT ? (uint64_t)(number->i + 127) < 255
+           : number->kind == TD_SCALAR_INT ? (uint64_t)number->i + 127 < 255
            : number->kind == TD_SCALAR_FLOAT && fabs(number->d) < 128 && !td_dtype_is_integral(dtype);
 }
 
@@ -495,7 +496,7 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
                         td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want));
     }
     if (inplace && op->in_turn && out->numel && td_is_expanded(out))
-        return store_in_turn(op, in, params, out);
+        return td_check_steps(op->name, out->numel) ? -1 : store_in_turn(op, in, params, out);
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;
     if (out->device.type == TD_META)

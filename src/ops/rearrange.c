@@ -10,6 +10,7 @@
 #include "ops/compose.h"
 #include "ops/index.h"
 #include "tensor/sparse.h"
+#include "tensor/checked.h"
 
 /* ---- dimensions moved */
 
@@ -431,7 +432,7 @@ td_tensor *td_op_repeat_interleave_self_int(td_tensor *self, int64_t repeats, co
 
 /* ---- diagonals */
 
-static int64_t embedded_size(int64_t length, int64_t offset) { return length + (offset < 0 ? -offset : offset); }
+static int64_t embedded_size(int64_t length, int64_t offset) { return td_add_saturated(length, offset < 0 ? td_sub_saturated(0, offset) : offset); }
 
 int td_meta_diag_embed(td_spec *specs, td_tensor *self, int64_t offset, int64_t dim1, int64_t dim2)
 {

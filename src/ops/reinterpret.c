@@ -9,6 +9,7 @@
 #include <tede/auto.h>
 #include "dispatch/glue.h"
 #include "ops/lazy.h"
+#include "tensor/checked.h"
 
 typedef struct geometry { int ndim; int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS]; } geometry;
 
@@ -72,7 +73,7 @@ td_tensor *td_op_view_as_real(td_tensor *self)
     geometry g;
     geometry_of(self, &g);
     for (int d = 0; d < g.ndim; d++)
-        g.strides[d] *= 2;
+        g.strides[d] = td_mul_saturated(g.strides[d], 2);
     g.sizes[g.ndim] = 2, g.strides[g.ndim++] = 1;
     return view_as(self, td_dtype_to_real(self->dtype), &g, td_view_as_real);
 }

@@ -7,6 +7,7 @@
 #include "ops/compose.h"
 #include "ops/recorded.h"
 #include "ops/rnn.h"
+#include "tensor/checked.h"
 
 
 static int drop(int n, td_tensor **results)
@@ -66,7 +67,7 @@ static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor 
     if (input->sizes[0] != h->sizes[0])
         return td_error(TD_E_RUNTIME, "Input batch size %" PRId64 " doesn't match hidden0 batch size %" PRId64,
                         input->sizes[0], h->sizes[0]);
-    if (h->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != gates * h->sizes[1] || w_ih->sizes[0] != w_hh->sizes[0])
+    if (h->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != td_mul_saturated(gates, h->sizes[1]) || w_ih->sizes[0] != w_hh->sizes[0])
         return td_error(TD_E_RUNTIME, "hidden0 has inconsistent hidden_size: got %" PRId64 ", expected %" PRId64,
                         h->sizes[1], w_hh->sizes[1]);
     return 0;
@@ -333,7 +334,7 @@ static int run_layers(const stack *s, td_tensor *input, td_tensor *h0, td_tensor
 
 static int check_stack(const stack *s, td_tensor *input, td_tensor *h0, int64_t n_params, td_tensor *const *params)
 {
-    int64_t expected = s->layers * s->directions * ((s->biases ? 4 : 2) + s->projected);
+    int64_t expected = td_mul_saturated(td_mul_saturated(s->layers, s->directions), (s->biases ? 4 : 2) + s->projected);
     if (n_params != expected)
         return td_error(TD_E_RUNTIME, "%s: expected %" PRId64 " parameters, got %" PRId64, s->name, expected, n_params);
     if (input->ndim != 3 || h0->ndim != 3)

@@ -10,6 +10,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 typedef enum { MAX, MEAN, MIN, SUM, PROD } reduction;
 typedef struct plan {
@@ -73,7 +74,7 @@ static int make_plan(plan *p, td_tensor *data, const char *reduce, td_tensor *le
         for (int64_t s = 0; s < p->segments; s++) {
             if (!by_offsets && from[s] < 0)
                 return td_error(TD_E_RUNTIME, "lengths contains negative value!");
-            to[s + 1] = by_offsets ? from[s + 1] : to[s] + from[s];
+            to[s + 1] = by_offsets ? from[s + 1] : td_add_saturated(to[s], from[s]);
         }
         if (!by_offsets && !unsafe && to[p->segments] != p->n)
             return td_error(TD_E_RUNTIME, "segment_reduce(): Expected all rows of lengths along axis to sum to data.size(lengths.dim()-1) when !unsafe.");

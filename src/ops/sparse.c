@@ -3,6 +3,7 @@
 #include "ops/sparse.h"
 #include <inttypes.h>
 #include "tensor/layout.h"
+#include "tensor/checked.h"
 
 void *td_sparse_refuse(const char *op, const td_tensor *x)
 {
@@ -50,7 +51,7 @@ static int check_shape(int64_t sparse_dim, int64_t dense_dim, int64_t n, const i
     int64_t expected[TD_MAX_DIMS + 1] = {indices->sizes[1]};
     if (td_check_sizes(n, size))
         return -1;
-    if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
+    if (sparse_dim < 0 || dense_dim < 0 || n != td_add_saturated(sparse_dim, dense_dim))
         return td_error(TD_E_RUNTIME,
                         "'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = %" PRId64
                         ", sparse_dim = %" PRId64 ", dense_dim = %" PRId64,
@@ -105,7 +106,7 @@ int td_op__validate_sparse_coo_tensor_args(td_tensor *indices, td_tensor *values
         return -1;
     int64_t sparse_dim = indices->sizes[0], dense_dim = values->ndim - 1;
     td_shape_text text;
-    if (n != sparse_dim + dense_dim)
+    if (n != td_add_saturated(sparse_dim, dense_dim))
         return td_error(TD_E_RUNTIME, "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %s",
                         sparse_dim, dense_dim, td_shape_str((int)n, size, text));
     return check_shape(sparse_dim, dense_dim, n, size, indices, values) || check_indices(indices, size, coalesced && *coalesced)
@@ -130,7 +131,7 @@ td_tensor *td_op__sparse_coo_tensor_with_dims(int64_t sparse_dim, int64_t dense_
 {
     if (td_check_sizes(n, size))
         return NULL;
-    if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
+    if (sparse_dim < 0 || dense_dim < 0 || n != td_add_saturated(sparse_dim, dense_dim))
         return td_fail(TD_E_RUNTIME,
                        "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
                        sparse_dim, dense_dim, n);
@@ -289,7 +290,7 @@ int td_op_sparse_resize_(td_tensor *self, int64_t n, const int64_t *size, int64_
     int64_t nnz = td_sparse_nnz(self), shape[TD_MAX_DIMS + 1] = {nnz};
     if (td_check_sizes(n, size))
         return -1;
-    if (sparse_dim < 0 || dense_dim < 0 || n != sparse_dim + dense_dim)
+    if (sparse_dim < 0 || dense_dim < 0 || n != td_add_saturated(sparse_dim, dense_dim))
         return td_error(TD_E_RUNTIME,
                         "number of dimensions must be sparse_dim (%" PRId64 ") + dense_dim (%" PRId64 "), but got %" PRId64,
                         sparse_dim, dense_dim, n);
@@ -461,7 +462,7 @@ td_tensor *td_op__spdiags(td_tensor *diagonals, td_tensor *offsets, int64_t n, c
     int64_t *to = (int64_t *)indices->data, all = many * width, count = 0;
     for (int64_t d = 0; d < many; d++)
         for (int64_t j = 0; j < width; j++) {
-            int64_t row = j - ((const int64_t *)k->data)[d];
+            int64_t row = td_sub_saturated(j, ((const int64_t *)k->data)[d]);
             if (row < 0 || row >= shape[0] || j >= shape[1])
                 continue;
             to[count] = row, to[all + count] = j, to[2 * all + count++] = d * width + j;

@@ -6,6 +6,7 @@
 #include "ops/sparse.h"
 #include <inttypes.h>
 #include "tensor/layout.h"
+#include "tensor/checked.h"
 
 /* The batch dimensions in front, and the sizes of a block. */
 typedef struct shape {
@@ -225,8 +226,8 @@ td_tensor *td_op_sparse_compressed_tensor_comp_plain_value(td_tensor *indices, t
         return NULL;
     memcpy(size, indices->sizes, sizeof *size * (size_t)batch);
     for (int k = 0; k < 2; k++)
-        size[batch + k] = (k == !rows ? indices->sizes[batch] - 1 : td_scalar_int(last) + 1) *
-                          (blocked ? values->sizes[batch + 1 + k] : 1);
+        size[batch + k] = td_mul_saturated(k == !rows ? indices->sizes[batch] - 1 : td_add_saturated(td_scalar_int(last), 1),
+                                           blocked ? values->sizes[batch + 1 + k] : 1);
     memcpy(size + batch + 2, values->sizes + batch + 1 + 2 * blocked, sizeof *size * (size_t)dense);
     return td_sparse_compressed_tensor_comp_plain_value_size(indices, plain, values, batch + 2 + dense, size, dtype, layout,
                                                              device);
@@ -415,7 +416,7 @@ td_tensor *td_op__convert_indices_from_coo_to_csr(td_tensor *self, int64_t size,
 {
     if (self->ndim != 1 || size < 0)
         return td_fail(TD_E_RUNTIME, "_convert_indices_from_coo_to_csr: expected a vector of row indices and a number of rows");
-    TD_AUTO td_tensor *all = td_arange(td_int(size + 1), (td_dtype)self->dtype, TD_DEVICE_NONE);
+    TD_AUTO td_tensor *all = td_arange(td_int(td_add_saturated(size, 1)), (td_dtype)self->dtype, TD_DEVICE_NONE);
     return td_searchsorted_tensor(self, all, out_int32, false, NULL, TD_NONE);
 }
 

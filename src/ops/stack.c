@@ -63,7 +63,8 @@ td_tensor *td_op_block_diag(int64_t n, td_tensor *const *tensors)
         const td_tensor *x = tensors[i];
         if (x->ndim > 2)
             return td_fail(TD_E_RUNTIME, "block_diag: Input tensors must have 2 or fewer dimensions. Input %" PRId64 " has %d dimensions", i, x->ndim);
-        columns += x->ndim ? x->sizes[x->ndim - 1] : 1;
+        if (td_add_checked(columns, x->ndim ? x->sizes[x->ndim - 1] : 1, &columns))
+            return NULL;
         if ((dtype = td_promote_types(dtype, (td_dtype)x->dtype)) == TD_DTYPE_NONE)
             return NULL;
     }

@@ -5,6 +5,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 #define LET(x) TD_AUTO td_tensor *x
 
@@ -59,7 +60,7 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
         LET(share) = td_div(scaled, total);
         norm = td_sub(total, share);
     } else {
-        norm = td_plus(total, td_int(-correction));
+        norm = td_plus(total, td_int(td_sub_saturated(0, correction)));
     }
     LET(enough) = td_clamp_min(norm, td_int(0));
     LET(left) = weighted ? td_mul(centred, weights) : td_ref(centred);

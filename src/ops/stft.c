@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 #define LET(x) TD_AUTO td_tensor *x
 
@@ -166,8 +167,8 @@ td_tensor *td_op_istft(td_tensor *self, int64_t n_fft, const int64_t *hop_length
     LET(weighted) = td_mul(frames, whole);
     if (!weighted)
         return NULL;
-    int64_t total = n_fft + hop * (n_frames - 1), start = center ? n_fft / 2 : 0;
-    int64_t end = length ? start + *length : center ? total - n_fft / 2 : total, stop = end < total ? end : total;
+    int64_t total = td_add_saturated(n_fft, td_mul_saturated(hop, n_frames - 1)), start = center ? n_fft / 2 : 0;
+    int64_t end = length ? td_add_saturated(start, *length) : center ? total - n_fft / 2 : total, stop = end < total ? end : total;
     LET(sum) = td_unfold_backward(weighted, 2, (int64_t[]){weighted->sizes[0], total}, 1, n_fft, hop);
     LET(squares) = td_square(whole);
     LET(spread) = td_expand(squares, 3, (int64_t[]){1, n_frames, n_fft});

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
 static int describe(td_spec *spec, td_tensor *self, int dims, const int64_t *output, td_dtype dtype)
 {
@@ -106,7 +107,7 @@ static int fractional(td_spec *specs, int dims, td_tensor *self, int64_t n_kerne
         int64_t in = self->sizes[self->ndim - dims + i];
         const char *name = names[3 - dims + i];
         bad = bad < 0 && (kernel[i] <= 0 || output[i] < 0) ? i : bad;
-        if (kernel[i] > in || output[i] > in - kernel[i] + 1)
+        if (kernel[i] > in || output[i] > td_sub_saturated(in, td_sub_saturated(kernel[i], 1)))
             return td_error(TD_E_RUNTIME, "%s(): pool %s %" PRId64 " too large relative to input %s %" PRId64, op, name,
                             kernel[i], name, in);
     }

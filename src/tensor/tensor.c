@@ -264,13 +264,13 @@ td_tensor *td_tensor_new(int64_t ndim, const int64_t *sizes, td_dtype dtype, td_
 {
     if (TD_UNLIKELY((unsigned)dtype >= TD_DTYPE_A || device.type != TD_CPU || (uint64_t)ndim > TD_INLINE_DIMS))
         return new_slower(ndim, sizes, dtype, device);
-    int64_t numel = 1;
+    uint64_t product = 1;
     bool odd = false;
     for (int64_t d = 0; d < ndim; d++) {
-        odd |= sizes[d] <= 0 || sizes[d] > TD_STORAGE_INLINE_LIMIT;     /* so the product of five can't overflow */
-        numel *= sizes[d];
+        odd |= sizes[d] <= 0 || sizes[d] > TD_STORAGE_INLINE_LIMIT;     /* so the product of five fits, where it is used */
+        product *= (uint64_t)sizes[d];
     }
-    int64_t nbytes = numel * td_itemsizes[dtype];
+    const int64_t numel = odd ? 0 : (int64_t)product, nbytes = numel * td_itemsizes[dtype];
     if (odd || nbytes > TD_STORAGE_INLINE_LIMIT)
         return new_slower(ndim, sizes, dtype, device);
     td_tensor *x = td_mem_alloc((size_t)(TD_HEAD_BYTES + (int64_t)sizeof(td_storage) + nbytes));

@@ -31,3 +31,12 @@ def test_results_too_large_are_errors_at_once():
 @pytest.mark.parametrize('argument', ['padding', 'dilation'])
 def test_windows_of_huge_numbers_are_errors(argument):
     refused(lambda: tede.nn.functional.conv2d(tede.ones(1, 1, 4, 4), tede.ones(1, 1, 2, 2), **{argument: 2 ** 63 - 1}))
+
+
+def test_sums_and_products_that_wrap_to_a_right_number_are_refused():
+    quarter = tede.ones(1).expand(HUGE)
+    refused(lambda: tede.cat([quarter] * 4 + [tede.ones(3)]))
+    refused(lambda: tede.ops.aten.block_diag([quarter] * 4 + [tede.ones(3)]))
+    refused(lambda: tede.nn.functional.pad(tede.ones(1, 1, 4), (-2 ** 63, -2 ** 63), mode='reflect'))
+    refused(lambda: tede.gru(tede.ones(2, 1, 3), tede.ones(1, 1, 4), [], True, HUGE, 0., False, False, False))
+    refused(lambda: tede.ones(()).expand(HUGE).masked_fill_(tede.tensor(True), 0.))

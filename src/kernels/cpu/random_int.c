@@ -149,7 +149,7 @@ static int check_bounds(td_dtype dtype, int64_t from, int64_t last)
                         (long long)last);
     /* Beyond the significand not every integer is a value. */
     int digits = dtype == TD_F64 ? 53 : dtype == TD_F32 ? 24 : dtype == TD_F16 ? 11 : dtype == TD_BF16 ? 8 : 63;
-    const char *which[] = {imaxabs(from) > INT64_C(1) << digits ? "from" : NULL, imaxabs(last) > INT64_C(1) << digits ? "to - 1" : NULL};
+    const char *which[] = {fabs((double)from) > ldexp(1, digits) ? "from" : NULL, fabs((double)last) > ldexp(1, digits) ? "to - 1" : NULL};
     for (int i = 0; i < 2 && digits < 63; i++)
         if (which[i] && td_warn("%s is out of bounds [-(2^%d), 2^%d]. Due to precision limitations %s can support discrete uniform "
                                 "distribution only within this range. This warning will become an error in later versions, so "
