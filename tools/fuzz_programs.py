@@ -16,6 +16,7 @@ import collections
 import ctypes
 import inspect
 import itertools
+import keyword
 import math
 import os
 import pathlib
@@ -26,10 +27,12 @@ import select
 import signal
 import sys
 import time
+import traceback
 import warnings
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 LOOKED_FOR = set()          # of the kinds in MINOR
+LARGEST = 4000              # elements of a tensor that takes part
 SECONDS = 20                # for one program; one that takes longer hangs
 HEAD = 'import torch\nfrom math import inf, nan\n'
 DTYPES = dict(float32=45, float64=14, int64=10, bool=6, complex64=5, int32=4, uint8=4, bfloat16=4, float16=3, int16=2, int8=2,
@@ -415,7 +418,10 @@ class Drawing:
                 continue
             if a.type in ('Tensor', 'Optional[Tensor]', 'int', 'List[int]', 'Optional[int]') and a.name not in texts:
                 context[a.name] = eval(text, self.space)
-            given.append((a.name if (by_name or a.keyword or (not a.required and self.often(0.3))) and a.name != 'self' else None, text))
+            if keyword.iskeyword(a.name) and (by_name or a.keyword):
+                continue
+            named = by_name or a.keyword or (not a.required and self.often(0.3))
+            given.append((a.name if named and a.name != 'self' and not keyword.iskeyword(a.name) else None, text))
             by_name = by_name or given[-1][0] is not None
         if operator.method:
             owner = given.pop(0)[1]
@@ -566,7 +572,7 @@ class Pair:
         """Tensors of a result go to the pool; what isn't a tensor must be equal."""
         torch, tede = self.torch, self.tede
         if isinstance(theirs, torch.Tensor) and isinstance(ours, tede.Tensor):
-            if theirs.layout is torch.strided:
+            if theirs.layout is torch.strided and theirs.numel() <= LARGEST:
                 self.pool.append(name)
         elif isinstance(theirs, (tuple, list)) and not isinstance(theirs, torch.Size):
             if type(theirs).__name__ != type(ours).__name__ or len(theirs) != len(ours):
@@ -591,11 +597,14 @@ class Pair:
                 self.fresh[name] = next((self.fresh[p] for p in self.fresh if p in self.pool and shares(p, name, self.spaces)), None) \
                     or [version(theirs), version(ours)]
             for kind, of in FACTS.items():
-                a, b = of(theirs), of(ours)
+                a, b = fact(of, theirs), fact(of, ours)
                 if kind == 'version':
                     a, b = a - self.fresh[name][0], b - self.fresh[name][1]
                 if a != b and (kind not in MINOR or kind in LOOKED_FOR):
                     raise Difference(kind, f'{name}: {a} / {b}')
+            leaf = fact(FACTS['is_leaf'], theirs)
+            if leaf not in (True, False):
+                continue
             if theirs.numel():
                 first = [s.setdefault(x.untyped_storage().data_ptr(), name) for s, x in zip(seen, (theirs, ours), strict=True)]
                 if first[0] != first[1]:
@@ -604,7 +613,7 @@ class Pair:
             if first[0] != first[1]:
                 raise Difference('identity', f'{name} is {first[0]} / {first[1]}')
             self.values(name, theirs, ours, 'values', values)
-            if theirs.is_leaf and theirs.requires_grad:
+            if leaf and theirs.requires_grad:
                 mine, yours = theirs.grad, ours.grad
                 if (mine is None) != (yours is None):
                     raise Difference('grad', f'{name}.grad: {brief(mine)} / {brief(yours)}')
@@ -641,6 +650,14 @@ FACTS = {
     'version': lambda x: version(x),
     'lazy bits': lambda x: (x.is_conj(), x.is_neg()),
 }
+
+
+def fact(of, x):
+    """of(x), or the error's name: a view may learn from its flags that it can't be used any more."""
+    try:
+        return of(x)
+    except RuntimeError as error:
+        return type(error).__name__
 
 
 def version(x):
@@ -758,8 +775,6 @@ def program(seed, surface, libraries, report):
         calls += 1
         refused += not accepted
         pair.pool[:] = [p for p in pair.pool if pair.spaces[0].get(p.partition('[')[0]) is not None][-12:]
-        if any(eval(p, pair.spaces[0]).numel() > 4000 for p in pair.pool):
-            break
     return 'ok', '', '', lines, calls, refused
 
 
@@ -793,6 +808,8 @@ def watched(options, seeds):
             try:
                 work(options, seeds, go)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         os.close(go)
