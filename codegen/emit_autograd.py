@@ -27,7 +27,8 @@ class Nodes(Rows):
         """Emit the autograd kernel; returns its name, or None for operators whose pieces record themselves, or
         which have no gradient (the Autograd key then falls through)."""
         e = op.entry
-        spec = e.get('grad')
+        own = op.variant == 'inplace' and 'grad_inplace' in e
+        spec = e['grad_inplace'] if own else e.get('grad')
         if op.variant == 'out' and (op.kind in ('pointwise', 'kernel') or spec not in (None, 'none') or makes_only(op)):
             return self.autograd_out(op)
         if op.target:
@@ -133,7 +134,8 @@ class Nodes(Rows):
         n_saved = str(len(saved)) + (f' + n_{list_saved.c}' if list_saved else '')
         title = nodes.title(base.schema)
         has_state = bool(members)
-        shared = inplace and op is not base     # the functional form's node serves the in-place form too
+        # The functional form's node serves the in-place form too.
+        shared = inplace and op is not base and 'grad_inplace' not in base.entry
         if not shared:
             if has_state:
                 self.code.append(f'struct state_{op.c} {{\n' + ''.join(f'    {m}\n' for m in members) + '};\n')
@@ -375,7 +377,7 @@ class Nodes(Rows):
         if op.mutable:
             lines += [f'    if (TD_UNLIKELY({op.mutable[0].c}->flags & TD_FLAG_INFERENCE) && td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))',
                       '        return -1;']
-        for a in base.undifferentiated:
+        for a in () if 'grad_inplace' in base.entry else base.undifferentiated:
             lines += [f'    if (TD_UNLIKELY(td_wants_grad({a.c})) && td_refuse_grad("{base.schema.name}", "{a.name}"))', f'        return {fail};']
         lines += [f'    if (!({tests}))', f'        return invoke_{op.c}({names});']
         if op.mutable:

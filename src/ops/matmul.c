@@ -1,5 +1,6 @@
 /* Products: what their results look like, and those that are made of others. */
 #include "calls_ops_matmul.h"
+#include <tede/autograd.h>
 #include <inttypes.h>
 #include "dispatch/glue.h"
 #include "ops/spec.h"
@@ -328,7 +329,11 @@ td_tensor *td_op_addr(td_tensor *self, td_tensor *vec1, td_tensor *vec2, td_scal
     bool zero = beta.kind == TD_SCALAR_BOOL ? !beta.i : beta.kind != TD_SCALAR_COMPLEX && td_scalar_double(beta) == 0;
     if (zero) {     /* self isn't read, but its dtype counts */
         td_dtype dtype = td_promote_types((td_dtype)self->dtype, product ? (td_dtype)product->dtype : TD_F32);
-        return td_to_dtype(scaled, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+        TD_AUTO td_tensor *result = td_to_dtype(scaled, dtype, false, false, TD_MEMORY_FORMAT_NONE);
+        if (!result || !td_requires_grad(self) || !td_grad_enabled())
+            return result ? td_ref(result) : NULL;
+        TD_AUTO td_tensor *nothing = td_fill_scalar(self, td_int(0));      /* its gradient is zero, but it has one */
+        return td_add_tensor(result, nothing, td_int(1));
     }
     TD_AUTO td_tensor *base = td_scale(self, beta);
     TD_AUTO td_tensor *sum = td_add_tensor(base, scaled, td_int(1));

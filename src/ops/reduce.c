@@ -1,6 +1,7 @@
 /* Reductions: what their results look like, and those that are made of others. */
 
 #include "calls_ops_reduce.h"
+#include <tede/autograd.h>
 #include <math.h>
 #include <string.h>
 #include "dispatch/glue.h"
@@ -233,11 +234,15 @@ static int write_pair(const char *op, td_tensor **pair, td_tensor *values, td_te
 int td_op_max_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *max, td_tensor *max_values)
 {
     td_tensor *pair[2];
+    if (td_requires_grad(self) && td_grad_enabled())
+        return td_fail_out_grad("max");
     return td_max_dim(pair, self, dim, keepdim) ? -1 : write_pair("max", pair, max, max_values);
 }
 int td_op_min_dim_out(td_tensor *self, int64_t dim, bool keepdim, td_tensor *min, td_tensor *min_indices)
 {
     td_tensor *pair[2];
+    if (td_requires_grad(self) && td_grad_enabled())
+        return td_fail_out_grad("min");
     return td_min_dim(pair, self, dim, keepdim) ? -1 : write_pair("min", pair, min, min_indices);
 }
 

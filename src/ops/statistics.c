@@ -129,6 +129,8 @@ td_tensor *td_op_vander(td_tensor *x, const int64_t *N, bool increasing)
     if (!n)
         return td_empty_memory_format(2, (int64_t[]){m, 0}, dtype, x->device, TD_MEMORY_FORMAT_NONE);
     LET(ones) = td_ones(2, (int64_t[]){m, 1}, dtype, x->device);
+    if (n == 1)
+        return ones ? td_ref(ones) : NULL;
     LET(wide) = td_expand(column, 2, (int64_t[]){m, n - 1});
     LET(powers) = td_cumprod(wide, 1, TD_DTYPE_NONE);
     LET(rising) = ones && powers ? td_cat(2, (td_tensor *[]){ones, powers}, 1) : NULL;

@@ -1,0 +1,61 @@
+"""Operators without a derivative: what they leave of a history, and what they refuse."""
+import pytest
+
+COMPARISONS = ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "not_equal_", "less_", "less_equal_", "greater_", "greater_equal_"]
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("other", ["number", "tensor"])
+def test_a_comparison_in_place_ends_the_history(lib, name, other):
+    w = lib.tensor([1., 2., 3.], requires_grad=True)
+    other = 2. if other == "number" else lib.full((3,), 2.)
+    y = w * 2
+    getattr(y, name)(other)
+    assert y.requires_grad and y.grad_fn.name() != "MulBackward0"
+    y.sum().backward()
+    assert w.grad.tolist() == [0, 0, 0]
+    base = w * 2
+    getattr(base[:2], name)(1.)
+    assert lib.autograd.grad(base.sum(), w)[0].tolist() == [0, 0, 2]
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
+        getattr(w, name)(other)
+    with lib.no_grad():
+        getattr(w, name)(other)
+    assert w.is_leaf and w.requires_grad
+    assert not getattr(lib, name[:-1])(w, other).requires_grad
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "heaviside"])
+def test_what_has_no_derivative_says_so_in_backward(lib, name):
+    w, other = lib.tensor([1., 2.], requires_grad=True), lib.tensor([2., 2.], requires_grad=True)
+    for call in (lambda: getattr(lib, name)(w, other.detach()), lambda: getattr(lib, name)(w.detach(), other), lambda: getattr(w.clone(), name + "_")(other)):
+        y = call()
+        assert y.requires_grad and y.grad_fn is not None
+        with pytest.raises(RuntimeError, match=f"derivative for aten::{name}_? is not implemented"):
+            y.sum().backward()
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place operation"):
+        getattr(w, name + "_")(other)
+    assert not getattr(lib, name)(w.detach(), other.detach()).requires_grad
+    forward = lib.autograd.forward_ad
+    with forward.dual_level(), pytest.raises(NotImplementedError, match="forward AD"):
+        getattr(lib, name)(forward.make_dual(w.detach(), w.detach()), other.detach())
+    a = w.remainder(other).sum()
+    assert lib.autograd.grad(a, (w, other))[0].tolist() == [1, 1]
+
+
+def test_the_results_of_factors_of_zero_and_of_ones(lib):
+    def leaf(*shape):
+        return lib.ones(*shape, requires_grad=True)
+    for beta, alpha in ((0, 0), (0, 1), (1, 0)):
+        for k in range(3):
+            operands = [lib.full((2, 2), float("nan")) if beta == 0 else lib.ones(2, 2), lib.ones(2), lib.ones(2)]
+            operands[k].requires_grad_()
+            result = lib.addr(*operands, beta=beta, alpha=alpha)
+            assert result.requires_grad and not result.isnan().any()
+            assert lib.autograd.grad(result.sum(), operands[k])[0].shape == operands[k].shape
+    assert not lib.vander(leaf(3), 1).requires_grad and lib.vander(leaf(3), 2).requires_grad
+    for name in ("max", "min"):
+        with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+            getattr(lib, name)(leaf(3), 0, out=(lib.empty(()), lib.empty((), dtype=lib.int64)))
+        with lib.no_grad():
+            getattr(lib, name)(leaf(3), 0, out=(lib.empty(()), lib.empty((), dtype=lib.int64)))
