@@ -205,7 +205,7 @@ GETTER(data)
         }
         return td_py_wrap_as(detached, &td_py_Tensor);
     }
-    return td_py_wrap_as(td_tensor_alias(x, true), Py_TYPE(self) == td_py_Parameter ? &td_py_Tensor : Py_TYPE(self));
+    return td_py_wrap_as(td_tensor_alias(x, true), &td_py_Tensor);
 }
 static int set_data(PyObject *self, PyObject *value, void *unused)
 {

@@ -317,3 +317,65 @@ def test_modules_that_come_with_their_packages(lib):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         utils.warn_once("once only")
+
+
+def test_data_of_a_parameter_subclass_is_a_plain_tensor(lib):
+    class Quantized(lib.nn.Parameter):
+        pass
+
+    class Made(lib.nn.Parameter):
+        @staticmethod
+        def __new__(cls, data, requires_grad=True):
+            return lib.Tensor._make_subclass(cls, data, requires_grad)
+
+    class Kind(lib.Tensor):
+        pass
+
+    class Aside(lib.Tensor):
+        __torch_function__ = lib._C._disabled_torch_function_impl
+    for cls in (lib.nn.Parameter, Quantized, Made, Aside):
+        x = cls(lib.ones(2)) if issubclass(cls, lib.nn.Parameter) else lib.ones(2).as_subclass(cls)
+        assert type(x) is cls and {type(x.data), type(x.data.data), type(x.detach())} == {lib.Tensor}
+        assert x.data.data_ptr() == x.data_ptr() and not x.data.requires_grad
+    x = lib.ones(2).as_subclass(Kind)           # its class hasn't given up __torch_function__
+    assert type(x.data) is type(x.detach()) is Kind
+    with lib._C.DisableTorchFunctionSubclass():
+        assert type(x.data) is type(x.detach()) is lib.Tensor
+    assert type(lib.nn.Buffer(lib.ones(2)).data) is type(lib.nn.Buffer(lib.ones(2)).detach()) is lib.Tensor
+    lazy = lib.nn.UninitializedParameter()
+    assert type(lazy.data) is lib.Tensor
+    with pytest.raises(ValueError, match="uninitialized parameter"):
+        lazy.detach()
+
+
+@pytest.mark.parametrize("mode", ["triangular", "triangular2", "exp_range"])
+def test_the_state_of_a_cyclic_schedule(lib, mode):
+    class Scale:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def __call__(self, x):
+            return self.factor
+
+    def schedule(**kwargs):
+        optimizer = lib.optim.SGD([lib.nn.Parameter(lib.ones(1))], lr=0.1, momentum=0.9)
+        return lib.optim.lr_scheduler.CyclicLR(optimizer, 0.1, 0.2, 4, **kwargs)
+    first = schedule(mode=mode, gamma=0.5)
+    for _ in range(10):
+        first.optimizer.step()
+        first.step()
+    state = first.state_dict()
+    assert set(state) == {"max_lrs", "total_size", "step_ratio", "mode", "gamma", "scale_mode", "cycle_momentum", "use_beta1",
+                          "base_momentums", "max_momentums", "base_lrs", "last_epoch", "_step_count", "_is_initial",
+                          "_get_lr_called_within_step", "_last_lr", "_scale_fn_custom"}
+    assert state["_scale_fn_custom"] is None and state["scale_mode"] == ("iterations" if mode == "exp_range" else "cycle")
+    second = schedule()
+    second.load_state_dict(dict(state, scale_mode="neither"))       # the mode decides
+    assert second.scale_mode == state["scale_mode"] and second.get_last_lr() == first.get_last_lr()
+    assert second.scale_fn(3) == first.scale_fn(3) == {"triangular": 1.0, "triangular2": 0.25, "exp_range": 0.125}[mode]
+    assert schedule(scale_fn=lambda x: 1.0).state_dict()["_scale_fn_custom"] is None
+    state = schedule(scale_fn=Scale(3)).state_dict()
+    assert state["_scale_fn_custom"] == {"factor": 3}
+    other = schedule(scale_fn=Scale(9))
+    other.load_state_dict(state)
+    assert other.scale_fn(1) == 3

@@ -34,7 +34,7 @@ class UninitializedTensorMixin:
 
     # What may be done before: moving and converting, as a module does with all that it holds.
     _allowed_methods = frozenset((
-        "__hash__", "size", "copy_", "detach", "is_complex", "is_floating_point", "requires_grad_", "half", "float", "double",
+        "__hash__", "size", "copy_", "is_complex", "is_floating_point", "requires_grad_", "half", "float", "double",
         "bfloat16", "char", "short", "int", "long", "cuda", "cpu", "to", "type", "get_device", "__repr__"))
 
     @classmethod

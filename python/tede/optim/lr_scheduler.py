@@ -613,14 +613,17 @@ class CyclicLR(_WithMomentum):
         if mode not in ("triangular", "triangular2", "exp_range") and scale_fn is None:
             raise ValueError("mode is invalid and scale_fn is None")
         self.mode, self.gamma, self._scale_fn_custom, self.scale_mode = mode, gamma, scale_fn, scale_mode
-        if scale_fn is None:
-            self.scale_mode = "iterations" if mode == "exp_range" else "cycle"
+        self._choose_scale_mode()
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             self.base_momentums, self.max_momentums = self._start_momentum(optimizer, base_momentum, max_momentum,
                                                                            last_epoch)
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
+
+    def _choose_scale_mode(self):
+        if self._scale_fn_custom is None:
+            self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
 
     def scale_fn(self, x):
         """By how much the swing of cycle (or iteration) `x` is scaled."""
@@ -653,6 +656,7 @@ class CyclicLR(_WithMomentum):
         self.__dict__.update((key, value) for key, value in state_dict.items() if key != "_scale_fn_custom")
         if saved is not None:
             self._scale_fn_custom.__dict__.update(saved)
+        self._choose_scale_mode()
 
 
 class OneCycleLR(_WithMomentum):
