@@ -7,8 +7,11 @@ import types
 
 from tede import _C
 
-_KEYS = {"Python": 24, "Negative": 26, "Conjugate": 27, "Autograd": 28, "AutogradCPU": 28, "Tracer": 31, "Autocast": 32,
-         "AutocastCPU": 32, "Functionalize": 33, "FuncTorchBatched": 34}
+_NUMBERS = {name: number for number, name in _C._key_names().items()}
+_KEYS = {name: _NUMBERS[own] for name, own in (
+    ("Python", "Python"), ("Negative", "Negative"), ("Conjugate", "Conjugate"), ("Autograd", "Autograd"), ("AutogradCPU", "Autograd"),
+    ("Tracer", "Tracing"), ("Autocast", "Autocast"), ("AutocastCPU", "Autocast"), ("Functionalize", "Functionalize"),
+    ("FuncTorchBatched", "Transforms"))}
 _DEVICES = {"CPU": 0, "Meta": 1, "CUDA": 2, "OpenCL": 3, "PrivateUse1": 4}
 _DEFAULTS = ("", "CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 _COMPOSITE = 16384         # TD_OP_COMPOSITE
