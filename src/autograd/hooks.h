@@ -67,4 +67,7 @@ int  td_anomaly_record(td_node *node);                  /* called by td_node_new
 void td_anomaly_report(td_node *node);
 const td_anomaly_hooks *td_anomaly_hooks_now(void);     /* NULL while it is off */
 
+/* Whether somebody registered a kernel for the operator on the Autograd key, other than td_register_no_gradient: outside.c. */
+bool td_has_gradient_kernel(const td_op *op);
+
 #endif

@@ -208,6 +208,13 @@ static int without_gradient(const td_op *op, td_keyset keys, const td_value *arg
     return status == 0 ? 0 : -1;
 }
 
+bool td_has_gradient_kernel(const td_op *op)
+{
+    td_boxed_entry **boxed = __atomic_load_n(&op->boxed, __ATOMIC_ACQUIRE);
+    const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[TD_SLOT_AUTOGRAD], __ATOMIC_ACQUIRE) : NULL;
+    return entry && entry->kernel && entry->kernel != without_gradient;
+}
+
 int td_register_no_gradient(const char *op)
 {
     return td_register_boxed(op, TD_KEY_AUTOGRAD, TD_CPU, without_gradient, NULL);

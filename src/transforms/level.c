@@ -1,6 +1,7 @@
 /* Levels, their wrappers, and the two ends of a grad or jvp level: see Note [Levels]. */
 #include "calls_transforms_level.h"
 #include "transforms/level.h"
+#include "autograd/hooks.h"
 #include "tensor/head.h"
 #include <tede/autograd_nodes.h>
 #include <tede/auto.h>
@@ -253,9 +254,17 @@ static td_keyset history_keys(const td_frame *f)
 static int fail_captured(const td_op *op)
 {
     return td_error(TD_E_RUNTIME, "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
-                    "operation (aten::%s%s%s) that would mutate a captured Tensor. This is not supported; please rewrite the function "
-                    "being transformed to explicitly accept the mutated Tensor(s) as inputs.", op->info.name, *op->info.overload ? "." : "",
+                    "operation (%s::%s%s%s) that would mutate a captured Tensor. This is not supported; please rewrite the function "
+                    "being transformed to explicitly accept the mutated Tensor(s) as inputs.", td_op_space(op), op->info.name, *op->info.overload ? "." : "",
                     op->info.overload);
+}
+
+/* What was defined at run time as made of other operators, without a gradient or a kernel of its own: its parts have derivatives at
+ * this level, and it has none. */
+static bool comes_apart(const td_op *op, td_keyset keys)
+{
+    int device = 63 - __builtin_clzll((keys & 0xffff) | 1);
+    return td_op_has_default(op) && !td_has_gradient_kernel(op) && !td_op_has_kernel(op, TD_KEY_DENSE, device);
 }
 
 static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
@@ -283,7 +292,8 @@ static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_
     } else if ((status = frame_map(&f, lift, level)) == 0) {
         td_keyset around = TD_KEYSET(TD_KEY_PROFILER) | TD_KEYSET(TD_KEY_TRACING) | TD_KEYSET(TD_KEY_AUTOCAST) |
                            TD_KEYSET(TD_KEY_FUNCTIONALIZE);
-        keys = (keys & around) | TD_KEYSET(TD_KEY_UNWRAP) | (history_keys(&f) & ~td_masks_now.exclude);
+        keys = comes_apart(op, keys) ? keys & around
+                                     : (keys & around) | TD_KEYSET(TD_KEY_UNWRAP) | (history_keys(&f) & ~td_masks_now.exclude);
         status = td_op_call_keys(op, keys, f.values, results);
         if (status == 0)
             give_back(op, arguments, &f, results);

@@ -94,3 +94,17 @@ def test_tangents_change_shape_as_their_tensors_do(lib, change):
     x, t = lib.arange(3.).reshape(3, 1), lib.tensor([[1.], [2.], [4.]])
     value, tangent = lib.func.jvp(f, (x,), (t,))
     assert tangent.shape == value.shape and tangent.tolist() == f(t).tolist()
+
+
+def test_one_made_of_others_has_their_derivatives(lib):
+    library = lib.library.Library("alikeinname", "FRAGMENT")
+    library.define("tanh(Tensor self) -> Tensor")
+    library.impl("tanh", lambda x: x.sin() * 2, "CompositeImplicitAutograd")
+    tanh, x = lib.ops.alikeinname.tanh, lib.tensor([.5, 1.])
+    try:
+        assert lib.allclose(lib.func.grad(lambda v: tanh(v).sum())(x), 2 * x.cos())
+        assert lib.allclose(lib.func.jvp(tanh, (x,), (lib.ones(2),))[1], 2 * x.cos())
+        assert lib.allclose(lib.func.vmap(lib.func.grad(tanh))(x), 2 * x.cos())
+        assert lib.allclose(lib.func.grad(lambda v: lib.func.grad(lambda w: tanh(w).sum())(v).sum())(x), -2 * x.sin())
+    finally:
+        library._destroy()
