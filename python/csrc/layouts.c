@@ -51,7 +51,7 @@ td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout)
     bool known = false;
     if (layout == TD_STRIDED)
         return strided(op, info, values, kind);
-    for (size_t i = 0; i < sizeof of_zeros / sizeof *of_zeros; i++)
+    for (size_t i = 0; i < sizeof of_zeros / sizeof *of_zeros && !info->space; i++)
         known |= !strcmp(info->name, of_zeros[i]);
     if (!known || (!like && !size))
         return PyErr_Format(PyExc_RuntimeError, "%s(...) is not implemented for sparse layout", info->name), NULL;

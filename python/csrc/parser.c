@@ -504,7 +504,7 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
         const char *name = a->name;
         if (i == self && a->kind == TD_VALUE_TENSOR)
             name = "input";
-        else if (method && strcmp(info->name, "copy_") == 0 && strcmp(name, "src") == 0)
+        else if (method && !info->space && strcmp(info->name, "copy_") == 0 && strcmp(name, "src") == 0)
             name = "other";         /* as PyTorch calls it in Python alone */
         static const char *const also[][3] = {
             {"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x", "x1"}, {"other", "x2"},
@@ -536,7 +536,7 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
     bool made = strncmp(info->name, "new_", 4) == 0;
     size_t length = strlen(info->name);
     made |= length > 5 && strcmp(info->name + length - 5, "_like") == 0;
-    o->factory = (info->flags & TD_OP_FACTORY) || made;
+    o->factory = (info->flags & TD_OP_FACTORY) || (made && !info->space);
     o->plain = !o->factory && o->n_positional == n;
     for (int i = 0; i < n && o->plain; i++)
         o->plain = o->positional[i] == i && (info->arguments[i].kind == TD_VALUE_TENSOR || info->arguments[i].kind == TD_VALUE_INT);

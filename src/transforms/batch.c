@@ -1,6 +1,7 @@
 /* A call at a vmap level: which rule, and what rules have in common.  See Note [Batching rules]. */
 #include "calls_transforms_batch.h"
 #include "transforms/batch.h"
+#include <assert.h>
 #include <stdio.h>
 
 td_tensor *td_physical(const td_batch *b, td_tensor *x, int *dim)
@@ -77,6 +78,25 @@ int td_argument_index(const td_op *op, const char *name)
         if (!strcmp(op->info.arguments[i].name, name))
             return i;
     return -1;
+}
+
+static int argument_of(const td_batch *b, const char *name)
+{
+    int i = td_argument_index(b->op, name);
+    assert(i >= 0);
+    return i;
+}
+const td_value *td_given(const td_batch *b, const char *name) { return &b->arguments[argument_of(b, name)]; }
+td_value       *td_changed(td_batch *b, const char *name) { return &b->frame.values[argument_of(b, name)]; }
+td_tensor *td_operand(const td_batch *b, const char *name)
+{
+    int i = td_argument_index(b->op, name);
+    return i >= 0 && b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
+}
+int td_batch_put(td_batch *b, const char *name, td_tensor *x) { return td_batch_set(b, argument_of(b, name), x); }
+int td_batch_put_ints(td_batch *b, const char *name, int64_t n, const int64_t *items)
+{
+    return td_batch_set_ints(b, argument_of(b, name), n, items);
 }
 
 int td_batch_set(td_batch *b, int argument, td_tensor *x)

@@ -41,6 +41,14 @@ td_tensor *td_unfolded(td_tensor *x, int64_t size);
 
 /* The argument's place by name, -1 if there is none. */
 int td_argument_index(const td_op *op, const char *name);
+/* An argument by name, which the schema has: as called, and in the copy that is changed. */
+const td_value *td_given(const td_batch *b, const char *name);
+td_value       *td_changed(td_batch *b, const char *name);
+/* A tensor among the arguments (borrowed); TD_NONE where it is absent, or the schema has none of the name. */
+td_tensor      *td_operand(const td_batch *b, const char *name);
+/* td_batch_set and td_batch_set_ints by name. */
+int td_batch_put(td_batch *b, const char *name, td_tensor *x) TD_MUST_USE;
+int td_batch_put_ints(td_batch *b, const char *name, int64_t n, const int64_t *items) TD_MUST_USE;
 /* Put `x` (owned by the frame from here on; NULL: -1) in the place of a tensor argument. */
 int td_batch_set(td_batch *b, int argument, td_tensor *x) TD_MUST_USE;
 int td_batch_set_ints(td_batch *b, int argument, int64_t n, const int64_t *items) TD_MUST_USE;

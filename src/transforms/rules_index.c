@@ -4,17 +4,11 @@
 #include <tede/kernel.h>
 #include "transforms/batch.h"
 
-static td_tensor *arg(td_batch *b, const char *name)
-{
-    int i = td_argument_index(b->op, name);
-    return i >= 0 && b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE;
-}
-
 /* gather, scatter and their kin: all operands have one rank, and one dimension is indexed. */
 int td_rule_along(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *index = arg(b, "index");
-    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
+    int dim = td_wrap_dim(td_given(b, "dim")->integer, self->ndim);
     if (dim < 0)
         return -1;
     for (int i = 0; i < b->op->info.n_arguments; i++) {
@@ -25,7 +19,7 @@ int td_rule_along(td_batch *b)
         if (td_batch_set(b, i, x->ndim ? td_tensor_retain(wide) : td_unsqueeze(wide, -1)) != 0)
             return -1;
     }
-    b->frame.values[1].integer = dim + 1;
+    td_changed(b, "dim")->integer = dim + 1;
     bool written = b->op->info.arguments[0].is_mutable;
     td_tensor *shape = b->modes & TD_ALONG_LIKE_INDEX ? index : self;
     if (shape->ndim || written)
@@ -54,8 +48,8 @@ static td_tensor *index_along(td_tensor *index, td_tensor *like, int dim)
 
 int td_rule_index_select(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor;
-    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
+    int dim = td_wrap_dim(td_given(b, "dim")->integer, self->ndim);
     if (dim < 0)
         return -1;
     if (!td_is_batched(b, index) && self->ndim) {
@@ -73,21 +67,21 @@ int td_rule_index_select(td_batch *b)
 /* index_add, index_copy, index_fill, index_reduce: with one index for all only the dimension shifts. */
 int td_rule_index_write(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[2].tensor, *source = arg(b, "source");
-    int dim = td_wrap_dim(b->arguments[1].integer, self->ndim);
+    td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index"), *source = td_operand(b, "source");
+    int dim = td_wrap_dim(td_given(b, "dim")->integer, self->ndim);
     bool written = b->op->info.arguments[0].is_mutable;
     if (dim < 0)
         return -1;
     TD_AUTO td_tensor *whole = td_expanded(b, self);
     TD_AUTO td_tensor *wide = whole && !self->ndim ? td_unsqueeze(whole, -1) : td_tensor_retain(whole);
     TD_AUTO td_tensor *from = source == TD_NONE ? TD_NONE : td_expanded(b, source);
-    td_tensor *value = arg(b, "value");
+    td_tensor *value = td_operand(b, "value");
     if (!td_is_batched(b, index) && !td_is_batched(b, value)) {
-        if (td_batch_set(b, 0, td_tensor_retain(wide)) != 0)
+        if (td_batch_put(b, "self", td_tensor_retain(wide)) != 0)
             return -1;
-        if (source != TD_NONE && td_batch_set(b, 3, source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
+        if (source != TD_NONE && td_batch_put(b, "source", source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1)) != 0)
             return -1;
-        b->frame.values[1].integer = dim + 1;
+        td_changed(b, "dim")->integer = dim + 1;
         td_value out;
         if (self->ndim || written)
             return td_batch_call(b, b->op, 0);
@@ -101,13 +95,14 @@ int td_rule_index_write(td_batch *b)
     TD_AUTO td_tensor *along = index_along(indices, source == TD_NONE ? wide : line, dim + 1);
     TD_AUTO td_tensor *made = NULL;
     if (b->modes & TD_INDEX_WRITE_ADD) {
-        td_scalar alpha = b->arguments[4].scalar;
+        td_scalar alpha = td_given(b, "alpha")->scalar;
         TD_AUTO td_tensor *scaled = td_mul_scalar(line, alpha);
         made = td_scatter_add(wide, dim + 1, along, scaled);
     } else if (b->modes & TD_INDEX_WRITE_COPY) {
         made = td_scatter_src(wide, dim + 1, along, line);
     } else if (b->modes & TD_INDEX_WRITE_REDUCE) {
-        made = td_scatter_reduce_two(wide, dim + 1, along, line, b->arguments[4].string, b->arguments[5].integer);
+        made = td_scatter_reduce_two(wide, dim + 1, along, line, td_given(b, "reduce")->string,
+                                     td_given(b, "include_self")->integer);
     } else if (value != TD_NONE) {
         TD_AUTO td_tensor *none = td_zeros_like(wide);
         TD_AUTO td_tensor *mask = td_to(none, TD_BOOL);
@@ -117,7 +112,7 @@ int td_rule_index_write(td_batch *b)
         TD_AUTO td_tensor *padded = td_is_batched(b, value) ? td_padded(cast, wide ? wide->ndim - 1 : 0) : td_tensor_retain(cast);
         made = td_where(chosen, padded, wide);
     } else {
-        made = td_scatter_value(wide, dim + 1, along, b->arguments[3].scalar);
+        made = td_scatter_value(wide, dim + 1, along, td_given(b, "value")->scalar);
     }
     TD_AUTO td_tensor *result = made && !self->ndim ? td_squeeze_dim(made, 1) : td_tensor_retain(made);
     if (!written)
@@ -248,10 +243,10 @@ static void list_free(td_tensor_list *list)
 
 int td_rule_index(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor;
+    td_tensor *self = td_operand(b, "self");
     places p;
     td_tensor_list below = {0};
-    int status = places_of(b, &b->arguments[1], self, &p);
+    int status = places_of(b, td_given(b, "indices"), self, &p);
     bool number = td_is_batched(b, self);
     if (status == 0 && number && !p.batched) {      /* one index for all: the batch is one more dimension that is kept */
         td_tensor *indices[TD_MAX_DIMS + 1] = {TD_NONE};
@@ -307,12 +302,12 @@ static int logical_shape(td_batch *b, td_tensor *self, const places *p, int64_t 
 
 int td_rule_index_put(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *values = b->arguments[2].tensor;
-    bool written = b->op->info.arguments[0].is_mutable, accumulate = b->arguments[3].integer;
+    td_tensor *self = td_operand(b, "self"), *values = td_operand(b, "values");
+    bool written = b->op->info.arguments[0].is_mutable, accumulate = td_given(b, "accumulate")->integer;
     places p;
     td_tensor_list below = {0};
     int64_t shape[TD_MAX_DIMS + 1];
-    int status = places_of(b, &b->arguments[1], self, &p);
+    int status = places_of(b, td_given(b, "indices"), self, &p);
     if (status == 0)
         status = indices_below(b, &p, true, &below);
     if (status == 0) {
@@ -340,16 +335,16 @@ int td_rule_index_put(td_batch *b)
 /* put: a scatter to the flattened tensor. */
 int td_rule_put(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
+    td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
     bool written = b->op->info.arguments[0].is_mutable;
     TD_AUTO td_tensor *wide = td_expanded(b, self);
     TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, self->numel});
     TD_AUTO td_tensor *indices = td_expanded(b, index);
     TD_AUTO td_tensor *line = td_reshape(indices, 2, (int64_t[]){b->size, index->numel});
     TD_AUTO td_tensor *positive = td_remainder_scalar(line, td_int(self->numel ? self->numel : 1));
-    TD_AUTO td_tensor *from = td_expanded(b, b->arguments[2].tensor);
+    TD_AUTO td_tensor *from = td_expanded(b, td_operand(b, "source"));
     TD_AUTO td_tensor *source = td_reshape(from, 2, (int64_t[]){b->size, index->numel});
-    TD_AUTO td_tensor *put = b->arguments[3].integer ? td_scatter_add(flat, 1, positive, source) : td_scatter_src(flat, 1, positive, source);
+    TD_AUTO td_tensor *put = td_given(b, "accumulate")->integer ? td_scatter_add(flat, 1, positive, source) : td_scatter_src(flat, 1, positive, source);
     TD_AUTO td_tensor *made = wide ? td_reshape(put, wide->ndim, wide->sizes) : NULL;
     if (!written)
         return td_batch_give(b, 0, td_tensor_retain(made), 0);
@@ -363,7 +358,7 @@ int td_rule_put(td_batch *b)
 /* take: along the flattened tensor. */
 int td_rule_take(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *index = b->arguments[1].tensor;
+    td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
     if (!td_is_batched(b, self)) {
         TD_AUTO td_tensor *below = td_front(b, index);
         return td_batch_give(b, 0, td_take(self, below), 0);
@@ -391,30 +386,30 @@ static td_tensor *offset_indices(td_batch *b, td_tensor *indices, int64_t rows)
 
 int td_rule_embedding(td_batch *b)
 {
-    td_tensor *weight = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
+    td_tensor *weight = td_operand(b, "weight"), *indices = td_operand(b, "indices");
     if (!td_is_batched(b, weight)) {
         int dim;
         td_tensor *below = td_physical(b, indices, &dim);
-        if (td_batch_set(b, 1, td_tensor_retain(below)) != 0)
+        if (td_batch_put(b, "indices", td_tensor_retain(below)) != 0)
             return -1;
         return td_batch_call(b, b->op, dim);
     }
     TD_AUTO td_tensor *front = td_front(b, weight);
     TD_AUTO td_tensor *rows = td_folded(front);
-    if (td_batch_set(b, 0, td_tensor_retain(rows)) != 0 ||
-        td_batch_set(b, 1, offset_indices(b, indices, weight->sizes[0])) != 0)
+    if (td_batch_put(b, "weight", td_tensor_retain(rows)) != 0 ||
+        td_batch_put(b, "indices", offset_indices(b, indices, weight->sizes[0])) != 0)
         return -1;
-    b->frame.values[2].integer = -1;
+    td_changed(b, "padding_idx")->integer = -1;
     return td_batch_call(b, b->op, 0);
 }
 
 int td_rule_embedding_backward(td_batch *b)
 {
-    td_tensor *grad = b->arguments[0].tensor, *indices = b->arguments[1].tensor;
-    int64_t rows = b->arguments[2].integer, padding = b->arguments[3].integer;
+    td_tensor *grad = td_operand(b, "grad_output"), *indices = td_operand(b, "indices");
+    int64_t rows = td_given(b, "num_weights")->integer, padding = td_given(b, "padding_idx")->integer;
     TD_AUTO td_tensor *wide = td_expanded(b, grad);
     TD_AUTO td_tensor *below = offset_indices(b, indices, rows);
-    TD_AUTO td_tensor *all = td_embedding_dense_backward(wide, below, rows * b->size, -1, b->arguments[4].integer);
+    TD_AUTO td_tensor *all = td_embedding_dense_backward(wide, below, rows * b->size, -1, td_given(b, "scale_grad_by_freq")->integer);
     TD_AUTO td_tensor *made = td_unfolded(all, b->size);
     if (padding >= 0 && made) {
         TD_AUTO td_tensor *row = td_select_int(made, 1, padding);
@@ -427,7 +422,7 @@ int td_rule_embedding_backward(td_batch *b)
 /* The k-th true element takes the k-th of source: each member's positions are counted along its elements. */
 int td_rule_masked_scatter(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor, *source = b->arguments[2].tensor;
+    td_tensor *self = td_operand(b, "self"), *mask = td_operand(b, "mask"), *source = td_operand(b, "source");
     int rank = self->ndim > mask->ndim ? self->ndim : mask->ndim;
     TD_AUTO td_tensor *whole = td_expanded(b, self), *truths = td_expanded(b, mask), *given = td_expanded(b, source);
     TD_AUTO td_tensor *x = td_padded(whole, rank), *m = td_padded(truths, rank);
@@ -456,7 +451,7 @@ int td_rule_masked_scatter(td_batch *b)
 /* Where the mask is the same for all, so is how many elements each member has. */
 int td_rule_masked_select(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
+    td_tensor *self = td_operand(b, "self"), *mask = td_operand(b, "mask");
     if (td_is_batched(b, mask))
         return td_error(TD_E_RUNTIME, "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
                         "because for each batch this would return a differently shaped Tensor. Please file an issue at "
@@ -475,8 +470,8 @@ int td_rule_masked_select(td_batch *b)
 /* Each true element's gradient goes where its source came from: as many places on as there were true ones before. */
 int td_rule_masked_scatter_backward(td_batch *b)
 {
-    td_tensor *grad = b->arguments[0].tensor, *mask = b->arguments[1].tensor;
-    const td_value *shape = &b->arguments[2];
+    td_tensor *grad = td_operand(b, "grad"), *mask = td_operand(b, "mask");
+    const td_value *shape = td_given(b, "shape");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
     for (int d = 0; d < shape->count; d++)
         numel *= sizes[d + 1] = shape->ints[d];

@@ -97,24 +97,22 @@ static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
     return td_folded(wide);
 }
 
-static td_tensor *tensor_at(td_batch *b, int i) { return b->arguments[i].kind == TD_VALUE_TENSOR ? b->arguments[i].tensor : TD_NONE; }
-
 int td_rule_convolution(td_batch *b)
 {
-    td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
+    td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
     td_value out;
     if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
-        if (td_batch_set(b, 0, folded_or_none(b, input)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
+        if (td_batch_put(b, "input", folded_or_none(b, input)) != 0 || td_op_call(b->op, b->frame.values, &out) != 0)
             return -1;
         TD_AUTO td_tensor *made = out.tensor;
         return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
     }
-    bool side_by_side = !td_is_batched(b, input) && b->arguments[8].integer == 1 && !b->arguments[6].integer;
-    if (td_batch_set(b, 0, side_by_side ? td_tensor_retain(input) : into_channels(b, input)) != 0 ||
-        td_batch_set(b, 1, folded_or_none(b, weight)) != 0 || td_batch_set(b, 2, folded_or_none(b, bias)) != 0)
+    bool side_by_side = !td_is_batched(b, input) && td_given(b, "groups")->integer == 1 && !td_given(b, "transposed")->integer;
+    if (td_batch_put(b, "input", side_by_side ? td_tensor_retain(input) : into_channels(b, input)) != 0 ||
+        td_batch_put(b, "weight", folded_or_none(b, weight)) != 0 || td_batch_put(b, "bias", folded_or_none(b, bias)) != 0)
         return -1;
     if (!side_by_side)
-        b->frame.values[8].integer *= b->size;
+        td_changed(b, "groups")->integer *= b->size;
     if (td_op_call(b->op, b->frame.values, &out) != 0)
         return -1;
     TD_AUTO td_tensor *made = out.tensor;
@@ -124,18 +122,18 @@ int td_rule_convolution(td_batch *b)
 /* The gradients of a convolution's input and weight, each linear in the result's gradient. */
 int td_rule_convolution_gradient(td_batch *b)
 {
-    td_tensor *grad = tensor_at(b, 0), *input = tensor_at(b, 1), *weight = tensor_at(b, 2);
+    td_tensor *grad = td_operand(b, "grad_output"), *input = td_operand(b, "input"), *weight = td_operand(b, "weight");
     bool of_input = b->modes & TD_CONVOLUTION_GRADIENT_OF_INPUT;
     td_value out;
     if (of_input && !td_is_batched(b, weight)) {
-        if (td_batch_set(b, 0, folded_or_none(b, grad)) != 0 || td_batch_set(b, 1, folded_or_none(b, input)) != 0 ||
+        if (td_batch_put(b, "grad_output", folded_or_none(b, grad)) != 0 || td_batch_put(b, "input", folded_or_none(b, input)) != 0 ||
             td_op_call(b->op, b->frame.values, &out) != 0)
             return -1;
         TD_AUTO td_tensor *made = out.tensor;
         return td_batch_give(b, 0, td_unfolded(made, b->size), 0);
     }
-    if (td_batch_set(b, 0, into_channels(b, grad)) != 0 || td_batch_set(b, 1, into_channels(b, input)) != 0 ||
-        td_batch_set(b, 2, folded_or_none(b, weight)) != 0)
+    if (td_batch_put(b, "grad_output", into_channels(b, grad)) != 0 || td_batch_put(b, "input", into_channels(b, input)) != 0 ||
+        td_batch_put(b, "weight", folded_or_none(b, weight)) != 0)
         return -1;
     int groups = td_argument_index(b->op, "groups");
     b->frame.values[groups].integer *= b->size;
@@ -149,11 +147,12 @@ int td_rule_convolution_gradient(td_batch *b)
 /* convolution_backward: the two above and a sum. */
 int td_rule_convolution_backward(td_batch *b)
 {
-    const td_value *a = b->arguments;
-    const bool *mask = a[10].bools;
+    static const char *const parameters[] = {"stride", "padding", "dilation", "transposed", "output_padding", "groups"};
+    const td_value *grad = td_given(b, "grad_output");
+    const bool *mask = td_given(b, "output_mask")->bools;
     td_tensor *made[3] = {NULL, NULL, NULL};
     int64_t dims[TD_MAX_DIMS] = {0};
-    for (int d = 2; d < a[0].tensor->ndim; d++)
+    for (int d = 2; d < grad->tensor->ndim; d++)
         dims[d - 1] = d;
     const char *const names[] = {"aten::convolution_grad_input", "aten::convolution_grad_weight"};
     int status = 0;
@@ -163,13 +162,15 @@ int td_rule_convolution_backward(td_batch *b)
     td_level_now = level;               /* its parts are calls at this level */
     td_masks_now.include |= TD_KEYSET(TD_KEY_TRANSFORMS);
     for (int k = 0; k < 2 && status == 0; k++) {
-        td_value in[9] = {a[0], a[1], a[2], a[4], a[5], a[6], a[7], a[8], a[9]}, out;
+        td_value in[9] = {*grad, *td_given(b, "input"), *td_given(b, "weight")}, out;
+        for (int p = 0; p < TD_COUNT(parameters); p++)
+            in[3 + p] = *td_given(b, parameters[p]);
         if (!mask[k])
             made[k] = td_tensor_retain(TD_NONE);
         else if ((status = td_op_call(td_op_find(names[k]), in, &out)) == 0)
             made[k] = out.tensor;
     }
-    if (status == 0 && !(made[2] = mask[2] ? td_sum_dim_intlist(a[0].tensor, a[0].tensor->ndim - 1, dims, false, TD_DTYPE_NONE) : td_tensor_retain(TD_NONE)))
+    if (status == 0 && !(made[2] = mask[2] ? td_sum_dim_intlist(grad->tensor, grad->tensor->ndim - 1, dims, false, TD_DTYPE_NONE) : td_tensor_retain(TD_NONE)))
         status = -1;
     td_level_now = below;
     td_set_thread_masks(masks);
@@ -214,22 +215,22 @@ static td_tensor *affine(td_batch *b, td_tensor *x, td_tensor *weight, td_tensor
 int td_rule_layer_norm(td_batch *b)
 {
     bool rms = td_argument_index(b->op, "bias") < 0;
-    td_tensor *input = tensor_at(b, 0), *weight = tensor_at(b, 2), *bias = rms ? TD_NONE : tensor_at(b, 3);
+    td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
     bool own = td_is_batched(b, weight) || td_is_batched(b, bias);
     TD_AUTO td_tensor *front = own ? td_expanded(b, input) : td_front(b, input);
-    if (td_batch_set(b, 0, td_tensor_retain(front)) != 0)
+    if (td_batch_put(b, "input", td_tensor_retain(front)) != 0)
         return -1;
     if (!own)
         return td_batch_call(b, b->op, 0);
     td_value out[3];
     int n = b->op->info.n_results, status = 0;
-    b->frame.values[2] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
+    *td_changed(b, "weight") = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
     if (!rms)
-        b->frame.values[3] = b->frame.values[2];
+        *td_changed(b, "bias") = *td_changed(b, "weight");
     if (td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
     TD_AUTO td_tensor *made = out[0].tensor;
-    status |= td_batch_give(b, 0, affine(b, made, weight, bias, made->ndim - b->arguments[1].count, 0), 0);
+    status |= td_batch_give(b, 0, affine(b, made, weight, bias, made->ndim - td_given(b, "normalized_shape")->count, 0), 0);
     for (int r = 1; r < n; r++)
         status |= td_batch_give(b, r, out[r].tensor, 0);
     return status;
@@ -237,17 +238,17 @@ int td_rule_layer_norm(td_batch *b)
 
 int td_rule_group_norm(td_batch *b)
 {
-    td_tensor *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
+    td_tensor *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
     if (!td_is_batched(b, weight) && !td_is_batched(b, bias)) {
-        TD_AUTO td_tensor *wide = td_expanded(b, tensor_at(b, 0));
-        if (td_batch_set(b, 0, td_folded(wide)) != 0)
+        TD_AUTO td_tensor *wide = td_expanded(b, td_operand(b, "input"));
+        if (td_batch_put(b, "input", td_folded(wide)) != 0)
             return -1;
     } else {
-        if (td_batch_set(b, 0, folded_or_none(b, tensor_at(b, 0))) != 0)
+        if (td_batch_put(b, "input", folded_or_none(b, td_operand(b, "input"))) != 0)
             return -1;
-        b->frame.values[1] = b->frame.values[2] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
+        *td_changed(b, "weight") = *td_changed(b, "bias") = (td_value){.kind = TD_VALUE_TENSOR, .tensor = TD_NONE};
     }
-    b->frame.values[3].integer *= b->size;
+    td_changed(b, "N")->integer *= b->size;
     td_value out[3];
     if (td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
@@ -255,7 +256,7 @@ int td_rule_group_norm(td_batch *b)
     for (int r = 0; r < 3; r++) {
         TD_AUTO td_tensor *flat = out[r].tensor;
         TD_AUTO td_tensor *made = td_unfolded(flat, b->size);
-        bool own = r == 0 && b->frame.values[1].tensor == TD_NONE && b->frame.values[2].tensor == TD_NONE &&
+        bool own = r == 0 && td_changed(b, "weight")->tensor == TD_NONE && td_changed(b, "bias")->tensor == TD_NONE &&
                    (weight != TD_NONE || bias != TD_NONE);
         status |= td_batch_give(b, r, !made ? NULL : own ? affine(b, made, weight, bias, 2, made->ndim - 3) : td_tensor_retain(made), 0);
     }
@@ -266,8 +267,8 @@ int td_rule_group_norm(td_batch *b)
 static int shared_batch_norm(td_batch *b)
 {
     td_value out[3];
-    td_tensor *weight = tensor_at(b, 1), *bias = tensor_at(b, 2);
-    if (td_batch_set(b, 1, td_tensor_retain(TD_NONE)) != 0 || td_batch_set(b, 2, td_tensor_retain(TD_NONE)) != 0 ||
+    td_tensor *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
+    if (td_batch_put(b, "weight", td_tensor_retain(TD_NONE)) != 0 || td_batch_put(b, "bias", td_tensor_retain(TD_NONE)) != 0 ||
         td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
     TD_AUTO td_tensor *made = out[0].tensor;
@@ -280,29 +281,30 @@ static int shared_batch_norm(td_batch *b)
 /* Statistics are each channel's: members become channels. */
 int td_rule_batch_norm(td_batch *b)
 {
-    td_tensor *input = tensor_at(b, 0);
-    if (!td_is_batched(b, input) && !td_is_batched(b, tensor_at(b, 3)) && !td_is_batched(b, tensor_at(b, 4)))
+    td_tensor *input = td_operand(b, "input");
+    if (!td_is_batched(b, input) && !td_is_batched(b, td_operand(b, "running_mean")) && !td_is_batched(b, td_operand(b, "running_var")))
         return shared_batch_norm(b);
-    bool training = b->arguments[5].integer;
-    for (int i = 3; i < 5; i++)
-        if (training && tensor_at(b, i) != TD_NONE && !td_is_batched(b, tensor_at(b, i)))
+    bool training = td_given(b, "training")->integer;
+    static const char *const stats[] = {"running_mean", "running_var"}, *const folds[] = {"weight", "bias", "running_mean", "running_var"};
+    for (int i = 0; i < 2; i++)
+        if (training && td_operand(b, stats[i]) != TD_NONE && !td_is_batched(b, td_operand(b, stats[i])))
             return td_error(TD_E_RUNTIME, "Batch norm got a batched tensor as input while the running_mean or running_var, which will be "
                             "updated in place, were not batched.\nIf you are using a module and do not need eval mode, please set "
                             "`track_running_stats` to be False. If you are using a prebuilt module and do not need eval mode, please see the "
                             "functorch website for resources on how to patch your module to work with vmap");
-    if (td_batch_set(b, 0, into_channels(b, input)) != 0)
+    if (td_batch_put(b, "input", into_channels(b, input)) != 0)
         return -1;
     td_tensor *kept[2] = {NULL, NULL};
     int status = 0;
-    for (int i = 1; i < 5 && status == 0; i++)
-        status = td_batch_set(b, i, folded_or_none(b, tensor_at(b, i)));
+    for (int i = 0; i < TD_COUNT(folds) && status == 0; i++)
+        status = td_batch_put(b, folds[i], folded_or_none(b, td_operand(b, folds[i])));
     for (int i = 0; i < 2; i++)
-        kept[i] = b->frame.values[3 + i].kind == TD_VALUE_TENSOR ? b->frame.values[3 + i].tensor : NULL;
+        kept[i] = td_changed(b, stats[i])->kind == TD_VALUE_TENSOR ? td_changed(b, stats[i])->tensor : NULL;
     td_value out[3];
     if (status != 0 || td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
     for (int i = 0; i < 2 && training && status == 0; i++) {     /* folding may have copied what was to be written */
-        td_tensor *stat = tensor_at(b, 3 + i);
+        td_tensor *stat = td_operand(b, stats[i]);
         if (stat == TD_NONE || !kept[i])
             continue;
         TD_AUTO td_tensor *place = td_front(b, stat);
@@ -367,17 +369,17 @@ static td_tensor *sum_of_member(td_tensor *x)
 /* nll_loss_forward and cross_entropy_rows: (loss[, logsumexp], total weight) */
 int td_rule_class_loss(td_batch *b)
 {
-    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1), *weight = tensor_at(b, 2);
-    int64_t reduction = b->arguments[3].integer, ignore = b->arguments[4].integer;
-    if (td_is_batched(b, weight) && td_batch_set(b, 2, TD_NONE) != 0)
+    td_tensor *self = td_operand(b, "self"), *target = td_operand(b, "target"), *weight = td_operand(b, "weight");
+    int64_t reduction = td_given(b, "reduction")->integer, ignore = td_given(b, "ignore_index")->integer;
+    if (td_is_batched(b, weight) && td_batch_put(b, "weight", TD_NONE) != 0)
         return -1;
     TD_AUTO td_tensor *x = td_expanded(b, self);
     TD_AUTO td_tensor *classes = td_expanded(b, target);
     bool single = self->ndim == 1;
-    if (td_batch_set(b, 0, single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
-        td_batch_set(b, 1, single ? td_tensor_retain(classes) : td_folded(classes)) != 0)
+    if (td_batch_put(b, "self", single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
+        td_batch_put(b, "target", single ? td_tensor_retain(classes) : td_folded(classes)) != 0)
         return -1;
-    b->frame.values[3].integer = 0;
+    td_changed(b, "reduction")->integer = 0;
     td_value out[3];
     if (td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
@@ -401,20 +403,20 @@ int td_rule_class_loss(td_batch *b)
  * reduced. */
 int td_rule_margin_loss(td_batch *b)
 {
-    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
-    int at = td_argument_index(b->op, "reduction"), weights = td_argument_index(b->op, "weight");
-    td_tensor *weight = weights >= 0 ? tensor_at(b, weights) : TD_NONE;
-    int64_t reduction = b->arguments[at].integer;
+    td_tensor *self = td_operand(b, "self"), *target = td_operand(b, "target");
+    td_value *how = td_changed(b, "reduction");
+    td_tensor *weight = td_operand(b, "weight");
+    int64_t reduction = how->integer;
     bool single = self->ndim < 2, marks = b->op->info.n_results == 2;
     TD_AUTO td_tensor *x = td_expanded(b, self);
     TD_AUTO td_tensor *classes = td_expanded(b, target);
     TD_AUTO td_tensor *row = x && !self->ndim ? td_unsqueeze(x, -1) : single ? td_tensor_retain(x) : td_folded(x);
     TD_AUTO td_tensor *of_row = !single ? td_folded(classes) : marks && !target->ndim ? td_unsqueeze(classes, -1)
                               : !marks && target->ndim ? td_squeeze_dim(classes, 1) : td_tensor_retain(classes);
-    if (td_batch_set(b, 0, td_tensor_retain(row)) != 0 || td_batch_set(b, 1, td_tensor_retain(of_row)) != 0 ||
-        (td_is_batched(b, weight) && td_batch_set(b, weights, TD_NONE) != 0))
+    if (td_batch_put(b, "self", td_tensor_retain(row)) != 0 || td_batch_put(b, "target", td_tensor_retain(of_row)) != 0 ||
+        (td_is_batched(b, weight) && td_batch_put(b, "weight", TD_NONE) != 0))
         return -1;
-    b->frame.values[at].integer = 0;
+    how->integer = 0;
     td_value out[2];
     if (td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
@@ -436,24 +438,24 @@ int td_rule_margin_loss(td_batch *b)
 /* Distances between the pairs of each member's rows. */
 int td_rule_pdist(td_batch *b)
 {
-    TD_AUTO td_tensor *x = td_front(b, tensor_at(b, 0));
+    TD_AUTO td_tensor *x = td_front(b, td_operand(b, "self"));
     if (!x || x->ndim != 3)
         return td_rule_loop(b);
     TD_AUTO td_tensor *pairs = td_triu_indices(x->sizes[1], x->sizes[1], 1, TD_I64, x->device);
     TD_AUTO td_tensor *i = td_select_int(pairs, 0, 0), *j = td_select_int(pairs, 0, 1);
     TD_AUTO td_tensor *left = td_index_select(x, 1, i), *right = td_index_select(x, 1, j);
     TD_AUTO td_tensor *difference = td_sub(left, right);
-    return td_batch_give(b, 0, td_linalg_vector_norm(difference, td_float(b->arguments[1].number), 1, (int64_t[]){-1}, false, TD_DTYPE_NONE), 0);
+    return td_batch_give(b, 0, td_linalg_vector_norm(difference, td_float(td_given(b, "p")->number), 1, (int64_t[]){-1}, false, TD_DTYPE_NONE), 0);
 }
 
 /* Rows of logits fold with their targets; classes' weights are no rows. */
 int td_rule_class_targets(td_batch *b)
 {
-    td_tensor *self = tensor_at(b, 0), *target = tensor_at(b, 1);
-    if (self->ndim < 2 || td_is_batched(b, tensor_at(b, 2)))
+    td_tensor *self = td_operand(b, "self"), *target = td_operand(b, "target");
+    if (self->ndim < 2 || td_is_batched(b, td_operand(b, "weight")))
         return td_rule_loop(b);
     td_value out;
-    if (td_batch_set(b, 0, folded_or_none(b, self)) != 0 || td_batch_set(b, 1, folded_or_none(b, target)) != 0 ||
+    if (td_batch_put(b, "self", folded_or_none(b, self)) != 0 || td_batch_put(b, "target", folded_or_none(b, target)) != 0 ||
         td_op_call(b->op, b->frame.values, &out) != 0)
         return -1;
     TD_AUTO td_tensor *made = out.tensor;
@@ -463,9 +465,9 @@ int td_rule_class_targets(td_batch *b)
 /* The gradient of each row's own loss is that of the reduced one, spread over the rows. */
 int td_rule_nll_backward(td_batch *b)
 {
-    td_tensor *grad = tensor_at(b, 0), *self = tensor_at(b, 1), *target = tensor_at(b, 2);
-    td_tensor *weight = tensor_at(b, 3), *total = tensor_at(b, 6);
-    int64_t reduction = b->arguments[4].integer;
+    td_tensor *grad = td_operand(b, "grad_output"), *self = td_operand(b, "self"), *target = td_operand(b, "target");
+    td_tensor *weight = td_operand(b, "weight"), *total = td_operand(b, "total_weight");
+    int64_t reduction = td_given(b, "reduction")->integer;
     bool single = self->ndim == 1;
     TD_AUTO td_tensor *g = td_expanded(b, grad);
     TD_AUTO td_tensor *whole = td_expanded(b, total);
@@ -476,16 +478,16 @@ int td_rule_nll_backward(td_batch *b)
         return -1;
     TD_AUTO td_tensor *padded = reduction ? td_padded(scaled, classes->ndim - 1) : td_tensor_retain(scaled);
     TD_AUTO td_tensor *even = td_expand(padded, classes->ndim, classes->sizes);
-    TD_AUTO td_tensor *spread = weighted(b, even, classes, weight, b->arguments[5].integer);
-    if (td_is_batched(b, weight) && td_batch_set(b, 3, TD_NONE) != 0)
+    TD_AUTO td_tensor *spread = weighted(b, even, classes, weight, td_given(b, "ignore_index")->integer);
+    if (td_is_batched(b, weight) && td_batch_put(b, "weight", TD_NONE) != 0)
         return -1;
     TD_AUTO td_tensor *one = td_tensor_from_scalar(td_float(1));
-    if (td_batch_set(b, 0, single ? td_tensor_retain(spread) : td_folded(spread)) != 0 ||
-        td_batch_set(b, 1, single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
-        td_batch_set(b, 2, single ? td_tensor_retain(classes) : td_folded(classes)) != 0 ||
-        td_batch_set(b, 6, td_to(one, (td_dtype)self->dtype)) != 0)
+    if (td_batch_put(b, "grad_output", single ? td_tensor_retain(spread) : td_folded(spread)) != 0 ||
+        td_batch_put(b, "self", single ? td_tensor_retain(x) : td_folded(x)) != 0 ||
+        td_batch_put(b, "target", single ? td_tensor_retain(classes) : td_folded(classes)) != 0 ||
+        td_batch_put(b, "total_weight", td_to(one, (td_dtype)self->dtype)) != 0)
         return -1;
-    b->frame.values[4].integer = 0;
+    td_changed(b, "reduction")->integer = 0;
     td_value out;
     if (td_op_call(b->op, b->frame.values, &out) != 0)
         return -1;
@@ -496,11 +498,11 @@ int td_rule_nll_backward(td_batch *b)
 /* Steps come first, rows second: members become more rows, if they share the weights. */
 int td_rule_rnn_layer(td_batch *b)
 {
-    if (td_is_batched(b, tensor_at(b, 3)) || td_is_batched(b, tensor_at(b, 4)))
+    if (td_is_batched(b, td_operand(b, "w_hh")) || td_is_batched(b, td_operand(b, "b_hh")))
         return td_rule_loop(b);
     td_value out[3];
-    if (td_batch_set(b, 0, into_channels(b, tensor_at(b, 0))) != 0 || td_batch_set(b, 1, folded_or_none(b, tensor_at(b, 1))) != 0 ||
-        td_batch_set(b, 2, folded_or_none(b, tensor_at(b, 2))) != 0 || td_op_call(b->op, b->frame.values, out) != 0)
+    if (td_batch_put(b, "gates", into_channels(b, td_operand(b, "gates"))) != 0 || td_batch_put(b, "hx", folded_or_none(b, td_operand(b, "hx"))) != 0 ||
+        td_batch_put(b, "cx", folded_or_none(b, td_operand(b, "cx"))) != 0 || td_op_call(b->op, b->frame.values, out) != 0)
         return -1;
     int status = 0;
     for (int r = 0; r < 3; r++) {

@@ -53,8 +53,8 @@ static bool is_number(td_scalar s, double value) { return s.kind != TD_SCALAR_CO
 /* beta * self + alpha * (a @ b) */
 int td_rule_add_product(td_batch *b)
 {
-    td_scalar beta = b->arguments[3].scalar, alpha = b->arguments[4].scalar;
-    td_tensor *self = b->arguments[0].tensor, *left = b->arguments[1].tensor, *right = b->arguments[2].tensor;
+    td_scalar beta = td_given(b, "beta")->scalar, alpha = td_given(b, "alpha")->scalar;
+    td_tensor *self = td_operand(b, "self"), *left = b->arguments[1].tensor, *right = b->arguments[2].tensor;
     int rank = right->ndim == 1 ? left->ndim - 1 : left->ndim;
     TD_AUTO td_tensor *made = product(b, left, right);
     TD_AUTO td_tensor *scaled = is_number(alpha, 1) ? td_tensor_retain(made) : td_mul_scalar(made, alpha);
@@ -69,8 +69,8 @@ int td_rule_add_product(td_batch *b)
 /* Unbatched input: one product with all weights side by side.  Unbatched weight: more rows of input. */
 int td_rule_linear(td_batch *b)
 {
-    td_tensor *input = b->arguments[0].tensor, *weight = b->arguments[1].tensor;
-    td_tensor *bias = b->arguments[2].kind ? b->arguments[2].tensor : TD_NONE;
+    td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight");
+    td_tensor *bias = td_operand(b, "bias");
     TD_AUTO td_tensor *x = td_front(b, input);
     TD_AUTO td_tensor *w = td_front(b, weight);
     TD_AUTO td_tensor *c = td_front(b, bias);
@@ -118,13 +118,13 @@ int td_rule_linear(td_batch *b)
 /* A X = B, where B may be one vector. */
 int td_rule_solve(td_batch *b)
 {
-    td_tensor *a = b->arguments[0].tensor, *right = b->arguments[1].tensor;
+    td_tensor *a = td_operand(b, "A"), *right = td_operand(b, "B");
     if (right->ndim >= 2 && right->ndim >= a->ndim)
         return td_batch_leading(b, TD_LEADING_EXPAND);
     if (right->ndim >= 2)
         return td_rule_loop(b);    /* vectors or matrices: it depends on all the sizes */
     TD_AUTO td_tensor *vectors = td_expanded(b, right);
-    if (td_batch_set(b, 0, td_expanded(b, a)) != 0 || td_batch_set(b, 1, td_unsqueeze(vectors, -1)) != 0)
+    if (td_batch_put(b, "A", td_expanded(b, a)) != 0 || td_batch_put(b, "B", td_unsqueeze(vectors, -1)) != 0)
         return -1;
     td_value out[2];
     if (td_op_call(b->op, b->frame.values, out) != 0)

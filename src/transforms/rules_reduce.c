@@ -9,8 +9,8 @@ int td_rule_flat(td_batch *b)
     static const int64_t one = 1;
     const td_op *op = td_op_find(b->form);
     td_value in[TD_MOST_ARGUMENTS], out[4];
-    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
-    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, b->arguments[0].tensor->numel});
+    TD_AUTO td_tensor *front = td_front(b, td_operand(b, "self"));
+    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, td_operand(b, "self")->numel});
     if (!flat || !op)
         return -1;
     for (int i = 0; i < op->info.n_arguments; i++) {
@@ -31,7 +31,7 @@ int td_rule_flat(td_batch *b)
     for (int r = 0; r < n; r++) {
         TD_AUTO td_tensor *value = out[r].tensor;
         int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
-        int rank = keep >= 0 && b->arguments[keep].integer ? b->arguments[0].tensor->ndim : 0;
+        int rank = keep >= 0 && b->arguments[keep].integer ? td_operand(b, "self")->ndim : 0;
         for (int d = 0; d < rank; d++)
             sizes[d + 1] = 1;
         status |= td_batch_give(b, r, rank ? td_view(value, rank + 1, sizes) : td_tensor_retain(value), 0);
@@ -65,7 +65,7 @@ int td_rule_search(td_batch *b)
     bool flat = where->ndim == 1;
     TD_AUTO td_tensor *seen = flat ? td_reshape(wanted, 2, (int64_t[]){b->size, what->numel}) : td_tensor_retain(wanted);
     if (sorter < 0) {                   /* bucketize takes one sequence only */
-        TD_AUTO td_tensor *found = td_searchsorted_tensor(sequences, seen, b->arguments[2].integer, b->arguments[3].integer, NULL, TD_NONE);
+        TD_AUTO td_tensor *found = td_searchsorted_tensor(sequences, seen, td_given(b, "out_int32")->integer, td_given(b, "right")->integer, NULL, TD_NONE);
         return td_batch_give(b, 0, td_reshape(found, wanted->ndim, wanted->sizes), 0);
     }
     if (td_batch_set(b, sequence, td_tensor_retain(sequences)) != 0 || td_batch_set(b, values, td_tensor_retain(seen)) != 0 ||

@@ -29,17 +29,17 @@ static bool is_complex(const td_value *v)
 /* With a base the numbers are exponents of it. */
 int td_rule_spaced(td_batch *b)
 {
-    const td_value *a = b->arguments;
-    int64_t steps = a[2].integer;
-    int at = td_argument_index(b->op, "dtype"), base = td_argument_index(b->op, "base");
-    bool complex = is_complex(&a[0]) || is_complex(&a[1]);
-    td_dtype kind = a[at].kind != TD_VALUE_NONE ? (td_dtype)a[at].integer : td_default_dtype();
-    if (a[at].kind == TD_VALUE_NONE && complex)
+    const td_value *from = td_given(b, "start"), *to = td_given(b, "end"), *dtype = td_given(b, "dtype");
+    int64_t steps = td_given(b, "steps")->integer;
+    bool exponents = td_argument_index(b->op, "base") >= 0;
+    bool complex = is_complex(from) || is_complex(to);
+    td_dtype kind = dtype->kind != TD_VALUE_NONE ? (td_dtype)dtype->integer : td_default_dtype();
+    if (dtype->kind == TD_VALUE_NONE && complex)
         kind = td_dtype_to_complex(kind);
     if (steps < 0)
         return td_error(TD_E_RUNTIME, "number of steps must be non-negative");
     td_dtype counted = complex || td_dtype_is_complex(kind) ? TD_C128 : TD_F64;
-    TD_AUTO td_tensor *start = end_of(b, &a[0], kind, counted, "start"), *end = end_of(b, &a[1], kind, counted, "end");
+    TD_AUTO td_tensor *start = end_of(b, from, kind, counted, "start"), *end = end_of(b, to, kind, counted, "end");
     TD_AUTO td_tensor *numbers = td_arange(td_int(steps), TD_F64, TD_DEVICE_NONE);
     TD_AUTO td_tensor *range = td_sub(end, start), *step = td_div_scalar(range, td_float(steps > 1 ? (double)(steps - 1) : 1));
     TD_AUTO td_tensor *rest = td_rsub_scalar(numbers, td_float((double)(steps - 1)), td_int(1));
@@ -47,6 +47,6 @@ int td_rule_spaced(td_batch *b)
     TD_AUTO td_tensor *low = td_add(start, up), *high = td_sub(end, down);
     TD_AUTO td_tensor *early = td_lt_scalar(numbers, td_int(steps > 1 ? steps / 2 : 1));      /* both ends are exact */
     TD_AUTO td_tensor *spaced = td_where(early, low, high);
-    TD_AUTO td_tensor *made = base >= 0 ? td_pow_scalar(td_float(a[base].number), spaced) : td_tensor_retain(spaced);
+    TD_AUTO td_tensor *made = exponents ? td_pow_scalar(td_float(td_given(b, "base")->number), spaced) : td_tensor_retain(spaced);
     return td_batch_give(b, 0, td_to(made, kind), 0);
 }

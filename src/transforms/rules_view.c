@@ -7,8 +7,8 @@ static int give_self(td_batch *b, td_tensor *value, int dim) { return td_batch_g
 
 int td_rule_permute(td_batch *b)
 {
-    td_tensor *x = b->arguments[0].tensor;
-    const td_value *dims = &b->arguments[1];
+    td_tensor *x = td_operand(b, "self");
+    const td_value *dims = td_given(b, "dims");
     int64_t order[TD_MAX_DIMS + 1] = {0};
     TD_AUTO td_tensor *front = td_front(b, x);
     if (dims->count != x->ndim)
@@ -25,7 +25,7 @@ int td_rule_permute(td_batch *b)
 
 int td_rule_squeeze(td_batch *b)
 {
-    td_tensor *x = b->arguments[0].tensor;
+    td_tensor *x = td_operand(b, "self");
     int64_t dims[TD_MAX_DIMS];
     int n = 0;
     for (int d = 0; d < x->ndim; d++)
@@ -38,7 +38,7 @@ int td_rule_squeeze(td_batch *b)
 /* A number per member, broadcast over its elements. */
 int td_rule_fill(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor, *value = b->arguments[1].tensor;
+    td_tensor *self = td_operand(b, "self"), *value = td_operand(b, "value");
     bool written = b->op->info.arguments[0].is_mutable;
     if (value->ndim)
         return td_error(TD_E_RUNTIME, "fill_ only supports 0-dimension value tensor but got tensor with %d dimensions.", value->ndim);
@@ -56,11 +56,11 @@ int td_rule_fill(td_batch *b)
 
 int td_rule_expand(td_batch *b)
 {
-    const td_value *size = &b->arguments[1];
+    const td_value *size = td_given(b, "size");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     if (size->count >= TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "expand: too many dimensions");
-    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *front = td_front(b, td_operand(b, "self"));
     TD_AUTO td_tensor *padded = td_padded(front, size->count);
     memcpy(sizes + 1, size->ints, sizeof *sizes * (size_t)size->count);
     return give_self(b, td_expand(padded, size->count + 1, sizes), 0);
@@ -106,8 +106,8 @@ static int check_within_member(const td_tensor *member, int64_t offset, const td
 int td_rule_as_strided(td_batch *b)
 {
     int dim;
-    td_tensor *self = b->arguments[0].tensor, *x = td_physical(b, self, &dim);
-    const td_value *size = &b->arguments[1], *stride = &b->arguments[2], *offset = &b->arguments[3];
+    td_tensor *self = td_operand(b, "self"), *x = td_physical(b, self, &dim);
+    const td_value *size = td_given(b, "size"), *stride = td_given(b, "stride"), *offset = td_given(b, "storage_offset");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1] = {x->strides[dim]};
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
         return td_error(TD_E_RUNTIME, "Tensor.as_strided(size, stride, ...): size and stride must have the same length! "
@@ -123,11 +123,11 @@ int td_rule_as_strided(td_batch *b)
 
 int td_rule_repeat(td_batch *b)
 {
-    const td_value *repeats = &b->arguments[1];
+    const td_value *repeats = td_given(b, "repeats");
     int64_t times[TD_MAX_DIMS + 1] = {1};
-    if (repeats->count < b->arguments[0].tensor->ndim || repeats->count >= TD_MAX_DIMS)
+    if (repeats->count < td_operand(b, "self")->ndim || repeats->count >= TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
-    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *front = td_front(b, td_operand(b, "self"));
     TD_AUTO td_tensor *padded = td_padded(front, repeats->count);
     memcpy(times + 1, repeats->ints, sizeof *times * (size_t)repeats->count);
     return give_self(b, td_repeat(padded, repeats->count + 1, times), 0);
@@ -135,13 +135,13 @@ int td_rule_repeat(td_batch *b)
 
 int td_rule_roll(td_batch *b)
 {
-    const td_value *shifts = &b->arguments[1];
-    if (b->arguments[2].kind == TD_VALUE_INTS && b->arguments[2].count)
+    const td_value *shifts = td_given(b, "shifts");
+    if (td_given(b, "dims")->kind == TD_VALUE_INTS && td_given(b, "dims")->count)
         return td_rule_dims(b);
-    TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
+    TD_AUTO td_tensor *front = td_front(b, td_operand(b, "self"));
     if (!front)
         return -1;
-    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, b->arguments[0].tensor->numel});
+    TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, td_operand(b, "self")->numel});
     TD_AUTO td_tensor *rolled = td_roll(flat, shifts->count, shifts->ints, 1, (int64_t[]){1});
     return give_self(b, td_reshape(rolled, front->ndim, front->sizes), 0);
 }
@@ -149,7 +149,7 @@ int td_rule_roll(td_batch *b)
 /* x_backward(grad, input_sizes, dim, ...): the dimensions are those of what was viewed. */
 int td_rule_view_backward(td_batch *b)
 {
-    const td_value *size = &b->arguments[1];
+    const td_value *size = td_given(b, "input_sizes");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size};
     if (size->count >= TD_MAX_DIMS)
         return td_error(TD_E_RUNTIME, "%s: too many dimensions", b->op->info.name);
@@ -158,7 +158,7 @@ int td_rule_view_backward(td_batch *b)
     TD_AUTO td_tensor *front = td_front(b, b->arguments[0].tensor);
     sizes[1] = added ? 1 : sizes[1];
     if (td_batch_set(b, 0, added ? td_unsqueeze(front, 1) : td_tensor_retain(front)) != 0 ||
-        td_batch_set_ints(b, 1, size->count + 1 + added, sizes) != 0)
+        td_batch_put_ints(b, "input_sizes", size->count + 1 + added, sizes) != 0)
         return -1;
     for (int i = 2; i < b->op->info.n_arguments; i++)
         if (!strncmp(b->op->info.arguments[i].name, "dim", 3)) {
@@ -179,7 +179,7 @@ int td_rule_view_backward(td_batch *b)
 /* Each member lies as asked for, one after the other. */
 int td_rule_new_empty_strided(td_batch *b)
 {
-    const td_value *size = &b->arguments[1], *stride = &b->arguments[2];
+    const td_value *size = td_given(b, "size"), *stride = td_given(b, "stride");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, strides[TD_MAX_DIMS + 1];
     if (size->count >= TD_MAX_DIMS || size->count != stride->count)
         return td_error(TD_E_RUNTIME, "mismatch in length of strides and shape");
@@ -187,19 +187,19 @@ int td_rule_new_empty_strided(td_batch *b)
     strides[0] = end < 0 ? 0 : end;
     for (int d = 0; d < size->count; d++)
         sizes[d + 1] = size->ints[d], strides[d + 1] = stride->ints[d];
-    if (td_batch_set(b, 0, td_front(b, b->arguments[0].tensor)) != 0 || td_batch_set_ints(b, 1, size->count + 1, sizes) != 0 ||
-        td_batch_set_ints(b, 2, size->count + 1, strides) != 0)
+    if (td_batch_put(b, "self", td_front(b, td_operand(b, "self"))) != 0 || td_batch_put_ints(b, "size", size->count + 1, sizes) != 0 ||
+        td_batch_put_ints(b, "stride", size->count + 1, strides) != 0)
         return -1;
     return td_batch_call(b, b->op, 0);
 }
 
 int td_rule_cat(td_batch *b)
 {
-    const td_value *list = &b->arguments[0];
+    const td_value *list = td_given(b, "tensors");
     int rank = 0;
     for (int k = 0; k < list->count; k++)
         rank = list->tensors[k]->ndim > rank ? list->tensors[k]->ndim : rank;
-    int dim = td_wrap_dim(b->arguments[1].integer, rank);
+    int dim = td_wrap_dim(td_given(b, "dim")->integer, rank);
     if (dim < 0)
         return -1;
     td_tensor_list wide;
@@ -232,8 +232,8 @@ static td_wrapped *batch_first(td_batch *b, td_tensor *x)
 /* Each member keeps its elements in their order, as far as there is room for them. */
 int td_rule_resize(td_batch *b)
 {
-    td_tensor *self = b->arguments[0].tensor;
-    const td_value *size = &b->arguments[1], *format = &b->arguments[2];
+    td_tensor *self = td_operand(b, "self");
+    const td_value *size = td_given(b, "size"), *format = td_given(b, "memory_format");
     int64_t sizes[TD_MAX_DIMS + 1] = {b->size}, numel = 1;
     if (format->kind != TD_VALUE_NONE && format->integer != TD_CONTIGUOUS_FORMAT && format->integer != TD_MEMORY_FORMAT_NONE)
         return td_error(TD_E_RUNTIME, "resize_: batching rule only supports None or Contiguous MemoryFormat");
@@ -258,8 +258,8 @@ int td_rule_resize(td_batch *b)
 /* t_, unsqueeze_, ...: the wrapped tensor changes its shape, the batch staying where it is put: first. */
 int td_rule_shape_inplace(td_batch *b)
 {
-    td_wrapped *w = batch_first(b, b->arguments[0].tensor);
-    int ndim = b->arguments[0].tensor->ndim;
+    td_wrapped *w = batch_first(b, td_operand(b, "self"));
+    int ndim = td_operand(b, "self")->ndim;
     bool of_result = b->modes & TD_SHAPE_INPLACE_OF_RESULT;
     if (!w)
         return -1;
@@ -267,11 +267,11 @@ int td_rule_shape_inplace(td_batch *b)
         int64_t dims[TD_MAX_DIMS];
         int n = 0;
         for (int d = 0; d < ndim; d++)
-            if (b->arguments[0].tensor->sizes[d] == 1)
+            if (td_operand(b, "self")->sizes[d] == 1)
                 dims[n++] = d + 1;
-        if (td_squeeze_dims_(w->value, n, dims) != 0 || td_wrapper_refresh(b->arguments[0].tensor) != 0)
+        if (td_squeeze_dims_(w->value, n, dims) != 0 || td_wrapper_refresh(td_operand(b, "self")) != 0)
             return -1;
-        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
+        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(td_operand(b, "self"))};
         return 0;
     }
     if (ndim == 0 && !of_result) {       /* its dimensions 0 and -1 are no dimensions of the batch's tensor */
@@ -281,10 +281,10 @@ int td_rule_shape_inplace(td_batch *b)
                 if (td_wrap_dim(v->kind == TD_VALUE_INTS ? v->ints[k] : v->integer, 0) < 0)
                     return -1;
         }
-        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(b->arguments[0].tensor)};
+        b->results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_tensor_retain(td_operand(b, "self"))};
         return 0;
     }
-    if (td_batch_set(b, 0, td_tensor_retain(w->value)) != 0)
+    if (td_batch_put(b, "self", td_tensor_retain(w->value)) != 0)
         return -1;
     for (int i = 1; i < b->op->info.n_arguments; i++) {
         td_value *v = &b->frame.values[i];
@@ -304,8 +304,8 @@ int td_rule_shape_inplace(td_batch *b)
 int td_rule_whole(td_batch *b)
 {
     int dim;
-    td_tensor *below = td_physical(b, b->arguments[0].tensor, &dim);
-    return td_batch_set(b, 0, td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
+    td_tensor *below = td_physical(b, td_operand(b, "self"), &dim);
+    return td_batch_put(b, "self", td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
 }
 
 int td_rule_unsupported(td_batch *b)

@@ -234,6 +234,49 @@ TD_TEST(schemas_that_cant_be_read_are_refused)
         CHECK_FAILS(td_op_define(bad[i]), TD_E_RUNTIME, "schema '");
 }
 
+/* ---- traits */
+
+static int calls;
+static int negative(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)op, (void)keys, (void)context;
+    calls++;
+    results[0] = (td_value){.kind = TD_VALUE_TENSOR, .tensor = td_neg(arguments[0].tensor)};
+    return results[0].tensor ? 0 : -1;
+}
+static td_tensor *relu_of_test(td_tensor *x)
+{
+    td_value argument = {.kind = TD_VALUE_TENSOR, .tensor = x}, result;
+    return td_op_call(td_op_find("test::relu"), &argument, &result) == 0 ? result.tensor : NULL;
+}
+
+TD_TEST(an_operator_has_the_traits_that_it_is_given_and_none_of_atens)
+{
+    const td_op *op = TRY(td_op_define("test::relu(Tensor(a) x) -> Tensor(a)"));
+    int registered = td_register_default("test::relu", negative, NULL);
+    const td_op_info *info = td_op_describe(op);
+    bool none = !info->traits->batch && !info->traits->tags && !info->traits->autocast;
+    AUTO x = table(3, 2);
+    calls = 0;
+    AUTO one_by_one = x ? mapped(x, relu_of_test) : NULL;
+    int before = calls;
+    td_op_traits traits = {.size = sizeof traits, .batch = "pointwise", .tags = "pointwise"};
+    int set = td_op_set_traits(op, &traits);
+    calls = 0;
+    AUTO at_once = x ? mapped(x, relu_of_test) : NULL;
+    bool shown = !strcmp(info->traits->batch ? info->traits->batch : "", "pointwise") && info->arguments[0].alias == 'a' && info->results[0].alias == 'a';
+    traits.batch = "pointwise(sideways)";
+    bool refused = td_op_set_traits(op, &traits) == -1 && strstr(td_error_message(), "'sideways' is no mode of pointwise");
+    if (td_error_code() != TD_E_MEMORY)
+        td_error_clear();
+    CHECK_EQ(td_op_remove(op), 0);
+    CHECK(registered == 0 && set == 0 && none && shown && refused);
+    CHECK_NEAR(number(one_by_one), -15, 1e-9);
+    CHECK_NEAR(number(at_once), -15, 1e-9);
+    CHECK_EQ(before, 3);
+    CHECK_EQ(calls, 1);
+}
+
 /* ---- a device in this program: its memory is the C library's */
 
 static int live, copies;
