@@ -151,7 +151,7 @@ int td_op_bernoulli_float_(td_tensor *self, double p, td_generator *generator)
 
 int td_op_bernoulli_tensor_(td_tensor *self, td_tensor *p, td_generator *generator)
 {
-    if (!td_dtype_is_floating((td_dtype)p->dtype))
+    if (self->numel && !td_dtype_is_floating((td_dtype)p->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"bernoulli_tensor_cpu_p_\" not implemented for '%s'", td_dtype_title((td_dtype)p->dtype));
     if (td_check_overlap("bernoulli_", self, 0, NULL))
         return -1;

@@ -191,3 +191,7 @@ def test_products_of_vectors_want_one_dtype(lib):
         lib.linalg.vecdot(lib.ones(2), lib.ones(2, dtype=lib.int64))
     with pytest.raises(RuntimeError, match='nonzero_static'):
         lib.nonzero_static(lib.ones(2), size=2, out=lib.zeros(2, 1))
+
+
+def test_nothing_is_drawn_with_probabilities_of_any_dtype(lib):
+    assert lib.empty(0).bernoulli_(lib.zeros(0, dtype=lib.int64)).shape == (0,)
