@@ -20,7 +20,7 @@ def _decorator(fn=None, *args, **kwargs):
     return fn if callable(fn) else lambda fn: fn
 
 
-disable = allow_in_graph = assume_constant_result = substitute_in_graph = _decorator
+disable = nested_compile_region = allow_in_graph = assume_constant_result = substitute_in_graph = _decorator
 
 
 def reset():

@@ -3,6 +3,7 @@
 A call with an argument whose class has a __torch_function__ goes to that instead: it gets the function, the types
 involved and the arguments.  While a mode is entered, all calls go to the innermost one first."""
 import functools
+import importlib
 
 from tede import _C
 
@@ -27,6 +28,11 @@ has_torch_function_variadic = _C._has_torch_function_variadic
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):
     """Hand a call over: to the innermost mode, then to the classes of the relevant arguments."""
     return _C._handle_torch_function(public_api, relevant_args, *args, **kwargs)
+
+
+def get_default_nowrap_functions():
+    """Getters whose results stay what they are: the default __torch_function__ makes no subclass of them."""
+    return {getter.__get__ for getter in importlib.import_module("tede._tensor")._PLAIN}
 
 
 def is_tensor_like(inp):

@@ -379,3 +379,32 @@ def test_the_state_of_a_cyclic_schedule(lib, mode):
     other = schedule(scale_fn=Scale(9))
     other.load_state_dict(state)
     assert other.scale_fn(1) == 3
+
+
+def test_statistics_where_no_accelerator_is(lib):
+    accelerator = lib.accelerator
+    if accelerator.is_available():
+        pytest.skip("an accelerator is there")
+    for name in ("memory_stats", "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "empty_cache",
+                 "get_memory_info", "reset_peak_memory_stats", "reset_accumulated_memory_stats"):
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+            getattr(accelerator, name)()
+    assert lib.xpu.get_rng_state_all() == []
+
+
+def test_private_names_that_libraries_import(lib):
+    optimizer = importlib.import_module(f"{lib.__name__}.optim.optimizer")
+    loader = importlib.import_module(f"{lib.__name__}.utils.data.dataloader")
+    assert len(typing.get_args(optimizer.ParamsT)) == 3 and typing.get_args(loader._worker_init_fn_t) == ([int], None)
+    assert loader._collate_fn_t
+    assert lib.Tensor.grad.__get__ in lib.overrides.get_default_nowrap_functions()
+    assert lib.Tensor.T.__get__ not in lib.overrides.get_default_nowrap_functions()
+
+    class Named(lib.optim.Optimizer):
+        @optimizer._use_grad_for_differentiable
+        def step(self, closure=None):
+            """A step."""
+            return lib.is_grad_enabled()
+    weight = lib.nn.Parameter(lib.ones(1))
+    assert [Named([weight], {"differentiable": flag}).step() for flag in (True, False)] == [True, False]
+    assert Named.step.__doc__ == "A step." and lib.is_grad_enabled()

@@ -4,12 +4,18 @@ An optimizer only knows tensors, their gradients and its `state`; what is done w
 PyTorch's format, so either library reads the other's: parameters stand as numbers, counted through the groups.
 """
 import copy
+import functools
 import warnings
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
+from typing import Any
 
 from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
+
+
+ParamsT = Iterable[T.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, T.Tensor]]       # for annotations
 
 
 class _Required:
@@ -34,6 +40,15 @@ def register_optimizer_step_pre_hook(hook):
 def register_optimizer_step_post_hook(hook):
     """Call ``hook(optimizer, args, kwargs)`` after any optimizer's step."""
     return add_hook(_global_post_hooks, hook)
+
+
+def _use_grad_for_differentiable(func):
+    """A step that is recorded exactly if its optimizer is differentiable."""
+    @functools.wraps(func)
+    def wrapper(self, *args, **kwargs):
+        with T.set_grad_enabled(self.defaults["differentiable"]):
+            return func(self, *args, **kwargs)
+    return wrapper
 
 
 def _with_hooks(step):

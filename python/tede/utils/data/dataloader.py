@@ -11,7 +11,8 @@ import time
 import warnings
 import weakref
 from multiprocessing import connection
-from typing import Generic
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 from tede import _C
 from tede._utils import ExceptionWrapper
@@ -21,6 +22,8 @@ from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, Sequen
 
 default_collate, default_convert = collate.default_collate, collate.default_convert
 get_worker_info = worker.get_worker_info
+_T = TypeVar("_T")
+_worker_init_fn_t, _collate_fn_t = Callable[[int], None], Callable[[list[_T]], Any]    # for annotations
 
 
 class _DatasetKind:
