@@ -53,6 +53,10 @@ TD_API int td_tensor_replace(td_tensor *x, td_tensor *source) TD_MUST_USE;
 /* Memory that was lent to be read: operators that would write a tensor over it fail (TD_E_RUNTIME). */
 TD_API void td_storage_set_readonly(td_storage *s);
 TD_API bool td_storage_is_readonly(const td_storage *s);
+
+/* From now on a larger size is refused: someone outside (a NumPy array) reads the memory at its present address. */
+TD_API void td_storage_fix_size(td_storage *s);
+TD_API bool td_storage_is_resizable(const td_storage *s);
 /* The same of x alone, and of what views of x are made from now on; others may still write what it looks at. */
 TD_API void td_tensor_set_read_only(td_tensor *x);
 /* Whether operators that write x fail, for either reason. */

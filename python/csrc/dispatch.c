@@ -456,7 +456,7 @@ static PyObject *make_wrapper_subclass(PyObject *unused, PyObject *args, PyObjec
                                      &extra, &bytes))
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
-        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+        return td_py_not_subclass();
     if (!has_dispatch((PyTypeObject *)cls))
         return PyErr_Format(PyExc_TypeError, "%s must define __torch_dispatch__", ((PyTypeObject *)cls)->tp_name);
     int asks = td_py_questions_of(policy, of_device, of_layout);

@@ -295,6 +295,8 @@ PyObject *td_py_numpy(PyObject *self, bool force)
         return NULL;
     }
     lender->x = x;
+    if (td_tensor_storage(x))
+        td_storage_fix_size(td_tensor_storage(x));
     PyObject *array = PyObject_CallOneArg(asarray, (PyObject *)lender);
     Py_DECREF(lender);
     return array;

@@ -14,10 +14,13 @@ static PyObject *set_num_threads(PyObject *m, PyObject *o)
     (void)m;
     int64_t n;
     int found = td_py_as_int(o, &n, false);
-    if (found < 0)
+    if (found < 0) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError))
+            PyErr_SetString(PyExc_ValueError, "Overflow when unpacking long long");
         return NULL;
+    }
     if (!found)
-        return PyErr_Format(PyExc_TypeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
+        return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects an int, but got %s", Py_TYPE(o)->tp_name);
     if (n <= 0 || n > 4096)
         return PyErr_Format(PyExc_RuntimeError, "set_num_threads expects a positive integer");
     if (td_set_num_threads((int)n) < 0)

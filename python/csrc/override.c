@@ -322,6 +322,12 @@ static PyObject *disabled_torch_function(PyObject *m, PyObject *args)
     td_py_overrides_off--;
     return result;
 }
+PyObject *td_py_not_subclass(void)
+{
+    return PyErr_Format(PyExc_TypeError, "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. "
+                        "Make sure your class inherits from Tensor.");
+}
+
 static PyObject *as_subclass(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -329,7 +335,7 @@ static PyObject *as_subclass(PyObject *m, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!:as_subclass", &td_py_Tensor, &x, &PyType_Type, &cls))
         return NULL;
     if (!PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
-        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+        return td_py_not_subclass();
     return td_py_wrap_as(td_alias(td_py_x(x)), (PyTypeObject *)cls);
 }
 

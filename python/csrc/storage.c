@@ -69,6 +69,8 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     static char *names[] = {"size", "device", NULL};
     PyObject *what = NULL, *device = NULL;
     td_device where = {TD_CPU, -1};
+    if (type == &td_py_Storage)
+        return PyErr_Format(PyExc_RuntimeError, "Cannot directly construct StorageBase; subclass it and then construct that");
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:UntypedStorage", names, &what, &device))
         return NULL;
     if (device && device != Py_None && td_py_as_device(device, &where) < 0)
@@ -104,6 +106,11 @@ static PyObject *use_count(PyObject *self, PyObject *unused)
 {
     (void)unused;
     return PyLong_FromLongLong(td_storage_use_count(storage(self)));
+}
+static PyObject *resizable(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(td_storage_is_resizable(storage(self)));
 }
 static PyObject *nbytes(PyObject *self, PyObject *unused)
 {
@@ -237,7 +244,7 @@ static PyMethodDef methods[] = {
     {"_check_bytes", check_bytes, METH_O, "An error if there are none: what was attempted."},
     {"data_ptr", data_ptr, METH_NOARGS, NULL}, {"resize_", resize_, METH_O, NULL},
     {"clone", clone_of, METH_NOARGS, NULL},     {"tolist", tolist, METH_NOARGS, NULL},
-    {"_use_count", use_count, METH_NOARGS, NULL}, {NULL},
+    {"_resizable", resizable, METH_NOARGS, NULL}, {"_use_count", use_count, METH_NOARGS, NULL}, {NULL},
 };
 static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {"_cdata", same, NULL, NULL, NULL}, {NULL}};
 static PySequenceMethods sequence = {.sq_length = length, .sq_item = item};

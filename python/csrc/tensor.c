@@ -278,7 +278,7 @@ static PyObject *make_subclass(PyObject *unused, PyObject *args, PyObject *kw)
     if (!PyArg_ParseTupleAndKeywords(args, kw, "OO|pOpp:_make_subclass", names, &cls, &data, &requires_grad, &policy, &of_device, &of_layout))
         return NULL;
     if (!PyType_Check(cls) || !PyType_IsSubtype((PyTypeObject *)cls, &td_py_Tensor))
-        return PyErr_Format(PyExc_TypeError, "cls must be a subclass of Tensor");
+        return td_py_not_subclass();
     int asks = td_py_questions_of(policy, of_device, of_layout);
     if (asks < 0)
         return NULL;

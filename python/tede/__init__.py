@@ -4,6 +4,7 @@ This file only gathers names: the operators and types of the extension, and what
 must stay cheap, so submodules are loaded when they are first named, and nothing here imports typing or inspect.
 """
 import sys as _sys
+from builtins import int as _int
 
 from tede import _C as _C
 from tede._C import *                     # noqa: F403  types, dtypes, factories
@@ -226,7 +227,13 @@ def set_default_tensor_type(t):
     warnings.warn("torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "
                   "torch.set_default_device() as alternatives.", stacklevel=2)
     if isinstance(t, str):
-        t = __getattr__(t.rpartition(".")[2])
+        package, _, name = t.rpartition(".")
+        t = getattr(__getattr__("cuda"), name) if package == "torch.cuda" else __getattr__(name)
+    if type(t) is not _tensor._Legacy:
+        from tede.cuda import _AbsentType
+        if isinstance(t, _AbsentType):
+            t()         # says which type isn't there
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
     _C.set_default_dtype(t.dtype)
 
 
@@ -250,7 +257,10 @@ _deterministic = [False, False]
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Kept for compatibility: results never depend on the number of threads."""
-    _deterministic[:] = not not mode, not not warn_only        # bool is a dtype here
+    for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
+        if value is not True and value is not False:
+            raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}")
+    _deterministic[:] = mode, warn_only
 
 
 def are_deterministic_algorithms_enabled():
@@ -267,9 +277,12 @@ def get_deterministic_debug_mode():
 
 
 def set_deterministic_debug_mode(debug_mode):
+    if not isinstance(debug_mode, (str, _int)):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     level = {"default": 0, "warn": 1, "error": 2}.get(debug_mode, debug_mode)
     if level not in (0, 1, 2):
-        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {level}")
+        levels = "one of `default`, `warn`, `error`" if isinstance(level, str) else "0, 1, or 2"
+        raise RuntimeError(f"invalid value of debug_mode, expected {levels}, but got {level}")
     use_deterministic_algorithms(level > 0, warn_only=level == 1)
 
 
@@ -328,6 +341,12 @@ def get_num_interop_threads():
 
 def set_num_interop_threads(n):
     """Accepted for compatibility: there is one pool of threads."""
+    if not isinstance(n, _int) or n is True or n is False:
+        raise RuntimeError(f"set_num_interop_threads expects an int, but got {type(n).__name__}")
+    if n >= 2**63:
+        raise ValueError("Overflow when unpacking long long")
+    if n <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
 
 
 result_type = _tensor.result_type

@@ -278,6 +278,13 @@ def _alias_of(x, dtype):
 
 class _Legacy(type):
     """The class of FloatTensor, LongTensor, ...: constructors for one dtype, and isinstance by dtype."""
+    is_cuda = is_sparse = False
+    layout = _C.strided
+
+    def __new__(meta, name, bases, content):
+        for base in bases:
+            raise TypeError(f"type 'torch.{base.__name__}' is not an acceptable base type")
+        return super().__new__(meta, name, bases, content)
 
     def __instancecheck__(cls, x):
         return isinstance(x, Tensor) and x.dtype == cls.dtype

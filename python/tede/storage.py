@@ -200,7 +200,7 @@ class UntypedStorage(_C.StorageBase):
         return self.device.index if self.device.index is not None else -1
 
     def resizable(self):
-        return self._region() is None
+        return self._resizable()
 
     def untyped(self):
         return self

@@ -420,7 +420,10 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
     const bool reads = self->numel || (what != TD_PLACE_ADD && self->sizes[d] == 0);      /* what there is nothing of may lie anywhere */
-    if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
+    /* PyTorch's index_add_ has a kernel of its own for several dimensions, and that one raises RuntimeError. */
+    const bool rows = self->ndim > 1 && !strcmp(op, "index_add_");
+    if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX,
+                                rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d))
         return -1;
     if (self->numel == 0 || at->numel == 0 || self->device.type == TD_META)
         return 0;

@@ -108,6 +108,16 @@ void td_storage_set_readonly(td_storage *s)
     s->flags |= TD_STORAGE_READONLY;
 }
 
+void td_storage_fix_size(td_storage *s)
+{
+    s->flags |= TD_STORAGE_FIXED;
+}
+
+bool td_storage_is_resizable(const td_storage *s)
+{
+    return !(s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED | TD_STORAGE_FIXED));
+}
+
 bool td_storage_is_readonly(const td_storage *s)
 {
     return s->flags & TD_STORAGE_READONLY;

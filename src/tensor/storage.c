@@ -8,6 +8,7 @@
  * others look at grows, its old block stays alive as long as the storage does: the others go on seeing the old
  * bytes, never freed ones.  Whoever resizes sets the `data` of the tensors it knows of; the others follow when they
  * are resized themselves or their storage's bounds are asked for (td_tensor_follow). */
+#include <tede/foreign.h>
 #include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/place.h"
@@ -154,7 +155,7 @@ static int copy_bytes(td_device device, void *to, const void *from, size_t nbyte
 
 int td_storage_resize(td_storage *s, size_t nbytes)
 {
-    if (s->flags & (TD_STORAGE_FOREIGN | TD_STORAGE_SHARED))
+    if (!td_storage_is_resizable(s))
         return td_error(TD_E_RUNTIME, "Trying to resize storage that is not resizable");
     if (nbytes > PTRDIFF_MAX)
         return td_error(TD_E_RUNTIME, "Trying to resize storage to %zu bytes, more than memory can hold", nbytes);

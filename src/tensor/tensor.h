@@ -50,7 +50,8 @@ struct td_storage {
     _Alignas(64) char inline_data[];    /* small contents follow the head */
 };
 enum { TD_STORAGE_FOREIGN = 1, TD_STORAGE_INLINE = 2, TD_STORAGE_READONLY = 4, TD_STORAGE_SHARED = 8,
-       TD_STORAGE_COUNTED_APART = 16 };   /* see Note [Version counters] */
+       TD_STORAGE_COUNTED_APART = 16,     /* see Note [Version counters] */
+       TD_STORAGE_FIXED = 32 };           /* its address is known outside */
 
 typedef struct td_autograd_meta td_autograd_meta;   /* src/autograd/meta.h */
 

@@ -173,14 +173,18 @@ def stream(stream):
 StreamContext = stream
 
 
-def _type(name):
-    class Absent(type):
-        def __call__(cls, *args, **kwargs):
-            raise TypeError(f"type torch.cuda.{name} not available. Torch not compiled with CUDA enabled.")
+class _AbsentType(type):
+    """The class of torch.cuda.FloatTensor, ...: names for isinstance, of which nothing can be made."""
 
-        def __instancecheck__(cls, x):
-            return False
-    return Absent(name, (), {"__module__": "torch.cuda"})
+    def __call__(cls, *args, **kwargs):
+        raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
+
+    def __instancecheck__(cls, x):
+        return False
+
+
+def _type(name):
+    return _AbsentType(name, (), {"__module__": "torch.cuda"})
 
 
 TYPE_CHECKING = False

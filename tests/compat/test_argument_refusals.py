@@ -1,0 +1,93 @@
+"""What functions beside the operators refuse, and in which words."""
+import gc
+import pickle
+
+import numpy as np
+import pytest
+
+
+def refused(kind, words, call):
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_only_subclasses_of_tensor_can_be_made_of_tensors(lib):
+    words = "Creating a Tensor subclass from a class that does not inherit from Tensor"
+    refused(TypeError, words, lambda: lib.ones(1).as_subclass(int))
+    refused(TypeError, words, lambda: lib.Tensor._make_subclass(int, lib.ones(1)))
+    refused(TypeError, words, lambda: lib.Tensor._make_wrapper_subclass(int, (1,)))
+
+
+def test_types_of_tensors_are_not_base_classes(lib):
+    with pytest.raises(TypeError, match="'torch.FloatTensor' is not an acceptable base type"):
+        class Own(lib.FloatTensor):
+            pass
+    assert lib.FloatTensor.dtype is lib.float32 and not lib.FloatTensor.is_cuda and lib.LongTensor.layout is lib.strided
+
+
+@pytest.mark.filterwarnings("ignore:torch.set_default_tensor_type")
+def test_default_types_are_floating_point_types_that_are_there(lib):
+    for absent in ("torch.cuda.FloatTensor", lib.cuda.FloatTensor):
+        refused(TypeError, "type torch.cuda.FloatTensor not available. Torch not compiled with CUDA enabled",
+                lambda: lib.set_default_tensor_type(absent))
+    refused(TypeError, "only floating-point types are supported as the default type", lambda: lib.set_default_tensor_type(3))
+    refused(TypeError, "only floating-point types are supported as the default type",
+            lambda: lib.set_default_tensor_type(lib.LongTensor))
+    lib.set_default_tensor_type("torch.DoubleTensor")
+    try:
+        assert lib.ones(1).dtype is lib.float64
+    finally:
+        lib.set_default_tensor_type(lib.FloatTensor)
+
+
+def test_modes_of_determinism_are_checked(lib):
+    refused(RuntimeError, "expected one of `default`, `warn`, `error`, but got x", lambda: lib.set_deterministic_debug_mode("x"))
+    refused(RuntimeError, "expected 0, 1, or 2, but got 7", lambda: lib.set_deterministic_debug_mode(7))
+    refused(TypeError, "debug_mode must be str or int, but got <class 'list'>", lambda: lib.set_deterministic_debug_mode([]))
+    refused(TypeError, r"argument 'mode' \(position 1\) must be bool, not int", lambda: lib.use_deterministic_algorithms(1))
+    refused(TypeError, "argument 'warn_only' must be bool, not str",
+            lambda: lib.use_deterministic_algorithms(True, warn_only="yes"))
+
+
+def test_numbers_of_threads_are_checked(lib):
+    for function in (lib.set_num_threads, lib.set_num_interop_threads):
+        refused(RuntimeError, "expects a positive integer", lambda: function(-1))
+        refused(RuntimeError, "expects an int, but got str", lambda: function("a"))
+        refused(ValueError, "Overflow when unpacking long long", lambda: function(2**65))
+
+
+def test_storages_are_made_of_their_subclasses(lib):
+    refused(RuntimeError, "Cannot directly construct StorageBase", lib._C.StorageBase)
+    assert lib.UntypedStorage(3).nbytes() == 3
+
+
+def test_memory_that_an_array_reads_is_not_resized(lib):
+    """The array would be left with memory that is freed."""
+    x = lib.arange(500000.)
+    assert x.untyped_storage().resizable() and x.storage().resizable()
+    a = x.numpy()
+    assert not x.untyped_storage().resizable() and not x.storage().resizable()
+    refused(RuntimeError, "Trying to resize storage that is not resizable", lambda: x.resize_(1000000))
+    refused(RuntimeError, "Trying to resize storage that is not resizable", lambda: x.untyped_storage().resize_(0))
+    refused(RuntimeError, "Trying to resize storage that is not resizable", lambda: lib.ones(1).set_(x).resize_(1000000))
+    assert a[4] == 4 and x.resize_(10).shape == (10,)           # what fits needs no more memory
+    x = None
+    gc.collect()
+    assert a[499999] == 499999
+    assert not lib.from_numpy(np.ones(3)).untyped_storage().resizable()
+    assert pickle.loads(pickle.dumps(lib.ones(3))).resize_(100).shape == (100,)
+
+
+def test_places_beyond_a_tensor_are_named(lib):
+    x, at = lib.zeros(5, 5), lib.tensor([9])
+    refused(RuntimeError, "index 9 is out of bounds for dimension 0 with size 5", lambda: x.index_add_(0, at, lib.ones(1, 5)))
+    refused(IndexError, "index out of range in self", lambda: lib.zeros(5).index_add_(0, at, lib.ones(1)))
+    refused(IndexError, "index out of range in self", lambda: x.index_reduce_(0, at, lib.ones(1, 5), "mean"))
+    refused(IndexError, "index 9 is out of bounds for dimension 0 with size 5", lambda: x.index_copy_(0, at, lib.ones(1, 5)))
+    refused(IndexError, "index 9 is out of bounds for dimension 0 with size 5", lambda: x.index_fill_(0, at, 1.))
+
+
+def test_helpers_of_utils_are_there_without_an_import(lib):
+    assert lib.utils._mode_utils.no_dispatch
+    assert lib.utils._import_utils._check_module_exists("json")
+    assert not lib.utils._import_utils._check_module_exists("no_such_package.inner")
