@@ -408,3 +408,10 @@ def test_private_names_that_libraries_import(lib):
     weight = lib.nn.Parameter(lib.ones(1))
     assert [Named([weight], {"differentiable": flag}).step() for flag in (True, False)] == [True, False]
     assert Named.step.__doc__ == "A step." and lib.is_grad_enabled()
+
+
+@pytest.mark.parametrize("name", ["nn.modules.activation", "nn.modules.conv", "nn.modules.loss", "nn.modules.module", "nn.modules.rnn",
+                                  "optim.adam", "optim.lr_scheduler", "optim.optimizer", "optim.sgd", "distributions.kl"])
+def test_the_names_that_a_module_hands_out(both, name):
+    ours, theirs = (importlib.import_module(f"{lib.__name__}.{name}") for lib in both)
+    assert set(ours.__all__) == set(theirs.__all__) and all(hasattr(ours, word) for word in ours.__all__)

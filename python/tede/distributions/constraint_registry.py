@@ -1,6 +1,8 @@
 """From a region to a transform onto it: biject_to is one to one, transform_to only has to cover it."""
 from tede.distributions import constraints, transforms
 
+__all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+
 
 class ConstraintRegistry:
     """Calling it with a constraint gives a transform from unconstrained space."""

@@ -9,6 +9,8 @@ import tede
 from tede.distributions import constraints
 from tede.distributions.utils import lazy_property
 
+__all__ = ["Distribution"]
+
 
 class Distribution:
     """A distribution over events of `event_shape`, `batch_shape` of them side by side."""

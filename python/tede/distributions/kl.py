@@ -19,6 +19,8 @@ from tede.distributions.multivariate import (
 from tede.distributions.positive import Exponential, Gamma, HalfNormal, Pareto
 from tede.distributions.utils import euler_constant, sum_rightmost
 
+__all__ = ["register_kl", "kl_divergence"]
+
 inf = math.inf
 _KL_REGISTRY, _KL_MEMOIZE = {}, {}
 

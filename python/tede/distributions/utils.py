@@ -4,6 +4,9 @@ from numbers import Number
 import tede
 from tede._C import Tensor
 
+__all__ = ["broadcast_all", "logits_to_probs", "clamp_probs", "probs_to_logits", "lazy_property", "tril_matrix_to_vec",
+           "vec_to_tril_matrix"]
+
 euler_constant = 0.57721566490153286060
 
 

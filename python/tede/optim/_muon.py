@@ -4,6 +4,8 @@ import math
 from ..nn._native import T
 from .optimizer import PerParameter, check, to_scalar
 
+__all__ = ["Muon"]
+
 
 class Muon(PerParameter):
     """Momentum whose step is the nearest orthogonal matrix, by a Newton-Schulz iteration (Jordan et al., 2024)."""

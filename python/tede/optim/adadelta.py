@@ -2,6 +2,8 @@
 from ._functional import adadelta  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, step_tensor, to_scalar, zeros_for
 
+__all__ = ["Adadelta", "adadelta"]
+
 
 class Adadelta(PerParameter):
     """Steps in the parameter's own units, without a rate to choose (Zeiler, 2012)."""

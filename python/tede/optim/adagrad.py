@@ -3,6 +3,8 @@ from ..nn._native import T
 from ._functional import adagrad  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, check_fits_fused, check_fused, decayed, step_tensor, to_scalar
 
+__all__ = ["Adagrad", "adagrad"]
+
 
 class Adagrad(PerParameter):
     """Steps divided by the root of the sum of all squared gradients (Duchi et al., 2011)."""

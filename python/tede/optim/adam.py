@@ -3,6 +3,8 @@ from ..nn._native import N, T
 from ._functional import adam  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, step_tensor, to_scalar, zero_dim
 
+__all__ = ["Adam", "adam"]
+
 
 class Adam(Optimizer):
     """Gradients divided by their recent size: ``p -= lr * m / (sqrt(v) + eps)``.

@@ -3,6 +3,8 @@ from ..nn._native import T
 from ._functional import adamax  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
 
+__all__ = ["Adamax", "adamax"]
+
 
 class Adamax(PerParameter):
     """`Adam` with the largest recent gradient in place of the root mean square (Kingma & Ba, 2014)."""

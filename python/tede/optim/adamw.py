@@ -2,6 +2,8 @@
 from ._functional import adamw  # noqa: F401  the same as a function
 from .adam import Adam
 
+__all__ = ["AdamW", "adamw"]
+
 
 class AdamW(Adam):
     """`Adam` whose weight decay shrinks parameters directly: ``p *= 1 - lr * weight_decay`` before each step."""

@@ -2,6 +2,8 @@
 from ._functional import asgd  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, step_tensor, to_scalar, zeros_for
 
+__all__ = ["ASGD", "asgd"]
+
 
 class ASGD(PerParameter):
     """Gradient descent that also averages the parameters (Polyak & Juditsky, 1992); the average is `ax`."""

@@ -2,6 +2,8 @@
 from ..nn._native import T
 from .optimizer import Optimizer, check_common, to_scalar, zero_dim
 
+__all__ = ["LBFGS"]
+
 
 # What is carried from one step to the next, in PyTorch's order: the last direction and its length, the history of
 # gradient and position differences with their inverse products, the first guess's scale, and where the last step began.

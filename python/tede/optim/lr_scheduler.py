@@ -14,6 +14,10 @@ from .._suggest import Constructor
 from ..nn._native import T
 from .optimizer import Optimizer, to_scalar
 
+__all__ = ["LambdaLR", "MultiplicativeLR", "StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "SequentialLR",
+           "CosineAnnealingLR", "ChainedScheduler", "ReduceLROnPlateau", "CyclicLR", "CosineAnnealingWarmRestarts",
+           "OneCycleLR", "PolynomialLR", "LRScheduler"]
+
 
 def _own(value):
     return value.clone() if isinstance(value, T.Tensor) else value

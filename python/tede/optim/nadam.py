@@ -2,6 +2,8 @@
 from ._functional import nadam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, kept, or_learned, step_tensor, to_scalar, zeros_for
 
+__all__ = ["NAdam", "nadam"]
+
 
 class NAdam(PerParameter):
     """`Adam` with Nesterov momentum (Dozat, 2016)."""

@@ -14,6 +14,8 @@ from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
 
+__all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
+
 
 ParamsT = Iterable[T.Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, T.Tensor]]       # for annotations
 

@@ -2,6 +2,8 @@
 from ._functional import radam  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check_common, decayed, or_learned, step_tensor, zeros_for
 
+__all__ = ["RAdam", "radam"]
+
 
 class RAdam(PerParameter):
     """`Adam` that waits until its second moment can be trusted (Liu et al., 2019)."""

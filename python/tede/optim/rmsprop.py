@@ -2,6 +2,8 @@
 from ._functional import rmsprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, decayed, kept, step_tensor, to_scalar, zeros_for
 
+__all__ = ["RMSprop", "rmsprop"]
+
 
 class RMSprop(PerParameter):
     """Steps divided by the root of a running mean of squared gradients (Hinton's lecture 6e)."""

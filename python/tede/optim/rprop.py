@@ -3,6 +3,8 @@ from ..nn._native import T
 from ._functional import rprop  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, check_common, kept, step_tensor, to_scalar, zeros_for
 
+__all__ = ["Rprop", "rprop"]
+
 
 class Rprop(PerParameter):
     """Steps that grow while a gradient keeps its sign and shrink when it changes (Riedmiller & Braun, 1993)."""

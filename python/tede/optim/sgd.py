@@ -3,6 +3,8 @@ from ..nn._native import N, T
 from ._functional import sgd  # noqa: F401  the same as a function
 from .optimizer import Optimizer, check, check_common, check_fits_fused, check_fused, decayed, kept, or_learned, to_scalar
 
+__all__ = ["SGD", "sgd"]
+
 
 class SGD(Optimizer):
     """``p -= lr * v`` with ``v = momentum * v + (1 - dampening) * (grad + weight_decay * p)``."""

@@ -2,6 +2,8 @@
 from ..nn._native import T
 from .optimizer import Optimizer, check, to_scalar
 
+__all__ = ["SparseAdam"]
+
 
 class SparseAdam(Optimizer):
     """`Adam` on those elements that the gradient holds; the averages of all others stay as they are."""

@@ -6,6 +6,10 @@ from .._native import N, T
 from ..parameter import Parameter
 from .module import Module
 
+__all__ = ["Threshold", "ReLU", "RReLU", "Hardtanh", "ReLU6", "Sigmoid", "Hardsigmoid", "Tanh", "SiLU", "Mish", "Hardswish",
+           "ELU", "CELU", "SELU", "GLU", "GELU", "Hardshrink", "LeakyReLU", "LogSigmoid", "Softplus", "Softshrink",
+           "MultiheadAttention", "PReLU", "Softsign", "Tanhshrink", "Softmin", "Softmax", "Softmax2d", "LogSoftmax"]  # noqa: F822  MultiheadAttention: by __getattr__
+
 
 def _inplace(inplace, comma=", "):
     return f"{comma}inplace=True" if inplace else ""

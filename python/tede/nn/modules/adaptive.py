@@ -7,6 +7,8 @@ from .container import ModuleList, Sequential
 from .linear import Linear
 from .module import Module
 
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+
 _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 

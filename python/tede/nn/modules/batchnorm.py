@@ -7,6 +7,9 @@ from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
 
+__all__ = ["BatchNorm1d", "LazyBatchNorm1d", "BatchNorm2d", "LazyBatchNorm2d", "BatchNorm3d", "LazyBatchNorm3d",
+           "SyncBatchNorm"]
+
 
 class _NormBase(Module):
     """Weight and bias per channel, and running statistics."""

@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["ChannelShuffle"]
+
 
 class ChannelShuffle(Module):
     """Channels of `groups` groups, interleaved."""

@@ -9,6 +9,8 @@ from .._native import T, typename
 from ..parameter import Parameter
 from .module import Module, _addindent
 
+__all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList", "ParameterDict"]
+
 
 class Container(Module):
     """The oldest container; use `Module`."""

@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["PairwiseDistance", "CosineSimilarity"]
+
 
 class PairwiseDistance(Module):
     """The p-norm of ``x1 - x2 + eps`` over the last dimension."""

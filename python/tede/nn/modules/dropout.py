@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout"]
+
 
 class _DropoutNd(Module):
     __constants__ = ["p", "inplace"]

@@ -1,6 +1,8 @@
 """Dimensions made one, or one made several."""
 from .module import Module
 
+__all__ = ["Flatten", "Unflatten"]
+
 
 class Flatten(Module):
     """Dimensions `start_dim` to `end_dim` as one."""

@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["Fold", "Unfold"]
+
 
 class Fold(Module):
     """Columns put back into images, summed where windows overlap."""

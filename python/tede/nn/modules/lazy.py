@@ -5,6 +5,8 @@ values, and turns the object into the plain class, `cls_to_become`.
 """
 from .. import parameter as _parameter
 
+__all__ = ["LazyModuleMixin"]
+
 
 class LazyModuleMixin:
     cls_to_become = None

@@ -8,6 +8,8 @@ from ..parameter import Parameter, UninitializedParameter
 from .lazy import LazyModuleMixin
 from .module import Module
 
+__all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
+
 
 class Identity(Module):
     """Gives back its input; takes any arguments, so that it can stand in for any layer."""

@@ -3,6 +3,8 @@ from dataclasses import dataclass
 
 from .._native import T
 
+__all__ = ["LinearCrossEntropyOptions"]
+
 
 @dataclass(frozen=True)
 class LinearCrossEntropyOptions:

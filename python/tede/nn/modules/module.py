@@ -22,6 +22,10 @@ from ._hooks import (BackwardGates, RemovableHandle, _WrappedHook, add_hook, reg
 from ._state import _EXTRA_STATE as _EXTRA_STATE_KEY_SUFFIX  # noqa: F401
 from ._state import StateMixin, _IncompatibleKeys  # noqa: F401
 
+__all__ = ["register_module_forward_pre_hook", "register_module_forward_hook", "register_module_full_backward_pre_hook",
+           "register_module_backward_hook", "register_module_full_backward_hook", "register_module_buffer_registration_hook",
+           "register_module_module_registration_hook", "register_module_parameter_registration_hook", "Module"]
+
 Parameter, Buffer, Tensor = _parameter.Parameter, _parameter.Buffer, T.Tensor
 _global_forward_pre, _global_forward = _hooks.global_forward_pre, _hooks.global_forward
 _global_backward_pre, _global_backward = _hooks.global_backward_pre, _hooks.global_backward

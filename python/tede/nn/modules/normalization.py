@@ -5,6 +5,8 @@ from .._native import T
 from ..parameter import Parameter
 from .module import Module
 
+__all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
+
 
 class LocalResponseNorm(Module):
     """Divides by what `size` neighbouring channels hold, as in AlexNet."""

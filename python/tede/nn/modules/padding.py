@@ -3,6 +3,10 @@ from .. import functional as F
 from .._functional._common import ntuple
 from .module import Module
 
+__all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
+           "ReflectionPad1d", "ReflectionPad2d", "ReflectionPad3d", "ReplicationPad1d", "ReplicationPad2d", "ReplicationPad3d",
+           "ZeroPad1d", "ZeroPad2d", "ZeroPad3d"]
+
 
 class _PadNd(Module):
     __constants__ = ["padding"]

@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["PixelShuffle", "PixelUnshuffle"]
+
 
 class PixelShuffle(Module):
     """Channels spread over space: (C * r * r, H, W) as (C, H * r, W * r)."""

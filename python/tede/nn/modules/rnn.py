@@ -9,6 +9,8 @@ from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .module import Module
 
+__all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
+
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
 

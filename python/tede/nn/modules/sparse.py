@@ -5,6 +5,8 @@ from .._native import T
 from ..parameter import Parameter
 from .module import Module
 
+__all__ = ["Embedding", "EmbeddingBag"]
+
 
 def _resolve_padding(padding_idx, rows, name="Padding_idx"):
     if padding_idx is None:

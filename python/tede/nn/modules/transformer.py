@@ -14,6 +14,8 @@ from .linear import Linear
 from .module import Module
 from .normalization import LayerNorm
 
+__all__ = ["Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer", "TransformerDecoderLayer"]
+
 
 def _causal_mask(size, device=None, dtype=None):
     return T.triu(T.full((size, size), float("-inf"), dtype=dtype, device=device), diagonal=1)

@@ -2,6 +2,8 @@
 from .. import functional as F
 from .module import Module
 
+__all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
+
 
 class Upsample(Module):
     """Images resized to `size`, or by `scale_factor`."""
