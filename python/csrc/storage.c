@@ -209,7 +209,15 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     td_storage *s = storage(self);
     if (td_storage_device(s).type != TD_CPU)
         return PyErr_Format(PyExc_BufferError, "only a storage on the CPU has a buffer"), -1;
-    return PyBuffer_FillInfo(view, self, td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s), td_storage_is_readonly(s), flags);
+    if (PyBuffer_FillInfo(view, self, td_storage_data(s), (Py_ssize_t)td_storage_nbytes(s), td_storage_is_readonly(s), flags) != 0)
+        return -1;
+    view->internal = td_storage_retain(s);      /* with a second owner a resize keeps the old block */
+    return 0;
+}
+static void release_buffer(PyObject *self, Py_buffer *view)
+{
+    (void)self;
+    td_storage_release(view->internal);
 }
 /* A tensor over a storage: what unpickling and set_ need. */
 static PyObject *tensor_over(PyObject *m, PyObject *args)
@@ -248,7 +256,7 @@ static PyMethodDef methods[] = {
 };
 static PyGetSetDef getset[] = {{"device", device, NULL, NULL, NULL}, {"_cdata", same, NULL, NULL, NULL}, {NULL}};
 static PySequenceMethods sequence = {.sq_length = length, .sq_item = item};
-static PyBufferProcs buffer = {get_buffer, NULL};
+static PyBufferProcs buffer = {get_buffer, release_buffer};
 PyTypeObject td_py_Storage = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "tede._C.StorageBase",
     .tp_basicsize = sizeof(StorageObject),

@@ -91,3 +91,10 @@ def test_helpers_of_utils_are_there_without_an_import(lib):
     assert lib.utils._mode_utils.no_dispatch
     assert lib.utils._import_utils._check_module_exists("json")
     assert not lib.utils._import_utils._check_module_exists("no_such_package.inner")
+
+
+def test_tolerances_are_those_of_tensors_and_dtypes(lib):
+    from importlib import import_module
+    default_tolerances = import_module(lib.__name__ + ".testing._comparison").default_tolerances
+    assert default_tolerances(lib.float64, lib.ones(1)) == (1.3e-6, 1e-5)
+    refused(TypeError, "Expected a torch.Tensor or a torch.dtype, but got <class 'int'> instead", lambda: default_tolerances(3))

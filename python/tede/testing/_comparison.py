@@ -30,6 +30,9 @@ class _Failure(Exception):
 
 def default_tolerances(*inputs, dtype_precisions=None):
     """The loosest (rtol, atol) of tensors' dtypes."""
+    for x in inputs:
+        if not isinstance(x, (Tensor, _C.dtype)):
+            raise TypeError(f"Expected a torch.Tensor or a torch.dtype, but got {type(x)} instead.")
     table = dtype_precisions or _TOLERANCES
     pairs = [table.get(x.dtype if isinstance(x, Tensor) else x, (0.0, 0.0)) for x in inputs]
     return max(p[0] for p in pairs), max(p[1] for p in pairs)
