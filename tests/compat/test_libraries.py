@@ -415,3 +415,11 @@ def test_private_names_that_libraries_import(lib):
 def test_the_names_that_a_module_hands_out(both, name):
     ours, theirs = (importlib.import_module(f"{lib.__name__}.{name}") for lib in both)
     assert set(ours.__all__) == set(theirs.__all__) and all(hasattr(ours, word) for word in ours.__all__)
+
+
+def test_what_an_optimizer_chooses_by_default(lib):
+    choose = importlib.import_module(f"{lib.__name__}.optim.optimizer")._default_to_fused_or_foreach
+    weights = [lib.nn.Parameter(lib.ones(1)), None, lib.ones(2)]
+    assert choose(weights, False) == (False, False) and choose(weights, False, use_fused=True) == (True, False)
+    assert choose(weights, True, use_fused=True) == (False, False) and choose([None], False) == (False, True)
+    assert choose([lib.ones(1, dtype=lib.int64)], False, use_fused=True) == (False, False)

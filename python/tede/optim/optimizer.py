@@ -13,6 +13,7 @@ from typing import Any
 from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
+from ..utils._foreach_utils import _get_foreach_kernels_supported_devices, _get_fused_kernels_supported_devices
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
 
@@ -51,6 +52,18 @@ def _use_grad_for_differentiable(func):
         with T.set_grad_enabled(self.defaults["differentiable"]):
             return func(self, *args, **kwargs)
     return wrapper
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """(fused, foreach): what an optimizer chooses where its user hasn't."""
+    if differentiable:
+        return False, False
+
+    def all_on(devices):
+        return all(p is None or (type(p) in (T.Tensor, T.Parameter) and p.device.type in devices) for p in params)
+    fused = (use_fused and all_on(_get_fused_kernels_supported_devices())
+             and all(p is None or p.is_floating_point() for p in params))
+    return fused, not fused and all_on(_get_foreach_kernels_supported_devices())
 
 
 def _with_hooks(step):
