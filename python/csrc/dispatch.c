@@ -370,20 +370,27 @@ static PyObject *set_below(PyObject *m, PyObject *on)
     (void)m;
     return td_py_switch(td_set_below_autograd, on);
 }
-/* _set_python_excluded(on): keep calls from the Python key; gives what was. */
-static bool exclude_python(bool on)
+/* Keep calls from these keys; returns what was. */
+static bool exclude(td_keyset keys, bool on)
 {
     td_masks masks = td_thread_masks();
-    td_keyset key = TD_KEYSET(TD_KEY_PYTHON);
-    bool before = masks.exclude & key;
-    masks.exclude = on ? masks.exclude | key : masks.exclude & ~key;
+    bool before = masks.exclude & keys;
+    masks.exclude = on ? masks.exclude | keys : masks.exclude & ~keys;
     td_set_thread_masks(masks);
     return before;
 }
+static bool exclude_python(bool on) { return exclude(TD_KEYSET(TD_KEY_PYTHON), on); }
+static bool exclude_transforms(bool on) { return exclude(TD_KEYSET(TD_KEY_TRANSFORMS) | TD_KEYSET(TD_KEY_UNWRAP), on); }
+/* _set_python_excluded(on), _set_transforms_excluded(on) */
 static PyObject *set_excluded(PyObject *m, PyObject *on)
 {
     (void)m;
     return td_py_switch(exclude_python, on);
+}
+static PyObject *set_transforms_excluded(PyObject *m, PyObject *on)
+{
+    (void)m;
+    return td_py_switch(exclude_transforms, on);
 }
 static PyObject *is_excluded(PyObject *m, PyObject *unused)
 {
@@ -495,6 +502,7 @@ static PyMethodDef functions[] = {
     {"_torch_dispatch_stack", mode_stack, METH_NOARGS, NULL},
     {"_set_below_autograd", set_below, METH_O, NULL},
     {"_set_python_excluded", set_excluded, METH_O, NULL},
+    {"_set_transforms_excluded", set_transforms_excluded, METH_O, NULL},
     {"_is_python_excluded", is_excluded, METH_NOARGS, NULL},
     {"_is_python", is_python, METH_O, NULL},
     {"_is_watched", is_watched, METH_O, NULL},

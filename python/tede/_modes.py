@@ -150,6 +150,12 @@ class _AutoDispatchBelowAutograd(_Guard):
     switch = staticmethod(_set_below_autograd)
 
 
+class _DisableFuncTorch(_Guard):
+    """Within it no level of vmap, grad or jvp takes calls: for what must not be part of the function that is transformed."""
+
+    switch = staticmethod(_C._set_transforms_excluded)
+
+
 class inference_mode(_Mode):
     """As no_grad, and new tensors never take part in gradients: they keep no version and no base."""
 
@@ -191,5 +197,6 @@ class batch_invariant(_Mode):
         _C._set_batch_invariant(False)
 
 
-_C._DisableTorchDispatch, _C._AutoDispatchBelowAutograd = _DisableTorchDispatch, _AutoDispatchBelowAutograd
+for _guard in _DisableTorchDispatch, _AutoDispatchBelowAutograd, _DisableFuncTorch:
+    setattr(_C, _guard.__name__, _guard)
 _C._is_multithreading_enabled = _C._multithreading_enabled

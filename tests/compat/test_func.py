@@ -1,4 +1,5 @@
 """Functions of functions, on tede and on PyTorch: vmap, grad, vjp, jvp, Jacobians, and how they nest."""
+import contextlib
 import importlib
 
 import pytest
@@ -397,3 +398,14 @@ def test_chunks_draw_the_same(lib):
 def test_products_of_wrong_ranks_are_refused(lib, name, left, right):
     with pytest.raises(RuntimeError, match="Shape mismatch: Got incorrect dims|Got wrong shapes for dot"):
         lib.vmap(getattr(lib, name))(lib.ones(left), lib.ones(right))
+
+
+def test_transforms_can_be_left_out(lib):
+    def f(x, guard):
+        with guard():
+            lib.rand(1)
+        return x * 2
+    x = lib.arange(3.)
+    assert lib.func.vmap(lambda x: f(x, lib._C._DisableFuncTorch))(x).tolist() == [0, 2, 4]
+    with pytest.raises(RuntimeError, match="randomness"):
+        lib.func.vmap(lambda x: f(x, contextlib.nullcontext))(x)

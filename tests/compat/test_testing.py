@@ -44,3 +44,42 @@ def test_make_tensor(both):
             assert x.shape == (3, 4) and not y.is_contiguous()
             made.append((x.tolist(), y.tolist()))
         assert made[0] == made[1], dtype
+
+
+TEXT = "alpha beta\ngamma beta delta\nbeta\n"
+
+
+@pytest.mark.parametrize("checks, words", [
+    (lambda c: c.check("alpha").check("delta"), None),
+    (lambda c: c.check("delta").check("alpha"), 'Expected to find "alpha" but did not find it'),
+    (lambda c: c.check_count("beta", 3), None), (lambda c: c.check_count("beta", 4), 'Expected to find "beta" but did not find it'),
+    (lambda c: c.check_count("beta", 2, exactly=True), 'Expected to not find "beta" but found it'),
+    (lambda c: c.check_count("beta", 2, True).check("delta"), None),
+    (lambda c: c.check("alpha").check_next("gamma"), None), (lambda c: c.check_next("alpha").check_next("beta"), "alpha|beta"),
+    (lambda c: c.check("alpha").check_same("beta"), None), (lambda c: c.check("alpha").check_same("gamma"), "gamma|alpha"),
+    (lambda c: c.check_not("zeta"), None),
+    (lambda c: c.check("alpha").check_not("gamma").check("delta"), r"(?s)found it\nalpha beta\ngamma beta delta\n~~~~~ <--- HERE\n"),
+    (lambda c: c.check_not("alpha").check("delta"), 'Expected to not find "alpha" but found it'),
+    (lambda c: c.check_dag("delta").check_dag("alpha"), None), (lambda c: c.check_dag("delta").check_dag("zeta"), 'find "zeta"'),
+    (lambda c: c.check_regex("ga.ma"), None), (lambda c: c.check_regex("x+"), r'find regex "x\+" but did not find it'),
+    (lambda c: c, "No checks have been added"),
+])
+def test_texts_are_checked_in_order(lib, checks, words):
+    check = checks(lib.testing.FileCheck())
+    if words is None:
+        check.run(TEXT)
+    else:
+        with pytest.raises(RuntimeError, match=words):
+            check.run(TEXT)
+
+
+def test_checks_stand_in_comments(lib):
+    lib.testing.FileCheck().run("# CHECK: alpha\n# CHECK-NEXT: gamma\n# CHECK-COUNT-2: beta", TEXT)
+    with pytest.raises(RuntimeError, match="CHECK: alpha"):
+        lib.testing.FileCheck().run("# CHECK: delta\n# CHECK: alpha", TEXT)
+
+
+def test_what_is_marked_below(lib):
+    lib.testing.FileCheck().check_source_highlighted("beta").run("alpha beta\n      ~~~~ <--- HERE")
+    with pytest.raises(RuntimeError, match="highlighted but it is not"):
+        lib.testing.FileCheck().check_source_highlighted("alpha").run(TEXT)

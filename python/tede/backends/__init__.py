@@ -6,9 +6,35 @@ import sys
 from tede import _C
 
 
+_frozen = False            # flags change within flags() alone
+
+
+class _Module(ModuleType):
+    """A module whose flags can't be set once disable_global_flags() was called."""
+
+    _flag_names = ()
+
+    def __setattr__(self, name, value):
+        if _frozen and name in self._flag_names:
+            raise RuntimeError(f"not allowed to set torch.backends.{self.__name__.rpartition('.')[2]} flags after "
+                               "disable_global_flags; please use flags() context manager instead")
+        super().__setattr__(name, value)
+
+
+def disable_global_flags():
+    """From here on a flag is set by ``with torch.backends.cudnn.flags(...)`` alone; assigning one is a RuntimeError."""
+    global _frozen
+    _frozen = True
+
+
+def flags_frozen():
+    """Whether disable_global_flags() was called."""
+    return _frozen
+
+
 def _module(name, doc, **content):
     """A submodule whose attributes are plain values and functions."""
-    module = ModuleType(f"tede.backends.{name}", doc)
+    module = _Module(f"tede.backends.{name}", doc)
     module.__dict__.update(content)
     sys.modules[module.__name__] = module
     return module
@@ -46,6 +72,7 @@ def _flags_of(module, names):
         vars(module).update({name: value for name, value in values.items() if value is not None})
         return before
     module.flags, module.set_flags = flags, set_flags
+    vars(module)["_flag_names"] = frozenset(names)
 
 
 cudnn = _module("cudnn", "cuDNN isn't there.", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False,
