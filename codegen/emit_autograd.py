@@ -17,6 +17,11 @@ def underived(text):
     return found and found.group(1)
 
 
+def has_gradients(x):
+    """The test for a dtype that has gradients."""
+    return f'(td_dtype_is_floating((td_dtype){x}->dtype) || td_dtype_is_complex((td_dtype){x}->dtype))'
+
+
 def makes_only(op):
     """Whether an out= form reads no tensor."""
     return all(a.out for a in op.schema.arguments if a.is_tensor)
@@ -408,7 +413,7 @@ class Nodes(Rows):
         if listy:
             lines += after
             lines += ['    for (int64_t i = 0; i < results->count; i++)',
-                      '        if (td_dtype_is_floating((td_dtype)results->items[i]->dtype) || td_dtype_is_complex((td_dtype)results->items[i]->dtype))',
+                      f'        if {has_gradients("results->items[i]")}',
                       '            if (td_set_history(results->items[i], node, (int)i))', '                goto fail;',
                       '    td_node_release(node);', '    return 0;', 'fail:', '    td_node_release(node);', 'fail_early:',
                       '    td_tensor_list_release(results);', '    return -1;', '}', '']
@@ -419,7 +424,8 @@ class Nodes(Rows):
         if op.result == 'tensor':
             lines += [f'    td_tensor *result = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (!result)', '        goto fail;']
             lines += after
-            lines += ['    if (td_set_history(result, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return result;',
+            test = f'{has_gradients("result")} && ' if 'casts' in op.entry.get('flags', []) else ''
+            lines += [f'    if ({test}td_set_history(result, node, 0))', '        goto fail_result;', '    td_node_release(node);', '    return result;',
                       'fail_result:', '    td_tensor_release(result);', 'fail:', '    td_node_release(node);', '    return NULL;', '}', '']
         elif op.result == 'void':
             lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
@@ -431,8 +437,7 @@ class Nodes(Rows):
             lines += [f'    int status = invoke_{op.c}({names});', '    td_end_below(excluded);', '    if (status)', '        goto fail;']
             lines += after
             lines += [f'    for (int i = 0; i < {base.entry.get("differentiable", n)}; i++)',
-                      '        if (results[i] != TD_NONE && (td_dtype_is_floating((td_dtype)results[i]->dtype) || '
-                      'td_dtype_is_complex((td_dtype)results[i]->dtype)) &&',
+                      f'        if (results[i] != TD_NONE && {has_gradients("results[i]")} &&',
                       '            td_set_history(results[i], node, i))', '            goto fail_result;',
                       '    td_node_release(node);', '    return 0;',
                       'fail_result:', f'    td_results_drop({n}, results);', 'fail:', '    td_node_release(node);', '    return -1;', '}', '']

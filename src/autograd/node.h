@@ -127,7 +127,7 @@ int        td_node_save_result(td_node *node, int i, td_tensor *result, int outp
 td_tensor *td_node_saved(td_node *node, int i);
 
 /* Make `node` the history of x as the node's result number `output` (x must be new: a result, or a view just made).
- * Does nothing for a dtype that has no gradients. */
+ * A dtype that has no gradients is an error. */
 int td_set_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* Let `copy`, a new tensor with x's elements, have the history that x has now: its gradient goes where x's goes. */
 int td_share_history(td_tensor *copy, td_tensor *x) TD_MUST_USE;

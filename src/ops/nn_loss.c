@@ -80,8 +80,16 @@ static int check_probabilities(td_tensor *x)
     return bad ? td_error(TD_E_RUNTIME, "all elements of input should be between 0 and 1") : 0;
 }
 
+/* Operands of a composite that PyTorch has no derivative for, though their parts have one. */
+static int refuse_grad(const char *op, const char *argument, const td_tensor *x)
+{
+    return x != TD_NONE && td_grad_enabled() && td_requires_grad(x) ? td_refuse_grad(op, argument) : 0;
+}
+
 td_tensor *td_op_binary_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, int64_t reduction)
 {
+    if (refuse_grad("binary_cross_entropy", "weight", weight))
+        return NULL;
     const td_tensor *others[] = {target, weight};
     for (int i = 0; i < 2; i++)
         if (others[i] != TD_NONE && others[i]->dtype != self->dtype)
@@ -118,6 +126,9 @@ td_tensor *td_op_binary_cross_entropy_with_logits(td_tensor *self, td_tensor *ta
                                                   td_tensor *pos_weight,
                                                   int64_t reduction)
 {
+    if (refuse_grad("binary_cross_entropy_with_logits", "weight", weight) ||
+        refuse_grad("binary_cross_entropy_with_logits", "pos_weight", pos_weight))
+        return NULL;
     const bool same = self->dtype == target->dtype && td_is_floating(self) &&
                       (pos_weight == TD_NONE || pos_weight->dtype == self->dtype);
     TD_AUTO td_tensor *entropy = !same ? entropy_of_target(self, target, pos_weight)
@@ -143,6 +154,8 @@ td_tensor *td_op_kl_div(td_tensor *self, td_tensor *target, int64_t reduction, b
 
 td_tensor *td_op_soft_margin_loss(td_tensor *self, td_tensor *target, int64_t reduction)
 {
+    if (refuse_grad("soft_margin_loss", "target", target))
+        return NULL;
     if (self->dtype == target->dtype && td_is_floating(self)) {
         TD_AUTO td_tensor *error = td_margin_error(self, target);
         return reduce(error, reduction);
@@ -475,7 +488,7 @@ td_tensor *td_op_cross_entropy_loss(td_tensor *self, td_tensor *target, td_tenso
             return td_fail(TD_E_RUNTIME, "ignore_index is not supported for floating point target");
         return entropy_of_probabilities(self, target, weight, reduction, smoothing);
     }
-    if (td_check_classes(self, target, weight) || (td_grad_enabled() && td_requires_grad(weight) && td_refuse_grad("nll_loss_forward", "weight")))
+    if (td_check_classes(self, target, weight) || refuse_grad("nll_loss_forward", "weight", weight))
         return NULL;
     /* Classes between other dimensions: what is beside them goes through the vectors' lanes. */
     if (self->ndim > 2 && smoothing == 0) {

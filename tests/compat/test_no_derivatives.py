@@ -59,3 +59,37 @@ def test_the_results_of_factors_of_zero_and_of_ones(lib):
             getattr(lib, name)(leaf(3), 0, out=(lib.empty(()), lib.empty((), dtype=lib.int64)))
         with lib.no_grad():
             getattr(lib, name)(leaf(3), 0, out=(lib.empty(()), lib.empty((), dtype=lib.int64)))
+
+
+@pytest.mark.parametrize("dtype, title", [("int64", "Long"), ("int32", "Int"), ("int8", "Char")])
+def test_a_result_of_an_integral_dtype_has_no_derivative(lib, dtype, title):
+    w, dtype = lib.tensor([.5, 2.5, 3.], requires_grad=True), getattr(lib, dtype)
+    calls = [lambda name=name, args=args: getattr(lib, name)(w, *args, dtype=dtype)
+             for name, args in [("sum", ()), ("sum", (0,)), ("prod", ()), ("prod", (0,)), ("nansum", ()), ("nansum", (0,)), ("cumsum", (0,)), ("cumprod", (0,))]]
+    zeros, first = lib.zeros(3, dtype=dtype), lib.tensor([True, False, False])
+    calls += [lambda: zeros.masked_fill(first, w[0]), lambda: zeros.index_fill(0, lib.tensor([0]), w[0]), lambda: lib.fill(zeros, w[0])]
+    for call in calls:
+        with pytest.raises(RuntimeError, match=f"Autograd not support dtype: {title}"):
+            call()
+        with lib.no_grad():
+            assert call().dtype == dtype
+    assert not w.to(dtype).requires_grad and lib.sum(w, dtype=lib.float64).requires_grad
+
+
+def test_losses_refuse_operands_without_a_derivative(lib):
+    F = lib.nn.functional
+
+    def numbers(grad=False):
+        return lib.tensor([.5, .25, .75], requires_grad=grad)
+    calls = {("binary_cross_entropy", "weight"): lambda w: F.binary_cross_entropy(numbers(), numbers(), w),
+             ("binary_cross_entropy_with_logits", "weight"): lambda w: F.binary_cross_entropy_with_logits(numbers(), numbers(), w),
+             ("binary_cross_entropy_with_logits", "pos_weight"): lambda w: F.binary_cross_entropy_with_logits(numbers(), numbers(), pos_weight=w),
+             ("soft_margin_loss", "target"): lambda w: F.soft_margin_loss(numbers(), w)}
+    for (name, argument), call in calls.items():
+        with pytest.raises(RuntimeError, match=f"'{name}' is not differentiable with respect to argument '{argument}'"):
+            call(numbers(True))
+        with lib.no_grad():
+            assert not call(numbers(True)).requires_grad
+    for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits):
+        target = numbers(True)
+        assert lib.autograd.grad(loss(numbers(), target), target)[0].isfinite().all()
