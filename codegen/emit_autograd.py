@@ -17,6 +17,11 @@ def underived(text):
     return found and found.group(1)
 
 
+def refuses_backward(spec):
+    """Whether there is a history, but no gradient of any operand."""
+    return isinstance(spec, dict) and all(underived(text) for text in spec.values())
+
+
 def has_gradients(x):
     """The test for a dtype that has gradients."""
     return f'(td_dtype_is_floating((td_dtype){x}->dtype) || td_dtype_is_complex((td_dtype){x}->dtype))'
@@ -52,11 +57,46 @@ class Nodes(Rows):
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
         refused = f'    if ({tests})\n        return td_fail_out_grad("{op.schema.name}");\n' if tests else ''
         sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'
+        if refuses_backward(op.entry.get('grad')) and not any(a.list for a in tensors):
+            return self.autograd_out_node(op, sealed)
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{
 {refused}    if ({sealed})
         return td_fail_sealed();
     return invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])});
+}}
+''')
+        return f'autograd_{op.c}'
+
+    def autograd_out_node(self, op, sealed):
+        """An out= form whose results have a history that backward refuses: there is no gradient that a write could spoil."""
+        def wanted(arguments):
+            return ' || '.join(f'td_wants_grad({a.c})' for a in arguments)
+        operands = [a for a in op.schema.arguments if a.is_tensor and not a.out and any(a.name in op.names_in(key) for key in op.entry['grad'])]
+        call = f'invoke_{op.c}({", ".join(["keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)", *op.names()])})'
+        connects = ' ||\n        '.join(f'td_node_connect(node, {i}, {a.c})' for i, a in enumerate(operands))
+        histories = ' || '.join(f'td_rebase_history({a.c}, node, {i})' for i, a in enumerate(op.mutable))
+        self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
+{{
+    if ({wanted(op.mutable)})
+        return td_fail_out_grad("{op.schema.name}");
+    if ({sealed})
+        return td_fail_sealed();
+    if (!({wanted(operands)}))
+        return {call};
+    td_node *node = td_node_new(&node_{op.parent.c}, {len(operands)}, {len(op.mutable)}, 0, 0);
+    if (!node)
+        return -1;
+    int status = {connects} ? -1 : 0;
+    if (status == 0) {{
+        td_keyset excluded = td_below_autograd();
+        status = {call};
+        td_end_below(excluded);
+    }}
+    if (status == 0 && ({histories}))
+        status = -1;
+    td_node_release(node);
+    return status;
 }}
 ''')
         return f'autograd_{op.c}'
@@ -126,7 +166,7 @@ class Nodes(Rows):
                 if name in ('grad',) or f'{name}.{part}' in names or name in needs and name in names and part not in ('shapes', 'ranks'):
                     continue
                 self.save_part(s, name, part, names, members, saves_before, saves_after, releases, values, inplace, base, result_names)
-        pointwise = op.kind == 'pointwise'
+        pointwise = op.kind == 'pointwise' and not refuses_backward(spec)
         if pointwise:
             for a in operands:
                 members.append(f'td_fit *fit_{a.c};')
@@ -248,7 +288,7 @@ class Nodes(Rows):
         out = [f'static int apply_{op.c}(td_node *node, td_tensor *const *grads, td_tensor **results)', '{']
         if has_state:
             out += [f'    struct state_{op.c} *s = node->state;', '    (void)s;']
-        if all(underived(text) for text in spec.values()):
+        if refuses_backward(spec):
             out.append('    (void)grads, (void)results;')
         every = 'grads' in {n for u in uses.values() for n in u.whole} and base.result == 'list'
         local = dict(names)
@@ -256,6 +296,8 @@ class Nodes(Rows):
             out += ['    TD_AUTO_LIST td_tensor_list all = {0};',
                     '    if (td_node_all_grads(node, grads, &all))', '        return -1;']
             local['grads'] = 'TL', ('all.count', 'all.items')
+        elif refuses_backward(spec):
+            pass
         elif len(base.schema.results) <= 1:
             out += ['    td_tensor *grad = grads[0];', '    if (!grad)', '        return 0;']
             local['grad'] = 'T', 'grad'
@@ -287,7 +329,9 @@ class Nodes(Rows):
             value = emitter.formula('0' if underived(text) else text)
             out.append(f'    if ({test}) {{')
             if underived(text):
-                out.append(f'        return td_error(TD_E_NOT_IMPLEMENTED, "the derivative for \'{underived(text)}\' is not implemented.");')
+                name = underived(text)      # PyTorch has two ways to say so, one of them with the namespace
+                out.append(f'        return td_error(TD_E_RUNTIME, "derivative for {name} is not implemented");' if '::' in name else
+                           f'        return td_error(TD_E_NOT_IMPLEMENTED, "the derivative for \'{name}\' is not implemented.");')
             elif len(key) == 1 and pointwise:
                 fused = self.fuse(op, base, key[0], text, local, where)
                 fit = f's->fit_{base.schema.argument(key[0]).c}'

@@ -79,7 +79,7 @@ static int warn_unfit(const td_pointwise *op, td_tensor *const *in, td_dtype com
         td_scalar value;
         if (in[i]->ndim || in[i]->dtype == (int8_t)common || op->truths >> i & 1 || in[i]->device.type != TD_CPU)
             continue;
-        if (td_tensor_item(in[i], &value) || integer_holds(common, value))
+        if (td_tensor_item(in[i], &value) || value.kind == TD_SCALAR_FLOAT || value.kind == TD_SCALAR_COMPLEX || integer_holds(common, value))
             continue;
         bool above = value.kind == TD_SCALAR_UINT;
         if (td_warn(above ? "%s: %" PRIu64 " doesn't fit %s and wraps around; convert the other operand with .to() for a wider result"

@@ -1,4 +1,6 @@
 """Operators without a derivative: what they leave of a history, and what they refuse."""
+import warnings
+
 import pytest
 
 COMPARISONS = ["eq_", "ne_", "lt_", "le_", "gt_", "ge_", "not_equal_", "less_", "less_equal_", "greater_", "greater_equal_"]
@@ -93,3 +95,50 @@ def test_losses_refuse_operands_without_a_derivative(lib):
     for loss in (F.binary_cross_entropy, F.binary_cross_entropy_with_logits):
         target = numbers(True)
         assert lib.autograd.grad(loss(numbers(), target), target)[0].isfinite().all()
+
+
+def test_counts_have_a_history_that_backward_refuses(lib):
+    def leaf(*shape):
+        return lib.full(shape, .5, requires_grad=True)
+    edges = lib.tensor([0., 1.])
+    calls = [("histogram", lambda: lib.histogram(leaf(4), 3)), ("histogram", lambda: lib.histogram(leaf(4), edges)),
+             ("histogram", lambda: lib.histogram(leaf(4).detach(), edges.clone().requires_grad_())),
+             ("histogram", lambda: lib.histogram(leaf(4).detach(), 3, weight=leaf(4))), ("bincount", lambda: [lib.bincount(lib.tensor([1, 2]), leaf(2))]),
+             ("_histogramdd_from_bin_cts", lambda: [lib.histogramdd(leaf(4, 2), [2, 2]).hist]),
+             ("_histogramdd_bin_edges", lambda: lib.histogramdd(leaf(4, 2), [2, 2]).bin_edges),
+             ("_histogramdd_from_bin_tensors", lambda: [lib.histogramdd(leaf(4, 2), [edges, edges]).hist])]
+    for name, call in calls:
+        for result in call():
+            assert result.requires_grad and result.grad_fn is not None
+            with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
+                result.sum().backward()
+    assert not lib.histogram(leaf(4).detach(), 3).hist.requires_grad
+    assert not lib.bincount(lib.tensor([1, 2]), leaf(2).detach()).requires_grad
+    forward = lib.autograd.forward_ad
+    with forward.dual_level(), pytest.raises(NotImplementedError, match="forward AD"):
+        lib.histogram(forward.make_dual(leaf(4).detach(), lib.ones(4)), 3)
+
+
+def test_out_takes_what_backward_refuses(lib):
+    w, two = lib.tensor([1., 5.], requires_grad=True), lib.full((2,), 2.)
+    calls = {"floor_divide": lambda outs: lib.floor_divide(w, two, out=outs[0]), "heaviside": lambda outs: lib.heaviside(two, w, out=outs[0]),
+             "histogram": lambda outs: lib.histogram(w, 2, out=tuple(outs))}
+    for name, call in calls.items():
+        outs = [lib.zeros(2), lib.zeros(3)]
+        call(outs)
+        for out in outs if name == "histogram" else outs[:1]:
+            assert out.requires_grad and not out.is_leaf
+        with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
+            outs[0].sum().backward()
+        with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+            call([out.detach().requires_grad_() for out in outs])
+        with lib.no_grad():
+            outs = [lib.zeros(2), lib.zeros(3)]
+            call(outs)
+            assert not outs[0].requires_grad
+
+
+def test_a_fraction_that_fills_integers_does_not_warn(lib):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert lib.zeros(2, dtype=lib.int8).masked_fill(lib.tensor([True, False]), lib.tensor(2.5)).tolist() == [2, 0]
