@@ -65,6 +65,8 @@ td_tensor *td_op_cdist(td_tensor *x1, td_tensor *x2, double p, const int64_t *mo
         return td_fail(TD_E_RUNTIME, "cdist only supports non-negative p values");
     if (mode && (*mode < 0 || *mode > 2))
         return td_fail(TD_E_RUNTIME, "possible modes: 0, 1, 2, but was: %lld", (long long)*mode);
+    if (x1->dtype != x2->dtype && (x1->dtype == TD_F32 || x1->dtype == TD_F64))
+        return td_fail(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)x1->dtype), td_dtype_title((td_dtype)x2->dtype));
     td_tensor *done = by_kernel(x1, x2, p);
     if (done != TD_NONE)
         return done;

@@ -131,20 +131,36 @@ static int check_shapes(td_tensor *input, int64_t n, const int64_t *shape, td_te
     return 0;
 }
 
+/* Parameters have one dtype: the input's, or, for halves, float32. */
+static int check_parameters(const td_tensor *input, int n, td_tensor *const *parameters)
+{
+    int first = 0;
+    while (first < n && parameters[first] == TD_NONE)
+        first++;
+    const td_dtype dtype = (td_dtype)input->dtype;
+    const bool mixed = first < n && parameters[first]->dtype != input->dtype;
+    if (first == n || (!mixed && !td_is_floating(input)))     /* else the input's dtype is what is refused */
+        return 0;
+    for (int i = first; i < n; i++) {
+        const td_tensor *x = parameters[i];
+        if (x == TD_NONE || x->dtype == (mixed ? TD_F32 : input->dtype))
+            continue;
+        return mixed ? td_error(TD_E_RUNTIME, "mixed dtype (CPU): expect parameter to have scalar type of Float")
+                     : td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title(dtype), td_dtype_title((td_dtype)x->dtype));
+    }
+    return mixed && dtype != TD_F16 && dtype != TD_BF16 ? td_error(TD_E_RUNTIME, "mixed dtype (CPU): all inputs must share same datatype.") : 0;
+}
+
 static int check_rows(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, td_tensor *bias, bool rms)
 {
     td_tensor *params[] = {weight, bias};
     if (check_shapes(input, n, shape, weight, bias, rms))
         return -1;
-    if (!td_is_floating(input))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'",
-                        rms ? "rms_norm" : "LayerNormKernelImpl",
-                        td_dtype_title((td_dtype)input->dtype));
-    for (int i = 0; i < 2; i++)
-        if (params[i] != TD_NONE && params[i]->dtype != input->dtype &&
-            !(params[i]->dtype == TD_F32 && (input->dtype == TD_F16 || input->dtype == TD_BF16)))
-            return td_error(TD_E_RUNTIME, "mixed dtype (CPU): all inputs must share same datatype.");
-    return 0;
+    if (!(rms && !td_is_floating(input)) && check_parameters(input, 2, params))
+        return -1;
+    return td_is_floating(input) ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'",
+                                                rms ? "rms_norm" : "LayerNormKernelImpl",
+                                                td_dtype_title((td_dtype)input->dtype));
 }
 
 /* The statistics' shape: the normalized dimensions have size 1. */
@@ -276,24 +292,28 @@ int td_op_rms_norm_grad(td_tensor **results, td_tensor *grad, td_tensor *input, 
     return pieces(results, &v, grad, input, weight, least, true, mask, false);
 }
 
-/* Complex rows are divided by the root of the mean of x^2, a complex number, as PyTorch does. */
-static td_tensor *complex_rms_norm(td_tensor *input, int64_t n, td_tensor *weight, const double *eps)
+/* Of complex rows, and of a weight of another dtype.  Complex rows are divided by the root of the mean of x^2, a complex
+ * number, as PyTorch does. */
+static td_tensor *composed_rms_norm(td_tensor *input, int64_t n, td_tensor *weight, const double *eps)
 {
     int64_t last[TD_MAX_DIMS];
     for (int64_t i = 0; i < n; i++)
         last[i] = -1 - i;
-    TD_AUTO td_tensor *squares = td_mul_tensor(input, input);
+    const td_dtype dtype = (td_dtype)input->dtype, wide = dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype;
+    TD_AUTO td_tensor *x = td_to_dtype(input, wide, false, false, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *squares = td_mul_tensor(x, x);
     TD_AUTO td_tensor *mean = td_mean_dims(squares, n, last, true, TD_DTYPE_NONE);
-    TD_AUTO td_tensor *shifted = td_plus(mean, td_float(eps ? *eps : input->dtype == TD_C128 ? 0x1p-52 : 0x1p-23));
+    TD_AUTO td_tensor *shifted = td_plus(mean, td_float(eps ? *eps : wide == TD_C128 || wide == TD_F64 ? 0x1p-52 : 0x1p-23));
     TD_AUTO td_tensor *scale = td_rsqrt(shifted);
-    TD_AUTO td_tensor *y = td_mul_tensor(input, scale);
-    return weight == TD_NONE ? (y ? td_ref(y) : NULL) : td_mul_tensor(y, weight);
+    TD_AUTO td_tensor *y = td_mul_tensor(x, scale);
+    TD_AUTO td_tensor *weighted = weight == TD_NONE ? td_ref(y) : td_mul_tensor(y, weight);
+    return td_to_dtype(weighted, dtype, false, false, TD_MEMORY_FORMAT_NONE);
 }
 
 td_tensor *td_op_rms_norm(td_tensor *input, int64_t n, const int64_t *shape, td_tensor *weight, const double *eps)
 {
-    if (td_is_complex(input))
-        return check_shapes(input, n, shape, weight, TD_NONE, true) ? NULL : complex_rms_norm(input, n, weight, eps);
+    if (td_is_complex(input) || (td_is_floating(input) && weight != TD_NONE && weight->dtype != input->dtype))
+        return check_shapes(input, n, shape, weight, TD_NONE, true) ? NULL : composed_rms_norm(input, n, weight, eps);
     td_tensor *results[2];
     if (td__fused_rms_norm(results, input, n, shape, weight, eps))
         return NULL;
@@ -308,19 +328,6 @@ static int check_channels(const char *name, td_tensor *x, int64_t channels)
     if (x == TD_NONE || x->numel == channels)
         return 0;
     return td_error(TD_E_RUNTIME, "%s should contain %" PRId64 " elements not %" PRId64, name, channels, x->numel);
-}
-
-/* Parameters have the input's dtype; those of halves may have float32. */
-static int check_parameters(const td_tensor *input, int n, td_tensor *const *parameters)
-{
-    for (int i = 0; i < n; i++) {
-        const td_tensor *x = parameters[i];
-        if (x == TD_NONE || x->dtype == input->dtype || (x->dtype == TD_F32 && (input->dtype == TD_F16 || input->dtype == TD_BF16)))
-            continue;
-        return td_error(TD_E_RUNTIME, x->dtype == TD_F32 ? "mixed dtype (CPU): all inputs must share same datatype."
-                        : "mixed dtype (CPU): expect parameter to have scalar type of Float");
-    }
-    return 0;
 }
 
 int td_meta_native_batch_norm(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias,
@@ -592,11 +599,11 @@ int td_meta_native_group_norm(td_spec *specs, td_tensor *input, td_tensor *weigh
     if (input->numel != td_mul_saturated(td_mul_saturated(N, C), HxW) || (C && input->sizes[1] != C))
         return td_error(TD_E_RUNTIME, "native_group_norm: N * C * HxW is %" PRId64 ", but input has %" PRId64 " elements", N * C * HxW,
                         input->numel);
+    if (check_parameters(input, 2, (td_tensor *[]){weight, bias}))
+        return -1;
     if (!td_is_floating(input))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"GroupNormKernelImpl\" not implemented for '%s'",
                         td_dtype_title((td_dtype)input->dtype));
-    if (check_parameters(input, 2, (td_tensor *[]){weight, bias}))
-        return -1;
     td_dtype stats = weight != TD_NONE ? (td_dtype)weight->dtype : (td_dtype)input->dtype;
     td_spec_set(&specs[1], 2, (int64_t[]){N, group}, stats, input->device);
     td_spec_set(&specs[2], 2, (int64_t[]){N, group}, stats, input->device);

@@ -34,8 +34,10 @@ static int meta_backward(td_spec *spec, const char *op, td_tensor *grad, td_tens
         same = grad->sizes[i] == output->sizes[i];
     if (!same)
         return td_error(TD_E_RUNTIME, "%s: the gradient's shape must be the output's", op);
-    if (!td_is_floating(output))
-        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op,
+    if (!td_is_floating(grad))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)grad->dtype));
+    if (grad->dtype != output->dtype)
+        return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)grad->dtype),
                         td_dtype_title((td_dtype)output->dtype));
     return td_wrap_dim(dim, output->ndim ? output->ndim : 1) < 0 ? -1 : td_spec_like(spec, output);
 }

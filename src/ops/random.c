@@ -300,6 +300,8 @@ td_tensor *td_op_randperm(int64_t n, td_dtype dtype, td_device device) { return 
 
 static int check_std(td_tensor *std)
 {
+    if (td_dtype_is_complex((td_dtype)std->dtype))
+        return td_error(TD_E_RUNTIME, "normal expects standard deviation to be non-complex");
     if (std->numel == 0 || std->device.type == TD_META)
         return 0;
     TD_AUTO td_tensor *least = td_amin(std, 0, NULL, false);
@@ -324,6 +326,11 @@ static td_tensor *normal(td_tensor *shape_of, td_tensor *mean, double mean_numbe
                                   &(draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
     if (z && !z->numel)         /* of any dtype, which is kept */
         return td_tensor_retain(z);
+    if (z && std && mean) {     /* in mean's dtype, whatever std's is */
+        if (td_mul_tensor_(z, std) || td_add_tensor_(z, mean, td_int(1)))
+            return NULL;
+        return td_tensor_retain(z);
+    }
     TD_AUTO td_tensor *scaled = std ? td_mul(z, std) : td_tensor_retain(z);
     if (mean)
         return td_add(scaled, mean);
