@@ -83,3 +83,31 @@ def test_what_is_marked_below(lib):
     lib.testing.FileCheck().check_source_highlighted("beta").run("alpha beta\n      ~~~~ <--- HERE")
     with pytest.raises(RuntimeError, match="highlighted but it is not"):
         lib.testing.FileCheck().check_source_highlighted("alpha").run(TEXT)
+
+
+def test_suites_add_kinds_of_pairs(lib):
+    from importlib import import_module
+    comparison = import_module(lib.__name__ + ".testing._comparison")
+
+    class Strings(comparison.Pair):
+        def __init__(self, actual, expected, *, id=(), **other):
+            self._check_inputs_isinstance(actual, expected, cls=str)
+            super().__init__(actual, expected, id=id, **other)
+
+        def compare(self):
+            if self.actual.lower() != self.expected.lower():
+                self._fail(AssertionError, "Texts differ!")
+    kinds = (comparison.NonePair, Strings, comparison.NumberPair, comparison.TensorLikePair, comparison.ObjectPair)
+
+    def metas(a, b, **options):
+        return comparison.not_close_error_metas(a, b, pair_types=kinds, **options)
+    assert not metas([1., "A", {"x": lib.ones(2)}], [1., "a", {"x": lib.ones(2)}])
+    found = metas([1., "A", {"x": lib.ones(2)}], [1.5, "b", {"x": lib.zeros(2)}], rtol=0, atol=0.1)
+    assert [meta.id for meta in found] == [(0,), (1,), (2, "x")] and all(meta.type is AssertionError for meta in found)
+    assert str(found[1].to_error()) == "Texts differ!\n\nThe failure occurred for item [1]" and str(found[0].to_error("mine")) == "mine"
+    assert metas(lib.float32, lib.float64)[0].msg.endswith("float32 != " + str(lib.float64))
+    with pytest.raises(AssertionError, match="length of the sequences mismatch"):
+        metas([1], [1, 2])
+    with pytest.raises(comparison.UnsupportedInputs):
+        comparison.BooleanPair(1, 2, id=())
+    assert comparison.NumberPair(0, 0.).rtol == 1e-7

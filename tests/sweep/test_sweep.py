@@ -41,6 +41,8 @@ LAYOUTS = {f.__name__.strip('_'): f for f in (transposed, sliced, reversed_, con
 REFUSES = {('view_as_real', 'conjugated'), ('view_as_real_copy', 'conjugated'), ('view_as_complex', 'transposed'),
            ('view_as_complex', 'sliced'), ('view_as_complex', 'reversed'), ('view_as_complex', 'expanded'), ('view_as', 'transposed'), ('view_as', 'sliced'),
            ('view_as', 'expanded'),
+           # Without a dimension both operands are viewed as vectors.
+           *(('take_along_dim', name) for name in ('transposed', 'sliced', 'expanded')),
            # Random numbers are drawn in the order of memory, which the result takes over.
            *((name, 'transposed') for name in ('multinomial', 'rand_like', 'randn_like', 'randint_like'))}
 

@@ -1,6 +1,8 @@
-"""assert_close: pairs are made from both values, containers entered, before anything is compared.
+"""assert_close, and the pairs that it is made of.
 
-So what can't be compared at all (TypeError) is found first, and a failure says for which item it was.
+Pairs are originated from both values, containers entered, before anything is compared. So what can't be compared at all (TypeError) is
+found first, and a failure names the item. A test suite adds its own kinds of pairs: a class of Pair whose constructor raises
+UnsupportedInputs (by _inputs_not_supported) unless the values are of its kind, and whose compare() calls _fail().
 """
 import cmath
 import collections.abc
@@ -11,21 +13,26 @@ from tede._C import Tensor
 
 _TOLERANCES = {_C.float16: (1e-3, 1e-5), _C.bfloat16: (1.6e-2, 1e-5), _C.float32: (1.3e-6, 1e-5), _C.float64: (1e-7, 1e-7),
                _C.complex64: (1.3e-6, 1e-5), _C.complex128: (1e-7, 1e-7)}
-_NUMBERS = {int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
-class _Failure(Exception):
-    """What is to be raised, with the place in the containers."""
+class ErrorMeta(Exception):
+    """An error to be raised later: its type, its text, and the item of the containers."""
 
-    def __init__(self, kind, text, place):
-        super().__init__(text)
-        self.kind, self.text, self.place = kind, text, place
+    def __init__(self, type, msg, *, id=()):
+        super().__init__("If you are a user and see this message during normal operation please file an issue. If you are a developer "
+                         "and working on the comparison functions, please `raise ErrorMeta.to_error()` for user facing errors.")
+        self.type, self.msg, self.id = type, msg, id
 
-    def error(self, msg):
-        text = self.text
-        if self.place:
-            text += "\n\nThe failure occurred for item " + "".join(str([item]) for item in self.place)
-        return self.kind(msg if isinstance(msg, str) else msg(text) if callable(msg) else text)
+    def to_error(self, msg=None):
+        """The error; `msg` replaces its text, or makes another one of it."""
+        text = self.msg
+        if self.id:
+            text += "\n\nThe failure occurred for item " + "".join(str([item]) for item in self.id)
+        return self.type(msg if isinstance(msg, str) else msg(text) if callable(msg) else text)
+
+
+class UnsupportedInputs(Exception):
+    """Raised by the constructor of a Pair whose kind the values aren't of."""
 
 
 def default_tolerances(*inputs, dtype_precisions=None):
@@ -38,12 +45,12 @@ def default_tolerances(*inputs, dtype_precisions=None):
     return max(p[0] for p in pairs), max(p[1] for p in pairs)
 
 
-def _tolerances(dtypes, options, place):
-    rtol, atol = options["rtol"], options["atol"]
+def get_tolerances(*inputs, rtol, atol, id=()):
+    """(rtol, atol): both as given, or both the defaults of the inputs' dtypes."""
     if (rtol is None) != (atol is None):
-        raise _Failure(ValueError, "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
-                                   f"{'rtol' if rtol is None else 'atol'}.", place)
-    return (rtol, atol) if rtol is not None else default_tolerances(*dtypes)
+        raise ErrorMeta(ValueError, "Both 'rtol' and 'atol' must be either specified or omitted, but got no "
+                                    f"{'rtol' if rtol is None else 'atol'}.", id=id)
+    return (rtol, atol) if rtol is not None else default_tolerances(*inputs)
 
 
 def _mismatch(what, extra, absolute, relative, at, rtol, atol):
@@ -54,175 +61,310 @@ def _mismatch(what, extra, absolute, relative, at, rtol, atol):
     return "\n".join(lines)
 
 
-# ---- kinds of pairs: each makes a comparison, or None where the values aren't of its kind ----------------------------
-
-def _none(actual, expected, place, options):
-    if actual is not None and expected is not None:
-        return None
-
-    def compare():
-        if not (actual is None and expected is None):
-            raise _Failure(AssertionError, f"None mismatch: {actual} is not {expected}", place)
-    return compare
+def make_scalar_mismatch_msg(actual, expected, *, rtol, atol, identifier=None):
+    """What is said of two numbers that aren't close."""
+    gap = abs(actual - expected)
+    relative = float("inf") if expected == 0 else gap / abs(expected)
+    return _mismatch(_named(identifier, "Scalars"), f"Expected {expected} but got {actual}.", gap, relative, (None, None), rtol, atol)
 
 
-def _numpy():
-    return sys.modules.get("numpy")
-
-
-def _boolean(actual, expected, place, options):
-    kinds = (bool,) + ((_numpy().bool_,) if _numpy() else ())
-    if not isinstance(actual, kinds) or not isinstance(expected, kinds):
-        return None
-
-    def compare():
-        if bool(actual) is not bool(expected):
-            raise _Failure(AssertionError, f"Booleans mismatch: {bool(actual)} is not {bool(expected)}", place)
-    return compare
-
-
-def _number(actual, expected, place, options):
-    kinds = tuple(_NUMBERS) + ((_numpy().number,) if _numpy() else ())
-    if not isinstance(actual, kinds) or not isinstance(expected, kinds):
-        return None
-    a, b = (x.item() if _numpy() and isinstance(x, _numpy().number) else x for x in (actual, expected))
-    rtol, atol = _tolerances([_NUMBERS[int if isinstance(x, int) else type(x)] for x in (a, b)], options, place)
-
-    def compare():
-        if options["check_dtype"] and type(a) is not type(b):
-            raise _Failure(AssertionError, f"The (d)types do not match: {type(a)} != {type(b)}.", place)
-        if a == b or (options["equal_nan"] and cmath.isnan(a) and cmath.isnan(b)):
-            return
-        gap = abs(a - b)
-        if cmath.isfinite(gap) and gap <= atol + rtol * abs(b):
-            return
-        relative = float("inf") if b == 0 else gap / abs(b)
-        raise _Failure(AssertionError, _mismatch("Scalars", f"Expected {b} but got {a}.", gap, relative, (None, None), rtol,
-                                                 atol), place)
-    return compare
-
-
-def _tensor(actual, expected, place, options):
-    if not (isinstance(actual, type(expected)) or isinstance(expected, type(actual))):
-        return None
-    if not options["allow_subclasses"] and type(actual) is not type(expected):
-        return None
-    try:
-        a, b = (x if isinstance(x, Tensor) else _C.as_tensor(x) for x in (actual, expected))
-    except Exception:                   # whatever a foreign object does when it is asked for its elements
-        return None
-    rtol, atol = _tolerances((a, b), options, place)
-    return lambda: _compare_tensors(a, b, rtol, atol, place, options)
-
-
-def _compare_tensors(a, b, rtol, atol, place, options):
-    def check(name, x, y):
-        if x != y:
-            raise _Failure(AssertionError, f"The values for attribute '{name}' do not match: {x} != {y}.", place)
-    check("shape", a.shape, b.shape)
-    if a.layout != b.layout:
-        if options["check_layout"]:
-            check("layout", a.layout, b.layout)
-    elif a.layout is _C.strided and options["check_stride"]:
-        check("stride()", a.stride(), b.stride())
-    if options["check_device"]:
-        check("device", a.device, b.device)
-    if options["check_dtype"]:
-        check("dtype", a.dtype, b.dtype)
-    if a.is_meta or b.is_meta:
-        return
-    with _C.DisableTorchFunctionSubclass():
-        a, b = a.detach(), b.detach()
-        if a.device != b.device:
-            a, b = a.cpu(), b.cpu()
-        if a.layout is not _C.strided:
-            a = a.to_dense()
-        if b.layout is not _C.strided:
-            b = b.to_dense()
-        if a.dtype != b.dtype:
-            dtype = _C.promote_types(*(_C.int64 if x.dtype in (_C.uint16, _C.uint32, _C.uint64) else x.dtype for x in (a, b)))
-            a, b = a.to(dtype), b.to(dtype)
-        _compare_values(a, b, rtol, atol, place, options["equal_nan"])
-
-
-def _compare_values(a, b, rtol, atol, place, equal_nan):
-    matches = a.isclose(b, rtol=rtol, atol=atol, equal_nan=equal_nan)
-    if matches.all():
-        return
-    if not a.dim():
-        x, y = a.item(), b.item()
-        gap = abs(x - y)
-        raise _Failure(AssertionError, _mismatch("Scalars", f"Expected {y} but got {x}.", gap,
-                                                 float("inf") if y == 0 else gap / abs(y), (None, None), rtol, atol), place)
-    total, shape = matches.numel(), matches.shape
-    wrong = total - int(matches.sum())
-    x, y, flat = a.reshape(-1), b.reshape(-1), matches.reshape(-1)
-    if not (a.is_floating_point() or a.is_complex()):
-        x, y = x.to(_C.int64), y.to(_C.int64)
-    gap = (x - y).abs()
-    gap[flat] = 0
-    relative = gap / y.abs()
-    relative[flat] = 0
-
+def make_tensor_mismatch_msg(actual, expected, matches, *, rtol, atol, identifier=None):
+    """What is said of two tensors of one shape of which not all elements match: how many, and where they differ most."""
     def place_of(k):
         index = []
         for n in reversed(shape):
             k, rest = divmod(k, n)
             index.insert(0, rest)
         return tuple(index)
+    total, shape = matches.numel(), matches.shape
+    wrong = total - int(matches.sum())
+    x, y, flat = actual.reshape(-1), expected.reshape(-1), matches.reshape(-1)
+    if not (x.is_floating_point() or x.is_complex()):
+        x, y = x.to(_C.int64), y.to(_C.int64)
+    gap = (x - y).abs()
+    gap[flat] = 0
+    relative = gap / y.abs()
+    relative[flat] = 0
     greatest, k = gap.max(0)
     greatest_relative, m = relative.max(0)
-    raise _Failure(AssertionError, _mismatch("Tensor-likes", f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
-                                             greatest.item(), greatest_relative.item(), (place_of(int(k)), place_of(int(m))),
-                                             rtol, atol), place)
+    return _mismatch(_named(identifier, "Tensor-likes"), f"Mismatched elements: {wrong} / {total} ({wrong / total:.1%})",
+                     greatest.item(), greatest_relative.item(), (place_of(int(k)), place_of(int(m))), rtol, atol)
 
 
-_KINDS = (_none, _boolean, _number, _tensor)
+def _named(identifier, default):
+    return default if identifier is None else identifier(default) if callable(identifier) else identifier
 
 
-def _pairs(actual, expected, place, options):
-    """Comparisons of everything in both values."""
-    def is_sequence(x):
-        return isinstance(x, collections.abc.Sequence) and not isinstance(x, str)
-    if is_sequence(actual) and is_sequence(expected):
+# ---- kinds of pairs --------------------------------------------------------------------------------------------------
+
+class Pair:
+    """Two values that compare() compares. `id` are the indices and keys that lead to them; other options are taken by the
+    kinds that know them."""
+
+    def __init__(self, actual, expected, *, id=(), **unknown_parameters):
+        self.actual, self.expected, self.id, self._unknown_parameters = actual, expected, id, unknown_parameters
+
+    @staticmethod
+    def _inputs_not_supported():
+        raise UnsupportedInputs
+
+    @staticmethod
+    def _check_inputs_isinstance(*inputs, cls):
+        if not all(isinstance(value, cls) for value in inputs):
+            Pair._inputs_not_supported()
+
+    def _fail(self, type, msg, *, id=()):
+        """Report an error; `id` is given while the constructor hasn't kept it yet."""
+        raise ErrorMeta(type, msg, id=id or getattr(self, "id", ()))
+
+    def compare(self):
+        """Return if both are close, else _fail()."""
+        raise NotImplementedError
+
+    def extra_repr(self):
+        """Names of attributes, or (name, value), for repr()."""
+        return ()
+
+    def __repr__(self):
+        rows = [(name, getattr(self, name)) if isinstance(name, str) else name
+                for name in ("id", "actual", "expected", *self.extra_repr())]
+        return f"{type(self).__name__}(\n" + "".join(f"    {name}={value!r},\n" for name, value in rows) + ")"
+
+
+class ObjectPair(Pair):
+    """Anything, by ``==``."""
+
+    def compare(self):
+        try:
+            equal = self.actual == self.expected
+        except Exception as error:
+            raise ErrorMeta(ValueError, f"{self.actual} == {self.expected} failed with:\n{error}.", id=self.id) from error
+        if not equal:
+            self._fail(AssertionError, f"{self.actual} != {self.expected}")
+
+
+class NonePair(Pair):
+    """Of which at least one is None."""
+
+    def __init__(self, actual, expected, **other_parameters):
+        if actual is not None and expected is not None:
+            self._inputs_not_supported()
+        super().__init__(actual, expected, **other_parameters)
+
+    def compare(self):
+        if not (self.actual is None and self.expected is None):
+            self._fail(AssertionError, f"None mismatch: {self.actual} is not {self.expected}")
+
+
+def _with_numpys(types, name):
+    numpy = sys.modules.get("numpy")
+    return types + ((getattr(numpy, name),) if numpy else ())
+
+
+class BooleanPair(Pair):
+    """Two bools, NumPy's among them."""
+
+    def __init__(self, actual, expected, *, id=(), **other_parameters):
+        actual, expected = self._process_inputs(actual, expected, id=id)
+        super().__init__(actual, expected, id=id, **other_parameters)
+
+    @property
+    def _supported_types(self):
+        return _with_numpys((bool,), "bool_")
+
+    def _process_inputs(self, actual, expected, *, id):
+        self._check_inputs_isinstance(actual, expected, cls=self._supported_types)
+        return tuple(self._to_bool(value, id=id) for value in (actual, expected))
+
+    def _to_bool(self, bool_like, *, id):
+        if not isinstance(bool_like, self._supported_types):
+            raise ErrorMeta(TypeError, f"Unknown boolean type {type(bool_like)}.", id=id)
+        return bool(bool_like)
+
+    def compare(self):
+        if self.actual is not self.expected:
+            self._fail(AssertionError, f"Booleans mismatch: {self.actual} is not {self.expected}")
+
+
+class NumberPair(Pair):
+    """Two numbers, NumPy's among them; tolerances are those of the dtype that a tensor of such a number has."""
+
+    _TYPE_TO_DTYPE = {int: _C.int64, float: _C.float64, complex: _C.complex128}
+    _NUMBER_TYPES = tuple(_TYPE_TO_DTYPE)
+
+    def __init__(self, actual, expected, *, id=(), rtol=None, atol=None, equal_nan=False, check_dtype=False, **other_parameters):
+        actual, expected = self._process_inputs(actual, expected, id=id)
+        super().__init__(actual, expected, id=id, **other_parameters)
+        self.rtol, self.atol = get_tolerances(*(self._dtype_of(value) for value in (actual, expected)), rtol=rtol, atol=atol, id=id)
+        self.equal_nan, self.check_dtype = equal_nan, check_dtype
+
+    def _dtype_of(self, number):
+        return next(dtype for kind, dtype in self._TYPE_TO_DTYPE.items() if isinstance(number, kind))
+
+    @property
+    def _supported_types(self):
+        return _with_numpys(self._NUMBER_TYPES, "number")
+
+    def _process_inputs(self, actual, expected, *, id):
+        self._check_inputs_isinstance(actual, expected, cls=self._supported_types)
+        return tuple(self._to_number(value, id=id) for value in (actual, expected))
+
+    def _to_number(self, number_like, *, id):
+        numpy = sys.modules.get("numpy")
+        if numpy and isinstance(number_like, numpy.number):
+            return number_like.item()
+        if not isinstance(number_like, self._NUMBER_TYPES):
+            raise ErrorMeta(TypeError, f"Unknown number type {type(number_like)}.", id=id)
+        return number_like
+
+    def compare(self):
+        a, b = self.actual, self.expected
+        if self.check_dtype and type(a) is not type(b):
+            self._fail(AssertionError, f"The (d)types do not match: {type(a)} != {type(b)}.")
+        if a == b or (self.equal_nan and cmath.isnan(a) and cmath.isnan(b)):
+            return
+        gap = abs(a - b)
+        if not (cmath.isfinite(gap) and gap <= self.atol + self.rtol * abs(b)):
+            self._fail(AssertionError, make_scalar_mismatch_msg(a, b, rtol=self.rtol, atol=self.atol))
+
+    def extra_repr(self):
+        return "rtol", "atol", "equal_nan", "check_dtype"
+
+
+class TensorLikePair(Pair):
+    """Two tensors, or what tensors can be made of, one's class a subclass of the other's."""
+
+    def __init__(self, actual, expected, *, id=(), allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
+                 check_dtype=True, check_layout=True, check_stride=False, **other_parameters):
+        actual, expected = self._process_inputs(actual, expected, id=id, allow_subclasses=allow_subclasses)
+        super().__init__(actual, expected, id=id, **other_parameters)
+        self.rtol, self.atol = get_tolerances(actual, expected, rtol=rtol, atol=atol, id=id)
+        self.equal_nan, self.check_device, self.check_dtype = equal_nan, check_device, check_dtype
+        self.check_layout, self.check_stride = check_layout, check_stride
+
+    def _process_inputs(self, actual, expected, *, id, allow_subclasses):
+        related = isinstance(actual, type(expected)) or isinstance(expected, type(actual))
+        if not related or (not allow_subclasses and type(actual) is not type(expected)):
+            self._inputs_not_supported()
+        return tuple(self._to_tensor(value) for value in (actual, expected))
+
+    def _to_tensor(self, tensor_like):
+        if isinstance(tensor_like, Tensor):
+            return tensor_like
+        try:
+            return _C.as_tensor(tensor_like)
+        except Exception:               # whatever a foreign object does when its elements are read
+            self._inputs_not_supported()
+
+    def compare(self):
+        self._compare_attributes(self.actual, self.expected)
+        if self.actual.is_meta or self.expected.is_meta:
+            return
+        with _C.DisableTorchFunctionSubclass():
+            actual, expected = self._equalize_attributes(self.actual.detach(), self.expected.detach())
+            self._compare_values(actual, expected)
+
+    def _compare_attributes(self, actual, expected):
+        def check(name, x, y):
+            if x != y:
+                self._fail(AssertionError, f"The values for attribute '{name}' do not match: {x} != {y}.")
+        check("shape", actual.shape, expected.shape)
+        if actual.layout != expected.layout:
+            if self.check_layout:
+                check("layout", actual.layout, expected.layout)
+        elif actual.layout is _C.strided and self.check_stride:
+            check("stride()", actual.stride(), expected.stride())
+        if self.check_device:
+            check("device", actual.device, expected.device)
+        if self.check_dtype:
+            check("dtype", actual.dtype, expected.dtype)
+
+    def _equalize_attributes(self, actual, expected):
+        """Both on one device, strided, of one dtype."""
+        if actual.device != expected.device:
+            actual, expected = actual.cpu(), expected.cpu()
+        actual, expected = (x if x.layout is _C.strided else x.to_dense() for x in (actual, expected))
+        if actual.dtype != expected.dtype:
+            dtype = _C.promote_types(*(_C.int64 if x.dtype in (_C.uint16, _C.uint32, _C.uint64) else x.dtype for x in (actual, expected)))
+            actual, expected = actual.to(dtype), expected.to(dtype)
+        return actual, expected
+
+    def _compare_values(self, actual, expected):
+        rtol, atol = self.rtol, self.atol
+        matches = actual.isclose(expected, rtol=rtol, atol=atol, equal_nan=self.equal_nan)
+        if matches.all():
+            return
+        if not actual.dim():
+            self._fail(AssertionError, make_scalar_mismatch_msg(actual.item(), expected.item(), rtol=rtol, atol=atol))
+        self._fail(AssertionError, make_tensor_mismatch_msg(actual, expected, matches, rtol=rtol, atol=atol))
+
+    def extra_repr(self):
+        return "rtol", "atol", "equal_nan", "check_device", "check_dtype", "check_layout", "check_stride"
+
+
+# ---- comparing -------------------------------------------------------------------------------------------------------
+
+def originate_pairs(actual, expected, *, pair_types, sequence_types=(collections.abc.Sequence,),
+                    mapping_types=(collections.abc.Mapping,), id=(), **options):
+    """The pairs of everything in both values: each of the first of `pair_types` that takes the two. An ErrorMeta where lengths or keys
+    differ, or none takes them."""
+    options.update(pair_types=pair_types, sequence_types=sequence_types, mapping_types=mapping_types)
+
+    def all_are(types):
+        return isinstance(actual, types) and isinstance(expected, types)
+    if all_are(sequence_types) and not isinstance(actual, str) and not isinstance(expected, str):
         if len(actual) != len(expected):
-            raise _Failure(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", place)
-        for i, (a, b) in enumerate(zip(actual, expected)):
-            yield from _pairs(a, b, (*place, i), options)
-        return
-    if isinstance(actual, collections.abc.Mapping) and isinstance(expected, collections.abc.Mapping):
-        missing, extra = set(expected) - set(actual), set(actual) - set(expected)
+            raise ErrorMeta(AssertionError, f"The length of the sequences mismatch: {len(actual)} != {len(expected)}", id=id)
+        return [pair for i in range(len(actual)) for pair in originate_pairs(actual[i], expected[i], id=(*id, i), **options)]
+    if all_are(mapping_types):
+        missing, extra = set(expected.keys()) - set(actual.keys()), set(actual.keys()) - set(expected.keys())
         if missing or extra:
-            raise _Failure(AssertionError, "The keys of the mappings do not match:\nMissing keys in the actual mapping: "
-                           f"{sorted(missing)}\nAdditional keys in the actual mapping: {sorted(extra)}", place)
-        keys = list(actual)
+            raise ErrorMeta(AssertionError, "The keys of the mappings do not match:\nMissing keys in the actual mapping: "
+                            f"{sorted(missing)}\nAdditional keys in the actual mapping: {sorted(extra)}", id=id)
+        keys = list(actual.keys())
         try:
             keys.sort()
         except TypeError:
             pass
-        for key in keys:
-            yield from _pairs(actual[key], expected[key], (*place, key), options)
-        return
-    for kind in _KINDS:
-        compare = kind(actual, expected, place, options)
-        if compare is not None:
-            yield compare
-            return
-    raise _Failure(TypeError, "No comparison pair was able to handle inputs of type "
-                              f"{type(actual)} and {type(expected)}.", place)
+        return [pair for key in keys for pair in originate_pairs(actual[key], expected[key], id=(*id, key), **options)]
+    values = {name: value for name, value in options.items() if name not in ("pair_types", "sequence_types", "mapping_types")}
+    for kind in pair_types:
+        try:
+            return [kind(actual, expected, id=id, **values)]
+        except UnsupportedInputs:
+            continue
+    raise ErrorMeta(TypeError, f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}.", id=id)
+
+
+def not_close_error_metas(actual, expected, *, pair_types=(ObjectPair,), sequence_types=(collections.abc.Sequence,),
+                          mapping_types=(collections.abc.Mapping,), **options):
+    """An ErrorMeta for each pair of both values that isn't close; an error at once if they can't be compared at all."""
+    try:
+        pairs = originate_pairs(actual, expected, pair_types=pair_types, sequence_types=sequence_types, mapping_types=mapping_types,
+                                **options)
+    except ErrorMeta as meta:
+        raise meta.to_error() from None
+    metas = []
+    for pair in pairs:
+        try:
+            pair.compare()
+        except ErrorMeta as meta:
+            metas.append(meta)
+    return metas
 
 
 def assert_close(actual, expected, *, allow_subclasses=True, rtol=None, atol=None, equal_nan=False, check_device=True,
                  check_dtype=True, check_layout=True, check_stride=False, msg=None):
     """Raise an AssertionError unless both are close: tensors, numbers, and sequences and mappings of them."""
-    options = dict(allow_subclasses=allow_subclasses, rtol=rtol, atol=atol, equal_nan=equal_nan, check_device=check_device,
-                   check_dtype=check_dtype, check_layout=check_layout, check_stride=check_stride)
-    error = None
+    error = None            # raised outside of the handler, without the ErrorMeta as its context
     try:
-        for compare in list(_pairs(actual, expected, (), options)):
-            compare()
-    except _Failure as failure:
-        error = failure.error(msg)
+        for pair in originate_pairs(actual, expected, pair_types=(NonePair, BooleanPair, NumberPair, TensorLikePair),
+                                    allow_subclasses=allow_subclasses, rtol=rtol, atol=atol, equal_nan=equal_nan,
+                                    check_device=check_device, check_dtype=check_dtype, check_layout=check_layout,
+                                    check_stride=check_stride):
+            pair.compare()
+    except ErrorMeta as meta:
+        error = meta.to_error(msg)
     if error is not None:
         raise error
 
