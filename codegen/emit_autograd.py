@@ -429,6 +429,9 @@ class Nodes(Rows):
         for a in () if 'grad_inplace' in base.entry else base.undifferentiated:
             lines += [f'    if (TD_UNLIKELY(td_wants_grad({a.c})) && td_refuse_grad("{base.schema.name}", "{a.name}"))', f'        return {fail};']
         lines += [f'    if (!({tests}))', f'        return invoke_{op.c}({names});']
+        if 'real_gradient' in base.entry.get('flags', []) and not op.mutable:     # PyTorch looks at new results only
+            lines += [f'    if (td_dtype_is_complex((td_dtype){operands[0].c}->dtype) && td_refuse_complex_grad("{base.schema.name}"))',
+                      f'        return {fail};']
         if op.mutable:
             lines += [f'    if (td_check_inplace({op.mutable[0].c}, "{op.schema.name}"))', '        return -1;']
         listy = op.result == 'list'

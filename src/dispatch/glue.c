@@ -293,6 +293,11 @@ int td_refuse_grad(const char *op, const char *argument)
                     "True.", op, argument);
 }
 
+int td_refuse_complex_grad(const char *op)
+{
+    return td_error(TD_E_RUNTIME, "%s does not support automatic differentiation for outputs with complex dtype.", op);
+}
+
 int td_fail_readonly(const char *op, const char *argument, const td_tensor *x)
 {
     return td_error(TD_E_RUNTIME, "%s: %s is read-only%s; write to a copy, %s.clone()", op, argument,

@@ -46,6 +46,7 @@ int td_results_drop(int n, td_tensor **results);
 /* "functions with out=... arguments don't support automatic differentiation" */
 int td_fail_out_grad(const char *op);
 int td_refuse_grad(const char *op, const char *argument);
+int td_refuse_complex_grad(const char *op);
 int td_fail_readonly(const char *op, const char *argument, const td_tensor *x);
 int td_check_layout(const td_value *value);
 int td_values_from_tensors(td_value *values, int n, td_tensor *const *tensors);

@@ -142,3 +142,17 @@ def test_a_fraction_that_fills_integers_does_not_warn(lib):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert lib.zeros(2, dtype=lib.int8).masked_fill(lib.tensor([True, False]), lib.tensor(2.5)).tolist() == [2, 0]
+
+
+def test_some_have_no_gradient_of_complex_numbers(lib):
+    F = lib.nn.functional
+    calls = {"silu": F.silu, "geqrf": lib.geqrf, "normal": lib.normal}
+    for name, call in calls.items():
+        x = lib.full((2, 2), .5 + 1j, requires_grad=True)
+        with pytest.raises(RuntimeError, match=f"{name} does not support automatic differentiation for outputs with complex dtype"):
+            call(x)
+        with lib.no_grad():
+            call(x)
+        results = call(lib.full((2, 2), .5, requires_grad=True))
+        assert all(y.requires_grad for y in (results if name == "geqrf" else [results]))
+    assert F.silu(lib.full((2,), 1j, requires_grad=True) * 1, inplace=True).requires_grad
