@@ -57,7 +57,8 @@ class Nodes(Rows):
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in tensors)
         refused = f'    if ({tests})\n        return td_fail_out_grad("{op.schema.name}");\n' if tests else ''
         sealed = ' || '.join(f'td_is_sealed({a.c})' for a in op.mutable if not a.list) or 'false'
-        if refuses_backward(op.entry.get('grad')) and not any(a.list for a in tensors):
+        spec = op.entry.get('grad')     # '::' in a name: one without a node of its own in PyTorch
+        if refuses_backward(spec) and all('::' in underived(text) for text in spec.values()) and not any(a.list for a in tensors):
             return self.autograd_out_node(op, sealed)
         self.code.append(f'''static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}
 {{

@@ -136,6 +136,8 @@ def test_out_takes_what_backward_refuses(lib):
             outs = [lib.zeros(2), lib.zeros(3)]
             call(outs)
             assert not outs[0].requires_grad
+    with pytest.raises(RuntimeError, match="out=... arguments don't support automatic differentiation"):
+        lib.geqrf(lib.eye(2).requires_grad_(), out=(lib.zeros(2, 2), lib.zeros(2)))
 
 
 def test_a_fraction_that_fills_integers_does_not_warn(lib):
