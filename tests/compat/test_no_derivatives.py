@@ -113,6 +113,9 @@ def test_counts_have_a_history_that_backward_refuses(lib):
             with pytest.raises(RuntimeError, match=f"derivative for aten::{name} is not implemented"):
                 result.sum().backward()
     assert not lib.histogram(leaf(4).detach(), 3).hist.requires_grad
+    bins = edges.clone().requires_grad_()
+    result = lib.histogram(leaf(4), bins)
+    assert bins.is_leaf and result.bin_edges.data_ptr() != bins.data_ptr()
     assert not lib.bincount(lib.tensor([1, 2]), leaf(2).detach()).requires_grad
     forward = lib.autograd.forward_ad
     with forward.dual_level(), pytest.raises(NotImplementedError, match="forward AD"):
