@@ -220,8 +220,6 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
     int keep = retain == Py_None ? 0 : PyObject_IsTrue(retain);
     if (keep < 0)
         return NULL;
-    if (keep < 0)
-        return NULL;
     td_tensor *root = td_py_x(self), *g = tensor ? td_py_x(gradient) : NULL;
     if (check_roots(1, &root, &g) < 0 || backward_all(1, &root, &g, keep, false) < 0)
         return NULL;
