@@ -315,6 +315,8 @@ int td_set_gradient_edge(td_tensor *x, td_node *node, int output)
 
 int td_set_history(td_tensor *x, td_node *node, int output)
 {
+    if (x == TD_NONE)           /* what a __torch_dispatch__ may return */
+        return 0;
     if (!td_is_differentiable(x->dtype))
         return td_error(TD_E_RUNTIME, "Autograd not support dtype: %s", td_dtype_title((td_dtype)x->dtype));
     if (TD_UNLIKELY(td_describe_input(node, output, x) != 0))

@@ -1,12 +1,48 @@
 """Devices, layouts, dtypes and recordings from outside: the libraries of examples/c, compiled as a user would, used from Python."""
+import ctypes
 import subprocess
 import sys
 import textwrap
 import threading
 
 import pytest
+from test_c_examples import CC, ROOT, flags
 
 tede = pytest.importorskip("tede")
+
+
+LOADED = []         # the toy device's library, which a process loads once, whichever modules of tests use these fixtures
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """library(name, *options): examples/c/<name>.c as a shared library; or of a source text, as name.c."""
+    if not CC:
+        pytest.skip("no C compiler")
+    folder = tmp_path_factory.mktemp("libraries")
+
+    def build(name, *options, text=None):
+        out = folder / f"{name}.so"
+        if not out.exists():
+            source = ROOT / "examples/c" / f"{name}.c"
+            if text is not None:
+                source = folder / f"{name}.c"
+                source.write_text(text)
+            done = subprocess.run([CC, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", *options, str(source),
+                                   "-o", str(out), *flags(), "-lm", "-pthread"], capture_output=True, text=True)
+            assert done.returncode == 0, done.stderr
+        return str(out)
+    return build
+
+
+@pytest.fixture(scope="module")
+def toy(library):
+    if not LOADED:
+        LOADED.append(library("toy_device"))
+        tede.load_device(LOADED[0])
+    handle = ctypes.CDLL(LOADED[0])
+    counts = {name: (ctypes.c_int64 * 2).in_dll(handle, name) for name in ("toy_copies", "toy_kernels", "toy_live_bytes")}
+    return lambda name: list(counts[f"toy_{name}"])
 
 
 def test_the_module_of_a_device(toy):

@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 import tede
+from test_devices import library, toy  # noqa: F401  (fixtures)
 
 
 class Mine(Exception):
@@ -90,13 +91,13 @@ def test_an_exception_is_freed(where):
 
 
 @pytest.mark.parametrize("where", PLACES)
-def test_an_exception_of_a_worker_is_freed(where, toy):
+def test_an_exception_of_a_worker_is_freed(where, toy):  # noqa: F811
     assert forget(lambda: hooked(where, "toy:1").backward())
     assert forget(lambda: hooked(where, "toy:0").backward())
     assert forget(lambda: deep(lambda: hooked(where, "toy:1").backward(), depth=42))
 
 
-def test_of_two_workers_exceptions_one_is_raised_and_both_are_freed(toy):
+def test_of_two_workers_exceptions_one_is_raised_and_both_are_freed(toy):  # noqa: F811
     alive, together = [], threading.Barrier(2, timeout=20)
 
     def fail_together(grad):
