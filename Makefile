@@ -60,6 +60,8 @@ define package
 	rm -rf $(1)/package && mkdir -p $(1)/package && cp -r python/tede $(1)/package/
 	cp $(1)/_C*.so $(1)/package/tede/ && mkdir $(1)/package/tede/lib && cp $(1)/lib/libtede.so $(1)/lib/libtede.so.0 $(1)/package/tede/lib/
 	mkdir $(1)/package/tede/include && ln -s $(CURDIR)/include/tede $(1)/package/tede/include/
+	mkdir -p $(1)/package/tede/lib/pkgconfig $(1)/package/tede/lib/cmake/tede
+	cp $(1)/tede.pc $(1)/package/tede/lib/pkgconfig/ && cp $(1)/tedeConfig*.cmake $(1)/package/tede/lib/cmake/tede/
 	ln -s "$$($(BIN)/python -c 'import scipy_openblas32; print(scipy_openblas32.__path__[0])')" $(1)/package/
 endef
 
