@@ -271,6 +271,7 @@ PyObject *td_py_no_overload(OperatorObject *op, PyObject *const *args, Py_ssize_
 int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers);
 
 /* ---- boxed.c: boxed values as Python's arguments and results */
+PyObject *td_py_full_name(const td_op_info *info);          /* "aten::add.Tensor" */
 /* A new object of a lent value. */
 PyObject *td_py_object_of(const td_value *v);
 /* The arguments of a call as Python would write it: a tuple, and a dict; defaults are left out.  0 or -1. */

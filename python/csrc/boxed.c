@@ -348,6 +348,10 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     return Py_BuildValue("{szszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
                          "flops", t->flops);
 }
+PyObject *td_py_full_name(const td_op_info *info)
+{
+    return PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", info->name, *info->overload ? "." : "", info->overload);
+}
 /* _flops_of_all() -> (full name, text) of all operators that say how they are counted. */
 static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
 {
@@ -358,8 +362,7 @@ static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
         const td_op_info *info = op ? td_op_describe(op) : NULL;
         if (!info || !info->traits->flops)
             continue;
-        PyObject *pair = Py_BuildValue("(Ns)", PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", info->name,
-                                                                   *info->overload ? "." : "", info->overload), info->traits->flops);
+        PyObject *pair = Py_BuildValue("(Ns)", td_py_full_name(info), info->traits->flops);
         if (!pair || PyList_Append(list, pair) < 0)
             Py_CLEAR(list);
         Py_XDECREF(pair);
@@ -399,7 +402,7 @@ static PyObject *overloads(PyObject *m, PyObject *args)
         const td_op_info *info = op ? td_op_describe(op) : NULL;
         if (!info || strcmp(info->name, name) || strcmp(info->space ? info->space : "aten", space))
             continue;
-        PyObject *full = PyUnicode_FromFormat("%s::%s%s%s", space, name, *info->overload ? "." : "", info->overload);
+        PyObject *full = td_py_full_name(info);
         if (!full || PyList_Append(list, full) < 0)
             Py_CLEAR(list);
         Py_XDECREF(full);

@@ -108,8 +108,7 @@ static PyObject *calls(PyObject *self, PyObject *unused)
     PyObject *list = PyList_New(n);
     for (int i = 0; list && i < n; i++) {
         const td_op_info *info = td_op_describe(td_recording_call(of(self), i));
-        PyObject *name = PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", info->name, *info->overload ? "." : "",
-                                              info->overload);
+        PyObject *name = td_py_full_name(info);
         if (!name)
             Py_CLEAR(list);
         else
