@@ -14,6 +14,11 @@ TD_API void td_batch_invariant_begin(void);
 TD_API void td_batch_invariant_end(void);
 TD_API bool td_batch_invariant(void);
 
+/* Whether memory that `empty`, its relatives and `resize_` don't initialise is filled, for the process: floats with NaN, integers
+ * with their largest value, so that a program that reads it gives the same result each time. */
+TD_API void td_set_fill_uninitialized(bool fill);
+TD_API bool td_fill_uninitialized(void);
+
 #ifdef __cplusplus
 }
 #endif

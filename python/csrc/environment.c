@@ -106,6 +106,30 @@ static PyObject *is_batch_invariant(PyObject *m, PyObject *unused)
     return PyBool_FromLong(td_batch_invariant());
 }
 
+/* use_deterministic_algorithms, and the choice whether new memory is filled then. */
+static bool deterministic, filling = true;
+static PyObject *set_deterministic(PyObject *m, PyObject *on)
+{
+    (void)m;
+    deterministic = on == Py_True;
+    td_set_fill_uninitialized(deterministic && filling);
+    Py_RETURN_NONE;
+}
+static PyObject *set_filling(PyObject *m, PyObject *on)
+{
+    (void)m;
+    if (!PyBool_Check(on))
+        return PyErr_Format(PyExc_RuntimeError, "expected a bool, but got %s", Py_TYPE(on)->tp_name);
+    filling = on == Py_True;
+    td_set_fill_uninitialized(deterministic && filling);
+    Py_RETURN_NONE;
+}
+static PyObject *is_filling(PyObject *m, PyObject *unused)
+{
+    (void)m, (void)unused;
+    return PyBool_FromLong(filling);
+}
+
 static PyObject *set_autocast(PyObject *m, PyObject *args)
 {
     (void)m;
@@ -146,6 +170,9 @@ static PyMethodDef functions[] = {
     {"get_default_device", get_default_device, METH_NOARGS, "get_default_device($module)\n--\n\nWhere new tensors are made if nothing else is said."},
     {"_set_batch_invariant", set_batch_invariant, METH_O, NULL},
     {"is_batch_invariant", is_batch_invariant, METH_NOARGS, "Whether a batch_invariant context is open, in any thread."},
+    {"_set_deterministic", set_deterministic, METH_O, "Whether the process wants deterministic algorithms."},
+    {"_set_deterministic_fill_uninitialized_memory", set_filling, METH_O, "Whether new memory is filled while it does."},
+    {"_get_deterministic_fill_uninitialized_memory", is_filling, METH_NOARGS, "Whether new memory is filled while it does."},
     {"_set_autocast", set_autocast, METH_VARARGS, "The dtype that products compute in, or None, and whether casts are kept: this thread's."},
     {"_autocast_dtype", autocast_dtype, METH_NOARGS, "The dtype that products compute in, or None: this thread's."},
     {"_autocast_deeper", autocast_deeper, METH_O, "Count the contexts; how deep the thread is."},

@@ -424,7 +424,28 @@ static bool lends_memory(PyObject *data)
            PyObject_HasAttrString(data, "__dlpack__");
 }
 
-static bool from_storage(const Options *o) { return PyObject_TypeCheck(o->data, &td_py_Storage); }
+/* Whether the data are a storage; a typed one becomes the bytes beneath it, and its dtype the one asked for.  -1 with an error
+ * if that is another. */
+static int from_storage(Options *o)
+{
+    if (PyObject_TypeCheck(o->data, &td_py_Storage))
+        return 1;
+    if (PyList_Check(o->data) || PyTuple_Check(o->data) || PyNumber_Check(o->data) || td_py_is_numpy_array(o->data))
+        return 0;
+    PyObject *untyped = PyObject_GetAttrString(o->data, "_untyped_storage"), *dtype = untyped ? PyObject_GetAttrString(o->data, "_dtype") : NULL;
+    td_dtype own;
+    bool found = dtype && PyObject_TypeCheck(untyped, &td_py_Storage) && Py_REFCNT(untyped) > 1 && td_py_as_dtype(dtype, &own);
+    Py_XDECREF(dtype);
+    Py_XDECREF(untyped);            /* the typed storage holds it */
+    if (!found)
+        return PyErr_Clear(), 0;
+    if (o->dtype != TD_DTYPE_NONE && o->dtype != own)
+        return PyErr_Format(PyExc_RuntimeError, "Expected a Storage of type %s or an UntypedStorage, but got %s", td_dtype_title(o->dtype),
+                            td_dtype_title(own)), -1;
+    o->dtype = own;
+    o->data = untyped;
+    return 1;
+}
 /* The elements of a storage of bytes: of the dtype asked for, else of integers. */
 static PyObject *elements(const Options *o)
 {
@@ -457,11 +478,14 @@ static PyObject *tensor(PyObject *m, PyObject *const *args, Py_ssize_t nargs, Py
             return NULL;
         return finish(copy_of(td_py_x(o.data), o.dtype, o.device), &o);
     }
-    if (from_storage(&o)) {
+    int stored = from_storage(&o);
+    if (stored < 0)
+        return NULL;
+    if (stored) {           /* the one argument that isn't copied */
         PyObject *shared = elements(&o);
-        td_tensor *copy = shared ? copy_of(td_py_x(shared), o.dtype, o.device) : NULL;
+        td_tensor *x = shared ? td_py_to(td_py_x(shared), o.dtype, o.device, false, false, TD_MEMORY_FORMAT_NONE) : NULL;
         Py_XDECREF(shared);
-        return copy ? finish(copy, &o) : NULL;
+        return x ? finish(x, &o) : NULL;
     }
     if (lends_memory(o.data)) {
         td_tensor *shared = td_py_from_dlpack(o.data), *copy = shared ? copy_of(shared, o.dtype, o.device) : NULL;
@@ -483,7 +507,10 @@ PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nar
         o.dtype = td_tensor_dtype(like);
     if (o.device.type < 0)
         o.device = td_tensor_device(like);
-    if (from_storage(&o)) {
+    int stored = from_storage(&o);
+    if (stored < 0)
+        return NULL;
+    if (stored) {
         PyObject *shared = elements(&o), *made = shared ? finish(copy_of(td_py_x(shared), o.dtype, o.device), &o) : NULL;
         Py_XDECREF(shared);
         return made;
@@ -509,9 +536,12 @@ static PyObject *share(const Options *o)
                                : td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
         return made ? td_py_wrap(made) : NULL;
     }
-    if (from_storage(o)) {
-        Options of = *o;
-        PyObject *shared = of.data = elements(o), *made = shared ? share(&of) : NULL;
+    Options of = *o;
+    int stored = from_storage(&of);
+    if (stored < 0)
+        return NULL;
+    if (stored) {
+        PyObject *shared = of.data = elements(&of), *made = shared ? share(&of) : NULL;
         Py_XDECREF(shared);
         return made;
     }
@@ -595,11 +625,12 @@ static PyObject *asarray(PyObject *m, PyObject *const *args, Py_ssize_t nargs, P
     if (options("asarray", "obj", args, nargs, kwnames, 0, &o) < 0)
         return NULL;
     PyObject *source = NULL;
+    int stored;
     if (PyCapsule_CheckExact(o.data) || td_py_is_numpy_array(o.data)) {
         td_tensor *x = td_py_is_numpy_array(o.data) ? td_py_from_numpy(o.data) : td_py_from_dlpack(o.data);
         source = x ? td_py_wrap(x) : NULL;
-    } else if (from_storage(&o)) {
-        source = elements(&o);
+    } else if ((stored = from_storage(&o))) {
+        source = stored < 0 ? NULL : elements(&o);
     } else if (PyObject_CheckBuffer(o.data) && !td_py_is_tensor(o.data) && !td_py_is_numpy_scalar(o.data)) {
         source = from_buffer(m, o.data, o.dtype);
     } else {

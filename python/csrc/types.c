@@ -94,7 +94,8 @@ static PyObject *dtype_flag(PyObject *self, void *which)
         switch ((intptr_t)which) {
         case 0: return PyBool_FromLong(reserved[code - RESERVED].floating);
         case 1: return PyBool_FromLong(code == RESERVED);
-        case 2: return PyBool_FromLong(reserved[code - RESERVED].is_signed);
+        case 2: return strncmp(reserved[code - RESERVED].name, "q", 1) ? PyBool_FromLong(reserved[code - RESERVED].is_signed) :
+                       PyErr_Format(PyExc_RuntimeError, "isSignedType not supported for quantized types");
         default: return PyLong_FromLong(reserved[code - RESERVED].size);
         }
     switch ((intptr_t)which) {

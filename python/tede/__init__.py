@@ -65,6 +65,7 @@ _WRITTEN.update({name: "amp" for name in (
     "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",
     "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_")})
 _WRITTEN.update({name: "_odds" for name in (
+    "_tensor_classes", "_storage_classes", "_debug_has_internal_overlap",
     "SymInt", "SymFloat", "SymBool", "Tag", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
     "has_mkl", "has_mkldnn", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "legacy_contiguous_format",
     "get_file_path", "from_file", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
@@ -256,11 +257,12 @@ _deterministic = [False, False]
 
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Kept for compatibility: results never depend on the number of threads."""
+    """Fill uninitialized memory (see utils.deterministic). Algorithms are what they are without: no result depends on the threads."""
     for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
         if value is not True and value is not False:
             raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {type(value).__name__}")
     _deterministic[:] = mode, warn_only
+    _C._set_deterministic(mode)
 
 
 def are_deterministic_algorithms_enabled():

@@ -12,7 +12,7 @@ _ELSEWHERE = {
     "parse_schema": ("_schema", "parse_schema"), "Tag": ("_odds", "Tag"), "_functorch": ("func._interpreters", None), "_autograd": ("autograd._extension", None),
     "_get_autograd_fallback_mode": ("autograd._extension", "_get_autograd_fallback_mode"),
     "_set_autograd_fallback_mode": ("autograd._extension", "_set_autograd_fallback_mode"),
-    "_VariableFunctions": ("_VF", None), "_VariableFunctionsClass": ("_VF", None),
+    "_profiler": ("profiler", None), "_VariableFunctions": ("_VF", None), "_VariableFunctionsClass": ("_VF", None),
 }
 _ELSEWHERE.update({name: ("_schema_types", name) for name in SCHEMA_TYPES})
 _ELSEWHERE.update(Future=("futures", "Future"), FunctionSchema=("_schema", "FunctionSchema"), Argument=("_schema", "Argument"))
@@ -47,6 +47,42 @@ def _get_default_device():
     return tede.get_default_device().type
 
 
+def _warn():
+    """A warning, for tests of how warnings are shown."""
+    import warnings
+    warnings.warn("Test message for TORCH_WARN", UserWarning, stacklevel=2)
+
+
+def _warn_deprecation():
+    import warnings
+    warnings.warn("Test message for TORCH_WARN_DEPRECATION", DeprecationWarning, stacklevel=2)
+
+
+class _TensorBaseMeta(type(_C.Tensor)):
+    """TensorBase stands for Tensor where programs name PyTorch's base of it: in isinstance, and to find methods."""
+
+    def __new__(meta, name, bases, content):
+        if bases:
+            raise RuntimeError("Cannot subclass _TensorBase directly")
+        return super().__new__(meta, name, bases, content)
+
+    def __call__(cls, *args, **kwargs):
+        raise RuntimeError("Cannot directly construct TensorBase; subclass it and then construct that")
+
+    def __instancecheck__(cls, x):
+        return isinstance(x, _C.Tensor)
+
+    def __subclasscheck__(cls, kind):
+        return kind is cls or issubclass(kind, _C.Tensor)
+
+    def __getattr__(cls, name):
+        return getattr(_C.Tensor, name)
+
+
+class TensorBase(metaclass=_TensorBaseMeta):
+    """The base of Tensor in PyTorch; here it is Tensor itself that the extension defines."""
+
+
 def _backends():
     import tede
     return tede.backends
@@ -60,6 +96,7 @@ def _is_torch_function_mode_enabled():
 # What PyTorch was built with.
 _HERE = dict.fromkeys(("_has_cuda", "_has_cudnn", "_has_cusparselt", "_has_distributed", "_has_eigen_sparse", "_has_kleidiai", "_has_magma",
                        "_has_mkldnn", "_has_mkldnn_acl", "_has_mps", "_has_xpu", "has_mkl", "has_openmp"), False)
+_HERE.update(TensorBase=TensorBase, _warn=_warn, _warn_deprecation=_warn_deprecation)
 _HERE.update(dict.fromkeys(("has_lapack", "has_spectral"), True))
 _HERE.update({
     "_log_api_usage_once": _nothing, "_log_api_usage_metadata": _nothing, "_get_tracing_state": _nothing,

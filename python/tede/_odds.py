@@ -100,6 +100,30 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     return values
 
 
+def _debug_has_internal_overlap(self):
+    """0: each element has a place of its own; 1: some share one; 2: it isn't seen at once."""
+    if self.is_contiguous():
+        return 0
+    if any(size > 1 and step == 0 for size, step in zip(self.shape, self.stride())):
+        return 1
+    expected = 1            # dense in some order of its dimensions
+    for step, size in sorted((step, size) for size, step in zip(self.shape, self.stride()) if size != 1):
+        if step != expected:
+            return 2
+        expected *= size
+    return 0
+
+
+def _class_sets():
+    from tede import cuda, storage
+    tensors = [getattr(tede, name) for name in tede._LEGACY]
+    storages = [getattr(storage, name) for name in storage._DTYPES]
+    there = [*tensors, *storages]
+    absent = [getattr(cuda, kind.__name__) for kind in there]
+    yield "_tensor_classes", {*tensors, *absent[:len(tensors)]}
+    yield "_storage_classes", {storage.UntypedStorage, storage.TypedStorage, *storages, *absent[len(tensors):]}
+
+
 def _autocast_setters():
     amp = tede.amp
     for kind in ("cpu", "gpu", "ipu", "xla"):
@@ -114,6 +138,8 @@ def _autocast_setters():
 def __getattr__(name):
     if "_autocast_" in name:
         globals().update(_autocast_setters())
+    if name in ("_tensor_classes", "_storage_classes"):
+        globals().update(_class_sets())
     if name in globals():
         return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

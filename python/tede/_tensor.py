@@ -93,6 +93,11 @@ _PLAIN.update(Tensor.__dict__[name] for name in ("_base", "grad", "_grad"))
 
 
 @method
+def _fix_weakref(self):
+    """Nothing to do: an object that a weak reference brings back is the tensor's own."""
+
+
+@method
 def as_subclass(self, cls):
     """The same tensor as an instance of `cls`."""
     return _C._as_subclass(self, cls)
@@ -278,7 +283,7 @@ def _alias_of(x, dtype):
 
 class _Legacy(type):
     """The class of FloatTensor, LongTensor, ...: constructors for one dtype, and isinstance by dtype."""
-    is_cuda = is_sparse = False
+    is_cuda = is_xpu = is_sparse = False
     layout = _C.strided
 
     def __new__(meta, name, bases, content):
@@ -526,8 +531,8 @@ method(_typed_storage)
 @method
 def storage(self):
     """The older, typed kind of storage."""
-    from tede.storage import _warn
-    _warn()
+    from tede.storage import _warn_typed_storage_removal
+    _warn_typed_storage_removal(3)      # beyond the check for overrides
     return self._typed_storage()
 
 

@@ -112,7 +112,7 @@ def _reorder_tensors_as(tensors, ordered_tensors):
 
 
 def _over(storage, dtype, offset, size, stride):
-    untyped = storage.untyped()
+    untyped = getattr(storage, "_untyped_storage", storage)
     if untyped.device.type == "meta":
         return _C._functions["empty_strided"](tuple(size), tuple(stride), dtype=dtype, device="meta")
     return _C._tensor_over(untyped, offset, tuple(size), tuple(stride), dtype)

@@ -187,7 +187,7 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-def _new_state():
+def _refresh_per_optimizer_state():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -236,7 +236,7 @@ class GradScaler:
         self._init_scale, self._growth_factor, self._backoff_factor = init_scale, growth_factor, backoff_factor
         self._growth_interval, self._init_growth_tracker = growth_interval, 0
         self._scale = self._growth_tracker = None           # tensors, made by the first scale()
-        self._per_optimizer_states = collections.defaultdict(_new_state)
+        self._per_optimizer_states = collections.defaultdict(_refresh_per_optimizer_state)
 
     def _check_scale_growth_tracker(self, funcname):
         if self._scale is None or self._growth_tracker is None:

@@ -553,7 +553,7 @@ def _text(value):
 
 def _dtype_of(storage_type):
     from tede.storage import UntypedStorage
-    return _C.uint8 if storage_type is UntypedStorage else storage_type.dtype
+    return _C.uint8 if storage_type is UntypedStorage else storage_type._dtype
 
 
 def _checked(numel, dtype):

@@ -7,6 +7,8 @@ its address, so that nothing has to be remembered in the storage itself.
 import mmap
 import os
 import weakref
+from collections.abc import Sequence
+from functools import wraps
 
 from tede import _C
 
@@ -177,7 +179,7 @@ class UntypedStorage(_C.StorageBase):
     def type(self, dtype=None, non_blocking=False):
         if dtype is None:
             return f"{type(self).__module__}.{type(self).__name__}".replace("tede", "torch")
-        return self if dtype is UntypedStorage else self._to(dtype)
+        return self if dtype is UntypedStorage else self._as_dtype(dtype)
 
     def to(self, *, device, non_blocking=False):
         device = _C.device(device)
@@ -223,6 +225,8 @@ class UntypedStorage(_C.StorageBase):
     def share_memory_(self):
         """Move the bytes to memory that other processes may map. Tensors hold the address of their memory, so this is
         possible before any looks at the storage; Tensor.share_memory_ moves a tensor with it."""
+        if self.device.type != "cpu":
+            raise RuntimeError("share_memory_: only available on CPU")
         if self.is_shared() or not self.nbytes():
             return self
         raise NotImplementedError("UntypedStorage.share_memory_: tensors may look at this memory, which can't be moved away "
@@ -232,16 +236,40 @@ class UntypedStorage(_C.StorageBase):
     def _new_shared(cls, size, *, device="cpu"):
         return _shared(size)
 
+    def _share_fd_cpu_(self, *args, **kwargs):
+        """(a descriptor of the shared memory, its size)"""
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_fd_: only available on CPU")
+        self.share_memory_()
+        region = self._region()
+        if region is None or region.fd is None:
+            raise RuntimeError("_share_fd_: the storage has no descriptor")
+        return os.dup(region.fd), self.nbytes()
+
+    def _share_filename_cpu_(self, *args, **kwargs):
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_filename_: only available on CPU")
+        raise NotImplementedError("UntypedStorage._share_filename_cpu_: memory is shared by descriptors here")
+
+    def _write_file(self, f, is_real_file, save_size, element_size):
+        """Write the bytes to a file, behind the number of elements if `save_size`."""
+        self._check_bytes("call _write_file()")
+        if self.device.type == "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        if save_size:
+            f.write((self.nbytes() // element_size).to_bytes(8, "little"))
+        f.write(memoryview(self.cpu()))
+
     @classmethod
     def from_buffer(cls, *args, dtype=None, **kwargs):
-        return TypedStorage.from_buffer(*args, dtype=dtype, **kwargs)._untyped_storage
+        return TypedStorage._from_buffer(*args, dtype=dtype, **kwargs)._untyped_storage
 
     @classmethod
     def from_file(cls, filename, shared=False, nbytes=0):
         """The bytes of a file, mapped."""
         return _of_file(filename, shared, nbytes or os.path.getsize(filename))
 
-    def _to(self, dtype):
+    def _as_dtype(self, dtype):
         if not isinstance(dtype, _C.dtype):
             raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
         x = _C._functions["tensor"] if "tensor" in _C._functions else _C.tensor
@@ -261,10 +289,13 @@ class UntypedStorage(_C.StorageBase):
     def _typed_storage(self):
         return TypedStorage(wrap_storage=self, dtype=_C.uint8, _internal=True)
 
+    def _fix_weakref(self):
+        """Nothing to do: an object that a weak reference brings back is the storage's own."""
+
 
 def _cast(name, dtype):
     def cast(self):
-        return self._to(getattr(_C, dtype))
+        return self._as_dtype(getattr(_C, dtype))
     cast.__name__ = name
     cast.__doc__ = f"The elements as {dtype}."
     return cast
@@ -278,21 +309,46 @@ _TITLES = {"float64": "Double", "float32": "Float", "float16": "Half", "int64": 
 _DTYPES = {title + "Storage": dtype for dtype, title in _TITLES.items()}
 
 
-def _warn():
-    import warnings
-    warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
-                  "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
-                  "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=3)
+_warned = _always_warn = False
+
+
+def _warn_typed_storage_removal(stacklevel=2):
+    """Warn of typed storages: once, unless it is wanted each time."""
+    global _warned
+    if not _warned or _always_warn:
+        import warnings
+        _warned = True
+        warnings.warn("TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage "
+                      "class. This should only matter to you if you are using storages directly.  To access UntypedStorage "
+                      "directly, use tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=stacklevel + 1)
+
+
+def _reset_warn_typed_storage_removal():
+    global _warned
+    _warned = False
+
+
+def _get_always_warn_typed_storage_removal():
+    return _always_warn
+
+
+def _set_always_warn_typed_storage_removal(always_warn):
+    global _always_warn
+    if not isinstance(always_warn, bool):
+        raise AssertionError(f"always_warn must be bool, got {type(always_warn).__name__}")
+    _always_warn = always_warn
 
 
 class TypedStorage:
     """An UntypedStorage and a dtype: what tensors were made of, and what checkpoints still name."""
-    is_sparse = is_cuda = is_hpu = False
+    is_sparse = False
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
         if not _internal:
-            _warn()
+            _warn_typed_storage_removal()
         cls = type(self)
+        if cls is _LegacyStorage:
+            raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
         text = (f"{cls}.__new__ received an invalid combination of arguments. Expected one of:\n * no arguments\n * (int size)"
                 "\n * (Sequence data)\n * (*, UntypedStorage wrap_storage)") if cls is not TypedStorage else (
             "TypedStorage.__init__ received an invalid combination of arguments. Expected one of:\n"
@@ -304,7 +360,7 @@ class TypedStorage:
                 raise RuntimeError(text + "\nKeyword argument 'device' cannot be specified")
             if dtype is not None:
                 raise RuntimeError(text + "\nKeyword argument 'dtype' cannot be specified")
-            dtype = cls.dtype
+            dtype = cls._dtype
         if wrap_storage is not None:
             if args:
                 raise RuntimeError(text + "\n\nNo positional arguments should be given when using 'wrap_storage'")
@@ -323,11 +379,17 @@ class TypedStorage:
             self._untyped_storage = UntypedStorage(device=device)
         elif isinstance(args[0], int) and not isinstance(args[0], bool):
             self._untyped_storage = UntypedStorage(args[0] * (dtype or _C.get_default_dtype()).itemsize, device=device)
-        elif hasattr(args[0], "__getitem__"):
+        elif isinstance(args[0], str):
+            raise TypeError("new(): invalid data type 'str'")
+        elif isinstance(args[0], Sequence) or isinstance(args[0], (TypedStorage, UntypedStorage)):
             self._untyped_storage = _C.tensor(list(args[0]), dtype=dtype, device=device).untyped_storage()
         else:
             raise TypeError(text + f"\nArgument type not recognized: {type(args[0])}")
         self.dtype = dtype if dtype is not None else _C.get_default_dtype()
+
+    @property
+    def _dtype(self):
+        return self.dtype
 
     @property
     def device(self):
@@ -354,22 +416,17 @@ class TypedStorage:
     def nbytes(self):
         return self._untyped_storage.nbytes()
 
-    _nbytes = nbytes
-
     def size(self):
         return self._untyped_storage.nbytes() // self.dtype.itemsize
 
-    _size = __len__ = size
+    def __len__(self):
+        return self._size()
 
     def element_size(self):
         return self.dtype.itemsize
 
-    _element_size = element_size
-
     def data_ptr(self):
         return self._untyped_storage.data_ptr()
-
-    _data_ptr = data_ptr
 
     def get_device(self):
         return self._untyped_storage.get_device()
@@ -379,22 +436,25 @@ class TypedStorage:
             raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
         if not isinstance(i, int):
             raise RuntimeError(f"can't index a {type(self)} with {type(i)}")
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"index {i} out of range for storage of size {len(self)}")
-        return i % len(self)
+        size = self._size()
+        if not -size <= i < size:
+            raise IndexError(f"index {i} out of range for storage of size {size}")
+        return i % size
 
     def __getitem__(self, i):
-        if self.device.type == "meta":
+        if self._untyped_storage.device.type == "meta":
             raise NotImplementedError("Not available for 'meta' device type")
         return self._tensor()[self._index(i)].item()
 
     def __setitem__(self, i, value):
         if not isinstance(i, (int, slice)):
             raise RuntimeError(f"can't index a {type(self)} with {type(i)}")
+        if isinstance(value, (TypedStorage, UntypedStorage)):
+            raise RuntimeError(f"cannot set item with {type(value)}")
         self._tensor()[i if isinstance(i, slice) else self._index(i)] = value
 
     def __iter__(self):
-        return iter(self.tolist())
+        return iter(self._tolist())
 
     def __eq__(self, other):
         if isinstance(other, TypedStorage):
@@ -404,11 +464,13 @@ class TypedStorage:
     __hash__ = None
 
     def __repr__(self):
-        end = (f"[torch.storage.{type(self).__name__}(dtype={self.dtype}, device={self.device}) of size {len(self)}]")
-        return ("..." if self.device.type == "meta" else " " + "\n ".join(map(str, self.tolist()))) + "\n" + end
+        end = (f"[torch.storage.{type(self).__name__}(dtype={self.dtype}, device={self._untyped_storage.device}) "
+               f"of size {self._size()}]")
+        meta = self._untyped_storage.device.type == "meta"
+        return ("..." if meta else " " + "\n ".join(map(str, self._tolist()))) + "\n" + end
 
     def __copy__(self):
-        return self.clone()
+        return self._clone()
 
     def __deepcopy__(self, memo):
         return self._wrap(self._untyped_storage.__deepcopy__(memo))
@@ -417,25 +479,27 @@ class TypedStorage:
         return _load_from_bytes, (_to_bytes(self),)
 
     def __sizeof__(self):
-        return object.__sizeof__(self) + self.nbytes()
+        return object.__sizeof__(self) + self._nbytes()
 
     def clone(self):
         return self._wrap(self._untyped_storage.clone())
 
     def tolist(self):
+        if self._untyped_storage.device.type == "meta":
+            raise NotImplementedError("Not available for 'meta' device type")
         return self._tensor().tolist()
 
     def copy_(self, source, non_blocking=None):
         if isinstance(source, TypedStorage):
-            if len(source) != len(self):
-                raise RuntimeError(f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes")
+            if source._size() != self._size():
+                raise RuntimeError(f"size does not match, self was {self._nbytes()} bytes but src was {source._nbytes()} bytes")
             self._tensor().copy_(source._tensor())
         else:
             self._untyped_storage.copy_(source)
         return self
 
     def fill_(self, value):
-        self._tensor().fill_(value)
+        self._setitem(slice(0, self._size()), value)
         return self
 
     def resizable(self):
@@ -444,16 +508,22 @@ class TypedStorage:
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.dtype.itemsize)
 
-    _resize_ = resize_
-
     def is_shared(self):
         return self._untyped_storage.is_shared()
-
-    _is_shared = is_shared
 
     def share_memory_(self):
         self._untyped_storage.share_memory_()
         return self
+
+    def _share_fd_cpu_(self, *args, **kwargs):
+        fd, size = self._untyped_storage._share_fd_cpu_(*args, **kwargs)
+        return fd, size // self.dtype.itemsize
+
+    def _share_filename_cpu_(self, *args, **kwargs):
+        return self._untyped_storage._share_filename_cpu_(*args, **kwargs)
+
+    def _write_file(self, *args):
+        return self._untyped_storage._write_file(*args)
 
     def is_pinned(self, device=None):
         return False
@@ -471,11 +541,12 @@ class TypedStorage:
         return self._wrap(self._untyped_storage.to(device=device))
 
     def type(self, dtype=None, non_blocking=False):
+        """The name of the class that had this dtype; with one, the elements in it."""
         if dtype is None:
             return f"torch.{self._pickle_storage_type()}"
-        return self._to(dtype if isinstance(dtype, _C.dtype) else dtype.dtype)
+        return self._as_dtype(dtype if isinstance(dtype, _C.dtype) else dtype._dtype)
 
-    def _to(self, dtype):
+    def _as_dtype(self, dtype):
         if not isinstance(dtype, _C.dtype):
             raise TypeError(f"Argument 'dtype' must be torch.dtype, not {type(dtype)}")
         return TypedStorage(wrap_storage=self._tensor().to(dtype).untyped_storage(), dtype=dtype, _internal=True)
@@ -486,12 +557,9 @@ class TypedStorage:
         except KeyError:
             raise KeyError(f"dtype {self.dtype} is not recognized") from None
 
-    _pickle_storage_type = pickle_storage_type
-
     @classmethod
-    def from_buffer(cls, *args, dtype=None, device=None, **kwargs):
-        """from_buffer(buffer, byte_order=None, count=-1, offset=0): the elements of a buffer, copied."""
-        dtype = getattr(cls, "dtype", None) or dtype or _C.uint8
+    def _from_buffer(cls, *args, dtype=None, device=None, **kwargs):
+        dtype = cls._dtype if cls is not TypedStorage else dtype or _C.uint8
         names = dict(zip(("buffer", "byte_order", "count", "offset"), args)) | kwargs
         if cls is not TypedStorage and len(args) + len(kwargs) < 2 and dtype.itemsize > 1:
             raise TypeError("function missing required argument 'byte_order' (pos 2)")
@@ -502,11 +570,17 @@ class TypedStorage:
         return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
     @classmethod
+    def from_buffer(cls, *args, **kwargs):
+        """from_buffer(buffer, byte_order=None, count=-1, offset=0): the elements of a buffer, copied."""
+        _warn_typed_storage_removal()
+        return cls._from_buffer(*args, **kwargs)
+
+    @classmethod
     def from_file(cls, filename, shared=False, size=0):
         """The elements of a file, mapped."""
         if cls is TypedStorage:
             raise RuntimeError("from_file can only be called on derived classes")
-        nbytes = size * cls.dtype.itemsize
+        nbytes = size * cls._dtype.itemsize
         return cls(wrap_storage=UntypedStorage.from_file(filename, shared, nbytes))
 
 
@@ -515,21 +589,61 @@ for _name, _dtype in _CASTS.items():
     setattr(TypedStorage, _name, _cast(_name, _dtype))
 
 
+def _deprecated(name):
+    """Let a member of TypedStorage warn; what was there is `_name`, for the library's own use."""
+    plain = TypedStorage.__dict__[name]
+    setattr(TypedStorage, "_" + (name.strip("_") if name.startswith("__") else name), plain)
+    if isinstance(plain, property):
+        def warning(self):
+            _warn_typed_storage_removal()
+            return plain.fget(self)
+        setattr(TypedStorage, name, property(warning))
+        return
+
+    @wraps(plain)
+    def warning(self, *args, **kwargs):
+        _warn_typed_storage_removal()
+        return plain(self, *args, **kwargs)
+    setattr(TypedStorage, name, warning)
+
+
+TypedStorage.is_cuda = property(lambda self: self._untyped_storage.device.type == "cuda")
+TypedStorage.is_hpu = property(lambda self: self._untyped_storage.device.type == "hpu")
+for _name in ("fill_", "is_cuda", "is_hpu", "untyped", "__len__", "__setitem__", "__getitem__", "copy_", "nbytes", "cuda", "to",
+              "element_size", "get_device", "__repr__", "__iter__", "__copy__", "__deepcopy__", "__sizeof__", "clone", "tolist", "cpu",
+              "share_memory_", "device", "size", "pickle_storage_type", "data_ptr", "resizable", "resize_", "is_shared", *_CASTS):
+    _deprecated(_name)
+
+
 class _LegacyMeta(type):
     def __instancecheck__(cls, x):
         if cls is _LegacyStorage:
             return isinstance(x, TypedStorage)
-        return isinstance(x, TypedStorage) and x.dtype == cls.dtype
+        return isinstance(x, TypedStorage) and x.dtype == cls._dtype
+
+    @property
+    def dtype(cls):
+        _warn_typed_storage_removal()
+        return cls._dtype
 
 
 class _LegacyStorage(TypedStorage, metaclass=_LegacyMeta):
     @classmethod
     def _new_shared(cls, size):
-        return TypedStorage(wrap_storage=_shared(size * cls.dtype.itemsize), dtype=cls.dtype, _internal=True)
+        return TypedStorage(wrap_storage=_shared(size * cls._dtype.itemsize), dtype=cls._dtype, _internal=True)
 
 
 def _legacy(name):
-    return _LegacyMeta(name, (_LegacyStorage,), {"dtype": getattr(_C, _DTYPES[name]), "__module__": "torch"})
+    return _LegacyMeta(name, (_LegacyStorage,), {"_dtype": getattr(_C, _DTYPES[name]), "__module__": "torch"})
+
+
+def _dtype_to_storage_type_map():
+    """The class's name for each dtype that has one."""
+    return {getattr(_C, dtype): name for name, dtype in _DTYPES.items()}
+
+
+def _storage_type_to_dtype_map():
+    return {name: getattr(_C, dtype) for name, dtype in _DTYPES.items()}
 
 
 _classes = {}

@@ -277,6 +277,11 @@ static int take_results(reader *r, td_op_info *info)
     if (!list || !take(r, "->"))
         return list ? fail(r, "'->'") : -1;
     bool several = take(r, "(");
+    if (!several && take(r, "None")) {
+        spaces(r);
+        info->results = list;
+        return *r->at ? fail(r, "the end") : 0;
+    }
     while (!several || !take(r, ")")) {
         if (info->n_results == MOST_RESULTS)
             return fail(r, "at most 8 results");

@@ -109,6 +109,8 @@ void td_ints_free(td_ints *ints);
 /* Strides of a dense tensor in the order of x's dimensions; false where x has gaps or overlaps. */
 bool td_dense_order_strides(const td_tensor *x, int64_t *strides);
 int td_fill_value(td_tensor *self, td_scalar value);
+/* Fill memory that nothing has been written to, if the process wants that (td_fill_uninitialized). */
+int td_fill_new_memory(td_tensor *self);
 int td_give(td_tensor **place, td_tensor *value);
 /* All gradients of a node's results, zeros where undefined. */
 int td_node_all_grads(td_node *node, td_tensor *const *grads, td_tensor_list *list);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <tede/auto.h>
 #include <tede/kernel.h>
+#include <tede/modes.h>
 #include "dispatch/glue.h"
 #include "ops/iterator.h"
 #include "ops/strides.h"
@@ -44,12 +45,35 @@ static td_tensor *empty_in(int ndim, const int64_t *sizes, td_dtype dtype, td_de
     return channels_last(ndim, sizes, format, strides) ? td_tensor_new_strided(ndim, sizes, strides, dtype, device) : NULL;
 }
 
+int td_fill_new_memory(td_tensor *self)
+{
+    td_dtype dtype = (td_dtype)self->dtype;
+    if (!td_fill_uninitialized() || td_is_foreign_dtype(dtype))
+        return 0;
+    if (td_dtype_is_floating(dtype) || td_dtype_is_complex(dtype))
+        return td_fill_value(self, td_float(NAN));
+    if (dtype == TD_BOOL)
+        return td_fill_value(self, td_bool(true));
+    if (dtype == TD_U64)
+        return td_fill_value(self, (td_scalar){TD_SCALAR_UINT, .u = UINT64_MAX});
+    int bits = 8 * (int)td_dtype_size(dtype) - td_dtype_is_signed(dtype);
+    return td_fill_value(self, td_int((int64_t)(UINT64_MAX >> (64 - bits))));
+}
+static td_tensor *uninitialized(td_tensor *x)
+{
+    if (x && td_fill_new_memory(x)) {
+        td_tensor_release(x);
+        return NULL;
+    }
+    return x;
+}
+
 td_tensor *td_op_empty_memory_format(int64_t n_size, const int64_t *size, td_dtype dtype, td_device device,
                                      td_memory_format memory_format)
 {
     if (n_size > TD_MAX_DIMS)
         return td_fail(TD_E_RUNTIME, "empty: a tensor has at most %d dimensions, not %lld", TD_MAX_DIMS, (long long)n_size);
-    return empty_in((int)n_size, size, or_default(dtype), or_cpu(device), memory_format);
+    return uninitialized(empty_in((int)n_size, size, or_default(dtype), or_cpu(device), memory_format));
 }
 
 td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_stride, const int64_t *stride, td_dtype dtype,
@@ -58,7 +82,7 @@ td_tensor *td_op_empty_strided(int64_t n_size, const int64_t *size, int64_t n_st
     if (n_size != n_stride)
         return td_fail(TD_E_RUNTIME, "dimensionality of sizes (%lld) must match dimensionality of strides (%lld)",
                        (long long)n_size, (long long)n_stride);
-    return td_tensor_new_strided(n_size, size, stride, or_default(dtype), or_cpu(device));
+    return uninitialized(td_tensor_new_strided(n_size, size, stride, or_default(dtype), or_cpu(device)));
 }
 
 /* A tensor dense in memory keeps its strides; any other only their order. */
@@ -69,12 +93,12 @@ td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, t
     bool keep = format != TD_CONTIGUOUS_FORMAT && !td_has_plain_strides(self);
     int64_t strides[TD_MAX_DIMS];
     if (is_channels(format))
-        return empty_in(self->ndim, self->sizes, kind, where, format);
+        return uninitialized(empty_in(self->ndim, self->sizes, kind, where, format));
     if (!self->numel && format != TD_CONTIGUOUS_FORMAT)      /* nothing to be dense or not */
         return td_tensor_new_strided(self->ndim, self->sizes, self->strides, kind, where);
     if (keep && (td_dense_order_strides(self, strides) || td_strides_in_order(1, &self, self->ndim, self->sizes, strides)))
-        return td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where);
-    return td_tensor_new(self->ndim, self->sizes, kind, where);
+        return uninitialized(td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where));
+    return uninitialized(td_tensor_new(self->ndim, self->sizes, kind, where));
 }
 
 /* Strides of a dense tensor in the order of x's dimensions, outermost stride first; false if contiguous will do. */
@@ -499,7 +523,7 @@ td_tensor *td_op_empty_permuted(int64_t n_size, const int64_t *size, int64_t n_l
         strides[layout[i]] = step;
         step *= size[layout[i]] > 1 ? size[layout[i]] : 1;
     }
-    return td_tensor_new_strided((int)n_size, size, strides, or_default(dtype), or_cpu(device));
+    return uninitialized(td_tensor_new_strided((int)n_size, size, strides, or_default(dtype), or_cpu(device)));
 }
 
 int td_op_fill_diagonal_(td_tensor *self, td_scalar fill_value, bool wrap)

@@ -8,6 +8,9 @@
 #include <stdio.h>
 #include <tede/kernel.h>
 #include <tede/layout.h>
+#include <tede/auto.h>
+#include <tede/modes.h>
+#include "dispatch/glue.h"
 
 td_tensor *td_spec_new(const td_spec *spec)
 {
@@ -160,6 +163,14 @@ int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor
                     name_in_c((td_dtype)operand->dtype));
 }
 
+/* Fill what a storage has beyond its first `before` bytes. */
+static int fill_from(const td_tensor *x, size_t before)
+{
+    int64_t size = (int64_t)td_itemsize(x), first = (int64_t)before / size, n = (int64_t)x->storage->nbytes / size - first;
+    TD_AUTO td_tensor *tail = td_tensor_over(x->storage, first, 1, &n, &(int64_t){1}, (td_dtype)x->dtype);
+    return tail ? td_fill_new_memory(tail) : -1;
+}
+
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
 {
     if (!x->storage)
@@ -168,9 +179,12 @@ int td_resize(td_tensor *x, int ndim, const int64_t *sizes)
     int64_t place = td_storage_place(x->storage, x->data);
     if (numel < 0 || __builtin_mul_overflow(numel, td_itemsize(x), &bytes) || __builtin_add_overflow(bytes, place, &bytes))
         return td_fail_overflow(ndim, sizes, NULL), -1;
-    if ((size_t)bytes > x->storage->nbytes && td_storage_resize(x->storage, (size_t)bytes))
+    size_t before = x->storage->nbytes;
+    if ((size_t)bytes > before && td_storage_resize(x->storage, (size_t)bytes))
         return -1;
     x->data = (char *)x->storage->data + place;
+    if ((size_t)bytes > before && td_fill_uninitialized() && fill_from(x, before))
+        return -1;
     return td_tensor_set_geometry(x, ndim, sizes, strides);
 }
 

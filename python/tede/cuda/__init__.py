@@ -100,6 +100,11 @@ class _Dummy:
         raise RuntimeError(f"torch.cuda.{cls.__name__} requires CUDA support")
 
 
+class _DummyBase:
+    def __new__(cls, *args, **kwargs):
+        raise RuntimeError(f"Tried to instantiate dummy base class {cls.__name__}")
+
+
 class Stream(_Dummy):
     """Fails: there is no CUDA device."""
 
@@ -108,7 +113,7 @@ class ExternalStream(_Dummy):
     """Fails: there is no CUDA device."""
 
 
-class CUDAGraph(_Dummy):
+class CUDAGraph(_DummyBase):
     """Fails: there is no CUDA device."""
 
 
@@ -136,11 +141,8 @@ class DeferredCudaCallError(Exception):
     """A call that waited for CUDA failed."""
 
 
-class Event:
+class Event(_DummyBase):
     """Fails: there is no CUDA device."""
-
-    def __init__(self, *args, **kwargs):
-        raise RuntimeError("Tried to instantiate dummy base class Event")
 
 
 class device:
@@ -175,6 +177,7 @@ StreamContext = stream
 
 class _AbsentType(type):
     """The class of torch.cuda.FloatTensor, ...: names for isinstance, of which nothing can be made."""
+    is_cuda, is_xpu, is_sparse = True, False, False
 
     def __call__(cls, *args, **kwargs):
         raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
@@ -183,8 +186,17 @@ class _AbsentType(type):
         return False
 
 
+def _unavailable(name):
+    def refuse(*args, **kwargs):
+        raise RuntimeError(f"{name}: Not available for CUDA storage")
+    return staticmethod(refuse)
+
+
 def _type(name):
-    return _AbsentType(name, (), {"__module__": "torch.cuda"})
+    content = {"__module__": "torch.cuda"}
+    if name.endswith("Storage"):
+        content.update({method: _unavailable(method) for method in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename")})
+    return _AbsentType(name, (), content)
 
 
 TYPE_CHECKING = False

@@ -13,6 +13,7 @@ from tede.profiler._averages import EventList, FunctionEvent, FunctionEventAvg  
 from tede.profiler._profile import (  # noqa: F401
     ProfilerAction, ProfilerActivity, profile, record_function, schedule, supported_activities,
     tensorboard_trace_handler)
+from tede.utils._traceback import gather_traceback, symbolize_tracebacks  # noqa: F401
 
 
 def kineto_available():

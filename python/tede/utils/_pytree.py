@@ -3,9 +3,12 @@
 A type takes part once it is registered, with two functions: one gives a container's children and what else must be
 known to build it again (its context), the other builds it.  Whatever isn't registered is a leaf, None too."""
 import dataclasses
+import enum
 import functools
+import importlib
 import json
 import threading
+import warnings
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 from tede._C import Size
@@ -120,6 +123,8 @@ def _private_register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_t
     if (to_dumpable_context is None) != (from_dumpable_context is None):
         raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
     with _lock:
+        if cls in SUPPORTED_NODES:
+            warnings.warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.", stacklevel=3)
         SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
         SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, from_name, to_dumpable_context, from_dumpable_context)
         SERIALIZED_TYPE_TO_PYTHON_TYPE[from_name] = cls
@@ -135,10 +140,12 @@ def register_pytree_node(cls, flatten_fn, unflatten_fn, *, serialized_type_name=
                                   flatten_with_keys_fn=flatten_with_keys_fn)
 
 
-def _register_pytree_node(cls, flatten_fn, unflatten_fn, **options):
-    import warnings
+def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_from_str_fn=None, **options):
     warnings.warn("`torch.utils._pytree._register_pytree_node` is deprecated. Please use "
                   "`torch.utils._pytree.register_pytree_node` instead.", FutureWarning, stacklevel=2)
+    if to_str_fn is not None or maybe_from_str_fn is not None:
+        warnings.warn("`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and "
+                      "`from_dumpable_context` instead.", FutureWarning, stacklevel=2)
     _private_register_pytree_node(cls, flatten_fn, unflatten_fn, **options)
 
 
@@ -671,6 +678,26 @@ def _broadcast_to_and_flatten(tree, treespec, is_leaf=None):
 
 # ---- written down as JSON --------------------------------------------------------------------------------------------
 
+class EnumEncoder(json.JSONEncoder):
+    """Members of enumerations are written by their class's module and name, and their own name."""
+
+    def default(self, obj):
+        if isinstance(obj, enum.Enum):
+            return {"__enum__": True, "fqn": f"{type(obj).__module__}:{type(obj).__qualname__}", "name": obj.name}
+        return super().default(obj)
+
+
+def enum_object_hook(obj):
+    """What EnumEncoder wrote as a dictionary, as the member again."""
+    if "__enum__" not in obj:
+        return obj
+    module, _, path = obj["fqn"].partition(":")
+    found = importlib.import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    return found[obj["name"]]
+
+
 def _dump(spec):
     if spec.is_leaf():
         return {"type": None, "context": None, "children_spec": []}
@@ -682,7 +709,7 @@ def _dump(spec):
                                   "_register_pytree_node call with a `serialized_type_name` kwarg.")
     if known.to_dumpable_context is None:
         try:
-            context = json.dumps(spec.context)
+            context = json.dumps(spec.context, cls=EnumEncoder)
         except TypeError as error:
             raise TypeError("Unable to serialize context. Please make the context json dump-able, or register a custom serializer "
                             "using _register_pytree_node.") from error
@@ -698,7 +725,7 @@ def _load(data):
         raise ValueError(f"Unknown type name: {data['type']}")
     cls = SERIALIZED_TYPE_TO_PYTHON_TYPE[data["type"]]
     load = SUPPORTED_SERIALIZED_TYPES[cls].from_dumpable_context
-    return TreeSpec(cls, json.loads(data["context"]) if load is None else load(data["context"]),
+    return TreeSpec(cls, json.loads(data["context"], object_hook=enum_object_hook) if load is None else load(data["context"]),
                     [_load(c) for c in data["children_spec"]])
 
 
