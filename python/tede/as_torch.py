@@ -5,6 +5,7 @@ with a package `torch` that installs the finder is put first on the path, and in
 the program starts (spawned workers, subprocesses) do the same. Nothing is copied: torch.nn *is* tede.nn. What differs
 from `import tede as torch` is what a program sees: torch.__version__ and the names in reprs are PyTorch's.
 """
+import builtins
 import contextlib
 import importlib
 import importlib.abc
@@ -165,15 +166,12 @@ def main(arguments):
 
 
 def _run_main(code, path=None):
-    """Run code as the module __main__, which was ours until now; it stays after the end, for threads and exit handlers."""
-    names = sys.modules["__main__"].__dict__
-    for name in [name for name in names if not name.startswith("__")]:
-        del names[name]
-    names.update(__name__="__main__", __doc__=None, __spec__=None, __package__=None, __loader__=None, __cached__=None)
-    names.pop("__file__", None)
+    """Run code as a new module __main__, which stays after the end, for threads and exit handlers."""
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__dict__.update(__cached__=None, __builtins__=builtins)
     if path is not None:
-        names["__file__"] = path
-    exec(code, names)
+        main.__file__ = path
+    exec(code, main.__dict__)
 
 
 if __name__ == "__main__":

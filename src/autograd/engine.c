@@ -133,18 +133,19 @@ static int run_tensor_hooks(td_task *task, td_node *node, td_tensor **grads)
 {
     if (node->type->flags & TD_NODE_ACCUMULATES)
         return td_accumulator_run_hooks(node, false, grads);
-    if (TD_LIKELY(!node->extra))
+    td_node_extra *extra = td_node_extra_now(node);
+    if (TD_LIKELY(!extra))
         return 0;
-    if (node->extra->hooks)
+    if (td_node_has_hooks(node))
         for (int i = 0; i < node->n_inputs; i++)
-            if (td_hooks_run_tensor(&node->lock, &node->extra->hooks, i, &grads[i]) != 0)
+            if (td_hooks_run_tensor(&node->lock, &extra->hooks, i, &grads[i]) != 0)
                 return -1;
-    return node->extra->retained ? td_node_run_retained(node, grads, task->create_graph) : 0;
+    return __atomic_load_n(&extra->retained, __ATOMIC_ACQUIRE) ? td_node_run_retained(node, grads, task->create_graph) : 0;
 }
 
 static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **results)
 {
-    bool hooked = node->extra && node->extra->hooks, any = node->type->flags & TD_NODE_TAKES_UNDEFINED;
+    bool hooked = td_node_has_hooks(node), any = node->type->flags & TD_NODE_TAKES_UNDEFINED;
     int status = 0;
     if (TD_UNLIKELY(hooked))
         status = td_hooks_run_pre(node, node->n_inputs, grads);
@@ -160,12 +161,12 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
         } else {
             status = node->type->apply(node, grads, results);
         }
-        if (TD_UNLIKELY(status == 0 && td_anomaly_on))
+        if (TD_UNLIKELY(status == 0 && td_anomaly_is_on()))
             status = check_nan(node, results);
     }
-    if (TD_UNLIKELY(node->extra && node->extra->hooks) && status == 0)      /* what was saved may have hooked the node */
+    if (TD_UNLIKELY(td_node_has_hooks(node)) && status == 0)      /* what was saved may have hooked the node */
         status = td_hooks_run_post(node, node->n_edges, results, node->n_inputs, grads);
-    if (TD_UNLIKELY(status != 0) && td_anomaly_on)
+    if (TD_UNLIKELY(status != 0) && td_anomaly_is_on())
         td_anomaly_report(node);
     return status;
 }

@@ -36,12 +36,13 @@ void td_node_extra_free(td_node *node)
 
 void *td_node_object(const td_node *node)
 {
-    return node->extra ? __atomic_load_n(&node->extra->object, __ATOMIC_ACQUIRE) : NULL;
+    const td_node_extra *extra = td_node_extra_now(node);
+    return extra ? __atomic_load_n(&extra->object, __ATOMIC_ACQUIRE) : NULL;
 }
 
 int td_node_set_object(td_node *node, void *object)
 {
-    if (!object && !node->extra)
+    if (!object && !td_node_extra_now(node))
         return 0;
     td_node_extra *extra = td_node_extra_of(node);
     if (!extra)
@@ -50,17 +51,23 @@ int td_node_set_object(td_node *node, void *object)
     return 0;
 }
 
-void *td_node_metadata(const td_node *node) { return node->extra ? node->extra->metadata : NULL; }
+void *td_node_metadata(const td_node *node)
+{
+    const td_node_extra *extra = td_node_extra_now(node);
+    return extra ? __atomic_load_n(&extra->metadata, __ATOMIC_ACQUIRE) : NULL;
+}
 
 int td_node_set_metadata(td_node *node, void *metadata, td_drop *drop)
 {
     td_node_extra *extra = td_node_extra_of(node);
     if (!extra)
         return -1;
+    td_lock(&node->lock);
     void    *old = extra->metadata;
     td_drop *drop_old = extra->drop_metadata;
-    extra->metadata = metadata;
+    __atomic_store_n(&extra->metadata, metadata, __ATOMIC_RELEASE);
     extra->drop_metadata = drop;
+    td_unlock(&node->lock);
     if (old && drop_old)
         drop_old(old);
     return 0;
@@ -87,7 +94,7 @@ int td_node_keep_grad(td_node *node, int input, td_grad_box *box)
     entry->input = input;
     td_lock(&node->lock);
     entry->next = extra->retained;
-    extra->retained = entry;
+    __atomic_store_n(&extra->retained, entry, __ATOMIC_RELEASE);        /* the engine looks without the lock */
     td_unlock(&node->lock);
     return 0;
 }
@@ -95,13 +102,14 @@ int td_node_keep_grad(td_node *node, int input, td_grad_box *box)
 void td_node_forget_grad(td_node *node, td_grad_box *box)
 {
     td_retained *found = NULL;
-    if (!node->extra)
+    td_node_extra *extra = td_node_extra_now(node);
+    if (!extra)
         return;
     td_lock(&node->lock);
-    for (td_retained **at = &node->extra->retained; *at; at = &(*at)->next)
+    for (td_retained **at = &extra->retained; *at; at = &(*at)->next)
         if ((*at)->box == box) {
             found = *at;
-            *at = found->next;
+            __atomic_store_n(at, found->next, __ATOMIC_RELEASE);
             break;
         }
     td_unlock(&node->lock);
@@ -120,7 +128,7 @@ int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gra
         td_tensor *grad = NULL;
         int at = 0;
         td_lock(&node->lock);
-        for (td_retained *r = node->extra->retained; r && !box; r = r->next)
+        for (td_retained *r = td_node_extra_now(node)->retained; r && !box; r = r->next)
             if (at++ == done) {
                 box = r->box;
                 grad = grads[r->input];
@@ -138,22 +146,24 @@ int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gra
 
 /* ---- anomaly mode */
 
+/* Set by any thread while others record and run: each is read by itself, and hooks outlive all nodes. */
 bool td_anomaly_on;
 static bool anomaly_nan;
 static const td_anomaly_hooks *anomaly_hooks;
 
 void td_set_anomaly(bool on, bool check_nan, const td_anomaly_hooks *hooks)
 {
-    anomaly_nan = check_nan;
-    anomaly_hooks = hooks;
-    td_anomaly_on = on;
+    __atomic_store_n(&anomaly_nan, check_nan, __ATOMIC_RELAXED);
+    __atomic_store_n(&anomaly_hooks, hooks, __ATOMIC_RELEASE);
+    __atomic_store_n(&td_anomaly_on, on, __ATOMIC_RELEASE);
 }
+static const td_anomaly_hooks *hooks_set(void) { return __atomic_load_n(&anomaly_hooks, __ATOMIC_ACQUIRE); }
 
 bool td_anomaly(bool *check_nan)
 {
     if (check_nan)
-        *check_nan = anomaly_nan;
-    return td_anomaly_on;
+        *check_nan = __atomic_load_n(&anomaly_nan, __ATOMIC_RELAXED);
+    return td_anomaly_is_on();
 }
 
 int td_anomaly_record(td_node *node)
@@ -163,7 +173,7 @@ int td_anomaly_record(td_node *node)
         return -1;
     if (td_task_now)
         extra->parent = td_node_retain(td_node_now);
-    const td_anomaly_hooks *hooks = anomaly_hooks;
+    const td_anomaly_hooks *hooks = hooks_set();
     if (hooks && hooks->record) {
         extra->record = hooks->record(node);
         extra->drop_record = hooks->drop;
@@ -171,16 +181,23 @@ int td_anomaly_record(td_node *node)
     return 0;
 }
 
-const td_anomaly_hooks *td_anomaly_hooks_now(void) { return td_anomaly_on ? anomaly_hooks : NULL; }
+const td_anomaly_hooks *td_anomaly_hooks_now(void) { return td_anomaly_is_on() ? hooks_set() : NULL; }
 
 void td_anomaly_report(td_node *node)
 {
-    const td_anomaly_hooks *hooks = anomaly_hooks;
+    const td_anomaly_hooks *hooks = hooks_set();
     if (!hooks || !hooks->report)
         return;
     bool is_parent = false;
-    for (td_node *n = node; n; n = n->extra ? n->extra->parent : NULL, is_parent = true)
-        hooks->report(n, n->extra ? n->extra->record : NULL, is_parent);
+    for (td_node *n = node; n; is_parent = true) {
+        const td_node_extra *extra = td_node_extra_now(n);
+        hooks->report(n, extra ? extra->record : NULL, is_parent);
+        n = extra ? extra->parent : NULL;
+    }
 }
 
-void *td_node_record(const td_node *node) { return node->extra ? node->extra->record : NULL; }
+void *td_node_record(const td_node *node)
+{
+    const td_node_extra *extra = td_node_extra_now(node);
+    return extra ? extra->record : NULL;
+}

@@ -87,13 +87,13 @@ static td_hook *append(uint8_t *lock, td_hook **list, td_hook *hook)
     while (*at) {
         td_hook *old = *at;
         if (td_hook_is_removed(old)) {
-            *at = old->next;
+            __atomic_store_n(at, old->next, __ATOMIC_RELEASE);
             old->next = swept;
             swept = old;
         } else
             at = &old->next;
     }
-    *at = hook;
+    __atomic_store_n(at, hook, __ATOMIC_RELEASE);       /* td_node_has_hooks looks without the lock */
     td_unlock(lock);
     td_hooks_free(swept);
     return hook;
@@ -351,9 +351,10 @@ int td_tensor_remove_hooks(td_tensor *x, td_drop *drop)
     if (td_gradient_fn(x, &node) != 0)
         return -1;
     td_autograd_meta *meta = x->autograd;
-    if (!meta || (node && !node->extra))
+    td_node_extra *extra = node ? td_node_extra_now(node) : NULL;
+    if (!meta || (node && !extra))
         return 0;
-    if (take(&s, node ? &node->lock : &meta->lock, node ? &node->extra->hooks : &meta->hooks, TD_HOOK_TENSOR) != 0)
+    if (take(&s, node ? &node->lock : &meta->lock, node ? &extra->hooks : &meta->hooks, TD_HOOK_TENSOR) != 0)
         return -1;
     for (int i = 0; i < s.count; i++)
         if (s.hooks[i]->drop == drop && (!node || s.hooks[i]->input == meta->output))
@@ -381,22 +382,23 @@ td_hook *td_leaf_add_hook(td_tensor *leaf, td_leaf_hook_fn *fn, void *context, t
 
 /* ---- looking */
 
-static int alive(uint8_t *lock, const td_hook *list)
+static int alive(uint8_t *lock, td_hook *const *list)
 {
     int n = 0;
     td_lock(lock);
-    for (; list; list = list->next)
-        n += !td_hook_is_removed(list);
+    for (const td_hook *hook = *list; hook; hook = hook->next)
+        n += !td_hook_is_removed(hook);
     td_unlock(lock);
     return n;
 }
 
 int td_node_hook_count(td_node *node)
 {
-    int n = node->extra ? alive(&node->lock, node->extra->hooks) : 0;
+    td_node_extra *extra = td_node_extra_now(node);
+    int n = extra ? alive(&node->lock, &extra->hooks) : 0;
     td_tensor *leaf = td_node_variable(node);
     td_autograd_meta *meta = leaf ? leaf->autograd : NULL;
-    return meta ? n + alive(&meta->lock, meta->hooks) + alive(&meta->lock, meta->accumulated_hooks) : n;
+    return meta ? n + alive(&meta->lock, &meta->hooks) + alive(&meta->lock, &meta->accumulated_hooks) : n;
 }
 
 /* ---- cycles through hooks */
@@ -418,16 +420,16 @@ void td_tensor_visit_hooks(const td_tensor *x, td_drop *drop, void (*visit)(td_h
     visit_list(meta->hooks, drop, visit, arg);
     visit_list(meta->accumulated_hooks, drop, visit, arg);
     td_node *node = td_tensor_sole_node(x);
-    if (node && node->extra)
-        visit_list(node->extra->hooks, drop, visit, arg);
+    if (node && td_node_extra_now(node))
+        visit_list(td_node_extra_now(node)->hooks, drop, visit, arg);
 }
 
 bool td_node_is_unshared(const td_node *node) { return __atomic_load_n(&node->refcount, __ATOMIC_ACQUIRE) == 1; }
 
 void td_node_visit_hooks(const td_node *node, td_drop *drop, void (*visit)(td_hook *hook, void *context, void *arg), void *arg)
 {
-    if (node->extra && td_node_is_unshared(node))
-        visit_list(node->extra->hooks, drop, visit, arg);
+    if (td_node_extra_now(node) && td_node_is_unshared(node))
+        visit_list(td_node_extra_now(node)->hooks, drop, visit, arg);
 }
 
 td_node *td_tensor_sole_node(const td_tensor *x)

@@ -46,6 +46,13 @@ struct td_node_extra {
 };
 
 td_node_extra *td_node_extra_of(td_node *node);        /* made if there is none; NULL with an error */
+/* NULL if there is none.  Any thread may add it, or hooks to it, at any time. */
+static inline td_node_extra *td_node_extra_now(const td_node *node) { return __atomic_load_n(&node->extra, __ATOMIC_ACQUIRE); }
+static inline bool td_node_has_hooks(const td_node *node)
+{
+    const td_node_extra *extra = td_node_extra_now(node);
+    return extra && __atomic_load_n(&extra->hooks, __ATOMIC_ACQUIRE);
+}
 void td_node_extra_free(td_node *node);
 
 /* Free a list whose owner goes away. */
@@ -63,6 +70,7 @@ int  td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gr
 
 /* ---- anomaly mode */
 extern bool td_anomaly_on;
+static inline bool td_anomaly_is_on(void) { return __atomic_load_n(&td_anomaly_on, __ATOMIC_RELAXED); }
 int  td_anomaly_record(td_node *node);                  /* called by td_node_new while it is on */
 void td_anomaly_report(td_node *node);
 const td_anomaly_hooks *td_anomaly_hooks_now(void);     /* NULL while it is off */

@@ -59,7 +59,7 @@ td_node *td_node_new(const td_node_type *type, int n_edges, int n_inputs, int n_
     }
     if (state_bytes)
         memset(node->state, 0, state_bytes);
-    if (TD_UNLIKELY(td_anomaly_on) && td_anomaly_record(node) != 0) {
+    if (TD_UNLIKELY(td_anomaly_is_on()) && td_anomaly_record(node) != 0) {
         td_node_release(node);
         return NULL;
     }

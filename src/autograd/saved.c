@@ -241,7 +241,7 @@ void td_note_write(td_tensor *x, const char *op, uint32_t version)
     static td_drop *drop;
     if (x->flags & TD_FLAG_INFERENCE || !(x->storage || x->own_version))
         return;
-    const td_anomaly_hooks *hooks = TD_UNLIKELY(td_anomaly_on) ? td_anomaly_hooks_now() : NULL;
+    const td_anomaly_hooks *hooks = TD_UNLIKELY(td_anomaly_is_on()) ? td_anomaly_hooks_now() : NULL;
     void *record = hooks && hooks->line ? hooks->record(NULL) : NULL;
     uint32_t counter = td_version_name(x);
     td_lock(&writes_lock);

@@ -298,7 +298,7 @@ static void copy_slices_release(td_node *node)
 {
     copy_slices *state = node->state;
     if (state->fn)
-        state->fn->extra->copy_slices = NULL;
+        __atomic_store_n(&td_node_extra_now(state->fn)->copy_slices, NULL, __ATOMIC_RELEASE);
     td_node_release(state->fn);
     geometry_release(&state->view);
 }
@@ -315,7 +315,8 @@ static const td_node_type copy_slices_type = {"CopySlices", copy_slices_apply, c
 
 int td_set_result_history(td_tensor *result, td_node *fn, int output)
 {
-    td_node *slices = fn->extra ? fn->extra->copy_slices : NULL;
+    td_node_extra *extra = td_node_extra_now(fn);
+    td_node *slices = extra ? __atomic_load_n(&extra->copy_slices, __ATOMIC_ACQUIRE) : NULL;
     const geometry *g = slices ? &((copy_slices *)slices->state)->view : NULL;
     if (!g || g->replay)
         return td_set_gradient_edge(result, fn, output);
@@ -363,7 +364,7 @@ static int rebase_view(td_tensor *x, td_node *fn, int output)
     if (!node)
         return -1;
     copy_slices *state = node->state;
-    extra->copy_slices = node;
+    __atomic_store_n(&extra->copy_slices, node, __ATOMIC_RELEASE);
     state->fn = td_node_retain(fn);
     state->output = output;
     geometry_fill(&state->view, x, x->base);

@@ -334,9 +334,10 @@ static void *no_memory(size_t size)
 static bool must_fail(void)
 {
     int64_t n = __atomic_fetch_sub(&fail_in, 1, __ATOMIC_RELAXED);
-    if (n == 1 && !fail_lastingly)
+    const bool lastingly = __atomic_load_n(&fail_lastingly, __ATOMIC_RELAXED);
+    if (n == 1 && !lastingly)
         __atomic_and_fetch(&detour, ~TO_FAIL, __ATOMIC_RELAXED);
-    return n == 1 || (n < 1 && fail_lastingly);
+    return n == 1 || (n < 1 && lastingly);
 }
 
 static size_t rounded(size_t size)
@@ -629,8 +630,8 @@ void td_set_memory_limit(uint64_t bytes)
 void td_memory_fail_at(uint64_t n, bool lastingly)
 {
     __atomic_and_fetch(&detour, ~TO_FAIL, __ATOMIC_RELAXED);
-    fail_in = n < INT64_MAX ? (int64_t)n : INT64_MAX;
-    fail_lastingly = lastingly;
+    __atomic_store_n(&fail_in, n < INT64_MAX ? (int64_t)n : INT64_MAX, __ATOMIC_RELAXED);
+    __atomic_store_n(&fail_lastingly, lastingly, __ATOMIC_RELAXED);
     if (n)
         __atomic_or_fetch(&detour, TO_FAIL, __ATOMIC_RELEASE);
 }

@@ -1,6 +1,7 @@
 /* Warnings: a line on stderr, unless a binding takes them over. */
 #include "base/base.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -11,13 +12,17 @@ static int print_warning(const char *message, void *context)
     return 0;
 }
 
+/* A handler and its context are exchanged together, under the lock, since any thread may warn at any time. */
+static pthread_mutex_t      lock = PTHREAD_MUTEX_INITIALIZER;
 static td_warning_handler *handler = print_warning;
 static void               *handler_context;
 
 void td_set_warning_handler(td_warning_handler *new_handler, void *context)
 {
+    pthread_mutex_lock(&lock);
     handler = new_handler ? new_handler : print_warning;
     handler_context = context;
+    pthread_mutex_unlock(&lock);
 }
 
 int td_warn(const char *format, ...)
@@ -27,5 +32,9 @@ int td_warn(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    return handler(message, handler_context);
+    pthread_mutex_lock(&lock);
+    td_warning_handler *handle = handler;
+    void *context = handler_context;
+    pthread_mutex_unlock(&lock);
+    return handle(message, context);
 }

@@ -45,7 +45,7 @@ int64_t td_tensor_use_count(const td_tensor *x)
 
 void td_foreign_hooks(void (*drop_wrapper)(void *wrapper))
 {
-    td_tensor_hook.drop_wrapper = drop_wrapper;
+    __atomic_store_n(&td_tensor_hook.drop_wrapper, drop_wrapper, __ATOMIC_RELEASE);
 }
 
 td_tensor *td_tensor_view(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset)

@@ -11,17 +11,27 @@
 #include "tensor/tensor.h"
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static td_print_options options = {.precision = 4, .threshold = 1000, .edgeitems = 3, .linewidth = 80, .sci_mode = -1};
+/* The process's options, and as they were when this thread began to print: another one may set them meanwhile. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static td_print_options process_options = {.precision = 4, .threshold = 1000, .edgeitems = 3, .linewidth = 80, .sci_mode = -1};
+static char process_prefix[32] = "torch.";
+static _Thread_local td_print_options options;
+static _Thread_local char dtype_prefix[sizeof process_prefix];
 static td_print_suffix *suffix_hook;
-static char dtype_prefix[32] = "torch.";
 
 enum { NUMBER_ROOM = 512 };     /* the longest double in %f with a precision of up to 150 */
 
-void td_print_get_options(td_print_options *o) { *o = options; }
+void td_print_get_options(td_print_options *o)
+{
+    pthread_mutex_lock(&lock);
+    *o = process_options;
+    pthread_mutex_unlock(&lock);
+}
 
 int td_print_set_options(const td_print_options *o)
 {
@@ -29,7 +39,9 @@ int td_print_set_options(const td_print_options *o)
         return td_error(TD_E_VALUE, "set_printoptions: precision must be 0 to 150, got %d", o->precision);
     if (o->edgeitems < 0)
         return td_error(TD_E_VALUE, "set_printoptions: edgeitems must not be negative, got %d", o->edgeitems);
-    options = *o;
+    pthread_mutex_lock(&lock);
+    process_options = *o;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -45,8 +57,21 @@ int td_print_profile(td_print_options *o, const char *name)
     return 0;
 }
 
-void td_print_set_suffix(td_print_suffix *suffix) { suffix_hook = suffix; }
-void td_print_set_dtype_prefix(const char *prefix) { snprintf(dtype_prefix, sizeof dtype_prefix, "%s", prefix); }
+void td_print_set_suffix(td_print_suffix *suffix) { __atomic_store_n(&suffix_hook, suffix, __ATOMIC_RELEASE); }
+void td_print_set_dtype_prefix(const char *prefix)
+{
+    pthread_mutex_lock(&lock);
+    snprintf(process_prefix, sizeof process_prefix, "%s", prefix);
+    pthread_mutex_unlock(&lock);
+}
+
+static void begin(void)
+{
+    pthread_mutex_lock(&lock);
+    options = process_options;
+    memcpy(dtype_prefix, process_prefix, sizeof dtype_prefix);
+    pthread_mutex_unlock(&lock);
+}
 
 /* ---- a growing string.  The block begins with its own size, for td_string_free. */
 
@@ -123,37 +148,46 @@ typedef struct format {
     int  width;
 } format;
 
+/* The element at p, which may be unaligned: see Note [Unaligned elements] in src/ops/lazy.c. */
+#define READ(T, p) ({ T element; memcpy(&element, p, sizeof element); element; })
+
 /* A part of an element: real numbers and both parts of complex ones as double, others as integers. */
 static double part(const td_tensor *x, const char *p, bool imag)
 {
     double sign = (x->flags & TD_FLAG_NEG ? -1 : 1) * (imag && x->flags & TD_FLAG_CONJ ? -1 : 1);
     switch (x->dtype) {
-    case TD_F16: return sign * td_f16_to_f32(*(const td_f16 *)p);
-    case TD_BF16: return sign * td_bf16_to_f32(*(const td_bf16 *)p);
-    case TD_F32: return sign * *(const float *)p;
-    case TD_F64: return sign * *(const double *)p;
-    case TD_C64: return sign * ((const float *)p)[imag];
+    case TD_F16: return sign * td_f16_to_f32(READ(td_f16, p));
+    case TD_BF16: return sign * td_bf16_to_f32(READ(td_bf16, p));
+    case TD_F32: return sign * READ(float, p);
+    case TD_F64: return sign * READ(double, p);
+    case TD_C64: return sign * READ(float, p + imag * sizeof(float));
     case TD_DTYPE_A: case TD_DTYPE_B: case TD_DTYPE_C: case TD_DTYPE_D: {
         float number;
         td_dtype_loader(x->dtype)(&number, p, 1);
         return sign * number;
     }
-    default: return sign * ((const double *)p)[imag];
+    default: return sign * READ(double, p + imag * sizeof(double));
     }
 }
 
 static int integer_text(const td_tensor *x, const char *p, char *text)
 {
+    uint64_t negated;
+    if (TD_UNLIKELY(x->flags & TD_FLAG_NEG) && x->dtype != TD_BOOL) {
+        memcpy(&negated, p, (size_t)td_itemsize(x));
+        td_negate_integer(&negated, td_itemsize(x));
+        p = (const char *)&negated;
+    }
     switch (x->dtype) {
-    case TD_BOOL: return sprintf(text, "%s", *(const uint8_t *)p ? "True" : "False");
-    case TD_U8: return sprintf(text, "%d", *(const uint8_t *)p);
-    case TD_I8: return sprintf(text, "%d", *(const int8_t *)p);
-    case TD_I16: return sprintf(text, "%d", *(const int16_t *)p);
-    case TD_U16: return sprintf(text, "%d", *(const uint16_t *)p);
-    case TD_I32: return sprintf(text, "%" PRId32, *(const int32_t *)p);
-    case TD_U32: return sprintf(text, "%" PRIu32, *(const uint32_t *)p);
-    case TD_I64: return sprintf(text, "%" PRId64, *(const int64_t *)p);
-    default: return sprintf(text, "%" PRIu64, *(const uint64_t *)p);
+    case TD_BOOL: return sprintf(text, "%s", *p ? "True" : "False");
+    case TD_U8: return sprintf(text, "%d", READ(uint8_t, p));
+    case TD_I8: return sprintf(text, "%d", READ(int8_t, p));
+    case TD_I16: return sprintf(text, "%d", READ(int16_t, p));
+    case TD_U16: return sprintf(text, "%d", READ(uint16_t, p));
+    case TD_I32: return sprintf(text, "%" PRId32, READ(int32_t, p));
+    case TD_U32: return sprintf(text, "%" PRIu32, READ(uint32_t, p));
+    case TD_I64: return sprintf(text, "%" PRId64, READ(int64_t, p));
+    default: return sprintf(text, "%" PRIu64, READ(uint64_t, p));
     }
 }
 
@@ -421,6 +455,7 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     }
     if (!shown)
         return NULL;
+    begin();
     string s = new_string();
     int64_t indent = (int64_t)strlen(prefix) + 1;
     put_text(&s, prefix);
@@ -479,8 +514,9 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         put_suffix(&t, text);
         text[0] = 0;
     }
-    if (suffix_hook)
-        suffix_hook(x, text, sizeof text);
+    td_print_suffix *suffix = __atomic_load_n(&suffix_hook, __ATOMIC_ACQUIRE);
+    if (suffix)
+        suffix(x, text, sizeof text);
     else if (x->flags & TD_FLAG_REQUIRES_GRAD)
         strcpy(text, "requires_grad=True");
     if (text[0])

@@ -26,10 +26,12 @@ td_tensor *td_tensor_retain(td_tensor *x)
 
 static void __attribute__((noinline)) drop_rest(td_tensor *x)
 {
-    if (x->autograd && td_tensor_hook.drop_autograd)
-        td_tensor_hook.drop_autograd(x);
-    if (x->flags & TD_FLAG_OWNS_WRAPPER && td_tensor_hook.drop_wrapper)
-        td_tensor_hook.drop_wrapper(x->wrapper);
+    void (*drop_autograd)(td_tensor *) = __atomic_load_n(&td_tensor_hook.drop_autograd, __ATOMIC_RELAXED);
+    void (*drop_wrapper)(void *) = __atomic_load_n(&td_tensor_hook.drop_wrapper, __ATOMIC_RELAXED);
+    if (x->autograd && drop_autograd)
+        drop_autograd(x);
+    if (x->flags & TD_FLAG_OWNS_WRAPPER && drop_wrapper)
+        drop_wrapper(x->wrapper);
     if (x->replay && __atomic_sub_fetch(&x->replay->refcount, 1, __ATOMIC_ACQ_REL) == 0)
         x->replay->drop(x->replay);
     if (x->own_version)
@@ -457,6 +459,8 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
     _Alignas(16) char p[16];        /* elements may be unaligned */
     memcpy(p, x->data, (size_t)td_itemsize(x));
     double sign = x->flags & TD_FLAG_NEG ? -1 : 1;
+    if (TD_UNLIKELY(sign < 0) && td_dtype_is_integral((td_dtype)x->dtype))
+        td_negate_integer(p, td_itemsize(x));
     switch (x->dtype) {
     case TD_BOOL: *value = td_bool(*(const uint8_t *)p != 0); return 0;
     case TD_U8: *value = td_int(*(const uint8_t *)p); return 0;
@@ -478,7 +482,7 @@ int td_tensor_item(td_tensor *x, td_scalar *value)
         if (td_is_foreign_dtype(x->dtype)) {
             float number;
             td_dtype_loader(x->dtype)(&number, p, 1);
-            *value = td_float(number);
+            *value = td_float(sign * number);
             return 0;
         }
     }

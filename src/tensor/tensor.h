@@ -128,6 +128,17 @@ extern td_tensor_hooks td_tensor_hook;
 
 static inline int64_t td_itemsize(const td_tensor *x) { return td_itemsizes[x->dtype]; }
 
+/* The negative of an integer of 1, 2, 4 or 8 bytes, in place; it wraps, as `neg` does. */
+static inline void td_negate_integer(void *element, int64_t bytes)
+{
+    switch (bytes) {
+    case 1: { uint8_t v; memcpy(&v, element, 1); v = (uint8_t)-v; memcpy(element, &v, 1); return; }
+    case 2: { uint16_t v; memcpy(&v, element, 2); v = (uint16_t)-v; memcpy(element, &v, 2); return; }
+    case 4: { uint32_t v; memcpy(&v, element, 4); v = -v; memcpy(element, &v, 4); return; }
+    default: { uint64_t v; memcpy(&v, element, 8); v = -v; memcpy(element, &v, 8); return; }
+    }
+}
+
 /* ---- making views (src/tensor/view.c).  `offset` counts elements from self's first.  What would reach beyond the storage
  * is an error. */
 td_tensor *td_view_strided(td_tensor *self, int ndim, const int64_t *sizes, const int64_t *strides, int64_t offset);

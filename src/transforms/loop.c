@@ -6,7 +6,7 @@
 static int64_t loops;
 static void  (*on_loop)(const char *op);
 int64_t td_vmap_fallback_count(void) { return __atomic_load_n(&loops, __ATOMIC_RELAXED); }
-void    td_vmap_on_fallback(void (*warn)(const char *op)) { on_loop = warn; }
+void    td_vmap_on_fallback(void (*warn)(const char *op)) { __atomic_store_n(&on_loop, warn, __ATOMIC_RELEASE); }
 
 static td_tensor *member(td_batch *b, td_tensor *x, int64_t i)
 {
@@ -77,8 +77,9 @@ int td_batch_loop(td_batch *b, bool quiet)
 {
     const td_op_info *info = &b->op->info;
     int n = info->n_results;
-    if (on_loop && !quiet) {
-        on_loop(info->name);
+    void (*warn)(const char *op) = __atomic_load_n(&on_loop, __ATOMIC_ACQUIRE);
+    if (warn && !quiet) {
+        warn(info->name);
         if (td_error_code() != TD_OK)       /* it refuses */
             return -1;
     }

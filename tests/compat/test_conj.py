@@ -90,3 +90,19 @@ def test_the_bits_are_stored(lib, x):
     assert turned.is_conj() and turned.tolist() == x.conj().tolist() and turned.data_ptr() == plain.data_ptr()
     negative = pickle.loads(pickle.dumps(x.conj().imag))
     assert negative.is_neg() and negative.tolist() == x.conj().imag.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_negatives_of_integers_are_read_as_such(lib, dtype):
+    x = lib.arange(3).to(getattr(lib, dtype))
+    y, want = x._neg_view(), -x
+    assert y.is_neg() and y.tolist() == want.tolist() and y[1].item() == int(y[1]) == want[1].item() and repr(y) == repr(want)
+    assert f"{y[2]}" == f"{want[2]}"
+
+
+def test_negative_indices_split_where_they_say(lib):
+    if lib.__name__ == "torch":
+        pytest.skip("it splits at what lies in memory")
+    parts = lib.tensor_split(lib.arange(8), lib.tensor([-2, -5])._neg_view())
+    assert [part.tolist() for part in parts] == [[0, 1], [2, 3, 4], [5, 6, 7]]
+    assert lib.tensor_split(lib.arange(4), lib.tensor(-2)._neg_view())[1].tolist() == [2, 3]

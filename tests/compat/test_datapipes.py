@@ -137,3 +137,14 @@ def test_a_class_becomes_a_method(lib):
     assert list(getattr(items(lib, 3), f"plus_one_{lib.__name__}")()) == [1, 2, 3]
     with pytest.raises(Exception, match="already taken"):
         data.functional_datapipe("map")(PlusOne)
+
+
+def test_more_parts_than_memory_holds_are_refused(lib):
+    if lib.__name__ == "torch":
+        pytest.skip("it makes them, one after the other")
+    pipes = lib.utils.data.datapipes.iter
+    for many in (2 ** 62, 2 ** 63 - 1, 2 ** 70):
+        with pytest.raises((MemoryError, OverflowError)):
+            pipes.Forker(pipes.IterableWrapper([1]), many)
+        with pytest.raises((MemoryError, OverflowError)):
+            pipes.Demultiplexer(pipes.IterableWrapper([1]), many, abs)

@@ -218,3 +218,10 @@ assert "tede" not in str(torch.amp.__name__ + torch.distributions.kl.__name__)
 import torch.distributions
 print(torch.amp.grad_scaler.GradScaler is torch.GradScaler, torch.distributions.normal.Normal is torch.distributions.Normal)
 """) == ["True", "True"]
+
+
+def test_a_program_that_runs_another_keeps_its_own_names(tmp_path):
+    (tmp_path / "other.py").write_text("import os, __main__\nprint(__name__, __main__.os is os, __file__[-8:])\n")
+    (tmp_path / "first.py").write_text("import inspect\nfrom tede import as_torch\nas_torch.main(['other.py'])\nprint(inspect.__name__)\n")
+    done = subprocess.run([sys.executable, "first.py"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout.split() == ["__main__", "True", "other.py", "inspect"], done.stderr

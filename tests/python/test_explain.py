@@ -213,3 +213,23 @@ def test_strict_views_turns_hidden_copies_into_errors():
         with pytest.raises(RuntimeError, match='exp would copy its operand of shape .2., which is only marked as conjugated'):
             z.exp()
     assert x.t().reshape(-1).shape == (6,)
+
+
+def test_a_listener_that_is_refused_leaves_the_others():
+    heard = []
+
+    def hear(*event):
+        heard.append(event)
+    listen = tede._explain.listen
+    listen.listen(hear)
+    try:
+        with pytest.raises(TypeError):
+            listen.listen(3, None)
+        assert [one[0] for one in listen._here.all] == [hear]
+        tede.ones(2)
+        assert heard
+    finally:
+        listen.unlisten(hear)
+    with pytest.raises(TypeError):
+        listen.listen(3)
+    assert not listen._here.all

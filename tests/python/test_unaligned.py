@@ -85,3 +85,8 @@ def test_other_sources_of_unaligned_memory(lib):
     assert y.exp().sum() == lib.arange(4.).exp().sum()
     empty = lib.frombuffer(bytearray(9), dtype=lib.float32, count=2, offset=1)[:0]
     assert empty.sum() == 0 and empty.sort().values.shape == (0,)
+
+
+def test_indices_of_a_split_may_be_unaligned(lib):
+    parts = lib.tensor_split(lib.arange(6), unaligned(lib, 2, lib.int64, 2))
+    assert [part.tolist() for part in parts] == [[0, 1], [2], [3, 4, 5]]

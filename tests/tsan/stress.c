@@ -4,7 +4,8 @@
  *
  * Each thread takes turns: forward and backward passes over leaves that all share, operators that use the pool, defining
  * and removing operators, registering kernels and fallbacks while others call them, loading a device and computing on it,
- * passes over several devices, the allocator's limit and counters. With `plant`, two threads add to a plain int: the run
+ * passes over several devices, the allocator's limit and counters, the process's settings (anomaly mode, warnings, printing,
+ * the default dtype), hooks and gradients kept on nodes that all share. With `plant`, two threads add to a plain int: the run
  * must report that race, or the sanitizer isn't looking. */
 #include <pthread.h>
 #include <stdio.h>
@@ -14,12 +15,14 @@
 #include <tede/autograd_nodes.h>
 #include <tede/device.h>
 #include <tede/memory.h>
+#include <tede/print.h>
 #include <tede/tede.h>
 #include <time.h>
 
 enum { THREADS = 8 };
 static const td_device cpu = {TD_CPU, -1};
 static td_tensor *weight, *bias;            /* the leaves */
+static td_tensor *shared;                   /* made of them, by a node that hooks are put on */
 static const char *device_library;
 static int toy = -1, planted, plant;
 static time_t until;
@@ -128,15 +131,58 @@ static void allocator(int seed)
     td_storage_release(s);
 }
 
+/* ---- what the process has one of */
+
+static void *record(td_node *node) { return node ? NULL : malloc(1); }
+static void  report(td_node *node, void *made, bool is_parent) { (void)node, (void)made, (void)is_parent; }
+static void  line(void *made, char text[200]) { (void)made, text[0] = 0; }
+static const td_anomaly_hooks anomaly_hooks = {record, report, free, line};
+static int   ignored(const char *message, void *context) { return (void)message, (void)context, 0; }
+
+static void settings(int seed)
+{
+    td_print_options options;
+    td_print_get_options(&options);
+    options.precision = seed % 8;
+    expect(td_print_set_options(&options) == 0, "print options");
+    td_print_set_dtype_prefix(seed % 2 ? "torch." : "tede.");
+    char *text = td_tensor_str(bias);
+    expect(text != NULL, "text");
+    td_string_free(text);
+    td_set_warning_handler(ignored, &anomaly_hooks);
+    expect(td_warn("seed %d", seed) == 0, "warning");
+    td_set_anomaly(seed % 3 == 0, seed % 2, seed % 3 ? NULL : &anomaly_hooks);
+    expect(td_set_default_dtype(seed % 2 ? TD_F32 : TD_F64) == 0, "default dtype");
+}
+
+static int seen(void *context, td_tensor *grad, td_tensor **replacement) { return (void)context, (void)grad, (void)replacement, 0; }
+static void hooks(int seed)
+{
+    td_hook *hook = td_tensor_add_hook(shared, seen, NULL, NULL);
+    expect(hook != NULL, "hook");
+    TD_AUTO td_tensor *loss = td_sum(shared);
+    td_tensor *grad = NULL;
+    expect(loss && td_autograd_grad(1, &loss, NULL, 1, &bias, &grad, true, false, false) == 0, "grad through hooks");
+    td_tensor_release(grad);
+    td_node *node = td_grad_fn(shared);
+    expect(node && td_node_hook_count(node) >= 0 && td_node_set_metadata(node, malloc(1), free) == 0, "metadata");
+    if (seed % 2)
+        expect(td_retain_grad(shared) == 0, "retain_grad");
+    td_hook_remove(hook);
+    td_hook_release(hook);
+}
+
 static void *work(void *argument)
 {
     int thread = (int)(intptr_t)argument;
     for (int i = 0; time(NULL) < until; i++) {
-        switch ((i + thread) % 5) {
+        switch ((i + thread) % 7) {
         case 0: backward(i); break;
         case 1: pool(i); break;
         case 2: dispatcher(thread, i); break;
         case 3: devices(i); break;
+        case 4: settings(i); break;
+        case 5: hooks(i); break;
         default: allocator(i); break;
         }
         if (plant)
@@ -155,6 +201,8 @@ int main(int argc, char **argv)
     weight = td_ones(2, (int64_t[]){32, 16}, TD_F32, cpu);
     bias = td_ones(1, (int64_t[]){16}, TD_F32, cpu);
     if (!weight || !bias || td_set_requires_grad(weight, true) || td_set_requires_grad(bias, true))
+        return 2;
+    if (!(shared = td_tanh(bias)))
         return 2;
     pthread_t threads[THREADS];
     for (intptr_t i = 0; i < THREADS; i++)

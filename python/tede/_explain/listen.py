@@ -25,9 +25,19 @@ def unlisten(hear):
 
 
 def _change(listeners):
-    if _here.all:
+    """Replace this thread's listeners; what the core refuses leaves them as they were."""
+    before = _here.all
+    if before:
         _C._watch(None)
+    try:
+        _watch(listeners)
+    except BaseException:
+        _watch(before)
+        raise
     _here.all = listeners
+
+
+def _watch(listeners):
     if len(listeners) == 1:
         _C._watch(*listeners[0])
     elif listeners:

@@ -437,7 +437,7 @@ td_tensor *td_as_contiguous(td_tensor *x, td_dtype dtype)
 {
     if (!x)
         return NULL;
-    if ((x->flags & (TD_FLAG_CONTIGUOUS | TD_FLAG_CONJ | TD_FLAG_NEG)) == TD_FLAG_CONTIGUOUS && x->dtype == (int8_t)dtype)
+    if (x->flags & TD_FLAG_CONTIGUOUS && !(x->keys & (of_bits | TD_KEYSET(TD_KEY_UNALIGNED))) && x->dtype == (int8_t)dtype)
         return td_tensor_retain(x);
     if (TD_UNLIKELY(td_strict_views)) {
         td_shape_text sizes, strides;

@@ -32,8 +32,8 @@ class _Container(IterDataPipe):
 
     def _clear(self):
         self._datapipe_iterator, self._exhausted = None, False
-        self._queues = [deque() for _ in range(self.num_instances)]
-        self._child_stop = [True] * self.num_instances
+        self._child_stop = [True] * self.num_instances      # first: a number beyond any memory is refused here
+        self._queues = [deque() for _ in self._child_stop]
 
     def reset(self):
         self._clear()
