@@ -104,7 +104,7 @@ class Chunk(Nodes):
 
     @staticmethod
     def fitting(entry, tensors, parameters):
-        """The members about values: which numbers must fit, whether masks may be bytes, what is divided by: see docs/add-an-operator.md."""
+        """The members about values and layout: which numbers must fit, whether masks may be bytes, what is divided by: see docs/add-an-operator.md."""
         rules = entry.get('fitting', {})
         mask, computed, numbers = (sum(1 << names.index(name) for name, rule in rules.items() if rule in kinds)
                                    for names, kinds in ((parameters, ('self', 'computed')), (parameters, ('computed',)),
@@ -113,7 +113,13 @@ class Chunk(Nodes):
             (' .old_masks = true,' if entry.get('old_masks') else '') + \
             (' .own_halves = true,' if entry.get('halves') == 'own' else '') + \
             (f' .divisor = {tensors.index(entry["divisor"])},' if 'divisor' in entry else '') + \
-            (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '')
+            (f' .in_turn = "{entry["in_turn"]}",' if 'in_turn' in entry else '') + \
+            (' .contiguous = ~0u,' if (rule := entry.get('format')) == 'contiguous' else
+             f' .contiguous = {Chunk.dtypes_of(rule["contiguous"])},' if isinstance(rule, dict) and 'contiguous' in rule else '')
+
+    @staticmethod
+    def dtypes_of(groups):
+        return ' | '.join(f'1u << TD_{d}' for g in groups for d in REFUSABLE[g])
 
     @staticmethod
     def cost(text):
@@ -237,14 +243,15 @@ class Chunk(Nodes):
                       f'    if (td_check_same_dtype("{name}", self, {name}))', f'        return {fail};']
         first = next((a for a in op.schema.arguments if a.is_tensor), None)
         for text, groups in op.entry.get('refuses', {}).items():
-            mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in REFUSABLE[g])
+            mask = Chunk.dtypes_of(g for g in groups if g != 'filled')
+            filled = ' && {}->numel' if 'filled' in groups else ''
             if first.list:
                 operands = [(f'{first.c}[0]', f'n_{first.c} && ')]
             else:       # elementwise it is the common dtype, so any operand's
                 operands = [(a.c, '') for a in op.schema.arguments
                             if a is first or (op.kind == 'pointwise' and a.is_tensor and not a.list and not a.optional)]
             for x, test in operands:
-                lines += [f'    if (TD_UNLIKELY({test}({mask}) >> {x}->dtype & 1))',
+                lines += [f'    if (TD_UNLIKELY({test}({mask}) >> {x}->dtype & 1{filled.format(x)}))',
                           f'        return td_refuse({x}, {json.dumps(text)}){", NULL" if fail == "NULL" else ""};']
         if texts:
             tests = [f'{a.c}->dtype == TD_BOOL' for a in op.schema.arguments if a.is_tensor]
@@ -291,6 +298,11 @@ class Chunk(Nodes):
         function = {'functional': 'run', 'inplace': 'inplace', 'out': 'out'}[op.variant]
         fail = 'NULL' if op.result == 'tensor' else '-1'
         out = ', out' if op.variant == 'out' else ''
+        run = f'    return td_pointwise_{function}(which, {self.inputs(op)}, {params}{out});'
+        kept = self.follow_format(op) if op.variant == 'functional' else ''
+        if kept:
+            run = f'    td_tensor *results[1] = {{td_pointwise_run(which, {self.inputs(op)}, {params})}};\n' \
+                  f'    if (!results[0])\n        return NULL;\n{kept}    return results[0];'
         lines = self.refusals(base, fail)
         if None in self.choices:
             lines.append(f'    const td_pointwise *which = &pw_{self.choices[None]};')
@@ -311,7 +323,7 @@ class Chunk(Nodes):
 {{
     (void)keys;
 {chr(10).join(lines)}
-    return td_pointwise_{function}(which, {self.inputs(op)}, {params}{out});
+{run}
 }}
 ''')
         return f'cpu_{op.c}', f'cpu_{op.c}', None
@@ -407,9 +419,13 @@ class Chunk(Nodes):
 
     def follow_format(self, op, results='results'):
         """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);
-        ``format: preserve``: their dimensions lie in the order of the first operand's."""
+        ``format: preserve``: they lie as empty_like of the first operand would; ``{preserve: [complex]}``: of such dtypes."""
         rule, n = op.entry.get('format'), len(op.schema.results)
-        if not rule:
+        test = ''
+        if isinstance(rule, dict):
+            (rule, groups), = rule.items()
+            test = f'({self.dtypes_of(groups)}) >> {op.tensors[0].c}->dtype & 1 && '
+        if not rule or rule == 'contiguous':        # td_pointwise makes it so: fitting()
             return ''
         of = {a.name: a for a in op.tensors}
         keep = rule == 'preserve'
@@ -422,7 +438,7 @@ class Chunk(Nodes):
         prototype = f'int {name}(int n_results, td_tensor **results, {"const td_tensor *like" if keep else "int64_t n, td_tensor *const *of, bool all"});'
         if prototype not in self.code:
             self.code.insert(0, prototype)
-        return f'''    if ({name}({n}, {results}, {given}))
+        return f'''    if ({test}{name}({n}, {results}, {given}))
         return {"NULL" if n == 1 else "-1"};
 '''
 

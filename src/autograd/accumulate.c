@@ -107,9 +107,32 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
     if (!(leaf->flags & TD_FLAG_NON_OVERLAPPING))
         return x->flags & TD_FLAG_CONTIGUOUS;
     for (int d = 0; d < x->ndim; d++)
-        if (x->strides[d] != leaf->strides[d] && x->sizes[d] != 1)
+        if (x->sizes[d] == 1 ? !x->strides[d] : x->strides[d] != leaf->strides[d])
             return false;
     return true;
+}
+
+/* The first gradient of a leaf where a graph is made: a copy with the leaf's strides, and a history. */
+static td_tensor *adopt_with_graph(const td_tensor *leaf, td_tensor *x)
+{
+    td_tensor *copy = td_need_clone(x);
+    if (!copy || td_tensor_is_hollow(x) || td_is_sparse(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON ||
+        !td_same_sizes(x->ndim, x->sizes, leaf->ndim, leaf->sizes))
+        return copy;
+    int64_t plain[TD_MAX_DIMS];
+    const int64_t *wanted = leaf->strides;
+    if (!(leaf->flags & TD_FLAG_NON_OVERLAPPING)) {
+        td_contiguous_strides(leaf->ndim, leaf->sizes, plain);
+        wanted = plain;
+    }
+    if (!memcmp(copy->strides, wanted, sizeof *wanted * (size_t)x->ndim))
+        return copy;
+    td_tensor_release(copy);
+    copy = td_need_zeros(leaf->ndim, leaf->sizes, wanted, x->dtype, x->device);
+    if (copy && td_need_copy_(copy, x) == 0)
+        return copy;
+    td_tensor_release(copy);
+    return NULL;
 }
 
 /* The first gradient of a leaf: *grad itself, taken over, or a copy with the leaf's strides. */
@@ -178,7 +201,7 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         pthread_mutex_lock(&a->mutex);
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
-        td_tensor *sum = !old ? td_need_clone(*grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
+        td_tensor *sum = !old ? adopt_with_graph(a->leaf, *grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
         if (!sum) {
             td_tensor_release(old);
             return -1;

@@ -80,7 +80,7 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
         return td_check_cast(op, result->dtype, out->dtype) ? td_results_drop(1, &result) : td_sparse_finish(op, out, result);
     int status = -1;
     if (td_check_out_device(result->device, out->device) == 0 && td_check_cast(op, result->dtype, out->dtype) == 0 &&
-        td_resize_output(out, result->ndim, result->sizes) == 0 &&
+        td_resize_strided(out, result->ndim, result->sizes, result->flags & TD_FLAG_NON_OVERLAPPING ? result->strides : NULL) == 0 &&
         td_check_overlap(op, out, 1, &result) == 0)
         status = out->device.type == TD_META ? 0 : td_copy_elements(out, result);
     td_tensor_release(result);
@@ -217,18 +217,27 @@ int td_follow_format(int n_results, td_tensor **results, int64_t n, td_tensor *c
     return 0;
 }
 
-/* The same of results whose dimensions lie in memory as those of `like`, if that has no gaps. */
+/* Results lie in memory as empty_like(like) does. */
 int td_keep_order(int n_results, td_tensor **results, const td_tensor *like);
 int td_keep_order(int n_results, td_tensor **results, const td_tensor *like)
 {
     int64_t strides[TD_MAX_DIMS];
-    if (like->numel && (like->flags & TD_FLAG_CONTIGUOUS || !td_dense_order_strides(like, strides)))
-        return 0;
     for (int k = 0; k < n_results; k++) {
         td_tensor *x = results[k];
-        if (x->ndim != like->ndim || memcmp(x->sizes, like->sizes, sizeof *x->sizes * x->ndim))
+        if (x->ndim != like->ndim || memcmp(x->sizes, like->sizes, sizeof *x->sizes * x->ndim) ||
+            !memcmp(x->strides, like->strides, sizeof *x->strides * x->ndim))
             continue;
-        results[k] = td_tensor_new_strided(x->ndim, x->sizes, like->numel ? strides : like->strides, (td_dtype)x->dtype, x->device);
+        if (!td_strides_like(like, strides))
+            td_contiguous_strides(like->ndim, like->sizes, strides);
+        bool moves = false;                  /* else only dimensions without steps differ */
+        for (int d = 0; d < x->ndim && x->numel; d++)
+            moves |= x->sizes[d] > 1 && x->strides[d] != strides[d];
+        if (!moves) {
+            if (td_tensor_set_geometry(x, x->ndim, x->sizes, strides))
+                return td_results_drop(n_results, results);
+            continue;
+        }
+        results[k] = td_tensor_new_strided(x->ndim, x->sizes, strides, (td_dtype)x->dtype, x->device);
         int status = !results[k] ? -1 : x->device.type == TD_META ? 0 : td_copy_elements(results[k], x);
         td_tensor_release(x);
         if (status)

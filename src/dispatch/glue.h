@@ -108,6 +108,8 @@ void td_ints_free(td_ints *ints);
 /* *place = value, retained; TD_NONE leaves NULL (no gradient).  -1 if value is NULL. */
 /* Strides of a dense tensor in the order of x's dimensions; false where x has gaps or overlaps. */
 bool td_dense_order_strides(const td_tensor *x, int64_t *strides);
+/* The strides of empty_like(x); false if they are those of a new tensor. */
+bool td_strides_like(const td_tensor *x, int64_t *strides);
 int td_fill_value(td_tensor *self, td_scalar value);
 /* Fill memory that nothing has been written to, if the process wants that (td_fill_uninitialized). */
 int td_fill_new_memory(td_tensor *self);

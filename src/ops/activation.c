@@ -61,16 +61,15 @@ td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool t
     double from = td_scalar_double(lower), to = td_scalar_double(upper);
     if (check_slopes(from, to))
         return NULL;
+    TD_AUTO td_tensor *flat = td_contiguous(self);     /* as the result is */
     if (!training)
-        return td_leaky_relu(self, td_float((from + to) / 2));
+        return td_leaky_relu(flat, td_float((from + to) / 2));
     if (self->dtype == TD_BF16) {      /* the slopes are rounded only in the product */
-        TD_AUTO td_tensor *flat = td_contiguous(self);
         TD_AUTO td_tensor *wide = td_to(flat, TD_F32);
         TD_AUTO td_tensor *slopes = td_rrelu_slopes(wide, from, to, generator);
         TD_AUTO td_tensor *scaled = td_rrelu_scaled(wide, slopes);
         return td_to(scaled, TD_BF16);
     }
-    TD_AUTO td_tensor *flat = td_contiguous(self);     /* as the result is */
     TD_AUTO td_tensor *noise = td_rrelu_slopes(flat, from, to, generator);
     return td_rrelu_scaled(flat, noise);
 }

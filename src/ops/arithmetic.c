@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "ops/strides.h"
 
 td_tensor *td_op_div_tensor_mode(td_tensor *self, td_tensor *other, const char *rounding_mode)
 {
@@ -117,6 +118,16 @@ td_tensor *td_op_gelu_double_backward(td_tensor *grad, td_tensor *x, const char 
 /* ---- powers */
 
 /* The exponents for which a product or a root is both faster and nearer than the general function. */
+/* x ** 0 and x ** 1, which lie in memory as a loop over x would leave them. */
+static td_tensor *trivial_power(td_tensor *x, bool one)
+{
+    int64_t strides[TD_MAX_DIMS];
+    if (!td_strides_in_order(1, &x, x->ndim, x->sizes, strides))
+        td_contiguous_strides(x->ndim, x->sizes, strides);
+    TD_AUTO td_tensor *power = td_empty_strided(x->ndim, x->sizes, x->ndim, strides, (td_dtype)x->dtype, x->device);
+    return power && (one ? td_copy_from_(power, x, false) : td_fill_scalar_(power, td_int(1))) == 0 ? td_ref(power) : NULL;
+}
+
 td_tensor *td_op_pow_tensor_scalar(td_tensor *self, td_scalar exponent)
 {
     TD_AUTO td_tensor *number = td_wrapped_number(exponent);
@@ -131,10 +142,8 @@ td_tensor *td_op_pow_tensor_scalar(td_tensor *self, td_scalar exponent)
     if (!x)
         return NULL;
     if (exponent.kind != TD_SCALAR_COMPLEX) {
-        if (e == 0)
-            return td_full_like(x, td_int(1), TD_DTYPE_NONE, TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-        if (e == 1)
-            return td_clone(x);
+        if (e == 0 || e == 1)
+            return trivial_power(x, e == 1);
         if (e == 2)
             return td_square(x);
         if (e == 3)
@@ -173,9 +182,12 @@ td_tensor *td_op_pow_scalar(td_scalar self, td_tensor *exponent)
     TD_AUTO td_tensor *number = td_wrapped_number(self);
     if (self.kind == TD_SCALAR_BOOL && exponent->dtype == TD_BOOL)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"pow\" not implemented for 'Bool'");
-    if (self.kind != TD_SCALAR_COMPLEX && td_scalar_double(self) == 1)
-        return td_full_like(exponent, td_int(1), td_result_type(2, (td_tensor *[]){number, exponent}), TD_DEVICE_NONE, TD_MEMORY_FORMAT_NONE);
-    return td_pow(number, exponent);
+    td_dtype dtype = number ? td_result_type(2, (td_tensor *[]){number, exponent}) : TD_DTYPE_NONE;
+    if (dtype == TD_DTYPE_NONE)
+        return NULL;
+    TD_AUTO td_tensor *power = td_empty_like(exponent, dtype, TD_DEVICE_NONE, TD_CONTIGUOUS_FORMAT);
+    const bool one = self.kind != TD_SCALAR_COMPLEX && td_scalar_double(self) == 1;
+    return power && (one ? td_fill_scalar_(power, td_int(1)) : td_pow_tensor_tensor_out(number, exponent, power)) == 0 ? td_ref(power) : NULL;
 }
 /* The logarithm is that of the number itself, not of its rounding to the default dtype. */
 td_tensor *td_op_pow_exponent_backward(td_tensor *grad, td_scalar self, td_tensor *exponent, td_tensor *result)
@@ -326,9 +338,9 @@ td_tensor *td_op_mvlgamma(td_tensor *self, int64_t p)
 /* By an integer: in double, where no power that a float may be multiplied by is out of reach. */
 td_tensor *td_op_ldexp_tensor(td_tensor *self, td_tensor *other)
 {
-    if (other->dtype == TD_BOOL)
+    if (other->dtype == TD_BOOL && td_is_floating(self))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"ldexp_cpu_exp\" not implemented for 'Bool'");
-    if (!td_dtype_is_integral((td_dtype)other->dtype)) {
+    if (!td_dtype_is_integral((td_dtype)other->dtype) || !(td_is_floating(self) || td_is_complex(self))) {
         TD_AUTO td_tensor *power = td_pow_scalar(td_float(2), other);
         return td_mul(self, power);
     }

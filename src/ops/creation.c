@@ -90,15 +90,20 @@ td_tensor *td_op_empty_like(td_tensor *self, td_dtype dtype, td_device device, t
 {
     td_dtype kind = dtype == TD_DTYPE_NONE ? (td_dtype)self->dtype : dtype;
     td_device where = device.type < 0 ? self->device : device;
-    bool keep = format != TD_CONTIGUOUS_FORMAT && !td_has_plain_strides(self);
     int64_t strides[TD_MAX_DIMS];
     if (is_channels(format))
         return uninitialized(empty_in(self->ndim, self->sizes, kind, where, format));
-    if (!self->numel && format != TD_CONTIGUOUS_FORMAT)      /* nothing to be dense or not */
-        return td_tensor_new_strided(self->ndim, self->sizes, self->strides, kind, where);
-    if (keep && (td_dense_order_strides(self, strides) || td_strides_in_order(1, &self, self->ndim, self->sizes, strides)))
-        return uninitialized(td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where));
-    return uninitialized(td_tensor_new(self->ndim, self->sizes, kind, where));
+    return uninitialized(format != TD_CONTIGUOUS_FORMAT && td_strides_like(self, strides)
+                             ? td_tensor_new_strided(self->ndim, self->sizes, strides, kind, where)
+                             : td_tensor_new(self->ndim, self->sizes, kind, where));
+}
+
+bool td_strides_like(const td_tensor *x, int64_t *strides)
+{
+    if (!x->numel)                                           /* nothing to be dense or not */
+        return memcpy(strides, x->strides, sizeof *strides * (size_t)x->ndim), true;
+    return !td_has_plain_strides(x) &&
+           (td_dense_order_strides(x, strides) || td_strides_in_order(1, &(td_tensor *){(td_tensor *)x}, x->ndim, x->sizes, strides));
 }
 
 /* Strides of a dense tensor in the order of x's dimensions, outermost stride first; false if contiguous will do. */

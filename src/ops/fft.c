@@ -129,11 +129,9 @@ static td_tensor *resized(td_tensor *x, int64_t dim, int64_t size)
         return td_ref(x);
     if (size < have)
         return td_narrow(x, d, 0, size);
-    int64_t sizes[TD_MAX_DIMS];
-    memcpy(sizes, x->sizes, sizeof *sizes * x->ndim);
-    sizes[d] = size - have;
-    LET(zeros) = td_zeros(x->ndim, sizes, (td_dtype)x->dtype, x->device);
-    return zeros ? td_cat(2, (td_tensor *[]){x, zeros}, d) : NULL;
+    int64_t pad[2 * TD_MAX_DIMS] = {0}, after = 2 * (x->ndim - d) - 1;
+    pad[after] = size - have;
+    return td_constant_pad_nd(x, after + 1, pad, td_int(0));
 }
 
 /* The last of the transformed dimensions; their derivatives have no other way to learn it. */
@@ -206,9 +204,11 @@ static td_tensor *c2c(td_tensor *self, const int64_t *n, int64_t dim, const char
     int64_t have = mode < 0 ? -1 : size_at(self, dim), size = n ? *n : have;
     if (have < 0 || check_length(size))
         return NULL;
-    LET(x) = raised(self, true);
+    const bool conjugate = !forward && !td_is_complex(self);        /* of real numbers the inverse is the transform's, lazily */
+    LET(x) = raised(self, !conjugate);
     LET(fit) = x ? resized(x, dim, size) : NULL;
-    return td__fft_c2c(fit, 1, &dim, mode, forward);
+    LET(transform) = conjugate ? td__fft_r2c(fit, 1, &dim, mode, false) : td__fft_c2c(fit, 1, &dim, mode, forward);
+    return conjugate ? td_conj(transform) : td_ref(transform);
 }
 static td_tensor *r2c(const char *op, td_tensor *self, const int64_t *n, int64_t dim, const char *norm, bool forward)
 {

@@ -237,27 +237,27 @@ int td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor
 
 td_tensor *td_op_scatter_src(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_src_(out, dim, index, src) : 0);
 }
 td_tensor *td_op_scatter_value(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_value_(out, dim, index, value) : 0);
 }
 td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_reduce_(out, dim, index, src, reduce) : 0);
 }
 td_tensor *td_op_scatter_value_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value, const char *reduce)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_value_reduce_(out, dim, index, value, reduce) : 0);
 }
 td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_add_(out, dim, index, src) : 0);
 }
 
@@ -321,7 +321,7 @@ int td_op_scatter_reduce_two_(td_tensor *self, int64_t dim, td_tensor *index, td
 td_tensor *td_op_scatter_reduce_two(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce,
                                     bool include_self)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_scatter_reduce_two_(out, dim, index, src, reduce, include_self) : 0);
 }
 
@@ -419,9 +419,10 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                                 "dimension. Got self.shape = %s source.shape = %s", op,
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
-    const bool reads = self->numel || (what != TD_PLACE_ADD && self->sizes[d] == 0);      /* what there is nothing of may lie anywhere */
-    /* PyTorch's index_add_ has a kernel of its own for several dimensions, and that one raises RuntimeError. */
+    /* PyTorch's index_add_ has a kernel of its own for several dimensions: that one raises RuntimeError, and looks at no index of
+     * what there is nothing of. */
     const bool rows = self->ndim > 1 && !strcmp(op, "index_add_");
+    const bool reads = self->numel || (!rows && self->sizes[d] == 0);
     if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX,
                                 rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d))
         return -1;
@@ -459,16 +460,18 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
 }
 td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_index_add_(out, dim, index, source, alpha) : 0);
 }
 int td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
 {
+    if (index->dtype != TD_I64)
+        return td_error(TD_E_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s", td_dtype_title((td_dtype)index->dtype));
     return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false);
 }
 td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_index_copy_(out, dim, index, source) : 0);
 }
 int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value)
@@ -479,7 +482,7 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *own = d < 0 ? NULL : td_as_contiguous(value, (td_dtype)self->dtype);
     TD_AUTO td_tensor *cast = own ? td_apart(own, self) : NULL;         /* self may be the value, too */
-    if (cast && index->dtype != TD_I64 && index->dtype != TD_I32)
+    if (cast && index->dtype != TD_I64)
         return td_error(TD_E_INDEX, "index_fill_(): Expected dtype int64 for index.");
     if (cast && td_check_apart(self, index))
         return -1;
@@ -495,12 +498,12 @@ int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index,
 }
 td_tensor *td_op_index_fill_int_scalar(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone(self);
     return finish_functional(out, out ? td_op_index_fill_int_scalar_(out, dim, index, value) : 0);
 }
 td_tensor *td_op_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *value)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone(self);
     return finish_functional(out, out ? td_op_index_fill_int_tensor_(out, dim, index, value) : 0);
 }
 
@@ -522,7 +525,7 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
 td_tensor *td_op_index_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
                               bool include_self)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return finish_functional(out, out ? td_op_index_reduce_(out, dim, index, source, reduce, include_self) : 0);
 }
 
@@ -597,15 +600,12 @@ int td_op_put_(td_tensor *self, td_tensor *index, td_tensor *source, bool accumu
 }
 td_tensor *td_op_put(td_tensor *self, td_tensor *index, td_tensor *source, bool accumulate)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone(self);
     return finish_functional(out, out ? td_op_put_(out, index, source, accumulate) : 0);
 }
 
 td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64_t *dim)
 {
-    if (indices->dtype != TD_I64)
-        return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
-                       td_dtype_title((td_dtype)indices->dtype));
     if (!dim) {
         TD_AUTO td_tensor *x = td_view(self, 1, (int64_t[]){-1});
         TD_AUTO td_tensor *flat = td_view(indices, 1, (int64_t[]){-1});
@@ -631,7 +631,7 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
     TD_AUTO td_tensor *x = td_expand(self, self->ndim, mine);
     TD_AUTO td_tensor *wide = td_expand(indices, self->ndim, theirs);
     TD_AUTO td_tensor *size = td_wrapped_number(td_int(self->ndim ? self->sizes[d] : 1));
-    TD_AUTO td_tensor *at = td_remainder(wide, size);       /* along a dimension, indices go round */
+    TD_AUTO td_tensor *at = wide && wide->numel ? td_remainder(wide, size) : td_tensor_retain(wide);      /* along a dimension, indices go round */
     return td_gather(x, d, at, false);
 }
 

@@ -387,7 +387,7 @@ int td_op_index_put_(td_tensor *self, int64_t n_indices, td_tensor *const *indic
 }
 td_tensor *td_op_index_put(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate)
 {
-    td_tensor *out = td_clone_detached(self);
+    td_tensor *out = td_clone(self);
     if (out && td_op__index_put_impl_(out, n_indices, indices, values, accumulate, false)) {
         td_tensor_release(out);
         return NULL;
@@ -569,7 +569,7 @@ td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *sou
     int64_t sizes[TD_MAX_DIMS];
     int ndim = td_broadcast_shape("masked_scatter", 2, (td_tensor *[]){self, mask}, sizes);
     TD_AUTO td_tensor *wide = ndim < 0 ? NULL : td_expand(self, ndim, sizes);
-    td_tensor *out = wide ? td_clone_detached(wide) : NULL;
+    td_tensor *out = wide ? td_clone_format(wide, TD_CONTIGUOUS_FORMAT) : NULL;
     if (out && td_op_masked_scatter_(out, mask, source)) {
         td_tensor_release(out);
         return NULL;

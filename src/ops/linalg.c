@@ -26,6 +26,8 @@ int td_check_linalg_dtype(const char *op, const td_tensor *x)
 {
     if (x->dtype == TD_F32 || x->dtype == TD_F64 || td_is_complex(x))
         return 0;
+    if (td_is_floating(x) && !x->numel)
+        return 0;
     if (td_is_floating(x))
         return td_error(TD_E_RUNTIME, "%s: Low precision dtypes not supported. Got %s", op, td_dtype_title((td_dtype)x->dtype));
     return td_error(TD_E_RUNTIME, "%s: Expected a floating point or complex tensor as input. Got %s", op, td_dtype_title((td_dtype)x->dtype));
@@ -209,9 +211,9 @@ td_tensor *td_op_cholesky_inverse(td_tensor *self, bool upper)
 int td_meta_linalg_lu_factor_ex(td_spec *specs, td_tensor *A, bool pivot, bool check_errors)
 {
     (void)check_errors;
-    if (check_numbers("torch.lu_factor", A))
+    if (td_check_matrix("torch.lu_factor", A, "A"))
         return -1;
-    if (!pivot)
+    if (!pivot && A->numel)
         return td_error(TD_E_RUNTIME, "linalg.lu_factor: LU without pivoting is not implemented on the CPU");
     int64_t m = A->sizes[A->ndim - 2], n = A->sizes[A->ndim - 1];
     td_spec_like(specs, A);
@@ -276,8 +278,10 @@ int td_op_lu_unpack(td_tensor **results, td_tensor *LU, td_tensor *pivots, bool 
     if (unpack_pivots && pivots->dtype != TD_I32)
         return td_error(TD_E_RUNTIME, "lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.");
     int64_t m = LU->sizes[LU->ndim - 2], n = LU->sizes[LU->ndim - 1], k = m < n ? m : n;
-    TD_AUTO td_tensor *none = td_empty_memory_format(1, (int64_t[]){0}, (td_dtype)LU->dtype, LU->device, TD_MEMORY_FORMAT_NONE);
-    TD_AUTO td_tensor *P = td_ref(none), *L = td_ref(none), *U = td_ref(none);
+    td_tensor *none[3];
+    for (int i = 0; i < 3; i++)
+        none[i] = td_empty_memory_format(1, (int64_t[]){0}, (td_dtype)LU->dtype, LU->device, TD_MEMORY_FORMAT_NONE);
+    TD_AUTO td_tensor *P = none[0], *L = none[1], *U = none[2];
     if (unpack_data) {
         TD_AUTO td_tensor *left = td_narrow(LU, -1, 0, k);
         TD_AUTO td_tensor *strict = td_tril(left, -1);

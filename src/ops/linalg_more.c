@@ -27,7 +27,7 @@ td_tensor *td_op_linalg_matrix_power(td_tensor *self, int64_t n)
     LET(base) = n < 0 ? td_linalg_inv(self) : td_ref(self);
     uint64_t left = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
     if (left == 1)
-        return n < 0 ? td_ref(base) : td_clone(base);
+        return n < 0 ? td_ref(base) : td_clone_format(base, TD_CONTIGUOUS_FORMAT);
     if (left == 3) {
         LET(square) = td_matmul(base, base);
         return td_matmul(square, base);
@@ -286,8 +286,11 @@ td_tensor *td_op_linalg_matrix_norm_str_ord(td_tensor *self, const char *ord, in
 
 td_tensor *td_op_linalg_norm(td_tensor *self, const td_scalar *ord, int64_t n_dim, const int64_t *dim, bool keepdim, td_dtype dtype)
 {
-    if (n_dim > 2)
-        return td_fail(TD_E_RUNTIME, "linalg.norm: If dim is specified, it must be of length 1 or 2. Got a list of %" PRId64, n_dim);
+    if (n_dim > 2 || n_dim == 0) {
+        td_shape_text text;
+        return td_fail(TD_E_RUNTIME, "linalg.norm: If dim is specified, it must be of length 1 or 2. Got %s",
+                       td_shape_str((int)n_dim, dim, text));
+    }
     if (n_dim < 0 && ord && self->ndim != 1 && self->ndim != 2)
         return td_fail(TD_E_RUNTIME, "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got %dD.", self->ndim);
     if (ord && (n_dim == 2 || (n_dim < 0 && self->ndim == 2))) {

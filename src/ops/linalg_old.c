@@ -7,6 +7,8 @@
 
 td_tensor *td_op_frobenius_norm_dim(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim)
 {
+    if (n_dim > 2)
+        return td_fail(TD_E_RUNTIME, "Expected at most 2 dimensions, but got %lld dimensions instead.", (long long)n_dim);
     return td_linalg_vector_norm(self, td_int(2), n_dim, dim, keepdim, TD_DTYPE_NONE);
 }
 static int old_nuclear_norm(void)
@@ -25,17 +27,25 @@ td_tensor *td_op_nuclear_norm_dim(td_tensor *self, int64_t n_dim, const int64_t 
 td_tensor *td_op_norm_except_dim(td_tensor *v, int64_t power, int64_t dim)
 {
     if (dim == -1)
-        return td_linalg_vector_norm(v, td_int(power), -1, NULL, false, TD_DTYPE_NONE);
+        return td_norm_scalar(v, td_int(power));
+    if (!v->ndim)
+        return td_fail(TD_E_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
     int d = td_wrap_dim(dim, v->ndim);
     if (d < 0)
         return NULL;
-    int64_t others[TD_MAX_DIMS], n = 0;
+    if (d > 0 && d < v->ndim - 1) {
+        TD_AUTO td_tensor *first = td_transpose_int(v, 0, d);
+        TD_AUTO td_tensor *norm = td_norm_except_dim(first, power, 0);
+        return td_transpose_int(norm, 0, d);
+    }
+    const bool last = d > 0;                /* one row, or one column, for each position along dim */
+    int64_t sizes[TD_MAX_DIMS];
     for (int k = 0; k < v->ndim; k++)
-        if (k != d)
-            others[n++] = k;
-    if (!n)
-        return td_abs(v);
-    return td_linalg_vector_norm(v, td_int(power), n, others, true, TD_DTYPE_NONE);
+        sizes[k] = k == d ? v->sizes[d] : 1;
+    TD_AUTO td_tensor *flat = td_contiguous(v);
+    TD_AUTO td_tensor *rows = td_view(flat, 2, (int64_t[]){last ? -1 : v->sizes[d], last ? v->sizes[d] : -1});
+    TD_AUTO td_tensor *norm = td_norm_scalaropt_dim(rows, &(td_scalar){.kind = TD_SCALAR_INT, .i = power}, 1, (int64_t[]){!last}, false);
+    return td_view(norm, v->ndim, sizes);
 }
 int td_op__lu_with_info(td_tensor **results, td_tensor *self, bool pivot, bool check_errors)
 {

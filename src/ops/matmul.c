@@ -409,7 +409,7 @@ td_tensor *td_op_chain_matmul(int64_t n_matrices, td_tensor *const *matrices)
         if (matrices[i]->ndim != 2)
             return td_fail(TD_E_RUNTIME, "Tensor dimension is %d, expected 2 instead.", matrices[i]->ndim);
     if (n_matrices == 1)
-        return td_ref(matrices[0]);
+        return td_clone(matrices[0]);
     return multiply_chain((int)n_matrices, matrices);
 }
 

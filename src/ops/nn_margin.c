@@ -84,7 +84,7 @@ static int check_multilabel(td_tensor *self, td_tensor *target)
     if (!same)
         return td_error(TD_E_RUNTIME, "inconsistent target size: %s for input of size: %s",
                         td_shape_str(target->ndim, target->sizes, a), td_shape_str(self->ndim, self->sizes, b));
-    return check_types("multilabel_margin_loss_forward_out_frame", self, target, TD_NONE);
+    return self->numel ? check_types("multilabel_margin_loss_forward_out_frame", self, target, TD_NONE) : 0;
 }
 
 int td_meta_multilabel_margin_loss_forward(td_spec *specs, td_tensor *self, td_tensor *target, int64_t reduction)

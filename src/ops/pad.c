@@ -115,7 +115,7 @@ td_tensor *td_op_pixel_shuffle(td_tensor *self, int64_t r)
     memcpy(joined + n - 3, (int64_t[]){c / square, tall, wide}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
     TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone(turned);
+    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, joined);
 }
 
@@ -141,7 +141,7 @@ td_tensor *td_op_pixel_unshuffle(td_tensor *self, int64_t r)
     memcpy(joined + n - 3, (int64_t[]){deep, h / r, w / r}, 3 * sizeof(int64_t));
     TD_AUTO td_tensor *split = td_reshape(self, n + 2, apart);
     TD_AUTO td_tensor *turned = td_permute(split, n + 2, order);
-    TD_AUTO td_tensor *dense = td_clone(turned);
+    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, joined);
 }
 
@@ -162,7 +162,7 @@ td_tensor *td_op_channel_shuffle(td_tensor *self, int64_t groups)
         inner *= self->sizes[i];
     TD_AUTO td_tensor *split = td_reshape(self, 4, (int64_t[]){self->sizes[0], groups, self->sizes[1] / groups, inner});
     TD_AUTO td_tensor *turned = td_transpose_int(split, 1, 2);
-    TD_AUTO td_tensor *dense = td_clone(turned);
+    TD_AUTO td_tensor *dense = td_clone_format(turned, TD_CONTIGUOUS_FORMAT);
     return td_reshape(dense, n, self->sizes);
 }
 

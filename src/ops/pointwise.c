@@ -420,7 +420,7 @@ slow:;
     if (ndim < 0)
         return NULL;
     td_device device = result_device(op, in);
-    td_tensor *out = td_strides_in_order(op->n_in, in, ndim, sizes, strides)
+    td_tensor *out = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides)
                          ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                          : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
     if (out && device.type != TD_META && run_loop(op, loop, common, in, out, params)) {

@@ -33,6 +33,7 @@ typedef struct td_pointwise {
     uint8_t            divisor;             /* the operand in which integers mustn't be zero; 0: none */
     const char        *in_turn;             /* in place, an expanded tensor may be written; its name in PyTorch's warning, or "" */
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
+    uint32_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
 } td_pointwise;

@@ -145,7 +145,7 @@ static td_tensor *adaptive_avg(const char *op, const char *kernel, int dims, td_
     if (ones)          /* PyTorch takes any rank then, too */
         return td_mean_dims(self, dims, last, true, TD_DTYPE_NONE);
     if (check_rank(op, "", self, dims) || check_extents(op, self, dims == 2 ? self->ndim - 2 : 1) ||
-        check_floating(kernel, self))
+        (self->numel && check_floating(kernel, self)))
         return NULL;
     return td_adaptive_avg_windows(self, n_output, output);
 }

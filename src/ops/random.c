@@ -326,15 +326,10 @@ static td_tensor *normal(td_tensor *shape_of, td_tensor *mean, double mean_numbe
                                   &(draw){.g = generator, .a = 0, .b = std ? 1 : std_number});
     if (z && !z->numel)         /* of any dtype, which is kept */
         return td_tensor_retain(z);
-    if (z && std && mean) {     /* in mean's dtype, whatever std's is */
-        if (td_mul_tensor_(z, std) || td_add_tensor_(z, mean, td_int(1)))
-            return NULL;
-        return td_tensor_retain(z);
-    }
-    TD_AUTO td_tensor *scaled = std ? td_mul(z, std) : td_tensor_retain(z);
-    if (mean)
-        return td_add(scaled, mean);
-    return td_add_number(scaled, mean_number);
+    if (!z || (std && td_mul_tensor_(z, std)) ||        /* in its dtype, whatever std's is */
+        (mean ? td_add_tensor_(z, mean, td_int(1)) : td_add_scalar_(z, td_float(mean_number), td_int(1))))
+        return NULL;
+    return td_tensor_retain(z);
 }
 td_tensor *td_op_normal_tensor_float(td_tensor *mean, double std, td_generator *generator)
 {

@@ -237,7 +237,16 @@ int td_meta_roll(td_spec *specs, td_tensor *self, int64_t n_shifts, const int64_
     for (int i = 0; i < n_dims && self->numel; i++)
         if (td_wrap_dim(dims[i], self->ndim) < 0)
             return -1;
-    return td_spec_like(specs, self);
+    td_spec_like(specs, self);
+    if (n_dims && self->numel && td_has_channels_last(self)) {      /* which parts on both sides of each cut hand on */
+        bool cut = true;
+        for (int i = 0; i < n_dims; i++)
+            cut &= shifts[i] % self->sizes[td_wrap_dim(dims[i], self->ndim)] != 0;
+        td_channels_last_strides(self->ndim, self->sizes, specs->strides);
+        specs->strided = cut;
+    } else if (!self->numel && n_dims)  /* the result is a copy */
+        specs->strided = true, memcpy(specs->strides, self->strides, sizeof *self->strides * (size_t)self->ndim);
+    return 0;
 }
 
 /* Shifts of the same dimension add up; then each of the 2^k blocks between the cuts moves in one copy. */

@@ -61,7 +61,7 @@ int td_meta_nansum(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t
 {
     if (td_dtype_is_complex((td_dtype)self->dtype))
         return td_error(TD_E_RUNTIME, "nansum on CPU does not support complex inputs");
-    if (td_dtype_is_complex(dtype))
+    if (td_dtype_is_complex(dtype) && self->numel)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"nansum_cpu\" not implemented for '%s'", td_dtype_title(dtype));
     return td_meta_sum_dim_intlist(specs, self, n_dim, dim, keepdim, dtype);
 }
@@ -136,7 +136,7 @@ static int check_not_empty(const char *op, const td_tensor *x, const bool *mask,
 
 static int check_real(const char *op, const td_tensor *x)
 {
-    if (td_dtype_is_complex((td_dtype)x->dtype))
+    if (td_dtype_is_complex((td_dtype)x->dtype) && x->numel)
         return td_error(TD_E_RUNTIME, "%s(): does not support complex input; it takes real numbers", op);
     return 0;
 }
@@ -357,6 +357,9 @@ int td_meta_linalg_vector_norm(td_spec *specs, td_tensor *self, td_scalar ord, i
             return td_error(TD_E_RUNTIME, "linalg.vector_norm: dtype should be %s for %s inputs. Got %s",
                             td_dtype_is_complex(kind) ? "complex" : "real", td_dtype_is_complex(kind) ? "complex" : "real",
                             td_dtype_title(dtype));
+        if (td_promote_types(kind, dtype) != dtype)
+            return td_error(TD_E_RUNTIME, "linalg.vector_norm: the dtype of the input (%s) should be convertible without narrowing to the "
+                            "specified dtype (%s)", td_dtype_title(kind), td_dtype_title(dtype));
         kind = dtype;
     }
     bool mask[TD_MAX_DIMS];

@@ -41,6 +41,8 @@ int td_meta_linear_scan(td_spec *specs, td_tensor *a, td_tensor *c, int64_t dim,
 }
 int td_meta_cummax(td_spec *specs, td_tensor *self, int64_t dim)
 {
+    if (!self->numel)          /* of any dtype, along any dimension */
+        return td_spec_like(&specs[0], self) || td_spec_set(&specs[1], self->ndim, self->sizes, TD_I64, self->device) ? -1 : 0;
     if (td_dtype_is_complex((td_dtype)self->dtype))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"cummax_helper_cpu\" not implemented for '%s'",
                         td_dtype_title((td_dtype)self->dtype));
@@ -207,71 +209,97 @@ td_tensor *td_op_diff(td_tensor *self, int64_t n, int64_t dim, td_tensor *prepen
     return x;
 }
 
-/* Sums of neighbours, to be halved after they were multiplied: integers stay whole until then. */
-static td_tensor *middles(td_tensor *y, int64_t dim)
-{
-    int d = td_wrap_dim(dim, y->ndim);
-    if (d < 0 || y->ndim == 0)
-        return d < 0 ? NULL : td_fail(TD_E_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
-    if (y->sizes[d] == 0)
-        return td_tensor_retain(y);
-    TD_AUTO td_tensor *a = neighbours(y, d, true);
-    TD_AUTO td_tensor *b = neighbours(y, d, false);
-    return td_add(a, b);
-}
-
-/* The widths of the trapezoids, broadcastable to y: x is one-dimensional along dim, or like y. */
-static td_tensor *areas(td_tensor *y, td_tensor *x, int64_t dim)
+/* The widths of the trapezoids, broadcastable to y: x is one-dimensional along dim, or like y's last dimensions. */
+static td_tensor *widths(const char *op, td_tensor *y, td_tensor *x, int64_t dim)
 {
     int d = td_wrap_dim(dim, y->ndim);
     if (d < 0)
         return NULL;
-    TD_AUTO td_tensor *along = NULL;
-    if (x->ndim == 1 && y->ndim > 1) {
-        if (x->sizes[0] != y->sizes[d])
-            return td_fail(TD_E_RUNTIME, "There must be one `x` value for each sample point");
-        int64_t sizes[TD_MAX_DIMS];
-        for (int i = 0; i < y->ndim; i++)
-            sizes[i] = i == d ? x->sizes[0] : 1;
-        along = td_reshape(x, y->ndim, sizes);
-    } else {
-        along = td_tensor_retain(x);
-    }
-    TD_AUTO td_tensor *widths = td_diff(along, 1, d - y->ndim, TD_NONE, TD_NONE);
-    TD_AUTO td_tensor *heights = middles(y, dim);
-    return td_mul(heights, widths);
+    if (y->dtype == TD_BOOL || x->dtype == TD_BOOL)
+        return td_fail(TD_E_RUNTIME, "%s: received a bool input for `x` or `y`, but bool is not supported", op);
+    int64_t sizes[TD_MAX_DIMS];
+    const bool line = x->ndim == 1;
+    if (line && x->sizes[0] != y->sizes[d])
+        return td_fail(TD_E_RUNTIME, "%s: There must be one `x` value for each sample point", op);
+    for (int i = 0, before = y->ndim - x->ndim; i < y->ndim; i++)
+        sizes[i] = line ? i == d ? x->sizes[0] : 1 : i < before ? 1 : x->sizes[i - before];
+    TD_AUTO td_tensor *along = line || x->ndim < y->ndim ? td_view(x, y->ndim, sizes) : td_tensor_retain(x);
+    TD_AUTO td_tensor *left = td_slice_tensor(along, dim, NULL, &(int64_t){-1}, 1);
+    TD_AUTO td_tensor *right = td_slice_tensor(along, dim, &(int64_t){1}, NULL, 1);
+    return td_sub(right, left);
 }
-
-td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
+/* Sums of neighbours, to be halved after they were multiplied: integers stay whole until then. */
+static td_tensor *middles(td_tensor *y, int64_t dim)
 {
-    TD_AUTO td_tensor *parts = areas(y, x, dim);
-    TD_AUTO td_tensor *sum = td_sum_dim(parts, 1, &dim, false);
-    return td_mul_number(sum, 0.5);
+    TD_AUTO td_tensor *left = td_slice_tensor(y, dim, NULL, &(int64_t){-1}, 1);
+    TD_AUTO td_tensor *right = td_slice_tensor(y, dim, &(int64_t){1}, NULL, 1);
+    return td_add(right, left);
 }
-static bool is_real_step(const char *op, td_scalar dx)
+static td_tensor *areas(const char *op, td_tensor *y, td_tensor *x, int64_t dim)
 {
+    TD_AUTO td_tensor *wide = widths(op, y, x, dim);
+    TD_AUTO td_tensor *high = middles(y, dim);
+    return td_mul(high, wide);
+}
+static bool is_real_step(const char *op, td_tensor *y, td_scalar dx)
+{
+    if (y->dtype == TD_BOOL)
+        return td_error(TD_E_RUNTIME, "%s: received a bool input for `y`, but bool is not supported", op), false;
     if (dx.kind == TD_SCALAR_COMPLEX || dx.kind == TD_SCALAR_BOOL)
         return td_error(TD_E_RUNTIME, "%s: Currently, we only support dx as a real number.", op), false;
     return true;
 }
+/* No point at all: zeros, of any dtype and without a history; -1 where the dimension isn't there. */
+static int is_empty_along(td_tensor *y, int64_t dim)
+{
+    int d = y->ndim ? td_wrap_dim(dim, y->ndim)
+                    : td_error(TD_E_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    return d < 0 ? -1 : y->sizes[d] == 0;
+}
+static td_tensor *zeros_without(td_tensor *y, int64_t dim)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    int n = 0, without = td_wrap_dim(dim, y->ndim);
+    for (int d = 0; d < y->ndim; d++)
+        if (d != without)
+            sizes[n++] = y->sizes[d];
+    return td_zeros(n, sizes, (td_dtype)y->dtype, y->device);
+}
+
+td_tensor *td_op_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
+{
+    int empty = is_empty_along(y, dim);
+    if (empty)
+        return empty < 0 ? NULL : zeros_without(y, dim);
+    TD_AUTO td_tensor *parts = areas("trapezoid", y, x, dim);
+    TD_AUTO td_tensor *sum = td_sum_dim(parts, 1, &dim, false);
+    return td_mul_number(sum, 0.5);
+}
 td_tensor *td_op_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
-    if (!is_real_step("trapezoid", dx))
+    int empty = is_empty_along(y, dim);
+    if (empty)
+        return empty < 0 ? NULL : zeros_without(y, dim);
+    if (!is_real_step("trapezoid", y, dx))
         return NULL;
-    TD_AUTO td_tensor *heights = middles(y, dim);
-    TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);
-    return td_sum_dim(parts, 1, &dim, false);
+    TD_AUTO td_tensor *sum = td_sum_dim(y, 1, &dim, false);
+    TD_AUTO td_tensor *first = td_select_int(y, dim, 0);
+    TD_AUTO td_tensor *last = td_select_int(y, dim, -1);
+    TD_AUTO td_tensor *ends = td_add(first, last);
+    TD_AUTO td_tensor *half = td_mul_number(ends, 0.5);
+    TD_AUTO td_tensor *high = td_sub(sum, half);
+    return td_mul_number(high, td_scalar_double(dx));
 }
 td_tensor *td_op_trapz_dx(td_tensor *y, double dx, int64_t dim) { return td_op_trapezoid_dx(y, td_float(dx), dim); }
 td_tensor *td_op_cumulative_trapezoid_x(td_tensor *y, td_tensor *x, int64_t dim)
 {
-    TD_AUTO td_tensor *parts = areas(y, x, dim);
+    TD_AUTO td_tensor *parts = areas("cumulative_trapezoid", y, x, dim);
     TD_AUTO td_tensor *sums = td_cumsum(parts, dim, TD_DTYPE_NONE);
     return td_mul_number(sums, 0.5);
 }
 td_tensor *td_op_cumulative_trapezoid_dx(td_tensor *y, td_scalar dx, int64_t dim)
 {
-    if (!is_real_step("cumulative_trapezoid", dx))
+    if (!is_real_step("cumulative_trapezoid", y, dx))
         return NULL;
     TD_AUTO td_tensor *heights = middles(y, dim);
     TD_AUTO td_tensor *parts = td_mul_number(heights, td_scalar_double(dx) / 2);

@@ -237,6 +237,13 @@ int td_check_out_device(td_device from, td_device to)
                     td_device_str(from, a), td_device_str(to, b));
 }
 
+int td_resize_strided(td_tensor *out, int ndim, const int64_t *sizes, const int64_t *strides)
+{
+    if (out->ndim == ndim && !memcmp(out->sizes, sizes, sizeof *sizes * (size_t)ndim))
+        return 0;
+    return td_resize_output(out, ndim, sizes) || (strides && td_tensor_set_geometry(out, ndim, sizes, strides)) ? -1 : 0;
+}
+
 /* Whether writing to the i-th of outs, or giving it another shape, could change an input or an out before it. */
 static bool is_shared(int i, td_tensor *const *outs, int n_in, const td_spec_inputs *inputs)
 {
@@ -268,9 +275,11 @@ int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *cons
             goto fail;
         bool shared = is_shared(made, outs, n_in, inputs);
         if (td_check_cast(op, spec->dtype, out->dtype) || td_check_overlap(op, out, 0, NULL) ||
-            (!shared && td_resize_output(out, spec->ndim, spec->sizes)))
+            (!shared && td_resize_strided(out, spec->ndim, spec->sizes, spec->strided ? spec->strides : NULL)))
             goto fail;
-        bool direct = !shared && out->dtype == spec->dtype && out->flags & TD_FLAG_CONTIGUOUS && !spec->strided;
+        bool direct = !shared && out->dtype == spec->dtype &&
+                      (spec->strided ? !memcmp(out->strides, spec->strides, sizeof *spec->strides * (size_t)spec->ndim)
+                                     : out->flags & TD_FLAG_CONTIGUOUS);
         targets[made] = direct ? td_tensor_retain(out) : td_spec_new(spec);
         if (!targets[made])
             goto fail;
@@ -288,7 +297,7 @@ int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets)
     for (int i = 0; i < n; i++) {
         td_tensor *out = outs[i], *target = targets[i];
         if (target != out && target != TD_NONE && status == 0) {
-            status = td_resize_output(out, target->ndim, target->sizes);
+            status = td_resize_strided(out, target->ndim, target->sizes, target->strides);
             if (status == 0 && out->device.type != TD_META)
                 status = td_copy_elements(out, target);
         }

@@ -69,6 +69,8 @@ int td_specs_finish(int n, td_tensor *const *outs, td_tensor **targets);
 int td_resize(td_tensor *x, int ndim, const int64_t *sizes);
 /* Give out this shape: PyTorch warns if it had another one and elements. */
 int td_resize_output(td_tensor *out, int ndim, const int64_t *sizes);
+/* The same for a result that has strides (NULL: it is contiguous): another shape comes with them, what has its shape keeps its own. */
+int td_resize_strided(td_tensor *out, int ndim, const int64_t *sizes, const int64_t *strides);
 /* Whether a dtype holds a number: PyTorch lets unsigned ones wrap small negative numbers around. */
 int td_scalar_check(td_scalar value, td_dtype dtype);
 int td_scalar_check_computed(td_scalar value, td_dtype dtype);

@@ -8,6 +8,7 @@
 #include <tede/kernel.h>
 #include "dispatch/glue.h"
 #include "ops/compose.h"
+#include "ops/strides.h"
 
 int td_check_polygamma(int64_t n, td_tensor *self);
 int td_check_polygamma(int64_t n, td_tensor *self)
@@ -92,7 +93,9 @@ static td_tensor *incomplete_gamma(const char *op, td_tensor *a, td_tensor *x, b
         return NULL;
     if (!td_dtype_is_floating(dtype))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", op, td_dtype_title(dtype));
-    td_tensor *out = td_tensor_new(ndim, sizes, dtype, a->device);
+    int64_t strides[TD_MAX_DIMS];
+    td_tensor *out = td_strides_in_order(2, in, ndim, sizes, strides) ? td_tensor_new_strided(ndim, sizes, strides, dtype, a->device)
+                                                                      : td_tensor_new(ndim, sizes, dtype, a->device);
     if (out && out->device.type == TD_CPU &&
         td_iterate(1, 2, (td_tensor *[]){out, a, x}, (const td_dtype[]){TD_F64, TD_F64, TD_F64}, loop_gamma, &upper, 200)) {
         td_tensor_release(out);

@@ -195,3 +195,130 @@ def test_products_of_vectors_want_one_dtype(lib):
 
 def test_nothing_is_drawn_with_probabilities_of_any_dtype(lib):
     assert lib.empty(0).bernoulli_(lib.zeros(0, dtype=lib.int64)).shape == (0,)
+
+
+def test_no_grad_means_no_history_for_what_is_written_by_index(lib):
+    x, index = lib.ones(3, 1, requires_grad=True) * 1, lib.tensor([0])
+    with lib.no_grad():
+        results = [x.index_copy(0, index, x[:1]), x.index_add(0, index, x[:1]), x.index_fill(0, index, 2), x.put(index, x[0]),
+                   x.scatter(0, index[:, None], 2.), x.scatter(0, index[:, None], x), x.scatter_add(0, index[:, None], x),
+                   x.scatter_reduce(0, index[:, None], x, 'amax'), x.index_put((index,), x[0]), x.masked_scatter(x > 0, x)]
+    assert not any(r.requires_grad for r in results)
+    assert x.index_copy(0, index, x[:1]).requires_grad
+
+
+def test_a_gradient_has_the_strides_of_its_leaf(lib):
+    for leaf in (lib.zeros(0, 3), lib.zeros(1), lib.zeros(2, 3).t(), lib.zeros(2)[::2], lib.zeros(1, 3).t(), lib.zeros(2, 3, 4).permute(2, 0, 1)):
+        for graph in (False, True):
+            x = leaf.detach().requires_grad_()
+            x.sum().backward(create_graph=graph)
+            assert x.grad.stride() == x.stride(), (x.shape, graph)
+    x = lib.ones(2, 4)[:, ::2].requires_grad_()              # with gaps: contiguous
+    (x.t() ** 3).sum().backward(create_graph=True)
+    assert x.grad.stride() == (2, 1)
+    assert lib.autograd.grad(x.grad.sum(), x)[0].tolist() == [[6, 6], [6, 6]]
+
+
+def test_empty_matrices_have_factors_of_any_dtype(lib):
+    for dtype in (lib.int64, lib.bool, lib.float16):
+        x = lib.zeros(0, 3, dtype=dtype)
+        assert [f.shape for f in lib.linalg.lu(x)] == [(0, 0), (0, 0), (0, 3)]
+        assert lib.linalg.lu_factor(x)[0].shape == (0, 3)
+    assert lib.linalg.lu_factor_ex(lib.zeros(2, 0), pivot=False)[0].shape == (2, 0)
+    assert lib.zeros(0, dtype=lib.complex64).cummax(0).values.shape == (0,)
+    assert lib.zeros(0, dtype=lib.bool).median().numel() == 1 and lib.zeros(2, 0, dtype=lib.complex64).amax(0).shape == (0,)
+    with pytest.raises(NotImplementedError, match='lu_cpu.*Long'):
+        lib.linalg.lu(lib.zeros(2, 2, dtype=lib.int64))
+    with pytest.raises(NotImplementedError, match='median_cpu.*Bool'):
+        lib.zeros(1, dtype=lib.bool).median()
+
+
+def test_which_indices_a_write_takes(lib):
+    x, short = lib.zeros(3), lib.tensor([0], dtype=lib.int32)
+    assert x.index_add(0, short, lib.ones(1)).tolist() == [1, 0, 0]
+    with pytest.raises(RuntimeError, match='Expected a long tensor for index, but got Int'):
+        x.index_copy(0, short, lib.ones(1))
+    with pytest.raises(IndexError, match='Expected dtype int64 for index'):
+        x.index_fill(0, short, 1)
+    assert lib.take_along_dim(lib.arange(3), short).tolist() == [0]
+    assert lib.take_along_dim(lib.zeros(0), lib.zeros(0, dtype=lib.uint8)).shape == (0,)
+    with pytest.raises(IndexError, match='index out of range in self'):
+        lib.zeros(0).index_add(0, lib.tensor([0]), lib.ones(1))
+    assert lib.zeros(2, 0).index_add(1, lib.tensor([0]), lib.ones(2, 1)).shape == (2, 0)
+
+
+def test_trapezoids_over_nothing_are_zeros(lib):
+    y = lib.zeros(2, 0, requires_grad=True)
+    assert lib.trapezoid(y).tolist() == [0, 0] and not lib.trapezoid(y).requires_grad
+    assert lib.trapz(lib.zeros(0, dtype=lib.uint8)).dtype == lib.uint8
+    assert lib.trapezoid(lib.zeros(0, dtype=lib.bool)).dtype == lib.bool
+    with pytest.raises(RuntimeError, match='bool is not supported'):
+        lib.trapezoid(lib.ones(2, dtype=lib.bool))
+    with pytest.raises(RuntimeError, match='one `x` value for each sample point'):
+        lib.cumulative_trapezoid(lib.ones(1), lib.ones(2))
+    assert lib.trapezoid(lib.tensor([[1., 2., 4.]]), lib.tensor([0., 1., 3.])).tolist() == [7.5]
+    assert lib.cumulative_trapezoid(lib.tensor([[1.], [2.], [4.]]), dx=2., dim=0).tolist() == [[3], [9]]
+    assert lib.trapezoid(lib.tensor([float('inf'), 1, 1])).isnan()
+
+
+def test_powers_of_two_by_bools(lib):
+    assert lib.ldexp(lib.tensor([1, 3]), lib.tensor([True, False])).tolist() == [2, 3]
+    assert lib.ldexp(lib.tensor([1, 3], dtype=lib.uint64), lib.tensor([1, -1])).tolist() == [2, 1.5]
+    with pytest.raises(NotImplementedError, match='ldexp_cpu_exp'):
+        lib.ldexp(lib.ones(2), lib.tensor([True, False]))
+
+
+def test_the_inverse_transform_of_real_numbers_is_conjugated_lazily(lib):
+    x = lib.arange(6., dtype=lib.float64).reshape(2, 3).requires_grad_()
+    y = lib.fft.ifft(x, 4)
+    assert y.is_conj() and lib.allclose(y, lib.fft.ifft(x + 0j, 4))
+    g, = lib.autograd.grad((y.abs() ** 2).sum(), x, create_graph=True)
+    assert lib.allclose(g, x / 2) and lib.allclose(lib.autograd.grad(g.sum(), x)[0], lib.full((2, 3), .5, dtype=lib.float64))
+
+
+def test_factors_without_a_derivative_say_so(lib):
+    a = lib.eye(2, requires_grad=True)
+    for y in (lib.linalg.ldl_factor(a * 1)[0], lib.linalg.ldl_factor_ex(a * 1)[0], lib.bernoulli(a * 1, 0.5)):
+        assert y.requires_grad
+        with pytest.raises(RuntimeError, match='derivative for aten::.* is not implemented'):
+            y.sum().backward()
+
+
+def test_norms_of_old_and_what_they_refuse(lib):
+    x = lib.arange(6.).reshape(2, 3)
+    assert lib.norm_except_dim(x, 2, 0).shape == (2, 1) and lib.norm_except_dim(x, 1, 1).tolist() == [[3, 5, 7]]
+    assert lib.norm_except_dim(x[:, None], 1, 1).tolist() == [[[15]]] and lib.norm_except_dim(x, 1, -1).item() == 15
+    with pytest.raises(IndexError, match='tensor has no dimensions'):
+        lib.norm_except_dim(lib.tensor(2.))
+    with pytest.raises(RuntimeError, match='ambiguous'):
+        lib.norm_except_dim(lib.zeros(0))
+    with pytest.raises(RuntimeError, match='Expected at most 2 dimensions'):
+        lib.frobenius_norm(lib.ones(1, 2, 2), [0, 1, 2])
+    with pytest.raises(RuntimeError, match='must be of length 1 or 2. Got \\[\\]'):
+        lib.linalg.norm(x, dim=[])
+    with pytest.raises(RuntimeError, match='convertible without narrowing'):
+        x.double().norm(2, 0, dtype=lib.float32)
+
+
+def test_results_of_another_dtype_are_refused(lib):
+    x, wide = lib.eye(2), lib.empty(2, 2, dtype=lib.float64)
+    for call in (lib.inverse, lib.linalg.matmul, lib.linalg.matrix_power, lib.matrix_power):
+        with pytest.raises(RuntimeError, match='Expected out tensor to have dtype float, but got double'):
+            call(x, *([x] if call is lib.linalg.matmul else [] if call is lib.inverse else [3]), out=wide)
+    with pytest.raises(RuntimeError, match='Expected out tensor to have dtype long int, but got double'):
+        lib.argsort(x, stable=True, out=wide)
+
+
+def test_dropout_in_place_that_does_nothing_writes_nothing(lib):
+    for drop in (lib.dropout_, lib.feature_dropout_, lib.alpha_dropout_, lib.feature_alpha_dropout_):
+        x = lib.ones(2, 3)
+        for p, train in ((0., True), (0.5, False)):
+            assert drop(x, p, train) is x and x._version == 0
+        assert drop(lib.ones(2, 0), 0.5, True)._version == 0
+        drop(x, 0.5, True)
+        assert x._version == (2 if 'alpha' in drop.__name__ else 1)
+
+
+def test_parts_that_lu_unpack_leaves_away_are_tensors_of_their_own(lib):
+    P, L, U = lib.lu_unpack(lib.ones(2, 2), lib.tensor([1, 2], dtype=lib.int32), unpack_data=False, unpack_pivots=False)
+    assert P is not L and L is not U and P.shape == U.shape == (0,)

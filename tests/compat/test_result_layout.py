@@ -79,3 +79,58 @@ def test_empty_arrays_bring_their_strides(lib):
     numpy = pytest.importorskip('numpy')
     empty = numpy.lib.stride_tricks.as_strided(numpy.zeros(1, 'f4'), (5, 0, 3), (0, 12, 4))
     assert lib.from_numpy(empty).stride() == lib.from_numpy(empty).clone().stride() == (0, 3, 1)
+
+
+LAYOUTS = {
+    'a column': lambda lib, dtype: lib.ones(1, 3).to(dtype).t(), 'a row': lambda lib, dtype: lib.ones(4, 1).to(dtype).t(),
+    'one of two': lambda lib, dtype: lib.ones(2).to(dtype)[::2], 'nothing, turned': lambda lib, dtype: lib.ones(3, 0).to(dtype).t(),
+    'nothing with gaps': lambda lib, dtype: lib.ones(0, 6).to(dtype)[:, ::2], 'reversed': lambda lib, dtype: lib.ones(1, 2, 2).to(dtype).permute(2, 1, 0),
+    'four, reversed': lambda lib, dtype: lib.ones(3, 3, 2, 2).to(dtype).permute(3, 2, 1, 0), 'gaps': lambda lib, dtype: lib.ones(3, 6).to(dtype)[:, ::2],
+    'expanded': lambda lib, dtype: lib.ones(1, 3).to(dtype).expand(2, 3),
+    'channels last': lambda lib, dtype: lib.ones(2, 3, 2, 2).to(dtype).contiguous(memory_format=lib.channels_last),
+}
+PLACED = {
+    'abs': lambda lib, x: x.abs(), 'angle': lambda lib, x: x.angle(), 'conj_physical': lambda lib, x: x.conj_physical(), 'deg2rad': lambda lib, x: x.deg2rad(),
+    'rad2deg': lambda lib, x: x.rad2deg(), 'hardtanh': lambda lib, x: lib.nn.functional.hardtanh(x), 'relu6': lambda lib, x: lib.nn.functional.relu6(x),
+    'nan_to_num': lambda lib, x: x.nan_to_num(), 'frexp': lambda lib, x: x.frexp().exponent, 'isfinite': lambda lib, x: x.isfinite(),
+    'flip': lambda lib, x: x.flip(0), 'sort': lambda lib, x: x.sort(-1).indices, 'argsort': lambda lib, x: x.argsort(), 'msort': lambda lib, x: x.msort(),
+    'x ** 0': lambda lib, x: x ** 0, 'x ** 1': lambda lib, x: x ** 1, '2 ** x': lambda lib, x: 2 ** x, '1 ** x': lambda lib, x: 1 ** x,
+    'igamma': lambda lib, x: lib.igamma(x, x), 'rrelu': lambda lib, x: lib.rrelu(x), 'logsigmoid': lambda lib, x: lib.nn.functional.logsigmoid(x),
+    'masked_fill': lambda lib, x: x.masked_fill(x == 1, 2), 'index_fill': lambda lib, x: x.index_fill(0, lib.tensor([], dtype=lib.int64), 2),
+    'put': lambda lib, x: x.put(lib.tensor([], dtype=lib.int64), x[:0].flatten()), 'index_put': lambda lib, x: x.index_put((x == 2,), x[:0].flatten()),
+    'roll': lambda lib, x: x.roll(1, 0), 'normal': lambda lib, x: lib.normal(x), 'pixel_shuffle': lambda lib, x: lib.pixel_shuffle(x, 1),
+    'pixel_unshuffle': lambda lib, x: lib.pixel_unshuffle(x, 1), 'channel_shuffle': lambda lib, x: lib.channel_shuffle(x, 1),
+    'fft': lambda lib, x: lib.fft.fft(x, 2, 0), 'matrix_power': lambda lib, x: lib.linalg.matrix_power(x, 1), 'prelu': lambda lib, x: lib.prelu(x, lib.ones(1)),
+}
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('name', PLACED)
+def test_results_lie_as_their_operands_in_both(both, name):
+    compared = 0
+    for dtype in ('float32', 'complex64', 'int64'):
+        for where, layout in LAYOUTS.items():
+            found = []
+            for lib in both:
+                try:
+                    found.append(PLACED[name](lib, layout(lib, getattr(lib, dtype))).stride())
+                except (RuntimeError, IndexError, NotImplementedError, ValueError):
+                    found.append(None)
+            assert found[0] == found[1], (dtype, where)
+            compared += found[1] is not None
+    assert compared
+
+
+def test_what_is_resized_for_factors_has_their_columns(lib):
+    a = lib.tensor([[4., 1., 0.], [1., 3., 1.], [0., 1., 2.]])
+
+    def empty():
+        return lib.empty(0)
+    assert lib.linalg.inv(a, out=empty()).stride() == (1, 3)
+    assert lib.geqrf(a, out=(empty(), empty()))[0].stride() == (1, 3)
+    assert lib.linalg.qr(a, out=(empty(), empty()))[0].stride() == (1, 3)
+    assert lib.linalg.lu_factor(a, out=(empty(), lib.empty(0, dtype=lib.int32)))[0].stride() == (1, 3)
+    assert lib.linalg.cholesky_ex(a, out=(empty(), lib.empty(0, dtype=lib.int32)))[0].stride() == (1, 3)
+    assert lib.linalg.solve(a, a, out=empty()).stride() == (1, 3)
+    kept = lib.empty(3, 3)
+    assert lib.linalg.inv(a, out=kept).stride() == (3, 1) and lib.allclose(kept @ a, lib.eye(3), atol=1e-5)
