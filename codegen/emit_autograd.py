@@ -7,6 +7,7 @@ import re
 from . import grad as gradients
 from . import nodes
 from .emit_rows import Rows
+from .formula import DTYPES, Data
 from .grad import Emitter, GradError, Uses
 from .value import GROUPS, Formula
 
@@ -381,12 +382,40 @@ class Nodes(Rows):
 
     def fused(self, name, what, base, operand, text, local, where, factor):
         """Loops for a formula that is linear in `factor`: their name, how many operands, the C lists of these and of the
-        numbers; None for what is no single pass.  A formula that was seen before has its loops."""
+        numbers; None for what is no single pass.  A formula that was seen before has its loops.  What one pass can compute is in the
+        row, too, also where a loop for it would do no more than the operator that it calls."""
+        found = self.as_value(base, text, local, where, factor)
+        if not found:
+            return None
+        text, tensors, scalars, n_steps = found
+        listed = lambda tensors, scalars: (
+            ', '.join(local[t or factor][1] for t in tensors),
+            f'(const td_scalar[]){{{", ".join({"S": "{}", "d": "td_float({})"}[local[n][0]].format(local[n][1]) for n in scalars)}}}'
+            if scalars else 'NULL')
+        truths = [t for t in tensors if t in base.entry.get('truths', [])]
+        # Both are the same product with what flows in, so that is `grad` in either.
+        if name == base.c:
+            self.keep_formula(base, what, operand, Data([re.sub(rf'^{factor}$', 'grad', t) for t in tensors], truths, scalars, where,
+                                                        dtypes=DTYPES['float']), re.sub(rf'\b{factor}\b', 'grad', text))
+        if n_steps < 2:
+            return None
+        plain = re.sub(rf'\b{factor}\b', '@', str(text).strip())
+        if (base.c, plain) in self.loops_of:
+            loops, in_order, scalars = self.loops_of[base.c, plain]
+            return loops, len(tensors), *listed(in_order, scalars)
+        loops = f'{name}_{what}_{operand}'
+        row = self.pointwise_row(loops, {'default': text}, tensors, truths, scalars, ['float'], 'same', where)
+        self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
+                            self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
+                            sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
+        self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
+        return loops, len(tensors), *listed(tensors, scalars)
+
+    def as_value(self, base, text, local, where, factor):
+        """A formula that one pass over elements computes, in the value language: (text, operands, numbers, how many steps); else None."""
         tree = AsValue().visit(ast.parse(str(text).strip(), mode='eval').body)
         text = ast.unparse(ast.fix_missing_locations(tree))
         tree = ast.parse(text, mode='eval').body
-        if sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree)) < 2:
-            return None
         used = Uses(tree)
         if used.parts:
             return None
@@ -397,26 +426,10 @@ class Nodes(Rows):
                                                       'INV_SQRT_2PI', 'SQRT_2_OVER_PI', 'LN10', 'SQRT_PI_OVER_2'} - {
                 n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}:
             return None
-        listed = lambda tensors, scalars: (
-            ', '.join(local[t or factor][1] for t in tensors),
-            f'(const td_scalar[]){{{", ".join({"S": "{}", "d": "td_float({})"}[local[n][0]].format(local[n][1]) for n in scalars)}}}'
-            if scalars else 'NULL')
-        plain = re.sub(rf'\b{factor}\b', '@', str(text).strip())
-        if (base.c, plain) in self.loops_of:
-            loops, in_order, scalars = self.loops_of[base.c, plain]
-            return loops, len(tensors), *listed(in_order, scalars)
-        truths = base.entry.get('truths', [])
-        formula = Formula(text, tensors, [t for t in tensors if t in truths], scalars, where)
-        if not all(formula.compiles_for(c) for c in GROUPS['float']) or not formula_functions_known(tree):
+        formula = Formula(text, tensors, [t for t in tensors if t in base.entry.get('truths', [])], scalars, where)
+        if not formula_functions_known(tree) or not all(formula.compiles_for(c) for c in GROUPS['float']):
             return None
-        loops = f'{name}_{what}_{operand}'
-        row = self.pointwise_row(loops, {'default': text}, tensors, [t for t in tensors if t in truths], scalars,
-                                 ['float'], 'same', where)
-        self.emit_pointwise(loops, f'{base.schema.name}_backward' if what == 'grad' else f'{base.schema.name}_tangent', len(tensors),
-                            self.cost(text), 'TD_PROMOTE_DEFAULT', 'same',
-                            sum(1 << i for i, t in enumerate(tensors) if t in truths), ['float'], row)
-        self.loops_of[base.c, plain] = loops, ['' if t == factor else t for t in tensors], scalars
-        return loops, len(tensors), *listed(tensors, scalars)
+        return text, tensors, scalars, sum(isinstance(n, (ast.BinOp, ast.Call, ast.UnaryOp, ast.Compare)) for n in ast.walk(tree))
 
     def record(self, op, base, operands, edge, node_c, n_edges, n_inputs, n_saved, has_state, before, after, clone, fail):
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in operands)

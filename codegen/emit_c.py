@@ -8,11 +8,10 @@ from dataclasses import replace
 
 from . import grad as gradients
 from .emit_autograd import Nodes
+from .formula import DTYPES, Data
 from .grad import Emitter, GradError
 from .value import GROUPS, NARROW, Formula
 
-DTYPES = {'float': ['F16', 'BF16', 'F32', 'F64'], 'wide': ['F32', 'F64'], 'complex': ['C64', 'C128'], 'bool': ['BOOL'],
-          'int': ['U8', 'I8', 'I16', 'I32', 'I64', 'U16', 'U32', 'U64']}
 REFUSABLE = {**DTYPES, 'half': ['F16', 'BF16'], 'unsigned': ['U16', 'U32', 'U64'],
              **{d.lower(): [d] for ds in DTYPES.values() for d in ds}}
 PROMOTE = {'default': 'TD_PROMOTE_DEFAULT', 'to_float': 'TD_PROMOTE_FLOAT', 'first': 'TD_PROMOTE_FIRST',
@@ -35,6 +34,8 @@ class Chunk(Nodes):
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
         self.loop_rows = []       # (name, {column: function}, whether all instruction sets have loops of halves)
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
+        self.formulas = {}        # operator -> what ('value', 'grad', 'tangent') -> {choice or operand: name}
+        self.formulas_named = {}  # the C text of a formula, but for its name -> the name
         self.signatures = {}      # of its operators, by name (boxing.py)
         self.batchings, self.traits = {}, {}      # (rule, modes, form), members of td_op_traits -> the table's name
 
@@ -96,11 +97,26 @@ class Chunk(Nodes):
         name = op.c + suffix
         row = self.pointwise_row(name, formulas, tensors, truths, parameters, groups, e.get('out', 'same'), where,
                                  e.get('promote') != 'number', e.get('halves') == 'own')
+        self.keep_formula(op, 'value', suffix[1:], Data(
+            tensors, truths, parameters, where, e.get('promote', 'default'), e.get('out', 'same'), [d for g in groups for d in DTYPES[g]],
+            e.get('halves') == 'own'), value, {g: e[f'value_{g}'] for g in ('int', 'complex', 'bool') if f'value_{g}' in e})
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
                             'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters))
         return name
+
+    def keep_formula(self, op, what, of, data, text, others=None):
+        """Emit a td_formula, for the row of an operator.  Equal ones are one."""
+        data.add('default', text)
+        for kind, other in (others or {}).items():
+            data.add(kind, other)
+        name = f'{op.c}_{what}' + (f'_{of}' if of else '')
+        key = op.c, data.emit('')
+        if key not in self.formulas_named:
+            self.formulas_named[key] = name
+            self.code.append(data.emit(name))
+        self.formulas.setdefault(op.c, {}).setdefault(what, {})[of] = self.formulas_named[key]
 
     @staticmethod
     def fitting(entry, tensors, parameters):
@@ -670,6 +686,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include <stdio.h>
 #include <string.h>
 #include <tede/dispatch.h>
+#include <tede/formula.h>
 #include <tede/list.h>
 #include "dispatch/glue.h"
 

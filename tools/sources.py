@@ -9,7 +9,7 @@ ONCE_PER_ISA = ('_isa.c', '/convert.c')
 # Of the files that check and compose, those that walk elements themselves or are on every call's way.
 FULL = {f'src/ops/{name}.c' for name in ('count', 'creation', 'histogram', 'index_advanced', 'iterator', 'join', 'pointwise', 'random',
                                          'search', 'spec', 'unique')}
-CORE = 'base', 'tensor', 'dispatch', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels/cpu'
+CORE = 'base', 'tensor', 'dispatch', 'formula', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels/cpu'
 
 
 def names(pattern):
@@ -19,7 +19,7 @@ def names(pattern):
 def kind(name):
     if name.startswith('src/kernels/cpu/'):
         return 'isa' if name.endswith(ONCE_PER_ISA) else 'core'
-    return 'plan' if name.startswith(('src/ops/', 'src/transforms/')) and name not in FULL else 'core'
+    return 'plan' if name.startswith(('src/ops/', 'src/transforms/', 'src/formula/')) and name not in FULL else 'core'
 
 
 def core():

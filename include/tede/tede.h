@@ -5,6 +5,7 @@
 #include <tede/autograd.h>
 #include <tede/base.h>
 #include <tede/dispatch.h>
+#include <tede/formula.h>
 #include <tede/library.h>
 #include <tede/list.h>
 #include <tede/memory.h>

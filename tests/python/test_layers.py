@@ -9,6 +9,7 @@ BEFORE = {
     'base': [],
     'tensor': ['base'],
     'dispatch': ['base', 'tensor'],
+    'formula': ['base', 'tensor', 'dispatch'],
     'ops': ['base', 'tensor', 'dispatch'],
     'autograd': ['base', 'tensor', 'dispatch'],
     'libs': ['base'],

@@ -6,7 +6,8 @@
 #include "kernels/cpu/special.h"
 #include <stdbool.h>
 
-static const double pi = 3.14159265358979323846, euler = 0.57721566490153286061;
+#define PI    3.14159265358979323846
+#define EULER 0.57721566490153286061
 
 /* ---- Bessel functions: those of the C library */
 
@@ -27,7 +28,7 @@ static double k_series(double x, int order)
     double quarter = x * x / 4, term = 1, harmonic = 0, plain = 0, weighted = 0;
     for (int k = 0; k < 40; k++) {
         plain += term;                                      /* of I0 or I1 */
-        weighted += term * (order ? 2 * harmonic + 1.0 / (k + 1) - 2 * euler : harmonic - euler);
+        weighted += term * (order ? 2 * harmonic + 1.0 / (k + 1) - 2 * EULER : harmonic - EULER);
         harmonic += 1.0 / (k + 1);
         term *= quarter / ((k + 1.0) * (k + 1 + order));
     }
@@ -80,7 +81,7 @@ static double airy_integral(double x)
         double u = k * step;
         sum += exp(-u * u) * cos(u * u * u * scale);
     }
-    return exp(-2.0 / 3 * x * root) / (pi * sqrt(root)) * sum * step;
+    return exp(-2.0 / 3 * x * root) / (PI * sqrt(root)) * sum * step;
 }
 /* The asymptotic expansion for large -x (Abramowitz and Stegun, 10.4.60), up to its smallest term. */
 static double airy_oscillating(double x)
@@ -98,7 +99,7 @@ static double airy_oscillating(double x)
         default: p += term;
         }
     }
-    return (sin(z + pi / 4) * p - cos(z + pi / 4) * q) / sqrt(pi * root);
+    return (sin(z + PI / 4) * p - cos(z + PI / 4) * q) / sqrt(PI * root);
 }
 double td_airy_ai_f64(double x)
 {

@@ -1,0 +1,127 @@
+/* The dialects: a table each.  Names of functions are the C library's, as in the pieces; a dialect that has others says so by
+ * macros. */
+#include "formula/dialect.h"
+#include "formula/maths.h"
+
+/* The library's own loops are compiled with these, too: meson.build. */
+static const char c_options[] = "-std=gnu17 -fno-math-errno -fno-trapping-math -ffp-contract=off -fwrapv -fno-strict-aliasing";
+
+static const char c_head[] =
+    "#include <complex.h>\n"
+    "#undef I\n"
+    "#include <math.h>\n"
+    "#include <stdbool.h>\n"
+    "#include <stdint.h>\n"
+    "#include <string.h>\n"
+    "#define TD_MATHS static inline __attribute__((always_inline, unused))\n"
+    "#define TD_TABLE static const __attribute__((unused))\n"
+    "#define TD_LOCAL_TABLE static const\n"
+    "#define TD_INF ((double)INFINITY)\n"
+    "#define TD_INFF INFINITY\n"
+    "#define TD_NAN ((double)NAN)\n"
+    "#define TD_NANF NAN\n"
+    "#ifdef __FMA__\n"
+    "#define TD_FUSED\n"
+    "#endif\n"
+    "typedef uint16_t td_f16, td_bf16;\n"
+    "typedef enum { TD_SCALAR_BOOL, TD_SCALAR_INT, TD_SCALAR_FLOAT, TD_SCALAR_COMPLEX, TD_SCALAR_UINT } td_scalar_kind;\n"
+    "typedef struct { td_scalar_kind kind; union { int64_t i; uint64_t u; double d; }; double imag; } td_scalar;\n"
+    "TD_MATHS double td_scalar_f64(const td_scalar *s)\n"
+    "{\n"
+    " return s->kind == TD_SCALAR_FLOAT || s->kind == TD_SCALAR_COMPLEX ? s->d : s->kind == TD_SCALAR_UINT ? (double)s->u : (double)s->i;\n"
+    "}\n"
+    "TD_MATHS uint32_t td_f32_bits(float x) { uint32_t bits; memcpy(&bits, &x, 4); return bits; }\n"
+    "TD_MATHS float td_bits_f32(uint32_t bits) { float x; memcpy(&x, &bits, 4); return x; }\n"
+    "TD_MATHS uint64_t td_f64_bits(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }\n"
+    "TD_MATHS double td_bits_f64(uint64_t bits) { double x; memcpy(&x, &bits, 8); return x; }\n";
+static const td_own_piece c_own[] = {{0}};
+
+static const char opencl_head[] =
+    "#pragma OPENCL FP_CONTRACT OFF\n"
+    "typedef uchar uint8_t;\n"
+    "typedef char int8_t;\n"
+    "typedef ushort uint16_t, td_f16, td_bf16;\n"
+    "typedef short int16_t;\n"
+    "typedef uint uint32_t;\n"
+    "typedef int int32_t;\n"
+    "typedef ulong uint64_t;\n"
+    "typedef long int64_t;\n"
+    "#define half td_half\n"                        /* a type's name, which functions use as a variable's */
+    "#define INT64_MAX LONG_MAX\n"
+    "#define TD_MATHS static inline\n"
+    "#define TD_TABLE __constant const\n"
+    "#define TD_LOCAL_TABLE const\n"
+    "#define TD_INF ((double)INFINITY)\n"
+    "#define TD_INFF INFINITY\n"
+    "#define TD_NAN ((double)NAN)\n"
+    "#define TD_NANF NAN\n"
+    "#define TD_FUSED\n"
+    "#define td_f32_bits(x) as_uint(x)\n"
+    "#define td_bits_f32(x) as_float(x)\n"
+    "#define td_f64_bits(x) as_ulong(x)\n"
+    "#define td_bits_f64(x) as_double(x)\n"
+    "#define fabsf fabs\n"
+    "#define sqrtf sqrt\n"
+    "#define floorf floor\n"
+    "#define ceilf ceil\n"
+    "#define truncf trunc\n"
+    "#define rintf rint\n"
+    "#define copysignf copysign\n"
+    "#define fmaf fma\n";
+static const td_own_piece opencl_own[] = {{0}};
+
+static const char cuda_head[] =
+    "#ifdef __CUDACC_RTC__\n"
+    "typedef unsigned char uint8_t;\n"
+    "typedef signed char int8_t;\n"
+    "typedef unsigned short uint16_t;\n"
+    "typedef short int16_t;\n"
+    "typedef unsigned int uint32_t;\n"
+    "typedef int int32_t;\n"
+    "typedef unsigned long long uint64_t;\n"
+    "typedef long long int64_t;\n"
+    "#define INT64_MAX 0x7fffffffffffffff\n"
+    "#else\n"
+    "#include <stdint.h>\n"
+    "#endif\n"
+    "#undef INFINITY\n"
+    "#undef NAN\n"
+    "#define INFINITY __int_as_float(0x7f800000)\n"
+    "#define NAN __int_as_float(0x7fc00000)\n"
+    "typedef uint16_t td_f16, td_bf16;\n"
+    "#define TD_MATHS static __device__ inline\n"
+    "#define TD_TABLE static __device__ const\n"
+    "#define TD_LOCAL_TABLE const\n"
+    "#define TD_INF __longlong_as_double(0x7ff0000000000000)\n"
+    "#define TD_INFF INFINITY\n"
+    "#define TD_NAN __longlong_as_double(0x7ff8000000000000)\n"
+    "#define TD_NANF NAN\n"
+    "#define TD_FUSED\n"
+    "#define td_f32_bits(x) __float_as_uint(x)\n"
+    "#define td_bits_f32(x) __uint_as_float(x)\n"
+    "#define td_f64_bits(x) ((uint64_t)__double_as_longlong(x))\n"
+    "#define td_bits_f64(x) __longlong_as_double((long long)(x))\n";
+/* By one instruction where the portable way takes a dozen. */
+static const td_own_piece cuda_own[] = {
+    {"td_f16_to_f32", "TD_MATHS float td_f16_to_f32(td_f16 x) { float y; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(y) : \"h\"(x)); return y; }\n"},
+    {"td_f32_to_f16", "TD_MATHS td_f16 td_f32_to_f16(float x) { td_f16 y; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(y) : \"f\"(x)); return y; }\n"},
+    {"td_lgamma_f64", "TD_MATHS double td_lgamma_f64(double x) { return lgamma(x); }\n"},
+    {0},
+};
+
+const td_dialect_table td_dialect_tables[TD_DIALECTS] = {
+    [TD_DIALECT_C] = {"C", c_options, c_head, "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
+                      "void ", "", "for (int64_t i = 0; i < n; i++) {\n", c_own},
+    [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", TD_NEEDS_DOUBLE,
+                           "__kernel void ", "__global ",
+                           "for (int64_t i = (int64_t)get_global_id(0); i < n; i += (int64_t)get_global_size(0)) {\n", opencl_own},
+    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
+                         "extern \"C\" __global__ void ", "",
+                         "for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {\n",
+                         cuda_own},
+};
+
+const char *td_dialect_options(td_dialect dialect)
+{
+    return dialect >= 0 && dialect < TD_DIALECTS ? td_dialect_tables[dialect].options : NULL;
+}

@@ -1,0 +1,563 @@
+/* Prints kernels: formulas, one or several joined, as loops over elements in the dialects of dialect.c.
+ *
+ * Each step of a formula becomes a named constant, so that what is printed reads like the formula.  What is known of a value is its
+ * kind, as in codegen/value.py, whose rules these are: b a truth value, f, i and c a number of the dtype that is computed in,
+ * r a real one among complex ones.
+ *
+ * Between formulas, inputs and outputs a value stands for an element of a dtype, in the type that this dtype is computed in: a
+ * float16 is a float that float16 has, an int8 an int32_t from -128 to 127.  So a consumer reads what it would have read
+ * from memory. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/base.h"
+#include "formula/dialect.h"
+#include "formula/formula.h"
+#include "formula/maths.h"
+#include "formula/text.h"
+
+enum { MOST_PIECES = 1024 };
+
+/* The types that are computed in. */
+typedef struct compute { const char *suffix, *type, *wrapping; char kind; const struct compute *real; } compute;
+static const compute f32 = {"f32", "float", NULL, 'f', NULL}, f64 = {"f64", "double", NULL, 'f', NULL},
+    c64 = {"c64", "float _Complex", NULL, 'c', &f32}, c128 = {"c128", "double _Complex", NULL, 'c', &f64},
+    i32 = {"i32", "int32_t", "uint32_t", 'i', NULL}, i64 = {"i64", "int64_t", "uint64_t", 'i', NULL},
+    u64 = {"u64", "uint64_t", "uint64_t", 'i', NULL}, f16 = {"f16", "td_f16", NULL, 'f', NULL}, bf16 = {"bf16", "td_bf16", NULL, 'f', NULL};
+static const struct { const compute *in; const char *stored; } of_dtype[TD_DTYPES] = {
+    [TD_BOOL] = {&i32, "uint8_t"}, [TD_U8] = {&i32, "uint8_t"}, [TD_I8] = {&i32, "int8_t"}, [TD_I16] = {&i32, "int16_t"},
+    [TD_U16] = {&i32, "uint16_t"}, [TD_I32] = {&i32, "int32_t"}, [TD_I64] = {&i64, "int64_t"}, [TD_U32] = {&i64, "uint32_t"},
+    [TD_U64] = {&u64, "uint64_t"}, [TD_F16] = {&f32, "td_f16"}, [TD_BF16] = {&f32, "td_bf16"}, [TD_F32] = {&f32, "float"},
+    [TD_F64] = {&f64, "double"}, [TD_C64] = {&c64, "float _Complex"}, [TD_C128] = {&c128, "double _Complex"},
+};
+
+typedef struct printer {
+    const td_dialect_table *dialect;
+    td_text  out;                       /* the kernels */
+    uint8_t  used[MOST_PIECES];
+    uint32_t features;                  /* that the kernels need, besides the pieces */
+} printer;
+
+typedef struct value { char text[48]; char kind; } value;
+
+/* ---- functions of mathematics */
+
+/* The piece that defines a name, or -1. */
+static int piece_of(const char *name)
+{
+    int low = 0, high = td_maths_name_count;
+    while (low < high) {
+        int middle = (low + high) / 2, order = strcmp(td_maths_words + td_maths_names[middle].name, name);
+        if (order == 0)
+            return td_maths_names[middle].piece;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return -1;
+}
+
+/* With what it needs.  What the dialect has a text of its own for needs nothing. */
+static const char *own_text(const printer *p, int piece);
+static void use_piece(printer *p, int i)
+{
+    if (p->used[i])
+        return;
+    p->used[i] = 1;
+    for (int k = td_maths_pieces[i].needs; k < td_maths_pieces[i + 1].needs && !own_text(p, i); k++)
+        use_piece(p, td_maths_needs[k]);
+}
+
+static const char *own_text(const printer *p, int piece)
+{
+    for (const td_own_piece *own = p->dialect->own; own->name; own++)
+        if (piece_of(own->name) == piece)
+            return own->text;
+    return NULL;
+}
+
+/* A function that is called; -1 with an error if it is none. */
+static int use(printer *p, const char *name)
+{
+    int piece = piece_of(name);
+    if (piece < 0)
+        return td_error(TD_E_NOT_IMPLEMENTED, "a formula calls %s, which isn't there", name);
+    use_piece(p, piece);
+    return 0;
+}
+
+/* What a piece lacks in this dialect, or NULL. */
+static const char *lacks(const printer *p, uint32_t features)
+{
+    uint32_t missing = features & ~p->dialect->features;
+    return missing & TD_NEEDS_COMPLEX ? "complex numbers" : missing & TD_NEEDS_LONG_DOUBLE ? "long double"
+         : missing & TD_NEEDS_BESSEL ? "Bessel functions" : missing ? "double" : NULL;
+}
+
+/* ---- values */
+
+static const char *type_of(char kind, const compute *in) { return kind == 'b' ? "int" : kind == 'r' ? in->real->type : in->type; }
+
+static void let(printer *p, value *v, const compute *in, int call, int step, char kind)
+{
+    td_text_add(&p->out, "        const %s t%d_%d = ", type_of(kind, in), call, step);
+    snprintf(v->text, sizeof v->text, "t%d_%d", call, step);
+    v->kind = kind;
+}
+
+static void literal(value *v, double x, const compute *in)
+{
+    const compute *real = in->real ? in->real : in;
+    char number[40];
+    v->kind = in->real ? 'r' : in->kind;
+    td_formula_number(x, number);
+    if (in->kind == 'i') {
+        snprintf(v->text, sizeof v->text, "(%s)%lld", in->type, (long long)x);
+    } else if (x != x || isinf(x)) {
+        snprintf(v->text, sizeof v->text, "%sTD_%s%s", x < 0 ? "(-" : "(", x != x ? "NAN" : "INF", real == &f64 ? ")" : "F)");
+    } else {
+        bool whole = !strpbrk(number, ".e");
+        snprintf(v->text, sizeof v->text, "%s%s%s%s%s", x < 0 ? "(" : "", number, whole ? ".0" : "", real == &f64 ? "" : "f", x < 0 ? ")" : "");
+    }
+}
+
+/* `td_NAME_SUFFIX(a, b)`: the complex one if an argument is complex, else the real one. */
+static int call_function(printer *p, const char *name, const compute *in, int n, const value *arguments, value *result, int call, int step, char kind)
+{
+    const compute *which = in;
+    char full[64];
+    if (in->kind == 'c') {
+        which = in->real;
+        for (int i = 0; i < n; i++)
+            which = arguments[i].kind == 'c' ? in : which;
+    }
+    snprintf(full, sizeof full, "td_%s_%s", name, which->suffix);
+    if (use(p, full))
+        return -1;
+    let(p, result, in, call, step, kind);
+    td_text_add(&p->out, "%s(", full);
+    for (int i = 0; i < n; i++)
+        td_text_add(&p->out, "%s%s", i ? ", " : "", arguments[i].text);
+    td_text_add(&p->out, ");\n");
+    return 0;
+}
+
+static int named_step(printer *p, const td_formula_step *s, const compute *in, const value *a, value *v, int call, int step)
+{
+    bool complex = false;
+    for (int i = 0; i < s->arity; i++)
+        complex |= a[i].kind == 'c';
+    if (!complex && (!strcmp(s->name, "conj") || !strcmp(s->name, "real"))) {
+        *v = a[0];
+        return 0;
+    }
+    char kind = s->result == TD_FORMULA_TRUTH ? 'b' : !complex ? a[0].kind : s->result == TD_FORMULA_REAL ? 'r' : 'c';
+    return call_function(p, !strcmp(s->name, "complex") ? "make" : s->name, in, s->arity, a, v, call, step, kind);
+}
+
+static const char *const sign_of[TD_STEP_CODES] = {
+    [TD_STEP_AND] = "&", [TD_STEP_OR] = "|", [TD_STEP_LT] = "<", [TD_STEP_LE] = "<=", [TD_STEP_GT] = ">", [TD_STEP_GE] = ">=",
+    [TD_STEP_EQ] = "==", [TD_STEP_NE] = "!=", [TD_STEP_ADD] = "+", [TD_STEP_SUB] = "-", [TD_STEP_MUL] = "*", [TD_STEP_DIV] = "/",
+    [TD_STEP_BIT_AND] = "&", [TD_STEP_BIT_OR] = "|", [TD_STEP_BIT_XOR] = "^",
+};
+static const char *const function_of[TD_STEP_CODES] = {
+    [TD_STEP_MUL] = "mul", [TD_STEP_DIV] = "div", [TD_STEP_FLOOR_DIV] = "floor_div", [TD_STEP_REMAINDER] = "remainder", [TD_STEP_POW] = "pow",
+    [TD_STEP_SHIFT_LEFT] = "shl", [TD_STEP_SHIFT_RIGHT] = "shr",
+};
+
+static int binary_step(printer *p, td_formula_code code, const compute *in, const value *a, value *v, int call, int step)
+{
+    char ka = a[0].kind, kb = a[1].kind, kind = in->kind != 'c' ? in->kind : ka == 'c' || kb == 'c' ? 'c' : 'r';
+    if (code == TD_STEP_AND || code == TD_STEP_OR) {
+        let(p, v, in, call, step, 'b');
+        td_text_add(&p->out, "(%s != 0) %s (%s != 0);\n", a[0].text, sign_of[code], a[1].text);
+        return 0;
+    }
+    if (code >= TD_STEP_LT && code <= TD_STEP_NE) {
+        let(p, v, in, call, step, 'b');
+        td_text_add(&p->out, "%s %s %s;\n", a[0].text, sign_of[code], a[1].text);
+        return 0;
+    }
+    if (code >= TD_STEP_BIT_AND && code <= TD_STEP_BIT_XOR && ka == 'b' && kb == 'b')
+        kind = 'b';
+    bool product = kind == 'c' && code == TD_STEP_MUL && ka == 'c' && kb == 'c';
+    bool quotient = code == TD_STEP_DIV && (kind == 'i' || (kind == 'c' && kb == 'c'));
+    if (!sign_of[code] || product || quotient)
+        return call_function(p, function_of[code], in, 2, a, v, call, step, kind);
+    let(p, v, in, call, step, kind);
+    if (kind == 'i' && code >= TD_STEP_ADD && code <= TD_STEP_MUL)      /* modulo 2^bits, whatever the compiler makes of overflow */
+        td_text_add(&p->out, "(%s)((%s)%s %s (%s)%s);\n", in->type, in->wrapping, a[0].text, sign_of[code], in->wrapping, a[1].text);
+    else
+        td_text_add(&p->out, "%s %s %s;\n", a[0].text, sign_of[code], a[1].text);
+    return 0;
+}
+
+static char kind_of_choice(const value *a)
+{
+    for (const char *kinds = "cfir"; *kinds; kinds++)
+        if (a[1].kind == *kinds || a[2].kind == *kinds)
+            return *kinds;
+    return 'b';
+}
+
+/* The steps of a call, as constants; the value of the last one. */
+static int print_steps(printer *p, const td_formula *f, const td_steps *s, const compute *in, const value *operands, const value *parameters,
+                       int call, value *result)
+{
+    value values[TD_MOST_STEPS];
+    for (int i = 0; i < s->count; i++) {
+        const td_formula_step *step = &s->steps[i];
+        value a[3], *v = &values[i];
+        for (int k = 0; k < step->arity; k++)
+            a[k] = values[s->arguments[i][k]];
+        switch (step->code) {
+        case TD_STEP_OPERAND: *v = operands[step->index]; break;
+        case TD_STEP_PARAMETER: *v = parameters[step->index]; break;
+        case TD_STEP_NUMBER: literal(v, step->number, in); break;
+        case TD_STEP_FALSE: case TD_STEP_TRUE: *v = (value){{step->code == TD_STEP_TRUE ? '1' : '0'}, 'b'}; break;
+        case TD_STEP_NOT:
+        case TD_STEP_TRUTH:
+            let(p, v, in, call, i, 'b');
+            td_text_add(&p->out, "%s %s 0;\n", a[0].text, step->code == TD_STEP_NOT ? "==" : "!=");
+            break;
+        case TD_STEP_INVERT:
+            let(p, v, in, call, i, a[0].kind);
+            td_text_add(&p->out, "~%s;\n", a[0].text);
+            break;
+        case TD_STEP_NEGATE:
+            let(p, v, in, call, i, a[0].kind == 'b' && in->kind == 'i' ? 'i' : a[0].kind);
+            if (in->kind == 'i')
+                td_text_add(&p->out, "(%s)(0 - (%s)%s);\n", in->type, in->wrapping, a[0].text);
+            else
+                td_text_add(&p->out, "-%s;\n", a[0].text);
+            break;
+        case TD_STEP_CAST:
+            let(p, v, in, call, i, in->kind);
+            td_text_add(&p->out, "(%s)%s;\n", in->type, a[0].text);
+            break;
+        case TD_STEP_WHERE:
+            let(p, v, in, call, i, kind_of_choice(a));
+            td_text_add(&p->out, "%s ? %s : %s;\n", a[0].text, a[1].text, a[2].text);
+            break;
+        case TD_STEP_CALL:
+            if (named_step(p, step, in, a, v, call, i))
+                return -1;
+            break;
+        default:
+            if (binary_step(p, step->code, in, a, v, call, i))
+                return -1;
+        }
+    }
+    (void)f;
+    *result = values[s->count - 1];
+    return 0;
+}
+
+/* ---- between dtypes */
+
+/* Writes the value `x` of a dtype as one of another, in the type that is computed in. */
+static int put_converted(printer *p, const char *x, td_dtype from, td_dtype to)
+{
+    const compute *cf = of_dtype[from].in, *ct = of_dtype[to].in;
+    char part[64];
+    if (cf->kind == 'c' && ct->kind != 'c' && to != TD_BOOL) {
+        snprintf(part, sizeof part, "td_real_%s", cf->suffix);
+        if (use(p, part))
+            return -1;
+        snprintf(part, sizeof part, "td_real_%s(%s)", cf->suffix, x);
+        x = part;
+    }
+    bool of_float = cf->kind != 'i';
+    if (from == to || (cf == ct && ct->kind != 'i')) {
+        td_text_add(&p->out, "%s", x);
+    } else if (to == TD_BOOL) {
+        td_text_add(&p->out, "(int32_t)(%s != 0)", x);
+    } else if (ct->kind == 'c' && cf->kind != 'c') {
+        snprintf(part, sizeof part, "td_make_%s", ct->suffix);
+        if (use(p, part))
+            return -1;
+        td_text_add(&p->out, "%s((%s)%s, 0)", part, ct->real->type, x);
+    } else if (ct == &i32 && to != TD_I32) {
+        td_text_add(&p->out, "(int32_t)(%s)%s%s", of_dtype[to].stored, of_float ? "(int32_t)" : "", x);
+    } else if (to == TD_U32) {
+        td_text_add(&p->out, "(int64_t)(uint32_t)%s%s", of_float ? "(int64_t)" : "", x);
+    } else {
+        td_text_add(&p->out, "(%s)%s", ct->type, x);
+    }
+    return 0;
+}
+
+/* Declares a constant NAME for the value `x` of a dtype as one of another. */
+static int convert(printer *p, const char *name, const char *x, td_dtype from, td_dtype to)
+{
+    td_text_add(&p->out, "        const %s %s = ", of_dtype[to].in->type, name);
+    int status = put_converted(p, x, from, to);
+    td_text_add(&p->out, ";\n");
+    return status;
+}
+
+/* Declares a constant NAME for a number that was computed for a dtype: as it would be read back from memory. */
+static int round_to(printer *p, const char *name, const value *v, td_dtype dtype, bool own_halves)
+{
+    const compute *in = of_dtype[dtype].in;
+    td_text_add(&p->out, "        const %s %s = ", in->type, name);
+    if (dtype == TD_F16 || dtype == TD_BF16) {
+        const char *to = dtype == TD_F16 ? "td_f32_to_f16" : "td_f32_to_bf16", *from = dtype == TD_F16 ? "td_f16_to_f32" : "td_bf16_to_f32";
+        if (use(p, from) || (!own_halves && use(p, to)))
+            return -1;
+        td_text_add(&p->out, own_halves ? "%s(%s)" : "%s(%s(%s))", from, own_halves ? v->text : to, v->text);
+    } else if (dtype == TD_BOOL) {
+        td_text_add(&p->out, "(int32_t)(%s != 0)", v->text);
+    } else if (in->kind == 'i' && strcmp(of_dtype[dtype].stored, in->type)) {
+        td_text_add(&p->out, "(%s)(%s)%s", in->type, of_dtype[dtype].stored, v->text);
+    } else {
+        td_text_add(&p->out, "%s", v->text);
+    }
+    td_text_add(&p->out, ";\n");
+    return 0;
+}
+
+/* ---- kernels */
+
+static td_formula_kind kind_of(td_dtype dtype)
+{
+    return dtype == TD_BOOL ? TD_FORMULA_BOOL : of_dtype[dtype].in->kind == 'i' ? TD_FORMULA_INT
+         : of_dtype[dtype].in->kind == 'c' ? TD_FORMULA_COMPLEX : TD_FORMULA_DEFAULT;
+}
+
+static td_dtype result_of(const td_formula_call *c)
+{
+    return c->formula->result == TD_FORMULA_TRUTH ? TD_BOOL : c->formula->result == TD_FORMULA_REAL ? td_dtype_to_real(c->dtype) : c->dtype;
+}
+
+static int check_kernel(const td_formula_kernel *k)
+{
+    bool wrong = !k->name || !*k->name || k->n_inputs < 0 || k->n_calls < 1 || k->n_outputs < 1 || k->ndim < 0 || k->ndim > TD_MAX_DIMS;
+    for (int i = 0; !wrong && i < k->n_inputs; i++)
+        wrong = (unsigned)k->inputs[i] >= TD_DTYPES || !of_dtype[k->inputs[i]].in;
+    for (int i = 0; !wrong && i < k->n_outputs; i++)
+        wrong = (unsigned)k->outputs[i].dtype >= TD_DTYPES || !of_dtype[k->outputs[i].dtype].in || k->outputs[i].call < 0 ||
+                k->outputs[i].call >= k->n_calls;
+    for (int c = 0; !wrong && c < k->n_calls; c++) {
+        const td_formula_call *call = &k->calls[c];
+        wrong = !call->formula || (unsigned)call->dtype >= TD_DTYPES || call->formula->n_operands > TD_MOST_OPERANDS ||
+                call->formula->n_parameters > TD_MOST_OPERANDS;
+        if (!wrong && !(call->formula->dtypes >> call->dtype & 1))
+            return td_error(TD_E_NOT_IMPLEMENTED, "kernel %s: call %d has no formula for %s", k->name, c, td_dtype_name(call->dtype));
+        for (int i = 0; !wrong && i < call->formula->n_operands; i++)
+            wrong = call->operands[i] >= k->n_inputs || -1 - call->operands[i] >= c;
+    }
+    return wrong ? td_error(TD_E_VALUE, "kernel %s: an input, call or output that isn't there", k->name ? k->name : "without a name") : 0;
+}
+
+/* Operands as the call wants them: conditions as truth values, the others in its type. */
+static int print_operands(printer *p, const td_formula_kernel *k, int c, const compute *in, value *operands)
+{
+    const td_formula_call *call = &k->calls[c];
+    for (int i = 0; i < call->formula->n_operands; i++) {
+        int of = call->operands[i];
+        td_dtype from = of >= 0 ? k->inputs[of] : result_of(&k->calls[-1 - of]);
+        char source[24];
+        value *v = &operands[i];
+        snprintf(source, sizeof source, of >= 0 ? "in%d" : "r%d", of >= 0 ? of : -1 - of);
+        snprintf(v->text, sizeof v->text, "x%d_%d", c, i);
+        v->kind = in->kind;
+        if (call->formula->truths >> i & 1) {
+            v->kind = 'b';
+            td_text_add(&p->out, "        const int %s = %s != 0;\n", v->text, source);
+        } else if (in == &f16 || in == &bf16) {
+            const char *to = in == &f16 ? "td_f32_to_f16" : "td_f32_to_bf16";
+            if (use(p, to))
+                return -1;
+            td_text_add(&p->out, "        const %s %s = %s((float)%s);\n", in->type, v->text, to, source);
+        } else if (convert(p, v->text, source, from, call->dtype)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int print_call(printer *p, const td_formula_kernel *k, int c, int first_parameter)
+{
+    const td_formula_call *call = &k->calls[c];
+    const td_formula *f = call->formula;
+    const compute *in = of_dtype[call->dtype].in;
+    value operands[TD_MOST_OPERANDS], parameters[TD_MOST_OPERANDS], result;
+    td_steps steps;
+    char name[16];
+    bool own_halves = f->own_halves && (call->dtype == TD_F16 || call->dtype == TD_BF16);
+    in = !own_halves ? in : call->dtype == TD_F16 ? &f16 : &bf16;
+    if (in->kind == 'c')
+        p->features |= TD_NEEDS_COMPLEX;
+    if (td_formula_read(f, kind_of(call->dtype), &steps) || print_operands(p, k, c, in, operands))
+        return -1;
+    for (int i = 0; i < f->n_parameters; i++) {
+        snprintf(parameters[i].text, sizeof parameters[i].text, "p%d", first_parameter + i);
+        parameters[i].kind = in->kind;
+    }
+    if (print_steps(p, f, &steps, in, operands, parameters, c, &result))
+        return -1;
+    snprintf(name, sizeof name, "r%d", c);
+    if (f->result == TD_FORMULA_TRUTH)
+        return td_text_add(&p->out, "        const int32_t %s = %s != 0;\n", name, result.text), 0;
+    return round_to(p, name, &result, result_of(call), own_halves);
+}
+
+static int print_load(printer *p, const td_formula_kernel *k, int i)
+{
+    td_dtype dtype = k->inputs[i];
+    td_text_add(&p->out, "        const %s in%d = ", of_dtype[dtype].in->type, i);
+    const char *at = k->ndim ? "o" : "i";
+    char place[24];
+    snprintf(place, sizeof place, k->ndim ? "%s%d" : "%s", at, k->n_outputs + i);
+    if (dtype == TD_F16 || dtype == TD_BF16) {
+        const char *from = dtype == TD_F16 ? "td_f16_to_f32" : "td_bf16_to_f32";
+        if (use(p, from))
+            return -1;
+        td_text_add(&p->out, "%s(input%d[%s]);\n", from, i, place);
+    } else {
+        td_text_add(&p->out, dtype == TD_BOOL ? "input%d[%s] != 0;\n" : "input%d[%s];\n", i, place);
+    }
+    return 0;
+}
+
+static int print_store(printer *p, const td_formula_kernel *k, int i)
+{
+    const td_formula_output *o = &k->outputs[i];
+    char source[16], name[16];
+    snprintf(source, sizeof source, "r%d", o->call);
+    snprintf(name, sizeof name, "out%d", i);
+    if (convert(p, name, source, result_of(&k->calls[o->call]), o->dtype))
+        return -1;
+    td_text_add(&p->out, "        output%d[", i);
+    td_text_add(&p->out, k->ndim ? "o%d] = " : "i] = ", i);
+    if (o->dtype == TD_F16 || o->dtype == TD_BF16) {
+        const char *to = o->dtype == TD_F16 ? "td_f32_to_f16" : "td_f32_to_bf16";
+        if (use(p, to))
+            return -1;
+        td_text_add(&p->out, "%s(%s);\n", to, name);
+    } else {
+        td_text_add(&p->out, "(%s)%s;\n", of_dtype[o->dtype].stored, name);
+    }
+    return 0;
+}
+
+static void print_parameters(printer *p, const td_formula_kernel *k, bool as_arguments)
+{
+    int number = 0;
+    for (int c = 0; c < k->n_calls; c++)
+        for (int i = 0; i < k->calls[c].formula->n_parameters; i++, number++) {
+            const compute *in = of_dtype[k->calls[c].dtype].in;
+            char reader[24];
+            if (as_arguments) {
+                td_text_add(&p->out, ", const %s p%d", in->type, number);
+                continue;
+            }
+            snprintf(reader, sizeof reader, "td_scalar_%s", in->suffix);
+            if (in != &f64)          /* which the dialect defines */
+                p->out.failed |= use(p, reader) != 0;
+            td_text_add(&p->out, "    const %s p%d = %s((const td_scalar *)params + %d);\n", in->type, number, reader, number);
+        }
+}
+
+/* Offsets of all runs from the element's number: o0, o1, ... */
+static void print_offsets(printer *p, const td_formula_kernel *k, const char *geometry)
+{
+    int runs = k->n_outputs + k->n_inputs;
+    td_text_add(&p->out, "        int64_t rest = i");
+    for (int r = 0; r < runs; r++)
+        td_text_add(&p->out, ", o%d = 0", r);
+    td_text_add(&p->out, ";\n");
+    for (int d = k->ndim - 1; d >= 0; d--) {
+        td_text_add(&p->out, "        {\n            const int64_t size = %s[%d], at = rest %% size;\n            rest /= size;\n", geometry, d);
+        for (int r = 0; r < runs; r++)
+            td_text_add(&p->out, "            o%d += at * %s[%d];\n", r, geometry, (1 + r) * k->ndim + d);
+        td_text_add(&p->out, "        }\n");
+    }
+}
+
+static int print_kernel(printer *p, td_dialect dialect, const td_formula_kernel *k)
+{
+    bool host = dialect == TD_DIALECT_C;
+    int runs = k->n_outputs + k->n_inputs;
+    if (check_kernel(k))
+        return -1;
+    if (k->ndim && !host)
+        td_text_add(&p->out, "typedef struct { int64_t at[%d]; } geometry_of_%s;\n", k->ndim * (1 + runs), k->name);
+    td_text_add(&p->out, "%s%s(%s", p->dialect->kernel, k->name, host ? "int64_t n, char *const *runs, const void *params, const int64_t *geometry" :
+                "const int64_t n");
+    for (int r = 0; r < runs && !host; r++) {
+        bool out = r < k->n_outputs;
+        td_text_add(&p->out, ", %s%s%s *%s%d", p->dialect->pointer, out ? "" : "const ", of_dtype[out ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]].stored,
+                    out ? "output" : "input", out ? r : r - k->n_outputs);
+    }
+    if (!host) {
+        print_parameters(p, k, true);
+        if (k->ndim)
+            td_text_add(&p->out, ", const geometry_of_%s geometry", k->name);
+    }
+    td_text_add(&p->out, ")\n{\n");
+    for (int r = 0; r < runs && host; r++) {
+        bool out = r < k->n_outputs;
+        const char *type = of_dtype[out ? k->outputs[r].dtype : k->inputs[r - k->n_outputs]].stored, *constant = out ? "" : "const ";
+        td_text_add(&p->out, "    %s%s *%s%d = (%s%s *)runs[%d];\n", constant, type, out ? "output" : "input", out ? r : r - k->n_outputs, constant, type, r);
+    }
+    if (host) {
+        print_parameters(p, k, false);
+        td_text_add(&p->out, "    (void)params, (void)geometry;\n%s", k->ndim ? "" : "#pragma GCC ivdep\n");
+    }
+    td_text_add(&p->out, "    %s", p->dialect->loop);
+    if (k->ndim)
+        print_offsets(p, k, host ? "geometry" : "geometry.at");
+    for (int i = 0; i < k->n_inputs; i++)
+        if (print_load(p, k, i))
+            return -1;
+    for (int c = 0, first = 0; c < k->n_calls; first += k->calls[c++].formula->n_parameters)
+        if (print_call(p, k, c, first))
+            return -1;
+    for (int i = 0; i < k->n_outputs; i++)
+        if (print_store(p, k, i))
+            return -1;
+    td_text_add(&p->out, "    }\n}\n");
+    return 0;
+}
+
+/* The pieces that are used, in order; TD_E_NOT_IMPLEMENTED if the dialect lacks what one of them needs. */
+static int print_pieces(printer *p, td_text *text)
+{
+    uint32_t needed = p->features;
+    for (int i = 0; i < td_maths_piece_count; i++)
+        needed |= p->used[i] && !own_text(p, i) ? td_maths_pieces[i].features : 0;
+    const char *missing = lacks(p, needed);
+    if (missing)
+        return td_error(TD_E_NOT_IMPLEMENTED, "a formula needs %s, which %s hasn't", missing, p->dialect->name);
+    td_text_add(text, "%s", needed & TD_NEEDS_DOUBLE ? p->dialect->head_of_double : "");
+    td_text_put(text, p->dialect->head, strlen(p->dialect->head));
+    for (int i = 0; i < td_maths_piece_count; i++)
+        if (p->used[i]) {
+            const char *own = own_text(p, i);
+            uint32_t start = td_maths_pieces[i].text, end = td_maths_pieces[i + 1].text;
+            td_text_put(text, own ? own : td_maths_text + start, own ? strlen(own) : end - start);
+        }
+    return 0;
+}
+
+char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels)
+{
+    if (dialect < 0 || dialect >= TD_DIALECTS || n_kernels < 0 || td_maths_piece_count > MOST_PIECES)
+        return td_error(TD_E_VALUE, "td_formula_print: there is no dialect %d", (int)dialect), NULL;
+    printer p = {.dialect = &td_dialect_tables[dialect]};
+    td_text text = {0};
+    int status = 0;
+    for (int i = 0; i < n_kernels && !status; i++)
+        status = print_kernel(&p, dialect, &kernels[i]);
+    status = status || print_pieces(&p, &text);
+    td_text_put(&text, p.out.data, p.out.used);
+    text.failed |= p.out.failed;
+    td_text_drop(&p.out);
+    if (!status)
+        return td_text_end(&text);
+    td_text_drop(&text);
+    return NULL;
+}
