@@ -19,6 +19,9 @@ TD_API const char *td_version(void);
  * where everything it registered went. For devices there is td_device_load() in tede/device.h. */
 TD_API int td_library_load(const char *path) TD_MUST_USE;
 
+/* 0, or -1 with an error that names both files: another libtede was in the process before this one. It takes no registrations then. */
+TD_API int td_library_check(void) TD_MUST_USE;
+
 #ifdef __cplusplus
 }
 #endif

@@ -329,6 +329,8 @@ int       td_py_modes_retain(void *stack);
 void      td_py_modes_release(void *stack);
 
 /* ---- override.c */
+/* How often two tensors have exchanged their objects: whoever reads tensors of objects, runs Python code and goes on compares. */
+extern uint64_t td_py_swaps;
 extern _Thread_local int td_py_overrides_off, td_py_function_modes;
 /* Whether o (no exact Tensor) has a __torch_function__ of its own that is in force. */
 bool td_py_has_override(PyObject *o);

@@ -71,9 +71,13 @@ static int (*const parts[])(PyObject *module) = {
     td_py_watch_init, td_py_number_init, td_py_environment_init, td_py_device_init, td_py_record_init,
 };
 
-/* Another libtede of this SONAME may have been loaded before, by a program or another extension. */
+/* Another libtede may have been loaded before, by a program or another extension: of this SONAME, in place of ours, or of another one. */
 static int check_version(void)
 {
+    if (td_library_check()) {
+        PyErr_SetString(PyExc_ImportError, td_error_message());
+        return td_error_clear(), -1;
+    }
     if (!strcmp(td_version(), TD_VERSION))
         return 0;
     Dl_info core = {0};

@@ -120,6 +120,18 @@ static bool follows_strided(const td_op_info *info, const td_value *values)
     return !info->n_arguments || values[0].kind != TD_VALUE_TENSOR || td_tensor_layout(values[0].tensor) == TD_STRIDED;
 }
 
+static void keep(td_tensor *x) { td_tensor_retain(x); }
+/* Retain the tensors of the arguments, or release them. */
+static void hold(const td_op_info *info, const td_value *values, void (*change)(td_tensor *))
+{
+    for (int i = 0; i < info->n_arguments; i++) {
+        if (values[i].kind == TD_VALUE_TENSOR)
+            change(values[i].tensor);
+        for (int k = 0; values[i].kind == TD_VALUE_TENSORS && k < values[i].count; k++)
+            change(values[i].tensors[k]);
+    }
+}
+
 static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
 {
     td_value results[8];
@@ -138,9 +150,11 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         return !made || (wants && td_py_require_grad(made) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
     if (TD_UNLIKELY(is_long(op, o, s))) {
+        hold(o->info, s->values, keep);           /* another thread may swap what the objects have */
         Py_BEGIN_ALLOW_THREADS
         failed = td_op_call(o->op, s->values, results);
         Py_END_ALLOW_THREADS
+        hold(o->info, s->values, td_tensor_release);
     } else {
         failed = td_op_call(o->op, s->values, results);
     }

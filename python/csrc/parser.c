@@ -404,7 +404,7 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
     const td_op_info *info = o->info;
     if (with_out != (o->n_out > 0))
         return 0;
-    uint64_t seen = 0;
+    uint64_t seen = 0, swaps = td_py_swaps;
     int found = 1, self = o->receiver >= 0;
     if (TD_UNLIKELY(o->varargs >= 0 && nargs > self && !PyTuple_Check(args[self]) && !PyList_Check(args[self]))) {
         /* x.view(2, 3): the numbers are the list */
@@ -461,6 +461,11 @@ int td_py_parse(const Overload *o, PyObject *const *args, Py_ssize_t nargs, PyOb
             found = 0;
             goto failed;
         }
+    }
+    if (TD_UNLIKELY(swaps != td_py_swaps)) {      /* the values lend tensors of objects that may have others now */
+        PyErr_Format(PyExc_RuntimeError, "%s(): an argument called swap_tensors() while it was read", info->name);
+        found = -1;
+        goto failed;
     }
     if (TD_UNLIKELY(td_py_default_device.type >= 0) && o->factory)
         place(info, s);

@@ -490,6 +490,7 @@ static PyObject *register_parameter(PyObject *m, PyObject *type)
     td_py_Parameter = (PyTypeObject *)type;
     Py_RETURN_NONE;
 }
+uint64_t td_py_swaps;
 /* _swap_tensors(a, b): each object becomes that of the other's tensor; classes and attributes are the caller's. */
 static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_t n)
 {
@@ -499,6 +500,7 @@ static PyObject *swap_tensors(PyObject *module, PyObject *const *args, Py_ssize_
     TensorObject *a = (TensorObject *)args[0], *b = (TensorObject *)args[1];
     td_tensor *x = a->x;
     a->x = b->x, b->x = x;
+    td_py_swaps++;
     uint8_t asks = a->asks;
     a->asks = b->asks, b->asks = asks;
     td_tensor_set_wrapper(a->x, a);

@@ -5,6 +5,7 @@
 #include "base.h"
 
 #include <pthread.h>
+#include <tede/library.h>
 #include <stdio.h>
 
 /* BAREBONES: uint16, uint32, uint64.  FOREIGN: from outside. */
@@ -133,6 +134,8 @@ static pthread_mutex_t      lock = PTHREAD_MUTEX_INITIALIZER;
 
 td_dtype td_dtype_register(const td_dtype_kind *kind)
 {
+    if (td_library_check())
+        return TD_DTYPE_NONE;
     if (!kind || !kind->name || !*kind->name || !kind->title || !kind->load || !kind->store)
         return td_error(TD_E_VALUE, "a dtype needs a name, a title, load and store"), TD_DTYPE_NONE;
     if (kind->size != 1 && kind->size != 2 && kind->size != 4 && kind->size != 8)

@@ -5,6 +5,7 @@
 #include "dispatch/op.h"
 
 #include <pthread.h>
+#include <tede/library.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -326,6 +327,8 @@ static void boxed_only(void) {}     /* stands in a row's slots for "there is a b
 const td_op *td_op_define(const char *schema)
 {
     reader r = {.at = schema, .whole = schema};
+    if (td_library_check())
+        return NULL;
     defined *d = calloc(1, sizeof *d);
     if (!d)
         return td_fail(TD_E_MEMORY, "no memory for an operator's description");

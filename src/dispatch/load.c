@@ -17,7 +17,8 @@ const char *td_version(void) { return TD_VERSION; }
  * What a library registers goes to the libtede that it is linked with. By the SONAME that is the one which is loaded already; if
  * it was linked with one of another SONAME, or contains one, the process has two, and everything registered would be lost in
  * silence. dlsym() of a library finds what its own dependencies define. Files are compared, not addresses of functions, since
- * a program without position-independent code may have an address of its own for each. */
+ * a program without position-independent code may have an address of its own for each. A library that was loaded by others, as an
+ * imported extension is by Python, is met by td_library_check() in the second core. */
 static int check_core(void *library, const char *path)
 {
     Dl_info ours, theirs;
@@ -105,6 +106,8 @@ static int take_in(const td_device_library *table, const char *from, bool *start
 int td_device_register(const td_device_library *table)
 {
     bool started = false;
+    if (td_library_check())
+        return -1;
     if (!table)
         return td_error(TD_E_VALUE, "td_device_register: no table");
     pthread_mutex_lock(&lock);

@@ -7,6 +7,7 @@
 #include "tensor/layout.h"
 
 #include <pthread.h>
+#include <tede/library.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -354,7 +355,7 @@ int td_register_kernel(const char *name, td_key key, int device, td_kernel kerne
 {
     td_op *op = NULL;
     int slot = 0;
-    if (find_slot(name, key, device, &op, &slot))
+    if (td_library_check() || find_slot(name, key, device, &op, &slot))
         return -1;
     if (kernel && !op->unbox)
         return td_error(TD_E_VALUE, "'%s' was defined by its schema: it takes boxed kernels only", name);
@@ -415,11 +416,13 @@ int td_register_boxed(const char *name, td_key key, int device, td_boxed_kernel 
 {
     td_op *op = NULL;
     int slot = 0;
-    return find_slot(name, key, device, &op, &slot) ? -1 : set_boxed(op, slot, kernel, context);
+    return td_library_check() || find_slot(name, key, device, &op, &slot) ? -1 : set_boxed(op, slot, kernel, context);
 }
 
 int td_register_default(const char *name, td_boxed_kernel *kernel, void *context)
 {
+    if (td_library_check())
+        return -1;
     td_op *op = (td_op *)td_op_find(name);
     return op ? set_boxed(op, TD_SLOTS, kernel, context) : td_error(TD_E_VALUE, "no operator is named '%s'", name);
 }

@@ -10,6 +10,7 @@
 #include "dispatch/glue.h"
 #include "ops/iterator.h"
 #include "ops/strides.h"
+#include "tensor/checked.h"
 
 static td_dtype or_default(td_dtype dtype) { return dtype == TD_DTYPE_NONE ? td_default_dtype() : dtype; }
 static td_device or_cpu(td_device device) { return device.type < 0 ? (td_device){TD_CPU, -1} : device; }
@@ -123,7 +124,7 @@ bool td_dense_order_strides(const td_tensor *x, int64_t *strides)
         if (x->sizes[d] > 1 && llabs(x->strides[d]) != step)
             return false;     /* gaps or overlap: not dense */
         strides[d] = x->sizes[d] > 1 ? step : llabs(x->strides[d]);
-        step *= x->sizes[d] > 1 ? x->sizes[d] : 1;
+        step = td_mul_saturated(step, x->sizes[d] > 1 ? x->sizes[d] : 1);
     }
     return true;
 }
@@ -526,7 +527,7 @@ td_tensor *td_op_empty_permuted(int64_t n_size, const int64_t *size, int64_t n_l
     }
     for (int64_t i = n_size - 1; i >= 0; i--) {
         strides[layout[i]] = step;
-        step *= size[layout[i]] > 1 ? size[layout[i]] : 1;
+        step = td_mul_saturated(step, size[layout[i]] > 1 ? size[layout[i]] : 1);
     }
     return uninitialized(td_tensor_new_strided((int)n_size, size, strides, or_default(dtype), or_cpu(device)));
 }

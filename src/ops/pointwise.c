@@ -328,7 +328,7 @@ bool td_strides_in_order(int n, td_tensor *const *in, int ndim, const int64_t *s
     int64_t step = 1;
     for (int i = 0; i < ndim; i++) {
         strides[order[i]] = step;
-        step *= sizes[order[i]];
+        step = td_mul_saturated(step, sizes[order[i]]);
     }
     for (int i = 0; i < ndim; i++)
         if (order[i] != ndim - 1 - i)

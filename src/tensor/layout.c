@@ -3,6 +3,7 @@
 #include "tensor/layout.h"
 
 #include <pthread.h>
+#include <tede/library.h>
 #include "dispatch/masks.h"
 #include "tensor/head.h"
 #include "tensor/sparse.h"
@@ -44,6 +45,8 @@ const char *td_layout_title(int number)
 
 int td_layout_register(const td_layout_kind *kind)
 {
+    if (td_library_check())
+        return -1;
     if (!kind || !kind->name || !*kind->name || strlen(kind->name) > 31)
         return td_error(TD_E_VALUE, "a layout needs a name of 1 to 31 letters");
     int found = -1;

@@ -2,6 +2,7 @@
  *
  * td_tensor_new is what every operator's result costs, so its way for a small CPU tensor is straight: see
  * Note [Small tensors]. */
+#include "tensor/checked.h"
 #include "tensor/device.h"
 #include "tensor/head.h"
 #include "tensor/place.h"
@@ -154,7 +155,7 @@ void td_channels_last_strides(int ndim, const int64_t *sizes, int64_t *strides)
     for (int k = 0; k < ndim; k++) {
         int d = k == 0 ? 1 : k == ndim - 1 ? 0 : ndim - k;
         strides[d] = step;
-        step *= sizes[d] > 1 ? sizes[d] : 1;
+        step = td_mul_saturated(step, sizes[d] > 1 ? sizes[d] : 1);     /* of an empty tensor they may reach anywhere */
     }
 }
 

@@ -45,3 +45,16 @@ def test_triangles_and_combinations_are_counted_by_formula(lib):
             assert len(lib.combinations(lib.arange(n), r)) == len(list(__import__('itertools').combinations(range(n), r)))
             with_replacement = list(__import__('itertools').combinations_with_replacement(range(n), r))
             assert len(lib.combinations(lib.arange(n), r, with_replacement=True)) == len(with_replacement)
+
+
+def test_strides_of_an_empty_result_do_not_wrap(lib):
+    x = lib.empty(2 ** 20, 0, 2 ** 20, 1).expand(2 ** 20, 0, 2 ** 20, 2 ** 20)
+    assert (x + 1).shape == x.shape and (x + 1).numel() == 0
+    flat = lib.empty(0, 1, 1, 1).expand(0, 2 ** 31, 2 ** 31, 2 ** 31)
+    for make in (lambda: flat + 1, lambda: flat.transpose(1, 3) * 2, lambda: lib.nn.functional.relu(flat.permute(0, 3, 1, 2))):
+        try:
+            result = make()
+        except RuntimeError as error:
+            assert "overflow" in str(error)
+        else:
+            assert result.numel() == 0 and all(stride >= 0 for stride in result.stride())

@@ -206,3 +206,15 @@ def test_dtypes_of_losses(both, name):
         if tede[0] != torch[0] or (isinstance(tede, tuple) and tede[1] != pytest.approx(torch[1], abs=.02, nan_ok=True)):
             wrong[a, b, reduction] = tede, torch
     assert not wrong
+
+
+@pytest.mark.parametrize("spacing", [2 ** 62, 2 ** 63 - 1, -2 ** 63, -2 ** 62])
+def test_a_spacing_is_doubled_without_wrapping(lib, spacing):
+    found = lib.gradient(lib.arange(5, dtype=lib.float64), spacing=spacing)[0]
+    assert found.tolist() == pytest.approx([1 / spacing] * 5)
+
+
+def test_the_smallest_integer_has_a_negative(lib):
+    x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
+    lib.sub(x, y, alpha=-2 ** 63).sum().backward()
+    assert y.grad.tolist() == [2.0 ** 63] * 2

@@ -221,3 +221,26 @@ def test_asking_takes_no_keywords():
         tede._C.asking(x=1)
     with warnings.catch_warnings(), pytest.raises(TypeError):
         tede._C.asking()
+
+
+class Swaps:
+    """A number that gives the tensor's object another tensor when it is read, so that nobody holds the first one."""
+
+    def __init__(self, x):
+        self.x = x
+
+    def __index__(self):
+        tede.utils.swap_tensors(self.x, tede.ones(4, 4))
+        gc.collect()
+        tede.full((3, 4), 7.)
+        return 0
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, n: x.sum(n), lambda x, n: tede.sum(x, [n]), lambda x, n: x.transpose(n, n), lambda x, n: x.view(n, -1), lambda x, n: tede.cat([x, x], n),
+    lambda x, n: x.narrow(0, n, n), lambda x, n: tede.stack((x, x), dim=n), lambda x, n: tede.ops.aten.sum.dim_IntList(x, [n])])
+def test_a_tensor_that_is_swapped_while_its_call_is_read_is_an_error(call):
+    x = tede.ones(3, 4)
+    with pytest.raises(RuntimeError, match="swap_tensors"):
+        call(x, Swaps(x))
+    assert x.shape == (4, 4)

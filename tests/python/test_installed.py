@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 
 import pytest
 from test_c_examples import CC, ROOT
@@ -50,10 +51,10 @@ def python(code, **environment):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment})
 
 
-def build(folder, source, library):
+def build(folder, source, library, *options):
     """A library of one source text, linked with a file."""
     (folder / "plugin.c").write_text('#include <tede/tede.h>\n' + source)
-    subprocess.run([CC, "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", *config.cflags(), folder / "plugin.c", "-o", folder / "plugin.so",
+    subprocess.run([CC, "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror", *config.cflags(), *options, folder / "plugin.c", "-o", folder / "plugin.so",
                     library, f"-Wl,-rpath,{library.parent}"], check=True)
     return folder / "plugin.so"
 
@@ -121,6 +122,38 @@ def test_what_is_linked_with_a_library_of_another_name_is_refused(tmp_path, anot
     done = python(f"import tede; tede.{load}({str(plugin)!r})")
     assert f"RuntimeError: {plugin} is linked with another libtede, {other}, than the one in use, {LIBRARY.resolve()}" in done.stderr
     assert done.returncode == 1 and "python -m tede.config" in done.stderr
+
+
+EXTENSION = """
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <tede/dispatch.h>
+#include <tede/library.h>
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "plugin", NULL, -1, NULL, NULL, NULL, NULL, NULL};
+PyMODINIT_FUNC PyInit_plugin(void)
+{
+    if (!td_op_define("of_a_test::twice(Tensor x) -> Tensor"))
+        return PyErr_SetString(PyExc_ImportError, td_error_message()), NULL;
+    return PyModule_Create(&definition);
+}
+"""
+
+
+@pytest.mark.parametrize("order", ["tede, plugin", "plugin, tede"])
+def test_an_extension_with_a_library_of_another_name_is_an_error_naming_both(tmp_path, another, order):
+    """Nobody loads it through ours: the second library finds the first one."""
+    other = another((b"\0libtede.so.0\0", b"\0libtede.so.9\0"), name="libtede.so.9")
+    plugin = build(tmp_path, EXTENSION, other, "-I" + sysconfig.get_path("include"))
+    done = python(f"import sys; sys.path.insert(0, {str(plugin.parent)!r}); import {order}")
+    first, second = (LIBRARY.resolve(), other) if order.startswith("tede") else (other, LIBRARY.resolve())
+    assert done.returncode == 1 and f"ImportError: {second} is a second libtede in this process, which has {first}" in done.stderr
+    assert f"tede: warning: {second} is a second libtede" in done.stderr
+
+
+def test_an_extension_with_the_library_that_is_loaded_is_none(tmp_path, another):
+    plugin = build(tmp_path, EXTENSION, another(), "-I" + sysconfig.get_path("include"))
+    done = python(f"import sys; sys.path.insert(0, {str(plugin.parent)!r}); import tede, plugin; print(tede.ops.of_a_test.twice)")
+    assert done.returncode == 0 and not done.stderr, done.stderr
 
 
 def test_the_extension_takes_the_library_of_its_own_package(another):

@@ -149,7 +149,7 @@ static void settings(int seed)
     char *text = td_tensor_str(bias);
     expect(text != NULL, "text");
     td_string_free(text);
-    td_set_warning_handler(ignored, &anomaly_hooks);
+    td_set_warning_handler(ignored, &planted);
     expect(td_warn("seed %d", seed) == 0, "warning");
     td_set_anomaly(seed % 3 == 0, seed % 2, seed % 3 ? NULL : &anomaly_hooks);
     expect(td_set_default_dtype(seed % 2 ? TD_F32 : TD_F64) == 0, "default dtype");
@@ -164,8 +164,9 @@ static void hooks(int seed)
     td_tensor *grad = NULL;
     expect(loss && td_autograd_grad(1, &loss, NULL, 1, &bias, &grad, true, false, false) == 0, "grad through hooks");
     td_tensor_release(grad);
-    td_node *node = td_grad_fn(shared);
-    expect(node && td_node_hook_count(node) >= 0 && td_node_set_metadata(node, malloc(1), free) == 0, "metadata");
+    td_node *node = NULL;
+    int output;
+    expect(td_history(shared, &node, &output) == 0 && td_node_set_metadata(node, malloc(1), free) == 0, "metadata");
     if (seed % 2)
         expect(td_retain_grad(shared) == 0, "retain_grad");
     td_hook_remove(hook);

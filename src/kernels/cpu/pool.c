@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include "kernels/cpu/pool.h"
+#include "tensor/checked.h"
 
 typedef td_pooling pooling;
 
@@ -80,7 +81,7 @@ static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indic
     td_loop_body *body = vectors ? vectors->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
         : type == TD_F64 ? maximum_f64 : maximum_i64;
     if (p->in_total && p->out_total)
-        td_parallel_for(0, p->planes, td_grain(4 * p->in_total), body, p);
+        td_parallel_for(0, p->planes, td_grain(td_mul_saturated(4, p->in_total)), body, p);
     return td_finish(out, y) || td_finish(indices, at) ? -1 : 0;
 }
 
@@ -176,7 +177,7 @@ static int by_places(td_loop_body *body, bool back, td_tensor *from, td_tensor *
         return -1;
     places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data, NULL};
     const int64_t each = back ? s.in : s.n;
-    td_parallel_for(0, each ? (back ? self : indices)->numel / each : 0, td_grain((back ? 2 : 4) * each), body, &s);
+    td_parallel_for(0, each ? (back ? self : indices)->numel / each : 0, td_grain(td_mul_saturated(back ? 2 : 4, each)), body, &s);
     return s.outside ? td_error(TD_E_RUNTIME, "invalid maxIdx %" PRId64 ", image of %" PRId64 " elements", *s.outside, s.in)
                      : td_finish(out, y);
 }
@@ -257,7 +258,7 @@ static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
     if (p->out_total == 0 && back)
         memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
     else if (p->in_total && p->out_total)
-        td_parallel_for(0, p->planes, td_grain(4 * p->in_total), body, p);
+        td_parallel_for(0, p->planes, td_grain(td_mul_saturated(4, p->in_total)), body, p);
     return td_finish(out, y);
 }
 
