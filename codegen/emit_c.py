@@ -501,7 +501,9 @@ class Chunk(Nodes):
 }}
 ''')
         elif op.variant == 'inplace':
-            # Above the backends its pieces record themselves: on a copy of self, which they may save.
+            # Above the backends its pieces record themselves: on a copy of self, which they may save, if only for another operand's gradient.
+            wants = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})'
+                                for a in base.schema.arguments if a.is_tensor)
             original = [f'original_{n}' if n == 'self' else n for n in args]
             words = json.dumps(base.entry['inplace_dtype']) if 'inplace_dtype' in base.entry else None
             computed, recorded = (f'td_exact({words}, self, {r})' if words else r for r in (
@@ -509,7 +511,7 @@ class Chunk(Nodes):
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {refusals}    if (!td_is_backend(keys)) {{
-        TD_AUTO td_tensor *original_self = td_original(self);
+        TD_AUTO td_tensor *original_self = {wants} ? td_clone_detached(self) : td_tensor_retain(self);
         return original_self ? td_record_inplace("{op.schema.name}", self, {recorded}) : -1;
     }}
     return td_finish_inplace("{op.schema.name}", self, {computed});

@@ -550,6 +550,11 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     if (!failed && !w.advanced) {
         if (operand) {
             td_tensor *shaped = without_leading_ones(operand, td_tensor_ndim(view));
+            if (shaped && td_tensor_storage(shaped) == td_tensor_storage(view) && td_tensor_ndim(shaped) < td_tensor_ndim(view)) {
+                td_tensor *wide = td_expand(shaped, td_tensor_ndim(view), td_tensor_sizes(view));     /* it may be the view itself */
+                td_tensor_release(shaped);
+                shaped = wide;
+            }
             failed = td_copy_from_(view, shaped, false);
             td_tensor_release(shaped);
         } else {

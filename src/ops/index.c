@@ -611,6 +611,9 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
         TD_AUTO td_tensor *flat = td_view(indices, 1, (int64_t[]){-1});
         return td_gather(x, 0, flat, false);
     }
+    if (indices->dtype != TD_I64)
+        return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): dtype of indices should be Long but got %s",
+                       td_dtype_title((td_dtype)indices->dtype));
     if (self->ndim != indices->ndim)
         return td_fail(TD_E_RUNTIME, "torch.take_along_dim(): input and indices should have the same number of dimensions, but "
                        "got %d dimensions for input, and %d dimensions for indices", self->ndim, indices->ndim);
@@ -631,7 +634,7 @@ td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, const int64
     TD_AUTO td_tensor *x = td_expand(self, self->ndim, mine);
     TD_AUTO td_tensor *wide = td_expand(indices, self->ndim, theirs);
     TD_AUTO td_tensor *size = td_wrapped_number(td_int(self->ndim ? self->sizes[d] : 1));
-    TD_AUTO td_tensor *at = wide && wide->numel ? td_remainder(wide, size) : td_tensor_retain(wide);      /* along a dimension, indices go round */
+    TD_AUTO td_tensor *at = td_remainder(wide, size);       /* along a dimension, indices go round */
     return td_gather(x, d, at, false);
 }
 

@@ -326,6 +326,18 @@ static int fill_where(td_tensor *self, td_tensor *mask, td_tensor *value)
     return wide && number && apart ? td_masked_fill_tensor_(apart, wide, number) : -1;
 }
 
+/* One value under one mask is written as a number, whatever its dtype, as masked_fill_ would. */
+static bool is_one_mask(int64_t n_indices, td_tensor *const *indices)
+{
+    int masks = 0;
+    for (int64_t i = 0; i < n_indices; i++) {
+        if (indices[i] != TD_NONE && indices[i]->dtype != TD_BOOL)
+            return false;
+        masks += indices[i] != TD_NONE;
+    }
+    return masks == 1;
+}
+
 int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const *indices, td_tensor *values, bool accumulate,
                            bool unsafe)
 {
@@ -333,6 +345,13 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
     for (int64_t i = 0; i < n_indices && values->numel == 1 && !accumulate; i++)     /* one value under a mask: masked_fill_ */
         if (indices[i] != TD_NONE && indices[i]->dtype == TD_U8)
             return refuse_mask("masked_fill_", indices[i]);
+    if (!accumulate && values->dtype != self->dtype && is_one_mask(n_indices, indices) && values->numel == 1 &&
+        values->device.type == TD_CPU) {
+        td_scalar number;
+        TD_AUTO td_tensor *own = td_tensor_item(values, &number) || td_scalar_check(number, (td_dtype)self->dtype)
+                                     ? NULL : td_as_contiguous(values, (td_dtype)self->dtype);
+        return own ? td_op__index_put_impl_(self, n_indices, indices, own, false, unsafe) : -1;
+    }
     if (check_memory(self, values))
         return -1;
     for (int64_t i = 0; i < n_indices && self->device.type == TD_META; i++)

@@ -197,9 +197,31 @@ int td_op_cholesky_solve_backward(td_tensor **results, td_tensor *grad, td_tenso
     results[1] = of_factor ? td_sum_to_size(of_factor, input2->ndim, input2->sizes) : NULL;
     return results[0] && results[1] ? 0 : td_results_drop(2, results);
 }
+/* A factor without an inverse has a zero on its diagonal. */
+static int check_pivots(td_tensor *factors)
+{
+    if (!factors->numel || td_hides_values(factors))
+        return 0;
+    TD_AUTO td_tensor *diagonal = td_diagonal(factors, 0, -2, -1);
+    TD_AUTO td_tensor *zero = td_logical_not(diagonal);
+    TD_AUTO td_tensor *flat = td_reshape(zero, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *own = flat ? td_make_contiguous(flat) : NULL;
+    if (!own)
+        return -1;
+    const int64_t n = factors->sizes[factors->ndim - 1];
+    for (int64_t i = 0; i < own->numel; i++)
+        if (((const bool *)own->data)[i]) {
+            char element[48] = "";
+            if (factors->ndim > 2)
+                snprintf(element, sizeof element, "(Batch element %lld): ", (long long)(i / n));
+            return td_error(TD_E_LINALG, "cholesky_inverse: %sThe diagonal element %lld is zero, the inversion could not be completed because "
+                            "the input matrix is singular.", element, (long long)(i % n) + 1);
+        }
+    return 0;
+}
 td_tensor *td_op_cholesky_inverse(td_tensor *self, bool upper)
 {
-    if (td_check_square("cholesky_inverse", self))
+    if (td_check_square("cholesky_inverse", self) || check_pivots(self))
         return NULL;
     TD_AUTO td_tensor *unit = td_eye(self->sizes[self->ndim - 1], (td_dtype)self->dtype, self->device);
     TD_AUTO td_tensor *wide = td_expand(unit, self->ndim, self->sizes);

@@ -114,6 +114,8 @@ td_tensor *td_op_linalg_matrix_exp(td_tensor *self)
     int64_t n = self->sizes[self->ndim - 1];
     if (!self->numel)
         return td_clone(self);
+    if (n == 1)
+        return td_exp(self);
     double size = 0;            /* nothing to look at on meta */
     if (self->device.type != TD_META) {
         LET(still) = td_detach(self);

@@ -541,11 +541,14 @@ td_tensor *td_op_bilinear(td_tensor *input1, td_tensor *input2, td_tensor *weigh
     if (bias != TD_NONE && (!bias->ndim || bias->sizes[0] != out))
         return td_fail(TD_E_RUNTIME, "bilinear(): bias size does not match weight size: got %" PRId64 " but expected %" PRId64,
                        bias->ndim ? bias->sizes[0] : 1, out);
+    if (input1->dtype != input2->dtype || input1->dtype != weight->dtype)
+        return td_fail(TD_E_RUNTIME, "bilinear(): All tensors must have the same dtype, got input1: %s, input2: %s, weight: %s",
+                       td_dtype_name((td_dtype)input1->dtype), td_dtype_name((td_dtype)input2->dtype), td_dtype_name((td_dtype)weight->dtype));
     int64_t rows = 1, sizes[TD_MAX_DIMS];
     for (int i = 0; i < input1->ndim - 1; i++)
         rows *= sizes[i] = input1->sizes[i];
     sizes[input1->ndim - 1] = out;
-    TD_AUTO td_tensor *x = td_reshape(input1, 2, (int64_t[]){rows, in1});
+    TD_AUTO td_tensor *x = td_reshape(input1, 2, (int64_t[]){in1 ? rows : -1, in1});       /* how many rows of nothing, nobody knows */
     TD_AUTO td_tensor *y = td_reshape(input2, 3, (int64_t[]){rows, 1, in2});
     TD_AUTO td_tensor *turned = td_permute(weight, 3, (int64_t[]){1, 0, 2});
     TD_AUTO td_tensor *flat = td_reshape(turned, 2, (int64_t[]){in1, out * in2});

@@ -485,6 +485,8 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     for (int i = 0; i < op->n_in; i++)
         inplace |= in[i] == out;     /* an operand that is read can't get another shape */
     if (!inplace) {
+        if (td_check_overlap(op->name, out, 0, NULL))       /* before it may get another shape */
+            return -1;
         int64_t strides[TD_MAX_DIMS];
         const bool keeps = out->ndim == ndim && !memcmp(sizes, out->sizes, sizeof *sizes * (size_t)ndim);
         const bool ordered = !keeps && td_strides_in_order(op->n_in, in, ndim, sizes, strides);

@@ -71,6 +71,8 @@ td_tensor *td_op_unflatten_int(td_tensor *self, int64_t dim, int64_t n_sizes, co
     int d = td_wrap_dim(dim, self->ndim);
     if (d < 0)
         return NULL;
+    if (!self->ndim)
+        return td_fail(TD_E_RUNTIME, "unflatten got an unexpected error: a number has no dimension to be unflattened");
     if (!n_sizes)
         return td_fail(TD_E_RUNTIME, "unflatten: sizes must be non-empty");
     if (self->ndim + n_sizes - 1 > TD_MAX_DIMS)

@@ -221,6 +221,8 @@ td_tensor *td_op_isin_tensor_tensor(td_tensor *elements, td_tensor *test_element
 /* A number as it is in x's dtype if that is a float: to float64's elements it isn't what it is in float32. */
 static td_tensor *promoted(td_tensor *x, td_scalar value)
 {
+    if (value.kind == TD_SCALAR_BOOL)
+        return td_fail(TD_E_RUNTIME, "Unsupported input type encountered for isin(): Bool");
     if (value.kind != TD_SCALAR_FLOAT && x->dtype != TD_U64)
         return td_tensor_from_scalar(value);
     TD_AUTO td_tensor *wrapped = td_wrapped_number(value);

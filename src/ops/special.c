@@ -61,6 +61,15 @@ static double upper_fraction(double a, double x)
     }
     return h * prefactor(a, x) * a;
 }
+/* Around x = a, for large a, where the series and the fraction take sqrt(a) steps and more: Temme's uniform expansion,
+ * Q = erfc(eta sqrt(a / 2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) (c0 + c1 / a), eta^2 / 2 = d - log(1 + d), d = (x - a) / a. */
+static double upper_uniform(double a, double x)
+{
+    double d = (x - a) / a, half = d - log1p(d), eta = copysign(sqrt(2 * fmax(half, 0)), d);
+    double c0 = fabs(eta) > 0.05 ? 1 / d - 1 / eta
+              : -1. / 3 + eta * (1. / 12 + eta * (-2. / 135 + eta * (1. / 864 + eta * (1. / 2835 - eta * 139. / 777600))));
+    return erfc(eta * sqrt(a / 2)) / 2 + exp(-a * half) / sqrt(2 * M_PI * a) * (c0 - (1. / 540 + eta / 288) / a);
+}
 static double gamma_part(double a, double x, bool upper)
 {
     if (isnan(a) || isnan(x) || x < 0 || a < 0)
@@ -73,6 +82,8 @@ static double gamma_part(double a, double x, bool upper)
         return isinf(x) ? NAN : upper;
     if (isinf(x))
         return !upper;
+    if (a > 20000 && fabs(x - a) < 0.3 * a)
+        return upper ? upper_uniform(a, x) : 1 - upper_uniform(a, x);
     if (x < a + 1)
         return upper ? 1 - lower_series(a, x) : lower_series(a, x);
     return upper ? upper_fraction(a, x) : 1 - upper_fraction(a, x);

@@ -25,7 +25,7 @@ static int check_weights(const char *name, const td_tensor *w, int64_t n, bool w
     td_scalar value;
     if (!least || td_item(&value, least))
         return -1;
-    return td_scalar_double(value) < 0 ? td_error(TD_E_RUNTIME, "cov(): %s cannot be negative", name) : 0;
+    return !(td_scalar_double(value) >= 0) ? td_error(TD_E_RUNTIME, "cov(): %s cannot be negative", name) : 0;
 }
 
 td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, td_tensor *aweights)

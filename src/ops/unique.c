@@ -216,7 +216,9 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
     int d = td_wrap_dim(dim, self->ndim);
     if (d < 0)
         return -1;
-    if (self->ndim == 0 || is_complex(self))
+    if (self->ndim == 0)
+        return td_error(TD_E_INDEX, "Dimension specified as %lld but tensor has no dimensions", (long long)dim);
+    if (is_complex(self))
         return unique_flat(results, self, sort, inverse, counts);
     int64_t to_front[TD_MAX_DIMS], back[TD_MAX_DIMS];
     for (int k = 0; k < self->ndim; k++)

@@ -322,3 +322,90 @@ def test_dropout_in_place_that_does_nothing_writes_nothing(lib):
 def test_parts_that_lu_unpack_leaves_away_are_tensors_of_their_own(lib):
     P, L, U = lib.lu_unpack(lib.ones(2, 2), lib.tensor([1, 2], dtype=lib.int32), unpack_data=False, unpack_pivots=False)
     assert P is not L and L is not U and P.shape == U.shape == (0,)
+
+
+@pytest.mark.parametrize('name', ['clamp_', 'clip_', 'ldexp_', 'xlogy_', 'hypot_', 'lerp_', 'atan2_'])
+def test_what_is_overwritten_may_be_what_another_gradient_needs(lib, name):
+    for layout in (lambda x: x, lambda x: x[:, ::2]):
+        x = layout(lib.tensor([[1., .5, 3., .25], [.3, .7, .2, .9]]))
+        limit = lib.tensor(.5, requires_grad=True)
+        others = {'clamp_': (None, limit * 1), 'clip_': (limit * 1,), 'lerp_': (x.clone(), limit * 1)}.get(name, (limit * 1,))
+        before = x.clone()
+        getattr(x, name)(*others)
+        x.sum().backward()
+        other = lib.tensor(.5, requires_grad=True)
+        others = {'clamp_': (None, other * 1), 'clip_': (other * 1,), 'lerp_': (before.clone(), other * 1)}.get(name, (other * 1,))
+        getattr(lib.Tensor, name[:-1])(before, *others).sum().backward()
+        assert lib.allclose(limit.grad, other.grad)
+
+
+def test_one_value_under_one_mask_has_any_dtype(lib):
+    x, mask = lib.zeros(2, 2), lib.tensor([True, False])
+    x[mask] = lib.tensor(1.5, dtype=lib.float64)
+    assert x.tolist() == [[1.5, 1.5], [0, 0]]
+    x[:, mask] = lib.tensor([[2]])
+    assert x.tolist() == [[2, 1.5], [2, 0]]
+    assert x.index_put((mask,), lib.tensor(3)).tolist() == [[3, 3], [2, 0]]
+    with pytest.raises(RuntimeError, match='without overflow'):
+        lib.zeros(2, dtype=lib.uint8)[mask] = lib.tensor(300)
+    for index in ((mask, mask), (lib.tensor([0]),)):
+        with pytest.raises((RuntimeError, IndexError), match='source and destination dtypes match'):
+            x[index] = lib.tensor(1.5, dtype=lib.float64)
+    with pytest.raises((RuntimeError, IndexError), match='source and destination dtypes match'):
+        x.index_put((mask,), lib.tensor(3), accumulate=True)
+
+
+def test_a_tensor_may_be_assigned_to_itself(lib):
+    x = lib.arange(6).reshape(2, 3)
+    x[None] = x
+    x[None, -2:] = x
+    x[...] = x[None]
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_factors_that_have_no_inverse(lib):
+    with pytest.raises(RuntimeError, match='cholesky_inverse: The diagonal element 2 is zero'):
+        lib.cholesky_inverse(lib.tensor([[1., 0.], [1., 0.]]))
+    with pytest.raises(RuntimeError, match='cholesky_inverse: .Batch element 1.: The diagonal element 1 is zero'):
+        lib.cholesky_inverse(lib.stack([lib.eye(2), lib.zeros(2, 2)]))
+    assert lib.cholesky_inverse(lib.tensor([[2., 0.], [0., 1.]])).tolist() == [[.25, 0], [0, 1]]
+
+
+def test_a_result_that_overlaps_itself_is_refused_before_it_is_resized(lib):
+    for call in (lambda out: lib.special.exp2(lib.ones(3), out=out), lambda out: lib.add(lib.ones(3), 1, out=out)):
+        with pytest.raises(RuntimeError, match='more than one element of the written-to tensor'):
+            call(lib.ones(1, 3, 2).expand(2, 3, 2))
+
+
+MORE = {
+    'a number without dimensions to unflatten': (RuntimeError, 'unflatten got an unexpected error', lambda lib: lib.tensor(1.).unflatten(0, [1])),
+    'rows of nothing': (RuntimeError, 'ambiguous', lambda lib: lib.bilinear(lib.ones(2, 0), lib.ones(2, 3), lib.ones(3, 0, 3), None)),
+    'operands of two dtypes': (RuntimeError, 'must have the same dtype', lambda lib: lib.bilinear(lib.ones(1, 2), lib.ones(1, 2).double(), lib.ones(1, 2, 2), None)),
+    'a bool among bytes': (RuntimeError, 'Unsupported input type', lambda lib: lib.isin(lib.ones(2, dtype=lib.uint8), True)),
+    'slices of a number': (IndexError, 'tensor has no dimensions', lambda lib: lib.unique_consecutive(lib.tensor(1.), dim=-1)),
+    'unique slices of a number': (IndexError, 'tensor has no dimensions', lambda lib: lib.unique(lib.tensor(1.), dim=0)),
+    'norms of integers': (RuntimeError, 'norm.*floating point or complex', lambda lib: lib.embedding_renorm_(
+        lib.ones(2, 2, dtype=lib.int64), lib.tensor([0]), 1., 2.)),
+    'rows by floats': (RuntimeError, 'scalar types: Long, Int', lambda lib: lib.embedding_renorm_(lib.ones(2, 2), lib.tensor([]), 1., 2.)),
+    'weights that are NaN': (RuntimeError, 'aweights cannot be negative', lambda lib: lib.cov(lib.ones(2, 2), aweights=lib.tensor([1., float('nan')]))),
+}
+
+
+@pytest.mark.parametrize('name', MORE)
+def test_more_that_is_refused(lib, name):
+    kind, words, call = MORE[name]
+    with pytest.raises(kind, match=words):
+        call(lib)
+
+
+def test_incomplete_gamma_of_large_numbers(lib):
+    a = lib.tensor([3e4, 1e6, 1e6, 1e10, 1e10], dtype=lib.float64)
+    x = lib.tensor([3.01e4, 1e6, 1.001e6, 1e10, 1.00001e10], dtype=lib.float64)
+    upper = lib.special.gammaincc(a, x)
+    expected = lib.tensor([0.28118, 0.49986702, 0.15866, 0.4999986702, 0.15866], dtype=lib.float64)
+    assert lib.allclose(upper[[1, 3]], expected[[1, 3]], rtol=1e-8) and lib.allclose(upper, expected, rtol=5e-3)
+    assert lib.allclose(upper + lib.special.gammainc(a, x), lib.ones(5, dtype=lib.float64))
+
+
+def test_the_exponential_of_one_number(lib):
+    assert lib.matrix_exp(lib.tensor([[float('-inf')]])).item() == 0

@@ -231,6 +231,12 @@ int td_op_embedding_renorm_(td_tensor *self, td_tensor *indices, double max_norm
     if (self->ndim != 2)
         return td_error(TD_E_RUNTIME, "Expected 2-dimensional tensor for argument #1 'self' of embedding_renorm_, but got %d dimensions",
                         self->ndim);
+    if (indices->dtype != TD_I64 && indices->dtype != TD_I32)
+        return td_error(TD_E_RUNTIME, "Expected tensor for argument #2 'indices' to have one of the following scalar types: Long, Int; but got "
+                        "torch.%sTensor instead (while checking arguments for embedding_renorm_)", td_dtype_title((td_dtype)indices->dtype));
+    if (indices->numel && !td_dtype_is_floating((td_dtype)self->dtype) && !td_dtype_is_complex((td_dtype)self->dtype))
+        return td_error(TD_E_RUNTIME, "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                        td_dtype_title((td_dtype)self->dtype));
     td_dtype type = td_compute_dtype(self);
     TD_AUTO td_tensor *w = td_as_contiguous(self, type), *t = td_as_contiguous(indices, TD_I64);
     if (!w || !t || check_rows((const int64_t *)t->data, t->numel, self->sizes[0]))
