@@ -470,7 +470,8 @@ class Drawing:
         for n in x.shape:
             if self.often(0.25):
                 break
-            parts.append(r.choice([':', '...' if '...' not in parts else ':', 'None', f'{r.randint(-n - 1, n)}', f'{r.randint(0, n)}', f'{r.randint(-n, n)}:', f'::{r.randint(1, 2)}',
+            parts.append(r.choice([':', '...' if '...' not in parts else ':',
+                                   'None', f'{r.randint(-n - 1, n)}', f'{r.randint(0, n)}', f'{r.randint(-n, n)}:', f'::{r.randint(1, 2)}',
                                    f':{r.randint(-2, n)}',
                                    self.literal((r.randint(0, 2),), 'int64', max(n, 1)), self.literal((n,), 'bool'), str([r.randrange(max(n, 1)) for _ in range(2)]),
                                    'True' if self.often(0.3) else '0']))
