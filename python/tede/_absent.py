@@ -13,7 +13,8 @@ MODULES = {
     "distributed": _GROUPS,
     "utils.cpp_extension": "extensions of PyTorch's C++ library can't be built; tede has a C API (docs/c-api.md)",
     "utils.mobile_optimizer": "programs can't be packed for mobile phones",
-    "utils.mkldnn": "there are no oneDNN layouts here", "utils.throughput_benchmark": "it runs exported programs only",
+    "utils.mkldnn": "there are no oneDNN layouts here", "jit._recursive": "there is no TorchScript here",
+    "utils.throughput_benchmark": "it runs exported programs only",
     "monitor": "there are no counters and events to monitor here; tede.profiler tells what ran",
     "cuda.comm": "no GPU is there", "cuda.nccl": "no GPU is there", "cuda.profiler": "no GPU is there",
     "sparse.semi_structured": "there are no semi-structured layouts here", "classes": "there are no classes of C++ here",
@@ -27,7 +28,11 @@ WITHIN = frozenset(f"distributed.{name}" for name in ("algorithms", "autograd", 
 _QUANTIZATION = frozenset(("nn", "quantization", "intrinsic", "qat", "quantizable", "quantized", "dynamic", "modules", "reference", "sparse",
                            "functional", "fake_quantize", "fuser_method_mappings", "observer", "qconfig", "qconfig_mapping",
                            "quant_type", "quantization_mappings", "stubs", "utils"))
-PACKAGES = {"ao": _QUANTIZATION, "quantization": _QUANTIZATION}
+_DISTRIBUTED = frozenset(("_composable", "_shard", "_sharded_tensor", "_sharding_spec", "_state_dict_utils", "_symmetric_memory", "_tensor", "_tools",
+                          "algorithms", "argparse_util", "autograd", "c10d_logger", "checkpoint", "collective_utils", "constants", "debug",
+                          "device_mesh", "distributed_c10d", "elastic", "fsdp", "launch", "launcher", "logging_handlers", "nn", "optim",
+                          "pipelining", "remote_device", "rendezvous", "rpc", "run", "tensor", "utils"))
+PACKAGES = {"ao": _QUANTIZATION, "quantization": _QUANTIZATION, "distributed": _DISTRIBUTED}
 # Names by which programs see whether the modules above do something.
 WITHOUT = frozenset(("distributed.rpc.api",))
 

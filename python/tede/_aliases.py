@@ -17,7 +17,7 @@ _DISTRIBUTIONS = {
     "relaxed": "relaxed_bernoulli.RelaxedBernoulli relaxed_categorical.RelaxedOneHotCategorical"}
 
 _SAME = {"amp": "autocast_mode grad_scaler", "cuda.amp": "autocast_mode grad_scaler common", "cuda": "streams graphs memory random",
-         "func": "_functorch _functorch.apis _functorch.eager_transforms _functorch.functional_call",
+         "func": "_functorch.apis _functorch.eager_transforms _functorch.functional_call",
          "jit": "_script _trace _state annotations", "nn.parallel": "scatter_gather replicate parallel_apply", "autograd": "variable",
          "multiprocessing": "pool queue", "profiler": "profiler"}
 
@@ -33,6 +33,8 @@ MODULES["masked.maskedtensor.core"] = MODULES["masked.maskedtensor.creation"] = 
 MODULES["_dynamo.eval_frame"] = MODULES["_dynamo.decorators"] = "_dynamo"
 MODULES["_custom_op.impl"] = "_custom_op"
 MODULES["_jit_internal"] = "jit"
+MODULES["accelerator.memory"] = "accelerator"
+MODULES["autograd.profiler_legacy"] = "autograd.profiler"
 MODULES["fx.passes.utils.matcher_utils"] = "fx._matcher"
 MODULES["distributed.checkpoint.state_dict"] = "_distributed_state"
 MODULES["_C._profiler"] = "profiler"

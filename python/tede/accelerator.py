@@ -64,6 +64,13 @@ def _refuse(*args, **kwargs):
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index
-current_stream = set_stream = get_device_capability = memory_stats = empty_cache = memory_allocated = _refuse
+current_stream = set_stream = get_device_capability = memory_stats = empty_cache = empty_host_cache = memory_allocated = _refuse
 get_memory_info = max_memory_allocated = memory_reserved = max_memory_reserved = _refuse
 reset_peak_memory_stats = reset_accumulated_memory_stats = _refuse
+
+
+class Graph:
+    """A recording of an accelerator's work."""
+
+    def __new__(cls, *args, **kwargs):
+        _refuse()

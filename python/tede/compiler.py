@@ -1,4 +1,6 @@
 """torch.compile's names. Nothing is compiled: functions and modules are returned as they are, and one notice says so."""
+import functools as _functools
+
 from tede._notice import once as _once
 
 
@@ -61,3 +63,95 @@ class set_stance:
 
     def __exit__(self, *exception):
         pass
+
+
+class NestedCompileRegionOptions:
+    """Accepted for compatibility: nested regions run as they are."""
+
+    def __init__(self, **options):
+        vars(self).update(options)
+
+
+_default_backend = None
+
+
+def set_default_backend(backend):
+    """What `get_default_backend` gives; compile() has no backends to choose from. None is PyTorch's default again."""
+    global _default_backend
+    if backend is not None and not isinstance(backend, str) and not callable(backend):
+        raise TypeError(f"backend must be a string or callable, got {type(backend)}")
+    _default_backend = backend
+
+
+def get_default_backend():
+    return "inductor" if _default_backend is None else _default_backend
+
+
+_collectives = False
+
+
+def set_enable_guard_collectives(enabled):
+    """Whether it was on before; there are no guards to agree about."""
+    global _collectives
+    before, _collectives = _collectives, bool(enabled)
+    return before
+
+
+def save_cache_artifacts():
+    """None: nothing was compiled."""
+
+
+class CacheInfo:
+    """What load_cache_artifacts would give."""
+
+    def __new__(cls, *args, **kwargs):
+        raise NotImplementedError("torch.compiler.CacheInfo: nothing is compiled here, so there are no caches")
+
+
+def load_cache_artifacts(serialized_artifacts):
+    raise NotImplementedError("torch.compiler.load_cache_artifacts: nothing is compiled here; run the program as it is")
+
+
+def load_compiled_function(file, *, f_globals=None, external_data=None):
+    raise NotImplementedError("torch.compiler.load_compiled_function: there are no compiled functions here; run the function as it is")
+
+
+def wrap_numpy(fn):
+    """A function of NumPy's arrays as one of tensors: they are lent to it, and arrays among its results come back as tensors."""
+    from tede import Tensor, as_tensor
+    from tede.utils import _pytree as pytree
+
+    @_functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        import numpy as np
+        args, kwargs = pytree.tree_map_only(Tensor, lambda x: x.numpy(), (args, kwargs))
+        return pytree.tree_map_only(np.ndarray, as_tensor, fn(*args, **kwargs))
+    return wrapped
+
+
+# ---- filters of guards, for entries as PyTorch's compiler makes them
+
+def keep_portable_guards_unsafe(guard_entries):
+    return [entry.guard_type in ("GLOBAL_STATE", "SHAPE_ENV") or (entry.guard_type == "TENSOR_MATCH" and not entry.is_global)
+            for entry in guard_entries]
+
+
+def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries):
+    return [not entry.orig_guard.source.is_unspecialized_builtin_nn_module() for entry in guard_entries]
+
+
+def skip_guard_on_all_nn_modules_unsafe(guard_entries):
+    return [not entry.orig_guard.source.is_unspecialized_nn_module() for entry in guard_entries]
+
+
+def keep_tensor_guards_unsafe(guard_entries, keep_parameters=False):
+    from tede.nn import Parameter
+    return [entry.guard_type == "TENSOR_MATCH" and (keep_parameters or not isinstance(entry.value, Parameter)) for entry in guard_entries]
+
+
+def skip_guard_on_globals_unsafe(guard_entries):
+    return [not entry.is_global for entry in guard_entries]
+
+
+def skip_all_guards_unsafe(guard_entries):
+    return [False for _ in guard_entries]

@@ -186,3 +186,20 @@ def onednn_fusion_enabled():
 
 def set_fusion_strategy(strategy):
     return []
+
+
+def _get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False, _return_inputs_states=False):
+    raise NotImplementedError("torch.jit._get_trace_graph: there is no TorchScript here; torch.fx.symbolic_trace gives a module's graph")
+
+
+class ScriptWarning(Warning):
+    pass
+
+
+class TracingCheckError(Exception):
+    pass
+
+
+def script_method(fn):
+    """The method itself; it runs as it is."""
+    return fn

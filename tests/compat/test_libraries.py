@@ -3,6 +3,7 @@ import collections
 import functools
 import importlib
 import inspect
+import types
 import typing
 import warnings
 import weakref
@@ -423,3 +424,80 @@ def test_what_an_optimizer_chooses_by_default(lib):
     assert choose(weights, False) == (False, False) and choose(weights, False, use_fused=True) == (True, False)
     assert choose(weights, True, use_fused=True) == (False, False) and choose([None], False) == (False, True)
     assert choose([lib.ones(1, dtype=lib.int64)], False, use_fused=True) == (False, False)
+
+
+def test_names_for_a_compiler_that_nothing_compiles_without(lib):
+    np = pytest.importorskip("numpy")
+    compiler = importlib.import_module(f"{lib.__name__}.compiler")
+    twice = compiler.wrap_numpy(lambda a, scale=1.: {"sum": np.sum(a * a) * scale, "twice": 2 * a})
+    found = twice(lib.arange(3.), scale=2.)
+    assert found["twice"].tolist() == [0, 2, 4] and float(found["sum"]) == 10 and isinstance(found["twice"], lib.Tensor)
+    assert compiler.get_default_backend() == "inductor" and compiler.save_cache_artifacts() is None
+    with pytest.raises(TypeError, match="backend must be a string or callable, got <class 'int'>"):
+        compiler.set_default_backend(3)
+    entries = [types.SimpleNamespace(guard_type=kind, is_global=shared, value=value) for kind, shared, value in (
+        ("TENSOR_MATCH", False, lib.ones(1)), ("TENSOR_MATCH", True, lib.nn.Parameter(lib.ones(1))), ("SHAPE_ENV", False, 3))]
+    assert compiler.keep_portable_guards_unsafe(entries) == [True, False, True]
+    assert compiler.keep_tensor_guards_unsafe(entries) == [True, False, False]
+    assert compiler.keep_tensor_guards_unsafe(entries, keep_parameters=True) == [True, True, False]
+    assert compiler.skip_guard_on_globals_unsafe(entries) == [True, False, True] and compiler.skip_all_guards_unsafe(entries) == [False] * 3
+
+
+def test_what_needs_an_accelerator_says_so(lib):
+    accelerator = importlib.import_module(f"{lib.__name__}.accelerator")
+    parallel = lib.nn.parallel
+    if lib.__name__ == "torch" and accelerator.is_available():
+        pytest.skip("there is one")
+    assert parallel.replicate(lib.nn.Linear(1, 1), []) == []
+    with pytest.raises(AssertionError):
+        parallel.replicate(lib.nn.Linear(1, 1), [0])
+    with pytest.raises(AssertionError, match="The number of modules 1 is not equal to the number of inputs 2"):
+        parallel.parallel_apply([lib.nn.Linear(1, 1)], [lib.ones(1)] * 2)
+    for call in (lambda: parallel.parallel_apply([lib.nn.Linear(1, 1)], [lib.ones(1)]), accelerator.empty_host_cache):
+        with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+            call()
+
+
+def test_helpers_that_optimizers_of_others_use(lib):
+    optimizer = importlib.import_module(f"{lib.__name__}.optim.optimizer")
+    assert optimizer._get_value(lib.tensor(2.5)) == 2.5 and optimizer._get_value(3) == 3
+    assert optimizer._to_scalar(lib.ones(1, 1)).dim() == 0 and optimizer._to_scalar(2.) == 2
+    assert optimizer._get_scalar_dtype() == optimizer._get_scalar_dtype(is_fused=True) == lib.float32
+    assert optimizer._get_capturable_supported_devices(supports_xla=False) == ["cuda", "xpu", "hpu", "privateuseone"]
+    params, states = [lib.ones(2, dtype=lib.complex64), lib.ones(3)], [lib.zeros(2, dtype=lib.complex64), lib.zeros(3)]
+    optimizer._view_as_real(params, states)
+    assert [tuple(p.shape) for p in params] == [tuple(s.shape) for s in states] == [(2, 2), (3,)]
+    assert optimizer._disable_dynamo_if_unsupported()(abs)(-2) == 2
+    optimizer._device_dtype_check_for_fused(lib.ones(1))
+    with pytest.raises(RuntimeError, match="`fused=True` requires all the params to be floating point Tensors"):
+        optimizer._device_dtype_check_for_fused(lib.ones(1, dtype=lib.int64))
+    assert lib.nn.Parameter in optimizer._foreach_supported_types
+
+
+def test_adafactor_as_a_function(lib):
+    adafactor = importlib.import_module(f"{lib.__name__}.optim._adafactor").adafactor
+    options = {"d": 1., "lr": .1, "beta2_decay": -.8, "weight_decay": .1, "eps1": 1e-7, "eps2": 1e-3, "maximize": False}
+    start = [lib.arange(6.).reshape(2, 3) / 4, lib.ones(3)]
+    grads = [lib.arange(6.).reshape(2, 3) - 2, lib.tensor([1., -2., 3.])]
+    params = [p.clone() for p in start]
+    rows, columns, variances = [lib.zeros(2, 1), None], [lib.zeros(1, 3), None], [None, lib.zeros(3)]
+    steps = [lib.tensor(0.), lib.tensor(0.)]
+    leaves = [lib.nn.Parameter(p.clone()) for p in start]
+    whole = lib.optim.Adafactor(leaves, lr=.1, weight_decay=.1, eps=(1e-7, 1e-3))
+    for _ in range(3):
+        adafactor(params, grads, rows, columns, variances, steps, **options)
+        for leaf, grad in zip(leaves, grads):
+            leaf.grad = grad.clone()
+        whole.step()
+    for p, leaf in zip(params, leaves):
+        lib.testing.assert_close(p, leaf.detach())
+    assert [s.item() for s in steps] == [3, 3]
+
+
+def test_constraints_that_programs_import_by_star(lib):
+    assert {"is_dependent", "MixtureSameFamilyConstraint"} <= set(lib.distributions.constraints.__all__)
+
+
+def test_the_older_amp_says_whether_it_can_be(lib):
+    common = importlib.import_module(f"{lib.__name__}.cuda.amp" + (".common" if lib.__name__ == "torch" else ""))
+    assert common.amp_definitely_not_available() is not lib.cuda.is_available()

@@ -225,3 +225,38 @@ def test_a_program_that_runs_another_keeps_its_own_names(tmp_path):
     (tmp_path / "first.py").write_text("import inspect\nfrom tede import as_torch\nas_torch.main(['other.py'])\nprint(inspect.__name__)\n")
     done = subprocess.run([sys.executable, "first.py"], capture_output=True, text=True, cwd=tmp_path)
     assert done.stdout.split() == ["__main__", "True", "other.py", "inspect"], done.stderr
+
+
+def test_libraries_replace_steps_of_vmap():
+    """tensordict puts its own functions into the module, whose name is also a function's."""
+    assert run("""
+import torch, torch._functorch.vmap as steps, torch._functorch.apis, types
+from torch._functorch.vmap import _process_batched_inputs
+from torch._functorch import eager_transforms, make_functional
+from torch._functorch.eager_transforms import grad
+def of_ours(in_dims, args, func):
+    print("ours")
+    return _process_batched_inputs(in_dims, args, func)
+steps._process_batched_inputs = of_ours
+print(isinstance(steps, types.ModuleType), torch.vmap(lambda x: x * 2)(torch.ones(2)).sum().item())
+""") == "ours True 4.0".split()
+
+
+def test_what_others_look_for_at_import_is_there_and_refuses_when_used():
+    assert run("""
+import torch
+from torch.jit import _get_trace_graph
+import torch.jit._recursive, torch.autograd.profiler_legacy, torch.accelerator.memory, torch.cuda.amp.common
+import torch.distributed.fsdp
+print(isinstance(torch.nn.Linear(1, 1), torch.distributed.fsdp.FSDPModule), torch.cuda.amp.common.amp_definitely_not_available())
+for call in (lambda: _get_trace_graph(None), lambda: torch.jit._recursive.infer_methods_to_compile(None), lambda: torch.distributed.fsdp.FSDPModule(),
+             lambda: torch.compiler.load_cache_artifacts(b"")):
+    try:
+        call()
+    except NotImplementedError as error:
+        print(str(error).partition(":")[0])
+with torch.autograd.profiler_legacy.profile() as prof:
+    torch.ones(2) + 1
+print(len(prof.function_events) > 0)
+""") == """False True torch.jit._get_trace_graph torch.jit._recursive.infer_methods_to_compile torch.distributed.fsdp.FSDPModule
+torch.compiler.load_cache_artifacts True""".split()

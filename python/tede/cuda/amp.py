@@ -1,5 +1,6 @@
 """The older names of tede.amp."""
 import functools
+from importlib.util import find_spec as _find_spec
 
 from tede import amp as _amp
 from tede._C import float16
@@ -21,6 +22,13 @@ class GradScaler(_amp.GradScaler):
         _amp._older("cuda", "GradScaler")
         super().__init__("cuda", init_scale=init_scale, growth_factor=growth_factor, backoff_factor=backoff_factor,
                          growth_interval=growth_interval, enabled=enabled)
+
+
+
+def amp_definitely_not_available():
+    """Whether neither CUDA nor XLA is there."""
+    from tede import cuda
+    return not (cuda.is_available() or _find_spec("torch_xla"))
 
 
 custom_fwd = functools.partial(_fwd, device_type="cuda")

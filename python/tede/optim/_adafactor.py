@@ -1,5 +1,6 @@
 """Adafactor (Shazeer & Stern, 2018)."""
 from ..nn._native import T
+from ._functional import adafactor  # noqa: F401  the same as a function
 from .optimizer import PerParameter, check, step_tensor, to_scalar
 
 

@@ -6,6 +6,7 @@ position. An entry of a list that is None has no state (momentum that isn't used
 from ..nn._native import T
 
 _FORMS = {
+    "adafactor": ("Adafactor", "row_var col_var variance step", "foreach grad_scale found_inf has_complex"),
     "adadelta": ("Adadelta", "square_avg acc_delta step", "capturable foreach differentiable has_complex"),
     "adagrad": ("Adagrad", "sum step", "fused grad_scale found_inf has_sparse_grad foreach differentiable has_complex"),
     "adam": ("Adam", "exp_avg exp_avg_sq max_exp_avg_sq step",
@@ -22,7 +23,7 @@ _FORMS = {
     "rprop": ("Rprop", "prev step_size step", "foreach capturable maximize differentiable has_complex"),
     "sgd": ("SGD", "momentum_buffer", "has_sparse_grad foreach fused grad_scale found_inf"),
 }
-_PAIRS = {"betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
+_PAIRS = {"eps": ("eps1", "eps2"), "betas": ("beta1", "beta2"), "etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
 
 
 def _form(name, cls, keys, options):

@@ -13,6 +13,7 @@ from typing import Any
 from .._suggest import Constructor
 from ..nn._native import T, typename
 from ..nn.modules._hooks import add_hook
+from ..nn.parameter import Parameter
 from ..utils._foreach_utils import _get_foreach_kernels_supported_devices, _get_fused_kernels_supported_devices
 
 __all__ = ["Optimizer", "register_optimizer_step_pre_hook", "register_optimizer_step_post_hook"]
@@ -428,3 +429,51 @@ class PerParameter(Optimizer):
                         state.update(self._start(p, group))
                     (self._sparse if grad.is_sparse else self._one)(p, grad, state, group)
         return loss
+
+
+# ---- what optimizers of other packages take from PyTorch's module
+
+_global_optimizer_pre_hooks, _global_optimizer_post_hooks = _global_pre_hooks, _global_post_hooks
+_foreach_supported_types = [T.Tensor, Parameter]
+_RequiredParameter = _Required
+
+
+def _get_value(x):
+    return x.item() if isinstance(x, T.Tensor) else x
+
+
+def _stack_if_compiling(x):
+    return x
+
+
+def _to_scalar(x):
+    """A tensor of one element without dimensions, and what is no tensor as it is."""
+    return x.squeeze() if isinstance(x, T.Tensor) and x.dim() else x
+
+
+def _view_as_real(params, *state_and_grads):
+    """Complex parameters, and what belongs to them, as real ones: in the lists."""
+    for i, p in enumerate(params):
+        if p.is_complex():
+            for values in (params, *state_and_grads):
+                values[i] = T.view_as_real(values[i])
+
+
+def _get_scalar_dtype(is_fused=None):
+    return T.float32 if is_fused or T.get_default_dtype() != T.float64 else T.float64
+
+
+def _get_capturable_supported_devices(supports_xla=True):
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
+
+
+def _device_dtype_check_for_fused(p, cuda_unsupported=False):
+    devices = [name for name in _get_fused_kernels_supported_devices() if name != "cuda" or not cuda_unsupported]
+    if p.device.type not in devices or not p.is_floating_point():
+        raise RuntimeError(f"`fused=True` requires all the params to be floating point Tensors of supported devices: {devices} but {p.dtype} "
+                           f"and {p.device.type}")
+
+
+def _disable_dynamo_if_unsupported(single_tensor_fn=None):
+    """A decorator that changes nothing: no function is compiled."""
+    return lambda fn: fn
