@@ -1,4 +1,5 @@
 """The committed outputs: include/tede/ops.h for C programs, and the documentation's table of operators."""
+import re
 
 
 def short_forms(op):
@@ -98,6 +99,14 @@ def left_out(root):
     return (root / 'docs' / 'missing-operators.md').read_text().partition('## Left out')[2].partition('\n## ')[0].strip()
 
 
+def with_formula(doc, value):
+    """A pointwise operator's text, with the formula where that says more: what td_formula_text gives."""
+    if isinstance(value, str) and re.fullmatch(r'\w+\([\w, ]*\)', value):
+        return doc
+    formula = '; '.join(f'{word}: `{text}`' for word, text in value.items()) if isinstance(value, dict) else f'`{value}`'
+    return doc if value is None or '``' in doc and not isinstance(value, dict) else f'{doc} {formula}'
+
+
 def operators_page(families, root):
     note, figures = parity_figures(root)
     lines = ['# Operators', '', 'Generated from the entries in `ops/`. `I`: has an in-place variant, `O`: takes `out=`, '
@@ -120,7 +129,7 @@ def operators_page(families, root):
             marks = ''.join(m for m, on in (('I', any(o.variant == 'inplace' for o in group)), ('O', any(o.variant == 'out' for o in group)),
                                             ('M', 'method' in variants), ('G', op.entry.get('grad') not in (None, 'none') or
                                                                            op.kind == 'composite')) if on)
-            doc = (op.entry.get('doc') or '').strip().split('\n')[0].replace('|', '\\|')
+            doc = with_formula((op.entry.get('doc') or '').strip().split('\n')[0], op.entry.get('value')).replace('|', '\\|')
             name = op.schema.name.rstrip('_') if op.variant == 'inplace' else op.schema.name
             module, _, rest = name.partition('_')
             found = figures.get(f'{module}.{rest}' if module in ('linalg', 'fft', 'special') else name, ('',) * 4)

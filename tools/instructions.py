@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-LEFT_OUT = ("src_transforms_", "src_trace_", "src_dispatch_define", "src_dispatch_load", "src_dispatch_fallback", "src_dispatch_check",
+LEFT_OUT = ("src_transforms_", "src_trace_", "src_formula_", "src_dispatch_define", "src_dispatch_load", "src_dispatch_fallback", "src_dispatch_check",
             "src_autograd_lanes", "src_autograd_custom", "src_autograd_outside", "src_tensor_layout", "src_kernels_cpu_transfer",
             "src_kernels_cpu_foreign")
 PROGRAM = """

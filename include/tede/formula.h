@@ -119,8 +119,10 @@ typedef struct td_formula_kernel {
     int                      ndim;          /* 0: all runs are contiguous; else they have so many dimensions, with strides */
 } td_formula_kernel;
 
-/* The source of kernels, with all that they call: it stands alone.  Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED
- * for what the dialect can't say (complex numbers and a few special functions on devices).
+/* The source of kernels, with all that they call: it stands alone.  `more`: source of the caller's in this dialect, which is put behind; what
+ * it calls of the functions of mathematics (td_exp_f32, td_digamma_f64, td_f32_to_f16, ...) is brought along, too.  Or NULL.
+ * Freed with td_formula_text_free; NULL with an error, TD_E_NOT_IMPLEMENTED for what the dialect can't say (complex numbers and a few
+ * special functions on devices).
  *
  * In C a kernel is `void NAME(int64_t n, char *const *runs, const void *params, const int64_t *geometry)`: runs are outputs, then
  * inputs; params the calls' parameters in order, a td_scalar each; geometry, read if ndim isn't 0, the sizes, then for each
@@ -128,7 +130,7 @@ typedef struct td_formula_kernel {
  * On devices its arguments are: int64_t n; the outputs, then the inputs, a pointer each; the parameters, a value each in the type
  * that their call computes in (float for float32 and halves, double, int32_t for narrower integers and bool too, int64_t for uint32
  * too, uint64_t); if ndim isn't 0 the geometry as in C, a struct of int64_t by value.  Any number of work items may be started. */
-TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels);
+TD_API char       *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more);
 /* What to compile them with, so that results are those of the library's loops as far as functions agree. */
 TD_API const char *td_dialect_options(td_dialect dialect);
 

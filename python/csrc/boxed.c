@@ -1,6 +1,7 @@
 /* Kernels written in Python: boxed values become a call's arguments, what it returns becomes the operator's results. */
 #include "binding.h"
 #include <tede/autocast.h>
+#include <tede/formula.h>
 #include <tede/autograd_nodes.h>
 #include <tede/transforms.h>
 #include <math.h>
@@ -348,6 +349,62 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     return Py_BuildValue("{szszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
                          "flops", t->flops);
 }
+/* Sets dict[key] to a formula's text, if there is one. */
+static int put_formula(PyObject *dict, const char *key, const td_formula *formula, td_formula_kind kind)
+{
+    if (!formula)
+        return 0;
+    char *text = td_formula_text(formula, kind);
+    PyObject *string = text ? PyUnicode_FromString(text) : td_py_raise();
+    td_formula_text_free(text);
+    int status = string ? PyDict_SetItemString(dict, key, string) : -1;
+    Py_XDECREF(string);
+    return status;
+}
+/* What a pointwise operator computes: "value" (for integers, complex numbers and bool "value_int", ... if another), or of a string
+ * parameter's words "value none", ...; "grad self", ... and "jvp self", ... of the operands. */
+static int put_formulas(PyObject *dict, const td_op *op)
+{
+    static const char *const names[] = {"value", "value_int", "value_complex", "value_bool"};
+    const char *choices = td_formula_choices(op);
+    const td_formula *value = td_formula_of(op, NULL);
+    char key[80], word[64];
+    for (int kind = 0; value && !choices && kind < TD_FORMULA_KINDS; kind++)
+        if ((!kind || value->starts[kind]) && put_formula(dict, names[kind], value, (td_formula_kind)kind))
+            return -1;
+    for (int length; choices && (length = (int)strcspn(choices, " ")) != 0; choices += length + (choices[length] == ' ')) {
+        snprintf(word, sizeof word, "%.*s", length, choices);
+        snprintf(key, sizeof key, "value %s", word);
+        if (put_formula(dict, key, td_formula_of(op, word), TD_FORMULA_DEFAULT))
+            return -1;
+    }
+    const td_op_info *info = td_op_describe(op);
+    for (int i = 0; i < info->n_arguments; i++) {
+        const char *name = info->arguments[i].name;
+        snprintf(key, sizeof key, "grad %s", name);
+        if (put_formula(dict, key, td_formula_gradient(op, name), TD_FORMULA_DEFAULT))
+            return -1;
+        snprintf(key, sizeof key, "jvp %s", name);
+        if (put_formula(dict, key, td_formula_tangent(op, name), TD_FORMULA_DEFAULT))
+            return -1;
+    }
+    return 0;
+}
+/* _op_formulas(full name) -> {what: text}, empty for what is not pointwise. */
+static PyObject *op_formulas(PyObject *m, PyObject *text)
+{
+    (void)m;
+    const char *name = PyUnicode_AsUTF8(text);
+    const td_op *op = name ? td_op_find(name) : NULL;
+    if (!name)
+        return NULL;
+    if (!op)
+        return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+    PyObject *dict = PyDict_New();
+    if (dict && put_formulas(dict, op))
+        Py_CLEAR(dict);
+    return dict;
+}
 PyObject *td_py_full_name(const td_op_info *info)
 {
     return PyUnicode_FromFormat("%s::%s%s%s", info->space ? info->space : "aten", info->name, *info->overload ? "." : "", info->overload);
@@ -431,6 +488,7 @@ static PyObject *warn_without_gradient(PyObject *m, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"_op_traits", op_traits, METH_O, NULL},
+    {"_op_formulas", op_formulas, METH_O, NULL},
     {"_flops_of_all", flops_of_all, METH_NOARGS, NULL},
     {"_set_op_traits", set_op_traits, METH_VARARGS, NULL},
     {"_register_fallthrough", register_fallthrough, METH_VARARGS, NULL},

@@ -88,6 +88,14 @@ class OpOverload:
         return _tags.of(self._name)
 
     @property
+    def formulas(self):
+        """What a pointwise operator computes, as text: {"value": "self / (1 + exp(-self))", "grad self": ...}; empty for others.
+
+        A gradient or tangent (`jvp`) is there if it is pointwise itself; what flows in is `grad` in both.
+        """
+        return _C._op_formulas(self._name)
+
+    @property
     def is_view(self):
         arguments = self._schema.arguments
         return any(a.alias_info is not None and not a.alias_info.is_write for a in arguments) or bool(self._flags & 1024)

@@ -110,12 +110,12 @@ static const td_own_piece cuda_own[] = {
 };
 
 const td_dialect_table td_dialect_tables[TD_DIALECTS] = {
-    [TD_DIALECT_C] = {"C", c_options, c_head, "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
+    [TD_DIALECT_C] = {"C", c_options, c_head, "", "", TD_NEEDS_COMPLEX | TD_NEEDS_LONG_DOUBLE | TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
                       "void ", "", "for (int64_t i = 0; i < n; i++) {\n", c_own},
-    [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", TD_NEEDS_DOUBLE,
+    [TD_DIALECT_OPENCL] = {"OpenCL C", "-cl-std=CL1.2", opencl_head, "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n", "#undef half\n", TD_NEEDS_DOUBLE,
                            "__kernel void ", "__global ",
                            "for (int64_t i = (int64_t)get_global_id(0); i < n; i += (int64_t)get_global_size(0)) {\n", opencl_own},
-    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
+    [TD_DIALECT_CUDA] = {"CUDA C", "--fmad=false", cuda_head, "", "", TD_NEEDS_BESSEL | TD_NEEDS_DOUBLE,
                          "extern \"C\" __global__ void ", "",
                          "for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (int64_t)gridDim.x * blockDim.x) {\n",
                          cuda_own},

@@ -12,6 +12,7 @@ typedef struct td_dialect_table {
     const char         *options;
     const char         *head;           /* types, and what codegen/maths.py leaves to the dialect */
     const char         *head_of_double; /* in front of it, if anything is a double */
+    const char         *foot;           /* behind the functions of mathematics */
     uint32_t            features;       /* TD_NEEDS_* that it has */
     const char         *kernel;         /* before a kernel's name */
     const char         *pointer;        /* before a pointed-to type among its arguments */

@@ -540,10 +540,28 @@ static int print_pieces(printer *p, td_text *text)
             uint32_t start = td_maths_pieces[i].text, end = td_maths_pieces[i + 1].text;
             td_text_put(text, own ? own : td_maths_text + start, own ? strlen(own) : end - start);
         }
+    td_text_add(text, "%s", p->dialect->foot);
     return 0;
 }
 
-char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels)
+/* The pieces that a text names. */
+static void use_named(printer *p, const char *text)
+{
+    char word[64];
+    while (*text) {
+        size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+        if (length && length < sizeof word && !strncmp(text, "td_", 3)) {
+            memcpy(word, text, length);
+            word[length] = 0;
+            int piece = piece_of(word);
+            if (piece >= 0)
+                use_piece(p, piece);
+        }
+        text += length ? length : 1;
+    }
+}
+
+char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kernel *kernels, const char *more)
 {
     if (dialect < 0 || dialect >= TD_DIALECTS || n_kernels < 0 || td_maths_piece_count > MOST_PIECES)
         return td_error(TD_E_VALUE, "td_formula_print: there is no dialect %d", (int)dialect), NULL;
@@ -552,8 +570,11 @@ char *td_formula_print(td_dialect dialect, int n_kernels, const td_formula_kerne
     int status = 0;
     for (int i = 0; i < n_kernels && !status; i++)
         status = print_kernel(&p, dialect, &kernels[i]);
+    use_named(&p, more ? more : "");
     status = status || print_pieces(&p, &text);
-    td_text_put(&text, p.out.data, p.out.used);
+    if (p.out.used)
+        td_text_put(&text, p.out.data, p.out.used);
+    td_text_put(&text, more ? more : "", more ? strlen(more) : 0);
     text.failed |= p.out.failed;
     td_text_drop(&p.out);
     if (!status)

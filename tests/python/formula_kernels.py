@@ -68,7 +68,7 @@ _choices = _declare("td_formula_choices", ctypes.c_char_p, ctypes.c_void_p)
 _gradient = _declare("td_formula_gradient", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _tangent = _declare("td_formula_tangent", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _text = _declare("td_formula_text", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
-_print = _declare("td_formula_print", ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p)
+_print = _declare("td_formula_print", ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
 _free = _declare("td_formula_text_free", None, ctypes.c_void_p)
 _error = _declare("td_error_message", ctypes.c_char_p)
 _options = _declare("td_dialect_options", ctypes.c_char_p, ctypes.c_int)
@@ -160,9 +160,9 @@ class Kernel:
                                self._calls, (Output * len(outputs))(*(Output(c, CODES[d]) for c, d in outputs)), ndim)
 
 
-def source(dialect, kernels):
+def source(dialect, kernels, more=None):
     """The text of kernels, a list; NotImplementedError for what the dialect can't say."""
-    return _taken(_print(dialect, len(kernels), (KernelData * len(kernels))(*(k.data for k in kernels))))
+    return _taken(_print(dialect, len(kernels), (KernelData * len(kernels))(*(k.data for k in kernels)), more and more.encode()))
 
 
 def of_formula(name, formula, dtype):

@@ -255,6 +255,24 @@ def test_a_kernel_brings_along_what_it_calls_and_nothing_else():
     assert "cl_khr_fp64" in fk.source(fk.OPENCL, [fk.of_formula("f", fk.value("exp"), "float64")])
 
 
+def test_an_operator_shows_its_formulas():
+    assert tede.ops.aten.silu.default.formulas == {
+        "value": "self / (1 + exp(-self))", "grad self": "grad * conj(sigmoid(self) * (1 + self * (1 - sigmoid(self))))",
+        "jvp self": "grad * conj(sigmoid(self) * (1 + self * (1 - sigmoid(self))))"}
+    assert set(tede.ops.aten.gelu.default.formulas) == {"value none", "value tanh"}
+    assert tede.ops.aten.floor.default.formulas["value_int"] == "self"
+    assert tede.ops.aten.mm.default.formulas == {}
+
+
+def test_explain_shows_the_formula_of_what_it_saw():
+    with tede.explain(show=False) as explanation:
+        tede.nn.functional.silu(tede.randn(3))
+        tede.nn.functional.gelu(tede.randn(3), approximate="tanh")
+        tede.floor(tede.randn(3))
+    lines = [line.split(maxsplit=1)[1] for line in explanation.text().split("\n") if line.split()[0] == "formula"]
+    assert lines == ["self / (1 + exp(-self))", fk.value("gelu", "tanh").text()]
+
+
 # ---- devices
 
 REFUSED = {fk.OPENCL: {"special_airy_ai", "special_bessel_j0", "special_bessel_j1", "special_bessel_y0", "special_bessel_y1",

@@ -1,6 +1,7 @@
 """A tree of calls as lines of text."""
 import os
 
+from tede import _C
 from tede._explain.record import Told, why_apart, why_copied, why_overload
 
 
@@ -58,6 +59,9 @@ def notes(step):
         yield "saved", f"{where} keeps {value(told)}, {size(told.nbytes)}"
     if step.kernel:
         yield "kernel", step.kernel
+    formula = _formula(step)
+    if formula:
+        yield "formula", formula
     for name, isa in step.loops:
         yield "loop", f"{name or 'loop'} (x86-64-{isa})"
     for sizes, strides, operands, before in step.walks:
@@ -86,6 +90,16 @@ def notes(step):
     yield from _time(step)
     if step.failed:
         yield "fail", "ended with an error, or has no result"
+
+
+def _formula(step):
+    """What a pointwise operator computes, where that doesn't depend on the dtype."""
+    try:
+        formulas = _C._op_formulas(f"aten::{step.overload}") if step.loops else {}
+    except ValueError:      # not one of aten's
+        return None
+    word = next((f"value {v}" for v in step.arguments if isinstance(v, str) and f"value {v}" in formulas), "value")
+    return None if any(key.startswith("value_") for key in formulas) else formulas.get(word)
 
 
 def _tensors(values):
