@@ -13,7 +13,7 @@ if __package__ in (None, ''):      # run as a file, by the build
     sys.path.insert(0, str(ROOT))
     __package__ = 'codegen'
 
-from codegen import boxing, emit_calls, emit_public, emit_pyi, maths  # noqa: E402
+from codegen import boxing, emit_calls, emit_public, emit_pyi, formula, maths  # noqa: E402
 from codegen.emit_c import Chunk  # noqa: E402
 from codegen.entries import EntryError, load  # noqa: E402
 from tools import sources  # noqa: E402
@@ -82,7 +82,7 @@ def main():
             write(path, text)
     prototypes = emit_calls.Prototypes(families)
     texts = [('header', *header) for header in emit_calls.headers(ROOT, sources.hand_written(), prototypes)]
-    names = []
+    names, found = [], []
     for chunk in chunks(families, lookup, operators):
         names.append(chunk.name)
         if options.list and not options.out:     # names alone: which chunks have loops is known from the entries
@@ -92,10 +92,12 @@ def main():
             continue
         texts.append(('main', f'{chunk.name}.c', chunk.emit(prototypes)))
         loops = chunk.emit_loops()
+        found += [([op.full_name for op in group], chunk.formulas[group[0].c]) for group in chunk.groups if group[0].c in chunk.formulas]
         if loops:
             texts.append(('loops', f'{chunk.name}_loops.c', loops))
     boxes = boxing.files(families) if options.out else [(f'boxing_{i}.c', '') for i in range(boxing.FILES)]
     texts += [('main', *each) for each in boxes]
+    texts.append(('main', 'formulas.c', formula.source(found) if options.out else ''))
     texts.append(('main', 'maths_pieces.c', maths.source() if options.out else ''))
     table = ['/* Generated: where the rows are. */', '#include "dispatch/op.h"', '']
     table += [f'extern td_op *const td_rows_{n}[];\nextern const int td_row_count_{n};' for n in names]

@@ -34,8 +34,7 @@ class Chunk(Nodes):
         self.rows, self.loops, self.code, self.declared = [], [], [], {}
         self.loop_rows = []       # (name, {column: function}, whether all instruction sets have loops of halves)
         self.loops_of = {}        # of fused formulas: (operator, formula) -> (name, operands, numbers)
-        self.formulas = {}        # operator -> what ('value', 'grad', 'tangent') -> {choice or operand: name}
-        self.formulas_named = {}  # the C text of a formula, but for its name -> the name
+        self.formulas = {}        # operator -> what ('value', 'grad', 'tangent') -> {choice or operand: Data}
         self.signatures = {}      # of its operators, by name (boxing.py)
         self.batchings, self.traits = {}, {}      # (rule, modes, form), members of td_op_traits -> the table's name
 
@@ -107,16 +106,11 @@ class Chunk(Nodes):
         return name
 
     def keep_formula(self, op, what, of, data, text, others=None):
-        """Emit a td_formula, for the row of an operator.  Equal ones are one."""
+        """Remember a formula of an operator, for codegen/formula.py to write down."""
         data.add('default', text)
         for kind, other in (others or {}).items():
             data.add(kind, other)
-        name = f'{op.c}_{what}' + (f'_{of}' if of else '')
-        key = op.c, data.emit('')
-        if key not in self.formulas_named:
-            self.formulas_named[key] = name
-            self.code.append(data.emit(name))
-        self.formulas.setdefault(op.c, {}).setdefault(what, {})[of] = self.formulas_named[key]
+        self.formulas.setdefault(op.c, {}).setdefault(what, {})[of] = data
 
     @staticmethod
     def fitting(entry, tensors, parameters):
@@ -688,7 +682,6 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include <stdio.h>
 #include <string.h>
 #include <tede/dispatch.h>
-#include <tede/formula.h>
 #include <tede/list.h>
 #include "dispatch/glue.h"
 

@@ -126,30 +126,11 @@ class Rows:
         .flags = {self.flags(op)},{alias} .traits = &{self.traits_table(op, batch_text)},
     }},
     .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
-    .batching = &{batch},{functional}{tangents}{self.formulas_of(op)}
+    .batching = &{batch},{functional}{tangents}
     .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')
         self.rows.append(op.c)
-
-    def formulas_of(self, op):
-        """The row's member for the formulas of a pointwise operator, which its variants share; emits their table."""
-        base = op.parent or op
-        found = self.formulas.get(base.c)
-        if not found or op.target:
-            return ''
-        if op is base:
-            tables = {}
-            for what, names in found.items():
-                tables[what] = f'formulas_{op.c}_{what}'
-                rows = ''.join(f'    {{{json.dumps(of)}, &formula_{name}}},\n' for of, name in names.items())
-                self.code.append(f'static const td_named_formula {tables[what]}[] = {{\n{rows}    {{NULL, NULL}},\n}};\n')
-            choices = ' '.join(found['value'])
-            members = [f'.choices = {json.dumps(choices)}'] if choices else []
-            members += [f'.{member} = {tables[what]}' for what, member in (('value', 'values'), ('grad', 'gradients'), ('tangent', 'tangents'))
-                        if what in tables]
-            self.code.append(f'static const td_formulas formulas_{op.c} = {{{", ".join(members)}}};\n')
-        return f' .formulas = &formulas_{base.c},'
 
     def traits_table(self, op, batch):
         """The name of the table of what an operator does besides computing."""

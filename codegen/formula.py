@@ -79,22 +79,51 @@ class Data:
             return [*steps, f'TD_STEP_CALL, {len(node.args)}, TD_FORMULA_{result}, {letters}, 0']
         raise FormulaError(f'{self.where}: {ast.dump(node)} is not in the value language')
 
-    def emit(self, name):
-        """The C text of `static const td_formula formula_NAME`."""
+    def member(self):
+        """A td_formula with what follows it, as the type of a struct's member and its initializer."""
         starts, at = [], 0
         for kind, code in self.codes.items():
             starts += [f'[{KINDS[kind]}] = {at}'] if at else []
             at += code.count(',') + 1
-        lines = [f'static const uint8_t formula_{name}_code[] = {{', *(f'    {code},' for code in self.codes.values()), '};']
-        if self.numbers:
-            lines.append(f'static const double formula_{name}_numbers[] = {{{", ".join(self.numbers)}}};')
         mask = ' | '.join(f'1u << TD_{d}' for d in self.dtypes)
         truths = sum(1 << i for i, o in enumerate(self.operands) if o in self.truths)
-        members = [f'.size = sizeof(td_formula), .names = "{" ".join([*self.operands, *self.parameters])}", .code = formula_{name}_code',
-                   *([f'.numbers = formula_{name}_numbers'] if self.numbers else []), f'.dtypes = {mask}',
-                   *([f'.starts = {{{", ".join(starts)}}}'] if starts else []), *([f'.truths = {truths}'] if truths else []),
-                   f'.n_operands = {len(self.operands)}, .n_parameters = {len(self.parameters)}',
-                   f'.promotion = TD_FORMULA_{PROMOTION[self.promote]}, .result = TD_FORMULA_{RESULT[self.out]}',
-                   *(['.own_halves = 1'] if self.own_halves else [])]
-        lines += [f'static const td_formula formula_{name} = {{', *(f'    {member},' for member in members), '};', '']
-        return '\n'.join(lines)
+        names = ' '.join([*self.operands, *self.parameters])
+        head = [f'.dtypes = {mask}, .starts = {{{", ".join(starts) or 0}}}, .truths = {truths}',
+                f'.n_operands = {len(self.operands)}, .n_parameters = {len(self.parameters)}, .n_numbers = {len(self.numbers)}',
+                f'.promotion = TD_FORMULA_{PROMOTION[self.promote]}, .result = TD_FORMULA_{RESULT[self.out]}, .own_halves = {int(self.own_halves)}']
+        return (f'struct {{ td_formula head; double numbers[{len(self.numbers)}]; char names[{len(names) + 1}]; uint8_t code[{at}]; }}',
+                f'{{{{sizeof(td_formula), {", ".join(head)}}}, {{{", ".join(self.numbers)}}}, "{names}", {{{", ".join(self.codes.values())}}}}}')
+
+
+WHAT = {'value': 'TD_FORMULA_OF_VALUE', 'grad': 'TD_FORMULA_OF_GRADIENT', 'tangent': 'TD_FORMULA_OF_TANGENT'}
+
+
+def source(operators):
+    """The C file with all formulas: [(names of an operator's variants, {what: {of: Data}})].  All of it is numbers and text, places instead of
+    pointers, so that loading the library takes nothing more."""
+    words, members, types, entries, rows = {}, [], {}, [], []
+
+    def word(text):
+        return words.setdefault(text, sum(len(w) + 1 for w in words))
+    for names, formulas in operators:
+        first = len(entries)
+        for what, by_name in formulas.items():
+            for of, data in by_name.items():
+                text = data.member()
+                key = names[0], text         # equal ones of an operator are one
+                if key not in types:
+                    types[key] = f'f{len(types)}'
+                    members.append((types[key], text))
+                entries.append(f'    {{offsetof(struct formulas, {types[key]}), {word(of)}, {WHAT[what]}}},')
+        choices = ' '.join(formulas['value'])
+        if choices:
+            entries.append(f'    {{0, {word(choices)}, TD_FORMULA_CHOICES}},')
+        rows += [(name, first, len(entries) - first) for name in names]
+    table = [f'    {{{word(name)}, {first}, {count}}},' for name, first, count in sorted(rows)]
+    return '\n'.join([
+        '/* Generated from the entries: the formulas of pointwise operators. */', '#include <math.h>', '#include <stddef.h>', '#include "formula/data.h"', '',
+        'static const struct formulas {', *(f'    {type} {name};' for name, (type, _) in members), '} formulas = {',
+        *(f'    .{name} = {value},' for name, (_, value) in members), '};', '',
+        'const td_formula *td_formula_at(uint32_t place) { return (const td_formula *)((const char *)&formulas + place); }', '',
+        'const td_formula_entry td_formula_entries[] = {', *entries, '};', 'const td_formula_operator td_formula_operators[] = {', *table, '};',
+        f'const int td_formula_operator_count = {len(table)};', 'const char td_formula_words[] =', *(f'    "{w}\\0"' for w in words), '    "";', ''])

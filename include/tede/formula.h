@@ -26,18 +26,18 @@ typedef enum td_formula_promotion {
 /* The result's dtype: the one that is computed in; bool; the real one of a complex one. */
 typedef enum td_formula_result { TD_FORMULA_SAME, TD_FORMULA_TRUTH, TD_FORMULA_REAL } td_formula_result;
 
+/* What is known of one.  Its names, numbers and code lie behind it, for the functions below. */
 typedef struct td_formula {
-    size_t         size;            /* sizeof(td_formula) where it was compiled: it may grow at the end */
-    const char    *names;           /* "self other alpha": of operands, read element by element; of parameters, the same for all */
-    const uint8_t *code;            /* see td_formula_next; below, where the kinds' expressions start, 0: as TD_FORMULA_DEFAULT */
-    const double  *numbers;         /* that steps name by their places */
-    uint32_t       dtypes;          /* accepted after promotion: a bit each */
-    uint16_t       starts[TD_FORMULA_KINDS];
-    uint16_t       truths;          /* a bit for each operand that is a condition: not promoted, read as bool */
-    uint8_t        n_operands, n_parameters;
-    uint8_t        promotion;       /* td_formula_promotion */
-    uint8_t        result;          /* td_formula_result */
-    uint8_t        own_halves;      /* float16 and bfloat16 are computed as such and not in float32: nextafter */
+    uint32_t size;                  /* sizeof(td_formula) where it was compiled: it may grow at the end */
+    uint32_t dtypes;                /* accepted after promotion: a bit each */
+    uint16_t starts[TD_FORMULA_KINDS];      /* of the kinds' expressions; 0: none of its own, as TD_FORMULA_DEFAULT */
+    uint16_t truths;                /* a bit for each operand that is a condition: not promoted, read as bool */
+    uint8_t  n_operands;            /* that are read element by element */
+    uint8_t  n_parameters;          /* numbers that are the same for all elements */
+    uint8_t  n_numbers;
+    uint8_t  promotion;             /* td_formula_promotion */
+    uint8_t  result;                /* td_formula_result */
+    uint8_t  own_halves;            /* float16 and bfloat16 are computed as such and not in float32: nextafter */
 } td_formula;
 
 /* ---- an operator's formulas, borrowed; NULL where there is none (no error).  In-place and out= forms have those of the

@@ -9,7 +9,6 @@
  * pointer is shown and never freed.  So calls take no lock, and see the old or the new one. */
 #ifndef TD_DISPATCH_OP_H
 #define TD_DISPATCH_OP_H
-#include <tede/formula.h>
 #include <tede/list.h>
 #include "base/base.h"
 #include "dispatch/batching.h"
@@ -42,13 +41,6 @@ typedef enum td_tangents {
     TD_TANGENTS_COPIED,             /* in place: the second operand's */
 } td_tangents;
 
-/* The formulas of a pointwise operator, see <tede/formula.h>: tables by choice or by operand, ended by NULL; or NULL. */
-typedef struct td_named_formula { const char *name; const td_formula *formula; } td_named_formula;
-typedef struct td_formulas {
-    const char             *choices;     /* NULL: `values` has one, whatever the string parameters are */
-    const td_named_formula *values, *gradients, *tangents;
-} td_formulas;
-
 struct td_op {
     td_op_info      info;
     td_unboxer     *unbox;               /* NULL: all kernels are boxed (define.c) */
@@ -60,7 +52,6 @@ struct td_op {
     const td_batching *batching;         /* its rule at vmap levels; NULL: of an operator that was defined without one */
     const char     *functional;          /* of aten's in-place operators: the full name of the one that gives a new tensor */
     td_tangents     tangents;
-    const td_formulas *formulas;         /* of a pointwise operator and its variants; else NULL */
     td_kernel       kernels[TD_ROW_SLOTS];
 };
 

@@ -6,37 +6,66 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/base.h"
-#include "dispatch/op.h"
+#include "formula/data.h"
 #include "formula/text.h"
 
 /* ---- finding them */
 
-static const td_formula *named(const td_named_formula *table, const char *name)
+/* By name, so that rows need no pointers, which would be relocated whenever the library is loaded. */
+static const td_formula_operator *find(const td_op *op)
 {
-    for (; table && table->name; table++)
-        if (!strcmp(table->name, name))
-            return table->formula;
+    const td_op_info *info = op ? td_op_describe(op) : NULL;
+    char name[160];
+    if (!info || info->space)
+        return NULL;
+    int low = 0, high = td_formula_operator_count;
+    snprintf(name, sizeof name, "aten::%s%s%s", info->name, *info->overload ? "." : "", info->overload);
+    while (low < high) {
+        int middle = (low + high) / 2, order = strcmp(td_formula_words + td_formula_operators[middle].name, name);
+        if (order == 0)
+            return &td_formula_operators[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* The first entry of that sort, and of that name if there is one. */
+static const td_formula_entry *entry(const td_op *op, int what, const char *word)
+{
+    const td_formula_operator *o = find(op);
+    for (int i = 0; o && i < o->count; i++) {
+        const td_formula_entry *e = &td_formula_entries[o->first + i];
+        if (e->what == what && (!word || !strcmp(td_formula_words + e->word, word)))
+            return e;
+    }
     return NULL;
 }
 
 const td_formula *td_formula_of(const td_op *op, const char *choice)
 {
-    const td_formulas *f = op ? op->formulas : NULL;
-    if (!f)
-        return NULL;
-    return choice && f->choices ? named(f->values, choice) : f->values->formula;
+    const td_formula_entry *e = entry(op, TD_FORMULA_OF_VALUE, choice && td_formula_choices(op) ? choice : NULL);
+    return e ? td_formula_at(e->place) : NULL;
 }
 
-const char *td_formula_choices(const td_op *op) { return op && op->formulas ? op->formulas->choices : NULL; }
+const char *td_formula_choices(const td_op *op)
+{
+    const td_formula_entry *e = entry(op, TD_FORMULA_CHOICES, NULL);
+    return e ? td_formula_words + e->word : NULL;
+}
 
 const td_formula *td_formula_gradient(const td_op *op, const char *operand)
 {
-    return op && op->formulas && operand ? named(op->formulas->gradients, operand) : NULL;
+    const td_formula_entry *e = operand ? entry(op, TD_FORMULA_OF_GRADIENT, operand) : NULL;
+    return e ? td_formula_at(e->place) : NULL;
 }
 
 const td_formula *td_formula_tangent(const td_op *op, const char *operand)
 {
-    return op && op->formulas && operand ? named(op->formulas->tangents, operand) : NULL;
+    const td_formula_entry *e = operand ? entry(op, TD_FORMULA_OF_TANGENT, operand) : NULL;
+    return e ? td_formula_at(e->place) : NULL;
 }
 
 /* ---- reading them */
@@ -46,6 +75,10 @@ static int arity_of(td_formula_code code)
     return code == TD_STEP_WHERE ? 3 : code >= TD_STEP_AND ? 2 : code >= TD_STEP_NOT ? 1 : 0;
 }
 
+/* Behind the struct: the numbers, the names as one text, the code. */
+static const double *numbers_of(const td_formula *f) { return (const double *)((const char *)f + f->size); }
+static const char *names_of(const td_formula *f) { return (const char *)(numbers_of(f) + f->n_numbers); }
+
 const uint8_t *td_formula_code_of(const td_formula *f, td_formula_kind kind)
 {
     if (!f || kind < 0 || kind >= TD_FORMULA_KINDS)
@@ -53,7 +86,7 @@ const uint8_t *td_formula_code_of(const td_formula *f, td_formula_kind kind)
     /* bool is computed as integers are, where they are accepted. */
     if (kind == TD_FORMULA_BOOL && !f->starts[kind] && f->dtypes >> TD_I64 & 1)
         kind = TD_FORMULA_INT;
-    return f->code + f->starts[kind];
+    return (const uint8_t *)names_of(f) + strlen(names_of(f)) + 1 + f->starts[kind];
 }
 
 int td_formula_next(const td_formula *f, const uint8_t **at, td_formula_step *step)
@@ -66,7 +99,7 @@ int td_formula_next(const td_formula *f, const uint8_t **at, td_formula_step *st
     if (step->code == TD_STEP_OPERAND || step->code == TD_STEP_PARAMETER) {
         step->index = *p++;
     } else if (step->code == TD_STEP_NUMBER) {
-        step->number = f->numbers[*p++];
+        step->number = numbers_of(f)[*p++];
     } else if (step->code == TD_STEP_CALL) {
         step->arity = *p++;
         step->result = (td_formula_result)*p++;
@@ -95,7 +128,7 @@ int td_formula_read(const td_formula *f, td_formula_kind kind, td_steps *s)
 
 const char *td_formula_name(const td_formula *f, int i, int *length)
 {
-    const char *word = i >= 0 && i < f->n_operands + f->n_parameters ? f->names : NULL;
+    const char *word = i >= 0 && i < f->n_operands + f->n_parameters ? names_of(f) : NULL;
     for (; i > 0 && word; i--)
         word = (word = strchr(word, ' ')) ? word + 1 : NULL;
     *length = word ? (int)strcspn(word, " ") : 0;

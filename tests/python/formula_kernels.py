@@ -22,9 +22,8 @@ class OpInfo(ctypes.Structure):
 
 
 class FormulaData(ctypes.Structure):
-    _fields_ = [("size", ctypes.c_size_t), ("names", ctypes.c_char_p), ("code", ctypes.c_void_p), ("numbers", ctypes.c_void_p),
-                ("dtypes", ctypes.c_uint32), ("starts", ctypes.c_uint16 * 4), ("truths", ctypes.c_uint16),
-                *((name, ctypes.c_uint8) for name in ("n_operands", "n_parameters", "promotion", "result", "own_halves"))]
+    _fields_ = [("size", ctypes.c_uint32), ("dtypes", ctypes.c_uint32), ("starts", ctypes.c_uint16 * 4), ("truths", ctypes.c_uint16),
+                *((name, ctypes.c_uint8) for name in ("n_operands", "n_parameters", "n_numbers", "promotion", "result", "own_halves"))]
 
 
 class Call(ctypes.Structure):
@@ -69,6 +68,7 @@ _gradient = _declare("td_formula_gradient", ctypes.c_void_p, ctypes.c_void_p, ct
 _tangent = _declare("td_formula_tangent", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 _text = _declare("td_formula_text", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int)
 _print = _declare("td_formula_print", ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_name = _declare("td_formula_name", ctypes.c_char_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 _free = _declare("td_formula_text_free", None, ctypes.c_void_p)
 _error = _declare("td_error_message", ctypes.c_char_p)
 _options = _declare("td_dialect_options", ctypes.c_char_p, ctypes.c_int)
@@ -86,7 +86,8 @@ def _taken(text):
 class Formula:
     def __init__(self, pointer):
         self.pointer, self.data = pointer, FormulaData.from_address(pointer)
-        names, n = self.data.names.decode().split(), self.data.n_operands
+        count, n, length = self.data.n_operands + self.data.n_parameters, self.data.n_operands, ctypes.c_int()
+        names = [_name(pointer, i, ctypes.byref(length))[:length.value].decode() for i in range(count)]
         self.operands, self.parameters = names[:n], names[n:]
         self.truths = [o for i, o in enumerate(self.operands) if self.data.truths >> i & 1]
 
