@@ -608,7 +608,7 @@ def _functional(name):
     call.__name__ = name
     call.__doc__ = f"See tede.{name}."
     call.__qualname__ = "Tensor." + name
-    setattr(Tensor, name, call)
+    setattr(Tensor, name, asking(call))
 
 
 for _name in ("norm", "unique", "unique_consecutive", "nonzero", "lu"):

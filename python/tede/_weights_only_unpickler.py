@@ -101,7 +101,7 @@ def _get_layout(name):
 _table, _identities = {}, set()
 
 
-def _allowed():
+def _get_allowed_globals():
     """Name -> what it stands for, made on first use."""
     if not _table:
         from tede import _tensor, _utils, storage
@@ -127,15 +127,15 @@ def _allowed():
 
 
 def _is_known(value):
-    return bool(_allowed()) and id(value) in _identities or any(value is item for item in _user_globals().values())
+    return bool(_get_allowed_globals()) and id(value) in _identities or any(value is item for item in _user_globals().values())
 
 
 def _find(module, name):
     path = f"{module}.{name}"
     if module in _BLOCKED:
         raise UnpicklingError(f"Trying to load unsupported GLOBAL {path} whose module {module} is blocked.")
-    if path in _allowed():
-        return _allowed()[path]
+    if path in _get_allowed_globals():
+        return _get_allowed_globals()[path]
     user = _user_globals()
     if path in user:
         return user[path]

@@ -22,8 +22,8 @@ def _failed(what):
 class Writer:
     """Writes records into `file`, which needs no more than a method write."""
 
-    def __init__(self, file, name):
-        self._write, self._prefix, self._at, self._entries = file.write, name + "/", 0, []
+    def __init__(self, file, name, crc32=True):
+        self._write, self._prefix, self._at, self._entries, self._crc32 = file.write, name + "/", 0, [], crc32
 
     def _put(self, data):
         self._write(data)
@@ -32,7 +32,7 @@ class Writer:
     def record(self, name, data):
         """`data`: anything with a buffer of bytes."""
         view = memoryview(data).cast("B") if len(data) else b""
-        raw, crc, size, start = (self._prefix + name).encode(), zlib.crc32(view), len(view), self._at
+        raw, crc, size, start = (self._prefix + name).encode(), zlib.crc32(view) if self._crc32 else 0, len(view), self._at
         large = size >= _FULL
         extra = struct.pack("<2H2Q", 1, 16, size, size) if large else b""
         padding = -(start + _LOCAL.size + len(raw) + len(extra) + 4) % _ALIGNMENT
@@ -247,7 +247,7 @@ class PyTorchFileWriter:
         import os
         self._own = open(name_or_buffer, "wb") if isinstance(name_or_buffer, str) or hasattr(name_or_buffer, "__fspath__") else None
         name = os.path.splitext(os.path.basename(name_or_buffer))[0] if self._own else "archive"
-        self._writer, self._names = Writer(self._own or name_or_buffer, name), []
+        self._writer, self._names = Writer(self._own or name_or_buffer, name, compute_crc32), []
 
     def write_record(self, name, data, size=None):
         if hasattr(data, "nbytes") and callable(data.nbytes):           # a storage
@@ -255,6 +255,10 @@ class PyTorchFileWriter:
         data = data.encode() if isinstance(data, str) else data
         self._names.append(name)
         self._writer.record(name, memoryview(data)[:size] if size is not None else data)
+
+    def write_record_metadata(self, name, size):
+        """A record of zeros, to be written over."""
+        self.write_record(name, bytes(size))
 
     def get_all_written_records(self):
         return list(self._names)

@@ -10,6 +10,10 @@ from tede._notice import once as _once
 class TracerWarning(Warning):
     """What a tracer that can't follow Python says; for filters."""
 
+    @staticmethod
+    def ignore_lib_warnings():
+        """Nothing to ignore: there is no tracer."""
+
 
 def _identity(what):
     _once("torch.jit", f"torch.jit.{what}: tede runs Python as it is; the function or module is returned unchanged.")

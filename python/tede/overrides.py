@@ -4,6 +4,7 @@ A call with an argument whose class has a __torch_function__ goes to that instea
 involved and the arguments.  While a mode is entered, all calls go to the innermost one first."""
 import functools
 import importlib
+from types import FunctionType
 
 from tede import _C
 
@@ -175,9 +176,18 @@ _NOT_OVER_TENSORS = frozenset((
     "set_promotion", "get_promotion", "cond", "while_loop", "get_file_path", "get_device_module", "get_deterministic_debug_mode",
     "set_deterministic_debug_mode", "compiled_with_cxx11_abi", "is_vulkan_available", "is_warn_always_enabled", "set_warn_always",
     "is_deterministic_algorithms_warn_only_enabled", "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csr_tensor",
-    "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor"))
+    "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor", "normal", "empty_permuted", "result_type"))
 
-_DECORATORS = ("asking", "asking_members")
+_IN_INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
+# Members of Tensor that give what they are asked of whatever class it is.
+_DIRECT = frozenset(("__array_priority__", "__delitem__", "_backward_hooks", "_cdata", "_grad", "volatile", "show"))
+
+
+def _may_be_taken_over(function):
+    """Whether a function checks for classes and modes: an operator does, one written in Python if it is made to."""
+    if not isinstance(function, FunctionType) or function.__module__.endswith(".functional"):     # these pass on to operators
+        return True
+    return any("torch_function" in name for name in function.__code__.co_names)
 
 
 @functools.cache
@@ -199,7 +209,7 @@ def _overridable():
             return
         if asks and not known:
             found.setdefault(namespace, []).append(function)
-    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", _DECORATORS),
+    for namespace, prefix, skip in ((tede, "torch", _NOT_OVER_TENSORS), (tede.functional, "torch.functional", ("asking", "asking_members")),
                                     (tede.nn.functional, "torch.nn.functional", ()), (tede.nn.init, "torch.nn.init", ()),
                                     (tede.linalg, "torch.linalg", ()), (tede.fft, "torch.fft", ("fftfreq", "rfftfreq")),
                                     (tede.special, "torch.special", ())):
@@ -212,13 +222,24 @@ def _overridable():
                 continue
             home = getattr(function, "__module__", "") or ""
             if callable(function) and not isinstance(function, type) and home.startswith(("tede", "torch")):
-                asks = name not in skip and not name.endswith("_") and type(function) is not plain
+                if namespace is tede.nn.init:
+                    asks = name in _IN_INIT
+                elif home in ("tede._namespace", "torch._namespace"):
+                    continue
+                else:
+                    asks = name not in skip and not name.endswith("_") and type(function) is not plain
+                if namespace in (tede, tede.functional):
+                    asks = asks and _may_be_taken_over(function)
                 add(namespace, prefix, name, function, asks)
     for name in dir(_C.Tensor):
         if name in _PLAIN or name in ("__instancecheck__", "__class_getitem__", "__reduce__"):
             continue
         value = _C.Tensor.__dict__.get(name)
         if value is None:
+            continue
+        if name in _DIRECT or callable(value) and not _may_be_taken_over(value):
+            if callable(value):
+                add(_C.Tensor, "torch.Tensor", name, value, asks=False)
             continue
         if not callable(value) and hasattr(value, "__get__"):
             add(_C.Tensor, "torch.Tensor", name + ".__get__", value.__get__)
@@ -240,7 +261,12 @@ def get_overridable_functions():
 def get_ignored_functions():
     """Functions of the package that never ask a __torch_function__."""
     import tede
+    import tede.nn.init
     names = [getattr(tede, name, None) for name in sorted(_NOT_OVER_TENSORS)]
+    names += [function for name, function in vars(tede.nn.init).items() if callable(function) and name not in _IN_INIT
+              and not name.startswith("_")]
+    names += [getattr(tede, name, None) for name in dir(tede) if not name.startswith("_") and isinstance(
+        getattr(tede, name, None), FunctionType) and not _may_be_taken_over(getattr(tede, name))]
     names += [getattr(_C.Tensor, name, None) for name in sorted(_PLAIN) if callable(getattr(_C.Tensor, name, None))]
     return {function for function in names if function is not None}
 

@@ -5,6 +5,7 @@ A checkpoint is a zip archive of a pickle and one record of raw bytes per storag
 the default, the pickle is read by _weights_only_unpickler, which can't call anything; else by pickle itself.
 A file that is named is replaced only once the new one is complete on the disk.
 """
+import contextlib
 import enum
 import io
 import os
@@ -63,7 +64,7 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Accepted for compatibility: check sums are always computed."""
+    """Whether `save` computes check sums of records; without them other programs refuse to unpack the archive."""
     global _crc32
     _crc32 = compute_crc32
 
@@ -116,7 +117,7 @@ def get_unsafe_globals_in_checkpoint(f):
         if reader.has("constants.pkl"):
             raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
         names = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
-    return sorted(names - set(_weights_only_unpickler._allowed()) - set(_weights_only_unpickler._user_globals()))
+    return sorted(names - set(_weights_only_unpickler._get_allowed_globals()) - set(_weights_only_unpickler._user_globals()))
 
 
 class skip_data:
@@ -237,6 +238,34 @@ class _opened:
     def __exit__(self, *exception):
         if self._close:
             self.file.close()
+
+
+def _open_file_like(name_or_buffer, mode):
+    """A context of the file of a name, closed at the end, or of a file object, left open."""
+    if not _is_path(name_or_buffer) and not set(mode) & {"r", "w"}:
+        raise RuntimeError(f"Expected 'r' or 'w' in mode but got {mode}")
+    return _opened(name_or_buffer, mode)
+
+
+@contextlib.contextmanager
+def _open_zipfile_reader(name_or_buffer):
+    """A context of the records of a checkpoint."""
+    from tede._zip import PyTorchFileReader
+    with _opened(name_or_buffer, "rb") as file:
+        yield PyTorchFileReader(file)
+
+
+@contextlib.contextmanager
+def _open_zipfile_writer(name_or_buffer):
+    """A context in which a checkpoint is written record by record."""
+    from tede._zip import PyTorchFileWriter
+    if not _is_path(name_or_buffer) and not hasattr(name_or_buffer, "write"):
+        raise AttributeError(f"Buffer of {str(type(name_or_buffer)).strip('<>')} has no callable attribute 'write'")
+    writer = PyTorchFileWriter(name_or_buffer, _crc32)
+    yield writer
+    writer.write_end_of_file()
+    if hasattr(name_or_buffer, "flush"):
+        name_or_buffer.flush()
 
 
 def _check_readable(f):
@@ -404,14 +433,14 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         with _replaced(f) as file:
             if _use_new_zipfile_serialization:
                 name = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
-                _save(obj, Writer(file, name), pickle_module, pickle_protocol, _disable_byteorder_record)
+                _save(obj, Writer(file, name, _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
             else:
                 _legacy_save(obj, file, pickle_module, pickle_protocol)
         return
     if not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if _use_new_zipfile_serialization:
-        _save(obj, Writer(f, "archive"), pickle_module, pickle_protocol, _disable_byteorder_record)
+        _save(obj, Writer(f, "archive", _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
     elif skip_data.active:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     else:

@@ -289,3 +289,43 @@ def test_a_tracer_of_another_library_uses_the_parts(lib):
         "call_module", "call_method", "get_attr", "call_function", "call_function", "call_function", "call_function", "output"]
     assert [str(node.target) for node in traced.graph.nodes][:4] == ["x", "scale", "*rest", "one"]
     assert lib.nn.Module.__call__ is st._orig_module_call and callable(model)
+
+
+def test_a_nodes_arguments_refuse_changes(lib):
+    def function(x):
+        return lib.cat([x, x], dim=0)
+    graph = importlib.import_module(lib.__name__ + ".fx").symbolic_trace(function).graph
+    node = next(n for n in graph.nodes if n.op == "call_function")
+    for change in (lambda: node.args[0].append(1), lambda: node.args[0].__setitem__(0, 1), lambda: node.kwargs.update(dim=1),
+                   lambda: node.kwargs.pop("dim")):
+        with pytest.raises(TypeError, match="does not support mutation"):
+            change()
+    immutable = importlib.import_module(lib.__name__ + ".fx.immutable_collections")
+    items = immutable.immutable_list([1, {2: 3}])
+    assert lib.utils._pytree.tree_map(lambda n: n + 1, items) == [2, {2: 4}] and hash(immutable.immutable_list([1])) == hash((1,))
+
+
+def test_signatures_of_operators_come_from_their_schemas(lib):
+    schemas = importlib.import_module(lib.__name__ + ".fx.operator_schemas")
+    x = lib.ones(2)
+    signatures = schemas.get_signature_for_torch_op(lib.add)
+    assert any(list(s.parameters) == ["input", "other", "alpha"] and s.return_annotation is lib.Tensor for s in signatures)
+    assert schemas.get_signature_for_torch_op(test_signatures_of_operators_come_from_their_schemas) is None
+    args, kwargs = schemas.normalize_function(lib.cumsum, (x, 0), {}, arg_types=(lib.Tensor, int), normalize_to_only_use_kwargs=True)
+    assert args == () and kwargs["input"] is x and kwargs["dim"] == 0 and kwargs["dtype"] is None
+    schemas.check_for_mutable_operation(lib.add, (x, x), {})
+    with pytest.raises(RuntimeError, match="Tried to trace mutable operation"):
+        schemas.check_for_mutable_operation(lib.sin, (x,), {"out": x})
+
+
+def test_a_tracer_may_refuse_operators_that_write(lib):
+    fx = importlib.import_module(lib.__name__ + ".fx")
+
+    class Checking(fx.Tracer):
+        check_mutable_operations = True
+
+    def function(x):
+        return lib.sin(x, out=x)
+    fx.symbolic_trace(function)
+    with pytest.raises(RuntimeError, match="Tried to trace mutable operation"):
+        Checking().trace(function)

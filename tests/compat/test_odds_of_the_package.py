@@ -198,3 +198,47 @@ def test_errors_in_compiled_strings_show_their_lines(lib):
     with pytest.raises(ValueError, match="here") as caught, within():
         names["f"](1)
     assert "raise ValueError('here')" in "".join(traceback.format_exception(caught.value))
+
+
+def test_archives_are_read_and_written_record_by_record(lib, tmp_path):
+    import io
+    import zipfile
+    serialization = lib.serialization
+    path = str(tmp_path / "records.pt")
+    for target in (path, io.BytesIO()):
+        with serialization._open_zipfile_writer(target) as archive:
+            archive.write_record("a", b"123", 3)
+            archive.write_record("b/c", b"45", 2)
+        if target is not path:
+            target.seek(0)
+        with serialization._open_file_like(target, "rb") as file, serialization._open_zipfile_reader(file) as archive:
+            assert archive.get_record("a") == b"123" and archive.get_record("b/c") == b"45" and not archive.has_record("d")
+    serialization.set_crc32_options(False)
+    try:
+        lib.save({"x": lib.arange(9)}, path)
+    finally:
+        serialization.set_crc32_options(True)
+    assert lib.load(path)["x"].tolist() == list(range(9))
+    with pytest.raises(zipfile.BadZipFile, match="Bad CRC-32"), zipfile.ZipFile(path) as archive:
+        archive.extractall(tmp_path)
+
+
+def test_functions_that_check_for_classes_are_listed_and_the_others_are_not(lib):
+    functions = lib.overrides.get_overridable_functions()
+    every = {function for members in functions.values() for function in members}
+    for function in (lib.add, lib.einsum, lib.sym_max, lib.Tensor.unique, lib.Tensor.norm, lib.nn.functional.relu):
+        assert function in every and function not in lib.overrides.get_ignored_functions()
+    for function in (lib.get_autocast_dtype, lib.is_autocast_cpu_enabled, lib.init_num_threads, lib.result_type, lib.normal,
+                     lib.nn.init.constant, lib.nn.init.calculate_gain):
+        assert function not in every and function in lib.overrides.get_ignored_functions()
+
+
+def test_methods_written_over_functions_are_taken_over_as_methods(lib):
+    class Taking(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func
+    x = lib.ones(2).as_subclass(Taking)
+    for name in ("norm", "unique", "unique_consecutive"):
+        assert getattr(x, name)() is getattr(lib.Tensor, name)
+    assert lib.sym_sqrt(x) is lib.sym_sqrt

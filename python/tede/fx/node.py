@@ -1,6 +1,8 @@
 """One step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
+from tede.fx.immutable_collections import immutable_dict, immutable_list
+
 Argument = Target = object          # for annotations
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
 _side_effects = {operator.setitem}
@@ -18,9 +20,9 @@ def map_aggregate(a, fn):
         values = [map_aggregate(x, fn) for x in a]
         return type(a)(*values) if hasattr(a, "_fields") else tuple(values)
     if isinstance(a, list):
-        return [map_aggregate(x, fn) for x in a]
+        return immutable_list([map_aggregate(x, fn) for x in a])
     if isinstance(a, dict):
-        return {key: map_aggregate(value, fn) for key, value in a.items()}
+        return immutable_dict((key, map_aggregate(value, fn)) for key, value in a.items())
     if isinstance(a, slice):
         return slice(*(map_aggregate(x, fn) for x in (a.start, a.stop, a.step)))
     return fn(a)

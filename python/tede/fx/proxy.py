@@ -13,8 +13,12 @@ class TraceError(ValueError):
 class TracerBase:
     """Makes nodes and proxies; a Tracer adds how modules are called."""
     graph, record_stack_traces, proxy_buffer_attributes, trace_asserts = None, False, False, False
+    check_mutable_operations = False        # whether calls that write to an operand are refused
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        if kind == "call_function" and self.check_mutable_operations:
+            from tede.fx.operator_schemas import check_for_mutable_operation
+            check_for_mutable_operation(target, args, kwargs)
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
     def proxy(self, node):
