@@ -127,6 +127,9 @@ def fork(func, *args, **kwargs):
 
 
 def wait(future):
+    """The value of a future."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

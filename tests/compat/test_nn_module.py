@@ -496,3 +496,26 @@ def test_lazy_layers_take_their_size_from_the_first_input(lib, nn):
 def test_lazy_layers_change_their_dtype_before_they_know_their_size(lib, nn):
     m = nn.Sequential(nn.LazyConv2d(4, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(2)).to(lib.float64)
     assert m(lib.ones(2, 3, 5, 5, dtype=lib.float64)).dtype == lib.float64 == m[0].weight.dtype == m[3].weight.dtype
+
+
+def test_conversions_keep_parameters_and_gradients_where_that_is_possible(lib, nn):
+    layer = nn.Linear(2, 3)
+    layer.weight.grad = lib.ones(3, 2)
+    weight, grad = layer.weight, layer.weight.grad
+    layer.double()
+    assert layer.weight is weight and layer.weight.grad is grad and grad.dtype is weight.dtype is lib.float64
+    bare = nn.Linear(2, 3, device="meta")
+    weight = bare.weight
+    bare.to_empty(device="cpu")
+    assert bare.weight is not weight and bare.weight.device.type == "cpu" and weight.is_meta
+    layer._apply(lambda t: t.detach().to_sparse())
+    assert layer.weight.is_sparse and layer.weight.grad.is_sparse and isinstance(layer.weight, nn.Parameter)
+    lib.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        layer = nn.Linear(2, 3)
+        layer.weight.grad = lib.ones(3, 2)
+        weight, grad = layer.weight, layer.weight.grad
+        layer.double()
+        assert layer.weight is weight and layer.weight.grad.dtype is weight.dtype is lib.float64
+    finally:
+        lib.__future__.set_swap_module_params_on_conversion(False)

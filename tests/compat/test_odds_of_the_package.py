@@ -242,3 +242,41 @@ def test_methods_written_over_functions_are_taken_over_as_methods(lib):
     for name in ("norm", "unique", "unique_consecutive"):
         assert getattr(x, name)() is getattr(lib.Tensor, name)
     assert lib.sym_sqrt(x) is lib.sym_sqrt
+
+
+def test_futures_are_completed_once_and_pass_errors_on(lib, capfd):
+    import threading
+    Future, collect_all, wait_all = lib.futures.Future, lib.futures.collect_all, lib.futures.wait_all
+
+    def fail(future):
+        raise ValueError("expected")
+    first, order = Future(), []
+    then = first.then(lambda f: f.wait() + len(order))
+    failing = first.then(fail)
+    first.add_done_callback(lambda f: order.append(f.value()))
+    first.add_done_callback(fail)
+    first.set_result(3)
+    assert first.wait() == 3 and then.wait() == 3 and order == [3]
+    with pytest.raises(RuntimeError, match="Got the following error when running the callback: ValueError: expected"):
+        failing.wait()
+    with pytest.raises(RuntimeError, match="Future can only be marked completed once"):
+        first.set_result(4)
+    with pytest.raises(RuntimeError, match="Can not pickle torch.futures.Future"):
+        pickle.dumps(first)
+    broken = Future()
+    broken.set_exception(KeyError("one"))
+    with pytest.raises(KeyError, match="one"):
+        broken.value()
+    later, both = Future(), None
+    both = collect_all([first, later])
+    assert not both.done()
+    thread = threading.Thread(target=later.set_result, args=(5,))
+    thread.start()
+    assert [f.wait() for f in both.wait()] == [3, 5] == wait_all([first, later])
+    thread.join()
+    with pytest.raises(RuntimeError, match="expected"):
+        wait_all([failing, first])
+    with pytest.raises(RuntimeError, match="Future can't be None"):
+        collect_all((first, None))
+    with pytest.raises(AssertionError, match="not an Exception"):
+        Future().set_exception("text")

@@ -78,6 +78,11 @@ class _CallSignature:
         return inspect.signature(lambda *args, **kwargs: None)
 
 
+def _of_one_kind(a, b):
+    """Whether `a.data = b` is possible: both have memory, or none, and lay it out alike."""
+    return a.layout == b.layout and a.is_meta == b.is_meta
+
+
 class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
     """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`.
 
@@ -503,21 +508,31 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
         if recurse:
             for module in self.children():
                 module._apply(fn)
+        overwrite, swap = _future.get_overwrite_module_params_on_conversion(), _future.get_swap_module_params_on_conversion()
+        from ...utils import swap_tensors
         for name, parameter in self._parameters.items():
             if parameter is None:
                 continue
             grad = parameter.grad
             with T.no_grad():
                 changed = fn(parameter)
-                if _future.get_swap_module_params_on_conversion() or hasattr(type(changed), "__tensor_flatten__"):
-                    from ...utils import swap_tensors           # such a tensor holds others, which .data doesn't exchange
+                if swap or hasattr(type(changed), "__tensor_flatten__"):    # such a tensor holds others, which .data doesn't exchange
+                    parameter.grad = None
                     swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
-                elif _future.get_overwrite_module_params_on_conversion():
+                elif overwrite or not _of_one_kind(parameter, changed):
                     parameter = self._parameters[name] = Parameter(changed, parameter.requires_grad)
                 else:
                     parameter.data = changed
-                if grad is not None:
-                    parameter.grad = fn(grad).requires_grad_(grad.requires_grad)
+                if grad is None:
+                    continue
+                changed = fn(grad)
+                if swap and changed is not grad:
+                    swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
+                elif not swap and not overwrite and _of_one_kind(grad, changed):
+                    grad.data = changed
+                elif not swap:
+                    grad = changed.requires_grad_(grad.requires_grad)
+                parameter.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
