@@ -1,4 +1,6 @@
 """Clipping gradients, parameters as vectors, sequences of different lengths, and functions beyond the layers."""
+import importlib
+
 import numpy
 import pytest
 
@@ -204,3 +206,45 @@ def test_reading_between_pixels(both, monkeypatch, mode, shape, padding, align):
         results.append([array(v) for v in (out, image.grad, grid.grad, places, theta.grad) if v is not None])
     for a, b in zip(*results):
         numpy.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_gradients_of_each_sample(lib, reduction):
+    per_sample = importlib.import_module(f"{lib.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+    nn = lib.nn
+    m = nn.Sequential(nn.Conv1d(2, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(9, 2)).double()
+    m[3].bias.requires_grad_(False)
+    x = lib.randn(4, 2, 4, dtype=lib.float64, requires_grad=True)
+    y = per_sample(m, loss_reduction=reduction)(x)
+    assert lib.allclose(y, m(x))
+    getattr(y.pow(2).sum(1), reduction)().backward()
+    found = x.grad.clone()
+    for i in range(4):
+        m.zero_grad()
+        m(x[i:i + 1]).pow(2).sum().backward()
+        for p in m.parameters():
+            assert p.grad is None or lib.allclose(p.grad_sample[i], p.grad)
+    assert getattr(m[3].bias, "grad_sample", None) is None and m[0].weight.grad_sample.shape == (4, 3, 2, 2)
+    x.grad = None
+    getattr(m(x).pow(2).sum(1), reduction)().backward()
+    assert lib.allclose(found, x.grad)
+    with pytest.raises(RuntimeError, match="Please clear out the grad_sample parameter"):
+        per_sample(m)
+    with pytest.raises(RuntimeError, match="Expected loss_reduction argument to be sum or mean, got none"):
+        per_sample(nn.Linear(1, 1), loss_reduction="none")
+    with pytest.raises(RuntimeError, match="found at least one input with batch size"):
+        per_sample(nn.Bilinear(1, 1, 1))(lib.ones(2, 1), lib.ones(3, 1))
+    with pytest.raises(RuntimeError, match="Module passed must be nn.Module, got int"):
+        per_sample(3)
+
+
+def test_gradients_of_each_sample_with_indices_and_a_later_batch_dimension(lib):
+    per_sample = importlib.import_module(f"{lib.__name__}.nn.utils._per_sample_grad").call_for_per_sample_grads
+    m = lib.nn.Embedding(5, 3)
+    per_sample(m)(lib.tensor([[0, 1], [2, 2], [4, 0]])).sum().backward()
+    assert m.weight.grad_sample.shape == (3, 5, 3) and m.weight.grad_sample[1].sum(1).tolist() == [0, 0, 6, 0, 0]
+    if lib.__name__ == "torch":
+        return              # there only recurrent layers may have the batch second
+    m, x = lib.nn.Linear(3, 2), lib.randn(5, 4, 3)
+    per_sample(m, batch_first=False)(x).sum().backward()
+    lib.testing.assert_close(m.weight.grad_sample, x.sum(0).unsqueeze(1).expand(4, 2, 3))

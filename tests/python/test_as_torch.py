@@ -248,6 +248,10 @@ import torch
 from torch.jit import _get_trace_graph
 import torch.jit._recursive, torch.autograd.profiler_legacy, torch.accelerator.memory, torch.cuda.amp.common
 import torch.distributed.fsdp
+def reduced(x, op=torch.distributed.ReduceOp.SUM):
+    return op
+assert reduced(1).name == "SUM" and torch.distributed.ReduceOp.MAX != torch.distributed.ReduceOp.MIN
+assert torch.nn.parallel.distributed.DistributedDataParallel is torch.nn.parallel.DistributedDataParallel
 print(isinstance(torch.nn.Linear(1, 1), torch.distributed.fsdp.FSDPModule), torch.cuda.amp.common.amp_definitely_not_available())
 for call in (lambda: _get_trace_graph(None), lambda: torch.jit._recursive.infer_methods_to_compile(None), lambda: torch.distributed.fsdp.FSDPModule(),
              lambda: torch.compiler.load_cache_artifacts(b"")):
