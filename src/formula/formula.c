@@ -152,7 +152,7 @@ void td_formula_number(double x, char *to)
         *c = *c == ',' ? '.' : *c;
 }
 
-static const struct { const char *sign; int8_t binds; } sign_of[TD_STEP_CODES] = {
+static const struct { char sign[7]; int8_t binds; } sign_of[TD_STEP_CODES] = {
     [TD_STEP_OR] = {" or ", 1}, [TD_STEP_AND] = {" and ", 2}, [TD_STEP_NOT] = {"not ", 3},
     [TD_STEP_LT] = {" < ", 4}, [TD_STEP_LE] = {" <= ", 4}, [TD_STEP_GT] = {" > ", 4}, [TD_STEP_GE] = {" >= ", 4},
     [TD_STEP_EQ] = {" == ", 4}, [TD_STEP_NE] = {" != ", 4},

@@ -19,12 +19,12 @@
 enum { MOST_PIECES = 1024 };
 
 /* The types that are computed in. */
-typedef struct compute { const char *suffix, *type, *wrapping; char kind; const struct compute *real; } compute;
-static const compute f32 = {"f32", "float", NULL, 'f', NULL}, f64 = {"f64", "double", NULL, 'f', NULL},
-    c64 = {"c64", "float _Complex", NULL, 'c', &f32}, c128 = {"c128", "double _Complex", NULL, 'c', &f64},
+typedef struct compute { char suffix[5], type[16], wrapping[9], kind; const struct compute *real; } compute;
+static const compute f32 = {"f32", "float", "", 'f', NULL}, f64 = {"f64", "double", "", 'f', NULL},
+    c64 = {"c64", "float _Complex", "", 'c', &f32}, c128 = {"c128", "double _Complex", "", 'c', &f64},
     i32 = {"i32", "int32_t", "uint32_t", 'i', NULL}, i64 = {"i64", "int64_t", "uint64_t", 'i', NULL},
-    u64 = {"u64", "uint64_t", "uint64_t", 'i', NULL}, f16 = {"f16", "td_f16", NULL, 'f', NULL}, bf16 = {"bf16", "td_bf16", NULL, 'f', NULL};
-static const struct { const compute *in; const char *stored; } of_dtype[TD_DTYPES] = {
+    u64 = {"u64", "uint64_t", "uint64_t", 'i', NULL}, f16 = {"f16", "td_f16", "", 'f', NULL}, bf16 = {"bf16", "td_bf16", "", 'f', NULL};
+static const struct { const compute *in; char stored[16]; } of_dtype[TD_DTYPES] = {
     [TD_BOOL] = {&i32, "uint8_t"}, [TD_U8] = {&i32, "uint8_t"}, [TD_I8] = {&i32, "int8_t"}, [TD_I16] = {&i32, "int16_t"},
     [TD_U16] = {&i32, "uint16_t"}, [TD_I32] = {&i32, "int32_t"}, [TD_I64] = {&i64, "int64_t"}, [TD_U32] = {&i64, "uint32_t"},
     [TD_U64] = {&u64, "uint64_t"}, [TD_F16] = {&f32, "td_f16"}, [TD_BF16] = {&f32, "td_bf16"}, [TD_F32] = {&f32, "float"},
@@ -156,12 +156,12 @@ static int named_step(printer *p, const td_formula_step *s, const compute *in, c
     return call_function(p, !strcmp(s->name, "complex") ? "make" : s->name, in, s->arity, a, v, call, step, kind);
 }
 
-static const char *const sign_of[TD_STEP_CODES] = {
+static const char sign_of[TD_STEP_CODES][3] = {
     [TD_STEP_AND] = "&", [TD_STEP_OR] = "|", [TD_STEP_LT] = "<", [TD_STEP_LE] = "<=", [TD_STEP_GT] = ">", [TD_STEP_GE] = ">=",
     [TD_STEP_EQ] = "==", [TD_STEP_NE] = "!=", [TD_STEP_ADD] = "+", [TD_STEP_SUB] = "-", [TD_STEP_MUL] = "*", [TD_STEP_DIV] = "/",
     [TD_STEP_BIT_AND] = "&", [TD_STEP_BIT_OR] = "|", [TD_STEP_BIT_XOR] = "^",
 };
-static const char *const function_of[TD_STEP_CODES] = {
+static const char function_of[TD_STEP_CODES][12] = {
     [TD_STEP_MUL] = "mul", [TD_STEP_DIV] = "div", [TD_STEP_FLOOR_DIV] = "floor_div", [TD_STEP_REMAINDER] = "remainder", [TD_STEP_POW] = "pow",
     [TD_STEP_SHIFT_LEFT] = "shl", [TD_STEP_SHIFT_RIGHT] = "shr",
 };
@@ -183,7 +183,7 @@ static int binary_step(printer *p, td_formula_code code, const compute *in, cons
         kind = 'b';
     bool product = kind == 'c' && code == TD_STEP_MUL && ka == 'c' && kb == 'c';
     bool quotient = code == TD_STEP_DIV && (kind == 'i' || (kind == 'c' && kb == 'c'));
-    if (!sign_of[code] || product || quotient)
+    if (!*sign_of[code] || product || quotient)
         return call_function(p, function_of[code], in, 2, a, v, call, step, kind);
     let(p, v, in, call, step, kind);
     if (kind == 'i' && code >= TD_STEP_ADD && code <= TD_STEP_MUL)      /* modulo 2^bits, whatever the compiler makes of overflow */
