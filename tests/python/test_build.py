@@ -35,7 +35,7 @@ def generated(folder, entry=""):
 
 
 @pytest.mark.skipif(not (BUILD / ".ninja_deps").exists(), reason="the tree isn't built")
-def test_a_new_pointwise_entry_recompiles_four_files_of_the_library(tmp_path):
+def test_a_new_pointwise_entry_recompiles_five_files_of_the_library(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     before, after = generated(tmp_path / "a"), generated(tmp_path / "b", ENTRY)
@@ -48,7 +48,7 @@ def test_a_new_pointwise_entry_recompiles_four_files_of_the_library(tmp_path):
         if names & changed:
             steps.add(target)
     compiled = sorted(step for step in steps if step.endswith(".o") and not step.startswith("tests/"))
-    assert 1 <= len(compiled) <= 4, f"changed: {sorted(changed)}; compiled again: {compiled}"
+    assert 1 <= len(compiled) <= 5, f"changed: {sorted(changed)}; compiled again: {compiled}"
 
 
 @pytest.mark.skipif(not (BUILD / "build.ninja").exists() or not shutil.which("ccache"), reason="not built, or there is no ccache")

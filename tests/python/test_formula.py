@@ -280,7 +280,7 @@ REFUSED = {fk.OPENCL: {"special_airy_ai", "special_bessel_j0", "special_bessel_j
            fk.CUDA: {"special_airy_ai"}}
 COMPILERS = {fk.OPENCL: ("kernels.cl", ["clang", "clang-14", "clang-15", "clang-16", "clang-17", "clang-18", "clang-19"],
                          ["-x", "cl", "-cl-std=CL1.2", "-fsyntax-only", "-Xclang", "-finclude-default-header", "-Wno-tautological-compare"]),
-             fk.CUDA: ("kernels.cu", ["nvcc"], ["-ptx", "-arch=sm_90", "--fmad=false", "-diag-suppress", "177", "-o", "kernels.ptx"])}
+             fk.CUDA: ("kernels.cu", ["nvcc"], ["-ptx", "-arch=sm_90", "--fmad=false", "-diag-suppress", "177", "-Xcicc", "-O0", "-o", "kernels.ptx"])}
 
 
 @pytest.mark.parametrize("dialect", COMPILERS, ids=["OpenCL C", "CUDA C"])
