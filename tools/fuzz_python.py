@@ -318,6 +318,7 @@ def calls_of(tede, name, fn, seed, drawn, only):
     anything, words = values(tede, rng), parameters(fn)
     is_method = name.startswith('tede.Tensor.')
     for k in range(-len(table(tede)), drawn):
+        tede.set_default_device(None)           # one that isn't there, which a call before has set, would be what arguments are made on
         if k < 0:
             args, kwargs = table(tede)[k]
         else:
