@@ -180,11 +180,16 @@ class Chunk(Nodes):
         fail = 'NULL' if op.result == 'tensor' else '-1'
         call = f'kernel(keys{args})'
         if op.mutable:
-            body = '' if 'inplace_view' in op.entry.get('flags', []) else ''.join(
-                f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (TD_UNLIKELY(td_readonly({a.c}[i])))\n'
-                f'            return td_fail_readonly("{op.schema.name}", "{a.name}[i]", {a.c}[i]);\n' if a.list else
-                f'    if (TD_UNLIKELY(td_readonly({a.c})))\n'
-                f'        return td_fail_readonly("{op.schema.name}", "{a.name}", {a.c});\n' for a in op.mutable)
+            flags = set(op.entry.get('flags', []))
+            body = '' if flags >= {'inplace_view', 'counts_writes'} else ''.join(
+                f'    if (TD_UNLIKELY({a.c}->flags & TD_FLAG_INFERENCE) && td_check_sealed({a.c}))\n        return -1;\n' for a in op.mutable
+            ) if 'inplace_view' in flags else ''.join(          # a body that counts its writes may write nothing: its parts check
+                f'    if (TD_UNLIKELY(td_readonly({a.c})))\n        return td_fail_readonly("{op.schema.name}", "{a.name}", {a.c});\n'
+                for a in op.mutable) if 'counts_writes' in flags else ''.join(
+                f'    for (int64_t i = 0; i < n_{a.c}; i++)\n        if (TD_UNLIKELY(td_guarded({a.c}[i])) && '
+                f'td_check_guarded("{op.schema.name}", "{a.name}[i]", {a.c}[i]))\n            return -1;\n' if a.list else
+                f'    if (TD_UNLIKELY(td_guarded({a.c})) && td_check_guarded("{op.schema.name}", "{a.name}", {a.c}))\n'
+                f'        return -1;\n' for a in op.mutable)
             count = f'    if (status == 0 && td_is_backend(keys)) {{\n{bump}    }}\n' if bump else ''
             body += f'{mark}    int status = {call};\n{count}    return status;'
         else:

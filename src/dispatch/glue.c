@@ -307,6 +307,16 @@ int td_refuse_complex_grad(const char *op)
     return td_error(TD_E_RUNTIME, "%s does not support automatic differentiation for outputs with complex dtype.", op);
 }
 
+int td_check_sealed(const td_tensor *x)
+{
+    return td_is_sealed(x) ? td_fail_sealed() : 0;
+}
+
+int td_check_guarded(const char *op, const char *argument, const td_tensor *x)
+{
+    return td_readonly(x) ? td_fail_readonly(op, argument, x) : td_check_sealed(x);
+}
+
 int td_fail_readonly(const char *op, const char *argument, const td_tensor *x)
 {
     return td_error(TD_E_RUNTIME, "%s: %s is read-only%s; write to a copy, %s.clone()", op, argument,

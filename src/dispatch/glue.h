@@ -48,6 +48,10 @@ int td_fail_out_grad(const char *op);
 int td_refuse_grad(const char *op, const char *argument);
 int td_refuse_complex_grad(const char *op);
 int td_fail_readonly(const char *op, const char *argument, const td_tensor *x);
+/* An error if x, which td_guarded names, can't be written to now. */
+int td_check_guarded(const char *op, const char *argument, const td_tensor *x);
+/* The same of a tensor made in inference mode. */
+int td_check_sealed(const td_tensor *x);
 int td_check_layout(const td_value *value);
 int td_values_from_tensors(td_value *values, int n, td_tensor *const *tensors);
 

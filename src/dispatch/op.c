@@ -228,12 +228,19 @@ static td_tensor *const *written_tensors(const td_op *op, int index, const td_va
 
 static int check_writable(const td_op *op, const td_value *arguments)
 {
+    const bool reshapes = op->info.flags & TD_OP_INPLACE_VIEW;         /* which what is read-only may be */
+    const bool parts_check = op->info.flags & TD_OP_COUNTS_WRITES;      /* it may write nothing */
+    if (reshapes && parts_check)
+        return 0;
     for (int i = 0; i < op->info.n_arguments; i++) {
         int64_t n;
         td_tensor *const *written = written_tensors(op, i, &arguments[i], &n);
-        for (int64_t k = 0; k < n; k++)
-            if (td_readonly(written[k]))
+        for (int64_t k = 0; k < n; k++) {
+            if (!reshapes && td_readonly(written[k]))
                 return td_fail_readonly(op->info.name, op->info.arguments[i].name, written[k]);
+            if (!parts_check && td_check_sealed(written[k]))
+                return -1;
+        }
     }
     return 0;
 }
@@ -244,7 +251,7 @@ int td_op_call_keys(const td_op *op, td_keyset keys, const td_value *arguments, 
     if (!kernel)
         return -1;
     const bool writes = op->info.flags & (TD_OP_INPLACE | TD_OP_OUT);
-    if (writes && !(op->info.flags & TD_OP_INPLACE_VIEW) && check_writable(op, arguments))
+    if (writes && check_writable(op, arguments))
         return -1;
     const bool counts = writes && !(op->info.flags & TD_OP_COUNTS_WRITES) && td_is_backend(keys);
     enum { MARKS = 32 };        /* arguments behind those are counted whatever the body did */

@@ -59,7 +59,7 @@ td_tensor *td_op_rrelu_slopes(td_tensor *self, double lower, double upper, td_ge
 td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
 {
     double from = td_scalar_double(lower), to = td_scalar_double(upper);
-    if (check_slopes(from, to))
+    if (td_scalar_check(lower, TD_F64) || td_scalar_check(upper, TD_F64) || check_slopes(from, to))
         return NULL;
     TD_AUTO td_tensor *flat = td_contiguous(self);     /* as the result is */
     if (!training)
@@ -77,7 +77,7 @@ td_tensor *td_op_rrelu(td_tensor *self, td_scalar lower, td_scalar upper, bool t
 int td_op_rrelu_(td_tensor *self, td_scalar lower, td_scalar upper, bool training, td_generator *generator)
 {
     double from = td_scalar_double(lower), to = td_scalar_double(upper);
-    if (check_slopes(from, to))
+    if (td_scalar_check(lower, TD_F64) || td_scalar_check(upper, TD_F64) || check_slopes(from, to))
         return -1;
     if (!training)
         return td_leaky_relu_(self, td_float((from + to) / 2));

@@ -281,7 +281,7 @@ static int reduce_into(const char *op, td_tensor *self, td_tensor *src, const ch
     if (what == TD_PLACE_GET)
         return td_error(TD_E_RUNTIME, "%s: reduce argument must be either sum, prod, mean, amax or amin, got %s.", op, reduce);
     bool is_complex = td_dtype_is_complex((td_dtype)self->dtype), extreme = what == TD_PLACE_MAX || what == TD_PLACE_MIN;
-    if ((extreme && is_complex) || (mean && self->dtype == TD_BOOL))
+    if (self->numel && ((extreme && is_complex) || (mean && self->dtype == TD_BOOL)))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"scatter_gather_tensor_cpu_reduce_%s\" not implemented for '%s'", reduce,
                         td_dtype_title((td_dtype)self->dtype));
     if (!include_self) {
@@ -517,6 +517,9 @@ int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tenso
 {
     if (!strcmp(reduce, "sum"))
         return td_error(TD_E_RUNTIME, "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got sum.");
+    /* PyTorch has a kernel for elements, and reduces slices by operators that take more dtypes. */
+    if (self->ndim < 2 && self->numel && (self->dtype == TD_BOOL || td_dtype_is_complex((td_dtype)self->dtype)))
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"index_func_\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
     if (td_warn("index_reduce() is in beta and the API may change at any time."))
         return -1;
     place_at at = {"index_reduce", dim, index};

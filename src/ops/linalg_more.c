@@ -396,7 +396,7 @@ static td_tensor *spectrum(td_tensor *A, bool hermitian)
 }
 td_tensor *td_op_linalg_matrix_rank_atol_rtol_tensor(td_tensor *A, td_tensor *atol, td_tensor *rtol, bool hermitian)
 {
-    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || td_check_linalg_dtype("torch.linalg.matrix_rank", A))
+    if (td_check_matrix("torch.linalg.matrix_rank", A, "input") || (A->numel && td_check_linalg_dtype("torch.linalg.matrix_rank", A)))
         return NULL;
     if (!A->sizes[A->ndim - 1] || !A->sizes[A->ndim - 2])
         return td_zeros(A->ndim - 2, A->sizes, TD_I64, A->device);

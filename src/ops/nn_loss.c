@@ -297,6 +297,8 @@ td_tensor *td_op_cosine_similarity(td_tensor *x1, td_tensor *x2, int64_t dim, do
     if (!td_dtype_is_floating(type))
         return td_fail(TD_E_RUNTIME, "expected common dtype to be floating point, yet common dtype is %s",
                        td_dtype_title(type));
+    if (!(eps >= 0))
+        return td_fail(TD_E_RUNTIME, "cosine_similarity: eps must be non-negative, got: %g", eps);
     TD_AUTO td_tensor *a = td_to_dtype(x1, type, false, false, TD_MEMORY_FORMAT_NONE);
     TD_AUTO td_tensor *b = td_to_dtype(x2, type, false, false, TD_MEMORY_FORMAT_NONE);
     int64_t sizes[TD_MAX_DIMS];

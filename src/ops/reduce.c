@@ -291,8 +291,7 @@ static int meta_var(const char *op, td_spec *specs, td_tensor *self, int64_t n, 
 int td_meta_var_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
                            bool keepdim)
 {
-    (void)correction;
-    return meta_var("std and var", specs, self, n_dim, dim, keepdim, true);
+    return correction && td_scalar_check(*correction, TD_F64) ? -1 : meta_var("std and var", specs, self, n_dim, dim, keepdim, true);
 }
 int td_meta_std_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim, const td_scalar *correction,
                            bool keepdim)
@@ -302,8 +301,7 @@ int td_meta_std_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const
 int td_meta_var_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim,
                                 const td_scalar *correction, bool keepdim)
 {
-    (void)correction;
-    return meta_var("std_mean and var_mean", &specs[0], self, n_dim, dim, keepdim, true) ||
+    return (correction && td_scalar_check(*correction, TD_F64)) || meta_var("std_mean and var_mean", &specs[0], self, n_dim, dim, keepdim, true) ||
            meta_var("std_mean and var_mean", &specs[1], self, n_dim, dim, keepdim, false) ? -1 : 0;
 }
 int td_meta_std_mean_correction(td_spec *specs, td_tensor *self, int64_t n_dim, const int64_t *dim,

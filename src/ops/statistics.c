@@ -91,9 +91,9 @@ td_tensor *td_op_corrcoef(td_tensor *self)
 
 td_tensor *td_op_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm)
 {
-    if (td_scalar_double(p) <= 0)
+    if (!(td_scalar_double(p) > 0))
         return td_fail(TD_E_RUNTIME, "renorm: non-positive norm not supported");
-    if (td_scalar_double(maxnorm) < 0)
+    if (!(td_scalar_double(maxnorm) >= 0))
         return td_fail(TD_E_RUNTIME, "renorm: expected maxnorm to be >= 0 but got %g", td_scalar_double(maxnorm));
     if (self->ndim < 2)
         return td_fail(TD_E_RUNTIME, "renorm: input needs at least 2 dimensions, got %d dimensions", self->ndim);

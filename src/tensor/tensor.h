@@ -192,6 +192,11 @@ static inline bool td_readonly(const td_tensor *x)
 {
     return x->flags & TD_FLAG_READONLY || (x->storage && x->storage->flags & TD_STORAGE_READONLY);
 }
+/* Whether it may be that x can't be written to: it is read-only, or was made in inference mode. */
+static inline bool td_guarded(const td_tensor *x)
+{
+    return x->flags & (TD_FLAG_READONLY | TD_FLAG_INFERENCE) || (x->storage && x->storage->flags & TD_STORAGE_READONLY);
+}
 /* After a successful write. */
 static inline void td_bump_version(td_tensor *x)
 {

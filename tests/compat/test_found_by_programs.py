@@ -409,3 +409,53 @@ def test_incomplete_gamma_of_large_numbers(lib):
 
 def test_the_exponential_of_one_number(lib):
     assert lib.matrix_exp(lib.tensor([[float('-inf')]])).item() == 0
+
+
+@pytest.mark.parametrize('grad', [False, True])
+def test_tensors_of_inference_mode_are_not_written_outside_of_it(lib, grad):
+    def made():
+        with lib.inference_mode():
+            return lib.ones(2, 3).add_(1)
+    writes = (lambda x: x.add_(1), lambda x: x.logical_xor_(x), lambda x: x.zero_(), lambda x: x.nan_to_num_(), lambda x: x.t_(), lambda x: x.unsqueeze_(0),
+              lambda x: x.copy_(lib.ones(2, 3)), lambda x: lib.add(lib.ones(2, 3), 1, out=x), lambda x: x.__setitem__(0, 2), lambda x: lib.dropout_(x, .5, True))
+    with lib.set_grad_enabled(grad):
+        for write in writes:
+            with pytest.raises(RuntimeError, match='Inplace update to inference tensor outside InferenceMode'):
+                write(made())
+        x = made()
+        assert x.detach_() is x
+
+
+def test_slices_are_reduced_in_more_dtypes_than_elements(lib):
+    x, index = lib.tensor([[1 + 1j], [2j]]), lib.tensor([0, 0])
+    assert x.index_reduce(0, index, x, 'prod').tolist() == [[(1 + 1j) * (1 + 1j) * 2j], [2j]]
+    assert lib.tensor([[True], [False]]).index_reduce(0, index, lib.tensor([[True], [False]]), 'prod').tolist() == [[False], [False]]
+    with pytest.raises(NotImplementedError, match='index_func_'):
+        x[:, 0].index_reduce(0, index, x[:, 0], 'prod')
+
+
+NUMBERS = {
+    'rrelu': lambda lib: lib.rrelu(lib.ones(2), 1j, 2), 'std': lambda lib: lib.ones(2).std([-1], correction=1j),
+    'var_mean': lambda lib: lib.var_mean(lib.ones(2), 0, correction=1j),
+}
+
+
+@pytest.mark.parametrize('name', NUMBERS)
+def test_numbers_that_must_be_real(lib, name):
+    with pytest.raises(RuntimeError, match='without overflow'):
+        NUMBERS[name](lib)
+
+
+def test_bounds_that_are_nan(lib):
+    with pytest.raises(RuntimeError, match='eps must be non-negative'):
+        lib.cosine_similarity(lib.ones(2, 2), lib.ones(2, 2), eps=float('nan'))
+    with pytest.raises(RuntimeError, match='maxnorm to be >= 0'):
+        lib.ones(2, 2).renorm(2, 0, float('nan'))
+
+
+def test_dropout_that_does_nothing_may_be_of_a_tensor_of_inference_mode(lib):
+    with lib.inference_mode():
+        x = lib.ones(2)
+    assert lib.dropout_(x, 0., True) is x
+    for dtype in (lib.int8, lib.complex64, lib.float16):
+        assert lib.nn.functional.multilabel_margin_loss(lib.zeros(0, 3, dtype=dtype), lib.zeros(0, 3, dtype=lib.int64)).shape == ()

@@ -153,6 +153,10 @@ int td_cpu_multilabel_margin_loss_forward(td_tensor *self, td_tensor *target, in
                                           td_tensor *out1)
 {
     td_dtype type = (td_dtype)self->dtype;
+    if (type != TD_F32 && type != TD_F64) {         /* of other dtypes there is nothing */
+        memset(out0->data, 0, (size_t)(out0->numel * td_itemsize(out0)));
+        return 0;
+    }
     samples n = samples_of(self);
     TD_AUTO td_tensor *x = td_operand(self, type), *t = td_as_contiguous(target, TD_I64);
     if (!x || !t || check_labels((int64_t *)t->data, n))
