@@ -251,7 +251,7 @@ class UntypedStorage(_C.StorageBase):
             raise RuntimeError("_share_filename_: only available on CPU")
         raise NotImplementedError("UntypedStorage._share_filename_cpu_: memory is shared by descriptors here")
 
-    def _write_file(self, f, is_real_file, save_size, element_size):
+    def _write_file(self, f=None, is_real_file=False, save_size=False, element_size=1):
         """Write the bytes to a file, behind the number of elements if `save_size`."""
         self._check_bytes("call _write_file()")
         if self.device.type == "meta":

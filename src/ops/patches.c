@@ -41,6 +41,22 @@ static int64_t positions(const window *w, const int64_t *image, int64_t *each)
     return td_mul_saturated(each[0], each[1]);
 }
 
+/* The same for windows that don't fit, which counts below zero: two such counts may multiply to what an input has. */
+static int64_t counts_below_zero(const window *w, const int64_t *image, int64_t *each)
+{
+    int64_t counts[2];
+    for (int i = 0; i < 2; i++) {
+        int64_t room = td_window_room(image[i], w->padding[i], td_window_span(w->kernel[i], w->dilation[i]));
+        counts[i] = room / w->stride[i] - (room < 0 && room % w->stride[i] != 0);
+        counts[i] = td_add_saturated(counts[i], 1);
+    }
+    int64_t product;
+    if (__builtin_mul_overflow(counts[0], counts[1], &product))
+        return -1;
+    each[0] = counts[0], each[1] = counts[1];
+    return product;
+}
+
 int td_meta_im2col(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
                    const int64_t *dilation,
                    int64_t n_padding, const int64_t *padding, int64_t n_stride, const int64_t *stride)
@@ -114,7 +130,12 @@ td_tensor *td_op_col2im(td_tensor *self, int64_t n_output, const int64_t *output
     if (rows % block)
         return td_fail(TD_E_RUNTIME, "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=%"
                        PRId64 " and kernel_size=(%" PRId64 ", %" PRId64 ").", rows, kernel[0], kernel[1]);
-    int64_t expected = positions(&w, output, each);
+    int64_t expected = positions(&w, output, each), below[2] = {0, 0};
+    if (!expected && length == counts_below_zero(&w, output, below))
+        return td_fail(TD_E_RUNTIME, "Given output_size=(%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64 "), dilation=(%" PRId64
+                       ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), stride=(%" PRId64 ", %" PRId64 "), calculated shape of the array "
+                       "of sliding blocks as (%" PRId64 ", %" PRId64 "), which is too small (non-positive)", output[0], output[1], kernel[0],
+                       kernel[1], dilation[0], dilation[1], padding[0], padding[1], stride[0], stride[1], below[0], below[1]);
     if (expected != length)
         return td_fail(TD_E_RUNTIME, "Given output_size=(%" PRId64 ", %" PRId64 "), kernel_size=(%" PRId64 ", %" PRId64 "), dilation=(%" PRId64
                        ", %" PRId64 "), padding=(%" PRId64 ", %" PRId64 "), stride=(%" PRId64 ", %" PRId64 "), expected size of input's dimension "

@@ -304,3 +304,10 @@ def test_gradients_of_convolutions_by_name(lib):
     f = lib.nn.functional
     assert f.grad is lib.nn.grad
     assert f.grad.conv2d_input((1, 1, 4, 4), lib.ones(1, 1, 3, 3), lib.ones(1, 1, 2, 2)).sum() == 36
+
+
+def test_folding_into_less_than_a_window_is_refused_by_name(lib, F):
+    for n, words in ((12, "calculated shape of the array of sliding blocks as \\(-4, -3\\), which is too small"),
+                     (11, "match the calculated number of sliding blocks")):
+        with pytest.raises(RuntimeError, match=words):
+            F.fold(lib.ones(1, 12, n), output_size=(4, 5), kernel_size=(2, 2), stride=1, dilation=8, padding=0)

@@ -280,3 +280,10 @@ def test_futures_are_completed_once_and_pass_errors_on(lib, capfd):
         collect_all((first, None))
     with pytest.raises(AssertionError, match="not an Exception"):
         Future().set_exception("text")
+
+
+def test_a_storage_is_written_to_a_file_behind_its_length(lib):
+    import io
+    file = io.BytesIO()
+    lib.tensor([1, 2], dtype=lib.int32).untyped_storage()._write_file(file, False, True, 4)
+    assert file.getvalue() == (2).to_bytes(8, "little") + (1).to_bytes(4, "little") + (2).to_bytes(4, "little")
