@@ -2,8 +2,9 @@
 
 Each is the plain operator after the masked-out elements became what doesn't change its result: 0 for a sum, -inf for a
 maximum.  The mask is true where an element counts and is broadcast to the input.  MaskedTensor, the class that carries
-data and mask around together, is in maskedtensor."""
+data and mask around together, is in maskedtensor; what is sparse, in _sparse."""
 import tede
+from tede.masked import _sparse
 
 __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean",
            "median", "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
@@ -12,17 +13,44 @@ __all__ = ["amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax
 _SMALL_INTEGERS = frozenset((tede.uint8, tede.bool, tede.int8, tede.int16, tede.int32))
 
 
+_REDUCTIONS = frozenset(("sum", "prod", "amax", "amin", "argmax", "argmin", "mean", "median", "norm", "var", "std", "logsumexp"))
+_NORMALIZATIONS = frozenset(("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cumprod"))
+
+
 # ---- masks, neutral elements, dimensions -----------------------------------------------------------------------------
 
 def _input_mask(input, *args, mask=None, **kwargs):
     """The mask as booleans in the input's shape."""
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
-    if mask.shape != input.shape:
-        if mask.ndim > input.ndim:
-            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-        mask = tede.broadcast_to(mask, input.shape)
-    return mask.to(tede.bool)
+    if mask.ndim > input.ndim:
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    if mask.layout is not tede.strided or input.layout is not tede.strided:
+        return _sparse.like(mask, input)
+    return (mask if mask.shape == input.shape else tede.broadcast_to(mask, input.shape)).to(tede.bool)
+
+
+def _output_mask(op, input, *args, **kwargs):
+    """Which elements of op's result, an operator of this module, come from elements that count."""
+    name = getattr(op, "__name__", type(op).__name__)
+    if name in _NORMALIZATIONS:
+        return _input_mask(input, *args, **kwargs)
+    if name not in _REDUCTIONS:
+        raise ValueError(f"_output_mask expected masked operation (got {name})")
+    args = args[1:] if name == "norm" else args
+    result = _input_mask(input, *args, **kwargs)
+    for d in reversed(_canonical_dim(args[0] if args else kwargs.get("dim"), input.ndim)):
+        result = result.any(d, bool(kwargs.get("keepdim", False)))
+    return result
+
+
+def _where(mask, input, fill_value):
+    """The input where the mask is true, fill_value elsewhere; of a sparse input what the mask lets through is specified."""
+    if mask.layout is tede.strided:
+        return tede.where(mask, input, fill_value)
+    if mask.layout not in (tede.sparse_coo, tede.sparse_csr):
+        raise ValueError(f"_where expects strided or sparse COO or sparse CSR tensor but got {mask.layout}")
+    return _sparse.where(mask, input, fill_value)
 
 
 def _lowest(input):
@@ -59,7 +87,7 @@ def _filled(name, input, mask, *args):
     if mask is None:
         return input
     mask = _input_mask(input, mask=mask)
-    return tede.where(mask, input, _reduction_identity(name, input, *args))
+    return _where(mask, input, _reduction_identity(name, input, *args))
 
 
 def _combine_input_and_mask(op, input, mask, *args):
@@ -86,15 +114,27 @@ def _widened(input, dtype):
     return dtype if dtype is not None else tede.int64 if input.dtype in _SMALL_INTEGERS else input.dtype
 
 
+def _sparse_reduction(name, input, dim, keepdim, dtype, mask):
+    """The reduction of a sparse tensor. Where unspecified elements, zeros to all others, would matter there must be a mask."""
+    if mask is None and name != "sum":
+        raise ValueError(f"masked {name} expects explicit mask for {str(input.layout).rpartition('.')[2]} tensor input")
+    return _sparse.reduce(name, _filled(name, input, mask) if name != "mean" else _where(_input_mask(input, mask=mask), input, 0),
+                          _canonical_dim(dim, input.ndim), bool(keepdim), dtype, lambda x: _reduction_identity(name, x))
+
+
 # ---- reductions --------------------------------------------------------------------------------------------------------
 
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The sum of the elements that count; 0 where none does."""
+    if input.layout is not tede.strided:
+        return _sparse_reduction("sum", input, dim, keepdim, _widened(input, dtype), mask)
     return tede.sum(_filled("sum", input, mask), _canonical_dim(dim, input.ndim), bool(keepdim), dtype=_widened(input, dtype))
 
 
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The product of the elements that count; 1 where none does."""
+    if input.layout is not tede.strided:
+        return _sparse_reduction("prod", input, dim, keepdim, _widened(input, dtype), mask)
     result = _filled("prod", input, mask).to(_widened(input, dtype))
     for d in reversed(_canonical_dim(dim, input.ndim)):
         result = result.prod(d, bool(keepdim))
@@ -115,12 +155,16 @@ def cumprod(input, dim, *, dtype=None, mask=None):
 
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The largest element that counts; the lowest value of the dtype where none does."""
+    if input.layout is not tede.strided:
+        return _sparse_reduction("amax", input, dim, keepdim, input.dtype if dtype is None else dtype, mask)
     result = tede.amax(_filled("amax", input, mask), _canonical_dim(dim, input.ndim), bool(keepdim))
     return result.to(input.dtype if dtype is None else dtype)
 
 
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """The smallest element that counts; the highest value of the dtype where none does."""
+    if input.layout is not tede.strided:
+        return _sparse_reduction("amin", input, dim, keepdim, input.dtype if dtype is None else dtype, mask)
     result = tede.amin(_filled("amin", input, mask), _canonical_dim(dim, input.ndim), bool(keepdim))
     return result.to(input.dtype if dtype is None else dtype)
 
@@ -149,6 +193,8 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     if not (dtype.is_floating_point or dtype.is_complex):
         raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or complex "
                          f"dtype. Got: {dtype}")
+    if input.layout is not tede.strided:
+        return _sparse_reduction("mean", input, dim, keepdim, dtype, mask)
     mask = None if mask is None else _input_mask(input, mask=mask)
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dim, keepdim, mask)
 
