@@ -530,10 +530,12 @@ class Chunk(Nodes):
         return -1;
 {exact or ""}    int status = td_finish_out_list("{op.schema.name}", n_{out}, {out}, &results);'''
             elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
-                out = op.mutable[0].c
+                out, order = op.mutable[0].c, base.entry.get('in_order')
+                name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'
+                finish = f'td_fill_in_order({name}, ' if order else 'td_finish_factory('
                 call = f'''    if (td_factory_out(&dtype, {"&device" if "device" in args else "NULL"}, {out}))
         return -1;
-    int status = {'td_fill_in_order(NULL, ' if base.entry.get('in_order') else 'td_finish_factory('}{out}, td_op_{body}({", ".join(args)}));'''
+    int status = {finish}{out}, td_op_{body}({", ".join(args)}));'''
             elif n == 1:
                 result = f'td_op_{body}({", ".join(args)})'
                 if exact:
