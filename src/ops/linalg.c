@@ -147,8 +147,8 @@ td_tensor *td_op_cholesky(td_tensor *self, bool upper)
                 "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
                 "This transform will produce equivalent results for all valid (symmetric positive definite) inputs."))
         return NULL;
-    if (!self->numel)
-        return td_empty_like(self, TD_DTYPE_NONE, TD_DEVICE_NONE, TD_CONTIGUOUS_FORMAT);
+    if (!self->numel)           /* of any shape; a copy has a history, as the factor would */
+        return td_clone_format(self, TD_CONTIGUOUS_FORMAT);
     return checked("cholesky", td_linalg_cholesky_ex(pair, self, upper, false), pair);
 }
 static int check_cholesky_solve(td_tensor *self, td_tensor *input2)

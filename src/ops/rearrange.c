@@ -497,6 +497,25 @@ static td_tensor *clone_as_it_lies(td_tensor *self)
     return copy && td_copy_from_(copy, self, false) == 0 ? td_ref(copy) : NULL;
 }
 
+/* A copy of self's memory from the storage's begin on, seen as self sees it: positions in the storage mean the same. */
+static td_tensor *clone_with_offset(td_tensor *self)
+{
+    int64_t end = td_tensor_offset(self) + 1;
+    bool shared = false;
+    for (int d = 0; d < self->ndim; d++) {
+        if (self->strides[d] < 0)
+            return td_fail(TD_E_RUNTIME, "as_strided_scatter: self has the negative stride %" PRId64 "; pass a contiguous tensor", self->strides[d]);
+        end += (self->sizes[d] - 1) * self->strides[d];
+        shared |= self->sizes[d] > 1 && self->strides[d] == 0;
+    }
+    if (shared || self->numel == 0)
+        return td_clone_format(self, TD_CONTIGUOUS_FORMAT);
+    int64_t offset = td_tensor_offset(self);
+    TD_AUTO td_tensor *span = td_as_strided(self, 1, &end, 1, (int64_t[]){1}, (int64_t[]){0});
+    TD_AUTO td_tensor *copy = td_clone(span);
+    return td_as_strided(copy, self->ndim, self->sizes, self->ndim, self->strides, &offset);
+}
+
 /* `copy` is self's copy, `part` a view of it. */
 static td_tensor *replace(td_tensor *copy, td_tensor *part, td_tensor *src)
 {
@@ -529,7 +548,9 @@ td_tensor *td_op_slice_scatter(td_tensor *self, td_tensor *src, int64_t dim, con
 td_tensor *td_op_as_strided_scatter(td_tensor *self, td_tensor *src, int64_t n_size, const int64_t *size, int64_t n_stride,
                                     const int64_t *stride, const int64_t *storage_offset)
 {
-    TD_AUTO td_tensor *copy = td_clone_format(self, TD_MEMORY_FORMAT_NONE);
+    if (td_requires_grad(self) && td_grad_enabled() && !td_tensor_is_contiguous(self))
+        return td_fail(TD_E_RUNTIME, "as_strided_scatter is currently only supported for contiguous inputs");
+    TD_AUTO td_tensor *copy = clone_with_offset(self);
     TD_AUTO td_tensor *part = td_as_strided(copy, n_size, size, n_stride, stride, storage_offset);
     return replace(copy, part, src);
 }
