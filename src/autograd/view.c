@@ -336,7 +336,7 @@ int td_set_result_history(td_tensor *result, td_node *fn, int output)
 td_tensor *td_node_stand_in(td_node *node, int input)
 {
     td_tensor *leaf = td_node_variable(node);
-    if (leaf)
+    if (leaf && leaf->autograd->accumulator == node)         /* it may have another one by now */
         return td_tensor_retain(leaf);
     const td_input_meta *meta = input >= 0 && input < node->n_inputs ? &node->inputs[input] : NULL;
     if (!meta || !meta->defined)

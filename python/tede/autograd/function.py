@@ -222,20 +222,18 @@ def once_differentiable(function):
             outputs = function(ctx, *grads)
         if not recording or not any(isinstance(g, _C.Tensor) and g.requires_grad for g in grads):
             return outputs
-        tensors = [g for g in grads if isinstance(g, _C.Tensor) and g.requires_grad]
-        several = isinstance(outputs, tuple)
-        results = tuple(_Once.apply(len(tensors), *tensors, x) if isinstance(x, _C.Tensor) else x
-                        for x in (outputs if several else (outputs,)))
-        return results if several else results[0]
+        listed = outputs if isinstance(outputs, tuple) else (outputs,)
+        results = Error.apply(*(x.detach().requires_grad_() if isinstance(x, _C.Tensor) else x for x in listed))
+        return results if isinstance(outputs, tuple) else results[0]
     return wrapped
 
 
-class _Once(Function):
-    """Hands its last argument on; going back through it is the error."""
+class Error(Function):
+    """Hands on what it is given; going back through it is the error."""
 
     @staticmethod
-    def forward(ctx, n, *tensors):
-        return tensors[n].clone()
+    def forward(ctx, *outputs):
+        return tuple(x.view_as(x) if isinstance(x, _C.Tensor) else x for x in outputs)
 
     @staticmethod
     def backward(ctx, *grads):

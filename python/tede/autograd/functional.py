@@ -221,6 +221,18 @@ def _forward_jacobian(func, inputs, outer):
     return _nest(result, single_out, single_in)
 
 
+def _construct_standard_basis_for(tensors, tensor_numels):
+    """For each tensor rows, one for each element of all: together the identity matrix, a block of columns a tensor."""
+    total = sum(tensor_numels)
+    blocks, begin = [], 0
+    for x, n in zip(tensors, tensor_numels):
+        block = x.new_zeros(total, n)
+        block.diagonal(-begin).fill_(1)
+        blocks.append(block)
+        begin += n
+    return tuple(blocks)
+
+
 def _nest(result, single_out, single_in):
     result = tuple(_unwrap(row, single_in) for row in result)
     return _unwrap(result, single_out)

@@ -1,13 +1,50 @@
 """Looking at the gradient graph, and hooks on what it saves."""
+import abc
 import threading
 from collections import defaultdict, namedtuple
 from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 from tede import _C
-from tede._C import _Node as Node
 
 __all__ = ["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook",
            "allow_mutation_on_saved_tensors", "Node", "GradientEdge", "get_gradient_edge", "increment_version"]
+
+
+class Node(abc.ABC):
+    """A call in the gradient graph: isinstance and issubclass know the nodes of operators and of Functions."""
+
+    @abc.abstractmethod
+    def name(self):
+        """The name, as MulBackward0."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self):
+        """Where its results go: pairs of a node and the number of that node's input."""
+
+    @abc.abstractmethod
+    def metadata(self):
+        """A dictionary that belongs to the node."""
+
+    @property
+    @abc.abstractmethod
+    def _input_metadata(self):
+        """What its gradients must look like."""
+
+    @abc.abstractmethod
+    def register_hook(self, fn):
+        """Call fn(grad_inputs, grad_outputs) once it has run; returns a handle with remove()."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn):
+        """Call fn(grad_outputs) before it runs; returns a handle with remove()."""
+
+    @classmethod
+    def __subclasshook__(cls, subclass):
+        if cls is not Node:
+            return NotImplemented
+        from tede.autograd.function import BackwardCFunction
+        return issubclass(subclass, (_C._Node, _C._FunctionContext, BackwardCFunction)) or NotImplemented
 
 
 # ---- edges ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,146 @@
+"""Behaviour that PyTorch's own test files check, and that tede lacked."""
+import importlib
+import warnings
+
+import pytest
+
+
+# ---- autograd
+
+def test_nodes_are_instances_of_a_class_that_is_not_among_their_bases(lib):
+    graph = importlib.import_module(f"{lib.__name__}.autograd.graph")
+    node = lib.rand(3, requires_grad=True).exp().grad_fn
+    assert isinstance(node, graph.Node) and issubclass(type(node), graph.Node) and graph.Node not in type(node).mro()
+    assert not isinstance(None, graph.Node) and not isinstance(graph.Node, graph.Node)
+
+    class Same(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert isinstance(ctx, graph.Node)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            assert isinstance(ctx, graph.Node)
+            return g
+    Same.apply(lib.ones(2, requires_grad=True)).sum().backward()
+
+
+def test_an_edge_stays_good_when_its_leaf_gets_other_memory(lib):
+    graph = importlib.import_module(f"{lib.__name__}.autograd.graph")
+    x = lib.rand(2, requires_grad=True)
+    edge = graph.get_gradient_edge(x)
+    y = (x * 3).sum()
+    with lib.no_grad():
+        x.set_(lib.rand(2))
+    with pytest.raises(RuntimeError, match="to not have been used in the graph"):
+        lib.autograd.grad(y, x, retain_graph=True)
+    assert lib.autograd.grad(y, edge)[0].tolist() == [3, 3]
+
+
+def test_the_first_gradient_of_a_graph_is_copied_with_the_strides_of_its_leaf(lib):
+    x = lib.rand(3, 2).t().requires_grad_()
+    (x * x).sum().backward(create_graph=True)
+    assert x.grad.grad_fn.name().endswith("CopyBackwards") and x.grad.stride() == x.stride()
+    assert x.grad.grad_fn.next_functions[0][0] is None
+    g, = lib.autograd.grad(x.grad.sum(), x)
+    assert g.tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_a_backward_marked_once_differentiable_cuts_the_graph(lib):
+    function = importlib.import_module(f"{lib.__name__}.autograd.function")
+
+    class Twice(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @function.once_differentiable
+        def backward(ctx, g):
+            assert not lib.is_grad_enabled()
+            return g * 2
+    x = lib.ones(2, requires_grad=True)
+    g, = lib.autograd.grad((Twice.apply(x) ** 2).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+        g.sum().backward()
+
+
+def test_functions_of_old_apply(lib):
+    old = importlib.import_module(f"{lib.__name__}.autograd._functions")
+    x = lib.rand(2, 3, requires_grad=True)
+    y = old.Resize.apply(x, (3, 2))
+    y.sum().backward()
+    assert y.shape == (3, 2) and x.grad.shape == (2, 3)
+    with pytest.raises(RuntimeError, match="requested resize to 2x2"):
+        old.Resize.apply(x, (2, 2))
+    basis = lib.autograd.functional._construct_standard_basis_for((lib.rand(2), lib.rand([])), (2, 1))
+    assert [b.tolist() for b in basis] == [[[1, 0], [0, 1], [0, 0]], [[0], [0], [1]]]
+
+
+def test_cholesky_of_no_matrix_has_a_history(lib):
+    for shape in (0, 0), (0, 3, 3):
+        x = lib.ones(shape, requires_grad=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            lib.cholesky(x).sum().backward()
+        assert x.grad.shape == shape
+
+
+def test_as_strided_scatter_counts_from_the_begin_of_the_storage(lib):
+    x, src = lib.arange(9.)[1:5], lib.tensor([10., 11.])
+    assert lib.as_strided_scatter(x, src, (2,), (1,), 1).tolist() == [10, 11, 3, 4]
+    assert lib.as_strided_scatter(x, src, (2,), (1,)).tolist() == [10, 11, 3, 4]
+    with pytest.raises(RuntimeError, match="as_strided_scatter is currently only supported for contiguous inputs"):
+        lib.as_strided_scatter(lib.ones(2, 3).t().requires_grad_(), src, (2,), (1,))
+
+
+def test_frequencies_are_written_in_order_with_a_warning_where_they_do_not_fit(lib):
+    for make in lib.fft.fftfreq, lib.fft.rfftfreq:
+        out = lib.empty(())
+        with pytest.warns(UserWarning, match="out tensor will be resized"):
+            make(8, out=out)
+        assert out.tolist() == make(8).tolist()
+    assert lib.fft.rfftfreq(6, out=lib.empty(2, 2)).shape == (2, 2)
+
+
+# ---- masked operators of sparse tensors
+
+def sparse(x, layout):
+    return x.to_sparse() if layout == "coo" else x.to_sparse_csr()
+
+
+@pytest.fixture
+def data(lib):
+    return lib.tensor([[1., 0., 2.], [0., 0., 3.], [4., 5., 0.]]), lib.tensor([[True, False, False], [False, True, True], [False, True, False]])
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr"])
+def test_masked_reductions_of_sparse_tensors_count_what_is_specified(lib, data, layout):
+    x, mask = (sparse(t, layout) for t in data)
+    for name, expected in ("sum", [[1.], [3.], [5.]]), ("prod", [[1.], [0.], [5.]]), ("amax", [[1.], [3.], [5.]]), ("amin", [[1.], [0.], [5.]]):
+        for m in mask, data[1]:
+            found = getattr(lib.masked, name)(x, dim=1, keepdim=True, mask=m)
+            assert found.layout is x.layout and found.to_dense().tolist() == expected
+    assert lib.masked.sum(x, dim=0, keepdim=True).to_dense().tolist() == [[5., 5., 5.]]
+    with pytest.raises(ValueError, match=f"masked prod expects explicit mask for sparse_{layout} tensor input"):
+        lib.masked.prod(x, dim=1, keepdim=True)
+    assert lib.masked.sum(data[0], 1, mask=mask).tolist() == [1., 3., 5.]
+
+
+def test_masked_reductions_of_sparse_tensors_drop_dimensions_and_keep_dense_ones(lib, data):
+    x, mask = (t.to_sparse() for t in data)
+    assert lib.masked.amax(x, dim=0, mask=mask).to_dense().tolist() == [1., 5., 3.]
+    assert lib.masked.sum(x, dim=(0, 1), mask=mask).to_dense().item() == 9
+    hybrid = data[0].to_sparse(1)
+    assert lib.masked.sum(hybrid, dim=1).to_dense().tolist() == [3., 3., 9.]
+    with pytest.raises((AssertionError, RuntimeError), match="keepdim=False is unsupported"):
+        lib.masked.sum(data[0].to_sparse_csr(), dim=1)
+
+
+def test_the_mask_of_a_masked_result_is_known(lib, data):
+    x, mask = data
+    assert lib.masked._output_mask(lib.masked.sum, x, 0, mask=mask).tolist() == [True, True, True]
+    assert lib.masked._output_mask(lib.masked.softmax, x, 0, mask=mask).tolist() == mask.tolist()
+    with pytest.raises(ValueError, match="_output_mask expected masked operation"):
+        lib.masked._output_mask(lib.add, x, mask=mask)
