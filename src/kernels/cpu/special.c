@@ -9,12 +9,12 @@
 #define PI    3.14159265358979323846
 #define EULER 0.57721566490153286061
 
-/* ---- Bessel functions: those of the C library */
+/* ---- Bessel functions: those of the C library, but as PyTorch's at infinity, where they have no value */
 
-double td_bessel_j0_f64(double x) { return j0(x); }
-double td_bessel_j1_f64(double x) { return j1(x); }
-double td_bessel_y0_f64(double x) { return x < 0 ? NAN : y0(x); }
-double td_bessel_y1_f64(double x) { return x < 0 ? NAN : y1(x); }
+double td_bessel_j0_f64(double x) { return isinf(x) ? NAN : j0(x); }
+double td_bessel_j1_f64(double x) { return isinf(x) ? NAN : j1(x); }
+double td_bessel_y0_f64(double x) { return x < 0 || isinf(x) ? NAN : y0(x); }
+double td_bessel_y1_f64(double x) { return x < 0 || isinf(x) ? NAN : y1(x); }
 double td_spherical_bessel_j0_f64(double x)
 {
     return isinf(x) ? 0 : fabs(x) < 1e-4 ? 1 - x * x / 6 : sin(x) / x;
