@@ -211,6 +211,28 @@ def _check_forward(func, inputs, wanted, o):
                     raise GradcheckError(_mismatch(tede.stack(row), numerical[k][axis], k, number, None, forward=True))
 
 
+def _check_undefined_forward(func, inputs):
+    """Where an input has no tangent, results' tangents are those of a tangent of zeros."""
+    from tede.autograd import forward_ad
+    where = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
+    plain = [x.detach() if isinstance(x, Tensor) else x for x in inputs]
+    directions = {i: tede.rand_like(plain[i]) for i in where}
+    with forward_ad.dual_level():
+        def tangents(at, zeros):
+            args = list(plain)
+            for i in where:
+                if i != at:
+                    args[i] = forward_ad.make_dual(plain[i], directions[i])
+                elif zeros:
+                    args[i] = forward_ad.make_dual(plain[i], tede.zeros_like(plain[i]))
+            return [forward_ad.unpack_dual(y).tangent for y in _outputs(func, args)]
+        for at in where:
+            for k, (of_zeros, of_none) in enumerate(zip(tangents(at, True), tangents(at, False))):
+                if of_zeros is not None and of_none is not None and not tede.allclose(of_zeros, of_none):
+                    raise GradcheckError(f"Mismatch in tangent values for output with index: {k} when input: {inputs[at]} has an undefined "
+                                         f"tangent value.  Got:{of_none} but expected: {of_zeros}")
+
+
 def _check_batched_forward(func, inputs):
     """Tangents of a batch of directions at once are those of one direction after another."""
     from tede.autograd import forward_ad
@@ -364,6 +386,8 @@ def _check(func, inputs, o):
         (_check_fast if o["fast_mode"] else _check_slow)(func, inputs, wanted, outputs, o)
     if o["check_forward_ad"]:
         _check_forward(func, inputs, wanted, o)
+        if o["check_undefined_grad"]:
+            _check_undefined_forward(func, inputs)
         if o["check_batched_forward_grad"]:
             _check_batched_forward(func, inputs)
     if not o["check_backward_ad"]:
