@@ -57,6 +57,7 @@ _WRITTEN.update({name: "storage" for name in (
     "ShortStorage", "CharStorage", "ByteStorage", "BoolStorage", "BFloat16Storage", "ComplexDoubleStorage",
     "ComplexFloatStorage")})
 _WRITTEN.update({name: "_checks" for name in (
+    "_assert_tensor_metadata",
     "_assert", "_assert_async", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
     "_check_tensor_all", "_check_tensor_all_with", "_check_is_size")})
 _WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")

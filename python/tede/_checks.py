@@ -18,6 +18,16 @@ def _assert_async(input, assert_msg=None):
         raise RuntimeError(assert_msg or "Expected Tensor with single nonzero value, but got zero")
 
 
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """RuntimeError, unless the tensor has the sizes, strides, dtype, device and layout that are given."""
+    for name, expected, got in (("sizes", size, a.shape), ("strides", stride, None if stride is None else a.stride()),
+                                ("dtype", dtype, a.dtype), ("device", device, a.device), ("layout", layout, a.layout)):
+        if name in ("sizes", "strides") and expected is not None:
+            expected, got = list(expected), list(got)
+        if expected is not None and (_C.device(expected) if name == "device" else expected) != got:
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {got}")
+
+
 def _check_with(error_type, cond, message):
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")

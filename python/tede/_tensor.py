@@ -281,6 +281,11 @@ def _alias_of(x, dtype):
     return _C._functions["alias"](x)
 
 
+def _is_count(x):
+    """Whether it is a number of elements: an integer of Python or NumPy, but no array."""
+    return isinstance(x, int) or hasattr(x, "__index__") and not hasattr(x, "__len__")
+
+
 class _Legacy(type):
     """The class of FloatTensor, LongTensor, ...: constructors for one dtype, and isinstance by dtype."""
     is_cuda = is_xpu = is_sparse = False
@@ -306,7 +311,7 @@ class _Legacy(type):
             return _C._functions["empty"]((0,), dtype=cls.dtype).set_(args[0])
         if len(args) == 1 and isinstance(args[0], Tensor):          # which is looked at, not copied
             return _alias_of(args[0], cls.dtype)
-        if len(args) == 1 and not isinstance(args[0], (int, _C.Size)):
+        if len(args) == 1 and not _is_count(args[0]) and not isinstance(args[0], _C.Size):
             return _C.tensor(args[0], dtype=cls.dtype)
         return _C._functions["empty"](*args, dtype=cls.dtype)
 

@@ -377,8 +377,8 @@ class TypedStorage:
             raise RuntimeError(text + "\nToo many positional arguments")
         elif not args:
             self._untyped_storage = UntypedStorage(device=device)
-        elif isinstance(args[0], int) and not isinstance(args[0], bool):
-            self._untyped_storage = UntypedStorage(args[0] * (dtype or _C.get_default_dtype()).itemsize, device=device)
+        elif hasattr(args[0], "__index__") and not hasattr(args[0], "__len__") and not isinstance(args[0], bool):   # NumPy's, too
+            self._untyped_storage = UntypedStorage(args[0].__index__() * (dtype or _C.get_default_dtype()).itemsize, device=device)
         elif isinstance(args[0], str):
             raise TypeError("new(): invalid data type 'str'")
         elif isinstance(args[0], Sequence) or isinstance(args[0], (TypedStorage, UntypedStorage)):
