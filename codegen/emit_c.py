@@ -102,7 +102,8 @@ class Chunk(Nodes):
         self.emit_pointwise(name, e.get('error_name', op.schema.name), len(tensors), e.get('cost', self.cost(value)),
                             PROMOTE[e.get('promote', 'default')], e.get('out', 'same'),
                             sum(1 << i for i, t in enumerate(tensors) if t in truths), groups, row, self.exact_out(op),
-                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters))
+                            'Scalar alpha=1)' in op.schema.text and parameters == ['alpha'], self.fitting(e, tensors, parameters) +
+                            f' .op = &row_{op.c},' + (f' .choice = "{suffix[1:]}",' if suffix else ''))
         return name
 
     def keep_formula(self, op, what, of, data, text, others=None):
@@ -151,6 +152,8 @@ class Chunk(Nodes):
     # ------------------------------------------------------------------------------------------------- an entry
     def entry(self, group):
         functional = group[0]
+        if functional.kind in ('pointwise', 'kernel'):
+            self.structured(group)
         if functional.kind == 'pointwise':
             value = functional.entry['value']
             self.choices = {}
@@ -161,6 +164,37 @@ class Chunk(Nodes):
                 self.choices[None] = self.pointwise(functional, '', value)
         for op in group:
             self.operator(op)
+
+    def structured(self, group):
+        """The table of an operator's implementations, and of the forms that call them."""
+        forms = [op for op in group if op.kind in ('pointwise', 'kernel') and not op.target]
+        base = forms[0]
+        implementation = ''
+        if base.kind == 'kernel':
+            body = base.entry.get('body', base.c)
+            params = [p for a in base.schema.arguments if a.in_c for p in a.parameters()]
+            results = [f'td_tensor *out{i}' for i in range(len(base.schema.results))]
+            self.code.append(f'''int td_meta_{body}(td_spec *specs, {", ".join(params)});
+int td_cpu_{body}({", ".join(params + results)});
+static const td_impl cpu_{base.c} = {{.typed = (td_kernel)td_cpu_{body}}};
+''')
+            implementation = f'.impls = {{[TD_CPU] = &cpu_{base.c}}}, '
+        self.code.append('\n'.join(f'static td_op row_{op.c};' for op in forms) + f'''
+static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".join(f"&row_{op.c}" for op in forms)}}}}};
+''')
+        if base.kind == 'kernel':
+            values = ', '.join(a.box() if a.in_c else '{0}' for a in base.schema.arguments)
+            types = ', '.join(p.rsplit('*', 1)[0] + '*' if '*' in p else p.rsplit(' ', 1)[0] for p in params + results)
+            given = ', '.join([n for a in base.schema.arguments if a.in_c for n in a.names()] + [f'out{i}' for i in range(len(results))])
+            self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params + results)})
+{{
+    const td_impl *impl = td_impl_of(&structured_{base.c}, keys);
+    if (TD_LIKELY(impl && impl->typed))
+        return ((int (*)({types}))impl->typed)({given});
+    return impl ? impl->boxed(&row_{base.c}, (td_value[]){{{values}}}, (td_tensor *[]){{{", ".join(r.rpartition("*")[2] for r in results)}}}, impl->context)
+                : td_no_impl(&row_{base.c}, keys);
+}}
+''')
 
     def operator(self, op):
         s = op.schema
@@ -334,14 +368,14 @@ class Chunk(Nodes):
             found = f', {word.c} ? {word.c} : "None"' if '%s' in absent else ''
             failure = f'td_fail(TD_E_RUNTIME, {json.dumps(absent)}{found})'
             lines.append(f'    else\n        return {failure}{", -1" if op.result != "tensor" else ""};')
-        self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+        self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
     (void)keys;
 {chr(10).join(lines)}
 {run}
 }}
 ''')
-        return f'cpu_{op.c}', f'cpu_{op.c}', None
+        return f'strided_{op.c}', f'strided_{op.c}', None
 
     @staticmethod
     def out_check(op):
@@ -371,16 +405,11 @@ class Chunk(Nodes):
                 f'    else if (dtype != TD_DTYPE_NONE && td_check_exact(TD_EXACT_OUT, dtype, {out}))\n        return -1;\n')
 
     def backend_kernel(self, op):
-        """From td_meta_X and td_cpu_X."""
+        """From td_meta_X and the device's implementation."""
         base = op.parent or op
         n = len(base.schema.results)
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
-        params = [p for a in base.schema.arguments if a.in_c for p in a.parameters()]
         body = base.entry.get('body', base.c)
-        if op.variant == 'functional':
-            outs = ''.join(f', td_tensor *out{i}' for i in range(n))
-            self.code.append(f'int td_meta_{body}(td_spec *specs, {", ".join(params)});\n'
-                             f'int td_cpu_{body}({", ".join(params)}{outs});\n')
         results = [f'results[{i}]' for i in range(n)]
         call = ', '.join([*args, *results])
         fail = 'NULL' if op.result == 'tensor' else '-1'
@@ -392,11 +421,11 @@ class Chunk(Nodes):
         if op.variant == 'functional':
             declare = '    td_tensor *results[1];\n' if n == 1 else ''
             fail = 'NULL' if n == 1 else '-1'
-            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+            self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
 {self.one_device(op, fail)}{declare}{meta}    if (td_specs_new(specs, {n}, results))
         return {fail};
-    if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call})) {{
+    if (run_{base.c}(keys, {call})) {{
         td_results_drop({n}, results);
         return {fail};
     }}
@@ -413,11 +442,11 @@ class Chunk(Nodes):
             exact = f'''    if (td_specs_exact({self.exact_out(op)}, specs, {n}, outs))
         return -1;
 ''' if self.exact_out(op) else ''
-            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+            self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
 {self.out_check(op)}{self.given_dtype(op)}{meta}{pack}{exact}    if (td_specs_target("{op.schema.name}", specs, {n}, outs, {len(inputs)}, inputs, results))
         return -1;
-    if (td_top_slot(keys) != TD_SLOT_META && td_cpu_{body}({call}))
+    if (run_{base.c}(keys, {call}))
         return td_results_drop({n}, results);
     return td_specs_finish({n}, outs, results);
 }}
@@ -425,12 +454,12 @@ class Chunk(Nodes):
         else:
             inner = ', '.join(['keys', *args])
             own = '    if (td_check_own_dtype(self, dtype))\n        return -1;\n' if 'dtype' in op.names() else ''
-            self.code.append(f'''static {op.declaration("cpu_" + op.c, ["td_keyset keys"])}
+            self.code.append(f'''static {op.declaration("strided_" + op.c, ["td_keyset keys"])}
 {{
-{own}    return td_finish_inplace("{op.schema.name}", self, cpu_{base.c}({inner}));
+{own}    return td_finish_inplace("{op.schema.name}", self, strided_{base.c}({inner}));
 }}
 ''')
-        return f'cpu_{op.c}', f'cpu_{op.c}', None
+        return f'strided_{op.c}', f'strided_{op.c}', None
 
     def follow_format(self, op, results='results'):
         """``format: [input, weight]``: results have their channels innermost where those of one of these lie so (of a list: of all);

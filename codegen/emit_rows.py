@@ -114,6 +114,9 @@ class Rows:
         batch_text = batching.text_of(op, by_operators != 'NULL', self.operators)
         batch = self.batch_table(batch_text)
         functional = batching.functional_of(op, self.operators)
+        base = op.parent or op
+        structured = f'\n    .structured = &structured_{base.c}, .on_strided = (td_kernel)strided_{op.c},' \
+            if op.kind in ('pointwise', 'kernel') and not op.target else ''
         word = op.entry.get('jvp')
         tangents = f' .tangents = TD_TANGENTS_{word.upper()},' if isinstance(word, str) and op.parent is None and not op.target else ''
         functional = f' .functional = "{functional.full_name}",' if functional else ''
@@ -126,7 +129,7 @@ class Rows:
         .flags = {self.flags(op)},{alias} .traits = &{self.traits_table(op, batch_text)},
     }},
     .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
-    .batching = &{batch},{functional}{tangents}
+    .batching = &{batch},{functional}{tangents}{structured}
     .kernels = {{{", ".join(kernels)}}},{sparse}
 }};
 ''')

@@ -14,6 +14,7 @@
 #include <tede/optim.h>
 #include <tede/random.h>
 #include <tede/safetensors.h>
+#include <tede/spec.h>
 #include <tede/tensor.h>
 #include <tede/trace.h>
 #endif

@@ -358,6 +358,16 @@ static td_kernel *place_of(td_op *op, int slot)
     return &op->layouts[slot];
 }
 
+int td_op_set_kernel(td_op *op, int slot, td_kernel kernel)
+{
+    pthread_mutex_lock(&table_lock);
+    td_kernel *place = place_of(op, slot);
+    if (place)
+        __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&table_lock);
+    return place ? 0 : -1;
+}
+
 int td_register_kernel(const char *name, td_key key, int device, td_kernel kernel)
 {
     td_op *op = NULL;
@@ -366,12 +376,7 @@ int td_register_kernel(const char *name, td_key key, int device, td_kernel kerne
         return -1;
     if (kernel && !op->unbox)
         return td_error(TD_E_VALUE, "'%s' was defined by its schema: it takes boxed kernels only", name);
-    pthread_mutex_lock(&table_lock);
-    td_kernel *place = place_of(op, slot);
-    if (place)
-        __atomic_store_n(place, kernel, __ATOMIC_RELEASE);
-    pthread_mutex_unlock(&table_lock);
-    return place ? 0 : -1;
+    return td_op_set_kernel(op, slot, kernel);
 }
 
 /* A new record in a place of records; see Note [Registering while others call]. */
@@ -388,7 +393,7 @@ static int show(td_boxed_entry **place, td_boxed_kernel *kernel, void *context, 
     return 0;
 }
 
-static int set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context)
+int td_op_set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context)
 {
     int status = -1;
     pthread_mutex_lock(&table_lock);
@@ -423,7 +428,7 @@ int td_register_boxed(const char *name, td_key key, int device, td_boxed_kernel 
 {
     td_op *op = NULL;
     int slot = 0;
-    return td_library_check() || find_slot(name, key, device, &op, &slot) ? -1 : set_boxed(op, slot, kernel, context);
+    return td_library_check() || find_slot(name, key, device, &op, &slot) ? -1 : td_op_set_boxed(op, slot, kernel, context);
 }
 
 int td_register_default(const char *name, td_boxed_kernel *kernel, void *context)
@@ -431,7 +436,7 @@ int td_register_default(const char *name, td_boxed_kernel *kernel, void *context
     if (td_library_check())
         return -1;
     td_op *op = (td_op *)td_op_find(name);
-    return op ? set_boxed(op, TD_SLOTS, kernel, context) : td_error(TD_E_VALUE, "no operator is named '%s'", name);
+    return op ? td_op_set_boxed(op, TD_SLOTS, kernel, context) : td_error(TD_E_VALUE, "no operator is named '%s'", name);
 }
 
 bool td_op_has_kernel(const td_op *op, td_key key, int device)
@@ -461,9 +466,11 @@ void td_forget_device(int device)
 {
     for (int i = 0; i < td_op_count(); i++) {
         td_op *op = (td_op *)td_op_at(i);
+        if (op && op->structured)
+            __atomic_store_n(&op->structured->impls[device], NULL, __ATOMIC_RELEASE);
         for (int layout = TD_KEY_DENSE; op && layout < TD_KEY_AROUND; layout++) {
             int slot = td_key_slot(layout, device);
-            if (has_boxed(op, slot) && set_boxed(op, slot, NULL, NULL))
+            if (has_boxed(op, slot) && td_op_set_boxed(op, slot, NULL, NULL))
                 td_error_clear();
             pthread_mutex_lock(&table_lock);
             if (slot < TD_ROW_SLOTS - 1 || op->layouts)

@@ -10,6 +10,7 @@
 #ifndef TD_DISPATCH_OP_H
 #define TD_DISPATCH_OP_H
 #include <tede/list.h>
+#include <tede/spec.h>
 #include "base/base.h"
 #include "dispatch/batching.h"
 #include "dispatch/masks.h"
@@ -41,6 +42,21 @@ typedef enum td_tangents {
     TD_TANGENTS_COPIED,             /* in place: the second operand's */
 } td_tangents;
 
+/* An implementation of a structured operator on a device (<tede/spec.h>): one of the two functions. */
+typedef struct td_impl {
+    td_kernel             typed;
+    td_boxed_impl        *boxed;
+    void                 *context;
+    const struct td_impl *under;     /* what comes back when this is taken away; or NULL */
+} td_impl;
+
+/* What the forms of a structured operator share.  An implementation is a record that is made before it is shown, and never freed:
+ * Note [Registering while others call]. */
+typedef struct td_structured {
+    const td_impl *impls[TD_DEVICE_TYPES];      /* none for meta */
+    td_op         *forms[4];                    /* functional, then those in place and with out=, as far as there are any; NULL */
+} td_structured;
+
 struct td_op {
     td_op_info      info;
     td_unboxer     *unbox;               /* NULL: all kernels are boxed (define.c) */
@@ -52,8 +68,20 @@ struct td_op {
     const td_batching *batching;         /* its rule at vmap levels; NULL: of an operator that was defined without one */
     const char     *functional;          /* of aten's in-place operators: the full name of the one that gives a new tensor */
     td_tangents     tangents;
+    td_structured  *structured;          /* with its kernel for strided tensors of any device, which calls the device's implementation; */
+    td_kernel       on_strided;          /*   or both NULL */
     td_kernel       kernels[TD_ROW_SLOTS];
 };
+
+/* The implementation for a call's device; NULL on meta, where there is nothing to compute. */
+static inline const td_impl *td_impl_of(const td_structured *of, td_keyset keys)
+{
+    return __atomic_load_n(&of->impls[63 - __builtin_clzll((keys & 0xffff) | 1)], __ATOMIC_ACQUIRE);
+}
+/* Where there is none: 0 on meta, or -1 with an error. */
+int td_no_impl(const td_op *op, td_keyset keys);
+/* Calls the elementwise operator's implementation for out's device. */
+int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *in, const td_scalar *params, td_tensor *out);
 
 /* Operands that kernels can't read as they lie (src/ops/lazy.c), and a call that goes on from there. */
 #define TD_KEYS_LAZY     (TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE) | TD_KEYSET(TD_KEY_UNALIGNED))
@@ -77,6 +105,9 @@ static inline const char *td_op_space(const td_op *op) { return op->info.space ?
 /* Whether it is made of others: a kernel for all keys was registered. */
 bool      td_op_has_default(const td_op *op);
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
+/* Shows a kernel in a slot of td_key_slot's; NULL takes it away. */
+int       td_op_set_kernel(td_op *op, int slot, td_kernel kernel);
+int       td_op_set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context);
 /* Takes away all that is registered for a device. */
 void      td_forget_device(int device);
 

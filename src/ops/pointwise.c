@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/watch.h"
+#include "dispatch/op.h"
 #include "ops/iterator.h"
 #include "ops/spec.h"
 #include "tensor/checked.h"
@@ -377,6 +378,14 @@ static int run_loop(const td_pointwise *op, td_loop *loop, td_dtype common, td_t
     return status;
 }
 
+/* Fill the result, which has the shape of the operands' broadcast and what dtype follows from theirs. */
+static int compute(const td_pointwise *op, td_loop *loop, td_dtype common, td_tensor *const *in, td_tensor *out, const td_scalar *params)
+{
+    if (TD_UNLIKELY(out->device.type != TD_CPU))
+        return out->device.type == TD_META ? 0 : td_call_elementwise(op->op, op->choice, in, params, out);
+    return run_loop(op, loop, common, in, out, params);
+}
+
 td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const td_scalar *params)
 {
     td_tensor *first = in[0];
@@ -423,7 +432,7 @@ slow:;
     td_tensor *out = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides)
                          ? td_tensor_new_strided(ndim, sizes, strides, out_dtype(op, common), device)
                          : td_tensor_new(ndim, sizes, out_dtype(op, common), device);
-    if (out && device.type != TD_META && run_loop(op, loop, common, in, out, params)) {
+    if (out && compute(op, loop, common, in, out, params)) {
         td_tensor_release(out);
         return NULL;
     }
@@ -501,14 +510,12 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
         return td_check_steps(op->name, out->numel) ? -1 : store_in_turn(op, in, params, out);
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;
-    if (out->device.type == TD_META)
-        return 0;
     td_dtype inner = dtype_of_column[column_of[common]];
-    if (inner == common || out->dtype == (int8_t)out_dtype(op, common))
-        return run_loop(op, loop, common, in, out, params);
+    if (inner == common || out->dtype == (int8_t)out_dtype(op, common) || out->device.type == TD_META)
+        return compute(op, loop, common, in, out, params);
     /* A wider out= shows the result as it is in the dtype that the operands have, rounded. */
     td_tensor *rounded = td_tensor_new(ndim, sizes, out_dtype(op, common), out->device);
-    int status = !rounded || run_loop(op, loop, common, in, rounded, params) ? -1 : td_copy_elements(out, rounded);
+    int status = !rounded || compute(op, loop, common, in, rounded, params) ? -1 : td_copy_elements(out, rounded);
     td_tensor_release(rounded);
     return status;
 }

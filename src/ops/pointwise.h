@@ -35,6 +35,8 @@ typedef struct td_pointwise {
     uint32_t           dtypes;              /* accepted dtypes after promotion: a bit each */
     uint32_t           contiguous;          /* those of them of which the result is contiguous, however the operands lie */
     const td_loop_row *rows[TD_ISAS];       /* v2, v3, v4 */
+    const td_op       *op;                  /* whose implementations run on other devices; NULL: a fused gradient, on the CPU only */
+    const char        *choice;              /* the value of its string parameter; or NULL */
     const char        *exact;               /* the words about an out= of another dtype (td_check_exact); NULL: what holds the result */
 } td_pointwise;
 

@@ -12,6 +12,11 @@
 #include <tede/modes.h>
 #include "dispatch/glue.h"
 
+int td_spec_like(td_spec *spec, const td_tensor *x)
+{
+    return td_spec_set(spec, x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
+}
+
 td_tensor *td_spec_new(const td_spec *spec)
 {
     if (spec->absent)

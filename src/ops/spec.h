@@ -1,36 +1,8 @@
-/* td_spec: what a meta function says about a result before there is memory for it. */
+/* Results made after a td_spec (<tede/spec.h>), and the targets of out= forms. */
 #ifndef TD_OPS_SPEC_H
 #define TD_OPS_SPEC_H
+#include <tede/spec.h>
 #include "tensor/tensor.h"
-
-typedef struct td_spec {
-    int       ndim;
-    td_dtype  dtype;
-    td_device device;
-    bool      strided;                    /* strides are given; else contiguous */
-    bool      absent;                     /* this result is not there: TD_NONE */
-    int64_t   sizes[TD_MAX_DIMS];
-    int64_t   strides[TD_MAX_DIMS];
-} td_spec;
-
-/* Describe a result. 0, so that a meta function can end with it. */
-static inline int td_spec_set(td_spec *spec, int ndim, const int64_t *sizes, td_dtype dtype, td_device device)
-{
-    spec->ndim = ndim, spec->dtype = dtype, spec->device = device;
-    spec->strided = spec->absent = false;
-    for (int i = 0; i < ndim; i++)
-        spec->sizes[i] = sizes[i];
-    return 0;
-}
-static inline int td_spec_like(td_spec *spec, const td_tensor *x)
-{
-    return td_spec_set(spec, x->ndim, x->sizes, (td_dtype)x->dtype, x->device);
-}
-static inline int td_spec_none(td_spec *spec)
-{
-    spec->absent = true;
-    return 0;
-}
 
 static inline int64_t td_spec_numel(const td_spec *spec)
 {

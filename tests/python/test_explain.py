@@ -68,7 +68,7 @@ def test_a_step_knows_its_line_keys_kernel_and_walk():
         x[:, ::2] + 1          # this line
     step = e.steps[-1]
     assert step.overload == 'add.Tensor' and step.site[2].endswith('# this line') and step.site[0] == __file__
-    assert step.keys == ['Autograd', 'Dense', 'CPU'] and step.kernel == 'cpu_add_tensor'
+    assert step.keys == ['Autograd', 'Dense', 'CPU'] and step.kernel == 'strided_add_tensor'
     assert step.loops[0][0].startswith('add_tensor_f32')
     sizes, strides, operands, before = step.walks[0]
     assert sizes == (4, 4) and strides[:2] == [(4, 16), (8, 28)] and (operands, before) == (3, 2)
