@@ -43,7 +43,8 @@ TD_API bool td_wrapper_is_batch(const td_tensor *x);
  *
  *   pointwise   operands broadcast (own_dtypes: without promotion)
  *   leading     any number of dimensions may stand before those that are computed on (expand: operands without a batch are
- *               expanded to one, and ranks made equal; own_ranks: but for the ranks)
+ *               expanded to one, and ranks made equal; own_ranks: but for the ranks; checked: the operator's meta function is
+ *               called with tensors of the members' shapes first, and refuses what it would refuse of one member)
  *   dims        the first operand's dimensions are numbered by arguments of names like dim and axis, which shift
  *               (absent_is_all: no dimension means all; keeps_0d: an operand without dimensions stays so; of_result: they are
  *               counted in a result with one more; all_operands: the other tensors are of the first one's shape)

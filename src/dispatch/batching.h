@@ -17,6 +17,7 @@ enum {
     /* leading */
     TD_LEADING_EXPAND = 1,          /* operands without a batch are expanded to one, ranks made equal */
     TD_LEADING_OWN_RANKS = 2,       /* ... but for the ranks */
+    TD_LEADING_CHECKED = 4,         /* what a member is refused for could pass with the batch in front, so that is looked at first */
     /* pointwise */
     TD_POINTWISE_OWN_DTYPES = 1,    /* operands keep their dtypes: the result has the first one's */
     /* random */

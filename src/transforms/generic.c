@@ -137,8 +137,37 @@ int td_rule_dims(td_batch *b)
 /* Operators over the last dimensions, whatever stands before them: all operands get the batch in front. */
 int td_rule_leading(td_batch *b) { return td_batch_leading(b, b->modes); }
 
+/* The call with tensors of the members' shapes and without elements: a vector that is no matrix becomes one with the batch in front. */
+static int check_members(const td_batch *b)
+{
+    const td_op_info *info = &b->op->info;
+    td_value values[info->n_arguments + 1], results[info->n_results + 1];
+    td_tensor *made[info->n_arguments + 1];
+    int n = 0, status = 0;
+    for (int i = 0; i < info->n_arguments; i++) {
+        values[i] = b->arguments[i];
+        td_tensor *x = values[i].kind == TD_VALUE_TENSOR ? values[i].tensor : TD_NONE;
+        if (x == TD_NONE || status)
+            continue;
+        td_tensor *bare = td_tensor_new(x->ndim, x->sizes, (td_dtype)x->dtype, (td_device){TD_META, -1});
+        values[i].tensor = bare;
+        status = bare ? (made[n++] = bare, 0) : -1;
+    }
+    const td_masks masks = td_thread_masks();
+    td_set_thread_masks((td_masks){0, masks.exclude});
+    status = status ? status : td_op_call(b->op, values, results);
+    td_set_thread_masks(masks);
+    if (status == 0)
+        td_values_release(results, info->n_results);
+    while (n--)
+        td_tensor_release(made[n]);
+    return status;
+}
+
 int td_batch_leading(td_batch *b, uint32_t modes)
 {
+    if (modes & TD_LEADING_CHECKED && check_members(b))
+        return -1;
     bool expand = modes & TD_LEADING_EXPAND;
     int rank = 0;
     for (int i = 0; i < b->op->info.n_arguments; i++)

@@ -12,7 +12,7 @@
 typedef struct pattern { const char *name; td_batch_rule *rule; const char *modes[4]; } pattern;
 static const pattern patterns[] = {
     {"pointwise", td_rule_pointwise, {"own_dtypes"}},
-    {"leading", td_rule_leading, {"expand", "own_ranks"}},
+    {"leading", td_rule_leading, {"expand", "own_ranks", "checked"}},
     {"dims", td_rule_dims, {"absent_is_all", "keeps_0d", "of_result", "all_operands"}},
     {"fold", td_rule_fold, {NULL}},
     {"loop", td_rule_loop, {NULL}},

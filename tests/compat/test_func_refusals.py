@@ -120,3 +120,13 @@ def test_lists_are_written_to_under_grad(lib):
         return (parts[0] * parts[1]).sum()
     assert lib.func.grad(product)(lib.ones(2)).tolist() == [48.0, 48.0]
     assert lib.func.jvp(product, (lib.ones(2),), (lib.ones(2),))[1].item() == 96
+
+
+@pytest.mark.parametrize("name", ["eigvalsh", "inv", "svdvals", "cholesky", "matrix_exp", "slogdet", "det", "qr", "lu_factor"])
+def test_a_batch_of_vectors_is_no_matrix(lib, name):
+    with pytest.raises(RuntimeError, match="2( or more)? dimensions"):
+        lib.func.vmap(getattr(lib.linalg, name))(lib.eye(3))
+    with pytest.raises(RuntimeError):
+        lib.func.vmap(lambda x: lib.nn.functional.pad(x, (1, 1, 1, 1)))(lib.eye(3))
+    with pytest.raises(RuntimeError):
+        lib.func.vmap(lib.view_as_complex)(lib.ones(2))
