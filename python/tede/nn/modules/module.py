@@ -83,6 +83,11 @@ def _of_one_kind(a, b):
     return a.layout == b.layout and a.is_meta == b.is_meta
 
 
+def _holds_tensors(x):
+    """Whether x is a wrapper of other tensors, which `.data` doesn't exchange."""
+    return hasattr(type(x), "__tensor_flatten__")
+
+
 class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base first: its layout is that of any mixin
     """Base of everything that has parameters: subclass it, assign layers to attributes, write `forward`.
 
@@ -516,7 +521,7 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
             grad = parameter.grad
             with T.no_grad():
                 changed = fn(parameter)
-                if swap or hasattr(type(changed), "__tensor_flatten__"):    # such a tensor holds others, which .data doesn't exchange
+                if swap or _holds_tensors(changed):
                     parameter.grad = None
                     swap_tensors(parameter, Parameter(changed, parameter.requires_grad))
                 elif overwrite or not _of_one_kind(parameter, changed):
@@ -526,11 +531,12 @@ class Module(Constructor, StateMixin, C._ModuleBase):        # the Python base f
                 if grad is None:
                     continue
                 changed = fn(grad)
-                if swap and changed is not grad:
-                    swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
-                elif not swap and not overwrite and _of_one_kind(grad, changed):
+                if swap or _holds_tensors(changed):
+                    if changed is not grad:
+                        swap_tensors(grad, changed.requires_grad_(grad.requires_grad))
+                elif not overwrite and _of_one_kind(grad, changed):
                     grad.data = changed
-                elif not swap:
+                else:
                     grad = changed.requires_grad_(grad.requires_grad)
                 parameter.grad = grad
         for name, buffer in self._buffers.items():
