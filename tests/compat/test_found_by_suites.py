@@ -137,6 +137,11 @@ def test_masked_reductions_of_sparse_tensors_drop_dimensions_and_keep_dense_ones
         lib.masked.sum(data[0].to_sparse_csr(), dim=1)
 
 
+def test_a_sparse_mask_may_let_nothing_through(lib, data):
+    nothing = lib.zeros(3, 3, dtype=lib.bool).to_sparse()
+    assert lib.masked.sum(data[0].to_sparse(), dim=1, mask=nothing).to_dense().tolist() == [0., 0., 0.]
+
+
 def test_the_mask_of_a_masked_result_is_known(lib, data):
     x, mask = data
     assert lib.masked._output_mask(lib.masked.sum, x, 0, mask=mask).tolist() == [True, True, True]

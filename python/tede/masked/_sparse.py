@@ -43,7 +43,7 @@ def where(mask, input, fill):
     if input.layout is tede.sparse_csr:
         return where(mask.to_sparse(), input.to_sparse(), fill).to_sparse_csr()
     input, mask = input.coalesce(), mask.coalesce()
-    counts = mask.values().reshape(mask.values().size(0), -1).any(1)
+    counts = mask.values().flatten(1).any(1) if mask.dense_dim() else mask.values().bool()
     indices, masks, values = mask.indices()[:, counts], mask.values()[counts], input.values()
     sizes = input.shape[:input.sparse_dim()]
     wanted, there = _flat(indices, sizes), _flat(input.indices(), sizes)
