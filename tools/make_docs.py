@@ -31,6 +31,7 @@ MODULES = [
 # The menu: pages of docs/ by their names. What is not here is listed under "More".
 MENU = [
     ("Ten minutes", "tour.md"), ("From Python to the loop", "from-python-to-the-loop.md"),
+    ("Reading order", "reading-order.md"),
     ("Extending", ["add-an-operator.md", "extending.md"]),
     ("Reference", ["examples.md", "operators.md", "c-api.md"]),
     ("How well", ["accuracy.md", "performance.md"]),

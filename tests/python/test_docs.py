@@ -13,7 +13,8 @@ from tede import config
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / 'docs').glob('*.md'), ROOT / 'README.md', ROOT / 'CONTRIBUTING.md'])
-SHOWN = re.compile(r'<!-- (generated: )?([\w./]+) -->\n```\w*\n(.*?)```', re.S)
+# `commented:` is generated code, too, with comments that the page adds.
+SHOWN = re.compile(r'<!-- (generated: |commented: )?([\w./]+) -->\n```\w*\n(.*?)```', re.S)
 LINK = re.compile(r'\]\(([^)#\s]+)(?:#[^)]*)?\)')
 NAMED = re.compile(r'`((?:src|docs|ops|python|include|codegen|tests|tools|examples)/[\w./]+\.\w+)`')
 
@@ -33,6 +34,8 @@ def squeezed(text):
 def test_code_that_is_shown_is_there(page, generated):
     for made, name, code in SHOWN.findall(page.read_text()):
         source = (generated if made else ROOT) / name
+        if made == 'commented: ':
+            code = re.sub(r'/\*.*?\*/', '', code, flags=re.S)
         assert squeezed(code) in squeezed(source.read_text()), f'{page.name} shows code that {name} no longer holds:\n{code}'
 
 
