@@ -83,13 +83,14 @@ def format_traceback_short(tb):
 def _standing_in(tb, path):
     """A traceback entry like `tb`, whose code says that it comes from a file.
 
-    Frames can't be made from Python, so this one is that of an expression, renamed to what stood there."""
+    Frames can't be made from Python, so this one is that of an expression, renamed to what stood there. It keeps its own table of lines: the
+    interpreter takes for granted that one fits its code. The line is the entry's; the place within it isn't known."""
     old = tb.tb_frame.f_code
     code: CodeType = compile("_here()", path, "eval")
-    code = code.replace(co_name=old.co_name, co_linetable=old.co_linetable, co_firstlineno=old.co_firstlineno)
+    code = code.replace(co_name=old.co_name, co_firstlineno=old.co_firstlineno)
     import inspect
     frame = eval(code, tb.tb_frame.f_globals, {**tb.tb_frame.f_locals, "_here": inspect.currentframe})
-    return TracebackType(None, frame, tb.tb_lasti, tb.tb_lineno)
+    return TracebackType(None, frame, -1, tb.tb_lineno)
 
 
 @contextlib.contextmanager
