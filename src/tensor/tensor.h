@@ -111,10 +111,11 @@ enum {
     TD_FLAG_NON_OVERLAPPING = 2048, /* dense in some order of dimensions, with strides above 0; known when made */
     TD_FLAG_READONLY = 8192,        /* writes through it are errors, whatever its storage allows */
     TD_FLAG_INFERENCE_VIEW = 16384, /* with NO_GRAD_VIEW: the view was made in inference mode, of a tensor that wasn't */
+    TD_FLAG_PRIMAL = 32768,         /* the value of a dual number alone: its base's tangent isn't its own */
 };
 /* What views, and aliases like those of detach(), take over from the tensor they look at. */
 enum {
-    TD_FLAGS_OF_ALIASES = TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG | TD_FLAG_READONLY,
+    TD_FLAGS_OF_ALIASES = TD_FLAG_INFERENCE | TD_FLAG_CONJ | TD_FLAG_NEG | TD_FLAG_READONLY | TD_FLAG_PRIMAL,
     TD_FLAGS_OF_CREATION = TD_FLAG_NO_GRAD_VIEW | TD_FLAG_INFERENCE_VIEW | TD_FLAG_MULTI_VIEW,
     TD_FLAGS_OF_VIEWS = TD_FLAGS_OF_ALIASES | TD_FLAGS_OF_CREATION,
 };

@@ -237,15 +237,16 @@ static void give_back(const td_op *op, const td_value *arguments, const td_frame
             }
 }
 
+/* Of a view whose base has a tangent, too: Note [Views of what becomes dual]. */
 static td_keyset history_keys(const td_frame *f)
 {
     td_keyset keys = 0;
     for (int i = 0; i < f->count; i++) {
         const td_value *v = &f->values[i];
-        if (v->kind == TD_VALUE_TENSOR)
-            keys |= v->tensor->keys;
-        else if (v->kind == TD_VALUE_TENSORS)
-            keys |= td_keys_of_list(v->count, v->tensors);
+        td_tensor *const *tensors = v->kind == TD_VALUE_TENSORS ? v->tensors : &v->tensor;
+        const int n = v->kind == TD_VALUE_TENSORS ? v->count : v->kind == TD_VALUE_TENSOR;
+        for (int k = 0; k < n; k++)
+            keys |= tensors[k]->keys | (tensors[k]->base ? tensors[k]->base->keys & TD_KEYSET(TD_KEY_FORWARD_AD) : 0);
     }
     return keys & (TD_KEYSET(TD_KEY_AUTOGRAD) | TD_KEYSET(TD_KEY_FORWARD_AD));
 }
@@ -345,7 +346,7 @@ static td_tensor *wrap_result(const td_op *op, const td_value *arguments, td_lev
     if (!x || !operand || op->info.flags & TD_OP_DETACHES)
         return x;
     x->base = td_tensor_retain(operand->base ? operand->base : operand);
-    x->flags |= (uint16_t)(multi | (operand->flags & TD_FLAGS_OF_CREATION) | td_creation_flags());
+    x->flags |= (uint16_t)(multi | (operand->flags & (TD_FLAGS_OF_CREATION | TD_FLAG_PRIMAL)) | td_creation_flags());
     x->keys |= TD_KEYSET(TD_KEY_AUTOGRAD);
     x->attr_version = td_tensor_version(x);
     return x;

@@ -38,7 +38,8 @@ static td_tensor *own_tangent(const td_tensor *x)
 
 /* Note [Views of what becomes dual]
  * A view may have been taken before a write gave its base a tangent.  Then it is given the same view of that when first
- * asked; and since it has no ForwardAD key, the thread includes that key from such a write to the end of the dual level. */
+ * asked; and since it has no ForwardAD key, the thread includes that key from such a write to the end of the dual level.  Of
+ * wrappers, a level looks at the bases' keys itself. */
 void td_dual_by_write(const td_tensor *x)
 {
     if (!x->extra)
@@ -65,7 +66,8 @@ td_tensor *td_tangent(const td_tensor *x)
 {
     if (!x)
         return NULL;
-    td_tensor *own = own_tangent(x), *of_base = own || !x->base || x->extra ? NULL : own_tangent(x->base);
+    const bool follows = x->base && !(x->flags & TD_FLAG_PRIMAL) && !x->extra == !x->base->extra;
+    td_tensor *own = own_tangent(x), *of_base = own || !follows ? NULL : own_tangent(x->base);
     return TD_UNLIKELY(of_base != NULL) ? tangent_of_view((td_tensor *)x, of_base) : own;
 }
 
@@ -175,5 +177,7 @@ td_tensor *td_primal(td_tensor *x)
     td_masks_now.exclude |= TD_KEYSET(TD_KEY_FORWARD_AD);
     td_tensor *plain = td_tangent(x) ? td_alias(x) : td_tensor_retain(x);
     td_masks_now.exclude = before;
+    if (plain && plain != x)
+        plain->flags |= TD_FLAG_PRIMAL;
     return plain;
 }

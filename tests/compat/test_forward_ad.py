@@ -136,3 +136,36 @@ def test_the_variance_of_nothing_has_a_tangent_of_zero(lib):
     x = lib.ones(0, 2)
     value, tangent = lib.func.jvp(lambda a: lib.var(a, 0), (x,), (x,))
     assert value.isnan().all() and tangent.tolist() == [0, 0]
+
+
+def test_a_view_taken_before_its_base_became_dual_has_its_tangent_in_levels(lib):
+    x = lib.tensor([3., 4., 5.])
+
+    def f(x):
+        base = lib.zeros(3)
+        view = base[0]
+        base.copy_(x * x)
+        return view * 2
+
+    def written(x):
+        base = x.clone()
+        view = base[0]
+        base[1:] = x[:2] * x[1]
+        return view * base[1]
+    assert lib.func.jacfwd(f)(x).tolist() == lib.func.jacrev(f)(x).tolist() == [12., 0., 0.]
+    assert lib.func.hessian(f)(x).tolist() == [[4., 0., 0.], [0., 0., 0.], [0., 0., 0.]]
+    assert lib.func.jacfwd(written)(x).tolist() == lib.func.jacrev(written)(x).tolist() == [24., 9., 0.]
+
+
+
+def test_the_value_of_a_dual_number_has_no_tangent_whatever_its_base_has(lib):
+    forward_ad = lib.autograd.forward_ad
+    with forward_ad.dual_level():
+        y = lib.ones(3)
+        view = y[0]
+        y.copy_(forward_ad.make_dual(lib.ones(3), lib.ones(3)))
+        for x in y, view, view * 2, y[1:]:
+            value, tangent = forward_ad.unpack_dual(x)
+            assert tangent is not None
+            for primal in value, value * 2, value.reshape(-1)[0], value.detach():
+                assert forward_ad.unpack_dual(primal).tangent is None
