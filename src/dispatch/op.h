@@ -48,6 +48,7 @@ typedef struct td_impl {
     td_boxed_impl        *boxed;
     void                 *context;
     const struct td_impl *under;     /* what comes back when this is taken away; or NULL */
+    const struct td_impl *before;    /* what was registered before, for any operator; keeps all of them reachable */
 } td_impl;
 
 /* What the forms of a structured operator share.  An implementation is a record that is made before it is shown, and never freed:

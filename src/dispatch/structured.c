@@ -185,8 +185,11 @@ static int register_impl(const char *name, int device, td_impl what)
         td_impl *made = malloc(sizeof *made);
         if (!made)
             return td_error(TD_E_MEMORY, "no memory to register an implementation");
+        static const td_impl *registered;
         what.under = now;
         *made = what;
+        made->before = __atomic_load_n(&registered, __ATOMIC_RELAXED);
+        while (!__atomic_compare_exchange_n(&registered, &made->before, made, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {}
         next = made;
     }
     __atomic_store_n(&of->impls[device], next, __ATOMIC_RELEASE);

@@ -20,7 +20,8 @@ void td_text_put(td_text *t, const char *text, size_t length)
         t->data = data;
         t->room = room;
     }
-    memcpy(t->data + t->used, text, length);
+    if (length)         /* else there may be no data */
+        memcpy(t->data + t->used, text, length);
     t->used += length;
 }
 
