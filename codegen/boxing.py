@@ -5,6 +5,8 @@ absent, ints and an int.  Capitals are lists, `o` goes before what is optional, 
 import binascii
 from dataclasses import replace
 
+from .schema import types_of
+
 LETTER = {'Tensor': 't', 'int': 'i', 'float': 'f', 'bool': 'b', 'Scalar': 's', 'str': 'z', 'ScalarType': 'd', 'Device': 'v',
           'MemoryFormat': 'm', 'Generator': 'g', 'Layout': 'l'}
 PLAIN = {'bool': ('bool', 'integer'), 'int': ('int64_t', 'integer'), 'float': ('double', 'number'),
@@ -40,7 +42,7 @@ class Signature:
         checks = ''.join(f'    if (td_check_layout(&a[{i}]))\n        return -1;\n' for i, a in enumerate(self.arguments)
                          if a.type == 'Layout' and not a.in_c and self.checks_layout)
         given = [code for i, a in enumerate(self.arguments) if a.in_c for code in a.unbox(f'a[{i}]')]
-        types = ', '.join(p.rsplit('*', 1)[0] + '*' if '*' in p else p.rsplit(' ', 1)[0] for p in self.neutral.parameters(['td_keyset keys']))
+        types = types_of(self.neutral.parameters(['td_keyset keys']))
         call = lambda *more: f'(({self.neutral.returns}(*)({types}))kernel)({", ".join(["keys", *more, *given])})'
         n = len(self.results)
         if self.result == 'tensor':

@@ -10,6 +10,7 @@ from . import grad as gradients
 from .emit_autograd import Nodes
 from .formula import DTYPES, Data
 from .grad import Emitter, GradError
+from .schema import types_of
 from .value import GROUPS, NARROW, Formula
 
 REFUSABLE = {**DTYPES, 'half': ['F16', 'BF16'], 'unsigned': ['U16', 'U32', 'U64'],
@@ -184,7 +185,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 ''')
         if base.kind == 'kernel':
             values = ', '.join(a.box() if a.in_c else '{0}' for a in base.schema.arguments)
-            types = ', '.join(p.rsplit('*', 1)[0] + '*' if '*' in p else p.rsplit(' ', 1)[0] for p in params + results)
+            types = types_of(params + results)
             given = ', '.join([n for a in base.schema.arguments if a.in_c for n in a.names()] + [f'out{i}' for i in range(len(results))])
             self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params + results)})
 {{

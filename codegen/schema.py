@@ -206,6 +206,11 @@ class Schema:
 TYPE = re.compile(r'(?P<type>[A-Za-z]+)(?P<alias>\([a-z](?P<bang>!?)[^)]*\))?(?P<rest>[\[\]?\d]*)')
 
 
+def types_of(parameters):
+    """The types of C parameters that are written with their names, as a cast to a function's type has them."""
+    return ', '.join(p.rsplit('*', 1)[0] + '*' if '*' in p else p.rsplit(' ', 1)[0] for p in parameters)
+
+
 def parse_type(text):
     match = TYPE.fullmatch(text)
     if not match or match['type'] not in KIND:

@@ -335,16 +335,22 @@ static PyObject *op_info(PyObject *m, PyObject *text)
 }
 static const char *const policies[] = {[TD_AUTOCAST_LOWER_PRECISION] = "lower_precision", [TD_AUTOCAST_FP32] = "fp32",
                                        [TD_AUTOCAST_PROMOTE] = "promote"};
+/* An operator by its full name; NULL with an error. */
+static const td_op *op_named(PyObject *text)
+{
+    const char *name = PyUnicode_AsUTF8(text);
+    const td_op *op = name ? td_op_find(name) : NULL;
+    if (name && !op)
+        PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+    return op;
+}
 /* _op_traits(full name) -> its traits as a dict, with None for what it has not. */
 static PyObject *op_traits(PyObject *m, PyObject *text)
 {
     (void)m;
-    const char *name = PyUnicode_AsUTF8(text);
-    const td_op *op = name ? td_op_find(name) : NULL;
-    if (!name)
-        return NULL;
+    const td_op *op = op_named(text);
     if (!op)
-        return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+        return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
     return Py_BuildValue("{szszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
                          "flops", t->flops);
@@ -394,12 +400,9 @@ static int put_formulas(PyObject *dict, const td_op *op)
 static PyObject *op_formulas(PyObject *m, PyObject *text)
 {
     (void)m;
-    const char *name = PyUnicode_AsUTF8(text);
-    const td_op *op = name ? td_op_find(name) : NULL;
-    if (!name)
-        return NULL;
+    const td_op *op = op_named(text);
     if (!op)
-        return PyErr_Format(PyExc_ValueError, "there is no operator %s", name);
+        return NULL;
     PyObject *dict = PyDict_New();
     if (dict && put_formulas(dict, op))
         Py_CLEAR(dict);
