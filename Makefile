@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 BUILD  := build$(OTHER)
 
 # ---- what people call
-.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
+.PHONY: FORCE help build train test python-tests c-programs c-tests lint coverage sanitize fuzz-ops fuzz-sizes fuzz-programs fuzz-python tsan portability instructions packages wheels install uninstall debug time-operator bench develop gen docs clean
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 24
@@ -36,6 +36,7 @@ $(BUILD)/build.ninja: $(BUILD)/sources
 build: $(BUILD)/build.ninja  ## compile, and put the package into .venv
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/meson install -C $(BUILD) --quiet --no-rebuild
+	@$(BIN)/python tools/remove_stale.py
 
 train: build    ## train a small GPT on the text of Python's standard library, two to four minutes
 	$(BIN)/python examples/gpt.py $(ARGS)
@@ -131,6 +132,10 @@ tsan: $(VENV)/ready  ## eight threads that call, go backward, register and load 
 	    -Db_sanitize=thread -Db_lundef=false -Dpython=false -Dtests=false $(if $(wildcard $(BUILD)-tsan/meson-info),--reconfigure)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ninja -C $(BUILD)-tsan
 	$(BIN)/python tools/tsan.py $(BUILD)-tsan $(SECONDS_OF_STRESS)
+
+# A build folder for each: clang-14, musl-tools, gcc-aarch64-linux-gnu with libc6-dev-arm64-cross, and qemu-user are Debian's packages.
+portability: $(VENV)/ready  ## the C tests with Clang, with musl, and for aarch64 in an emulator; ONLY=musl, APT=1 installs what they need
+	APT=$(APT) $(BIN)/python tools/portability.py $(BUILD) $(ONLY)
 
 instructions: c-programs  ## what a + b costs, with and without what may stand around a kernel, counted by callgrind
 	$(BIN)/python tools/instructions.py $(BUILD)

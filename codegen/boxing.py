@@ -16,7 +16,7 @@ FILES = 6
 
 class Signature:
     def __init__(self, op):
-        self.checks_layout = op.family != 'sparse'
+        self.checks_layout = (op.parent or op).entry.get('takes_layout') != 'own'
         self.result, self.results = op.result, op.schema.results
         # Names of their own would make two of one signature.
         self.arguments = [replace(a, name=f'x{i}') if a.in_c else a for i, a in enumerate(op.schema.arguments)]
@@ -104,6 +104,6 @@ def files(families):
     parts = [[] for _ in range(FILES)]
     for name in sorted(signatures):       # a name's file stays the same when others come
         parts[binascii.crc32(name.encode()) % FILES].append(signatures[name])
-    head = '/* Generated: boxing, by signature (codegen/boxing.py). */\n#include <tede/dispatch.h>\n#include <tede/list.h>\n#include "dispatch/glue.h"\n\n'
+    head = '/* Generated: boxing, by signature (codegen/boxing.py). */\n#include <tede/dispatch.h>\n#include <tede/list.h>\n#include "dispatch/outputs.h"\n\n'
     for i, part in enumerate(parts):
         yield f'boxing_{i}.c', head + ''.join(f'{s.declaration()}\n{s.unbox()}{s.box()}\n' for s in part)

@@ -45,7 +45,8 @@ class Nodes(Rows):
         if op.target:
             return None
         if spec is None or spec == 'none':
-            if spec is None and op.kind in ('pointwise', 'kernel') :
+            # A native body that writes by itself counts no writes to a view or a leaf, as its parts would.
+            if spec is None and (op.kind in ('pointwise', 'kernel') or op.kind == 'native' and 'each' not in e and any(not a.out for a in op.mutable)):
                 raise GradError(f'{op.family}: {op.schema.full_name}: say `grad: none` if there is no gradient')
             return None
         base = op.parent or op
@@ -435,6 +436,8 @@ class Nodes(Rows):
         tests = ' || '.join(f'td_any_wants_grad(n_{a.c}, {a.c})' if a.list else f'td_wants_grad({a.c})' for a in operands)
         if op.mutable and not any(a.name == 'self' for a in operands):
             tests += ' || td_wants_grad(self)'
+        if op.kind == 'view':       # of a tensor of inference mode: one as well, whose history nobody could write to
+            tests = f'({tests}) && !({operands[0].c}->flags & TD_FLAG_INFERENCE)'
         names = ', '.join(['keys & ~TD_KEYSET(TD_KEY_AUTOGRAD)', *op.names()])
         lines = [f'static {op.declaration("autograd_" + op.c, ["td_keyset keys"])}', '{']
         if op.mutable:
@@ -572,7 +575,7 @@ class Nodes(Rows):
                 emitter.line('    return -1;')
             lines += [*fused, '        } else {', *emitter.lines, '        }'] if fused else emitter.lines
             lines.append('    }')
-        for argument in [*([] if several else ['result']), *op.names()]:
+        for argument in [*([] if several else ['result']), *op.names(), 'sums']:
             lines.append(f'    (void){argument};')
         lines += ['    return 0;', '}', '']
         test = ' || '.join(f'td_tangent({s.argument(a.strip()).c})' for key in formulas for a in key.split(','))

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from . import grad as gradients
 from .emit_autograd import Nodes
+from .entries import LAYOUT_KEYS, LAYOUT_PATTERNS, of_layouts
 from .formula import DTYPES, Data
 from .grad import Emitter, GradError
 from .schema import types_of
@@ -142,11 +143,10 @@ class Chunk(Nodes):
         mask = ' | '.join(f'1u << TD_{d}' for g in groups for d in DTYPES[g])
         exact = f'\n    .exact = {exact},' if exact else ''
         alpha = ' .alpha = true,' if alpha else ''
-        rows = ', '.join(f'&td_loops_{self.name}_{isa}[{row}]' for isa in ('v2', 'v3', 'v4'))
         self.code.append(f'''static const td_pointwise pw_{name} = {{
     .name = "{title}", .n_in = {n_in}, .cost = {min(cost, 250)}, .promote = {promote}, .out = TD_OUT_{out.upper()},
     .truths = {truths},{alpha}{fits} .dtypes = {mask},
-    .rows = {{{rows}}},{exact}
+    .rows = TD_LOOPS_AT({self.name}, {row}),{exact}
 }};
 ''')
 
@@ -240,7 +240,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         if not op.deprecated:
             self.stub(op, fail)
         backend = self.backend(op)
-        op.sparse = self.sparse(op, fail)
+        op.of_layouts = self.layouts(op)
         autograd = self.autograd(op, fail)
         forward = self.forward(op)
         self.row(op, self.boxes(op), backend, autograd, forward)
@@ -550,7 +550,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             n = len(base.schema.results)
             exact = self.exact_out(op)
             if base.result == 'list':
-                out = op.mutable[0].c
+                out, finish = op.mutable[0].c, 'td_fill_out_list' if 'fills_out' in base.entry.get('flags', []) else 'td_finish_out_list'
                 if exact:
                     exact = f'''    if (td_list_exact({exact}, n_{out}, {out}, &results))
         return -1;
@@ -558,7 +558,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                 call = f'''    td_tensor_list results;
     if (td_op_{body}({", ".join(["&results", *args])}))
         return -1;
-{exact or ""}    int status = td_finish_out_list("{op.schema.name}", n_{out}, {out}, &results);'''
+{exact or ""}    int status = {finish}("{op.schema.name}", n_{out}, {out}, &results);'''
             elif 'factory' in base.entry.get('flags', []) and 'dtype' in args:
                 out, order = op.mutable[0].c, base.entry.get('in_order')
                 name = f'"{base.schema.name}"' if order == 'warned' else 'NULL'
@@ -585,12 +585,11 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 '''
             bump = ''.join(f'        for (int64_t i = 0; i < n_{a.c}; i++)\n            td_wrote({a.c}[i], "{op.schema.name}");\n' if a.list else
                            f'        td_wrote({a.c}, "{op.schema.name}");\n' for a in op.mutable)
+            count = '' if 'fills_out' in base.entry.get('flags', []) else f'    if (status == 0 && !td_is_backend(keys)) {{\n{bump}    }}\n'
             self.code.append(f'''static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {{
 {refused}{refusals}{self.out_check(op)}{self.given_dtype(op)}{call}
-    if (status == 0 && !td_is_backend(keys)) {{
-{bump}    }}
-    return status;
+{count}    return status;
 }}
 ''')
         return None, None, f'comp_{op.c}'
@@ -601,7 +600,10 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         if op.result == 'list':
             body = f'    return {call} ? -1 : td_copy_list(results);'
         else:
-            body = f'    TD_AUTO td_tensor *view = {call};\n    return td_clone_format(view, TD_CONTIGUOUS_FORMAT);'
+            form = 'TD_CONTIGUOUS_FORMAT'
+            if view.entry.get('layouts'):        # whose copies know no order of dimensions
+                form = 'view && (view->keys & TD_KEYS_LAYOUTS) ? TD_MEMORY_FORMAT_NONE : TD_CONTIGUOUS_FORMAT'
+            body = f'    TD_AUTO td_tensor *view = {call};\n    return td_clone_format(view, {form});'
         self.code.append(f'static {op.declaration("td_op_" + op.c)}\n{{\n{body}\n}}\n')
 
     def body_of_each(self, op, base):
@@ -658,39 +660,32 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 ''')
         return None, None, f'comp_{op.c}'
 
-    # ------------------------------------------------------------------------------------------- sparse layouts
-    def sparse(self, op, fail):
-        """The kernels for COO and for compressed tensors, from ``sparse:``: ``values`` applies the operator to the values of a
-        coalesced tensor, ``elements`` of any (``compressed_values`` of compressed ones alone), ``same`` is the operator's own
-        body, ``coo``, ``compressed`` and ``both`` say for which there is a td_sparse_X."""
+    # -------------------------------------------------------------------------------------------- other layouts
+    def layouts(self, op):
+        """(key, pattern, kernel) for layouts other than strided, from ``layouts:``.  ``kernel``: there is a td_sparse_X, from which the
+        in-place and out= forms are made; ``same``: the operator's own body; other words are patterns of src/dispatch/layouts.c."""
+        if op.target:
+            return []
+        rows = []
+        for layout, word in of_layouts(op).items():
+            kernel = f'comp_{op.c}' if word == 'same' else self.layout_kernel(op) if word == 'kernel' else 'NULL'
+            rows += [(key, LAYOUT_PATTERNS.get(word, 'TD_LAYOUT_KERNEL'), kernel) for key in LAYOUT_KEYS[layout]]
+        return rows
+
+    def layout_kernel(self, op):
         base = op.parent or op
-        how = base.entry.get('sparse')
-        if how is None or op.target:
-            return None, None
         body = base.entry.get('body', base.c)
-        if how == 'same':
-            return f'comp_{op.c}', f'comp_{op.c}'
         args = [n for a in base.schema.arguments if a.in_c for n in a.names()]
         call = f'td_sparse_{body}({", ".join([*(["results"] if base.result in ("list", "tuple", "plain") else []), *args])})'
-        how, only = ('values', 'compressed') if how == 'compressed_values' else (how, how)
-        if op is base and how in ('values', 'elements'):
-            settled = 'td_sparse_settled(self)' if how == 'values' else 'td_tensor_retain(self)'
-            inner = ', '.join('x ? td_sparse_of(x)->values : NULL' if n == 'self' else n for n in args)
-            lines = f'    TD_AUTO td_tensor *x = {settled}, *values = td_{op.c}({inner});\n' \
-                    f'    return td_sparse_with_values(x, values);'
-        elif op is base:
+        if op is base:
             self.code.append(f'{op.declaration("td_sparse_" + body)};\n')
             lines = f'    return {call};'
         else:
             check = ''
-            if how == 'values' and op.variant == 'inplace':
-                check = f'    if (td_check_coalesced("{op.schema.name}", self))\n        return -1;\n'
-            if how in ('values', 'elements'):
-                call = f'sparse_{base.c}({", ".join(["keys", *args])})'
             to = 'self' if op.variant == 'inplace' else op.mutable[0].c
-            if op.variant == 'out':     # it may be all that is sparse
-                tests = ' && '.join(f'!({a.keys()} & TD_KEYS_SPARSE)' for a in base.schema.arguments if a.is_tensor)
-                check = f'    if ({tests})\n        return td_sparse_refuse("{op.schema.full_name}", {to}), -1;\n'
+            if op.variant == 'out':     # it may be all that has the layout
+                tests = ' && '.join(f'!({a.keys()} & TD_KEYS_LAYOUTS)' for a in base.schema.arguments if a.is_tensor)
+                check = f'    if ({tests})\n        return td_layout_refuse("{op.schema.full_name}", {to}), -1;\n'
             if 'sparse_into' in base.entry:
                 self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
                 lines = check + f'    return td_sparse_{body}_into({", ".join([to, *args])});'
@@ -702,8 +697,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 {lines}
 }}
 ''')
-        name = f'sparse_{op.c}'
-        return name if only != 'compressed' else None, name if only != 'coo' else None
+        return f'sparse_{op.c}'
 
     # ------------------------------------------------------------------------------------------------- autograd
     def emit(self, prototypes):
@@ -720,13 +714,18 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
 #include <string.h>
 #include <tede/dispatch.h>
 #include <tede/list.h>
-#include "dispatch/glue.h"
+#include "autograd/record.h"
+#include "autograd/tangent.h"
+#include "base/scalar.h"
+#include "dispatch/outputs.h"
+#include "dispatch/writes.h"
+#include "ops/pointwise/pointwise.h"
 
-/* src/ops/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, if so told. */
+/* src/dispatch/spec.c: an error if tensors are on the CPU and on meta; those without dimensions may be elsewhere, if so told. */
 int td_check_devices(int n, const td_spec_inputs *operands, bool numbers_anywhere);
 
 '''
-        extern = f'extern const td_loop_row td_loops_{self.name}_v2[], td_loops_{self.name}_v3[], td_loops_{self.name}_v4[];\n\n' if self.loop_rows else ''
+        extern = f'TD_LOOP_ROWS({self.name});\n\n' if self.loop_rows else ''
         rows = ',\n    '.join('&row_' + r for r in self.rows)
         tail = f'''td_op *const td_rows_{self.name}[] = {{
     {rows},
@@ -741,7 +740,7 @@ const int td_row_count_{self.name} = {len(self.rows)};
         if not self.loop_rows:
             return None
         head = '''/* Generated loops: edit the formulas in ops/ instead.  Compiled once per instruction set. */
-#include "kernels/cpu/formula.h"
+#include "kernels/cpu/loops/formula.h"
 
 '''
         rows = []

@@ -7,6 +7,7 @@ import pathlib
 import re
 
 from . import emit_public
+from .entries import of_layouts
 
 WORD = re.compile(r'\btd_[A-Za-z0-9_]+')
 PASTED = re.compile(r'\btd_\w*(?:##\w+)+')
@@ -47,7 +48,7 @@ class Prototypes:
             params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
             outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
             self.add(f'td_out_check_{op.c}', f'int td_out_check_{op.c}({", ".join([*params, *outs])});')
-        if op.entry.get('sparse') in ('coo', 'compressed', 'both'):
+        if 'kernel' in of_layouts(op).values():
             self.add('td_sparse_' + body, op.declaration('td_sparse_' + body) + ';')
             if 'sparse_into' in op.entry:
                 self.add(f'td_sparse_{body}_into', f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *op.parameters()])});')
@@ -82,7 +83,7 @@ class Prototypes:
 
 
 def header_name(path):
-    """`src/ops/stack.c` has `calls_ops_stack.h`."""
+    """`src/ops/shape/stack.c` has `calls_ops_shape_stack.h`."""
     parts = pathlib.PurePath(path).with_suffix('').parts
     return 'calls_' + '_'.join(parts[1:]) + '.h'
 
@@ -117,6 +118,6 @@ def headers(root, sources, prototypes):
         lines = prototypes.of(texts(root, root / source, set()))
         name = header_name(source)
         guard = name.upper().replace('.', '_')
-        spec = '#include "ops/spec.h"\n' if any(' td_meta_' in line or ' td_cpu_' in line for line in lines) else ''
+        spec = '#include "dispatch/spec.h"\n' if any(' td_meta_' in line or ' td_cpu_' in line for line in lines) else ''
         yield name, (f'/* Generated: the operators that {source} calls, and those it defines. */\n#ifndef {guard}\n#define {guard}\n'
                      f'#include <tede/dispatch.h>\n#include <tede/list.h>\n{spec}\n' + '\n'.join(lines) + '\n\n#endif\n')

@@ -64,7 +64,7 @@ class Rows:
         flags += {'inplace': ['TD_OP_INPLACE'], 'out': ['TD_OP_OUT']}.get(op.variant, [])
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
         flags += [f'TD_OP_{f.upper()}' for f in own if f in (
-            'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits')]
+            'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits', 'makes_zeros')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_PROMOTES'] if op.promotes else []
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
@@ -108,8 +108,9 @@ class Rows:
             kernels.append(f'[TD_SLOT_FORWARD] = (td_kernel){composite}')
         if composite:
             kernels += [f'[TD_SLOT_CPU] = (td_kernel){composite}'] + ([f'[TD_SLOT_META] = (td_kernel){composite}'] if not data_dependent else [])
-        sparse = ', '.join(f'[{i}] = (td_kernel){name}' for i, name in enumerate(op.sparse) if name)
-        sparse = f' .sparse = {{{sparse}}},' if sparse else ''
+        rows = ', '.join(f'{{{key}, {pattern}, (td_kernel){kernel}, {f"&row_{op.parent.c}" if op.parent and kernel == "NULL" else "NULL"}}}'
+                         for key, pattern, kernel in op.of_layouts)
+        of_layouts = f'\n    .of_layouts = (const td_layout_kernel[]){{{rows}, {{0}}}},' if rows else ''
         by_operators = f'(td_kernel){composite}' if composite and not data_dependent else 'NULL'
         batch_text = batching.text_of(op, by_operators != 'NULL', self.operators)
         batch = self.batch_table(batch_text)
@@ -130,7 +131,7 @@ class Rows:
     }},
     .unbox = td_unbox_{signature.name}, .from_boxed = (td_kernel)boxed_{op.c}, .composite = {by_operators},
     .batching = &{batch},{functional}{tangents}{structured}
-    .kernels = {{{", ".join(kernels)}}},{sparse}
+    .kernels = {{{", ".join(kernels)}}},{of_layouts}
 }};
 ''')
         self.rows.append(op.c)

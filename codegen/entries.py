@@ -14,7 +14,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'out', 'cost', 'grad', 'grad_inplace', 'python', 'doc', 'example', 'c', 'out_overload', 'alias', 'flags', 'c_name',
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
-          'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'sparse', 'sparse_into', 'layouts',
+          'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
           'format', 'batch', 'autocast', 'tags', 'names', 'flops'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
@@ -43,7 +43,7 @@ class Operator:
     wrapped: tuple = ()        # the numbers that become tensors on the way
     deprecated: bool = False   # PyTorch's older order of arguments, for Python only
     alias: bool = False        # whether the other is the same but for its name
-    sparse: tuple = (None, None)   # kernels for COO and compressed tensors, once they are emitted
+    of_layouts: tuple = ()     # (key, pattern, kernel) for layouts other than strided, once they are emitted
 
     @property
     def kind(self):
@@ -142,6 +142,22 @@ def c_name(schema):
     return base + ('_' + schema.overload.lower() if schema.overload else '') + ('_' if inplace else '')
 
 
+# Of `layouts:` in an entry: the keys that a name stands for, and what may be said of them.
+LAYOUT_KEYS = {'sparse': ('TD_KEY_SPARSE', 'TD_KEY_COMPRESSED'), 'sparse_coo': ('TD_KEY_SPARSE',), 'sparse_compressed': ('TD_KEY_COMPRESSED',),
+               'any': ('TD_KEY_DENSE',)}
+LAYOUT_PATTERNS = {'values': 'TD_LAYOUT_VALUES', 'elements': 'TD_LAYOUT_ELEMENTS', 'parts': 'TD_LAYOUT_EACH_PART'}
+
+
+def of_layouts(op):
+    """What the operator does for layouts other than strided: {layout: word}.  A word alone is a pattern that holds for any."""
+    said = (op.parent or op).entry.get('layouts') or {}
+    said = {'any': said} if isinstance(said, str) else said
+    for layout, word in said.items():
+        if layout not in LAYOUT_KEYS or word not in (*LAYOUT_PATTERNS, 'same', *(('kernel',) if layout != 'any' else ())):
+            raise EntryError(f'{op.family}: {op.schema.full_name}: layouts: no {word!r} for {layout!r}')
+    return said
+
+
 def expand(entry, family):
     """The operators of an entry, functional first."""
     where = f'{family}: {entry.get("func")}'
@@ -151,7 +167,7 @@ def expand(entry, family):
     if entry.get('kind') not in KINDS:
         raise EntryError(f'{where}: kind is {entry.get("kind")!r}; it is one of {", ".join(KINDS)}')
     schema = schemas.parse(entry['func'])
-    for a in schema.arguments if entry.get('layouts') else []:
+    for a in schema.arguments if entry.get('takes_layout') is True else []:
         a.wanted = a.type == 'Layout'
     default = {'pointwise': ['function', 'method', 'inplace', 'out'], 'kernel': ['function', 'method', 'out']}
     variants = entry.setdefault('variants', default.get(entry['kind'], ['function', 'method']))
@@ -243,10 +259,13 @@ def deprecated_of(group):
 
 
 def copy_of(group, family):
-    """``copy: true`` at a view: an operator of the name with _copy, which gives new memory."""
+    """``copy: true`` at a view: an operator of the name with _copy, which gives new memory; ``copy: filled``: whose out= is filled as
+    copy_ fills a tensor, not resized."""
     view = group[0]
     text = f'{view.schema.name}_copy{view.schema.text[len(view.schema.name):]}'
-    return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view, 'out_dtype': 'exact',
+    filled = view.entry['copy'] == 'filled'
+    return expand({'func': text, 'kind': 'composite', 'variants': ['function', 'out'], 'copy_of': view,
+                   **({'flags': ['fills_out']} if filled else {'out_dtype': 'exact'}),
                    'doc': f'What {view.schema.name} gives, in memory of its own.'}, family)
 
 

@@ -152,7 +152,7 @@ def qualified(item):
         item = 'TD_MATHS ' + item
     item = re.sub(r'^static const ', 'TD_TABLE ', item).replace('static const ', 'TD_LOCAL_TABLE ')
     item = re.sub(r'\b__builtin_expect\((.*?), 1\)', r'(\1)', item)
-    item = re.sub(r'\b__builtin_(?!complex\b)(\w+)', r'\1', item).replace('__FMA__', 'TD_FUSED')
+    item = re.sub(r'\b__builtin_(?!complex\b)(\w+)', r'\1', item)
     return '\n'.join(re.sub(r'[ \t]+', ' ', line) for line in item.split('\n') if line.strip())
 
 

@@ -29,7 +29,7 @@ SEEDS = [0, 1, 42, 2**32 - 1, 2**63 + 12345]
 
 def build(folder):
     path = os.path.join(folder, "check_random.so")
-    sources = glob.glob(f"{ROOT}/src/base/*.c") + glob.glob(f"{ROOT}/src/kernels/cpu/random_*.c")
+    sources = glob.glob(f"{ROOT}/src/base/*.c") + glob.glob(f"{ROOT}/src/kernels/cpu/random/*.c")
     subprocess.run([os.environ.get("CC", "cc"), *FLAGS, f"-I{ROOT}/include", f"-I{ROOT}/src", "-o", path, *sources,
                     "-lm"], check=True)
     return path

@@ -1,15 +1,15 @@
 """Prints what the build is made of: `core FILE`, `plan FILE` (no loop over elements: compiled with fewer passes), `isa FILE`
-(compiled once per instruction set), `binding FILE`, and `input FILE` (what the generator reads); with --tests, the C tests:
-`plain FILE` and `white FILE` (which include src/)."""
+(compiled once per instruction-set level), `loop FILE` (those of them that generated loops call), `binding FILE`, and `input FILE`
+(what the generator reads); with --tests, the C tests: `plain FILE` and `white FILE` (which include src/)."""
 import pathlib
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ONCE_PER_ISA = ('_isa.c', '/convert.c')
 # Of the files that check and compose, those that walk elements themselves or are on every call's way.
-FULL = {f'src/ops/{name}.c' for name in ('count', 'creation', 'histogram', 'index_advanced', 'iterator', 'join', 'pointwise', 'random',
-                                         'search', 'spec', 'unique')}
-CORE = 'base', 'tensor', 'dispatch', 'formula', 'ops', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels/cpu'
+FULL = {f'src/ops/{name}.c' for name in ('reduce/count', 'create/creation', 'reduce/histogram', 'index/advanced', 'iterate/iterator', 'shape/join',
+                                         'pointwise/pointwise', 'random/random', 'index/search', 'index/unique')} | {'src/layouts/sparse/loops.c'}
+CORE = 'base', 'tensor', 'dispatch', 'formula', 'ops', 'layouts', 'autograd', 'transforms', 'trace', 'libs', 'io', 'optim', 'kernels'
 
 
 def names(pattern):
@@ -18,17 +18,17 @@ def names(pattern):
 
 def kind(name):
     if name.startswith('src/kernels/cpu/'):
-        return 'isa' if name.endswith(ONCE_PER_ISA) else 'core'
-    return 'plan' if name.startswith(('src/ops/', 'src/transforms/', 'src/formula/')) and name not in FULL else 'core'
+        return 'loop' if name.endswith('/runs_isa.c') else 'isa' if name.endswith(ONCE_PER_ISA) else 'core'
+    return 'plan' if name.startswith(('src/ops/', 'src/layouts/', 'src/transforms/', 'src/formula/')) and name not in FULL else 'core'
 
 
 def core():
-    return [name for folder in CORE for name in names(f'src/{folder}/*.c')]
+    return [name for folder in CORE for name in names(f'src/{folder}/**/*.c')]
 
 
 def hand_written():
     """The files that are compiled once and call operators."""
-    return [name for name in core() if kind(name) != 'isa'] + names('python/csrc/*.c')
+    return [name for name in core() if kind(name) not in ('isa', 'loop')] + names('python/csrc/*.c')
 
 
 def main():
@@ -45,7 +45,7 @@ def main():
         print('binding', name)
     for name in names('ops/*.yaml') + names('codegen/*.py') + ['tools/sources.py']:
         print('input', name)
-    for name in [n for folder in CORE for n in names(f'src/{folder}/*.h')] + names('python/csrc/*.h'):
+    for name in [n for folder in CORE for n in names(f'src/{folder}/**/*.h')] + names('python/csrc/*.h'):
         print('header', name)
 
 

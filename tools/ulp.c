@@ -1,11 +1,11 @@
-/* Measures the functions of src/kernels/cpu/maths.h: the largest error in units in the last place, and the speed.
+/* Measures the functions of src/kernels/cpu/math/maths.h: the largest error in units in the last place, and the speed.
  *
  * tools/ulp.py compiles this file once per instruction-set level into a shared library and calls it.  float32 is
  * compared with the C library's long double functions (64 bits), float64 with libquadmath's (113 bits).  Where neither
  * has the function, float32 is compared with our float64 and ulp.py compares that with mpmath.  Every loop here is of
  * the kind that kernels contain, so what is measured is the vectorised code. */
-#include "kernels/cpu/maths.h"
-#include "kernels/cpu/runs.h"
+#include "kernels/cpu/math/maths.h"
+#include "kernels/cpu/loops/runs.h"
 #include <float.h>
 #include <quadmath.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 """python tools/ulp.py [--stride N] [--only NAMES] [--write]
 
-Measures the functions of src/kernels/cpu/maths.h at each instruction-set level: largest error in units in the last
+Measures the functions of src/kernels/cpu/math/maths.h at each instruction-set level: largest error in units in the last
 place, and speed.  Prints a table, and with --write makes docs/accuracy.md of it.  The work is done by tools/ulp.c,
 which is compiled once per level; what the C side has no reference for is compared with mpmath here.  Needs gcc with
 libquadmath, mpmath, and a processor with AVX-512 for the last column."""
@@ -28,7 +28,7 @@ class Worst(ctypes.Structure):
 def build(level, folder):
     target = pathlib.Path(folder) / f'ulp_{level}.so'
     more = ['-mprefer-vector-width=512'] if level == 'v4' else []
-    sources = [str(ROOT / name) for name in ('tools/ulp.c', 'src/kernels/cpu/runs_isa.c')]
+    sources = [str(ROOT / name) for name in ('tools/ulp.c', 'src/kernels/cpu/loops/runs_isa.c')]
     subprocess.run(['gcc', *FLAGS, f'-march=x86-64-{level}', f'-DTD_ISA={level}', *more, f'-I{ROOT / "src"}', f'-I{ROOT / "include"}',
                     *sources, '-o', str(target), '-lquadmath', '-lm'], check=True)
     library = ctypes.CDLL(str(target))

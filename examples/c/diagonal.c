@@ -2,13 +2,16 @@
  *
  *     make diagonal && ./diagonal          or make diagonal.so, and in Python tede.ops.load_library("./diagonal.so")
  *
- * The fields of such a tensor are the tensor of its diagonal. Kernels on the layout's key multiply diagonal matrices with each
- * other and with strided ones; what they make of it are operators on the diagonals. toy::from_diagonal makes one, and is
- * differentiable by a node of its own. Other operators say that they have no kernel for the layout. */
+ * The fields of such a tensor are the tensor of its diagonal. The layout lists that as its one part, and is made of it: so printing,
+ * pickling, copies, other devices and dtypes, zeros(n, n, layout=), x.to_sparse(layout=), and functions that keep zeros (abs, sin, neg,
+ * ...) need nothing more. Kernels on the layout's key multiply diagonal matrices with each other and with strided ones, add and transpose
+ * them; what they make of it are operators on the diagonals. toy::from_diagonal makes one, and is differentiable by a node of its
+ * own. Other operators say that they have no kernel for the layout, and so do views. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tede/auto.h>
 #include <tede/autograd_nodes.h>
+#include <tede/foreign.h>
 #include <tede/kernel.h>
 #include <tede/layout.h>
 #include <tede/tede.h>
@@ -17,20 +20,60 @@ static int diagonal_layout;
 
 static void destroy(void *fields) { td_tensor_release(fields); }
 static td_tensor *to_dense(td_tensor *x) { return td_diag_embed(td_tensor_fields(x), 0, -2, -1); }
-static const td_layout_kind kind = {"diagonal_matrix", destroy, to_dense};
-
-static bool is_diagonal(const td_tensor *x) { return x != TD_NONE && td_tensor_layout(x) == diagonal_layout; }
 
 /* Takes over `diagonal`. */
-static int give(td_value *result, td_tensor *diagonal)
+static td_tensor *over(td_tensor *diagonal)
 {
     if (!diagonal)
-        return -1;
+        return NULL;
     int64_t n = td_tensor_numel(diagonal);
     td_tensor *x = td_tensor_with_layout(diagonal_layout, diagonal, 2, (int64_t[]){n, n}, td_tensor_dtype(diagonal),
                                          td_tensor_device(diagonal));
     if (!x)
         td_tensor_release(diagonal);
+    return x;
+}
+
+static int is_square(int64_t ndim, const int64_t *sizes)
+{
+    return ndim == 2 && sizes[0] == sizes[1] ? 0 : td_error(TD_E_VALUE, "a diagonal matrix has as many rows as columns");
+}
+static td_tensor *from_dense(int layout, td_tensor *x)
+{
+    (void)layout;
+    return is_square(td_tensor_ndim(x), td_tensor_sizes(x)) ? NULL : over(td_diagonal_copy(x, 0, 0, 1));
+}
+static int parts(const td_tensor *x, td_layout_part *parts)
+{
+    parts[0] = (td_layout_part){.name = "diagonal", .tensor = td_tensor_fields(x), .values = true};
+    return 1;
+}
+static td_tensor *from_parts(int layout, int64_t ndim, const int64_t *sizes, int n, const td_layout_part *parts)
+{
+    (void)layout;
+    if (is_square(ndim, sizes))
+        return NULL;
+    if (n != 1 || !parts[0].tensor || td_tensor_ndim(parts[0].tensor) != 1 || td_tensor_numel(parts[0].tensor) != sizes[0]) {
+        td_error(TD_E_VALUE, "a diagonal matrix is made of a vector as long as it has rows");
+        return NULL;
+    }
+    return over(td_tensor_alias(parts[0].tensor, false));
+}
+static td_tensor *zeros(int layout, const char *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype,
+                        td_device device)
+{
+    (void)layout, (void)op, (void)like;
+    return is_square(ndim, sizes) ? NULL : over(td_zeros(1, sizes, dtype, device));
+}
+static const td_layout_kind kind = {
+    .size = sizeof kind, .name = "diagonal_matrix", .flags = TD_LAYOUT_ZEROS, .destroy = destroy, .to_dense = to_dense,
+    .from_dense = from_dense, .parts = parts, .from_parts = from_parts, .zeros = zeros,
+};
+
+static bool is_diagonal(const td_tensor *x) { return x != TD_NONE && td_tensor_layout(x) == diagonal_layout; }
+
+static int give(td_value *result, td_tensor *x)
+{
     *result = (td_value){.kind = x ? TD_VALUE_TENSOR : TD_VALUE_NONE, .tensor = x};
     return x ? 0 : -1;
 }
@@ -39,7 +82,7 @@ static int from_diagonal(const td_op *op, td_keyset keys, const td_value *argume
 {
     (void)keys, (void)context;
     td_tensor *x = arguments[0].tensor;
-    return td_check_ndim(op, 0, x, 1) ? -1 : give(results, td_clone(x));
+    return td_check_ndim(op, 0, x, 1) ? -1 : give(results, over(td_clone(x)));
 }
 static int from_backward(void *context, void *state, td_node *node, int n_grads, td_tensor *const *grads, int n_results,
                          td_tensor **results)
@@ -59,37 +102,50 @@ static int mm(const td_op *op, td_keyset keys, const td_value *arguments, td_val
         td_check_sizes_of(op, 1, b, 2, (int64_t[]){td_tensor_sizes(a)[1], TD_ANY}))
         return -1;
     if (is_diagonal(a) && is_diagonal(b))
-        return give(results, td_mul(td_tensor_fields(a), td_tensor_fields(b)));
+        return give(results, over(td_mul(td_tensor_fields(a), td_tensor_fields(b))));
     TD_AUTO td_tensor *column = is_diagonal(a) ? td_unsqueeze(td_tensor_fields(a), 1) : td_tensor_retain(td_tensor_fields(b));
-    td_tensor *product = td_mul(is_diagonal(a) ? b : a, column);
-    *results = (td_value){.kind = product ? TD_VALUE_TENSOR : TD_VALUE_NONE, .tensor = product};
-    return product ? 0 : -1;
+    return give(results, td_mul(is_diagonal(a) ? b : a, column));
 }
 
-typedef td_tensor *of_two(td_tensor *a, td_tensor *b);
-
-static int pointwise(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *of_fields)
+static int refuse(const td_op *op)
 {
-    (void)keys;
+    return td_error(TD_E_NOT_IMPLEMENTED, "%s of a diagonal matrix and one of another layout: use to_dense()", td_op_describe(op)->name);
+}
+
+static int add(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys, (void)context;
     td_tensor *a = arguments[0].tensor, *b = arguments[1].tensor;
     if (!is_diagonal(a) || !is_diagonal(b))
-        return td_error(TD_E_NOT_IMPLEMENTED, "%s of a diagonal matrix and one of another layout: use to_dense()",
-                        td_op_describe(op)->name);
-    of_two *f = *(of_two **)of_fields;
-    return give(results, f(td_tensor_fields(a), td_tensor_fields(b)));
+        return refuse(op);
+    return give(results, over(td_add_tensor(td_tensor_fields(a), td_tensor_fields(b), arguments[2].scalar)));
+}
+
+/* By another one, or by a number. */
+static int mul(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)keys, (void)context;
+    td_tensor *a = arguments[0].tensor, *b = arguments[1].tensor;
+    if ((!is_diagonal(a) && td_tensor_ndim(a)) || (!is_diagonal(b) && td_tensor_ndim(b)))
+        return refuse(op);
+    return give(results, over(td_mul(is_diagonal(a) ? td_tensor_fields(a) : a, is_diagonal(b) ? td_tensor_fields(b) : b)));
 }
 
 static int trace(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)op, (void)keys, (void)context;
-    td_tensor *sum = td_sum(td_tensor_fields(arguments[0].tensor));
-    *results = (td_value){.kind = sum ? TD_VALUE_TENSOR : TD_VALUE_NONE, .tensor = sum};
-    return sum ? 0 : -1;
+    return give(results, td_sum(td_tensor_fields(arguments[0].tensor)));
+}
+
+/* The transpose of a diagonal matrix is itself: a view in the only sense that the layout has. */
+static int transpose(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+{
+    (void)op, (void)keys, (void)context;
+    return give(results, td_tensor_alias(arguments[0].tensor, false));
 }
 
 int diagonal_register(void)
 {
-    static td_tensor *(*add)(td_tensor *, td_tensor *) = td_add, *(*mul)(td_tensor *, td_tensor *) = td_mul;
     diagonal_layout = td_layout_register(&kind);
     if (diagonal_layout < 0)
         return -1;
@@ -98,9 +154,11 @@ int diagonal_register(void)
            td_register_default("toy::from_diagonal", from_diagonal, NULL) ||
            td_register_gradient("toy::from_diagonal", &gradient, NULL) ||
            td_register_boxed("aten::mm", key, TD_CPU, mm, NULL) ||
-           td_register_boxed("aten::add.Tensor", key, TD_CPU, pointwise, &add) ||
-           td_register_boxed("aten::mul.Tensor", key, TD_CPU, pointwise, &mul) ||
-           td_register_boxed("aten::trace", key, TD_CPU, trace, NULL) ? -1 : 0;
+           td_register_boxed("aten::add.Tensor", key, TD_CPU, add, NULL) ||
+           td_register_boxed("aten::mul.Tensor", key, TD_CPU, mul, NULL) ||
+           td_register_boxed("aten::transpose.int", key, TD_CPU, transpose, NULL) ||
+           td_register_boxed("aten::sum", key, TD_CPU, trace, NULL) || td_register_boxed("aten::trace", key, TD_CPU, trace, NULL)
+               ? -1 : 0;
 }
 
 #ifdef DIAGONAL_LIBRARY

@@ -108,7 +108,7 @@ TD_API td_dtype td_dtype_register(const td_dtype_kind *kind);
 /* ---- devices ------------------------------------------------------------------------------ */
 
 typedef enum td_device_type { TD_CPU = 0, TD_META = 1, TD_CUDA = 2, TD_OPENCL = 3, TD_XPU = 4, TD_MPS = 5,
-                              TD_HPU = 6, TD_DEVICE_TYPES = 16 } td_device_type;
+                              TD_HPU = 6, TD_DEVICE_TYPES = 12 } td_device_type;
 typedef struct td_device {
     int8_t type;     /* td_device_type, or a number that a loaded device was given; -1: none */
     int8_t index;    /* -1: the current one */
@@ -160,9 +160,11 @@ TD_API bool    td_scalar_bool(td_scalar s);
 
 /* ---- the processor and its threads ------------------------------------------------------------- */
 
-/* Instruction-set levels that kernels are compiled for; forced by TEDE_CPU=v2|v3|v4. */
-typedef enum td_isa { TD_V2, TD_V3, TD_V4, TD_ISAS } td_isa;
+/* The instruction-set level that kernels are taken from; 0 is the lowest that there are for this architecture.  TEDE_CPU=name forces
+ * a lower one: on x86-64 v2, v3 and v4 are known. */
+typedef int td_isa;
 TD_API td_isa      td_cpu_isa(void);
+/* "unknown" if there is no such level. */
 TD_API const char *td_isa_name(td_isa isa);
 /* How many threads td_parallel_for may use; at first TEDE_NUM_THREADS, OMP_NUM_THREADS or the cores. */
 TD_API int  td_num_threads(void);

@@ -4,8 +4,8 @@
  * and exclude masks applied.  The highest key picks the kernel from the operator's row.  A kernel gets the set, so
  * that it can go on to the next lower key.  Device bits say where, functionality bits say what:
  *
- *   bits  0..15   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded: <tede/device.h>
- *   bits 16..22   layouts, the last two for those of plug-ins: <tede/layout.h>; each has a slot per device
+ *   bits  0..11   devices: CPU, Meta, CUDA, OpenCL, then those that are loaded: <tede/device.h>
+ *   bits 12..22   layouts: strided, then those that are registered: <tede/layout.h>; each has a slot per device
  *   bit  23       a dtype of a plug-in (td_dtype_register); as a layout
  *   bits 24..34   what happens around a kernel, innermost first */
 #ifndef TEDE_DISPATCH_H
@@ -20,10 +20,11 @@ extern "C" {
 typedef uint64_t td_keyset;
 
 typedef enum td_key {
-    /* 0..15: td_device_type */
-    TD_KEY_DENSE = 16, TD_KEY_SPARSE, TD_KEY_COMPRESSED, TD_KEY_QUANTIZED, TD_KEY_NESTED,
-    TD_KEY_LAYOUT_A, TD_KEY_LAYOUT_B,       /* of plug-ins: td_layout_key tells whose */
-    TD_KEY_DTYPE,                           /* all dtypes of plug-ins */
+    /* 0..11: td_device_type */
+    TD_KEY_DENSE = 12,
+    TD_KEY_SPARSE, TD_KEY_COMPRESSED,       /* COO; CSR, CSC, BSR and BSC */
+    TD_KEY_LAYOUTS,                         /* the first for layouts that are registered at run time: td_layout_key */
+    TD_KEY_DTYPE = 23,                      /* all dtypes of plug-ins */
     /* Python's __torch_dispatch__ is the innermost: it sees what the others make of a call. */
     TD_KEY_PYTHON = 24,
     TD_KEY_UNWRAP,                  /* the lower end of a grad or jvp level: <tede/transforms.h> */
@@ -33,10 +34,12 @@ typedef enum td_key {
     TD_KEYS = 40, TD_KEY_AROUND = TD_KEY_PYTHON,    /* the first of those that run around kernels */
 } td_key;
 #define TD_KEYSET(key) ((td_keyset)1 << (key))
+#define TD_KEYS_DEVICES (((td_keyset)1 << TD_DEVICE_TYPES) - 1)
+#define TD_KEYS_LAYOUTS (TD_KEYSET(TD_KEY_DTYPE) - TD_KEYSET(TD_KEY_DENSE + 1))    /* all but strided */
 #define TD_KEYS_CPU    (TD_KEYSET(TD_KEY_DENSE) | TD_KEYSET(TD_CPU))
 
-/* Slots of an operator's row: 16 for bits 24..39, then layout x device. */
-enum { TD_SLOTS = 16 + 8 * TD_DEVICE_TYPES };
+/* Slots of an operator's row: 16 for bits 24..39, then (layout or dtype) x device. */
+enum { TD_SLOTS = 16 + (TD_KEY_AROUND - TD_KEY_DENSE) * TD_DEVICE_TYPES };
 static inline int td_key_slot(int functionality, int device)
 {
     return functionality >= TD_KEY_AROUND ? functionality - TD_KEY_AROUND
@@ -70,7 +73,8 @@ typedef struct td_value {
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */
 
 typedef enum td_layout { TD_STRIDED, TD_SPARSE_COO, TD_SPARSE_CSR, TD_SPARSE_CSC, TD_SPARSE_BSR, TD_SPARSE_BSC,
-                         TD_LAYOUT_A, TD_LAYOUT_B, TD_LAYOUTS } td_layout;
+                         TD_LAYOUTS_KNOWN,      /* numbers from here on are for those that are registered */
+                         TD_LAYOUTS = 32 } td_layout;
 typedef enum td_memory_format { TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST, TD_CHANNELS_LAST_3D,
                                 TD_MEMORY_FORMAT_NONE = -1 } td_memory_format;
 
@@ -110,6 +114,7 @@ enum {
     TD_OP_DETACHES = 524288,        /* a view that is cut off from its operand's history: detach */
     TD_OP_KNOWS_BITS = 1048576,     /* sees to operands whose conjugate or negative isn't computed yet itself: copies do */
     TD_OP_PROMOTES = 2097152,       /* its operands are brought to one dtype, as those of + are */
+    TD_OP_MAKES_ZEROS = 4194304,    /* a factory whose elements are zeros, or may be: a layout makes it without elements */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
 

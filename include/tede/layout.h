@@ -1,9 +1,12 @@
 /* tede/layout.h: layouts from outside: tensors that keep their elements otherwise than by strides.
  *
- * Such a tensor has sizes, a dtype and a device as any other, fields of your own in place of a storage, and the layout's key
- * in its set.  Operators on it are those that you register kernels for, by td_register_kernel or td_register_boxed under
- * (td_layout_key(layout), device), those that are made of others, and what a fallback on that key makes of the rest.
- * Gradients follow as they do elsewhere, as long as the operators in their formulas have kernels. */
+ * Such a tensor has sizes, a dtype and a device as any other, fields of the layout's own in place of a storage, and the
+ * layout's key in its set.  Operators on it are, in this order: those that have a kernel registered, by td_register_kernel or
+ * td_register_boxed under (td_layout_key(layout), device); those that are made of others; those whose entry says that they work
+ * on the values or on each part of any layout; and what a fallback on that key makes of the rest.  Gradients follow as they do elsewhere, as
+ * long as the operators in their formulas have kernels.
+ *
+ * The sparse layouts are registered like this (src/layouts/sparse/). */
 #ifndef TEDE_LAYOUT_H
 #define TEDE_LAYOUT_H
 #include <tede/dispatch.h>
@@ -11,23 +14,68 @@
 extern "C" {
 #endif
 
+/* Of what a tensor is made besides its shape: tensors, and numbers (where `tensor` is NULL), by name. */
+typedef struct td_layout_part {
+    const char *name;                            /* "indices" */
+    td_tensor  *tensor;                          /* borrowed */
+    int64_t     number;
+    bool        values;                          /* it has the tensor's dtype, and elements that operators are applied to */
+} td_layout_part;
+enum { TD_LAYOUT_PARTS = 8 };                    /* at most */
+
+enum {
+    TD_LAYOUT_ZEROS = 1,                         /* elements that no part holds are zeros */
+    TD_LAYOUT_SIZE_BELOW = 2,                    /* printed with its size on a line of its own */
+};
+
+/* Members after `name` may be NULL.  `parts` and `from_parts` go together; from them follow printing, pickling, conversion to other
+ * devices and dtypes, copies, and operators on the values. */
 typedef struct td_layout_kind {
+    size_t      size;                            /* sizeof(td_layout_kind) where it was compiled: it may grow at the end */
     const char *name;                            /* "diagonal_matrix": tede.diagonal_matrix in Python */
-    void      (*destroy)(void *fields);          /* when the last tensor with them goes away; may be NULL */
-    /* The same elements, strided: what printing and .to_dense() show.  An owned reference; may be NULL. */
+    const char *title;                           /* before the device's name in errors: "Sparse" gives 'SparseCPU'; NULL: the name */
+    const char *family;                          /* a layout registered before, whose key, and so kernels, it shares; NULL: its own */
+    unsigned    flags;                           /* TD_LAYOUT_* */
+    void      (*destroy)(void *fields);          /* when the last tensor with them goes away */
+    /* The same elements, strided: what .to_dense() gives, and printing where there are no parts.  An owned reference. */
     td_tensor *(*to_dense)(td_tensor *x);
+    td_tensor *(*from_dense)(int layout, td_tensor *x);
+    /* Fills in the parts and returns how many; and a new tensor over such parts, of which it keeps references of its own. */
+    int        (*parts)(const td_tensor *x, td_layout_part *parts);
+    td_tensor *(*from_parts)(int layout, int64_t ndim, const int64_t *sizes, int n, const td_layout_part *parts);
+    /* What zeros and empty make; zeros_like and empty_like with layout= pass a tensor of another layout as `like`, which may be
+     * NULL.  `op` is the operator's name, for errors. */
+    td_tensor *(*zeros)(int layout, const char *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device);
+    /* x (owned) if functions may be applied to its values one by one, else an equal tensor where they may; for an in-place operator,
+     * whose name is given, an error instead. */
+    td_tensor *(*settled)(td_tensor *x, const char *inplace);
+    /* What printing adds at the end: "nnz=3". */
+    void       (*describe)(const td_tensor *x, char *text, size_t room);
 } td_layout_kind;
 
 /* The layout's number; -1 with an error if the name is taken or there is no room.  `kind` must stay. */
 TD_API int td_layout_register(const td_layout_kind *kind);
+/* The number by name, -1 without an error if there is none. */
+TD_API int         td_layout_find(const char *name);
 TD_API td_key      td_layout_key(int layout);
 TD_API const char *td_layout_name(int layout);        /* "strided", ...; NULL if there is none */
+TD_API const td_layout_kind *td_layout_describe(int layout);      /* NULL of strided, and of a layout that nobody registered */
 
-/* A tensor of a registered layout over `fields`, which it owns from now on (not if this fails). */
+/* A tensor of a registered layout over `fields`, which it owns from now on (not if this fails).  Aliases share them: they mustn't
+ * be changed, see td_layout_take. */
 TD_API td_tensor *td_tensor_with_layout(int layout, void *fields, int64_t ndim, const int64_t *sizes, td_dtype dtype,
                                         td_device device);
 TD_API int   td_tensor_layout(const td_tensor *x);    /* td_layout */
-TD_API void *td_tensor_fields(const td_tensor *x);    /* borrowed; NULL unless the layout is one of a plug-in */
+TD_API void *td_tensor_fields(const td_tensor *x);    /* borrowed; NULL of a strided tensor */
+/* The same elements in another layout, as far as it has room for them: a diagonal one takes those of the diagonal.  What has the
+ * layout is returned itself. */
+TD_API td_tensor *td_layout_from_dense(int layout, td_tensor *x);
+/* x becomes what `from` is, of the same layout: its fields, sizes and dtype.  What in-place operators end with. */
+TD_API int   td_layout_take(td_tensor *x, const td_tensor *from) TD_MUST_USE;
+/* x's parts, through its layout; -1 with an error if the layout doesn't list them. */
+TD_API int        td_layout_parts(const td_tensor *x, td_layout_part *parts) TD_MUST_USE;
+/* A tensor like x of other parts. */
+TD_API td_tensor *td_layout_from_parts(const td_tensor *x, int n, const td_layout_part *parts);
 
 #ifdef __cplusplus
 }

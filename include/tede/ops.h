@@ -960,6 +960,12 @@ TD_API int td_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_t
 TD_API int td_index_reduce_backward(td_tensor **results, td_tensor *grad, td_tensor *self, int64_t dim,
         td_tensor *index, td_tensor *source, const char *reduce, bool include_self,
         td_tensor *result) TD_MUST_USE;
+/* self, which has no derivative where several zeros were multiplied. */
+TD_API td_tensor *td_scatter_reduce_once(td_tensor *self, td_tensor *zeros);
+/* self, which has no derivative where several zeros were multiplied. */
+TD_API td_tensor *td_index_reduce_once(td_tensor *self, td_tensor *zeros);
+/* grad, unless more than one zero went to a place, where the second derivatives of its product are not computed. */
+TD_API td_tensor *td_product_of_zeros(td_tensor *grad, td_tensor *zeros, const char *name, const char *values);
 /* Elements by index tensors and masks, which are broadcast together. */
 TD_API td_tensor *td_index_tensor(td_tensor *self, int64_t n_indices, td_tensor *const *indices);
 TD_API int td_index_tensor_out(td_tensor *self, int64_t n_indices, td_tensor *const *indices,
@@ -1576,6 +1582,9 @@ TD_API int td_linalg_multi_dot_out(int64_t n_tensors, td_tensor *const *tensors,
 /* ``input @ weight.T + bias`` over the last dimension. */
 TD_API td_tensor *td_linear(td_tensor *input, td_tensor *weight, td_tensor *bias);
 TD_API int td_linear_out(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *out) TD_MUST_USE;
+/* What linear_backward gives; a bias of several dimensions gets the whole gradient, which is summed to its shape. */
+TD_API int td_linear_gradients(td_tensor **results, td_tensor *self, td_tensor *grad_output, td_tensor *weight,
+        int64_t bias_ndim, int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
 /* Gradients of linear. */
 TD_API int td_linear_backward(td_tensor **results, td_tensor *self, td_tensor *grad_output, td_tensor *weight,
         int64_t n_output_mask, const bool *output_mask) TD_MUST_USE;
@@ -3283,6 +3292,10 @@ TD_API td_tensor *td__csr_product(td_tensor *crow, td_tensor *col, td_tensor *va
 /* A CSR, CSC, BSR or BSC tensor over its parts. */
 TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value_size(td_tensor *compressed_indices,
         td_tensor *plain_indices, td_tensor *values, int64_t n_size, const int64_t *size, td_dtype dtype,
+        td_layout layout, td_device device);
+/* A CSR, CSC, BSR or BSC tensor with room for so many elements or blocks, whose indices are zero. */
+TD_API td_tensor *td__sparse_compressed_tensor_with_dims(int64_t nnz, int64_t dense_dim, int64_t n_size,
+        const int64_t *size, int64_t n_blocksize, const int64_t *blocksize, td_dtype index_dtype, td_dtype dtype,
         td_layout layout, td_device device);
 /* A compressed tensor just large enough for its indices. */
 TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value(td_tensor *compressed_indices,

@@ -129,6 +129,7 @@ PyObject *td_py_device(td_device device);                   /* new */
 PyObject *td_py_size(int ndim, const int64_t *sizes);       /* new */
 /* A dtype object, or one of Python's types float, int, bool, complex; false if it is neither (no error set). */
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype);
+bool td_py_as_layout(PyObject *o, int64_t *layout);         /* false: it is none, or, with an exception, one that no tensor has */
 /* A device object, a string or a number: 1, 0 if it is none of these, -1 with an error set. */
 int  td_py_as_device(PyObject *o, td_device *device);
 int  td_py_types_init(PyObject *module);
@@ -219,6 +220,7 @@ OperatorObject *td_py_find_method(const char *name);
 td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
 /* What a factory gives in a layout that was asked for; NULL with a Python exception. */
 td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout);
+int td_py_layouts_init(PyObject *module);                 /* layouts.c */
 int td_py_operator_init(PyObject *module);
 
 /* What one call of the parser needs: values, and what must be dropped afterwards. */

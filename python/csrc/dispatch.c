@@ -21,8 +21,8 @@ static PyObject *entry_of(const td_op *op)
     PyObject *key = PyLong_FromVoidPtr((void *)op), *entry = key ? PyDict_GetItemWithError(overloads, key) : NULL;
     if (!entry && key && !PyErr_Occurred()) {
         const td_op_info *info = td_op_describe(op);
-        PyObject *module = PyImport_ImportModule("tede._ops");
-        entry = module ? PyObject_CallMethod(module, "_entry", "sssI", info->space ? info->space : "aten", info->name,
+        PyObject *module = PyImport_ImportModule("tede._decompositions");
+        entry = module ? PyObject_CallMethod(module, "entry", "sssI", info->space ? info->space : "aten", info->name,
                                              info->overload, (unsigned)info->flags) : NULL;
         Py_XDECREF(module);
         if (entry && PyDict_SetItem(overloads, key, entry) < 0)

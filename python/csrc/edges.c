@@ -27,6 +27,16 @@ static PyObject *edge_tensor(PyObject *m, PyObject *args)
     return node ? td_py_wrap(td_node_stand_in(node, input)) : NULL;
 }
 
+/* _renew_accumulator(leaf): graphs that are made from now on end at another one. */
+static PyObject *renew_accumulator(PyObject *m, PyObject *x)
+{
+    (void)m;
+    if (!td_py_is_tensor(x))
+        return PyErr_Format(PyExc_TypeError, "expected a Tensor, not %s", Py_TYPE(x)->tp_name);
+    td_renew_accumulator(td_py_x(x));
+    Py_RETURN_NONE;
+}
+
 static PyObject *increment_version(PyObject *m, PyObject *x)
 {
     (void)m;
@@ -109,6 +119,7 @@ static int interrupted(void)
 
 static PyMethodDef functions[] = {
     {"_gradient_edge", gradient_edge, METH_O, NULL},
+    {"_renew_accumulator", renew_accumulator, METH_O, NULL},
     {"_edge_tensor", edge_tensor, METH_VARARGS, NULL},
     {"_increment_version", increment_version, METH_O, NULL},
     {"_set_version", set_version, METH_VARARGS, NULL},

@@ -512,8 +512,11 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     }
     td_tensor *x = td_py_x(self), *operand = NULL;
     td_scalar scalar;
-    if (td_tensor_layout(x) >= TD_SPARSE_COO && td_tensor_layout(x) <= TD_SPARSE_BSC)
-        return PyErr_SetString(PyExc_TypeError, "Cannot assign to a sparse tensor"), -1;
+    const int layout = td_tensor_layout(x);
+    const td_layout_kind *kind = TD_UNLIKELY(layout != TD_STRIDED) ? td_layout_describe(layout) : NULL;
+    if (kind)
+        return PyErr_Format(PyExc_TypeError, kind->flags & TD_LAYOUT_ZEROS ? "Cannot assign to a sparse tensor" :
+                            "Cannot assign to a tensor of layout %s", kind->name), -1;
     if (td_py_is_tensor(value)) {
         operand = td_tensor_retain(td_py_x(value));
     } else {
@@ -533,8 +536,12 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         if (!operand)
             return td_py_raise(), -1;
     }
+    if (index == Py_False) {        /* nothing is written, whatever the value's shape */
+        td_tensor_release(operand);
+        return 0;
+    }
     Walk w;
-    if (walk(&w, self, index) < 0) {
+    if (walk(&w, self, index == Py_True ? Py_None : index) < 0) {
         td_tensor_release(operand);
         return -1;
     }
@@ -550,8 +557,9 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     if (!failed && !w.advanced) {
         if (operand) {
             td_tensor *shaped = without_leading_ones(operand, td_tensor_ndim(view));
-            if (shaped && td_tensor_storage(shaped) == td_tensor_storage(view) && td_tensor_ndim(shaped) < td_tensor_ndim(view)) {
-                td_tensor *wide = td_expand(shaped, td_tensor_ndim(view), td_tensor_sizes(view));     /* it may be the view itself */
+            int n = td_tensor_ndim(view);
+            if (shaped && (td_tensor_ndim(shaped) != n || memcmp(td_tensor_sizes(shaped), td_tensor_sizes(view), sizeof(int64_t) * (size_t)n))) {
+                td_tensor *wide = td_expand(shaped, n, td_tensor_sizes(view));      /* it may be the view itself */
                 td_tensor_release(shaped);
                 shaped = wide;
             }

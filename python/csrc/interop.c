@@ -269,9 +269,10 @@ bool td_py_without_data(td_tensor *x, const char *what)
 PyObject *td_py_numpy(PyObject *self, bool force)
 {
     static PyObject *asarray;
-    if (td_tensor_layout(td_py_x(self)) != TD_STRIDED)
+    const td_layout_kind *kind = td_layout_describe(td_tensor_layout(td_py_x(self)));
+    if (kind)
         return PyErr_Format(PyExc_TypeError, "can't convert %s layout tensor to numpy. Use Tensor.to_dense() first.",
-                            td_tensor_layout(td_py_x(self)) == TD_SPARSE_COO ? "Sparse" : td_layout_name(td_tensor_layout(td_py_x(self))));
+                            kind->title ? kind->title : kind->name);
     if (!asarray) {
         PyObject *numpy = PyImport_ImportModule("numpy");
         asarray = numpy ? PyObject_GetAttrString(numpy, "asarray") : NULL;

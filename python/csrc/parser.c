@@ -296,10 +296,9 @@ static int convert(const Overload *o, int index, PyObject *value, Scratch *s)
             return found;
         break;
     case TD_VALUE_LAYOUT:
-        if (!Py_IS_TYPE(value, &td_py_layout_type))
-            return 0;
-        v->integer = ((EnumObject *)value)->code;
-        if (o->factory && v->integer < TD_LAYOUT_A)
+        if (!td_py_as_layout(value, &v->integer))
+            return PyErr_Occurred() ? -1 : 0;
+        if (o->factory)
             s->layout = (int8_t)v->integer;
         break;
     case TD_VALUE_MEMORY_FORMAT:
@@ -354,10 +353,11 @@ static int factory_keyword(PyObject *name, PyObject *value, Scratch *s)
     if (PyUnicode_CompareWithASCIIString(name, "pin_memory") == 0)
         return PyBool_Check(value) || value == Py_None;
     if (PyUnicode_CompareWithASCIIString(name, "layout") == 0) {
-        if (value != Py_None && !Py_IS_TYPE(value, &td_py_layout_type))
-            return 0;
-        s->layout = value == Py_None ? -1 : (int8_t)((EnumObject *)value)->code;
-        return s->layout < TD_LAYOUT_A;
+        int64_t layout = -1;
+        if (value != Py_None && !td_py_as_layout(value, &layout))
+            return PyErr_Occurred() ? -1 : 0;
+        s->layout = (int8_t)layout;
+        return 1;
     }
     return 0;
 }

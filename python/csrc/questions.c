@@ -9,8 +9,8 @@
 
 static PyObject *overload_of(const char *space, const char *name, const char *overload)
 {
-    PyObject *module = PyImport_ImportModule("tede._questions");
-    PyObject *found = module ? PyObject_CallMethod(module, "overload", "sss", space, name, overload) : NULL;
+    PyObject *module = PyImport_ImportModule("tede._ops");
+    PyObject *found = module ? PyObject_CallMethod(module, "_overload_of", "sss", space, name, overload) : NULL;
     Py_XDECREF(module);
     return found;
 }
@@ -139,13 +139,11 @@ int td_py_layout_of(PyObject *self)
     if (!td_py_asks(self, TD_PY_ASKS_LAYOUT))
         return (int)td_tensor_layout(td_py_x(self));
     PyObject *answer = ask(self, "prim", "layout", "default", NULL);
-    int code = -1;
-    if (answer && Py_IS_TYPE(answer, &td_py_layout_type))
-        code = ((EnumObject *)answer)->code;
-    else if (answer)
+    int64_t code = -1;
+    if (answer && !td_py_as_layout(answer, &code) && !PyErr_Occurred())
         PyErr_Format(PyExc_RuntimeError, "layout returned invalid type %s, expected Layout", Py_TYPE(answer)->tp_name);
     Py_XDECREF(answer);
-    return code;
+    return PyErr_Occurred() ? -1 : (int)code;
 }
 
 int td_py_questions_of(PyObject *policy, bool device, bool layout)

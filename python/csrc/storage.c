@@ -13,7 +13,7 @@ static td_storage *storage(PyObject *self) { return ((StorageObject *)self)->s; 
 
 static PyObject *live, *storage_class;
 
-/* The class that tensors' storages are instances of. */
+/* The class that tensors' storages are instances of. Its module has more to say of it: how it is pickled. */
 static PyTypeObject *python_class(void)
 {
     if (!storage_class) {
@@ -55,9 +55,10 @@ static PyObject *known(td_storage *s)
 PyObject *td_py_storage(td_tensor *x)
 {
     td_storage *s = td_tensor_storage(x);
+    const td_layout_kind *kind = s ? NULL : td_layout_describe(td_tensor_layout(x));
     if (!s)
-        return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of %s", td_tensor_layout(x) == TD_SPARSE_COO ? "SparseTensorImpl" :
-                            td_tensor_layout(x) <= TD_SPARSE_BSC ? "SparseCsrTensorImpl" : "this tensor: it has none");
+        return PyErr_Format(PyExc_NotImplementedError, "Cannot access storage of %s%s", kind && kind->title ? kind->title : "this tensor",
+                            kind && kind->title ? "TensorImpl" : ": it has none");
     PyObject *self = known(s);
     if (!self && (self = wrap(td_storage_retain(s))))
         ((StorageObject *)self)->hollow = td_tensor_is_hollow(x);
@@ -71,6 +72,8 @@ static PyObject *storage_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     td_device where = {TD_CPU, -1};
     if (type == &td_py_Storage)
         return PyErr_Format(PyExc_RuntimeError, "Cannot directly construct StorageBase; subclass it and then construct that");
+    if (!python_class())
+        return NULL;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|OO:UntypedStorage", names, &what, &device))
         return NULL;
     if (device && device != Py_None && td_py_as_device(device, &where) < 0)

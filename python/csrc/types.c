@@ -56,6 +56,8 @@ PyObject *td_py_memory_format(int format)
     return format >= 0 && format < 4 ? formats[format] : Py_None;
 }
 
+/* What programs compare layouts with, and no tensor has. */
+static const char *const reserved_layouts[] = {"jagged"};
 static const char *const format_names[4] = {"contiguous_format", "preserve_format", "channels_last", "channels_last_3d"};
 
 static const char *enum_name(PyObject *self)
@@ -63,7 +65,9 @@ static const char *enum_name(PyObject *self)
     int code = ((EnumObject *)self)->code;
     if (Py_IS_TYPE(self, &td_py_dtype_type))
         return code < RESERVED ? td_dtype_name(code) : reserved[code - RESERVED].name;
-    return Py_IS_TYPE(self, &td_py_layout_type) ? td_layout_name(code) : format_names[code];
+    if (Py_IS_TYPE(self, &td_py_layout_type))
+        return code < RESERVED ? td_layout_name(code) : reserved_layouts[code - RESERVED];
+    return format_names[code];
 }
 static PyObject *enum_repr(PyObject *self)
 {
@@ -149,6 +153,16 @@ ENUM_TYPE(td_py_dtype_type, "tede.dtype", "The type of a tensor's elements.", dt
 ENUM_TYPE(td_py_layout_type, "tede.layout", "How a tensor keeps its elements.", enum_methods, NULL);
 ENUM_TYPE(td_py_memory_format_type, "tede.memory_format", "The order of a dense tensor's dimensions in memory.",
           enum_methods, NULL);
+
+bool td_py_as_layout(PyObject *o, int64_t *layout)
+{
+    if (!Py_IS_TYPE(o, &td_py_layout_type))
+        return false;
+    *layout = ((EnumObject *)o)->code;
+    if (*layout < RESERVED)
+        return true;
+    return PyErr_Format(PyExc_NotImplementedError, "tede has no tensors of layout %s", reserved_layouts[*layout - RESERVED]), false;
+}
 
 bool td_py_as_dtype(PyObject *o, td_dtype *dtype)
 {
@@ -603,9 +617,9 @@ static PyObject *registered(PyObject *m, PyObject *o)
     for (int code = TD_DTYPE_A; code < TD_DTYPES; code++)
         if (td_dtype_size(code) && strcmp(td_dtype_name(code), name) == 0)
             return Py_NewRef(td_py_dtype(code));
-    for (int code = TD_LAYOUT_A; code < TD_LAYOUTS; code++)
-        if (td_layout_name(code) && strcmp(td_layout_name(code), name) == 0)
-            return Py_NewRef(td_py_layout(code));
+    const int layout = td_layout_find(name);
+    if (layout >= TD_LAYOUTS_KNOWN)
+        return Py_NewRef(td_py_layout(layout));
     Py_RETURN_NONE;
 }
 
@@ -661,9 +675,15 @@ int td_py_types_init(PyObject *module)
             return -1;
         ((EnumObject *)others[i])->code = RESERVED + i;
     }
-    for (int code = 0; code < TD_LAYOUT_A; code++)
+    for (int code = 0; code < TD_LAYOUTS_KNOWN; code++)
         if (add_enum(module, &td_py_layout_type, layouts, code, (const char *[]){td_layout_name(code), NULL}) < 0)
             return -1;
+    static PyObject *absent[sizeof reserved_layouts / sizeof *reserved_layouts];
+    for (int i = 0; i < (int)(sizeof absent / sizeof *absent); i++) {
+        if (add_enum(module, &td_py_layout_type, absent, i, (const char *[]){reserved_layouts[i], NULL}) < 0)
+            return -1;
+        ((EnumObject *)absent[i])->code = RESERVED + i;
+    }
     for (int code = 0; code < 4; code++)
         if (add_enum(module, &td_py_memory_format_type, formats, code, (const char *[]){format_names[code], NULL}) < 0)
             return -1;

@@ -5,6 +5,7 @@
  * for the kinds of events whose bits are set; details, which are None if they aren't asked for, are the values of a call, the sizes and strides of a walk, or the tensor of a copy.  Tensors are told as
  * tuples, not as objects: an object would keep its tensor alive, and so change what is watched. */
 #include "binding.h"
+#include <tede/layout.h>
 #include <tede/autograd_nodes.h>
 #include <tede/trace.h>
 
@@ -158,12 +159,20 @@ static PyObject *anchor(PyObject *m, PyObject *unused)
     return PyLong_FromVoidPtr((void *)(uintptr_t)td_watch);
 }
 
+static int name_key(PyObject *names, int bit, const char *name)
+{
+    PyObject *key = PyLong_FromLong(bit), *value = PyUnicode_FromString(name);
+    int status = key && value ? PyDict_SetItem(names, key, value) : -1;
+    Py_XDECREF(key);
+    Py_XDECREF(value);
+    return status;
+}
+
 /* {bit of a key set: the key's name}. */
 static PyObject *key_names(PyObject *m, PyObject *unused)
 {
     static const struct { int bit; const char *name; } keys[] = {
         {TD_CPU, "CPU"}, {TD_META, "Meta"}, {TD_CUDA, "CUDA"}, {TD_OPENCL, "OpenCL"}, {TD_KEY_DENSE, "Dense"},
-        {TD_KEY_SPARSE, "Sparse"}, {TD_KEY_COMPRESSED, "SparseCsr"}, {TD_KEY_QUANTIZED, "Quantized"}, {TD_KEY_NESTED, "Nested"},
         {TD_KEY_UNWRAP, "Unwrap"}, {TD_KEY_UNALIGNED, "Unaligned"}, {TD_KEY_NEGATIVE, "Negative"},
         {TD_KEY_CONJUGATE, "Conjugate"}, {TD_KEY_AUTOGRAD, "Autograd"}, {TD_KEY_FORWARD_AD, "ForwardAD"},
         {TD_KEY_PROFILER, "Profiler"}, {TD_KEY_TRACING, "Tracing"}, {TD_KEY_AUTOCAST, "Autocast"}, {TD_KEY_FUNCTIONALIZE, "Functionalize"}, {TD_KEY_TRANSFORMS, "Transforms"},
@@ -171,12 +180,13 @@ static PyObject *key_names(PyObject *m, PyObject *unused)
     };
     (void)m, (void)unused;
     PyObject *names = PyDict_New();
-    for (size_t i = 0; names && i < sizeof keys / sizeof *keys; i++) {
-        PyObject *bit = PyLong_FromLong(keys[i].bit), *name = PyUnicode_FromString(keys[i].name);
-        if (!bit || !name || PyDict_SetItem(names, bit, name) < 0)
+    for (size_t i = 0; names && i < sizeof keys / sizeof *keys; i++)
+        if (name_key(names, keys[i].bit, keys[i].name) < 0)
             Py_CLEAR(names);
-        Py_XDECREF(bit);
-        Py_XDECREF(name);
+    for (int layout = TD_STRIDED + 1; names && layout < TD_LAYOUTS; layout++) {
+        const td_layout_kind *kind = td_layout_describe(layout);
+        if (kind && !kind->family && name_key(names, td_layout_key(layout), kind->title ? kind->title : kind->name) < 0)
+            Py_CLEAR(names);
     }
     return names;
 }

@@ -15,3 +15,8 @@ def parallel_info():
 def _library_version():
     import tede
     return tede.__version__
+
+
+def _cxx_flags():
+    """The flags of the C++ compiler: none, the core is C."""
+    return ""

@@ -13,8 +13,9 @@ from tede._C import Tensor as Tensor, is_grad_enabled as is_grad_enabled, is_inf
 __version__ = "0.1.0"
 
 globals().update(_C._functions)           # every operator that is a function
+from tede._override import asking as _asking          # noqa: E402
 from tede import _tensor                  # noqa: E402  gives Tensor the methods that are written in Python
-from tede._tensor import Parameter as Parameter       # noqa: E402
+from tede._parameter import Parameter as Parameter       # noqa: E402
 from tede._modes import (                 # noqa: E402
     enable_grad as enable_grad, inference_mode as inference_mode, no_grad as no_grad, promotion as promotion,
     set_grad_enabled as set_grad_enabled, set_promotion as set_promotion)
@@ -27,16 +28,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:       # what __getattr__ loads when it is first named
     from typing import Any
     from tede import (                    # "as" says that the names are for users, too
-        amp as amp, autograd as autograd, backends as backends, cuda as cuda, distributions as distributions, fft as fft, func as func,
-        fx as fx, jit as jit, linalg as linalg, masked as masked, multiprocessing as multiprocessing, nn as nn, optim as optim,
-        overrides as overrides, profiler as profiler, random as random, safetensors as safetensors, sparse as sparse,
-        special as special, testing as testing, utils as utils)
+        amp as amp, autograd as autograd, distributions as distributions, fft as fft, func as func, fx as fx, linalg as linalg,
+        masked as masked, multiprocessing as multiprocessing, nn as nn, optim as optim, overrides as overrides,
+        profiler as profiler, random as random, safetensors as safetensors, sparse as sparse, special as special,
+        testing as testing, utils as utils)
+    from tede._compat import backends as backends, cuda as cuda, jit as jit
     from tede.amp import autocast as autocast
     from tede.config import get_include as get_include
     from tede.serialization import load as load, save as save
     from tede.functional import *  # noqa: F403
 
 _sys.modules["tede.return_types"] = _C.return_types
+
+__path__.append(__path__[0] + "/_compat")       # noqa: F405  what exists so that other people's programs import: files, ...
+
+
+class _StandIns:
+    """... and lines of names.txt."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.startswith("tede."):
+            from tede import _compat
+            return _compat.find_spec(name)
+
+
+_sys.meta_path.append(_StandIns)
 
 _SUBMODULES = frozenset((
     "nn", "optim", "autograd", "linalg", "fft", "special", "utils", "random", "testing", "functional", "overrides",
@@ -67,16 +84,16 @@ _WRITTEN.update({name: "amp" for name in (
     "_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_")})
 _WRITTEN.update({name: "_odds" for name in (
     "_tensor_classes", "_storage_classes", "_debug_has_internal_overlap",
-    "SymInt", "SymFloat", "SymBool", "Tag", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
+    "SymInt", "SymFloat", "SymBool", "AcceleratorError", "classproperty", "has_lapack", "has_spectral", "has_openmp",
     "has_mkl", "has_mkldnn", "USE_GLOBAL_DEPS", "USE_RTLD_GLOBAL_WITH_LIBTORCH", "legacy_contiguous_format",
-    "get_file_path", "from_file", "cond", "while_loop", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
+    "get_file_path", "from_file", *(f"set_autocast_{kind}_{what}" for kind in ("cpu", "gpu", "ipu", "xla")
                                                              for what in ("dtype", "enabled")),
     *(name for kind in ("ipu", "xla") for name in (f"get_autocast_{kind}_dtype", f"is_autocast_{kind}_enabled")))})
 _WRITTEN.update({name: "_schema_types" for name in (
     "Type", *(kind + "Type" for kind in ("Any", "Bool", "Complex", "DeviceObj", "Float", "Int", "None", "Number", "PyObject", "StreamObj",
                                          "String", "SymBool", "SymInt", "Tensor", "Optional", "List", "Tuple", "Dict", "Future",
                                          "Await", "RRef")))})
-_WRITTEN.update(Stream="cpu", Event="cpu", Future="futures")
+_WRITTEN.update(Tag="_tags", cond="_higher_order_ops", while_loop="_higher_order_ops", Stream="cpu", Event="cpu", Future="futures")
 _WRITTEN.update(strict_views="explain", batch_invariant="_modes", graph="_graph", lu="_lowrank", svd_lowrank="_lowrank", pca_lowrank="_lowrank",
                 lobpcg="_lobpcg", compile="compiler", TorchVersion="torch_version", save="serialization", load="serialization",
                 fork_rng="random", vmap="func", load_device="_devices", get_include="config")
@@ -119,10 +136,7 @@ def __getattr__(name: str) -> "Any":
         except ModuleNotFoundError as error:
             if error.name != "tede." + name:
                 raise
-            from tede._absent import find
-            value = find(name)
-            if value is None:
-                raise _Missing(name) from None
+            raise _Missing(name) from None
     elif name in _LEGACY:
         value = _tensor.legacy_type(name)
     elif name == "torch":               # PyTorch's package imports itself
@@ -142,9 +156,7 @@ _C._nn.__getattr__ = _C._linalg.__getattr__ = lambda name: _import("tede._extens
 
 
 def __dir__():
-    from os.path import exists
-    there = {name for name in _SUBMODULES for folder in __path__ for end in (".py", "") if exists(f"{folder}/{name}{end}")}  # noqa: F405
-    return sorted(set(globals()) | there | set(_WRITTEN) | set(_LEGACY))
+    return sorted({*globals(), *_SUBMODULES, *_WRITTEN, *_LEGACY})
 
 
 def _import(name):
@@ -167,39 +179,39 @@ def is_storage(obj):
     return isinstance(obj, _C.StorageBase) or hasattr(obj, "_untyped_storage")
 
 
-@_tensor.asking
+@_asking
 def is_floating_point(input):
     """Whether the dtype is one of the floating point ones."""
     return input.is_floating_point()
 
 
-@_tensor.asking
+@_asking
 def is_complex(input):
     """Whether the dtype is complex."""
     return input.is_complex()
 
 
-@_tensor.asking
+@_asking
 def is_conj(input):
     return input.is_conj()
 
 
-@_tensor.asking
+@_asking
 def is_neg(input):
     return input.is_neg()
 
 
-@_tensor.asking
+@_asking
 def is_inference(input):
     return input.is_inference()
 
 
-@_tensor.asking
+@_asking
 def is_signed(input):
     return input.is_signed()
 
 
-@_tensor.asking
+@_asking
 def is_same_size(input, other):
     return input.shape == other.shape
 
@@ -208,7 +220,7 @@ def is_distributed(input):
     return False
 
 
-@_tensor.asking
+@_asking
 def isreal(input):
     """Where the imaginary part is zero."""
     return input.isreal()
@@ -218,7 +230,7 @@ def detach_(input):
     return input.detach_()
 
 
-@_tensor.asking
+@_asking
 def get_device(input):
     return input.get_device()
 
@@ -243,7 +255,7 @@ def set_flush_denormal(mode):
     return False
 
 
-@_tensor.asking
+@_asking
 def numel(input):
     """The number of elements."""
     return input.numel()

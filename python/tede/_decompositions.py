@@ -4,6 +4,7 @@ Most run as those others, and __torch_dispatch__ sees these. KEPT are shown as t
 ones. BODIES are basic here, but not there."""
 import tede
 
+_COMPOSITE = 16384         # TD_OP_COMPOSITE
 KEPT = frozenset("""
     _adaptive_avg_pool2d _aminmax _aminmax.dim _conj_copy _conj_physical _foreach_abs _foreach_abs_ _foreach_acos
     _foreach_acos_ _foreach_add.List _foreach_add.Scalar _foreach_add.ScalarList _foreach_add.Tensor _foreach_add_.List
@@ -127,3 +128,13 @@ def dropout_(self, p, train, whole_channels=False):
 BODIES = {"linear": linear, "matmul": matmul, "square": lambda self: tede.ops.aten.pow.Tensor_Scalar(self, 2), "dropout": dropout,
           "dropout_": dropout_, "feature_dropout": lambda input, p, train: dropout(input, p, train, True),
           "feature_dropout_": lambda self, p, train: dropout_(self, p, train, True)}
+
+
+def entry(space, name, overload, flags):
+    """For the Python key: the overload, a body of other operators or None, and whether the core has one that is run."""
+    shown = getattr(getattr(getattr(tede.ops, space), name), overload or "default")
+    full = name + ("." + overload if overload else "")
+    if space != "aten":
+        return shown, None, False
+    body = BODIES.get(full)
+    return shown, body, body is None and bool(flags & _COMPOSITE) and full not in KEPT

@@ -1,7 +1,30 @@
 """Control flow as functions: cond, while_loop, scan, associative_scan and map. They run as they stand; nothing is traced."""
 import tede
-from tede._odds import cond, while_loop  # noqa: F401
 from tede.utils import _pytree
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """``true_fn(*operands)`` if pred, else ``false_fn(*operands)``: one of them runs, nothing is traced."""
+    if not isinstance(pred, (bool, tede.Tensor)):
+        raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
+    if isinstance(pred, tede.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    if not callable(true_fn) or not callable(false_fn):
+        raise RuntimeError("Expect both branches to be callable.")
+    return (true_fn if pred else false_fn)(*operands)
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """``body_fn(*values)`` gives the next values as long as ``cond_fn(*values)`` says so."""
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    values = tuple(carried_inputs)
+    while cond_fn(*values):
+        values = body_fn(*values)
+        values = tuple(values) if isinstance(values, (tuple, list)) else (values,)
+        if len(values) != len(carried_inputs):
+            raise RuntimeError(f"body_fn should return {len(carried_inputs)} values, as many as it takes, but got {len(values)}")
+    return values
 
 
 def _sliced(name, xs, dim):

@@ -6,8 +6,8 @@ import warnings
 
 from tede import _C
 from tede._zip import fill
-from tede.serialization import MAGIC_NUMBER, PROTOCOL_VERSION, _UNSAFE, _checked, _dtype_of, _text, _unpickler
-from tede.storage import TypedStorage, UntypedStorage
+from tede._checkpoint import MAGIC_NUMBER, PROTOCOL_VERSION, UNSAFE, SourceChangeWarning, checked, dtype_of, text_of, unpickler
+from tede._storage import TypedStorage, UntypedStorage
 from tede import _weights_only_unpickler
 
 
@@ -39,20 +39,20 @@ def load_stream(f, restore, module, options):
     def persistent_load(saved):
         if not isinstance(saved, tuple):
             raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
-        kind = _text(saved[0])
+        kind = text_of(saved[0])
         if kind == "module":
             return saved[1]
         if kind != "storage":
             raise RuntimeError(f"Unknown saved id type: {saved[0]}")
         storage_type, root, location, numel, view = saved[1:6]
-        dtype = _dtype_of(storage_type)
-        root = _text(root)
+        dtype = dtype_of(storage_type)
+        root = text_of(root)
         if root not in storages:
-            nbytes = _checked(numel, dtype)
-            if nbytes > room and _text(location) != "meta":
+            nbytes = checked(numel, dtype)
+            if nbytes > room and text_of(location) != "meta":
                 raise RuntimeError(f"storage {root} needs {nbytes} bytes, more than the file has")
             loaded = UntypedStorage(nbytes)
-            restored = restore(loaded, _text(location))
+            restored = restore(loaded, text_of(location))
             storages[root], dtypes[root] = (loaded, restored), dtype
         storage = storages[root][1]
         if view is not None:
@@ -68,12 +68,12 @@ def load_stream(f, restore, module, options):
     if version != PROTOCOL_VERSION:
         raise RuntimeError(f"Invalid protocol version: {version}")
     module.load(f, **options)
-    result = _unpickler(module, persistent_load, f, options).load()
+    result = unpickler(module, persistent_load, f, options).load()
     for key in module.load(f, **options):
-        if _text(key) not in storages:
+        if text_of(key) not in storages:
             raise AssertionError(f"storage key {key!r} not found in deserialized_objects")
-        loaded, restored = storages[_text(key)]
-        _fill(loaded, f, dtypes[_text(key)])
+        loaded, restored = storages[text_of(key)]
+        _fill(loaded, f, dtypes[text_of(key)])
         if restored is not loaded and restored.device.type != "meta":
             restored.copy_(loaded)
     return result
@@ -85,13 +85,13 @@ def load_tar(f, restore, module, options):
     objects = {}
     with tarfile.open(fileobj=f, mode="r:", format=tarfile.PAX_FORMAT) as tar:
         if module is _weights_only_unpickler:
-            raise RuntimeError("Cannot use ``weights_only=True`` with files saved in the legacy .tar format. " + _UNSAFE)
+            raise RuntimeError("Cannot use ``weights_only=True`` with files saved in the legacy .tar format. " + UNSAFE)
         part = tar.extractfile("storages")
         for _ in range(pickle.load(part, **options)):
-            key, location, storage_type = _unpickler(module, None, part, options).load()
-            dtype = _dtype_of(storage_type)
+            key, location, storage_type = unpickler(module, None, part, options).load()
+            dtype = dtype_of(storage_type)
             numel = struct.unpack("<q", part.read(8))[0]
-            nbytes = _checked(numel, dtype)
+            nbytes = checked(numel, dtype)
             if nbytes > _room(part):
                 raise RuntimeError(f"storage {key} needs {nbytes} bytes, more than the file has")
             storage = UntypedStorage(nbytes)
@@ -103,7 +103,7 @@ def load_tar(f, restore, module, options):
             objects[target] = _typed(objects[root].untyped()[at:at + numel * dtype.itemsize], dtype)
         part = tar.extractfile("tensors")
         for _ in range(pickle.load(part, **options)):
-            key, storage, _ = _unpickler(module, None, part, options).load()
+            key, storage, _ = unpickler(module, None, part, options).load()
             ndim = struct.unpack("<i4x", part.read(8))[0]
             if not 0 <= ndim <= 64:
                 raise RuntimeError(f"a tensor of {ndim} dimensions; corrupt file?")
@@ -117,12 +117,11 @@ def load_tar(f, restore, module, options):
                     _check_source(*saved)
                 return saved[0]
             return objects[int(saved)]
-        return _unpickler(module, persistent_load, tar.extractfile("pickle"), options).load()
+        return unpickler(module, persistent_load, tar.extractfile("pickle"), options).load()
 
 
 def _check_source(cls, file, original):
     import inspect
-    from tede.serialization import SourceChangeWarning
     try:
         current = inspect.getsource(cls)
     except (OSError, TypeError):

@@ -14,7 +14,7 @@ import functools
 
 from tede import _C
 from tede._C import Tensor
-from tede._ops import OpOverload, OpOverloadPacket
+from tede._overloads import OpOverload, OpOverloadPacket
 
 _quiet = _C.DisableTorchFunctionSubclass
 

@@ -1,5 +1,5 @@
 """Functions of the package that are about Python's numbers, and those that PyTorch took out."""
-from tede._tensor import asking, asking_members
+from tede._override import asking, asking_members
 
 _precision = "highest"
 _PRECISIONS = ("highest", "high", "medium")

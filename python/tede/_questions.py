@@ -4,7 +4,7 @@ They compute nothing and are never dispatched; each asks the tensor. They have n
 dispatch_sizes_strides_policy, dispatch_device or dispatch_layout gets them in its __torch_dispatch__ (questions.c)."""
 import tede
 from tede import _C
-from tede._ops import OpOverload, OpOverloadPacket
+from tede._overloads import OpOverload, OpOverloadPacket
 
 
 def _strides_like(x, memory_format):
@@ -106,8 +106,3 @@ def packet(namespace, name):
     """The packet of a question, or None."""
     names = {full.partition(".")[0] for full in _BY_NAME.get(namespace, ())}
     return _QuestionPacket(namespace, name) if name in names else None
-
-
-def overload(namespace, name, which):
-    """For the core, which asks."""
-    return getattr(getattr(getattr(tede.ops, namespace), name), which)

@@ -1,42 +1,9 @@
 """The methods of Tensor that are better off in Python: rare, long, or about Python itself."""
 from tede import _C
 from tede._C import Tensor
-
-_NAMES = {"bool": "Bool", "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long",
-          "float16": "Half", "bfloat16": "BFloat16", "float32": "Float", "float64": "Double",
-          "complex64": "ComplexFloat", "complex128": "ComplexDouble", "uint16": "UInt16", "uint32": "UInt32",
-          "uint64": "UInt64"}
-
-
-def _short(dtype):
-    return str(dtype).rpartition(".")[2]
-
-
-def _named_as(function, taken):
-    """What functools.wraps does, whose import takes a part of ours."""
-    taken.__name__, taken.__qualname__, taken.__doc__ = function.__name__, function.__qualname__, function.__doc__
-    taken.__module__, taken.__wrapped__ = function.__module__, function
-    return taken
-
-
-def asking(function):
-    """The function, whose calls classes with a __torch_function__ and modes may take over."""
-    def taken(*args, **kwargs):
-        if _C._has_torch_function_variadic(*args):
-            return _C._handle_torch_function(taken, args, *args, **kwargs)
-        return function(*args, **kwargs)
-    return _named_as(function, taken)
-
-
-def asking_members(function):
-    """The same for a function of tensors that are given one by one or as one sequence."""
-    def taken(*args, **kwargs):
-        members = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
-        if _C._has_torch_function_variadic(*members):
-            return _C._handle_torch_function(taken, members, *args, **kwargs)
-        return function(*args, **kwargs)
-    return _named_as(function, taken)
-
+from tede._override import PLAIN_GETTERS, asking
+from tede._parameter import Parameter
+from tede._titles import TITLES, short
 
 def method(function):
     """Hang a function on Tensor, unless an operator of that name is there. Classes and modes may take its calls over."""
@@ -64,9 +31,6 @@ _C._functions = _Functions(_C._functions)
 
 # ---- classes made from Tensor ------------------------------------------------------------------------------------
 
-_PLAIN = set()      # getters whose results stay what they are
-
-
 def _as(cls, value):
     if isinstance(value, Tensor):
         return value if isinstance(value, cls) else _C._as_subclass(value, cls)
@@ -83,13 +47,12 @@ def __torch_function__(cls, func, types, args=(), kwargs=None):
         return NotImplemented
     with _C.DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-        if cls is Tensor or getattr(func, "__self__", None) in _PLAIN:
+        if cls is Tensor or getattr(func, "__self__", None) in PLAIN_GETTERS:
             return result
         return _as(cls, result)
 
 
 Tensor.__torch_function__ = classmethod(__torch_function__)
-_PLAIN.update(Tensor.__dict__[name] for name in ("_base", "grad", "_grad"))
 
 
 @method
@@ -151,52 +114,6 @@ def __repr__(self, *, tensor_contents=None):
 Tensor.__repr__ = __repr__
 
 
-class _ParameterMeta(_C._TensorMeta):
-    """Tensors of other classes can be parameters too: those that are marked count as instances."""
-
-    def __instancecheck__(cls, x):
-        return super().__instancecheck__(x) or (
-            cls is Parameter and isinstance(x, Tensor) and getattr(x, "_is_param", False))
-
-
-class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that a module learns: assigned to one, it is found by parameters()."""
-
-    __torch_function__ = _C._disabled_torch_function_impl
-
-    def __new__(cls, data=None, requires_grad=True):
-        if data is None:
-            data = _C._functions["empty"](0)
-        elif type(data) is not Tensor and type(data) is not Parameter:
-            marked = data.detach().requires_grad_(requires_grad)
-            if type(marked) is not type(data):
-                raise RuntimeError(f"Creating a Parameter from an instance of type {type(data).__name__} requires that "
-                                   f"detach() returns an instance of the same type, but return type "
-                                   f"{type(marked).__name__} was found instead.")
-            marked._is_param = True
-            return marked
-        return Tensor._make_subclass(cls, data, requires_grad)
-
-    def __repr__(self, *, tensor_contents=None):
-        return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
-
-    def __reduce_ex__(self, protocol):
-        from tede import _utils
-        return _utils.reduce_parameter(self, protocol)
-
-    def __deepcopy__(self, memo):
-        if id(self) not in memo:
-            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
-            if self.__dict__:
-                from copy import deepcopy
-                memo[id(self)].__dict__.update(deepcopy(self.__dict__, memo))
-        return memo[id(self)]
-
-
-Parameter.__module__ = "tede.nn.parameter"
-_C._register_parameter(Parameter)
-
-
 @method
 def show(self):
     """How the tensor lies in its storage, and who else looks at that: text in a terminal, a picture in a notebook, `.html(path)`
@@ -204,9 +121,9 @@ def show(self):
     import sys
     from tede._show import View
     part = ""
-    if self.layout in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+    if self.layout is not _C.strided:
         part = f"the values of a tensor of shape {list(self.shape)} and layout {str(self.layout).rpartition('.')[2]}: "
-        self = self._values() if self.is_sparse else self.values()
+        self = next(x for _, x, values in _C._layout_parts(self) if values)
     return View(self, sys._getframe(1), part)
 
 
@@ -249,11 +166,11 @@ def __dir__(self):
 def _type(self, dtype=None, non_blocking=False, **kwargs):
     """The name of the tensor's type, or the tensor as another one."""
     if dtype is None:
-        layout = "" if self.layout is _C.strided else "sparse." if self.is_sparse else _short(self.layout) + "."
-        return f"torch.{layout}{_NAMES[_short(self.dtype)]}Tensor"
+        layout = "" if self.layout is _C.strided else "sparse." if self.is_sparse else short(self.layout) + "."
+        return f"torch.{layout}{TITLES[short(self.dtype)]}Tensor"
     if isinstance(dtype, str):
         title = dtype.rpartition(".")[2].removesuffix("Tensor")
-        names = [name for name, known in _NAMES.items() if known == title]
+        names = [name for name, known in TITLES.items() if known == title]
         if not names:
             raise ValueError(f"invalid type: '{dtype}'")
         dtype = getattr(_C, names[0])
@@ -317,7 +234,7 @@ class _Legacy(type):
 
 
 def legacy_type(name):
-    dtype = {title: dtype for dtype, title in _NAMES.items()}[name.removesuffix("Tensor")]
+    dtype = {title: dtype for dtype, title in TITLES.items()}[name.removesuffix("Tensor")]
     return _Legacy(name, (), {"dtype": getattr(_C, dtype), "__module__": "tede"})
 
 
@@ -332,7 +249,16 @@ def _rebuild_from_type_v2(func, new_type, args, state):
 @method
 def __reduce_ex__(self, protocol):
     from tede import _utils
-    return _utils.reduce_ex(self, protocol)
+    return _utils.reduce_ex(self, protocol, _rebuild_from_type_v2)
+
+
+def _reduce_parameter(self, protocol):
+    from tede import _utils
+    return _utils.reduce_parameter(self, protocol)
+
+
+_reduce_parameter.__name__, _reduce_parameter.__qualname__ = "__reduce_ex__", "Parameter.__reduce_ex__"
+Parameter.__reduce_ex__ = _reduce_parameter
 
 
 @method
@@ -349,15 +275,8 @@ def __setstate__(self, state):
         self.requires_grad = state[0]
 
 
-def _is_wrapper(x):
-    """Whether x is of a class that keeps its elements elsewhere (_make_wrapper_subclass)."""
-    return type(x) is not Tensor and x.data_ptr() == 0
-
-
 @method
 def __deepcopy__(self, memo):
-    if _C._has_torch_function_variadic(self):
-        return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
     if not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
                            "moment.  If you were attempting to deepcopy a module, this may be because of a torch.nn.utils."
@@ -366,7 +285,8 @@ def __deepcopy__(self, memo):
         return memo[id(self)]
     from copy import deepcopy
     from copyreg import _slotnames
-    wrapper = _is_wrapper(self)
+    from tede._utils import is_wrapper
+    wrapper = is_wrapper(self)
     if wrapper or self.is_meta or self.is_conj() or self.is_neg() or self.layout is not _C.strided:
         copy = (self if wrapper else self.detach()).clone()
         if type(copy) is not type(self) and not wrapper:
@@ -521,12 +441,12 @@ def module_load(self, other, assign=False):
 @method
 def storage_type(self):
     """The class of the tensor's typed storage."""
-    from tede import storage
-    return getattr(storage, _NAMES[_short(self.dtype)] + "Storage")
+    from tede import _storage
+    return getattr(_storage, TITLES[short(self.dtype)] + "Storage")
 
 
 def _typed_storage(self):
-    from tede.storage import TypedStorage
+    from tede._storage import TypedStorage
     return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype, _internal=True)
 
 
@@ -536,7 +456,7 @@ method(_typed_storage)
 @method
 def storage(self):
     """The older, typed kind of storage."""
-    from tede.storage import _warn_typed_storage_removal
+    from tede._storage import _warn_typed_storage_removal
     _warn_typed_storage_removal(3)      # beyond the check for overrides
     return self._typed_storage()
 

@@ -3,6 +3,8 @@ from collections import OrderedDict
 
 from tede import _C
 from tede._C import Tensor
+from tede._parameter import Parameter
+from tede._titles import STORAGES, short
 
 
 def _get_available_device_type():
@@ -147,7 +149,6 @@ def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
 
 
 def _rebuild_parameter(data, requires_grad, backward_hooks):
-    from tede._tensor import Parameter
     return Parameter(data, requires_grad)
 
 
@@ -171,6 +172,14 @@ def _rebuild_sparse_tensor(layout, data):
         indices, values, size, coalesced = data if len(data) == 4 else (*data, None)
         return tede.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced)
     return tede.sparse_compressed_tensor(*data, layout=layout)
+
+
+def _rebuild_layout_tensor(layout, size, parts, requires_grad):
+    """A tensor of a layout from outside, of its parts."""
+    kind = _C._registered(layout)
+    if kind is None:
+        raise RuntimeError(f"there is no layout named {layout!r}: load the library that registers it first, with tede.ops.load_library")
+    return _C._from_layout_parts(kind, size, parts).requires_grad_(requires_grad)
 
 
 def _get_obj_state(obj):
@@ -197,13 +206,20 @@ def _set_obj_state(obj, state):
     return obj
 
 
+def is_wrapper(x):
+    """Whether x is of a class that keeps its elements elsewhere (_make_wrapper_subclass)."""
+    return type(x) is not Tensor and x.data_ptr() == 0
+
+
 def _reduce_tensor(x):
     """(function, arguments) that make the tensor again; the storage inside them is shared between tensors that share."""
-    from tede import _tensor
-    if _tensor._is_wrapper(x) and type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+    if is_wrapper(x) and type(x).__torch_dispatch__ is not Tensor.__torch_dispatch__:
         return _rebuild_wrapper_subclass, (type(x), x.dtype, tuple(x.size()), x.stride(), x.storage_offset(), x.layout, x.device,
                                            x.requires_grad)
     if x.layout is not _C.strided:
+        if x.layout not in (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc):
+            parts = tuple((name, part) for name, part, _ in _C._layout_parts(x))
+            return _rebuild_layout_tensor, (str(x.layout).rpartition(".")[2], tuple(x.size()), parts, x.requires_grad)
         if str(x.layout).endswith("sparse_coo"):
             return _rebuild_sparse_tensor, (x.layout, (x._indices(), x._values(), x.size(), x.is_coalesced()))
         rows = "crow_indices" if hasattr(x, "crow_indices") and str(x.layout).rpartition(".")[2] in (
@@ -212,14 +228,14 @@ def _reduce_tensor(x):
         return _rebuild_sparse_tensor, (x.layout, (getattr(x, rows)(), getattr(x, columns)(), x.values(), x.size()))
     if x.is_meta:
         return _rebuild_meta_tensor_no_storage, (x.dtype, tuple(x.size()), x.stride(), x.requires_grad)
-    from tede.storage import _TITLES, TypedStorage
+    from tede._storage import TypedStorage
     plain = x.detach()
     if any(step < 0 for step in plain.stride()):
         plain = plain.contiguous()          # PyTorch's files can't say it
     bits = {name: True for name, is_set in (("conj", plain.is_conj()), ("neg", plain.is_neg())) if is_set}
     metadata = (bits,) if bits else ()
     storage, place = plain.untyped_storage(), (plain.storage_offset(), tuple(plain.size()), plain.stride())
-    if str(x.dtype).rpartition(".")[2] in _TITLES:
+    if short(x.dtype) in STORAGES.values():
         typed = TypedStorage(wrap_storage=storage, dtype=x.dtype, _internal=True)
         return _rebuild_tensor_v2, (typed, *place, x.requires_grad, OrderedDict(), *metadata)
     return _rebuild_tensor_v3, (storage, *place, x.requires_grad, OrderedDict(), x.dtype, *metadata)
@@ -241,15 +257,15 @@ def _rebuild_from_type_v2(func, new_type, args, state):
     return x
 
 
-def reduce_ex(x, protocol):
-    """Tensor.__reduce_ex__: PyTorch's reduction, so that each reads what the other wrote."""
+def reduce_ex(x, protocol, rebuild):
+    """Tensor.__reduce_ex__: PyTorch's reduction, so that each reads what the other wrote. `rebuild` is the function that files
+    name for a tensor of another class."""
     state = _get_obj_state(x)
     with _C.DisableTorchFunctionSubclass():
         func, args = _reduce_tensor(x)
     if type(x) is Tensor and not state:
         return func, args
-    from tede import _tensor                # files name the function there
-    return _tensor._rebuild_from_type_v2, (func, type(x), args, state)
+    return rebuild, (func, type(x), args, state)
 
 
 def reduce_parameter(x, protocol):

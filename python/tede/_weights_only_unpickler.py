@@ -11,6 +11,8 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
 from tede import _C
+from tede._parameter import Parameter
+from tede._titles import STORAGES
 
 _BLOCKED = ("sys", "os", "posix", "nt")
 _user_safe = {}                 # global or (global, name) -> None, in the order of addition
@@ -47,7 +49,7 @@ class _safe_globals:
 
 
 def _user_globals():
-    from tede._aliases import CLASSES
+    from tede._compat import CLASSES
     found = {}
     for item in _user_safe:
         if isinstance(item, tuple):
@@ -84,8 +86,7 @@ class _Storage:
     """A typed storage's class, as far as a checkpoint needs one."""
 
     def __init__(self, name):
-        from tede.storage import _DTYPES
-        self.dtype = self._dtype = getattr(_C, _DTYPES[name])
+        self.dtype = self._dtype = getattr(_C, STORAGES[name])
 
     def __str__(self):
         return f"StorageType(dtype={self.dtype})"
@@ -104,23 +105,23 @@ _table, _identities = {}, set()
 def _get_allowed_globals():
     """Name -> what it stands for, made on first use."""
     if not _table:
-        from tede import _tensor, _utils, storage
+        from tede import _storage, _utils
         _table.update({
             "collections.OrderedDict": OrderedDict, "collections.Counter": Counter, "_codecs.encode": _encode,
             "builtins.bytearray": _bytearray, "builtins.set": set, "builtins.complex": complex,
             "torch.Size": _C.Size, "torch.Tensor": _C.Tensor, "torch.device": _C.device,
-            "torch.nn.parameter.Parameter": _tensor.Parameter, "torch.serialization._get_layout": _get_layout,
-            "torch._tensor._rebuild_from_type_v2": _tensor._rebuild_from_type_v2,
-            "torch.storage.UntypedStorage": storage.UntypedStorage, "torch.UntypedStorage": storage.UntypedStorage,
-            "torch.storage.TypedStorage": storage.TypedStorage})
+            "torch.nn.parameter.Parameter": Parameter, "torch.serialization._get_layout": _get_layout,
+            "torch._tensor._rebuild_from_type_v2": _utils._rebuild_from_type_v2,
+            "torch.storage.UntypedStorage": _storage.UntypedStorage, "torch.UntypedStorage": _storage.UntypedStorage,
+            "torch.storage.TypedStorage": _storage.TypedStorage})
         for name in ("_rebuild_parameter", "_rebuild_parameter_with_state", "_rebuild_tensor", "_rebuild_tensor_v2",
-                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_meta_tensor_no_storage",
+                     "_rebuild_tensor_v3", "_rebuild_sparse_tensor", "_rebuild_layout_tensor", "_rebuild_meta_tensor_no_storage",
                      "_rebuild_device_tensor_from_numpy", "_rebuild_device_tensor_from_cpu_tensor", "_rebuild_wrapper_subclass"):
             _table["torch._utils." + name] = getattr(_utils, name)
         for name, value in vars(_C).items():
             if isinstance(value, _C.dtype):
                 _table[str(value)] = _table["torch." + name] = value
-        for name in storage._DTYPES:
+        for name in STORAGES:
             _table["torch." + name] = _Storage(name)
         _identities.update(map(id, _table.values()))
     return _table
@@ -148,7 +149,6 @@ def _find(module, name):
 
 
 def _new_object(cls, args):
-    from tede._tensor import Parameter
     if cls is Parameter:
         return Parameter(*args)
     if isinstance(cls, type) and cls is not _C.Tensor and _is_known(cls):
@@ -167,7 +167,6 @@ def _call(function, args):
 
 
 def _build(instance, state):
-    from tede._tensor import Parameter
     kind = type(instance)
     if kind is _C.Tensor:
         instance.set_(*state)

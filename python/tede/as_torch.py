@@ -14,32 +14,25 @@ import os
 import sys
 import types
 
+from tede import _compat
+from tede._compat import CLASSES, MODULES
+
 VERSION = "2.13.0"          # the version of PyTorch whose behaviour tede follows
-_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_shim")
+_FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_compat", "_shim")
 
 
 def _with_path(module, rest):
     """The module; with a path if PyTorch's is a package, so that the modules within are looked for by the finder."""
-    from tede._absent import MODULES as ABSENT
-    from tede._aliases import MODULES
-    if not hasattr(module, "__path__") and any(
-            other.startswith(rest + ".") or rest == other.partition(".")[0] for other in (*MODULES, *ABSENT)):
+    if not hasattr(module, "__path__") and (_compat.has_modules(rest) or rest in {path.partition(".")[0] for path in MODULES}):
         module.__path__ = []
     return module
 
 
-class _Loader(importlib.abc.Loader):
-    def __init__(self, module):
-        self._module, self._spec = module, module.__spec__
-
-    def create_module(self, spec):
-        return self._module
-
+class _Loader(_compat.Known):
     def exec_module(self, module):
-        module.__spec__ = self._spec            # the machinery has put its own there
+        super().exec_module(module)
         # What is loaded already has its other names from now on: a later `import torch.autograd.gradcheck` or
         # `torch._functorch.vmap` mustn't put the module where the package has the function of that name.
-        from tede._aliases import MODULES
         for name in [name for name in sys.modules if name.startswith("tede.") and name[5:] not in MODULES]:
             sys.modules.setdefault("torch." + name[5:], _with_path(sys.modules[name], name[5:]))
         for name, ours in MODULES.items():
@@ -57,8 +50,6 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path=None, target=None):
         if name != "torch" and not name.startswith("torch."):
             return None
-        from tede._absent import find
-        from tede._aliases import MODULES
         rest = name[6:]
         ours = "tede." + MODULES.get(rest, rest) if rest else "tede"
         try:
@@ -66,9 +57,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         except ModuleNotFoundError as error:
             if error.name is None or not (ours == error.name or ours.startswith(error.name + ".")):
                 raise
-            module = find(rest)
-            if module is None:
-                return None
+            return None
         _with_path(module, rest)
         if target is None:          # no reload
             sys.modules.pop(name, None)     # _rename may have put it there: the machinery would load it a second time
@@ -77,7 +66,6 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 def _rename(module):
     """Let a module's classes and functions say where PyTorch has them: pickles, messages and programs ask that."""
-    from tede._aliases import CLASSES, MODULES
     place = module.__name__.partition(".")[2]
     if place and place not in MODULES:
         sys.modules.setdefault("torch." + place, module)
@@ -104,7 +92,8 @@ class _Renamer(importlib.abc.MetaPathFinder):
         if not name.startswith("tede."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+        spec = spec or _compat.find_spec(name)
+        if spec is not None and isinstance(spec.loader, (importlib.machinery.SourceFileLoader, _compat.Maker)):
             execute = spec.loader.exec_module
 
             def exec_module(module):
@@ -132,7 +121,7 @@ def install():
     if _FOLDER not in sys.path:
         sys.path.insert(0, _FOLDER)
     paths = os.environ.get("PYTHONPATH", "")
-    package = os.path.dirname(os.path.dirname(_FOLDER))
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     wanted = [p for p in (_FOLDER, package) if p not in paths.split(os.pathsep)]
     os.environ["PYTHONPATH"] = os.pathsep.join(wanted + ([paths] if paths else []))
 

@@ -3,7 +3,7 @@ import warnings
 
 from tede import _C
 from tede._C import Tensor
-from tede._tensor import asking, asking_members
+from tede._override import asking, asking_members
 
 _F = _C._functions
 _O = _C._operators

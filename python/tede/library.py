@@ -7,57 +7,16 @@ import inspect
 import weakref
 
 import tede
-from tede import _C, _tags
-from tede._ops import _DEVICES, _KEYS, _overload_named, forget, key_of
+from tede import _C, _registry, _tags
+from tede._ops import _overload_named, forget
+from tede._overloads import defined
+from tede._registry import DENSE, fallthrough_kernel, key_of
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
            "register_torch_dispatch", "register_vmap", "set_traits", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
            "infer_schema", "register_autograd", "register_kernel", "opcheck", "CustomOpDef"]
 
-_kernels = {}                   # (full name, key) -> the callable
-_waiting = {}                   # full name -> the kernels that came before their operator
 _RESERVED = {"prim"}
-
-
-def fallthrough_kernel():
-    """Given to Library.impl in place of a kernel: the key has nothing to say."""
-    raise NotImplementedError("fallthrough_kernel() should never be called.")
-
-
-# Keys of what isn't here: a kernel for one of them is accepted, and no call ever has the key.
-_NEVER = frozenset(f"{kind}{device}" for kind in ("", "Autograd", "Autocast") for device in ("CUDA", "XPU", "MPS", "HPU", "XLA", "IPU", "MTIA")
-                   if kind or device != "CUDA") | {"ZeroTensor", "QuantizedCPU", "QuantizedCUDA", "SparseCUDA", "SparseCsrCUDA"}
-
-
-def _register(full, key, function):
-    if getattr(key, "name", key) in _NEVER:
-        _kernels[full, key] = function
-        return
-    number, device = key_of(key)
-    around = function is fallthrough_kernel and number > 16        # a key of what runs around kernels
-    if function is fallthrough_kernel:
-        function = None
-    try:
-        if around:
-            _C._register_fallthrough(full, number)
-        else:
-            _C._register_boxed(full, number, device, function)
-    except ValueError:          # kernels may come before the operator, or without it: a package whose binary can't be loaded
-        _waiting.setdefault(full, []).append((key, function))
-        return
-    _kernels[full, key] = function
-
-
-_early = {}         # kernels of operators that aren't defined yet: full name -> [(key, function)]
-
-
-def _register_soon(full, key, function):
-    space, _, name = full.partition("::")
-    if name.partition(".")[0] and full.partition(".")[0] and not _C._overloads(space, name.partition(".")[0]):
-        getattr(key, "name", key) in _NEVER or key_of(key)
-        _early.setdefault(full, []).append((key, function))
-    else:
-        _register(full, key, function)
 
 
 def _full(name, namespace=None):
@@ -120,16 +79,15 @@ class Library:
                                "block.  All def()s should be placed in the (unique) TORCH_LIBRARY block for their namespace.")
         schema = schema.strip()
         _C._define(f"{self.ns}::{schema}")
-        for key, fn in _early.pop(f"{self.ns}::{schema.partition('(')[0].strip()}", ()):
-            _register(f"{self.ns}::{schema.partition('(')[0].strip()}", key, fn)
-        from tede._ops import _defined
-        _defined[0] += 1
+        for key, fn in _registry.early.pop(f"{self.ns}::{schema.partition('(')[0].strip()}", ()):
+            _registry.register(f"{self.ns}::{schema.partition('(')[0].strip()}", key, fn)
+        defined[0] += 1
         name = schema.partition("(")[0].strip()
         self._op_defs.add(f"{self.ns}::{name}")
         if tags:
             _tags.declare(f"{self.ns}::{name}", tags)
-        for key, function in _waiting.pop(_full(name, self.ns), ()):
-            _register(_full(name, self.ns), key, function)
+        for key, function in _registry.waiting.pop(_full(name, self.ns), ()):
+            _registry.register(_full(name, self.ns), key, function)
         return name
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
@@ -154,7 +112,7 @@ class Library:
 
             def fn(*args, **kwargs):
                 return inner(None, *args, **kwargs)
-        _register_soon(full, key, fn)
+        _registry.register_soon(full, key, fn)
         self._op_impls.add((full, key))
         self._registered.append((full, key))
 
@@ -172,7 +130,7 @@ class Library:
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         full = _full(op_name, self.ns)
-        _register_soon(full, "Meta", _with_context(fn))
+        _registry.register_soon(full, "Meta", _with_context(fn))
         _fakes[full] = fn
         self._op_impls.add((full, "Meta"))
         self._registered.append((full, "Meta"))
@@ -189,20 +147,20 @@ def _destroy(ns, kind, defined, implemented, alive):
         return
     alive[0] = False
     for full, key in implemented:
-        if getattr(key, "name", key) in _NEVER:
-            _kernels.pop((full, key), None)
+        if getattr(key, "name", key) in _registry.NEVER:
+            _registry.kernels.pop((full, key), None)
             continue
         number, device = key_of(key)
         with contextlib.suppress(ValueError):
             _C._register_boxed(full, number, device, None)
-        _kernels.pop((full, key), None)
+        _registry.kernels.pop((full, key), None)
     for full in defined:
         for overload in [o for o in _C._torch_dispatch_rules if o.name() == full]:
             del _C._torch_dispatch_rules[overload]
         if _C._undefine(full):
             forget(full)
-        for key in [k for k in _kernels if k[0] == full]:
-            del _kernels[key]
+        for key in [k for k in _registry.kernels if k[0] == full]:
+            del _registry.kernels[key]
     if kind == "DEF":
         Library._defined.discard(ns)
 
@@ -252,7 +210,7 @@ _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExp
 
 def _key_of_type(name):
     """A dispatch key, or a device that was loaded, whose name is its key."""
-    if name in _KEYS or name in _DEVICES:
+    if name in _registry.KEYS or name in _registry.DEVICES:
         return name
     tede.device(name)
     return name
@@ -499,9 +457,9 @@ def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None)
 def get_kernel(op, dispatch_key):
     """The Python kernel of an operator for a key."""
     full, key = _name_of(op), getattr(dispatch_key, "name", dispatch_key)
-    if _kernels.get((full, key)) is None:
+    if _registry.kernels.get((full, key)) is None:
         raise RuntimeError(f"No kernel registered for operator {full} and dispatch key {key}")
-    return _kernels[full, key]
+    return _registry.kernels[full, key]
 
 
 # ---- schemas from annotations ----------------------------------------------------------------------------------------
@@ -777,8 +735,8 @@ def _test_schema(op, args, kwargs):
 def _test_autograd_registration(op, args, kwargs):
     if not any(x.requires_grad for x in _tensors((*args, *kwargs.values()))):
         return
-    given = (op.name(), "Autograd") in _kernels         # the core has a kernel of its own for those without
-    if not given and not _C._has_kernel(op.name(), 16, 0):
+    given = (op.name(), "Autograd") in _registry.kernels         # the core has a kernel of its own for those without
+    if not given and not _C._has_kernel(op.name(), DENSE, 0):
         return
     if not given and op.namespace != "aten":
         raise RuntimeError("an operator that has a kernel for CPU and none "

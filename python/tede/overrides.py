@@ -3,10 +3,10 @@
 A call with an argument whose class has a __torch_function__ goes to that instead: it gets the function, the types
 involved and the arguments.  While a mode is entered, all calls go to the innermost one first."""
 import functools
-import importlib
 from types import FunctionType
 
 from tede import _C
+from tede._override import PLAIN_GETTERS, handle_torch_function, has_torch_function, has_torch_function_unary, has_torch_function_variadic
 
 __all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_overrides", "handle_torch_function",
            "has_torch_function", "has_torch_function_unary", "has_torch_function_variadic", "resolve_name", "is_tensor_like",
@@ -14,26 +14,9 @@ __all__ = ["get_ignored_functions", "get_overridable_functions", "get_testing_ov
            "BaseTorchFunctionMode", "redispatch_function"]
 
 
-def has_torch_function(relevant_args):
-    """Whether one of them, or a mode, takes the call over."""
-    return _C._has_torch_function(relevant_args)
-
-
-def has_torch_function_unary(x):
-    return _C._has_torch_function_variadic(x)
-
-
-has_torch_function_variadic = _C._has_torch_function_variadic
-
-
-def handle_torch_function(public_api, relevant_args, *args, **kwargs):
-    """Hand a call over: to the innermost mode, then to the classes of the relevant arguments."""
-    return _C._handle_torch_function(public_api, relevant_args, *args, **kwargs)
-
-
 def get_default_nowrap_functions():
     """Getters whose results stay what they are: the default __torch_function__ makes no subclass of them."""
-    return {getter.__get__ for getter in importlib.import_module("tede._tensor")._PLAIN}
+    return {getter.__get__ for getter in PLAIN_GETTERS}
 
 
 def is_tensor_like(inp):

@@ -17,24 +17,16 @@ import tempfile
 import warnings
 
 from tede import _C, _weights_only_unpickler
+from tede._checkpoint import MAGIC_NUMBER, PROTOCOL_VERSION, UNSAFE, SourceChangeWarning, checked, dtype_of, text_of, unpickler  # noqa: F401
 from tede._weights_only_unpickler import _get_layout, _safe_globals as safe_globals  # noqa: F401
 from tede._weights_only_unpickler import _Storage as StorageType
 
 DEFAULT_PROTOCOL = 2
-MAGIC_NUMBER = 0x1950a86a20f9469cfc6c
 _NEWEST_VERSION = 10        # of archives
-PROTOCOL_VERSION = 1001
 STORAGE_KEY_SEPARATOR = ","
 FILE_LIKE = MAP_LOCATION = object       # names for annotations
-_UNSAFE = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. "
-           "Re-running `torch.load` with `weights_only` set to `False` will likely succeed, but it can result in arbitrary "
-           "code execution. Do it only if you got the file from a trusted source.")
 _DOCS = ("\n\nCheck the documentation of torch.load to learn more about types accepted by default with weights_only "
          "https://pytorch.org/docs/stable/generated/torch.load.html.")
-
-
-class SourceChangeWarning(Warning):
-    """The source of a class differs from the one that was saved."""
 
 
 class LoadEndianness(enum.Enum):
@@ -348,7 +340,7 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
 
 def _foreign(module, name):
     """Where PyTorch has what one of our modules has."""
-    from tede._aliases import CLASSES
+    from tede._compat import CLASSES
     if (module, name) in CLASSES:
         return CLASSES[module, name]
     if module == "tede._C" or module == "tede":
@@ -485,11 +477,11 @@ def _refused(error):
     message = str(error)
     if "was not an allowed global by default." in message:
         text = ("Weights only load failed. This file can still be loaded, to do so you have two options, \033[1mdo those steps "
-                f"only if you trust the source of the checkpoint\033[0m. \n\t(1) {_UNSAFE}\n\t(2) Alternatively, to load with "
+                f"only if you trust the source of the checkpoint\033[0m. \n\t(1) {UNSAFE}\n\t(2) Alternatively, to load with "
                 "`weights_only=True` please check the recommended steps in the following error message.\n\tWeightsUnpickler "
                 f"error: {message}")
     else:
-        text = f"Weights only load failed. {_UNSAFE}\n"
+        text = f"Weights only load failed. {UNSAFE}\n"
         if not ("whose module " in message and message.endswith("is blocked.")):
             text += ("Please file an issue with the following so that we can make `weights_only=True` compatible with your use "
                      "case: WeightsUnpickler error: ")
@@ -550,47 +542,6 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
             raise _refused(error) from None
 
 
-def _unpickler(module, persistent_load, file, options):
-    """An unpickler of a module, to which PyTorch's names mean ours."""
-    if module is _weights_only_unpickler:
-        unpickler = module.Unpickler(file, **options)
-        unpickler.persistent_load = persistent_load
-        return unpickler
-
-    class Unpickler(module.Unpickler):
-        def find_class(self, mod_name, name):
-            if type(name) is str and "Storage" in name:
-                try:
-                    return StorageType(name)
-                except KeyError:
-                    pass
-            if mod_name == "torch" or mod_name.startswith("torch."):
-                from tede import _aliases
-                found = _aliases.find({"torch.tensor": "torch._tensor"}.get(mod_name, mod_name), name)
-                if found is not None:
-                    return found
-            return super().find_class(mod_name, name)
-
-        def persistent_load(self, saved):
-            return persistent_load(saved)
-    return Unpickler(file, **options)
-
-
-def _text(value):
-    return value.decode("ascii") if isinstance(value, bytes) else value
-
-
-def _dtype_of(storage_type):
-    from tede.storage import UntypedStorage
-    return _C.uint8 if storage_type is UntypedStorage else storage_type._dtype
-
-
-def _checked(numel, dtype):
-    if type(numel) is not int or numel < 0:
-        raise pickle.UnpicklingError(f"a storage of {numel!r} elements")
-    return numel * dtype.itemsize
-
-
 def _check_version(archive):
     name = next((name for name in ("version", ".data/version") if archive.has(name)), None)
     if name is None:
@@ -607,9 +558,9 @@ def _check_version(archive):
 
 
 def _load(archive, f, map_location, module, mmap, options):
-    from tede.storage import TypedStorage, UntypedStorage
+    from tede._storage import TypedStorage, UntypedStorage
     if archive.has("constants.pkl"):
-        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + _UNSAFE
+        raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + UNSAFE
                            if module is _weights_only_unpickler else
                            "torch.jit.load isn't there: TorchScript archives can't be read")
     _check_version(archive)
@@ -656,20 +607,20 @@ def _load(archive, f, map_location, module, mmap, options):
     def persistent_load(saved):
         if not isinstance(saved, tuple):
             raise AssertionError(f"saved_id must be a tuple, got {type(saved).__name__}")
-        kind = _text(saved[0])
+        kind = text_of(saved[0])
         if kind != "storage":
             raise AssertionError(f"Unknown typename for persistent_load, expected 'storage' but got '{kind}'")
         storage_type, key, location, numel = saved[1:5]
-        dtype = _dtype_of(storage_type)
+        dtype = dtype_of(storage_type)
         if key not in loaded:
-            storage = storage_of(dtype, _checked(numel, dtype), _text(key), _text(location))
+            storage = storage_of(dtype, checked(numel, dtype), text_of(key), text_of(location))
             loaded[key] = storage if isinstance(storage, TypedStorage) else TypedStorage(
                 wrap_storage=storage, dtype=dtype, _internal=True)
         if loaded[key].dtype != dtype:          # empty storages may be shared between dtypes
             return TypedStorage(wrap_storage=loaded[key]._untyped_storage, dtype=dtype, _internal=True)
         return loaded[key]
 
-    return _unpickler(module, persistent_load, io.BytesIO(archive.read("data.pkl")), options).load()
+    return unpickler(module, persistent_load, io.BytesIO(archive.read("data.pkl")), options).load()
 
 
 def _legacy_load(f, map_location, module, options):

@@ -15,7 +15,7 @@
 #include "autograd/needs.h"
 #include <pthread.h>
 #include <tede/foreign.h>
-#include "tensor/sparse.h"
+#include "tensor/layout.h"
 
 typedef struct accumulator {
     td_tensor      *leaf;
@@ -46,6 +46,8 @@ static bool can_add_to(const td_tensor *to, const td_tensor *from)
            td_same_sizes(to->ndim, to->sizes, from->ndim, from->sizes) && td_is_exclusive(to);
 }
 
+/* Takes over `grad`, also on an error. A sum goes into whichever of the two tensors nobody else can see (Note [Who
+ * may write a gradient]): then n gradients cost n - 1 additions and no allocation. */
 int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
 {
     td_tensor *old = *slot, *sum;
@@ -67,7 +69,7 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
         sum = grad;
     } else {
         /* Of the two orders only strided + sparse exists. */
-        sum = td_is_sparse(grad) && !td_is_sparse(old) ? td_need_add(old, grad) : td_need_add(grad, old);
+        sum = td_has_layout(grad) && !td_has_layout(old) ? td_need_add(old, grad) : td_need_add(grad, old);
         td_tensor_release(grad);
         if (!sum)
             return -1;
@@ -77,6 +79,8 @@ int td_grad_add(td_tensor **slot, td_tensor *grad, bool create_graph)
     return 0;
 }
 
+/* The sum calls operators, so it is formed without the lock, and stored if the gradient is still the one that it was
+ * formed of; else all is done again. */
 int td_grad_box_add(td_grad_box *box, td_tensor *grad, bool create_graph)
 {
     for (;;) {
@@ -102,6 +106,8 @@ int td_grad_box_add(td_grad_box *box, td_tensor *grad, bool create_graph)
 
 /* ---- leaves */
 
+/* Optimizers run over a leaf and its gradient in step: with equal strides that is one loop over memory. Strides of
+ * dimensions of size 1 don't matter. */
 static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 {
     if (!(leaf->flags & TD_FLAG_NON_OVERLAPPING))
@@ -116,7 +122,7 @@ static bool has_strides_of(const td_tensor *x, const td_tensor *leaf)
 static td_tensor *adopt_with_graph(const td_tensor *leaf, td_tensor *x)
 {
     td_tensor *copy = td_need_clone(x);
-    if (!copy || td_tensor_is_hollow(x) || td_is_sparse(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON ||
+    if (!copy || td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON ||
         !td_same_sizes(x->ndim, x->sizes, leaf->ndim, leaf->sizes))
         return copy;
     int64_t plain[TD_MAX_DIMS];
@@ -146,7 +152,7 @@ static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
         td_tensor_release(whole);
         return NULL;
     }
-    if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_is_sparse(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
+    if (TD_UNLIKELY(td_tensor_is_hollow(x) || td_has_layout(x) || (x->flags | leaf->flags) & TD_FLAG_PYTHON))
         return td_need_clone(x);
     if (td_is_exclusive(x) && has_strides_of(x, leaf)) {
         if (TD_UNLIKELY(is_watched()))
@@ -163,7 +169,7 @@ static td_tensor *adopt(const td_tensor *leaf, td_tensor **grad)
 static int add_to_leaf(td_autograd_meta *meta, td_tensor *grad)
 {
     td_tensor *old = td_tensor_retain(meta->grad);          /* foreign code may take it away from the leaf */
-    if (TD_LIKELY(!td_is_sparse(old) || td_is_sparse(grad))) {
+    if (TD_LIKELY(!td_has_layout(old) || td_has_layout(grad))) {
         int status = td_need_add_(old, grad);
         td_tensor_release(old);
         return status;
@@ -201,7 +207,7 @@ int td_accumulate(td_node *node, td_tensor **grad, bool create_graph)
         pthread_mutex_lock(&a->mutex);
         td_tensor *old = td_tensor_retain(meta->grad);
         pthread_mutex_unlock(&a->mutex);
-        td_tensor *sum = !old ? adopt_with_graph(a->leaf, *grad) : td_is_sparse(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
+        td_tensor *sum = !old ? adopt_with_graph(a->leaf, *grad) : td_has_layout(old) ? td_need_add(*grad, old) : td_need_add(old, *grad);
         if (!sum) {
             td_tensor_release(old);
             return -1;

@@ -14,6 +14,8 @@ typedef struct custom_state {
     char             name[];
 } custom_state;
 
+/* Absent gradients are passed as zeros, unless the Function turned that off (set_materialize_grads) or the output
+ * never had one; `seen` owns all, so the handler outside may keep or release nothing. */
 static int apply(td_node *node, td_tensor *const *grads, td_tensor **results)
 {
     custom_state *state = node->state;
@@ -57,6 +59,8 @@ static void release(td_node *node)
 static const td_node_type making = {.name = "custom", .apply = apply, .release = release, .release_saved = release_saved,
                                     .flags = TD_NODE_TAKES_UNDEFINED | TD_NODE_CUSTOM};
 
+/* The type is copied into the node's own state with the name behind it, since each Function has another name.
+ * state->custom is set last: until then an error must not drop the caller's context. */
 td_node *td_node_custom(const td_custom *custom, void *context, const char *name, int n_operands,
                         td_tensor *const *operands)
 {
@@ -101,6 +105,8 @@ bool td_custom_wanted(const td_node *node)
 void td_custom_set_materialize(td_node *node, bool on) { ((custom_state *)node->state)->no_zeros = !on; }
 void td_custom_leave_undefined(td_node *node, int output) { node->inputs[output].defined = false; }
 
+/* Saving again replaces what was saved. A tensor that is one of the outputs is saved as a result, detached, or node
+ * and output would hold each other; TD_NONE stands for itself. */
 int td_custom_save(td_node *node, int n, td_tensor *const *tensors, int n_outputs, td_tensor *const *outputs)
 {
     custom_state *state = node->state;
@@ -141,7 +147,7 @@ static bool is_among(td_tensor *x, int n, td_tensor *const *list)
     return false;
 }
 
-/* An operand that is given back as it was: a view of itself, not recorded. */
+/* An operand that is returned as it was: a view of itself, not recorded. */
 static int view_of_itself(td_tensor **output)
 {
     td_tensor *x = *output;
@@ -155,6 +161,9 @@ static int view_of_itself(td_tensor **output)
     return 0;
 }
 
+/* An output that is marked non-differentiable, or whose Function recorded nothing, must not show the operand's
+ * history: an operand comes back as a detached alias (as a view of itself, if it requires no gradient), and a new
+ * tensor loses what it recorded inside. */
 static int without_gradient(td_tensor **output, bool is_operand, bool dirty)
 {
     td_tensor *x = *output;
@@ -171,6 +180,8 @@ static int without_gradient(td_tensor **output, bool is_operand, bool dirty)
     return x->base ? 0 : td_detach_history(x);
 }
 
+/* An output that was marked dirty: its history becomes this node, under the rules for in-place writes, even where the
+ * forward function ran without gradients. */
 static int written(td_node *node, int i, int n, td_tensor *x)
 {
     if (!x->base && x->flags & TD_FLAG_REQUIRES_GRAD)
@@ -201,6 +212,8 @@ int td_custom_make_room(td_node *node, int n)
     return 0;
 }
 
+/* `outputs` are owned by the caller before and after, but members may be replaced (by views or aliases). A view
+ * among several differentiable outputs is marked: it may not be written later, as the results of split() may not. */
 int td_custom_outputs(td_node *node, int n, td_tensor **outputs, const uint8_t *marks, int n_operands,
                       td_tensor *const *operands)
 {

@@ -1,6 +1,6 @@
 /* The backward pass.
  *
- * It runs on the calling thread, but for nodes of accelerators (lanes.c).  First it finds all nodes that the roots lead to and counts the edges into each; then it
+ * It runs on the calling thread, but for nodes of accelerators (ready_queues.c).  First it finds all nodes that the roots lead to and counts the edges into each; then it
  * runs nodes that wait for nothing any more, the latest first.  A node's gradients are added up in the pass's own slots until
  * the node is run, so nothing of a pass is left in the graph, and after an error the graph can be gone through again.
  *
@@ -13,11 +13,11 @@
  * all their hooks: leaves' accumulate, and inputs with a history keep their gradient (td_retain_grad). */
 #include <tede/promotion.h>
 #include "autograd/engine.h"
-#include "base/watch.h"
-#include "autograd/lanes.h"
+#include "autograd/ready_queues.h"
 #include "autograd/modes.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
+#include "base/watch.h"
 #include "tensor/device.h"
 #include <pthread.h>
 #include <time.h>
@@ -29,7 +29,7 @@ static int64_t next_id;
 
 enum { MOST_DEPTH = 40 };
 
-/* What a caller asked for. */
+/* A caller's arguments. */
 typedef struct request {
     int n, n_inputs;
     td_tensor *const *roots, *const *grads, *const *inputs;
@@ -59,6 +59,9 @@ static bool expands_to(const td_input_meta *meta, const td_tensor *grad)
     return true;
 }
 
+/* A formula may return the gradient of the broadcast operand: it is summed to the operand's shape, made real for a
+ * real operand (the imaginary part has no effect on it) and converted to its dtype. Kept out of line, for most
+ * gradients fit. */
 static int __attribute__((noinline)) fit(const td_node *from, int i, const td_input_meta *meta, td_tensor **grad)
 {
     td_tensor *x = *grad;
@@ -171,6 +174,8 @@ static int apply(td_task *task, td_node *node, td_tensor **grads, td_tensor **re
     return status;
 }
 
+/* A node called by hand (grad_fn(...)): no hooks and no fitting, and gradients are retained, so that apply() may
+ * overwrite its list. */
 int td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results)
 {
     td_tensor *few[16], **own = few;
@@ -192,6 +197,10 @@ int td_node_call(td_node *node, td_tensor *const *grads, td_tensor **results)
     return status;
 }
 
+/* The order is PyTorch's: hooks of tensors, captures, pre-hooks, the formula, post-hooks. Then gradients and,
+ * unless the graph is kept, saved variables are dropped before the results are delivered, so that the peak of
+ * memory stays low. An edge without a gradient counts as delivered all the same, or its node would wait for ever.
+ * With devices the pass's lock guards slots, counts and queues, not the formulas. */
 int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
 {
     td_entry *entry = &task->entries[index];
@@ -221,8 +230,8 @@ int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
             .numbers = {runs && !task->keep ? node->n_saved : 0});
     if (runs && !task->keep)
         td_node_release_saved(node);
-    if (TD_UNLIKELY(task->lanes != NULL))
-        td_lanes_lock(task);
+    if (TD_UNLIKELY(task->devices != NULL))
+        td_pass_lock(task);
     for (; i < n && status == 0; i++) {
         td_tensor *grad = results[i];
         const td_edge *edge = &node->edges[i];
@@ -240,10 +249,10 @@ int td_task_run_node(td_task *task, uint32_t index, td_tensor **results)
         else if (grad)
             status = deliver(task, node, i, edge, next, grad);
         if (--next->dependencies == 0 && status == 0 && (!task->restricted || next->needed || next->capture >= 0))
-            status = TD_UNLIKELY(task->lanes != NULL) ? td_lanes_push(task, to) : td_task_push(task, to);
+            status = TD_UNLIKELY(task->devices != NULL) ? td_ready_push(task, to) : td_task_push(task, to);
     }
-    if (TD_UNLIKELY(task->lanes != NULL))
-        td_lanes_unlock(task);
+    if (TD_UNLIKELY(task->devices != NULL))
+        td_pass_unlock(task);
     drop_results(results, n);
     return status;
 }
@@ -324,6 +333,7 @@ static int mark_inputs(td_task *task, const request *r)
     return td_task_restrict(task);
 }
 
+/* The check comes first, so that either all results are handed out or none. */
 static int hand_out(td_task *task, const request *r)
 {
     for (int i = 0; i < r->n_inputs; i++)
@@ -368,20 +378,22 @@ static int ask_now_and_then(int64_t *due)
     return first ? 0 : ask();
 }
 
-/* The roots' nodes are in the heap; they go to their devices' lanes. */
-static int run_lanes(td_task *task)
+/* The roots' nodes are in the heap; they go to their devices' ready queues. */
+static int run_on_devices(td_task *task)
 {
     uint32_t n = task->n_ready, few[16], *first = n > TD_COUNT(few) ? td_mem_alloc(n * sizeof *first) : few;
     if (!first)
         return -1;
     for (uint32_t i = 0; i < n; i++)
         first[i] = td_task_pop(task);
-    int status = td_lanes_run(task, first, n, ask_now_and_then);
+    int status = td_ready_run(task, first, n, ask_now_and_then);
     if (first != few)
         td_mem_free(first, n * sizeof *first);
     return status;
 }
 
+/* Roots are the first entries, for seed() adds them before the search does any. One that another root leads to waits
+ * for it as any node does. */
 static int run(td_task *task, const request *r)
 {
     int64_t due = 0;
@@ -395,8 +407,8 @@ static int run(td_task *task, const request *r)
         if (entry->dependencies == 0 && wanted && td_task_push(task, i) != 0)
             return -1;
     }
-    if (TD_UNLIKELY(__atomic_load_n(&td_any_device, __ATOMIC_RELAXED) && task->n_ready > 0) && td_lanes_wanted(task)) {
-        if (run_lanes(task) != 0)
+    if (TD_UNLIKELY(__atomic_load_n(&td_any_device, __ATOMIC_RELAXED) && task->n_ready > 0) && td_ready_wanted(task)) {
+        if (run_on_devices(task) != 0)
             return -1;
     }
     while (task->n_ready > 0)
@@ -408,6 +420,9 @@ static int run(td_task *task, const request *r)
     return r->results ? hand_out(task, r) : 0;
 }
 
+/* The thread's state (modes, running node, hooks for saved tensors, the outer pass) is put back whatever happens.
+ * What fits 32 pointers lies on the stack: passes of a few roots need no block. Contexts of callbacks are dropped
+ * once the task is freed. */
 static int pass(const request *r)
 {
     td_task task;

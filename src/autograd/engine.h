@@ -27,7 +27,7 @@ enum { TD_TASK_INLINE = 32 };
 typedef struct td_task {
     struct td_task *outer;      /* the pass in which this one was started */
     int64_t     id;
-    struct td_lanes *lanes;     /* of a pass over several devices; else NULL */
+    struct td_device_pass *devices;     /* of a pass over several devices; else NULL */
     bool        keep, create_graph, restricted;
     td_entry   *entries;
     uint32_t    n_entries, entry_room;

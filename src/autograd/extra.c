@@ -2,6 +2,8 @@
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 
+/* Made on first use, by whichever thread is first: the loser of the exchange frees its own and takes the winner's.
+ * Release/acquire publish the zeroed block. It lives as long as the node. */
 td_node_extra *td_node_extra_of(td_node *node)
 {
     td_node_extra *extra = __atomic_load_n(&node->extra, __ATOMIC_ACQUIRE), *none = NULL;
@@ -57,6 +59,7 @@ void *td_node_metadata(const td_node *node)
     return extra ? __atomic_load_n(&extra->metadata, __ATOMIC_ACQUIRE) : NULL;
 }
 
+/* The old object is dropped outside the lock, for dropping may run anything. */
 int td_node_set_metadata(td_node *node, void *metadata, td_drop *drop)
 {
     td_node_extra *extra = td_node_extra_of(node);
@@ -83,6 +86,7 @@ void td_grad_box_release(td_grad_box *box)
     td_mem_free(box, sizeof *box);
 }
 
+/* The box is shared by the tensor, which reads the gradient, and the node, which stores it: either may go first. */
 int td_node_keep_grad(td_node *node, int input, td_grad_box *box)
 {
     td_node_extra *extra = td_node_extra_of(node);
@@ -119,7 +123,9 @@ void td_node_forget_grad(td_node *node, td_grad_box *box)
     }
 }
 
-/* A box that only the node holds belongs to a tensor that is gone. */
+/* Adding up a gradient calls operators, so the lock is not held meanwhile: entries are counted through from the start
+ * each time, and the box at hand is retained. More than the node's and this reference mean that a tensor still holds
+ * the box; one that only the node holds belongs to a tensor that is gone, and is skipped. */
 int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_graph)
 {
     int status = 0;
@@ -146,7 +152,7 @@ int td_node_run_retained(td_node *node, td_tensor *const *grads, bool create_gra
 
 /* ---- anomaly mode */
 
-/* Set by any thread while others record and run: each is read by itself, and hooks outlive all nodes. */
+/* Set by any thread while others record and run: each is read on its own, and hooks outlive all nodes. */
 bool td_anomaly_on;
 static bool anomaly_nan;
 static const td_anomaly_hooks *anomaly_hooks;
@@ -183,6 +189,7 @@ int td_anomaly_record(td_node *node)
 
 const td_anomaly_hooks *td_anomaly_hooks_now(void) { return td_anomaly_is_on() ? hooks_set() : NULL; }
 
+/* The failed node, then the nodes in whose backward each was made, outward. */
 void td_anomaly_report(td_node *node)
 {
     const td_anomaly_hooks *hooks = hooks_set();

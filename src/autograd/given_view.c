@@ -27,6 +27,8 @@ static void drop(td_replay *replay)
     td_mem_free(c, sizeof *c);
 }
 
+/* From the base outward: first the operand's own way of being a view, then this call. The operand's history is not
+ * kept, only how it is made. */
 static td_tensor *apply(td_view_replay *replay, td_tensor *base)
 {
     call_again *c = (call_again *)replay;
@@ -81,6 +83,7 @@ static call_again *keep(const td_op *op, const td_value *arguments)
     return c;
 }
 
+/* The storage has no elements that are read: it carries the version counter, and x's offset in it stays. */
 static void share_storage(td_tensor *x, td_tensor *operand)
 {
     td_storage *own = x->storage;

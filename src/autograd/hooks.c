@@ -48,6 +48,8 @@ void td_hook_remove(td_hook *hook)
         hook->drop(hook->context);
 }
 
+/* running and removed change together under the hook's lock, so exactly one of the last leave() and td_hook_remove
+ * drops the context. */
 static bool enter(td_hook *hook)
 {
     td_lock(&hook->lock);
@@ -106,6 +108,8 @@ typedef struct snapshot {
     int       count, room;
 } snapshot;
 
+/* Counted and taken under one hold of the lock; where they are too many, room is made without it and all is begun
+ * again. */
 static int take(snapshot *s, uint8_t *lock, td_hook **list, td_hook_kind kind)
 {
     s->hooks = s->few;
@@ -177,6 +181,7 @@ static int replace(td_tensor **grad, td_tensor *replacement)
     return 0;
 }
 
+/* Each hook gets what the one before it returned. */
 int td_hooks_run_tensor(uint8_t *lock, td_hook **list, int input, td_tensor **grad)
 {
     snapshot s;
@@ -216,7 +221,7 @@ static void fill_none(int n, td_tensor *const *from, td_tensor **to)
         to[i] = from[i] ? from[i] : TD_NONE;
 }
 
-/* Room for views and replacements, n of each kind asked for, on the stack where they are few. */
+/* Room for views and replacements, n of each kind that is needed, on the stack where they are few. */
 typedef struct scratch {
     td_tensor **room, *few[24];
     size_t      bytes;

@@ -1,7 +1,7 @@
 /* Hooks, and the rest that a node has only sometimes.
  *
  * A hook is counted: its list, its handles and the pass that is running it hold it.  Lists are copied under their
- * owner's lock before the hooks are called without it.  A removed hook stays in its list until somebody walks by. */
+ * owner's lock before the hooks are called without it.  A removed hook stays in its list until the next append sweeps it out. */
 #ifndef TD_AUTOGRAD_HOOKS_H
 #define TD_AUTOGRAD_HOOKS_H
 #include <tede/autograd_nodes.h>

@@ -1,4 +1,4 @@
-/* Leaves, histories and the thread's modes: what a tensor can be asked about its gradient.
+/* Leaves, histories and the thread's modes: the metadata queries about a tensor's gradient.
  *
  * Whether a tensor requires a gradient is not one bit.  A leaf has a flag, a result has a node, and a view requires
  * one as soon as its base does, even a view made under no_grad: it is a leaf then, with a gradient of its own. */
@@ -8,6 +8,8 @@
 
 /* ---- the record */
 
+/* Called when x is freed. Most tensors have a node at most, so all rare fields are tested at once. The record is
+ * detached first: nothing that is released here finds it. */
 static void drop_autograd(td_tensor *x)
 {
     td_autograd_meta *meta = x->autograd;
@@ -39,6 +41,7 @@ static td_autograd_meta *meta_new(void)
     return meta;
 }
 
+/* Two threads may both need it first, for a shared parameter: one exchange wins. */
 td_autograd_meta *td_autograd_meta_of(td_tensor *x)
 {
     td_autograd_meta *meta = x->autograd, *none = NULL;
@@ -52,6 +55,7 @@ td_autograd_meta *td_autograd_meta_of(td_tensor *x)
 
 /* ---- asking */
 
+/* See the top: a flag, a node, or the base's. */
 bool td_requires_grad(td_tensor *x)
 {
     if (!x || x == TD_NONE)
@@ -84,6 +88,7 @@ bool td_is_leaf(td_tensor *x)
     return !node || node->type->flags & TD_NODE_ACCUMULATES;
 }
 
+/* Where x's gradient goes; the reference is the caller's. Empty, without an error, where x requires none. */
 int td_gradient_edge(td_tensor *x, td_edge *edge)
 {
     td_node *node;
@@ -164,6 +169,8 @@ int td_set_requires_grad(td_tensor *x, bool on)
     return 0;
 }
 
+/* detach_(): x becomes a leaf that requires nothing. A retained gradient is taken off the node, which others may hold
+ * on to. */
 int td_detach_history(td_tensor *x)
 {
     if (x->base)
@@ -247,6 +254,8 @@ static int check_grad(td_tensor *x, td_tensor *grad)
     return 0;
 }
 
+/* Exchanged atomically with what was there, since another thread's pass may store a gradient; the old one is released
+ * after. */
 int td_set_grad(td_tensor *x, td_tensor *grad)
 {
     if (grad == TD_NONE)
@@ -265,6 +274,7 @@ int td_set_grad(td_tensor *x, td_tensor *grad)
 
 bool td_retains_grad(td_tensor *x) { return x->autograd && x->autograd->box; }
 
+/* The gradient moves into a box that the node shares, so the pass stores it without knowing the tensor. */
 int td_retain_grad(td_tensor *x)
 {
     td_node *node;
@@ -324,6 +334,7 @@ int td_set_history(td_tensor *x, td_node *node, int output)
     return td_set_gradient_edge(x, node, output);
 }
 
+/* The gradient of `copy` goes where that of x goes: to the same slot of the same node. */
 int td_share_history(td_tensor *copy, td_tensor *x)
 {
     td_edge edge;
@@ -342,6 +353,8 @@ td_tensor *td_node_zeros(td_node *node, int i)
     return td_need_zeros(meta->ndim, meta->sizes, NULL, meta->dtype, meta->device);
 }
 
+/* The adjoint of what was done to an operand: broadcasting becomes a sum, a real number taken as complex the real
+ * part, a conversion the conversion back. */
 td_tensor *td_grad_fit(td_tensor *grad, int ndim, const int64_t *sizes, td_dtype dtype)
 {
     if (!grad)
@@ -373,6 +386,8 @@ td_tensor *td_grad_fit(td_tensor *grad, int ndim, const int64_t *sizes, td_dtype
 
 bool td_grad_enabled(void) { return !td_masks_now.grad_disabled && !td_masks_now.inference; }
 
+/* The mode and the mask of keys are set together: with the Autograd key excluded, dispatch doesn't reach the
+ * recording kernels at all. Inference mode and kernels below autograd keep it excluded. */
 bool td_set_grad_enabled(bool on)
 {
     bool before = !td_masks_now.grad_disabled;

@@ -1,7 +1,7 @@
 /* The modes of a thread that a backward pass takes to the threads that work for it: see modes.c. */
 #ifndef TD_AUTOGRAD_MODES_H
 #define TD_AUTOGRAD_MODES_H
-#include "dispatch/masks.h"
+#include "tensor/masks.h"
 
 enum { TD_MODES_BYTES = 192 };
 

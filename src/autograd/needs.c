@@ -10,6 +10,7 @@ td_tensor *td_need_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
 int        td_need_add_(td_tensor *a, td_tensor *b) { return td_add_tensor_(a, b, td_int(1)); }
 td_tensor *td_need_ones_like(td_tensor *x) { return td_ones_like(x); }
 td_tensor *td_need_clone(td_tensor *x) { return td_clone(x); }
+/* Below autograd, so that a class's own detach is called and no view is recorded. */
 td_tensor *td_need_detach(td_tensor *x)
 {
     bool before = td_set_below_autograd(true);
@@ -26,6 +27,8 @@ td_tensor *td_need_sum_to_size(td_tensor *x, int ndim, const int64_t *sizes)
     return td_sum_to_size(x, ndim, sizes);
 }
 
+/* All bits zero are zero in every dtype, so the CPU's memory is set without a call of an operator; meta tensors have
+ * none. */
 td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides, td_dtype dtype, td_device device)
 {
     td_tensor *x = strides ? td_tensor_new_strided(ndim, sizes, strides, dtype, device)
@@ -39,6 +42,8 @@ td_tensor *td_need_zeros(int ndim, const int64_t *sizes, const int64_t *strides,
     return x;
 }
 
+/* Under a transform, or for a class of Python's, zeros must be of x's own kind (a batch, a subclass), which only an
+ * operator called on x makes. */
 td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, const int64_t *strides)
 {
     if (TD_LIKELY(!(x->keys & TD_KEYSET(TD_KEY_TRANSFORMS)) && !(x->flags & TD_FLAG_PYTHON)))
@@ -51,6 +56,8 @@ td_tensor *td_need_zeros_beside(td_tensor *x, int ndim, const int64_t *sizes, co
     return zeros;
 }
 
+/* Elements are copied directly where they are what memory holds; lazy conjugates and negatives, and other layouts, go
+ * through copy_. */
 td_tensor *td_need_copy_of(td_tensor *x, const int64_t *strides)
 {
     if (TD_UNLIKELY(x->flags & TD_FLAG_PYTHON)) {
@@ -76,6 +83,7 @@ td_tensor *td_need_as_strided_backward(td_tensor *grad, int base_ndim, const int
     return td_as_strided_backward(grad, base_ndim, base_sizes, base_ndim, base_strides, 0, ndim, sizes, ndim, strides, &offset);
 }
 
+/* 1, 0, or -1 with an error. */
 int td_need_has_nan(td_tensor *x)
 {
     td_scalar count;

@@ -6,8 +6,10 @@
  * they hold (nodes, and tensors whose histories are nodes) comes to the same list meanwhile. */
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
+#include "autograd/node.h"
+#include "autograd/record.h"
 #include "autograd/saved.h"
-#include "dispatch/glue.h"
+#include "dispatch/outputs.h"
 #include <tede/autograd_nodes.h>
 
 static TD_TLS uint64_t next_sequence;
@@ -16,6 +18,9 @@ static TD_TLS bool     draining;
 
 static inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
+/* One block: the node, edges, saved variables, inputs, and the type's state, aligned to 16. The counts are bounded
+ * first, so that no product overflows and the size fits 32 bits. Sequence numbers grow per thread and order the
+ * backward pass; accumulators have the highest, to run as soon as they are ready. */
 td_node *td_node_new(const td_node_type *type, int n_edges, int n_inputs, int n_saved, size_t state_bytes)
 {
     size_t edges = sizeof(td_node), saved, inputs, state, bytes;
@@ -73,6 +78,8 @@ td_node *td_node_retain(td_node *node)
     return node;
 }
 
+/* Saved variables first, while the state that the type's release_saved looks at is whole. The type's release is
+ * last, and may free blocks that replaced the node's arrays (custom.c). */
 static void destroy(td_node *node)
 {
     td_node_release_saved(node);
@@ -103,7 +110,8 @@ static void __attribute__((noinline)) bury(td_node *node)
     draining = false;
 }
 
-/* For accumulators see Note [A leaf and its accumulator]. */
+/* The only holder needs no atomic subtraction, since nobody else can retain a node without a reference; acquire
+ * orders the other threads' last uses before the destruction. For accumulators see Note [A leaf and its accumulator]. */
 void td_node_release(td_node *node)
 {
     if (!node)
@@ -121,6 +129,9 @@ void     td_node_drop(td_node *node) { td_node_release(node); }
 
 /* ---- connecting */
 
+/* Edge i: to the node that made x, at x's number among its results, or to a leaf's accumulator. Views ask first
+ * whether their base was written (td_gradient_edge); a tensor without a gradient leaves the edge empty, and its
+ * gradient is not wanted. */
 int td_node_connect(td_node *node, int i, td_tensor *x)
 {
     if (!x || x == TD_NONE)
@@ -137,6 +148,8 @@ int td_node_connect(td_node *node, int i, td_tensor *x)
     return 0;
 }
 
+/* Result i as the engine checks its gradient against it: sizes are copied, for x may be resized or freed before the
+ * pass. */
 int td_describe_input(td_node *node, int i, const td_tensor *x)
 {
     td_input_meta *meta = &node->inputs[i];

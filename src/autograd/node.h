@@ -20,7 +20,7 @@
 #ifndef TD_AUTOGRAD_NODE_H
 #define TD_AUTOGRAD_NODE_H
 #include <tede/autograd.h>
-#include "dispatch/masks.h"
+#include "tensor/masks.h"
 #include "tensor/tensor.h"
 
 typedef struct td_node_type {
@@ -136,9 +136,6 @@ int td_rebase_history(td_tensor *x, td_node *node, int output) TD_MUST_USE;
 /* Before an in-place or out= operator that will be recorded (an operand wants a gradient): leaves that require a
  * gradient, and views that must not be written, are errors in PyTorch's words.  `op` names the operator. */
 int td_check_inplace(td_tensor *x, const char *op) TD_MUST_USE;
-/* Made in inference mode, which is over: nothing may write to it any more.  And the error about it: -1. */
-static inline bool td_is_sealed(const td_tensor *x) { return x->flags & TD_FLAG_INFERENCE && !td_masks_now.inference; }
-int td_fail_sealed(void);
 /* Keep in mind that `op` writes x next: for the message when a saved value turns out to be overwritten. */
 /* The node that made x; for views, made anew if the base changed.  Borrowed; NULL for leaves, and with an error
  * where a view's history can't be made anew.  td_gradient_fn tells the two apart: 0 or -1. */

@@ -79,6 +79,9 @@ static int connect(const td_op_info *info, td_node *node, int n_operands, td_ten
     return status;
 }
 
+/* The node is made before the call, so its edges lead to the operands' histories as they were before the call
+ * writes to any; the call runs below autograd. setup() sees results with their history and saves what backward()
+ * needs. `c` is the node's from td_node_custom on. */
 static int record(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     const registered *of = context;
@@ -174,6 +177,8 @@ static int mark_result(const td_op *op, td_tensor *x, bool written, td_node *nod
     return written && x->base && td_requires_grad(x->base) ? hook_on(x->base, op) : 0;
 }
 
+/* PyTorch's fallback of the Autograd key: the call runs with autograd still on, so its parts may record; results that
+ * they left without a history get a node that warns when a gradient arrives, and ends there. */
 static int without_gradient(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;

@@ -1,11 +1,14 @@
 /* Saving variables for the backward pass, and getting them back: Note [Saved variables] in node.h. */
 #include <tede/transforms.h>
 #include "autograd/engine.h"
-#include "base/watch.h"
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
+#include "autograd/node.h"
 #include "autograd/saved.h"
-#include "dispatch/glue.h"
+#include "autograd/tangent.h"
+#include "base/watch.h"
+#include "dispatch/outputs.h"
+#include "dispatch/writes.h"
 #include <stdio.h>
 
 /* ---- saved-tensor hooks: a stack per thread.  What was packed keeps the pair of hooks alive. */
@@ -67,6 +70,7 @@ void *td_saved_hooks_swap(void *stack)
 
 void *td_saved_hooks_top(void) { return hooks_top; }
 
+/* Pops down to `top` if that is still in the stack; else nothing, for then somebody else has replaced the stack. */
 void td_saved_hooks_unwind(void *top)
 {
     const hooks_entry *entry = hooks_top;
@@ -152,6 +156,8 @@ static int pack(td_saved *slot, td_tensor *x, hooks_entry *hooks)
 
 /* ---- saving */
 
+/* td_values_saved is set once and never cleared: until then in-place operators needn't note their writes. It is a
+ * hint for messages, so relaxed order does. */
 static int save(td_node *node, int i, td_tensor *x, int output)
 {
     td_saved *slot = &node->saved[i];
@@ -188,6 +194,8 @@ int td_node_save_result(td_node *node, int i, td_tensor *result, int output)
     return save(node, i, result, output);
 }
 
+/* See saved.h. The alias shares the version counter, and the slot keeps the version it was saved at, so that
+ * unpacking it still reports the write. */
 int td_saved_untie(td_node *node, td_tensor *x)
 {
     td_tensor *root = x->base ? x->base : x;
@@ -206,6 +214,8 @@ int td_saved_untie(td_node *node, td_tensor *x)
     return 0;
 }
 
+/* Fields are taken under the lock, which td_node_saved reads them under, and released outside it, since that may run
+ * anything. */
 void td_node_release_saved(td_node *node)
 {
     for (int i = 0; i < node->n_saved; i++) {
@@ -236,9 +246,10 @@ static uint32_t n_writes;
 static uint8_t writes_lock;
 bool td_values_saved;
 
+static td_drop *drop_record;            /* of the last hooks: records outlive the mode that made them */
+
 void td_note_write(td_tensor *x, const char *op, uint32_t version)
 {
-    static td_drop *drop;
     if (x->flags & TD_FLAG_INFERENCE || !(x->storage || x->own_version))
         return;
     const td_anomaly_hooks *hooks = TD_UNLIKELY(td_anomaly_is_on()) ? td_anomaly_hooks_now() : NULL;
@@ -247,13 +258,13 @@ void td_note_write(td_tensor *x, const char *op, uint32_t version)
     td_lock(&writes_lock);
     uint32_t at = n_writes++ % WRITES;
     void *old = writes[at].record;
-    td_drop *drop_old = drop;
+    td_drop *drop_old = drop_record;
     writes[at].op = op;
     writes[at].counter = counter;
     writes[at].version = version;
     writes[at].record = record;
     if (record)
-        drop = hooks->drop;
+        drop_record = hooks->drop;
     td_unlock(&writes_lock);
     if (TD_UNLIKELY(old != NULL))
         drop_old(old);
@@ -327,7 +338,7 @@ static void *fail_overwritten(td_node *node, const td_saved *slot, td_tensor *x,
         }
     }
     if (record)
-        hooks->drop(record);
+        drop_record(record);
     return td_fail(TD_E_RUNTIME, "one of the variables needed for gradient computation has been modified by an inplace "
                    "operation: [torch.%sTensor %s]%s is at version %u; expected version %u instead. %s had saved it%s%s. Hint: %s",
                    td_dtype_title(x->dtype), td_shape_str(x->ndim, x->sizes, shape), maker, now, slot->version,
@@ -365,6 +376,8 @@ static td_tensor *unpack(td_node *node, int output, packed *p)
     return result;
 }
 
+/* The reference is taken under the lock, since another thread's pass may release the variable; all else happens
+ * outside. The version is compared after: a write between saving and here is an error, whoever made it. */
 td_tensor *td_node_saved(td_node *node, int i)
 {
     td_saved *slot = &node->saved[i];

@@ -107,6 +107,8 @@ static int table_add(td_task *task, uint32_t entry)
     return 0;
 }
 
+/* Relaxed order does: only this pass writes its own address there, on this thread or before it handed the task on,
+ * and any other value sends the search to the table. */
 uint32_t td_task_find(const td_task *task, const td_node *node)
 {
     if (TD_LIKELY(__atomic_load_n(&node->task, __ATOMIC_RELAXED) == task))
@@ -114,6 +116,8 @@ uint32_t td_task_find(const td_task *task, const td_node *node)
     return table_find(task, node);
 }
 
+/* All room is made before the node is claimed, and the entry counts only at the end: after an error td_task_free
+ * finds nothing half done. */
 uint32_t td_task_add(td_task *task, td_node *node)
 {
     uint32_t entry = td_task_find(task, node);
@@ -145,6 +149,8 @@ uint32_t td_task_add(td_task *task, td_node *node)
     return entry;
 }
 
+/* Breadth first: the array of entries grows behind `i`. Each edge into a node counts as one gradient to wait for, and
+ * each node's edges are passed once, so the time is that of the edges. */
 int td_task_discover(td_task *task)
 {
     for (uint32_t i = 0; i < task->n_entries; i++) {
@@ -161,8 +167,9 @@ int td_task_discover(td_task *task)
     return 0;
 }
 
-/* Nodes in an order in which every node comes before those it leads to; then from the back, a node is needed if one
- * that it leads to is needed or captured. */
+/* A topological order, in which every node comes before those it leads to (A. B. Kahn, 1962, "Topological sorting of
+ * large networks"); then from the back, a node is needed if one that it leads to is needed or captured. No recursion,
+ * for graphs may be chains of a million nodes. */
 int td_task_restrict(td_task *task)
 {
     uint32_t n = task->n_entries, done = 0, queued = 0;
@@ -201,6 +208,7 @@ int td_task_restrict(td_task *task)
 
 /* ---- the heap: the latest node first, since those that it leads to were made before it */
 
+/* A binary heap in an array; the item is held aside while its parents move down. */
 int td_task_push(td_task *task, uint32_t entry)
 {
     if (grow(&task->heap, task->inline_heap, task->n_ready, 1, &task->ready_room, sizeof *task->heap) != 0)

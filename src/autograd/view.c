@@ -5,7 +5,7 @@
  * b's history becomes a CopySlices node.  From the gradient of b it cuts out v's part, lets f's node turn that
  * into gradients of f's operands, and puts the one for v's old value back in the place of what it cut out; the rest of b's
  * gradient goes on to b's old history.  v itself, and every other view of b, is now a view of the new b.  They learn
- * it when somebody asks: their version is no longer the one that their history was made at, and td_gradient_fn makes
+ * it at the next query of their history: their version is no longer the one that their history was made at, and td_gradient_fn makes
  * them a new one, AsStridedBackward0 (or what their replay record gives).
  *
  * f's node is then no node of the graph itself: it runs, and what it saved is freed, as a part of CopySlices.  If it
@@ -15,6 +15,7 @@
 #include "autograd/meta.h"
 #include "autograd/needs.h"
 #include "autograd/saved.h"
+#include "dispatch/writes.h"
 #include <stdio.h>
 
 /* ---- how a view lies in its base: sizes and strides of both, offset from the base's first element (in bytes, because
@@ -130,7 +131,8 @@ td_tensor *td_view_again(td_tensor *view, td_tensor *base)
     return again;
 }
 
-/* The node of view x on its base as that is now. */
+/* The node of view x on its base as that is now. A view with a replay record (one whose strides don't say how it
+ * came about) is made again by its call, and lends its history. */
 static td_node *view_node(td_tensor *x, int *output)
 {
     *output = 0;
@@ -183,13 +185,8 @@ static bool is_restricted(const td_tensor *x)
     return x->flags & (TD_FLAG_NO_GRAD_VIEW | TD_FLAG_MULTI_VIEW) || (x->autograd && x->autograd->custom_view);
 }
 
-int td_fail_sealed(void)
-{
-    return td_error(TD_E_RUNTIME, "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a "
-                    "clone to get a normal tensor before doing inplace update.See "
-                    "https://github.com/pytorch/rfcs/pull/17 for more details.");
-}
-
+/* Under no_grad all but sealed tensors may be written, as optimizers write to leaves. Recorded, a write would make
+ * a leaf the result of a call, and its gradient would have no place to accumulate. */
 int td_check_inplace(td_tensor *x, const char *op)
 {
     if (!x || x == TD_NONE)
@@ -231,6 +228,7 @@ static int __attribute__((noinline)) renew_view(td_tensor *x, td_node **node)
     return status;
 }
 
+/* Lends x's node. A view whose base was written since its history was made has a new one first. */
 int td_gradient_fn(td_tensor *x, td_node **node)
 {
     *node = NULL;
@@ -376,7 +374,7 @@ static int rebase_view(td_tensor *x, td_node *fn, int output)
     if (status == 0)
         status = td_set_gradient_edge(x->base, node, 0);
     td_node_release(node);
-    if (status == 0 && !x->replay) {                /* at once: the base may be detached before anybody asks */
+    if (status == 0 && !x->replay) {                /* at once: the base may be detached before the next query */
         int view_output = 0;
         td_node *fresh = view_node(x, &view_output);
         status = fresh ? td_set_gradient_edge(x, fresh, view_output) : -1;

@@ -12,9 +12,9 @@
  * Statistics: every list counts what it took and returned; td_memory_stats sums over threads.  The heap's own count of
  * live bytes (for the peak and the limit) learns of small blocks whenever a list goes to the heap, and so
  * lags behind by a list's length at most. */
-#include "base.h"
-#include "spans.h"
-#include "watch.h"
+#include "base/base.h"
+#include "base/spans.h"
+#include "base/watch.h"
 
 #include <tede/memory.h>
 

@@ -5,6 +5,7 @@
 #define TD_BASE_BASE_H
 
 #include <tede/base.h>
+#include "base/levels.h"
 #include <string.h>
 
 #define TD_LIKELY(x)   __builtin_expect(!!(x), 1)

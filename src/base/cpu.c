@@ -1,11 +1,13 @@
-/* Which instruction-set level this machine has, in the sense of the x86-64 psABI's levels.
+/* Which instruction-set level of base/levels.h this machine has.
  *
- * A level counts only if the operating system saves its registers too: XCR0 says so.  TEDE_CPU=v2|v3|v4 forces a
- * lower level; a higher one than the machine has is not believed.  Elsewhere than on x86-64 the lowest level stands for
- * the compiler's own baseline. */
-#include "base.h"
+ * A level counts only if the operating system saves its registers too: on x86-64 XCR0 says so.  TEDE_CPU=name forces a lower
+ * level; a higher one than the machine has is not believed. */
+#include "base/base.h"
+#include "base/levels.h"
 
 #include <stdlib.h>
+
+static bool td_has_any(void) { return true; }
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -22,33 +24,70 @@ static bool all(uint32_t bits, uint32_t wanted)
     return (bits & wanted) == wanted;
 }
 
-static td_isa detect(void)
+enum { YMM = 0x6, ZMM = 0xe6 };    /* XCR0: SSE and AVX state; these, opmask and both halves of ZMM */
+
+static bool td_has_v3(void)
 {
-    enum { YMM = 0x6, ZMM = 0xe6 };    /* XCR0: SSE and AVX state; these, opmask and both halves of ZMM */
     unsigned a, b, c, d, c1, b7, c80;
     if (!__get_cpuid(1, &a, &b, &c1, &d) || !all(c1, bit_OSXSAVE))
-        return TD_V2;
+        return false;
     if (!__get_cpuid_count(7, 0, &a, &b7, &c, &d) || !__get_cpuid(0x80000001, &a, &b, &c80, &d))
-        return TD_V2;
-    uint64_t state = enabled_state();
-    if ((state & YMM) != YMM || !all(c1, bit_AVX | bit_F16C | bit_FMA | bit_MOVBE) ||
-        !all(b7, bit_AVX2 | bit_BMI | bit_BMI2) || !all(c80, bit_ABM))
-        return TD_V2;
-    if ((state & ZMM) != ZMM || !all(b7, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL))
-        return TD_V3;
-    return TD_V4;
+        return false;
+    return (enabled_state() & YMM) == YMM && all(c1, bit_AVX | bit_F16C | bit_FMA | bit_MOVBE) &&
+           all(b7, bit_AVX2 | bit_BMI | bit_BMI2) && all(c80, bit_ABM);
+}
+
+static bool td_has_v4(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (enabled_state() & ZMM) == ZMM &&
+           all(b, bit_AVX512F | bit_AVX512BW | bit_AVX512CD | bit_AVX512DQ | bit_AVX512VL);
+}
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
+
+static bool td_has_sve(void)
+{
+    enum { SVE = 1 << 22 };         /* HWCAP_SVE of the kernel's <asm/hwcap.h> */
+    return getauxval(AT_HWCAP) & SVE;
+}
+#endif
+
+static const struct level {
+    const char *name;
+    bool (*has)(void);
+} levels[TD_ISAS] = {
+#define LEVEL(name, constant, test, ...) [constant] = {#name, test},
+    TD_ISA_LEVELS(LEVEL)
+#undef LEVEL
+};
+
+#if defined(__x86_64__)
+bool td_cpu_multiplies_bf16(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5);
+}
+
+bool td_cpu_copies_strings(void)
+{
+    static int known = -1;      /* every thread would find the same */
+    int fast = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (fast < 0) {
+        unsigned a, b, c, d;
+        fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 4 & 1;
+        __atomic_store_n(&known, fast, __ATOMIC_RELAXED);
+    }
+    return fast;
 }
 #else
-static td_isa detect(void)
-{
-    return TD_V2;
-}
+bool td_cpu_multiplies_bf16(void) { return false; }
+bool td_cpu_copies_strings(void) { return false; }
 #endif
 
 const char *td_isa_name(td_isa isa)
 {
-    static const char *const names[TD_ISAS] = {"v2", "v3", "v4"};
-    return (unsigned)isa < TD_ISAS ? names[isa] : "unknown";
+    return isa >= 0 && isa < TD_ISAS ? levels[isa].name : "unknown";
 }
 
 td_isa td_cpu_isa(void)
@@ -56,12 +95,14 @@ td_isa td_cpu_isa(void)
     static int known = -1;    /* every thread would compute the same, so a race is harmless */
     int isa = __atomic_load_n(&known, __ATOMIC_RELAXED);
     if (TD_LIKELY(isa >= 0))
-        return (td_isa)isa;
-    isa = detect();
+        return isa;
+    isa = 0;
+    while (isa + 1 < TD_ISAS && levels[isa + 1].has())
+        isa++;
     const char *forced = getenv("TEDE_CPU");
     for (int lower = 0; forced && lower < isa; lower++)
-        if (strcmp(forced, td_isa_name((td_isa)lower)) == 0)
+        if (strcmp(forced, levels[lower].name) == 0)
             isa = lower;
     __atomic_store_n(&known, isa, __ATOMIC_RELAXED);
-    return (td_isa)isa;
+    return isa;
 }

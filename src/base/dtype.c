@@ -2,7 +2,7 @@
  *
  * Rows for dtypes and devices from outside are filled in while others read: the kind or name, which says that a row is
  * there, is written last. */
-#include "base.h"
+#include "base/base.h"
 
 #include <pthread.h>
 #include <tede/library.h>

@@ -4,7 +4,7 @@
  * few KB be missing, only the code TD_E_MEMORY survives, with a constant message: `lost` below.  What stays in
  * thread-local storage is a pointer and a flag, because a library that is opened late gets little of the kind of
  * thread-local storage that is cheap to reach. */
-#include "base.h"
+#include "base/base.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,8 +2,9 @@
  *
  * The state is renewed 624 words at a time and tempered on the way out.  Both loops are written so that the compiler
  * vectorises them; copies for AVX2 and AVX-512 double the speed of bulk draws, and again. */
-#include "random.h"
-#include "base.h"
+#include "base/base.h"
+#include "base/random.h"
+#include "base/simd.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -46,15 +47,15 @@ typedef struct copies {
     void (*renew)(uint32_t *);
     void (*temper)(uint32_t *, const uint32_t *, int64_t);
 } copies;
-#if defined(__x86_64__)
-#define COPY(name, features)                                                                                            \
-    __attribute__((target(features))) static void renew_##name(uint32_t *s) { renew(s); }                               \
-    __attribute__((target(features))) static void temper_##name(uint32_t *out, const uint32_t *words, int64_t n)        \
+#ifdef TD_FOR_V3
+#define COPY(name, ATTRIBUTE)                                                                                           \
+    ATTRIBUTE static void renew_##name(uint32_t *s) { renew(s); }                               \
+    ATTRIBUTE static void temper_##name(uint32_t *out, const uint32_t *words, int64_t n)        \
     {                                                                                                                   \
         temper(out, words, n);                                                                                          \
     }
-COPY(avx2, "avx2")
-COPY(avx512, "avx512f,prefer-vector-width=512")
+COPY(avx2, TD_FOR_V3)
+COPY(avx512, TD_FOR_V4)
 static copies here(void)
 {
     td_isa isa = td_cpu_isa();

@@ -11,7 +11,7 @@
  * their memory back: a mapping from its end, as much as needed; a run as a whole, though it keeps its addresses.  An
  * empty chunk is unmapped when it is idle. */
 #define _GNU_SOURCE 1
-#include "spans.h"
+#include "base/spans.h"
 
 #include <pthread.h>
 #include <sys/mman.h>

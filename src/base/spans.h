@@ -2,7 +2,7 @@
 #ifndef TD_BASE_SPANS_H
 #define TD_BASE_SPANS_H
 
-#include "base.h"
+#include "base/base.h"
 
 enum { TD_PAGE = 4096 };
 

@@ -14,7 +14,7 @@
  * rewrite or after it, fails its exchange, because the ticket that it read before is no longer there.  So nobody ever
  * waits for a worker to leave a loop.  The caller returns when `done`, the number of finished chunks, says so.
  *
- * Workers spin for some tens of microseconds before they sleep on a futex, because the next loop of a training step
+ * Workers spin for some tens of microseconds before they sleep on a futex (on a condition where there is none), because the next loop of a training step
  * mostly follows at once; they don't when there are more threads than cores, or when the core is the caller's.
  *
  * Note [Busy cores]
@@ -27,17 +27,20 @@
  * core is busy, or because short loops come one at a time.  After some such loops the caller begins alone and wakes
  * workers only when the first chunks show that the rest will take long; now and then it tries again at once. */
 #define _GNU_SOURCE 1
-#include "base.h"
-#include "watch.h"
+#include "base/base.h"
+#include "base/simd.h"
+#include "base/watch.h"
 
 #include <errno.h>
 #include <limits.h>
+#ifndef TD_NO_FUTEX
 #include <linux/futex.h>
+#include <sys/syscall.h>
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -88,24 +91,48 @@ static struct pool {
 static int wanted;                      /* threads, the caller included; 0: not asked yet */
 static TD_TLS bool inside;
 
-static void futex_wait(uint32_t *word, uint32_t value)
+/* sleep_on(word, value) returns after a wake(), at once if *word isn't `value` any more, and sometimes for nothing. */
+#ifndef TD_NO_FUTEX
+static void sleep_on(uint32_t *word, uint32_t value)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }
 
-static void futex_wake(uint32_t *word, int count)
+static void wake(uint32_t *word, int count)
 {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
 }
 
-static inline void relax(void)
+static void forget_sleepers(void) {}
+#else
+/* One condition for all words.  Who wakes has changed the word before, and takes the lock that sleepers compare under, so
+ * no change is missed. */
+static pthread_mutex_t sleep_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
+
+static void sleep_on(uint32_t *word, uint32_t value)
 {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    pthread_mutex_lock(&sleep_lock);
+    if (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value)
+        pthread_cond_wait(&changed, &sleep_lock);
+    pthread_mutex_unlock(&sleep_lock);
 }
+
+static void wake(uint32_t *word, int count)
+{
+    (void)word, (void)count;
+    pthread_mutex_lock(&sleep_lock);
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&sleep_lock);
+}
+
+/* In a forked child, where a worker may have held the lock. */
+static void forget_sleepers(void)
+{
+    sleep_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+}
+#endif
 
 static int64_t nanoseconds(void)
 {
@@ -124,7 +151,7 @@ static bool spin_until_changed(uint32_t *word, uint32_t value, bool sensible)
         for (int i = 0; i < 16; i++) {
             if (LOAD(*word) != value)
                 return true;
-            relax();
+            td_pause();
         }
     } while (nanoseconds() - start < SPIN_NS);
     return false;
@@ -147,7 +174,7 @@ static void wake_if_worth_it(progress *p)
 {
     if ((nanoseconds() - p->start) / p->finished * (p->chunks - p->finished) > WORTH_WAKING_NS) {
         p->asleep = false;
-        futex_wake(&pool.posted, (int)(p->chunks - p->finished));
+        wake(&pool.posted, (int)(p->chunks - p->finished));
     }
 }
 
@@ -175,7 +202,7 @@ static void run_part(uint32_t i, progress *caller)
     /* A loop doesn't end before all of this is counted, so `chunks` is still its number. */
     if (finished && __atomic_add_fetch(&pool.done, finished, __ATOMIC_SEQ_CST) == chunks &&
         __atomic_load_n(&pool.waiting, __ATOMIC_SEQ_CST))
-        futex_wake(&pool.done, 1);
+        wake(&pool.done, 1);
 }
 
 /* Thread `own`'s part, then the others'. */
@@ -196,7 +223,7 @@ static void *work(void *number)
         if (!spin_until_changed(&pool.posted, seen, sched_getcpu() != LOAD(pool.caller_core))) {
             __atomic_add_fetch(&pool.sleepers, 1, __ATOMIC_SEQ_CST);
             while (__atomic_load_n(&pool.posted, __ATOMIC_SEQ_CST) == seen)
-                futex_wait(&pool.posted, seen);
+                sleep_on(&pool.posted, seen);
             __atomic_sub_fetch(&pool.sleepers, 1, __ATOMIC_SEQ_CST);
         }
         seen = LOAD(pool.posted);
@@ -290,6 +317,7 @@ static void forget_workers(void)
     pool.open = 0;
     pool.keep = MAX_WORKERS;
     pool.taken = 0;
+    forget_sleepers();
 }
 
 static void prepare(void)
@@ -304,7 +332,7 @@ static void resize(int workers)
     if (workers < pool.workers) {
         STORE(pool.keep, workers);
         post();
-        futex_wake(&pool.posted, INT_MAX);
+        wake(&pool.posted, INT_MAX);
         while (pool.workers > workers)
             pthread_join(pool.threads[--pool.workers], NULL);
         STORE(pool.keep, MAX_WORKERS);
@@ -341,7 +369,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
     progress p = {.start = start, .chunks = chunks};
     bool asleep = __atomic_load_n(&pool.sleepers, __ATOMIC_SEQ_CST);
     if (asleep && (pool.unhelped < UNHELPED_MOST || start > pool.try_again))
-        futex_wake(&pool.posted, (int)(chunks - 1));
+        wake(&pool.posted, (int)(chunks - 1));
     else
         p.asleep = asleep;
 
@@ -364,7 +392,7 @@ static void run_in_pool(int64_t begin, int64_t end, int64_t step, uint32_t chunk
             continue;
         __atomic_store_n(&pool.waiting, 1, __ATOMIC_SEQ_CST);
         if (__atomic_load_n(&pool.done, __ATOMIC_SEQ_CST) == done)
-            futex_wait(&pool.done, done);
+            sleep_on(&pool.done, done);
         __atomic_store_n(&pool.waiting, 0, __ATOMIC_SEQ_CST);
     }
     int64_t now = nanoseconds(), waited = now - waiting_since;

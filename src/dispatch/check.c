@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include "dispatch/op.h"
 
+/* An argument out of range (-1, say) is no argument's fault, and the message names the operator alone. */
 static int refuse(const td_op *op, int argument, const char *what)
 {
     const td_op_info *info = &op->info;
@@ -15,6 +16,7 @@ static int refuse(const td_op *op, int argument, const char *what)
                     argument + 1, what);
 }
 
+/* `must` is a format that continues "must "; what is too long for the text is cut off. */
 int td_check_argument(const td_op *op, int argument, bool good, const char *must, ...)
 {
     if (good)
@@ -53,6 +55,7 @@ int td_check_sizes_of(const td_op *op, int argument, const td_tensor *x, int ndi
                              td_shape_str(x->ndim, x->sizes, has));
 }
 
+/* A bit per dtype; the list of names in the message ends where the text has no room for another. */
 int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint32_t dtypes)
 {
     if (td_check_defined(op, argument, x))
@@ -66,6 +69,7 @@ int td_check_dtype_of(const td_op *op, int argument, const td_tensor *x, uint32_
     return td_check_argument(op, argument, false, "have one of the dtypes %s, but has %s", text, td_dtype_name(x->dtype));
 }
 
+/* Numbers on the CPU (no dimensions) go with any device, as in PyTorch. */
 int td_check_same_device(const td_op *op, const td_value *arguments)
 {
     const td_tensor *first = NULL;

@@ -21,6 +21,7 @@ static defined       **rows;
 static int             n_rows, room;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* FNV-1a, of space and name without the overload, so that all overloads are in one list. */
 static unsigned hash(const char *space, size_t length, const char *name)
 {
     unsigned h = 2166136261u;
@@ -31,6 +32,8 @@ static unsigned hash(const char *space, size_t length, const char *name)
     return h % BUCKETS;
 }
 
+/* No lock: acquire pairs with the release in td_op_define, so a row that is seen is complete; its `next` never
+ * changes, and a removed one stays in its list, marked. */
 td_op *td_defined_find(const char *space, size_t length, const char *name, const char *overload)
 {
     defined *d = __atomic_load_n(&buckets[hash(space, length, name)], __ATOMIC_ACQUIRE);
@@ -61,6 +64,7 @@ typedef struct reader {
     void      **blocks;             /* chained by their first member */
 } reader;
 
+/* Zeroed; 16 bytes in front link the block and keep what follows aligned. */
 static void *keep(reader *r, size_t bytes)
 {
     void **block = calloc(1, bytes + 16);
@@ -109,6 +113,8 @@ static char *take_word(reader *r)
     return text;
 }
 
+/* A type and its marks, in any order and number: (a!) and (a) name an alias, ! a write, ? an optional, [n] a list. An
+ * optional list of optionals reads as an optional list. */
 static int take_type(reader *r, td_arg *a)
 {
     static const struct { const char *name; uint8_t kind, list; } types[] = {
@@ -152,6 +158,8 @@ static int take_type(reader *r, td_arg *a)
     }
 }
 
+/* Read both ways: whole for integers, which a double would round beyond 2^53, and a float where more text belongs to
+ * it. */
 static int take_number(reader *r, td_arg *a, td_value *v)
 {
     char *whole_end, *end;
@@ -171,6 +179,7 @@ static int take_number(reader *r, td_arg *a, td_value *v)
     return 0;
 }
 
+/* All three kinds are collected side by side, and the one that the type wants is kept. */
 static int take_list(reader *r, td_arg *a, td_value *v)
 {
     int64_t ints[64];
@@ -204,6 +213,7 @@ static int take_list(reader *r, td_arg *a, td_value *v)
     return 0;
 }
 
+/* None of a tensor is TD_NONE, an absent tensor; of anything else it is a value without a kind. */
 static int take_default(reader *r, td_arg *a)
 {
     td_value *v = &a->default_value;
@@ -243,6 +253,8 @@ static int take_default(reader *r, td_arg *a)
 
 enum { MOST_ARGUMENTS = 40, MOST_RESULTS = 8 };
 
+/* out= arguments are those that are written, stand after the * and are named out...; any other that is written makes
+ * the operator an in-place one. */
 static int take_arguments(reader *r, td_op_info *info)
 {
     td_arg *list = keep(r, MOST_ARGUMENTS * sizeof *list);
@@ -272,6 +284,7 @@ static int take_arguments(reader *r, td_op_info *info)
     return 0;
 }
 
+/* One result, several in parentheses, with or without names, or None; nothing may follow. */
 static int take_results(reader *r, td_op_info *info)
 {
     td_arg *list = keep(r, MOST_RESULTS * sizeof *list);
@@ -324,6 +337,9 @@ static int read(reader *r, td_op_info *info)
 
 static void boxed_only(void) {}     /* stands in a row's slots for "there is a boxed kernel"; never called */
 
+/* The schema is read before the lock is taken. Under it come the check for the name and the publication, so that two
+ * threads can't define one operator: the list's head first, then the array and the count, each with release. On an
+ * error the row has been seen by nobody and goes with its blocks. */
 const td_op *td_op_define(const char *schema)
 {
     reader r = {.at = schema, .whole = schema};
@@ -367,6 +383,7 @@ const td_op *td_op_define(const char *schema)
     return NULL;
 }
 
+/* Hidden, not freed: see the top. */
 int td_op_remove(const td_op *op)
 {
     int status = -1;

@@ -7,7 +7,7 @@
 #include <tede/kernel.h>
 #include "base/random.h"
 #include "dispatch/op.h"
-#include "ops/spec.h"
+#include "dispatch/spec.h"
 #include "tensor/device.h"
 
 static int64_t taken;
@@ -33,7 +33,7 @@ static int count_tensors(const td_value *v)
 
 static bool is_there(const td_tensor *x) { return x && x != TD_NONE && td_is_outside(x->device); }
 
-/* Its copy on the CPU: borrowed from the trip. */
+/* Its copy on the CPU: borrowed from the marshalled call. */
 static td_tensor *fetch(trip *t, td_tensor *x, bool written)
 {
     if (!is_there(x))
@@ -50,6 +50,8 @@ static td_tensor *fetch(trip *t, td_tensor *x, bool written)
     return here;
 }
 
+/* One block holds pairs, values and list members. There is room for a pair per tensor of the call, so fetch()
+ * never runs out. */
 static int prepare(trip *t, const td_op *op, const td_value *arguments)
 {
     const td_op_info *info = &op->info;
@@ -110,6 +112,7 @@ static td_tensor *send_back(trip *t, td_tensor *here)
     return there;
 }
 
+/* What an operator wrote to a copy, at its new shape if it was resized. Copies that were only read are dropped. */
 static int write_back(trip *t)
 {
     for (int i = 0; i < t->n_pairs; i++) {
@@ -154,7 +157,7 @@ int td_cpu_fallback(const td_op *op, td_keyset keys, const td_value *arguments, 
     int status = prepare(&t, op, arguments);
     if (status == 0) {
         td_generator *before = td_default_stand_in(td_device_generator(t.device));
-        status = td_op_call_keys(op, (keys & ~(td_keyset)0xffff) | TD_KEYSET(TD_CPU), t.values, results);
+        status = td_op_call_keys(op, (keys & ~TD_KEYS_DEVICES) | TD_KEYSET(TD_CPU), t.values, results);
         td_default_stand_in(before);
         if (status == 0 && write_back(&t) != 0) {
             td_values_release(results, op->info.n_results);

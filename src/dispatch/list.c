@@ -2,6 +2,8 @@
 #include <tede/list.h>
 #include "tensor/checked.h"
 
+/* All NULL, which release accepts: an error half way through filling needs no count of its own. An empty list has a
+ * block, too, so NULL items mean that there is no list. */
 int td_tensor_list_new(td_tensor_list *list, int64_t count)
 {
     list->count = 0;

@@ -41,7 +41,8 @@ int td_library_load(const char *path)
     return check_core(library, path) || td_error_code() != TD_OK ? -1 : 0;
 }
 
-/* `from`: what messages call it. */
+/* `from`: what messages call it. Nothing but the table's fields is read here, and the version comes first, since
+ * other fields may mean something else in another one. */
 static int check_table(const td_device_library *table, const char *from)
 {
     if (table->abi != TD_DEVICE_ABI)

@@ -2,7 +2,8 @@
  *
  * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
 #include "dispatch/op.h"
-#include "dispatch/glue.h"
+#include "dispatch/outputs.h"
+#include "dispatch/writes.h"
 #include "tensor/device.h"
 #include "tensor/layout.h"
 
@@ -23,6 +24,7 @@ static struct {
 static pthread_once_t  table_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
+/* FNV-1a of "name.overload"; the table is open addressing with linear probing, half full at most. */
 static unsigned hash_name(const char *name, const char *overload)
 {
     unsigned h = 2166136261u;
@@ -74,6 +76,8 @@ const td_op *td_op_at(int index)
     return index < table.count ? table.rows[index] : td_defined_at(index - table.count);
 }
 
+/* "space::name.overload"; without a space it is aten's. Built-in rows are looked up first, then those defined at run
+ * time. */
 const td_op *td_op_find(const char *name)
 {
     if (!td_op_count() || !table.buckets)
@@ -118,17 +122,20 @@ static const char *slot_title(int slot, char *buffer, size_t size)
 {
     static const char *const around[] = {"Python", "Unwrap", "Unaligned", "Negative", "Conjugate", "Autograd", "ForwardAD", "Profiler",
                                          "Tracing", "Autocast", "Functionalize", "Transforms", "Promotion"};
-    static const char *const layouts[] = {"", "Sparse", "SparseCsr", "Quantized", "NestedTensor"};
     static const char *const devices[] = {"CPU", "Meta", "CUDA", "OpenCL"};
     if (slot < 16) {
         snprintf(buffer, size, "%s", slot < TD_COUNT(around) ? around[slot] : "?");
     } else {
         int device = (slot - 16) % TD_DEVICE_TYPES, layout = (slot - 16) / TD_DEVICE_TYPES;
         const char *own = td_device_name(device);
-        snprintf(buffer, size, "%s%s", layout < TD_COUNT(layouts) ? layouts[layout] : td_layout_title(layout),
-                 device < TD_COUNT(devices) ? devices[device] : own ? own : "PrivateUse");
+        snprintf(buffer, size, "%s%s", td_layout_title(layout), device < TD_COUNT(devices) ? devices[device] : own ? own : "PrivateUse");
     }
     return buffer;
+}
+
+const char *td_backend_title(td_keyset keys, char *buffer, size_t size)
+{
+    return slot_title(td_top_slot(keys & (TD_KEYSET(TD_KEY_DTYPE) - 1)), buffer, size);
 }
 
 static bool has_boxed(const td_op *op, int slot)
@@ -151,8 +158,10 @@ static td_kernel own_kernel(const td_op *op, int slot)
         return __atomic_load_n(&op->kernels[slot], __ATOMIC_ACQUIRE);
     td_kernel *layouts = __atomic_load_n(&op->layouts, __ATOMIC_ACQUIRE);
     td_kernel kernel = layouts ? __atomic_load_n(&layouts[slot], __ATOMIC_ACQUIRE) : NULL;
-    int sparse = slot == td_key_slot(TD_KEY_SPARSE, TD_CPU) ? 0 : slot == td_key_slot(TD_KEY_COMPRESSED, TD_CPU) ? 1 : -1;
-    return kernel || sparse < 0 ? kernel : op->sparse[sparse];
+    for (const td_layout_kernel *of = kernel ? NULL : op->of_layouts; of && of->key; of++)
+        if (of->pattern == TD_LAYOUT_KERNEL && (of->key == TD_KEY_DENSE ? slot < td_key_slot(TD_KEY_DTYPE, 0) : slot == td_key_slot(of->key, TD_CPU)))
+            return of->kernel;
+    return kernel;
 }
 
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
@@ -176,6 +185,8 @@ td_kernel td_pick_slow(const td_op *op, td_keyset *keys)
             *keys &= ~TD_KEYSET(TD_KEY_DTYPE);
             continue;
         }
+        if (td_layout_pattern_of(op, slot))
+            return op->from_boxed;
         /* On a device from outside, a body that only calls others, or only looks at sizes and strides, is better than a
          * fallback for everything.  In a layout only calls mean the same. */
         const bool strided = slot < TD_ROW_SLOTS - 1, outside = slot >= 16 && slot != TD_SLOT_CPU && slot != TD_SLOT_META;
@@ -305,6 +316,9 @@ int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td
     int slot = td_top_slot(keys);
     td_boxed_entry **boxed = __atomic_load_n(&op->boxed, __ATOMIC_ACQUIRE);
     const td_boxed_entry *entry = boxed ? __atomic_load_n(&boxed[slot], __ATOMIC_ACQUIRE) : NULL;
+    const td_layout_kernel *pattern = !entry || !entry->kernel ? td_layout_pattern_of(op, slot) : NULL;
+    if (pattern)
+        return td_call_by_pattern(op, pattern, arguments, results);
     if (!entry || !entry->kernel)
         entry = __atomic_load_n(&table.fallbacks[slot], __ATOMIC_ACQUIRE);
     if ((!entry || !entry->kernel) && boxed)

@@ -13,7 +13,7 @@
 #include <tede/spec.h>
 #include "base/base.h"
 #include "dispatch/batching.h"
-#include "dispatch/masks.h"
+#include "tensor/masks.h"
 #include "tensor/tensor.h"
 
 /* See Note [Registering while others call]. */
@@ -42,6 +42,20 @@ typedef enum td_tangents {
     TD_TANGENTS_COPIED,             /* in place: the second operand's */
 } td_tangents;
 
+/* What an operator does for a layout other than strided, from `layouts:` of its entry. */
+typedef enum td_layout_pattern {
+    TD_LAYOUT_KERNEL,               /* a kernel on the CPU */
+    TD_LAYOUT_VALUES,               /* itself, on the values of a tensor that is settled (sums of functions aren't functions of sums) */
+    TD_LAYOUT_ELEMENTS,             /* ... of any tensor: it is linear */
+    TD_LAYOUT_EACH_PART,            /* itself, on each part; a dtype is for the values alone */
+} td_layout_pattern;
+typedef struct td_layout_kernel {
+    uint8_t   key;                  /* of one layout, or TD_KEY_DENSE for what holds for all */
+    uint8_t   pattern;
+    td_kernel kernel;
+    const td_op *makes;             /* of a pattern, for a form in place or with out=: the operator that makes a new tensor; else NULL */
+} td_layout_kernel;
+
 /* An implementation of a structured operator on a device (<tede/spec.h>): one of the two functions. */
 typedef struct td_impl {
     td_kernel             typed;
@@ -65,7 +79,7 @@ struct td_op {
     td_kernel       composite;           /* device-neutral body, or NULL */
     td_boxed_entry **boxed;              /* TD_SLOTS of them and the default, or NULL */
     td_kernel      *layouts;             /* TD_SLOTS, of which those from TD_ROW_SLOTS - 1 on are used; or NULL */
-    td_kernel       sparse[2];           /* for sparse tensors on the CPU, COO ones and compressed ones: `sparse:` in the entry */
+    const td_layout_kernel *of_layouts;  /* `layouts:` of the entry, ends with a key of 0; or NULL */
     const td_batching *batching;         /* its rule at vmap levels; NULL: of an operator that was defined without one */
     const char     *functional;          /* of aten's in-place operators: the full name of the one that gives a new tensor */
     td_tangents     tangents;
@@ -77,14 +91,14 @@ struct td_op {
 /* The implementation for a call's device; NULL on meta, where there is nothing to compute. */
 static inline const td_impl *td_impl_of(const td_structured *of, td_keyset keys)
 {
-    return __atomic_load_n(&of->impls[63 - __builtin_clzll((keys & 0xffff) | 1)], __ATOMIC_ACQUIRE);
+    return __atomic_load_n(&of->impls[63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1)], __ATOMIC_ACQUIRE);
 }
 /* Where there is none: 0 on meta, or -1 with an error. */
 int td_no_impl(const td_op *op, td_keyset keys);
 /* Calls the elementwise operator's implementation for out's device. */
 int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *in, const td_scalar *params, td_tensor *out);
 
-/* Operands that kernels can't read as they lie (src/ops/lazy.c), and a call that goes on from there. */
+/* Operands that kernels can't read as they lie (src/ops/iterate/lazy.c), and a call that goes on from there. */
 #define TD_KEYS_LAZY     (TD_KEYSET(TD_KEY_CONJUGATE) | TD_KEYSET(TD_KEY_NEGATIVE) | TD_KEYSET(TD_KEY_UNALIGNED))
 #define TD_KEYS_TO_LAZY  ((TD_KEYSET(TD_KEY_CONJUGATE) << 1) - 1)
 
@@ -106,6 +120,8 @@ static inline const char *td_op_space(const td_op *op) { return op->info.space ?
 /* Whether it is made of others: a kernel for all keys was registered. */
 bool      td_op_has_default(const td_op *op);
 td_kernel td_pick_slow(const td_op *op, td_keyset *keys);
+/* Of keys that name a kernel's: "SparseCPU".  Returns the buffer. */
+const char *td_backend_title(td_keyset keys, char *buffer, size_t size);
 /* Shows a kernel in a slot of td_key_slot's; NULL takes it away. */
 int       td_op_set_kernel(td_op *op, int slot, td_kernel kernel);
 int       td_op_set_boxed(td_op *op, int slot, td_boxed_kernel *kernel, void *context);
@@ -116,14 +132,14 @@ static inline int td_top_slot(td_keyset keys)
 {
     int top = 63 - __builtin_clzll(keys | 1);
     return top >= TD_KEY_AROUND ? top - TD_KEY_AROUND
-         : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & 0xffff) | 1))
+         : top >= TD_KEY_DENSE ? 16 + (top - TD_KEY_DENSE) * TD_DEVICE_TYPES + (63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1))
                                : TD_SLOT_CPU;
 }
 static inline int td_row_slot(td_keyset keys)
 {
     int top = 63 - __builtin_clzll(keys | 1);
     return top >= TD_KEY_AROUND ? top - TD_KEY_AROUND
-         : top == TD_KEY_DENSE ? 16 + (63 - __builtin_clzll((keys & 0xffff) | 1))
+         : top == TD_KEY_DENSE ? 16 + (63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1))
          : top > TD_KEY_DENSE ? TD_ROW_SLOTS - 1 : TD_SLOT_CPU;
 }
 
@@ -164,5 +180,9 @@ static inline bool td_list_has_null(int64_t n, td_tensor *const *list)
     return false;
 }
 int td_call_boxed(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results);
+/* The pattern that the operator's entry names for the layout of a slot (src/dispatch/layouts.c); NULL where it names none, or
+ * the layout doesn't list its parts. */
+const td_layout_kernel *td_layout_pattern_of(const td_op *op, int slot);
+int td_call_by_pattern(const td_op *op, const td_layout_kernel *pattern, const td_value *arguments, td_value *results);
 
 #endif

@@ -4,7 +4,7 @@
  * meta function, makes the results and calls the implementation of the call's device, if there is one in td_structured.  To
  * register an implementation is to put it there and to show the kernel in the device's slot of each form's row. */
 #include "dispatch/op.h"
-#include "dispatch/glue.h"
+#include "dispatch/outputs.h"
 #include "tensor/device.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 int td_no_impl(const td_op *op, td_keyset keys)
 {
-    const int device = 63 - __builtin_clzll((keys & 0xffff) | 1);
+    const int device = 63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1);
     const char *name = td_device_name(device);
     return device == TD_META ? 0 : td_error(TD_E_NOT_IMPLEMENTED, "%s::%s has no implementation for device '%s'", td_op_space(op), op->info.name,
                                             name ? name : "?");
@@ -59,7 +59,9 @@ static int fill(const td_op *base, td_keyset keys, const td_value *arguments, td
     return impl ? impl->boxed(base, arguments, results, impl->context) : td_no_impl(base, keys);
 }
 
-/* The boxed kernel of all forms. */
+/* The boxed kernel of all forms: the base's meta function describes the results, the base's implementation fills
+ * them, and they are then returned, copied into self, or were out= targets (td_specs_target) all along. The arguments
+ * of a form begin with those of the base (is_form), so the same array serves both. */
 static int run_defined(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     const defined_meta *d = context;
@@ -132,6 +134,8 @@ static int check_base(const td_op *op)
     return op->info.n_results ? 0 : td_error(TD_E_VALUE, "%s::%s has no results", td_op_space(op), op->info.name);
 }
 
+/* Forms are found among what is defined so far, by name: f_ and f.out; those defined later stay as they are.
+ * `structured` is set last, with release, once the form's kernel stands in its slots. */
 int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context)
 {
     if (td_library_check() || check_base(op))
@@ -164,6 +168,8 @@ int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context)
 
 /* ---- registration */
 
+/* Implementations are stacked: `under` is what comes back when this one is removed (registered as NULL). None is
+ * freed, since a call on another thread may be in it; `registered` keeps them reachable. */
 static int register_impl(const char *name, int device, td_impl what)
 {
     if (td_library_check())

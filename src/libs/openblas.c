@@ -7,17 +7,15 @@
  * OpenBLAS chooses its kernels when it is loaded, and never again.  It takes some AVX-512 machines for Haswell, which
  * halves its speed, so OPENBLAS_CORETYPE is set around the opening wherever the processor has the level but not the
  * later extensions by which OpenBLAS knows newer cores.  A value that the user has set stays. */
-#include "libs/openblas.h"
 #include "base/base.h"
+#include "base/simd.h"
+#include "libs/openblas.h"
 
 #include <limits.h>
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static td_openblas table;
@@ -32,10 +30,8 @@ static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 static bool wants_core_type(void)
 {
-#if defined(__x86_64__)
-    unsigned a, b, c, d;
-    bool bf16 = __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5);
-    return td_cpu_isa() == TD_V4 && !bf16 && !getenv("OPENBLAS_CORETYPE");
+#ifdef TD_FOR_V4
+    return td_cpu_isa() == TD_V4 && !td_cpu_multiplies_bf16() && !getenv("OPENBLAS_CORETYPE");
 #else
     return false;
 #endif

@@ -1,4 +1,5 @@
-/* Small words for operators that are composed of others.  All pass NULL on, and none takes over a reference. */
+/* Small words for operators that are composed of others.  All pass NULL on, the error of the first failure being set, and none takes
+ * over a reference. */
 #ifndef TD_OPS_COMPOSE_H
 #define TD_OPS_COMPOSE_H
 #include <tede/auto.h>
@@ -38,7 +39,7 @@ static inline td_tensor *td_adjoint_of(td_tensor *x)
     return td_conj(t);
 }
 /* Whether its elements cannot be looked at: it is on meta, or stands for a batch (vmap).  What then depends on them takes the
- * way that is right for all values, and checks of them are left out. */
+ * path that is right for all values, and checks of them are left out. */
 static inline bool td_hides_values(const td_tensor *x)
 {
     if (x->device.type == TD_META)

@@ -1,18 +1,20 @@
-/* Gradients of gradients by the engine.  See recorded.h. */
+/* Gradients of gradients by the autograd engine (double backward of fused kernels).  See recorded.h. */
 #include "calls_ops_recorded.h"
-#include "ops/recorded.h"
 #include "ops/compose.h"
+#include "ops/recorded.h"
 
 enum { MOST = 8 };
 
-/* Aliases, so that an operand which was computed from another one doesn't lead there.  They record also where nobody but forward
- * mode asks for this gradient's derivative. */
+/* Aliases, so that an operand which was computed from another one doesn't lead there.  They record also where only forward mode needs
+ * this gradient's derivative. */
 static td_tensor *leaf(td_tensor *x)
 {
     TD_AUTO td_tensor *own = td_view_as(x, x);
     return own && (td_requires_grad(own) || td_set_requires_grad(own, true) == 0) ? td_ref(own) : NULL;
 }
 
+/* The gradients of those leaves that are wanted, in their places; one that doesn't depend on a leaf comes back as TD_NONE.  The graph
+ * is kept and recorded itself (create_graph), since these gradients are to be differentiated further. */
 static int differentiated(td_recorded *make, const void *context, int n_made, td_tensor *const *grads, int n, td_tensor **leaves,
                           const bool *wants, td_tensor **results)
 {

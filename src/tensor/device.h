@@ -17,7 +17,7 @@ static inline bool td_is_outside(td_device device) { return device.type > TD_MET
 /* Give a generator per index to a device that has been loaded. */
 int td_device_make_generators(int type, int count);
 
-/* td_copy_elements where one end or both aren't on the CPU: src/kernels/cpu/transfer.c. */
+/* td_copy_elements where one end or both aren't on the CPU: src/kernels/cpu/move/transfer.c. */
 int        td_copy_across(td_tensor *dst, td_tensor *src);
 /* A tensor on the CPU with x's elements and strides, of memory of its own. */
 td_tensor *td_host_copy(td_tensor *x);

@@ -1,8 +1,8 @@
 /* The core's side of a binding: the tie between a tensor and its wrapper, and views made without an operator. */
 #include <tede/foreign.h>
 #include <inttypes.h>
+#include "tensor/layout.h"
 #include "tensor/tensor.h"
-#include "tensor/sparse.h"
 
 void *td_tensor_wrapper(const td_tensor *x)
 {
@@ -73,13 +73,9 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
 {
     if (x == source)
         return 0;
-    if (td_is_sparse(x) && td_is_sparse(source) && td_sparse_of(x)->layout == td_sparse_of(source)->layout) {
-        if (td_sparse_take(x, source))
-            return -1;
-        x->dtype = source->dtype;
-        return 0;
-    }
-    if (td_is_sparse(x) || td_is_sparse(source))
+    if (td_has_layout(x) && td_tensor_layout(x) == td_tensor_layout(source))
+        return td_layout_take(x, source);
+    if (td_has_layout(x) || td_has_layout(source))
         return td_error(TD_E_RUNTIME, "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.");
     if (!source->storage)
         return td_error(TD_E_RUNTIME, "set_data: the new data must be a strided tensor");
@@ -95,7 +91,7 @@ int td_tensor_replace(td_tensor *x, td_tensor *source)
     x->data = source->data;
     x->dtype = source->dtype;
     x->device = source->device;
-    x->keys = (x->keys & ~(td_keyset)0xffffff) | (source->keys & 0xffffff);
+    x->keys = (x->keys & ~(TD_KEYSET(TD_KEY_AROUND) - 1)) | (source->keys & (TD_KEYSET(TD_KEY_AROUND) - 1));
     x->flags = (uint16_t)((x->flags & ~TD_FLAG_READONLY) | (source->flags & TD_FLAG_READONLY) | TD_FLAG_REPLACED_DATA);
     td_tensor_update_flags(x);
     td_storage_release(old);

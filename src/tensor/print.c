@@ -7,7 +7,7 @@
 #include <tede/print.h>
 #include "tensor/device.h"
 #include "tensor/layout.h"
-#include "tensor/sparse.h"
+#include "tensor/layout.h"
 #include "tensor/tensor.h"
 #include <inttypes.h>
 #include <math.h>
@@ -148,7 +148,7 @@ typedef struct format {
     int  width;
 } format;
 
-/* The element at p, which may be unaligned: see Note [Unaligned elements] in src/ops/lazy.c. */
+/* The element at p, which may be unaligned: see Note [Unaligned elements] in src/ops/iterate/lazy.c. */
 #define READ(T, p) ({ T element; memcpy(&element, p, sizeof element); element; })
 
 /* A part of an element: real numbers and both parts of complex ones as double, others as integers. */
@@ -409,7 +409,7 @@ static void put_elements(string *s, const td_tensor *x, int64_t indent)
     put_slices(s, &l, 0, x->data, indent);
 }
 
-/* A part of a sparse tensor: "indices=tensor([[0, 1]])". */
+/* A part of a tensor of another layout than strided: "indices=tensor([[0, 1]])". */
 static void put_part(string *s, const char *name, const td_tensor *x, int64_t indent)
 {
     char text[SIZE_ROOM];
@@ -418,23 +418,33 @@ static void put_part(string *s, const char *name, const td_tensor *x, int64_t in
     if (x->numel == 0) {
         put_text(s, "[], ");
         put_text(s, size_text(x, text));
+    } else if (x->device.type == TD_META) {
+        put_text(s, "..., ");
+        put_text(s, size_text(x, text));
     } else {
         put_elements(s, x, indent + (int64_t)strlen(name) + 8);
     }
     put_text(s, ")");
 }
 
-static void put_parts(string *s, const td_tensor *x, int64_t indent)
+/* Those that are tensors, a line each; on another device by a copy.  0, or -1 with an error. */
+static int put_parts(string *s, const td_layout_part *parts, int n, int64_t indent)
 {
-    const td_sparse *p = td_sparse_of(x);
-    bool rows = td_rows_compressed(p->layout);
-    put_part(s, !p->plain ? "indices" : rows ? "crow_indices" : "ccol_indices", p->indices, indent);
-    if (p->plain) {
-        put_text(s, ",\n"), pad(s, ' ', indent);
-        put_part(s, rows ? "col_indices" : "row_indices", p->plain, indent);
+    bool first = true;
+    for (int i = 0; i < n; i++) {
+        const td_tensor *part = parts[i].tensor;
+        if (!part)
+            continue;
+        td_tensor *shown = td_is_outside(part->device) && part->numel ? td_host_copy((td_tensor *)part) : td_tensor_retain((td_tensor *)part);
+        if (!shown)
+            return -1;
+        if (!first)
+            put_text(s, ",\n"), pad(s, ' ', indent);
+        put_part(s, parts[i].name, shown, indent);
+        td_tensor_release(shown);
+        first = false;
     }
-    put_text(s, ",\n"), pad(s, ' ', indent);
-    put_part(s, "values", p->values, indent);
+    return 0;
 }
 
 char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
@@ -444,8 +454,12 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     bool meta = x->device.type == TD_META || (td_tensor_is_hollow(x) && !contents);      /* no elements to be shown */
     char name[32], text[256] = "";
     /* What is elsewhere, or laid out otherwise, is shown by a copy. */
-    const bool sparse = td_is_sparse(x);
-    td_tensor *shown = meta || contents || !x->numel || sparse ? td_tensor_retain(x)
+    const td_layout_kind *kind = td_layout_describe(td_tensor_layout(x));
+    td_layout_part parts[TD_LAYOUT_PARTS];
+    const int n_parts = kind && kind->parts ? kind->parts(x, parts) : 0;
+    if (n_parts < 0)
+        return NULL;
+    td_tensor *shown = meta || contents || !x->numel || n_parts ? td_tensor_retain(x)
                        : !x->storage                           ? td_layout_to_dense(x)
                                                                : td_tensor_retain(x);
     if (shown && shown->storage && td_is_outside(shown->device) && !contents && x->numel) {
@@ -462,8 +476,12 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
     put_text(&s, "(");
     if (contents) {
         put_text(&s, contents);
-    } else if (sparse) {
-        put_parts(&s, x, indent);
+    } else if (n_parts) {
+        if (put_parts(&s, parts, n_parts, indent)) {
+            td_tensor_release(shown);
+            td_string_free(finish(&s));
+            return NULL;
+        }
     } else if (meta) {
         put_text(&s, "...");
     } else if (x->numel == 0) {
@@ -480,18 +498,18 @@ char *td_tensor_str_as(td_tensor *x, const char *prefix, const char *contents)
         snprintf(device, sizeof device, "device='%s'", td_device_str(x->device, name));
         put_suffix(&t, device);
     }
-    if (sparse) {
-        const td_sparse *parts = td_sparse_of(x);
-        if (!parts->plain) {        /* on a line of its own */
+    if (n_parts) {
+        if (kind->flags & TD_LAYOUT_SIZE_BELOW) {
             put_text(&s, ",\n"), pad(&s, ' ', indent);
             put_text(&s, size_text(x, (char[SIZE_ROOM]){0}));
             t.line = indent + (int64_t)strlen(size_text(x, (char[SIZE_ROOM]){0}));
         } else {
             put_size(&t, x);
         }
-        const td_tensor *places = parts->plain ? parts->plain : parts->indices;
-        snprintf(text, sizeof text, "nnz=%" PRId64, places->sizes[places->ndim - 1]);
-        put_suffix(&t, text);
+        if (kind->describe) {
+            kind->describe(x, text, sizeof text);
+            put_suffix(&t, text);
+        }
         if (x->dtype != (int8_t)standard && x->dtype != (standard == TD_F64 ? TD_C128 : TD_C64) && x->dtype != TD_I64 &&
             x->dtype != TD_BOOL)
             put_dtype(&t, x);

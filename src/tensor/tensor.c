@@ -5,8 +5,8 @@
 #include "tensor/checked.h"
 #include "tensor/device.h"
 #include "tensor/head.h"
+#include "tensor/masks.h"
 #include "tensor/place.h"
-#include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -193,7 +193,7 @@ void td_tensor_update_flags(td_tensor *x)
     x->numel = numel;
     x->flags = (uint16_t)((x->flags & ~(TD_FLAG_CONTIGUOUS | TD_FLAG_NON_OVERLAPPING)) |
                           (contiguous ? TD_FLAG_CONTIGUOUS : 0) | (dense ? TD_FLAG_NON_OVERLAPPING : 0));
-    /* See Note [Unaligned elements] in src/ops/lazy.c. */
+    /* See Note [Unaligned elements] in src/ops/iterate/lazy.c. */
     const uintptr_t item = (uintptr_t)td_itemsizes[x->dtype], step_of_two = item & -item;
     const bool unaligned = (uintptr_t)x->data & ((step_of_two < 8 ? step_of_two : 8) - 1);
     if (TD_UNLIKELY(unaligned) && numel && x->device.type == TD_CPU && x->storage)

@@ -3,8 +3,8 @@
  * See Note [Views] in tensor.h for what a view remembers. */
 #include <tede/foreign.h>
 #include "tensor/head.h"
+#include "tensor/masks.h"
 #include "tensor/place.h"
-#include "dispatch/masks.h"
 #include <inttypes.h>
 #include <stdio.h>
 

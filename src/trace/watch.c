@@ -15,7 +15,7 @@ static int watched_call(const td_op *op, td_keyset keys, const td_value *argumen
     if (td_recording_now)
         return td_recorded_call(op, keys, arguments, results);
     td_keyset below = keys & ~TD_KEYSET(TD_KEY_TRACING);
-    const int device = __builtin_ctzll((below & 0xffff) | 1 << 15);
+    const int device = __builtin_ctzll((below & TD_KEYS_DEVICES) | TD_KEYSET(TD_DEVICE_TYPES - 1));
     td_kernel kernel = __atomic_load_n(&op->kernels[td_key_slot(TD_KEY_DENSE, device)], __ATOMIC_RELAXED);
     TD_TELL(.kind = TD_EVENT_CALL, .op = op, .name = op->info.name, .keys = below,
             .pointer = (const void *)(uintptr_t)(kernel ? kernel : op->composite), .n = op->info.n_arguments, .values = arguments);

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+/* Borrowed. A tensor that is not wrapped at this level is what all members share: it is its own physical tensor.
+ * Wrappers of outer levels stay as they are, for the rule runs below this level only. */
 td_tensor *td_physical(const td_batch *b, td_tensor *x, int *dim)
 {
     td_wrapped *w = x != TD_NONE ? td_wrapped_at(x, b->level) : NULL;
@@ -11,6 +13,7 @@ td_tensor *td_physical(const td_batch *b, td_tensor *x, int *dim)
     return w ? w->value : x;
 }
 
+/* A view: the other dimensions keep their order, so that logical dimension d is physical dimension d + 1. */
 td_tensor *td_front(const td_batch *b, td_tensor *x)
 {
     int dim;
@@ -25,6 +28,8 @@ td_tensor *td_front(const td_batch *b, td_tensor *x)
     return td_permute(x, x->ndim, order);
 }
 
+/* An operand that all members share gets the batch with stride 0: no element is copied until a kernel or a reshape
+ * needs it. */
 td_tensor *td_expanded(const td_batch *b, td_tensor *x)
 {
     td_tensor *front = td_front(b, x);
@@ -38,6 +43,8 @@ td_tensor *td_expanded(const td_batch *b, td_tensor *x)
     return wide;
 }
 
+/* Broadcasting aligns shapes at their ends: a batch of members of shape [3], [B, 3], would line its B up with the
+ * 2 of another operand's [B, 2, 3]. As [B, 1, 3] both have their batches first. */
 td_tensor *td_padded(td_tensor *x, int rank)
 {
     if (!x || x->ndim - 1 >= rank)
@@ -52,6 +59,7 @@ td_tensor *td_padded(td_tensor *x, int rank)
     return td_view(x, rank + 1, sizes);
 }
 
+/* A copy where the batch is expanded or not next in memory, else a view. Of a batch of numbers nothing folds. */
 td_tensor *td_folded(td_tensor *x)
 {
     if (!x || x->ndim < 2)
@@ -62,6 +70,7 @@ td_tensor *td_folded(td_tensor *x)
     return td_reshape(x, x->ndim - 1, sizes);
 }
 
+/* The inverse. An empty batch has no rows to divide among its members: dimension 1 becomes 0. */
 td_tensor *td_unfolded(td_tensor *x, int64_t size)
 {
     if (!x)
@@ -121,6 +130,7 @@ int td_batch_set_ints(td_batch *b, int argument, int64_t n, const int64_t *items
     return 0;
 }
 
+/* dim < 0: a result that all members share, or TD_NONE, which no level wraps. */
 int td_batch_give(td_batch *b, int i, td_tensor *value, int dim)
 {
     td_tensor *x = dim < 0 ? value : td_wrap(b->level, value, dim);
@@ -128,6 +138,9 @@ int td_batch_give(td_batch *b, int i, td_tensor *value, int dim)
     return x ? 0 : -1;
 }
 
+/* Results that are arguments come first in a schema, in the arguments' order: they are replaced by what the caller
+ * passed, whose wrapper then takes over a changed geometry. The others are wrapped. On an error nothing is left in
+ * `results`. */
 int td_batch_call(td_batch *b, const td_op *op, int dim)
 {
     if (td_op_call(op, b->frame.values, b->results) != 0)
@@ -171,7 +184,9 @@ bool td_any_batched(const td_batch *b)
 
 static const td_batching loop = {td_rule_loop, 0, NULL};
 
-/* A row without a rule is that of an operator defined at run time: it shares nothing with one of aten's of its name. */
+/* A row without a rule is that of an operator defined at run time: it shares nothing with one of aten's of its name.
+ * Acquire pairs with the release stores of td_vmap_register and td_op_set_traits: who sees the pointer sees the
+ * record behind it. */
 static const td_batching *batching_of(const td_op *op)
 {
     const td_batching *own = __atomic_load_n(&op->batching, __ATOMIC_ACQUIRE);
@@ -188,6 +203,8 @@ typedef struct given_rule {
 } given_rule;
 static given_rule *given_rules;
 
+/* Runs at the level, with wrappers: a rule from outside unwraps and lowers on its own, so neither a frame nor
+ * td_transform_lower stands around it. The cast back is safe for call_given stands in no other td_batching. */
 static int call_given(td_batch *b)
 {
     const given_rule *given = (const given_rule *)__atomic_load_n(&b->op->batching, __ATOMIC_ACQUIRE);      /* rules are only replaced by rules */
@@ -209,7 +226,9 @@ int td_vmap_register(const char *name, td_boxed_kernel *rule, void *context)
     return 0;
 }
 
-/* The functional form below, then a copy into self. */
+/* The functional form at this same level, where its own rule applies, then a copy into self. It needs no frame:
+ * nothing is changed, and nothing is lowered. A result larger than self is refused as PyTorch refuses to broadcast
+ * the output. */
 int td_rule_inplace(td_batch *b)
 {
     const td_op *functional = td_op_find(b->op->functional);
@@ -229,6 +248,8 @@ int td_rule_inplace(td_batch *b)
     return 0;
 }
 
+/* Members can't all write to memory that they share: B results have no room in it. The wording is PyTorch's, which
+ * names the family of the rule and not always the operator. */
 static int fail_unbatched_write(const td_op *op, const char *other)
 {
     char name[128];
@@ -247,6 +268,10 @@ static int fail_unbatched_write(const td_op *op, const char *other)
                     "is being called inside the PyTorch framework, please file a bug report instead.", name, other, other, name);
 }
 
+/* The order of the cases matters: a call without a batch goes below unchanged, before anything is refused; rules
+ * from outside come next, and see writes and out= forms, too; writes to what members share are refused before any
+ * other rule could run; composites come apart at the level, in-place forms call at the level, and only what is
+ * left is lowered, around its rule alone. */
 int td_vmap_call(const td_op *op, td_keyset keys, td_level *level, const td_value *arguments, td_value *results)
 {
     td_batch b = {.op = op, .level = level, .size = level->size, .arguments = arguments, .results = results};

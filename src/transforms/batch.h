@@ -60,6 +60,8 @@ int td_batch_give(td_batch *b, int i, td_tensor *value, int dim) TD_MUST_USE;
 bool td_any_batched(const td_batch *b);
 
 td_batch_rule td_rule_pointwise, td_rule_dims, td_rule_leading, td_rule_inplace, td_rule_loop, td_rule_random;
+/* The call with tensors of the members' shapes and without elements: -1 for what a member would be refused for. */
+int td_batch_check(const td_batch *b) TD_MUST_USE;
 /* The rules of these names with other modes than the row's; `quiet`: without a warning. */
 int td_batch_leading(td_batch *b, uint32_t modes) TD_MUST_USE;
 int td_batch_loop(td_batch *b, bool quiet) TD_MUST_USE;

@@ -8,10 +8,14 @@
  * In-place operators compute as their functional forms do, write, and take over the tangent.  A view's tangent is a view
  * of its base's tangent, so a write to one is seen by the other. */
 #include "calls_transforms_forward.h"
-#include "dispatch/glue.h"
 #include "autograd/meta.h"
+#include "autograd/node.h"
+#include "autograd/tangent.h"
+#include "dispatch/outputs.h"
 #include "transforms/level.h"
 
+/* Around a generated tangent kernel: the call itself and the calls of its formula have no tangents of their own.
+ * td_forward_end puts the mask back. */
 td_keyset td_forward_begin(void)
 {
     td_keyset before = td_masks_now.exclude;
@@ -46,6 +50,7 @@ bool td_forward_fusable(int n, td_tensor *const *tensors)
     return unseen(n, tensors);
 }
 
+/* A formula's parts run without modes where only tracing or the profiler would see them: they are parts of one call. */
 td_keyset td_parts_begin(int n, td_tensor *const *tensors)
 {
     td_keyset before = td_masks_now.include;
@@ -87,7 +92,8 @@ int td_forward_take(td_tensor **sums, int n, td_tensor **terms)
     return status;
 }
 
-/* A tangent of the result's shape and dtype. */
+/* A tangent of the result's shape and dtype: converted as the value was (a real result takes the real part), and
+ * expanded where an operand was broadcast, as a view. */
 static td_tensor *fitted(td_tensor *result, td_tensor *t)
 {
     if (!t)
@@ -113,6 +119,7 @@ static int share_with_saved(td_tensor *x)
 }
 static int give_tangent(td_tensor *x, td_tensor *t) { return t && td_set_tangent(x, t) == 0 ? share_with_saved(x) : -1; }
 
+/* Takes over `result` and `sum`. A sum of NULL is a tangent of zero, and none is set. */
 td_tensor *td_forward_end(td_keyset before, int status, td_tensor *result, td_tensor *sum, bool conjugated)
 {
     if (status == 0 && sum && td_is_differentiable(result->dtype)) {

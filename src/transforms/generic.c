@@ -13,7 +13,9 @@ static td_tensor *as_promoted(td_batch *b, td_tensor *logical, td_tensor *x, td_
     return td_to(x, common);
 }
 
-/* Operands broadcast: the batch goes in front of the longest shape. */
+/* Operands broadcast: the batch goes in front of the longest shape. Operands without one need nothing, for
+ * broadcasting aligns them at their ends; batched ones are padded behind the batch to that length. Types are promoted
+ * by the logical operands, before the shapes change. */
 int td_rule_pointwise(td_batch *b)
 {
     td_tensor *logical[TD_MOST_ARGUMENTS];
@@ -23,6 +25,8 @@ int td_rule_pointwise(td_batch *b)
             logical[n++] = b->arguments[i].tensor;
             rank = logical[n - 1]->ndim > rank ? logical[n - 1]->ndim : rank;
         }
+    if (b->op->info.arguments[0].is_mutable && n && logical[0]->ndim < rank && td_batch_check(b) != 0)
+        return -1;
     bool promotes = n > 1 && !(b->modes & TD_POINTWISE_OWN_DTYPES);
     td_dtype common = promotes ? td_result_type(n, logical) : TD_DTYPE_NONE;
     for (int i = 0; i < b->op->info.n_arguments; i++) {
@@ -40,6 +44,8 @@ int td_rule_pointwise(td_batch *b)
 
 /* ---- dimensions by name */
 
+/* The schema's names are the contract: an argument of one of these names counts dimensions of the first operand, here
+ * and in operators defined at run time with the pattern "dims". */
 static bool names_dims(const td_arg *a)
 {
     static const char *const names[] = {"dim", "dims", "dim0", "dim1", "dim2", "dimension", "axis", "axis0", "axis1",
@@ -52,6 +58,7 @@ static bool names_dims(const td_arg *a)
     return false;
 }
 
+/* Sizes of the operand or result, which have the batch in front, too. */
 static bool names_shape(const td_arg *a)
 {
     static const char *const names[] = {"size", "shape", "sizes", "input_sizes", "self_sizes"};
@@ -61,6 +68,8 @@ static bool names_shape(const td_arg *a)
     return false;
 }
 
+/* Negative dimensions are resolved by the member's rank first: -1 plus one would be the batch's. -1 with an error for
+ * one out of range. */
 static int shift_dim(int64_t dim, int ndim)
 {
     int wrapped = td_wrap_dim(dim, ndim);
@@ -87,13 +96,18 @@ static int drop_added(td_batch *b)
     return 0;
 }
 
-/* Dimensions shift by the batch's; see TD_DIMS_ABSENT_IS_ALL and those below it. */
+/* The batch stands first, so every dimension that an argument names moves up by one, and sizes get it in front; see
+ * TD_DIMS_ABSENT_IS_ALL and those below it for the exceptions. A list that is absent and means all dimensions is
+ * written out, or the batch would be reduced, too. A number is called as one of one dimension, which its dims 0 and
+ * -1 name. */
 int td_rule_dims(td_batch *b)
 {
     td_tensor *x = b->arguments[0].tensor;
     bool everything = b->modes & TD_DIMS_ABSENT_IS_ALL, added = x->ndim == 0 && !(b->modes & TD_DIMS_KEEPS_0D);
     bool alike = b->modes & TD_DIMS_ALL_OPERANDS;
     int more = b->modes & TD_DIMS_OF_RESULT ? 1 : 0;
+    if (added && td_batch_check(b) != 0)        /* some operators have no dimension 0 of a number */
+        return -1;
     TD_AUTO td_tensor *front = alike ? td_expanded(b, x) : td_front(b, x);
     if (td_batch_set(b, 0, added ? td_unsqueeze(front, -1) : td_tensor_retain(front)) != 0)
         return -1;
@@ -137,8 +151,9 @@ int td_rule_dims(td_batch *b)
 /* Operators over the last dimensions, whatever stands before them: all operands get the batch in front. */
 int td_rule_leading(td_batch *b) { return td_batch_leading(b, b->modes); }
 
-/* The call with tensors of the members' shapes and without elements: a vector that is no matrix becomes one with the batch in front. */
-static int check_members(const td_batch *b)
+/* The call with meta tensors of the members' shapes, for errors alone: with the batch in front a vector that is
+ * refused would pass for a matrix. It runs with no transform included, so it reaches the meta kernel and no rule. */
+int td_batch_check(const td_batch *b)
 {
     const td_op_info *info = &b->op->info;
     td_value values[info->n_arguments + 1], results[info->n_results + 1];
@@ -164,9 +179,12 @@ static int check_members(const td_batch *b)
     return status;
 }
 
+/* All batch dimensions of these operators are alike, so one more in front is served by the same call. Where the
+ * operator doesn't broadcast them (TD_LEADING_EXPAND) shared operands are expanded, and ranks made equal unless each
+ * operand has its own. */
 int td_batch_leading(td_batch *b, uint32_t modes)
 {
-    if (modes & TD_LEADING_CHECKED && check_members(b))
+    if (modes & TD_LEADING_CHECKED && td_batch_check(b))
         return -1;
     bool expand = modes & TD_LEADING_EXPAND;
     int rank = 0;

@@ -1,14 +1,15 @@
 /* Levels, their wrappers, and the two ends of a grad or jvp level: see Note [Levels]. */
 #include "calls_transforms_level.h"
-#include "transforms/level.h"
 #include "autograd/hooks.h"
 #include "tensor/head.h"
+#include "transforms/level.h"
 #include <tede/autograd_nodes.h>
 #include <tede/auto.h>
 #include <pthread.h>
 
 _Thread_local td_level *td_level_now;
 
+/* A level holds its outer one; the chain is released in a loop, however deep. */
 static void level_release(td_level *level)
 {
     while (level && __atomic_sub_fetch(&level->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
@@ -28,6 +29,7 @@ static void wrapped_destroy(void *extra)
     td_mem_free(w, sizeof *w);
 }
 
+/* Of the same value, at the same dimension; with a version counter of its own if the value below gets one. */
 static td_tensor *wrapped_alias(td_tensor *x, bool own_version)
 {
     td_wrapped *w = td_wrapped_of(x);
@@ -57,6 +59,7 @@ static int wrapped_readable(const td_tensor *x)
 
 const td_extra_table td_wrapped_table = {wrapped_destroy, wrapped_alias, wrapped_view, wrapped_readable};
 
+/* Sizes or strides but the batch's; dim -1 copies them all. */
 static void without(const int64_t *from, int n, int dim, int64_t *to)
 {
     for (int d = 0, k = 0; d < n; d++)
@@ -64,6 +67,8 @@ static void without(const int64_t *from, int n, int dim, int64_t *to)
             to[k++] = from[d];
 }
 
+/* After an in-place change below (resize_, t_, set_) a wrapper shows its value's geometry, storage and dtype again,
+ * from the innermost value outward: each level's head is made of the one it wraps. */
 int td_wrapper_refresh(td_tensor *x)
 {
     td_wrapped *w = td_wrapped_of(x);
@@ -83,6 +88,9 @@ int td_wrapper_refresh(td_tensor *x)
     return 0;
 }
 
+/* Takes over `value`, also on an error. The wrapper is a head without elements of its own: it shares storage, data
+ * pointer and version counter, so overlap checks and saved versions see through it. own_version[1] counts the
+ * counter's users. */
 td_tensor *td_wrap(td_level *level, td_tensor *value, int dim)
 {
     if (!value || value == TD_NONE)
@@ -114,6 +122,8 @@ td_tensor *td_wrap(td_level *level, td_tensor *value, int dim)
 
 /* ---- frames */
 
+/* Arguments are borrowed and copied flat; lists are copied, too, so that a rule may replace members without touching
+ * the caller's. td_frame_end follows in any case but an error here, which has ended it already. */
 int td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments)
 {
     f->count = op->info.n_arguments;
@@ -137,6 +147,7 @@ int td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments)
     return 0;
 }
 
+/* Takes over x, also on an error; lends it until td_frame_end. */
 td_tensor *td_frame_keep(td_frame *f, td_tensor *x)
 {
     if (!x)
@@ -184,6 +195,9 @@ static int frame_map(td_frame *f, td_tensor *(*each)(td_frame *f, td_level *leve
 
 /* ---- going below */
 
+/* Below a level the modes are those from outside it: gradients are recorded only if they were before the grad level
+ * turned them on, and the autograd and forward keys are excluded to match. The last level out takes the transform key
+ * with it, and calls run as if there were none. */
 td_lowered td_transform_lower(void)
 {
     td_level *level = td_level_now;
@@ -211,6 +225,8 @@ void td_transform_raise(td_lowered before)
 
 /* ---- the front */
 
+/* A wrapper that outlived its level is its value, at whatever level that is alive; a batch without its vmap has no
+ * meaning. */
 static td_tensor *revive(td_frame *f, td_level *level, td_tensor *x)
 {
     (void)f, (void)level;
@@ -220,12 +236,14 @@ static td_tensor *revive(td_frame *f, td_level *level, td_tensor *x)
     return x;
 }
 
+/* At a grad or jvp level every operand is wrapped, constants too (dim -1), so that the derivative kernels record this
+ * level's history on this level's heads and leave the tensors inside alone. */
 static td_tensor *lift(td_frame *f, td_level *level, td_tensor *x)
 {
     return td_wrapped_at(x, level) ? x : td_frame_keep(f, td_wrap(level, td_tensor_retain(x), -1));
 }
 
-/* In-place operators give back what they were called on, not what that was lifted to. */
+/* In-place operators return what they were called on, not what that was lifted to. */
 static void give_back(const td_op *op, const td_value *arguments, const td_frame *f, td_value *results)
 {
     for (int r = 0; r < op->info.n_results; r++)
@@ -264,10 +282,13 @@ static int fail_captured(const td_op *op)
  * this level, and it has none. */
 static bool comes_apart(const td_op *op, td_keyset keys)
 {
-    int device = 63 - __builtin_clzll((keys & 0xffff) | 1);
+    int device = 63 - __builtin_clzll((keys & TD_KEYS_DEVICES) | 1);
     return td_op_has_default(op) && !td_has_gradient_kernel(op) && !td_op_has_kernel(op, TD_KEY_DENSE, device);
 }
 
+/* The kernel of TD_KEY_TRANSFORMS: a call while a level is open comes here before autocast and autograd see it. A
+ * vmap level handles its call whole. At a grad or jvp level the operands are lifted, the call goes on through the
+ * autograd keys that they carry, and ends in lower_end, which continues below the level. */
 static int front(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)context;
@@ -352,6 +373,8 @@ static td_tensor *wrap_result(const td_op *op, const td_value *arguments, td_lev
     return x;
 }
 
+/* The kernel of TD_KEY_UNWRAP, behind the derivatives: the same call on what this level's wrappers hold, one level
+ * out; results are wrapped again, mutated operands refreshed. frame_map can't fail with unwrap, which makes nothing. */
 static int lower_end(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
 {
     (void)keys, (void)context;
@@ -387,6 +410,7 @@ static int lower_end(const td_op *op, td_keyset keys, const td_value *arguments,
 
 /* ---- entering and leaving */
 
+/* A backward pass may run nodes on another thread: it carries the level over, by exchanging it before and after. */
 static void swap_level(void *state)
 {
     td_level **other = state, *level = td_level_now;

@@ -14,8 +14,8 @@
 #ifndef TD_TRANSFORMS_LEVEL_H
 #define TD_TRANSFORMS_LEVEL_H
 #include <tede/transforms.h>
-#include "dispatch/masks.h"
 #include "dispatch/op.h"
+#include "tensor/masks.h"
 #include "tensor/tensor.h"
 
 typedef struct td_level td_level;
@@ -70,7 +70,7 @@ typedef struct td_frame {
     int          count;
 } td_frame;
 int        td_frame_begin(td_frame *f, const td_op *op, const td_value *arguments);
-/* Keep a reference until the frame's end; gives it back, or NULL after dropping it when memory is short. */
+/* Keep a reference until the frame's end; returns it, or NULL after dropping it when memory is short. */
 td_tensor *td_frame_keep(td_frame *f, td_tensor *x);
 void       td_frame_end(td_frame *f);
 

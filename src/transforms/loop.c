@@ -8,6 +8,7 @@ static void  (*on_loop)(const char *op);
 int64_t td_vmap_fallback_count(void) { return __atomic_load_n(&loops, __ATOMIC_RELAXED); }
 void    td_vmap_on_fallback(void (*warn)(const char *op)) { __atomic_store_n(&on_loop, warn, __ATOMIC_RELEASE); }
 
+/* A view, so that an in-place operator writes to the batch; what all members share is passed to each of them. */
 static td_tensor *member(td_batch *b, td_tensor *x, int64_t i)
 {
     int dim;
@@ -15,6 +16,8 @@ static td_tensor *member(td_batch *b, td_tensor *x, int64_t i)
     return dim < 0 ? td_tensor_retain(value) : td_select_int(value, dim, i);
 }
 
+/* The frame keeps all members' views until the call ends: memory grows with the batch, by a tensor's head per
+ * operand. */
 static int set_member(td_batch *b, int64_t i)
 {
     for (int a = 0; a < b->op->info.n_arguments; a++) {
@@ -28,6 +31,9 @@ static int set_member(td_batch *b, int64_t i)
     return 0;
 }
 
+/* Members' results, made[i * n + r], stacked to one batch per result, at the front; lists member by member. The
+ * shapes must be each other's, for td_stack refuses others. What the first one has not (TD_NONE) counts as absent
+ * from all. */
 static int collect(td_batch *b, int n, td_value *made, int64_t size)
 {
     for (int r = 0; r < n; r++) {
@@ -73,6 +79,9 @@ static int collect(td_batch *b, int n, td_value *made, int64_t size)
 
 int td_rule_loop(td_batch *b) { return td_batch_loop(b, false); }
 
+/* All checks come before the first member runs, so that a refusal has written to nothing; an error in a later member
+ * leaves earlier ones' writes, as it would in a loop of the program's. An empty batch is refused, since only a run
+ * shows the results' shapes. */
 int td_batch_loop(td_batch *b, bool quiet)
 {
     const td_op_info *info = &b->op->info;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/promotion.h>
-#include "dispatch/glue.h"
+#include "dispatch/outputs.h"
 
 enum { MOST_OPERANDS = 64 };
 typedef enum kind { BOOLEAN, INTEGER, REAL, COMPLEX } kind;

@@ -4,7 +4,9 @@
 #include <tede/kernel.h>
 #include "transforms/batch.h"
 
-/* gather, scatter and their kin: all operands have one rank, and one dimension is indexed. */
+/* gather, scatter and their kin: all operands have one rank, and one dimension is indexed. Positions in the other
+ * dimensions, the batch among them, are those of the index itself, so that with the batch in front of all and dim + 1
+ * one call serves it. A number counts as one of one dimension, which is added behind the batch and dropped again. */
 int td_rule_along(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
@@ -46,6 +48,8 @@ static td_tensor *index_along(td_tensor *index, td_tensor *like, int dim)
     return td_expand(shaped, like->ndim, wide);
 }
 
+/* One index for all selects along the shifted dimension. An index per member is a gather, whose index has the
+ * operand's rank: it is expanded, not copied, over the other dimensions. */
 int td_rule_index_select(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
@@ -146,6 +150,8 @@ typedef struct places {
     bool adjacent, batched;
 } places;
 
+/* Masks become their nonzero positions, one index tensor per dimension, which needs their values: a mask per member
+ * has no one shape and is refused. The caller frees p->list, also after an error (list_free). */
 static int places_of(td_batch *b, const td_value *indices, td_tensor *self, places *p)
 {
     *p = (places){.first = -1, .adjacent = true};
@@ -218,7 +224,10 @@ static int indices_below(td_batch *b, const places *p, bool number, td_tensor_li
     return 0;
 }
 
-/* [B, indices, before, after] -> [B, before, indices, after], or back. */
+/* [B, indices, before, after] -> [B, before, indices, after], or back. Advanced indices that stand together leave
+ * their broadcast shape where they stood; with others in between it goes first (NumPy's rule). The member's number,
+ * an index in front of a kept dimension, separates them: the member's own indices then come out first and are moved
+ * to where they would have been. */
 static td_tensor *moved(td_tensor *x, const places *p, bool back)
 {
     if (!x || !p->adjacent || p->first <= 0 || !p->count)
@@ -235,12 +244,16 @@ static td_tensor *moved(td_tensor *x, const places *p, bool back)
     return td_permute(x, x->ndim, order);
 }
 
+/* The lists have gaps and a shortened count: every slot is released, NULL ones included. */
 static void list_free(td_tensor_list *list)
 {
     list->count = list->items ? TD_MAX_DIMS : 0;
     td_tensor_list_release(list);
 }
 
+/* Three cases: one index for all, where the batch is a kept dimension in front; an index per member into a batch,
+ * where the member's number becomes an index of dimension 0; an index per member into what all share, where the batch
+ * is one more dimension of the indices, and comes out where their shape does. */
 int td_rule_index(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self");
@@ -300,6 +313,9 @@ static int logical_shape(td_batch *b, td_tensor *self, const places *p, int64_t 
     return n;
 }
 
+/* Always by the member's number: two members never name one element, so that accumulate and the order of writes mean
+ * what they mean for each of them. Values are broadcast to the logical shape first, since the moved dimensions don't
+ * align otherwise. */
 int td_rule_index_put(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *values = td_operand(b, "values");
@@ -332,7 +348,8 @@ int td_rule_index_put(td_batch *b)
     return status;
 }
 
-/* put: a scatter to the flattened tensor. */
+/* put: a scatter to the flattened tensor, [B, numel]. remainder brings negative indices into range, which scatter and
+ * gather don't take. */
 int td_rule_put(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
@@ -384,6 +401,9 @@ static td_tensor *offset_indices(td_batch *b, td_tensor *indices, int64_t rows)
     return td_add(wide, padded);
 }
 
+/* One table for all: the indices' shape is free, their batch stays where it is. A table per member: they are stacked
+ * to [B * rows, width] and indices shifted by the member's first row; padding_idx matters for gradients only, and
+ * would name a row of the first member. */
 int td_rule_embedding(td_batch *b)
 {
     td_tensor *weight = td_operand(b, "weight"), *indices = td_operand(b, "indices");
@@ -403,6 +423,8 @@ int td_rule_embedding(td_batch *b)
     return td_batch_call(b, b->op, 0);
 }
 
+/* The gradient of the stacked tables, [B * rows, width], cut into members. The padding row is zeroed after, in every
+ * member, for the kernel knows of one such row. */
 int td_rule_embedding_backward(td_batch *b)
 {
     td_tensor *grad = td_operand(b, "grad_output"), *indices = td_operand(b, "indices");

@@ -89,6 +89,7 @@ static td_tensor *from_channels(td_tensor *x, int64_t size)
     return td_reshape(x, x->ndim + 1, sizes);
 }
 
+/* [B * N, ...] of [N, ...], in the order that grouped operators want: all of a member's rows in a row. */
 static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
 {
     if (x == TD_NONE)
@@ -97,6 +98,10 @@ static td_tensor *folded_or_none(td_batch *b, td_tensor *x)
     return td_folded(wide);
 }
 
+/* A weight for all: members are more of the layer's batch, [B * N, C, ...]. A weight per member: members are groups,
+ * with input [N, B * C, ...], weights [B * O, C, ...] and groups * B, since group g of a convolution sees only its
+ * own channels and weights; the result's channels [N, B * O, ...] are the batch at dimension 1. An input that all
+ * share needs no groups, if there were none: B * O output channels over the same C do (side by side). */
 int td_rule_convolution(td_batch *b)
 {
     td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
@@ -119,7 +124,9 @@ int td_rule_convolution(td_batch *b)
     return td_batch_give(b, 0, from_channels(made, b->size), 1);
 }
 
-/* The gradients of a convolution's input and weight, each linear in the result's gradient. */
+/* The gradients of a convolution's input and weight, each linear in the result's gradient. As in td_rule_convolution
+ * members are more of the batch where the weight is shared, and groups elsewhere. The weight's gradient sums over the
+ * batch, so there members are groups always; they come back as its first dimension, [B * O, ...]. */
 int td_rule_convolution_gradient(td_batch *b)
 {
     td_tensor *grad = td_operand(b, "grad_output"), *input = td_operand(b, "input"), *weight = td_operand(b, "weight");
@@ -144,7 +151,9 @@ int td_rule_convolution_gradient(td_batch *b)
                        : td_batch_give(b, 0, td_unfolded(made, b->size), 0);
 }
 
-/* convolution_backward: the two above and a sum. */
+/* convolution_backward: the two above and the bias's gradient, a sum over all dimensions but the channels. They are
+ * called at the level, for each has a rule of its own; the frame's lowering is undone around them and restored, also
+ * on an error. */
 int td_rule_convolution_backward(td_batch *b)
 {
     static const char *const parameters[] = {"stride", "padding", "dilation", "transposed", "output_padding", "groups"};
@@ -212,6 +221,8 @@ static td_tensor *affine(td_batch *b, td_tensor *x, td_tensor *weight, td_tensor
     return result;
 }
 
+/* Only the last dimensions are normalized, so members are more rows. Weights that differ between members can't go
+ * into the kernel, which takes one set: it runs without any, and the affine part follows by broadcasting. */
 int td_rule_layer_norm(td_batch *b)
 {
     bool rms = td_argument_index(b->op, "bias") < 0;
@@ -236,6 +247,8 @@ int td_rule_layer_norm(td_batch *b)
     return status;
 }
 
+/* Statistics belong to a sample and group: members fold into the samples, N * B of them, and per-member weights
+ * follow as in layer_norm. Mean and rstd unfold to a row per member. */
 int td_rule_group_norm(td_batch *b)
 {
     td_tensor *weight = td_operand(b, "weight"), *bias = td_operand(b, "bias");
@@ -278,7 +291,9 @@ static int shared_batch_norm(td_batch *b)
     return status;
 }
 
-/* Statistics are each channel's: members become channels. */
+/* Statistics are each channel's, over the batch: members become channels, [N, B * C, ...], and weights and running
+ * statistics fold to [B * C] alongside. Running statistics that all members share would have to take B updates at
+ * once, which is refused in training, as in PyTorch. */
 int td_rule_batch_norm(td_batch *b)
 {
     td_tensor *input = td_operand(b, "input");
@@ -321,7 +336,7 @@ int td_rule_batch_norm(td_batch *b)
     return status;
 }
 
-/* ---- losses: each row's by itself, then the member's mean or sum */
+/* ---- losses: one per row first, then the member's mean or sum */
 
 /* weight[classes] where each member has its own weights. */
 static td_tensor *of_member(td_batch *b, td_tensor *weight, td_tensor *classes)
@@ -356,6 +371,7 @@ static td_tensor *weighted(td_batch *b, td_tensor *rows, td_tensor *classes, td_
     return td_mul(rows, counts);
 }
 
+/* Over all dimensions but the batch's; what has no other is a number per member already. */
 static td_tensor *sum_of_member(td_tensor *x)
 {
     int64_t dims[TD_MAX_DIMS];
@@ -366,7 +382,10 @@ static td_tensor *sum_of_member(td_tensor *x)
     return td_sum_dim_intlist(x, x->ndim - 1, dims, false, TD_DTYPE_NONE);
 }
 
-/* nll_loss_forward and cross_entropy_rows: (loss[, logsumexp], total weight) */
+/* nll_loss_forward and cross_entropy_rows: (loss[, logsumexp], total weight). The kernel's own reduction would run
+ * over the members, too; so rows fold and are computed without one, and the sum, or the sum divided by the total
+ * weight (a mean is weighted), is taken per member. A member that is one row ([C]) needs no folding: the batch stands
+ * where the rows do. */
 int td_rule_class_loss(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *target = td_operand(b, "target"), *weight = td_operand(b, "weight");
@@ -435,7 +454,8 @@ int td_rule_margin_loss(td_batch *b)
     return status;
 }
 
-/* Distances between the pairs of each member's rows. */
+/* Distances between the pairs of each member's rows: pdist takes matrices only, so the pairs i < j are gathered from
+ * [B, n, m], in pdist's order, which is that of triu_indices, and one norm reduces their differences. */
 int td_rule_pdist(td_batch *b)
 {
     TD_AUTO td_tensor *x = td_front(b, td_operand(b, "self"));

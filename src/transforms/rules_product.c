@@ -12,6 +12,8 @@ static td_tensor *as_matrices(td_batch *b, td_tensor *logical, bool left, int ra
     return batched ? td_padded(matrix, rank) : td_tensor_retain(matrix);
 }
 
+/* matmul treats all dimensions but the last two as one batch that broadcasts: B in front joins them. Vectors become
+ * matrices first, since [B, n] would be one matrix, and lose the added dimension after. */
 static td_tensor *product(td_batch *b, td_tensor *left, td_tensor *right)
 {
     int rank = 2;
@@ -42,17 +44,24 @@ static int check_ranks(td_batch *b, td_tensor *left, td_tensor *right)
     return 0;
 }
 
+/* mm, mv, bmm, dot and their kin: with a batch each is a matmul of more dimensions, after the operator's own checks
+ * of ranks. */
 int td_rule_product(td_batch *b)
 {
     td_tensor *left = b->arguments[0].tensor, *right = b->arguments[1].tensor;
+    if ((!left->ndim || !right->ndim) && td_batch_check(b) != 0)
+        return -1;
     return check_ranks(b, left, right) != 0 ? -1 : td_batch_give(b, 0, product(b, left, right), 0);
 }
 
 static bool is_number(td_scalar s, double value) { return s.kind != TD_SCALAR_COMPLEX && td_scalar_double(s) == value; }
 
-/* beta * self + alpha * (a @ b) */
+/* beta * self + alpha * (a @ b). With beta 0 self is not read, so its nan and inf don't reach the result, as in
+ * PyTorch. */
 int td_rule_add_product(td_batch *b)
 {
+    if (td_batch_check(b) != 0)
+        return -1;
     td_scalar beta = td_given(b, "beta")->scalar, alpha = td_given(b, "alpha")->scalar;
     td_tensor *self = td_operand(b, "self"), *left = b->arguments[1].tensor, *right = b->arguments[2].tensor;
     int rank = right->ndim == 1 ? left->ndim - 1 : left->ndim;
@@ -71,6 +80,9 @@ int td_rule_linear(td_batch *b)
 {
     td_tensor *input = td_operand(b, "input"), *weight = td_operand(b, "weight");
     td_tensor *bias = td_operand(b, "bias");
+    bool plain = weight->ndim == 2 && (bias == TD_NONE || (bias->ndim == 1 && bias->sizes[0] == weight->sizes[0]));
+    if (!plain && td_batch_check(b) != 0)
+        return -1;
     TD_AUTO td_tensor *x = td_front(b, input);
     TD_AUTO td_tensor *w = td_front(b, weight);
     TD_AUTO td_tensor *c = td_front(b, bias);
@@ -118,6 +130,8 @@ int td_rule_linear(td_batch *b)
 /* A X = B, where B may be one vector. */
 int td_rule_solve(td_batch *b)
 {
+    if (td_batch_check(b) != 0)
+        return -1;
     td_tensor *a = td_operand(b, "A"), *right = td_operand(b, "B");
     if (right->ndim >= 2 && right->ndim >= a->ndim)
         return td_batch_leading(b, TD_LEADING_EXPAND);
@@ -139,6 +153,8 @@ int td_rule_solve(td_batch *b)
 /* Factors, the rows exchanged, which are a vector per matrix, and what is solved: all with the batch in front of as many others. */
 int td_rule_exchanged_solve(td_batch *b)
 {
+    if (td_batch_check(b) != 0)
+        return -1;
     int rank = 0;
     for (int i = 0; i < 3; i++) {
         int own = b->arguments[i].tensor->ndim + (i == 1);
@@ -155,6 +171,8 @@ int td_rule_exchanged_solve(td_batch *b)
 /* Tolerances have a number per matrix, or more of them: the matrix is taken once for each. */
 int td_rule_tolerance(td_batch *b)
 {
+    if (td_batch_check(b) != 0)
+        return -1;
     int rank = b->arguments[0].tensor->ndim - 2;
     for (int i = 1; i < 3; i++)
         if (b->arguments[i].kind == TD_VALUE_TENSOR && b->arguments[i].tensor != TD_NONE && b->arguments[i].tensor->ndim > rank)

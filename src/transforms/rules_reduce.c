@@ -3,7 +3,10 @@
 #include "calls_transforms_rules_reduce.h"
 #include "transforms/batch.h"
 
-/* The form with a dimension is called on a flattened operand. */
+/* An operator without a dimension reduces a member to one number: members are rows of [B, numel], and the form with a
+ * dimension (b->form) reduces dimension 1, so that one call serves all. Arguments go over by name; dim and keepdim
+ * are this rule's, those that only the other form has take their defaults, and results that only it has (indices of
+ * extrema) are released. keepdim puts back ones for the member's rank. */
 int td_rule_flat(td_batch *b)
 {
     static const int64_t one = 1;
@@ -46,7 +49,10 @@ int td_rule_maybe_flat(td_batch *b)
     return b->arguments[dim].kind == TD_VALUE_NONE ? td_rule_flat(b) : td_rule_dims(b);
 }
 
-/* Members are searched for in one sequence, or each in its own. */
+/* Members are searched for in one sequence, or each in its own. One sequence of all: the values' shape is free, so
+ * the batch is simply one more dimension. Else sequences and values both get the batch in front, where searchsorted
+ * wants equal leading dimensions: values of any shape become one row per member, [B, numel], and return to their
+ * shape. */
 int td_rule_search(td_batch *b)
 {
     int sequence = td_argument_index(b->op, "sorted_sequence");
@@ -54,6 +60,8 @@ int td_rule_search(td_batch *b)
     int values = td_argument_index(b->op, "self"), sorter = td_argument_index(b->op, "sorter");
     td_tensor *where = b->arguments[sequence].tensor, *what = b->arguments[values].tensor;
     bool plain = b->arguments[values].kind != TD_VALUE_TENSOR;
+    if (!plain && (where->ndim != 1 || !what->ndim) && td_batch_check(b) != 0)
+        return -1;
     if (!td_is_batched(b, where) && (sorter < 0 || !td_is_batched(b, b->arguments[sorter].tensor)) && where->ndim == 1)
         return td_batch_set(b, values, td_front(b, what)) != 0 ? -1 : td_batch_call(b, b->op, 0);
     if (plain)
@@ -79,6 +87,8 @@ int td_rule_search(td_batch *b)
     return td_batch_give(b, 0, flat ? td_reshape(found, wanted->ndim, wanted->sizes) : td_tensor_retain(found), 0);
 }
 
+/* Elements may have any shape, so the batch in front changes nothing; but the test elements are one set of a call,
+ * and a set per member is a call per member. */
 int td_rule_isin(td_batch *b)
 {
     if (b->arguments[1].kind == TD_VALUE_TENSOR && td_is_batched(b, b->arguments[1].tensor))

@@ -1,5 +1,5 @@
 /* Batching rules of linspace and logspace whose ends are tensors: each member has ends of its own, so the numbers are
- * computed from their positions by operators, as src/ops/sequence.c does it by a loop.  See Note [Batching rules]. */
+ * computed from their positions by operators, as src/ops/create/sequence.c does it by a loop.  See Note [Batching rules]. */
 #include "calls_transforms_rules_sequence.h"
 #include "transforms/batch.h"
 

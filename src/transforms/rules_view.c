@@ -5,6 +5,7 @@
 
 static int give_self(td_batch *b, td_tensor *value, int dim) { return td_batch_give(b, 0, value, dim); }
 
+/* The batch stays first; every named dimension moves up by one. */
 int td_rule_permute(td_batch *b)
 {
     td_tensor *x = td_operand(b, "self");
@@ -23,6 +24,7 @@ int td_rule_permute(td_batch *b)
     return give_self(b, td_permute(front, dims->count + 1, order), 0);
 }
 
+/* By the member's sizes, with names for the dimensions: a batch of one member must not be squeezed away. */
 int td_rule_squeeze(td_batch *b)
 {
     td_tensor *x = td_operand(b, "self");
@@ -54,6 +56,7 @@ int td_rule_fill(td_batch *b)
     return 0;
 }
 
+/* The ones go behind the batch, where expand() would have put new dimensions in front of it. */
 int td_rule_expand(td_batch *b)
 {
     const td_value *size = td_given(b, "size");
@@ -121,6 +124,7 @@ int td_rule_as_strided(td_batch *b)
                                       offset->kind ? &offset->integer : NULL), 0);
 }
 
+/* As for expand: new dimensions stand behind the batch, which is repeated once. */
 int td_rule_repeat(td_batch *b)
 {
     const td_value *repeats = td_given(b, "repeats");
@@ -133,6 +137,7 @@ int td_rule_repeat(td_batch *b)
     return give_self(b, td_repeat(padded, repeats->count + 1, times), 0);
 }
 
+/* Without dimensions a member is rolled as if it were flat: so is each row of [B, numel]. */
 int td_rule_roll(td_batch *b)
 {
     const td_value *shifts = td_given(b, "shifts");
@@ -176,7 +181,8 @@ int td_rule_view_backward(td_batch *b)
     return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
 }
 
-/* Each member lies as asked for, one after the other. */
+/* Each member has the strides that the call names; members lie one after the other, without overlap: the batch's
+ * stride is a member's extent. */
 int td_rule_new_empty_strided(td_batch *b)
 {
     const td_value *size = td_given(b, "size"), *stride = td_given(b, "stride");
@@ -193,6 +199,7 @@ int td_rule_new_empty_strided(td_batch *b)
     return td_batch_call(b, b->op, 0);
 }
 
+/* A list mixes batched operands with others, so all get the batch and the dimension moves up by one. */
 int td_rule_cat(td_batch *b)
 {
     const td_value *list = td_given(b, "tensors");
@@ -218,7 +225,9 @@ int td_rule_cat(td_batch *b)
     return status;
 }
 
-/* What a wrapper wraps, changed in place so that the batch is first. */
+/* What a wrapper wraps, changed in place so that the batch is first: resize_ and its kin must change the caller's own
+ * tensor, where a permuted view of it (td_front) would leave that one behind. Neighbours are exchanged one by one, so
+ * that the others keep their order. */
 static td_wrapped *batch_first(td_batch *b, td_tensor *x)
 {
     td_wrapped *w = td_wrapped_at(x, b->level);
@@ -229,7 +238,8 @@ static td_wrapped *batch_first(td_batch *b, td_tensor *x)
     return w;
 }
 
-/* Each member keeps its elements in their order, as far as there is room for them. */
+/* Each member keeps its elements in their order, as far as there is room for them. Resizing the whole batch would
+ * move elements from one member to the next, so they are copied out before and back, member by member, after. */
 int td_rule_resize(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self");
@@ -308,12 +318,14 @@ int td_rule_whole(td_batch *b)
     return td_batch_put(b, "self", td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
 }
 
+/* What PyTorch refuses under vmap, too, in its words. */
 int td_rule_unsupported(td_batch *b)
 {
     return td_error(TD_E_RUNTIME, "vmap over torch.%s isn't supported yet. Please file an issue at "
                     "https://github.com/pytorch/pytorch/issues if you need this feature.", b->op->info.name);
 }
 
+/* The results' shapes depend on values (nonzero, unique): members' would differ, and no tensor holds them all. */
 int td_rule_data_dependent(td_batch *b)
 {
     static const char please[] = "Please file an issue at https://github.com/pytorch/pytorch/issues";

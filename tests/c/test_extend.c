@@ -371,7 +371,9 @@ TD_TEST(a_backward_pass_over_devices_gives_the_cpus_gradients)
 
 static void drop_fields(void *fields) { td_tensor_release(fields); }
 static td_tensor *dense(td_tensor *x) { return td_diag_embed(td_tensor_fields(x), 0, -2, -1); }
-static const td_layout_kind kind = {"test_diagonal", drop_fields, dense};
+static const td_layout_kind kind = {.size = sizeof kind, .name = "test_diagonal", .destroy = drop_fields, .to_dense = dense};
+
+static int no_parts(const td_tensor *x, td_layout_part *parts) { return (void)x, (void)parts, 0; }
 
 TD_TEST(a_layout_has_its_fields_and_refuses_what_it_has_no_kernel_for)
 {
@@ -394,6 +396,38 @@ TD_TEST(a_layout_has_its_fields_and_refuses_what_it_has_no_kernel_for)
     CHECK_FAILS(td_exp(x), TD_E_NOT_IMPLEMENTED, "test_diagonal");
     CHECK_FAILS(td_transpose_int(x, 0, 1), TD_E_NOT_IMPLEMENTED);
     CHECK_FAILS(td_layout_register(&kind), TD_E_VALUE, "already");
+}
+
+/* Eight keys are for layouts from outside; what shares a key takes none. */
+TD_TEST(layouts_are_refused_by_what_is_wrong_with_them)
+{
+    static const td_layout_kind sized = {.name = "test_old"}, half = {.size = sizeof half, .name = "test_half", .parts = no_parts},
+                                sparse = {.size = sizeof sparse, .name = "sparse_csr"},
+                                orphan = {.size = sizeof orphan, .name = "test_orphan", .family = "test_nobody"};
+    CHECK_FAILS(td_layout_register(&sized), TD_E_VALUE, "size");
+    CHECK_FAILS(td_layout_register(&half), TD_E_VALUE, "go together");
+    CHECK_FAILS(td_layout_register(&sparse), TD_E_VALUE, "already");
+    CHECK_FAILS(td_layout_register(&orphan), TD_E_VALUE, "test_nobody");
+    static td_layout_kind many[9];
+    static char           names[9][16];
+    static int            first;
+    int                   made = 0;
+    for (int i = 0; i < 9 && !first; i++) {
+        snprintf(names[i], sizeof names[i], "test_many%d", i);
+        many[i] = (td_layout_kind){.size = sizeof *many, .name = names[i]};
+        if (td_layout_register(&many[i]) >= 0)
+            made++;
+        else
+            CHECK_FAILS(td_layout_register(&many[i]), TD_E_RUNTIME, "no room");
+    }
+    CHECK(first || made >= 6);
+    first = 1;
+    static const td_layout_kind shares = {.size = sizeof shares, .name = "test_shares", .family = "test_many0"};
+    static int layout;
+    if (!layout)
+        layout = TRY(td_layout_register(&shares));
+    CHECK_EQ(td_layout_key(layout), td_layout_key(td_layout_find("test_many0")));
+    CHECK_EQ(td_layout_find("test_nobody"), -1);
 }
 
 static void load(float *to, const void *from, int64_t n)

@@ -5,7 +5,7 @@
 #include "td_test.h"
 
 #include <complex.h>
-#include "kernels/cpu/maths.h"
+#include "kernels/cpu/math/maths.h"
 
 enum { MANY = 64 };
 
@@ -184,9 +184,8 @@ TD_TEST(remainder_and_floor_division_follow_python)
             CHECK(alike(w[i], td_sin_f32(u[i]), 0x1p-24, 0x1p-149)); \
     }
 enum { N = 1000 };
-CHECK_LEVEL(v2)
-CHECK_LEVEL(v3)
-CHECK_LEVEL(v4)
+#define CHECK_LEVEL_OF(level, ...) CHECK_LEVEL(level)
+TD_ISA_LEVELS(CHECK_LEVEL_OF)
 
 TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
 {
@@ -199,11 +198,10 @@ TD_TEST(forms_for_runs_give_what_the_scalar_forms_give)
         v[i] = (float)z[i];
     }
     z[900] = 0, v[900] = 0, z[901] = INFINITY, v[901] = INFINITY;
-    check_v2(x, z, u, v);
-    if (td_cpu_isa() >= TD_V3)
-        check_v3(x, z, u, v);
-    if (td_cpu_isa() >= TD_V4)
-        check_v4(x, z, u, v);
+#define CHECK_IF_HERE(level, constant, ...) \
+    if (td_cpu_isa() >= (constant)) \
+        check_##level(x, z, u, v);
+    TD_ISA_LEVELS(CHECK_IF_HERE)
 }
 
 TD_TEST(special_functions_at_their_special_points)

@@ -1,4 +1,6 @@
 """__torch_function__ on subclasses, on other classes, and modes."""
+import copy
+
 import pytest
 
 
@@ -443,3 +445,19 @@ def test_modes_see_factories_of_data(lib):
     with Mode():
         lib.tensor([1]), lib.as_tensor([1]), lib.asarray([1]), x.new_tensor([1])
     assert seen == [lib.tensor, lib.as_tensor, lib.asarray, lib.Tensor.new_tensor]
+
+
+def test_a_redispatched_deepcopy_reaches_its_body(lib):
+    class Redispatch(lib.Tensor):
+        seen = []
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            cls.seen.append(func)
+            result = lib.overrides.redispatch_function(func, types, args, kwargs or {})
+            return lib.Tensor.as_subclass(result, cls) if type(result) is lib.Tensor else result
+    x = lib.ones(2).as_subclass(Redispatch)
+    x.mark = [1]
+    Redispatch.seen.clear()
+    y = copy.deepcopy(x)
+    assert type(y) is Redispatch and y.mark == [1] and y.mark is not x.mark and Redispatch.seen[0] is lib.Tensor.__deepcopy__

@@ -459,3 +459,101 @@ def test_dropout_that_does_nothing_may_be_of_a_tensor_of_inference_mode(lib):
     assert lib.dropout_(x, 0., True) is x
     for dtype in (lib.int8, lib.complex64, lib.float16):
         assert lib.nn.functional.multilabel_margin_loss(lib.zeros(0, 3, dtype=dtype), lib.zeros(0, 3, dtype=lib.int64)).shape == ()
+
+
+def test_embedding_renorm_is_a_write_without_a_derivative(lib):
+    rows = lib.tensor([0, 1])
+    with pytest.raises(RuntimeError, match='a leaf Variable that requires grad is being used'):
+        lib.embedding_renorm_(lib.ones(4, 3, requires_grad=True), rows, .5, 2.)
+    x = lib.ones(4, 3, requires_grad=True) * 1
+    lib.embedding_renorm_(x, rows, .5, 2.)
+    assert x._version == 1 and x.grad_fn.name() == 'EmbeddingRenormBackward0'
+    with pytest.raises(NotImplementedError, match='embedding_renorm'):
+        x.sum().backward()
+    part = lib.ones(4, 3)[1:]
+    lib.embedding_renorm_(part, rows, .5, 2.)
+    assert part._version == 1
+
+
+def test_a_view_of_a_tensor_of_inference_mode_needs_no_gradient(lib):
+    with lib.inference_mode():
+        x = lib.ones(2, 2, requires_grad=True)
+    for view in (x[0], x.mT, x.unsqueeze(0), x.view(4), x.split(1)[0], x.unbind()[1], x.squeeze(), x.detach()):
+        assert view.is_inference() and not view.requires_grad
+
+
+def test_split_copy_fills_its_out(lib):
+    x = lib.arange(12.).reshape(4, 3)
+    wide = [lib.zeros(2, 2, 3, dtype=lib.float64), lib.zeros(2, 3, dtype=lib.int64)]
+    lib.split_copy(x, 2, out=wide)
+    assert wide[0].tolist() == [x[:2].tolist()] * 2 and wide[1].tolist() == x[2:].tolist()
+    assert [y._version for y in wide] == [1, 1]
+    for shape in ((7,), (0,), (1,), (3, 2)):
+        with pytest.raises(RuntimeError, match='must match the size|match the broadcast shape'):
+            lib.split_copy(x, 2, out=[lib.zeros(shape), lib.zeros(2, 3)])
+
+
+def test_assignments_by_true_and_false(lib):
+    x = lib.arange(4.).reshape(2, 2)
+    x[True] = x
+    x[False] = lib.ones(7)
+    assert x.tolist() == [[0, 1], [2, 3]] and x._version == 1
+    x[True] = x[1]
+    assert x.tolist() == [[2, 3], [2, 3]]
+    with pytest.raises(RuntimeError, match=r'The expanded size of the tensor \(2\) must match the existing size \(7\)'):
+        x[True] = lib.ones(7)
+    with pytest.raises(RuntimeError, match='the number of sizes provided'):
+        x[0] = x
+
+
+def test_a_graph_made_before_a_swap_has_no_backward_pass(lib):
+    a, b = lib.nn.Parameter(lib.ones(2)), lib.nn.Parameter(lib.zeros(2))
+    y = (a * 2).sum()
+    lib.utils.swap_tensors(a, b)
+    with pytest.raises(RuntimeError, match='poisoned by swap_tensors'):
+        y.backward()
+    del y
+    (a * 3 + b).sum().backward()
+    assert a.grad.tolist() == [3, 3] and b.grad.tolist() == [1, 1]
+
+
+def test_the_jagged_layout_is_there_to_compare_with(lib):
+    assert lib.ones(2).layout is not lib.jagged and repr(lib.jagged).endswith('.jagged')
+    assert isinstance(lib.__config__._cxx_flags(), str)
+
+
+@pytest.mark.parametrize('shape', [(), (1,), (3,), (1, 3), (2, 3), (2, 1), (4, 2, 3)])
+def test_the_gradient_of_a_bias_of_any_shape(lib, shape):
+    x, weight, bias = lib.ones(4, 2, 5), lib.ones(3, 5), lib.zeros(shape, requires_grad=True)
+    if shape == (2, 1):
+        x = x[0]
+    y = lib.nn.functional.linear(x, weight, bias)
+    (y * lib.arange(3.)).sum().backward()
+    assert bias.grad.shape == bias.shape and lib.equal(bias.grad, (lib.zeros_like(y) + lib.arange(3.)).sum_to_size(shape))
+
+
+def test_what_a_backward_pass_does_not_read_may_be_overwritten(lib):
+    x = lib.full((3,), .3, requires_grad=True)
+    lib.special.erfinv(x).add_(1).sum().backward()
+    expected = lib.full((3,), .5 * lib.pi ** .5 * float(lib.exp(lib.special.erfinv(lib.tensor(.3)) ** 2)))
+    assert lib.allclose(x.grad, expected)
+    for scatter in (lambda x, y: lib.slice_scatter(x, y, 0, 0, 2), lambda x, y: lib.select_scatter(x, y[0], 0, 1),
+                    lambda x, y: lib.diagonal_scatter(x, y[:, 0])):
+        x, y = lib.zeros(2, 3, requires_grad=True), lib.ones(2, 3, requires_grad=True).clone()
+        z = scatter(x, y)
+        y.mul_(2)
+        z.sum().backward()
+        assert x.grad is not None
+
+
+def test_the_mask_of_a_dropout_has_no_history(lib):
+    kept, mask = lib.native_dropout(lib.ones(2, 0, requires_grad=True), .5, True)
+    assert kept.requires_grad and not mask.requires_grad
+    assert not lib.native_dropout(lib.ones(3, requires_grad=True), .5, False)[1].requires_grad
+
+
+@pytest.mark.parametrize('name', ['chebyshev_polynomial_t', 'chebyshev_polynomial_w', 'hermite_polynomial_h', 'laguerre_polynomial_l', 'legendre_polynomial_p',
+                                  'shifted_chebyshev_polynomial_u'])
+def test_a_degree_that_no_integer_holds_has_no_polynomial(lib, name):
+    for degree in (float('inf'), float('nan'), 1e19, -1.):
+        assert getattr(lib.special, name)(lib.tensor([.3, 1.]), degree).tolist() == [0, 0]

@@ -130,3 +130,19 @@ def test_a_batch_of_vectors_is_no_matrix(lib, name):
         lib.func.vmap(lambda x: lib.nn.functional.pad(x, (1, 1, 1, 1)))(lib.eye(3))
     with pytest.raises(RuntimeError):
         lib.func.vmap(lib.view_as_complex)(lib.ones(2))
+
+
+@pytest.mark.parametrize("name", ["pinv", "matrix_rank"])
+def test_singular_values_of_a_batch_of_vectors(lib, name):
+    with pytest.raises(RuntimeError):
+        lib.func.vmap(getattr(lib.linalg, name))(lib.eye(3))
+
+
+def test_products_of_a_batch_are_refused_as_those_of_a_member(lib):
+    vectors, matrices = lib.ones(2, 3), lib.ones(2, 3, 3)
+    for call in (lambda: lib.func.vmap(lib.addmm)(vectors, vectors, matrices), lambda: lib.func.vmap(lib.addmv)(vectors, vectors, matrices),
+                 lambda: lib.func.vmap(lib.baddbmm)(vectors, vectors, matrices), lambda: lib.func.vmap(lib.matmul)(lib.ones(2), lib.ones(2, 1, 3)),
+                 lambda: lib.func.vmap(lambda x: x.unbind())(lib.ones(2)), lambda: lib.func.vmap(lib.bucketize)(vectors, lib.ones(2)),
+                 lambda: lib.func.vmap(lambda x, y: x.clone().eq_(y))(vectors, lib.ones(2, 1, 3))):
+        with pytest.raises((RuntimeError, IndexError)):
+            call()

@@ -20,3 +20,13 @@ def test_least_squares_without_full_rank(lib, shape, dtype, driver):
     right = np.linalg.pinv(a.astype("complex128"), rcond=1e-4) @ b
     assert np.abs(found.solution.numpy() - right).max() < 5e3 * np.finfo(dtype).eps * np.abs(right).max()
     assert (found.singular_values.numel() > 0) == (driver == "gelsd")
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (3, 2), (2, 3), (2, 3, 2)])
+def test_a_bound_above_all_singular_values_leaves_none_of_them_to_gelss(lib, shape):
+    a, b = lib.randn(shape, dtype=lib.float64), lib.ones(shape[:-1] + (2,), dtype=lib.float64)
+    full = min(shape[-2:])
+    for rcond in (1.0, 1.5):
+        solution, _, rank, values = lib.linalg.lstsq(a, b, rcond=rcond, driver="gelss")
+        assert not solution.any() and not rank.any() and lib.allclose(values, lib.linalg.svdvals(a))
+        assert (lib.linalg.lstsq(a, b, rcond=rcond, driver="gelsd").rank == full).all()

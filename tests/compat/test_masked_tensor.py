@@ -1,4 +1,6 @@
 """MaskedTensor: what counts and what doesn't goes along with the data."""
+from importlib import import_module
+
 import pytest
 
 M = [[True, False, True], [False, False, True]]
@@ -138,3 +140,19 @@ def test_anomalies_are_looked_for(lib, masked):
     with lib.autograd.detect_anomaly():
         x.sum().backward()
     assert shown(x.grad) == [[1, None, 1], [None, None, 1]]
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin"])
+def test_sparse_tensors_without_dimensions_are_reduced(lib, name):
+    x = lib.tensor(3.).to_sparse()
+    reduction = getattr(lib.masked, name)
+    for dim in (0, -1, None, ()):
+        for keepdim in (False, True):
+            y = reduction(x, dim, keepdim=keepdim, mask=lib.tensor(True).to_sparse())
+            assert y.layout is lib.sparse_coo and y.shape == () and y.to_dense().item() == 3
+
+
+def test_neutral_elements_are_found_by_a_functions_whole_name(lib):
+    identity, x = import_module(lib.__name__ + ".masked._ops")._reduction_identity, lib.ones(2, dtype=lib.float16)
+    assert identity("masked.var", x) is None and identity("masked.amin", x).item() == float("inf")
+    assert identity("masked.sum", x).dtype == lib.float16

@@ -273,3 +273,25 @@ def test_dropout_after_attention_draws_as_pytorch_does(both, norm_first):
         found.append((attended.stride(), layer(x, lib.randn(4, 6, 12)).tolist()))
     assert found[0][0] == found[1][0]
     numpy.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-5)
+
+
+RANKED = [(name.format(n), arguments) for name, arguments in (
+    ("Conv{}d", (2, 4, 3)), ("ConvTranspose{}d", (2, 4, 3)), ("LazyConv{}d", (4, 3)), ("LazyConvTranspose{}d", (4, 3)), ("MaxPool{}d", (2,)),
+    ("MaxUnpool{}d", (2,)), ("AvgPool{}d", (2,)), ("LPPool{}d", (2, 3)), ("AdaptiveMaxPool{}d", (2,)), ("AdaptiveAvgPool{}d", (2,)),
+    ("CircularPad{}d", (1,)), ("ConstantPad{}d", (1, 2.5)), ("ReflectionPad{}d", (1,)), ("ReplicationPad{}d", (1,)), ("ZeroPad{}d", (1,)))
+    for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("name", "arguments"), RANKED)
+def test_the_classes_of_all_ranks_are_plain_classes(lib, name, arguments):
+    cls = getattr(lib.nn, name)
+    layer = cls(*arguments)
+    assert cls.__name__ == cls.__qualname__ == name and cls.__doc__ and repr(layer).startswith(name + "(")
+    assert type(pickle.loads(pickle.dumps(layer))) is type(copy.deepcopy(layer)) is cls
+    if "Unpool" not in name:
+        rank = int(name[-2])
+        derived = type("Derived", (cls,), {})(*arguments)
+        assert derived(lib.arange(4. * 8 ** rank).reshape(2, 2, *[8] * rank)).dim() == rank + 2
+    if "Lazy" not in name and "Pad" not in name and name[:2] != "LP":       # PyTorch's share these
+        with pytest.raises(TypeError, match=rf"^{name}\.forward\(\) missing"):
+            layer()

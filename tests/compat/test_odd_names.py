@@ -1,4 +1,7 @@
 """Names that programs ask for and that say little: what they answer."""
+import copy
+from importlib import import_module
+
 import pytest
 
 
@@ -58,7 +61,6 @@ def test_swapped_parameters_keep_their_identity(lib):
 
 
 def test_weak_dictionary_by_identity(lib):
-    from importlib import import_module
     weak = import_module(lib.__name__ + ".utils.weak")
     there = weak.WeakTensorKeyDictionary()
     a, b = lib.ones(2), lib.ones(2)
@@ -84,3 +86,33 @@ def test_replicas_share_buffers_and_have_no_parameters(lib):
     replica = norm._replicate_for_data_parallel()
     assert type(replica) is type(norm) and not list(replica.parameters()) and replica.running_mean is norm.running_mean
     assert len(list(norm.parameters())) == 2
+
+
+def test_weak_dictionaries_are_joined_and_copied(lib):
+    weak = import_module(lib.__name__ + ".utils.weak")
+    a, b, c = lib.ones(2), lib.ones(2), lib.ones(2)
+    first, second = weak.WeakIdKeyDictionary({a: [1], b: [2]}), weak.WeakIdKeyDictionary({b: [3]})
+    joined = first | second
+    assert type(joined) is weak.WeakIdKeyDictionary and joined[a] == [1] and joined[b] == [3] and first[b] == [2]
+    assert (first | {c: 4})[c] == 4 and ({b: 5} | first)[b] == [2] and len({c: 5} | first) == 3
+    with pytest.raises(TypeError):
+        first | [(a, 1)]
+    second |= {a: 6}
+    assert second[a] == 6 and len(second) == 2
+    deep = copy.deepcopy(first)
+    assert [id(key) for key in deep] == [id(a), id(b)] and deep[a] == [1] and deep[a] is not first[a] and copy.copy(first)[a] is first[a]
+
+    class Broken:
+        def keys(self):
+            return iter([a, b])
+
+        def __getitem__(self, key):
+            raise KeyError("none") if key is b else IndexError("first")
+    with pytest.raises(IndexError):
+        first.update(Broken())
+
+    class Same:
+        def __hash__(self):
+            return 7
+    one, other = Same(), Same()
+    assert weak._WeakHashRef(one) == weak._WeakHashRef(other) and weak.WeakIdRef(one) != weak.WeakIdRef(other)

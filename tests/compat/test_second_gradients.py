@@ -74,3 +74,19 @@ def test_layer_norm_with_a_bias_alone(lib):
     leaf = bias.clone().requires_grad_()
     grad = lib.autograd.grad(f(x.requires_grad_(), leaf), leaf, create_graph=True)[0]
     assert grad.shape == (2, 3)
+
+
+@pytest.mark.parametrize('reduce', ['scatter_reduce', 'index_reduce'])
+def test_several_zeros_of_a_product_have_a_gradient_but_no_second_one(lib, reduce):
+    index, values = lib.tensor([0, 0, 1, 1]), 'source' if reduce == 'index_reduce' else 'src'
+
+    def gradients(numbers):
+        start, x = lib.ones(2, requires_grad=True), lib.tensor(numbers, requires_grad=True)
+        return x, lib.autograd.grad(getattr(start, reduce)(0, index, x, 'prod').sum(), (x, start), create_graph=True)
+    x, (of_x, of_start) = gradients([0., 0., 2., 3.])
+    assert of_x.tolist() == [0, 0, 3, 2]
+    with pytest.raises(RuntimeError, match=f'Double backward is unsupported for {values} when >1 zeros in {values}'):
+        lib.autograd.grad(of_x.sum(), x, retain_graph=True)
+    assert lib.autograd.grad(of_start.sum(), x)[0].tolist() == [0, 0, 3, 2]
+    x, (of_x, _) = gradients([0., 5., 2., 4.])
+    assert of_x.tolist() == [5, 0, 4, 2] and lib.autograd.grad(of_x.sum(), x)[0].tolist() == [1, 1, 1, 1]

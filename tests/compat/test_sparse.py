@@ -1,4 +1,6 @@
 """Sparse tensors: making, converting, arithmetic, products, gradients.  Values and wording are PyTorch's."""
+import warnings
+
 import pytest
 
 
@@ -361,3 +363,98 @@ def test_a_single_element_is_coalesced(lib):
     assert not lib.sparse_coo_tensor([[0, 1], [0, 1]], [1., 2.], (2, 2)).is_coalesced()
     nothing = lib.sparse_coo_tensor(lib.empty(2, 0, dtype=lib.int64), lib.ones(0), (2, 2))
     assert nothing.is_coalesced() and nothing.t().is_coalesced() and not x.t().is_coalesced()
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc"])
+def test_empty_compressed_tensors_have_batches(lib, layout):
+    layout = getattr(lib, layout)
+    for make in (lib.empty, lib.zeros, lib.ones(1).new_zeros, lib.ones(1).new_empty):
+        x = make((2, 3, 4), layout=layout)
+        assert x.shape == (2, 3, 4) and x.layout is layout and x._nnz() == 0 and x.values().shape == (2, 0)
+        assert (x.crow_indices() if layout is lib.sparse_csr else x.ccol_indices()).shape == (2, 4 if layout is lib.sparse_csr else 5)
+    for size in ((5,), ()):
+        with pytest.raises(RuntimeError, match=r"torch.empty: Only batched sparse compressed \(non-block\) tensors are supported"):
+            lib.empty(size, layout=layout)
+    with pytest.raises(RuntimeError, match=r"expected sparse compressed \(non-block\) tensor layout but got SparseBsr"):
+        lib.empty((2, 2), layout=lib.sparse_bsr)
+    x = lib.eye(3).to_sparse(layout=layout)
+    like = lib.empty_like(x, layout=layout, dtype=lib.float64)
+    assert like.layout is layout and like.dtype == lib.float64 and like._nnz() == 3
+    with pytest.raises(RuntimeError, match="empty_like with different sparse layout is not supported"):
+        lib.empty_like(x, layout=lib.sparse_bsc)
+
+
+def test_compressed_tensors_of_given_numbers_of_elements(lib):
+    x = lib.ops.aten._sparse_compressed_tensor_with_dims(3, 1, (2, 4, 6, 5), (2, 3), lib.int32, dtype=lib.float64, layout=lib.sparse_bsr)
+    assert x.shape == (2, 4, 6, 5) and x.dense_dim() == 1 and x._nnz() == 3 and x.values().shape == (2, 3, 2, 3, 5)
+    assert x.crow_indices().shape == (2, 3) and x.col_indices().dtype == lib.int32
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "float16", "bfloat16", "complex64"])
+def test_what_is_selected_keeps_its_dtype(lib, dtype):
+    dense = lib.tensor([[1, 0, 1], [0, 1, 0]]).to(getattr(lib, dtype))
+    for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc(), dense.to_sparse_bsr((1, 3))):
+        assert x[0, 2].dtype == dense.dtype and x[0, 2].item() == dense[0, 2].item() and x[1, 2].item() == dense[1, 2].item()
+        assert x.select(0, 1).dtype == dense.dtype and x.select(0, 1).to_dense().tolist() == dense[1].tolist()
+        assert lib.select_copy(x, 0, 1).to_dense().tolist() == dense[1].tolist()
+
+
+def test_dimensions_beside_the_matrix_are_selected(lib):
+    dense = lib.arange(1., 49).reshape(2, 2, 4, 3)
+    for x in (dense.to_sparse_csr(1), dense.to_sparse_bsr((1, 2), 1)):
+        assert x.select(-1, 2).layout is x.layout and x.select(-1, 2).to_dense().tolist() == dense.select(-1, 2).tolist()
+        assert x.select(0, 1).layout is x.layout and x.select(0, 1).to_dense().tolist() == dense[1].tolist()
+        for dim in (1, 2):
+            with pytest.raises(RuntimeError, match="selecting sparse dimensions is not supported for batched sparse compressed tensors"):
+                x.select(dim, 0)
+        with pytest.raises(IndexError, match="index 2 out of range for tensor of size"):
+            x.select(0, 2)
+    with pytest.raises(RuntimeError, match=r"can only transpose dimensions of the same type \(Batch, Sparse, Dense\), got 0\(Batch\)"):
+        lib.ones(2, 2, 2).to_sparse_csr().transpose(0, 1)
+
+
+def test_zeros_after_a_sparse_tensor_are_of_any_layout(lib):
+    dense = lib.ones(4, 6, 2)
+    layouts = [lib.sparse_coo, lib.sparse_csr, lib.sparse_csc]
+    for x in (dense.to_sparse(2), dense.to_sparse_csr(1), dense.to_sparse_csc(1), dense.to_sparse_bsr((2, 3), 1), dense.to_sparse_bsc((2, 3), 1)):
+        blocked = x.layout in (lib.sparse_bsr, lib.sparse_bsc)
+        for layout in (lib.sparse_coo, lib.sparse_bsr, lib.sparse_bsc) if blocked else layouts:
+            y = lib.zeros_like(x, layout=layout, dtype=lib.float64)
+            assert y.layout is layout and y.shape == x.shape and y._nnz() == 0 and y.dense_dim() == 1 and y.dtype == lib.float64
+            if blocked and layout is not lib.sparse_coo:
+                assert y.values().shape == (0, 2, 3, 2)
+    with pytest.raises(RuntimeError, match="blocksize needs to be a tuple of size 2, but got 0"):
+        lib.zeros_like(dense.to_sparse_csr(1), layout=lib.sparse_bsr)
+
+
+def test_diagonals_that_make_no_matrix_are_refused(lib):
+    one, at = lib.ones(1, 3), lib.tensor([0])
+    for arguments, says in (((lib.ones(1, 2, 3), at, (3, 3)), "Diagonals must be vector or matrix"),
+                            ((one, lib.tensor([[0]]), (3, 3)), "Offsets must be scalar or vector"),
+                            ((one, at, (3, 3, 3)), "Output shape must be 2d"),
+                            ((lib.ones(2, 3), lib.tensor([1, 1]), (3, 3)), "Offset tensor contains duplicate values"),
+                            ((one, at, (3, 3), lib.strided), r"Only output layouts \(Sparse, SparseCsc, SparseCsr\) are supported, got Strided")):
+        with pytest.raises(RuntimeError, match=says):
+            lib.sparse.spdiags(*arguments)
+    with pytest.raises(RuntimeError, match="mat1 dtype Float does not match mat2 dtype Double"):
+        lib.sparse.mm(lib.eye(2).to_sparse(), lib.eye(2, dtype=lib.float64).to_sparse())
+
+
+def test_coo_tensors_have_no_memory_format(lib):
+    x = lib.eye(2).to_sparse()
+    for make in (lib.empty_like, lib.zeros_like):
+        assert make(x)._nnz() == 0
+        for form in (lib.preserve_format, lib.contiguous_format):
+            with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
+                make(x, memory_format=form)
+
+
+def test_reductions_of_sparse_tensors_are_silent(lib):
+    x = lib.tensor([[1., 0, 2], [0, 3, 0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*(beta state|invariant checks)")
+        for soft in (lib.sparse.softmax, lib.sparse.log_softmax):
+            soft(x.to_sparse(), 1)
+        for reduce in ("mean", "amax", "amin"):
+            lib.sparse.mm(x.to_sparse_csr(), lib.ones(3, 2), reduce)

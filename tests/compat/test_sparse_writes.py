@@ -58,3 +58,49 @@ def test_histc_of_ranges_that_overflow_and_of_nan(lib):
     assert lib.histc(lib.tensor([1., float('nan'), 3.]), 2, 0, 4).tolist() == [1, 1]
     if lib.__name__ == 'tede':      # PyTorch casts infinity and NaN to an index
         assert lib.histc(huge, 3).tolist() == [1, 1, 2] and lib.histc(huge[1:], 3).tolist() == [1, 0, 2]
+
+
+def test_csr_tensors_are_resized(lib):
+    x = lib.tensor([[1., 0, 2], [0, 3, 4]]).to_sparse_csr()
+    x.resize_(4, 5)
+    assert x.shape == (4, 5) and x._nnz() == 4 and x.crow_indices().tolist() == [0, 2, 4, 4, 4]
+    x = lib.ones(2, 3).to_sparse_csr().resize_(1, 4)
+    assert x.shape == (1, 4) and x._nnz() == 4 and x.col_indices().tolist() == [0, 1, 2, 0] and x.crow_indices().tolist() == [0, 4]
+    with pytest.raises(RuntimeError, match="torch.resize_: Only batched sparse CSR matrices are supported"):
+        x.resize_(4)
+    with pytest.raises(RuntimeError, match="Resizing columns of sparse CSR tensors to a smaller value is not supported"):
+        x.resize_(1, 3)
+
+
+def test_compressed_tensors_take_anothers_size(lib):
+    for layout in ("csr", "csc", "bsr", "bsc"):
+        block = ((1, 2),) if layout[0] == "b" else ()
+        x, like = (getattr(lib.ones(n, 4, dtype=d), "to_sparse_" + layout)(*block) for n, d in ((2, lib.float32), (3, lib.float64)))
+        x.resize_as_sparse_(like)
+        assert x.shape == (3, 4) and x._nnz() == like._nnz() and x.dtype == lib.float32 and x.values().shape == like.values().shape
+        lib._validate_sparse_compressed_tensor_args(*parts(x, layout), x.values(), x.shape, x.layout)
+    with pytest.raises(RuntimeError, match="self and src must have the same layout"):
+        lib.ones(2, 2).to_sparse_csr().resize_as_sparse_(lib.ones(2, 2).to_sparse_csc())
+
+
+def parts(x, layout):
+    return (x.crow_indices(), x.col_indices()) if layout[2] == "r" else (x.ccol_indices(), x.row_indices())
+
+
+def test_compressed_tensors_are_copied_from_their_like(lib):
+    x = lib.ones(4, 6).to_sparse_bsr((2, 3))
+    for other, says in ((lib.ones(4, 6), "having different layouts is not supported"),
+                        (lib.eye(4, 6).to_sparse_bsr((2, 3)), "only sparse compressed tensors with the same number of specified elements"),
+                        (lib.ones(6, 4).to_sparse_bsr((3, 2)), "expected shapes of self and src to match along dimension 0"),
+                        (lib.ones(4, 6).to_sparse_bsr((1, 6)), "having different block sizes is not supported")):
+        with pytest.raises(RuntimeError, match=says):
+            x.copy_(other)
+    assert x.copy_(2 * x).to_dense().tolist() == [[2.] * 6] * 4
+
+
+def test_a_strided_vector_gets_a_compressed_product_added(lib):
+    matrix, vector, to = lib.tensor([[1., 0, 2], [0, 3, 0]]), lib.tensor([1., 2, 3]), lib.tensor([10., 20])
+    for x in (matrix.to_sparse_csr(), matrix.to_sparse_bsr((1, 1))):
+        assert lib.addmv(to, x, vector, beta=2, alpha=3).tolist() == [41, 58]
+        assert lib.addmv(lib.tensor([lib.nan, 1]), x, vector, beta=0).tolist() == [7, 6]
+        assert to.clone().addmv_(x, vector).tolist() == [17, 26]

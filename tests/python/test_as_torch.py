@@ -2,12 +2,13 @@
 import importlib
 import importlib.util
 import os
+import pkgutil
 import subprocess
 import sys
 
 import pytest
 import tede
-from tede import _absent, _aliases
+from tede import _compat
 
 
 def run(code, *arguments, folder=None):
@@ -20,10 +21,55 @@ def run(code, *arguments, folder=None):
 
 
 def test_a_table_names_what_is_there():
-    for ours in set(_aliases.MODULES.values()):
+    for ours in set(_compat.MODULES.values()):
         importlib.import_module("tede." + ours)
-    for module, name in _aliases.CLASSES:
+    for module, name in _compat.CLASSES:
         assert hasattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("path", _compat.SECTIONS)
+def test_a_section_makes_a_module_with_its_names(path):
+    section = _compat.SECTIONS[path]
+    module = None if path.startswith("functorch.") else importlib.import_module("tede." + path)
+    for name, (kind, words) in section.names.items():
+        made = _compat.stand_in(path, name)
+        if kind in ("refuse", "class"):
+            with pytest.raises(Exception) as error:
+                made()
+            assert words.replace("{name}", name).startswith(type(error.value).__name__ + ": " + str(error.value))
+        elif kind in ("same", "decorator"):
+            assert made(ascii) is ascii
+        elif kind != "is":
+            assert made is not None and callable(made)
+        assert path in ("_VF", "_extension") or hasattr(module, name)        # these are asked by name
+    for name in section.modules:
+        importlib.import_module(f"tede.{path}.{name}")
+
+
+def test_code_and_data_dont_say_the_same():
+    """What a module's code defines, its section doesn't name as well."""
+    for path, section in _compat.SECTIONS.items():
+        if not path.startswith("functorch."):
+            module = importlib.import_module("tede." + path)
+            twice = [name for name, (kind, _) in section.names.items() if kind not in ("from", "is") and path not in ("_VF", "_extension")
+                     and getattr(module, name).__doc__ != _compat.stand_in(path, name).__doc__]
+            assert not twice, (path, twice)
+
+
+def test_each_module_is_found_once():
+    names = [found.name for found in pkgutil.walk_packages(tede.__path__, "tede.")]
+    assert len(names) == len(set(names)) and "tede.cuda.amp" in names and not [n for n in names if n.startswith("tede._compat.")]
+
+
+def test_what_each_of_an_empty_list_would_refuse():
+    assert tede.xpu.set_rng_state_all([]) is None
+    with pytest.raises(AssertionError, match="XPU"):
+        tede.xpu.set_rng_state_all([1])
+    with pytest.raises(RuntimeError, match="NVTX"), tede.cuda.nvtx.range("x"):
+        pass
+    assert tede.cuda.get_arch_list() is not tede.cuda.get_arch_list()
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("tede._inductor")
 
 
 def test_modules_are_ours_under_pytorchs_names():
@@ -39,7 +85,7 @@ print(torch is tede, F is tede.nn.functional, Adagrad is tede.optim.Adagrad, tor
 """) == "True True True torch 2.13.0 True True".split()
 
 
-@pytest.mark.parametrize("path", _absent.MODULES)
+@pytest.mark.parametrize("path", [path for path, section in _compat.SECTIONS.items() if section.tree])
 def test_an_absent_module_can_be_imported_and_says_what_it_is(path):
     if "." not in path:
         module = getattr(tede, path)

@@ -50,7 +50,7 @@ def test_the_committed_outputs_are_not_stale():
 
 
 def test_keys_named_as_pytorchs_are_the_cores():
-    from tede._ops import key_of
+    from tede._registry import key_of
     names = tede._C._key_names()
     assert {name: names[key_of(name)[0]] for name in ("Python", "Conjugate", "Autograd", "AutogradCPU", "Tracer", "FuncTorchBatched")} == {
         "Python": "Python", "Conjugate": "Conjugate", "Autograd": "Autograd", "AutogradCPU": "Autograd", "Tracer": "Tracing",

@@ -126,3 +126,14 @@ def test_an_exception_in_forward_is_freed():
         with tede.autograd.graph.saved_tensors_hooks(fail, lambda t: t):
             tede.ones(1, requires_grad=True).exp()
     assert forget(packing)
+
+
+def test_a_write_in_anomaly_mode_is_reported_after_it():
+    x = tede.ones(3, requires_grad=True)
+    with pytest.warns(UserWarning, match='Anomaly'), tede.autograd.detect_anomaly(check_nan=False):
+        z = (x * 2).exp()
+        y = z.sum()
+        z.mul_(2)
+    with pytest.raises(RuntimeError, match='mul_ wrote over it'):
+        y.backward()
+        z.sum().backward()

@@ -125,3 +125,34 @@ def test_elements_behind_the_last_bag_have_no_gradient(mode, share):
 def test_edges_that_are_not_there_are_no_padding(pad, mode):
     with pytest.raises(RuntimeError, match="has none for a padding"):
         tede.ops.aten.pad_edges(tede.ones(1, 2 if mode else 3), pad, mode)
+
+
+def test_results_of_more_dimensions_than_there_are():
+    """65 of them: refused before anything is written beyond an array of 64."""
+    x = tede.ones((1,) * 64)
+    for call in (lambda: tede.view_as_real(x.to(tede.complex64)), lambda: x.unsqueeze(0), lambda: x.unfold(0, 1, 1), lambda: tede._chunk_cat([x], 63, 1),
+                 lambda: x.quantile(tede.tensor([.5]), keepdim=True)):
+        with pytest.raises(RuntimeError, match='at most 64|64 dim'):
+            call()
+
+
+def test_layers_of_numbers_and_letters_of_a_locale():
+    x, h = tede.ones(2, 1, 3), tede.ones(0, 1, 3)
+    with pytest.raises(RuntimeError, match='greater than zero'):
+        tede.rnn_tanh(x, h, [], True, 0, 0.0, False, False, False)
+    with pytest.raises(IndexError, match='no dimensions'):
+        tede.tensordot(tede.tensor(2.), tede.tensor(3.), dims=([0], [0]))
+    with pytest.raises(RuntimeError, match='a-zA-Z'):
+        tede.einsum('\u00e9,\u00e9', tede.ones(2), tede.ones(2))
+    with pytest.raises(RuntimeError):
+        tede.nn.functional.conv1d(tede.ones(1, 1, 4), tede.ones(1, 1, 3), padding='same', dilation=2**62)
+
+
+@pytest.mark.parametrize('n', [3, 40])
+def test_singular_values_of_what_is_not_finite(n):
+    x = tede.eye(n)
+    x[1, 2] = float('inf')
+    assert tede.linalg.svdvals(x).isnan().all()
+    x[1, 2] = float('nan')
+    with pytest.raises(tede.linalg.LinAlgError, match='non-finite'):
+        tede.linalg.svdvals(x)

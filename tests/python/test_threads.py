@@ -135,3 +135,24 @@ def test_two_threads_are_at_least_1_6_times_one(name):
             if len(seen) == 4:
                 pytest.fail(f'{name}, seconds by threads: {seen}')
     pytest.skip('the machine has no second core to give at the moment')
+
+
+def test_of_several_values_for_one_place_the_last_stays():
+    """Why use_deterministic_algorithms() has nothing to refuse here."""
+    n = 200_000
+    tede.use_deterministic_algorithms(True)
+    try:
+        assert tede.zeros(2).put_(tede.zeros(n, dtype=tede.int64), tede.arange(float(n)))[0].item() == n - 1
+        unpooled = tede.nn.functional.max_unpool1d(tede.arange(float(n)).reshape(1, 1, n), tede.zeros(1, 1, n, dtype=tede.int64), 2)
+        assert unpooled[0, 0, 0].item() == n - 1
+    finally:
+        tede.use_deterministic_algorithms(False)
+
+
+def test_an_activation_in_place_with_a_negative_slope_has_its_gradient():
+    for activate, slope in ((tede.nn.functional.elu_, -1.), (tede.celu_, -1.), (tede.nn.functional.leaky_relu_, -.5)):
+        x = tede.tensor([-1., 2.], requires_grad=True)
+        activate(x * 1, slope).sum().backward()
+        y = x.detach().clone().requires_grad_()
+        getattr(tede.nn.functional, activate.__name__[:-1])(y, slope).sum().backward()
+        assert tede.equal(x.grad, y.grad)

@@ -105,7 +105,6 @@ COMPARED = re.compile(r'str(?:n)?cmp\([^;]*?(?:info\.|info->|op->)name, ("[a-z_0
 # What is compared with a name on purpose.
 BESIDES = {
     'python/csrc/dispatch.c': 'PyTorch calls sub(number, tensor), sum and mean in another form, and __torch_dispatch__ sees that one',
-    'python/csrc/layouts.c': 'which of the factories make zeros: in a sparse layout those have no elements',
     'python/csrc/parser.c': 'copy_(other=), as PyTorch has it in Python alone; new_ and _like functions take dtype and device',
 }
 
@@ -129,7 +128,7 @@ def test_no_c_file_outside_ops_lists_operators():
             names = set(re.findall(r'"([a-z_0-9.]+)"', table)) & known
             if len(names) > 2:
                 found.setdefault(str(path.relative_to(ROOT)), set()).update(names)
-    assert found == {'src/ops/sparse_mm.c': {'amax', 'amin', 'mean'}}       # words of the argument `reduce`
+    assert found == {'src/layouts/sparse/mm.c': {'amax', 'amin', 'mean'}}       # words of the argument `reduce`
 
 
 def test_every_rule_is_named_by_an_entry_or_follows_from_a_schema():

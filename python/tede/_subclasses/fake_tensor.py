@@ -5,7 +5,7 @@ tensors; results are on the operands' device, or where a device= says. There are
 from dataclasses import dataclass
 
 import tede
-from tede._absent import module as _module
+from tede._compat import fill as _fill
 from tede.overrides import TorchFunctionMode
 from tede.utils import _pytree
 from tede.utils._python_dispatch import TorchDispatchMode, no_dispatch
@@ -182,4 +182,4 @@ class FakeTensorMode(TorchDispatchMode):
         return found[0] if found else tede.device("cpu")
 
 
-__getattr__ = _module("_subclasses.fake_tensor", "there are no symbolic sizes and no compiler here that would need it")
+_fill(globals())

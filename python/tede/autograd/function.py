@@ -92,8 +92,7 @@ class Function(FunctionCtx):
             args, kwargs = _place(cls.forward, args, kwargs)
         level = _C._transform_level()
         if level and not getattr(cls, "_tede_lowered", False):
-            from tede.func import _function
-            return _function.apply(cls, args, kwargs)
+            return at_level(cls, args, kwargs)
         if (_dual_levels or level) and any(isinstance(x, _C.Tensor) and _C._unpack_dual(x)[1] is not None for x in args):
             return _apply_dual(cls, args, kwargs, split)
         return cls._tede_record(_C._FunctionContext(), args, kwargs, split)
@@ -114,6 +113,7 @@ class Function(FunctionCtx):
 
 
 _dual_levels = []       # of autograd.forward_ad
+at_level = None         # apply inside transformed functions; tede.func, which alone makes levels, puts it here
 
 
 def _apply_dual(cls, args, kwargs, split):

@@ -9,7 +9,7 @@ import warnings
 import tede
 from tede import _C
 from tede._C import Tensor
-from tede.autograd import grad
+from tede.autograd._passes import grad
 
 __all__ = ["gradcheck", "gradgradcheck", "GradcheckError", "get_numerical_jacobian", "get_analytical_jacobian"]
 
@@ -280,7 +280,7 @@ def _check_grad_output(outputs, wanted):
 
 def _undefined(outputs):
     """The outputs passed on by a node whose gradient is undefined."""
-    from tede.autograd import Function
+    from tede.autograd.function import Function
 
     class Undefined(Function):
         @staticmethod

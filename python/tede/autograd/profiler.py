@@ -57,4 +57,4 @@ class emit_nvtx(_emit):
 
 class emit_itt(_emit):
     """Ranges for Intel's VTune."""
-    _refuse = staticmethod(itt._refuse)
+    _refuse = staticmethod(itt.range_push)

@@ -3,15 +3,16 @@
 `sample` draws what PyTorch draws from the same seed, wherever both go by the same random numbers.
 """
 from tede.distributions import constraints, transforms  # noqa: F401
-from tede.distributions.bounded import Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal, Uniform
-from tede.distributions.compound import Independent, MixtureSameFamily, TransformedDistribution
+from tede.distributions.bounded import Beta, ContinuousBernoulli, Dirichlet, Kumaraswamy, LogisticNormal
+from tede.distributions.compound import Independent, TransformedDistribution
 from tede.distributions.constraint_registry import biject_to, transform_to
-from tede.distributions.continuous import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal, StudentT, VonMises
+from tede.distributions.continuous import Cauchy, GeneralizedPareto, Gumbel, Laplace, Normal, Uniform, VonMises
 from tede.distributions.discrete import (
     Bernoulli, Binomial, Categorical, Geometric, Multinomial, NegativeBinomial, OneHotCategorical,
     OneHotCategoricalStraightThrough, Poisson)
 from tede.distributions.distribution import Distribution, ExponentialFamily
 from tede.distributions.kl import kl_divergence, register_kl
+from tede.distributions.mixed import MixtureSameFamily, StudentT
 from tede.distributions.multivariate import LKJCholesky, LowRankMultivariateNormal, MultivariateNormal, Wishart
 from tede.distributions.positive import (
     Chi2, Exponential, FisherSnedecor, Gamma, HalfCauchy, HalfNormal, InverseGamma, LogNormal, Pareto, Weibull)
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> "Any":
     """distributions.normal and the like: the file that has what PyTorch keeps in a file of that name."""
     from importlib import import_module
-    from tede._aliases import MODULES
+    from tede._compat import MODULES
     if "distributions." + name in MODULES:
         return import_module("tede." + MODULES["distributions." + name])
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

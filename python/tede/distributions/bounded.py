@@ -4,54 +4,13 @@ import math
 import tede
 from tede.distributions import constraints
 from tede.distributions.compound import TransformedDistribution
-from tede.distributions.continuous import Normal
-from tede.distributions.distribution import Distribution, ExponentialFamily
+from tede.distributions.continuous import Normal, Uniform
+from tede.distributions.distribution import ExponentialFamily
 from tede.distributions.transforms import AffineTransform, PowerTransform, StickBreakingTransform
 from tede.distributions.utils import (
     broadcast_all, clamp_probs, euler_constant, lazy_property, logits_to_probs, probs_to_logits)
 
 nan = math.nan
-
-
-class Uniform(Distribution):
-    """All of [low, high) alike."""
-    arg_constraints = {"low": constraints.dependent(is_discrete=False, event_dim=0),
-                       "high": constraints.dependent(is_discrete=False, event_dim=0)}
-    has_rsample = True
-
-    def __init__(self, low, high, validate_args=None):
-        self.low, self.high = broadcast_all(low, high)
-        super().__init__(self.low.size(), validate_args=validate_args)
-        if self._validate_args and not tede.lt(self.low, self.high).all():
-            raise ValueError("Uniform is not defined when low>= high")
-
-    mean = property(lambda self: (self.high + self.low) / 2)
-    mode = property(lambda self: nan * self.high)
-    stddev = property(lambda self: (self.high - self.low) / 12 ** 0.5)
-    variance = property(lambda self: (self.high - self.low).pow(2) / 12)
-
-    @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self):
-        return constraints.interval(self.low, self.high)
-
-    def rsample(self, sample_shape=tede.Size()):
-        shape = self._extended_shape(sample_shape)
-        return self.low + tede.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low)
-
-    def log_prob(self, value):
-        self._checked(value)
-        inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
-        return tede.log(inside) - tede.log(self.high - self.low)
-
-    def cdf(self, value):
-        self._checked(value)
-        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
-
-    def icdf(self, value):
-        return value * (self.high - self.low) + self.low
-
-    def entropy(self):
-        return tede.log(self.high - self.low)
 
 
 class _Dirichlet(tede.autograd.Function):

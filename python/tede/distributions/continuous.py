@@ -1,4 +1,4 @@
-"""Distributions over all real numbers."""
+"""Distributions over all real numbers, and the uniform one, from which others are made."""
 import math
 
 import tede
@@ -118,13 +118,53 @@ class Cauchy(_LocScale, Distribution):
         return math.log(4 * math.pi) + self.scale.log()
 
 
+class Uniform(Distribution):
+    """All of [low, high) alike."""
+    arg_constraints = {"low": constraints.dependent(is_discrete=False, event_dim=0),
+                       "high": constraints.dependent(is_discrete=False, event_dim=0)}
+    has_rsample = True
+
+    def __init__(self, low, high, validate_args=None):
+        self.low, self.high = broadcast_all(low, high)
+        super().__init__(self.low.size(), validate_args=validate_args)
+        if self._validate_args and not tede.lt(self.low, self.high).all():
+            raise ValueError("Uniform is not defined when low>= high")
+
+    mean = property(lambda self: (self.high + self.low) / 2)
+    mode = property(lambda self: nan * self.high)
+    stddev = property(lambda self: (self.high - self.low) / 12 ** 0.5)
+    variance = property(lambda self: (self.high - self.low).pow(2) / 12)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self):
+        return constraints.interval(self.low, self.high)
+
+    def rsample(self, sample_shape=tede.Size()):
+        shape = self._extended_shape(sample_shape)
+        return self.low + tede.rand(shape, dtype=self.low.dtype, device=self.low.device) * (self.high - self.low)
+
+    def log_prob(self, value):
+        self._checked(value)
+        inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
+        return tede.log(inside) - tede.log(self.high - self.low)
+
+    def cdf(self, value):
+        self._checked(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(min=0, max=1)
+
+    def icdf(self, value):
+        return value * (self.high - self.low) + self.low
+
+    def entropy(self):
+        return tede.log(self.high - self.low)
+
+
 class Gumbel(TransformedDistribution):
     """The largest of many: -log(-log(uniform)), scaled and moved."""
     arg_constraints = _LocScale.arg_constraints
     support = constraints.real
 
     def __init__(self, loc, scale, validate_args=None):
-        from tede.distributions.bounded import Uniform
         self.loc, self.scale = broadcast_all(loc, scale)
         info = tede.finfo(self.loc.dtype)
         base = Uniform(tede.full_like(self.loc, info.tiny), tede.full_like(self.loc, 1 - info.eps),
@@ -145,52 +185,6 @@ class Gumbel(TransformedDistribution):
 
     def entropy(self):
         return self.scale.log() + (1 + euler_constant)
-
-
-class StudentT(Distribution):
-    """A normal variable over the root of a chi-square one divided by its degrees of freedom."""
-    arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
-    support, has_rsample = constraints.real, True
-    _expands = (("_chi2", 0),)
-
-    def __init__(self, df, loc=0.0, scale=1.0, validate_args=None):
-        from tede.distributions.positive import Chi2
-        self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
-        self._chi2 = Chi2(self.df)
-        super().__init__(self.df.size(), validate_args=validate_args)
-
-    @property
-    def mean(self):
-        m = self.loc.clone()
-        m[self.df <= 1] = nan
-        return m
-
-    mode = property(lambda self: self.loc)
-
-    @property
-    def variance(self):
-        m, wide = self.df.clone(), self.df > 2
-        m[wide] = self.scale[wide].pow(2) * self.df[wide] / (self.df[wide] - 2)
-        m[(self.df <= 2) & (self.df > 1)] = inf
-        m[self.df <= 1] = nan
-        return m
-
-    def rsample(self, sample_shape=tede.Size()):
-        x = standard_normal(self._extended_shape(sample_shape), dtype=self.df.dtype, device=self.df.device)
-        y = x * tede.rsqrt(self._chi2.rsample(sample_shape) / self.df)
-        return self.loc + self.scale * y
-
-    def log_prob(self, value):
-        self._checked(value)
-        y = (value - self.loc) / self.scale
-        z = (self.scale.log() + 0.5 * self.df.log() + 0.5 * math.log(math.pi) + tede.lgamma(0.5 * self.df) -
-             tede.lgamma(0.5 * (self.df + 1.0)))
-        return -0.5 * (self.df + 1.0) * tede.log1p(y ** 2.0 / self.df) - z
-
-    def entropy(self):
-        log_beta = tede.lgamma(0.5 * self.df) + math.lgamma(0.5) - tede.lgamma(0.5 * (self.df + 1))
-        return (self.scale.log() + 0.5 * (self.df + 1) * (tede.digamma(0.5 * (self.df + 1)) - tede.digamma(0.5 * self.df)) +
-                0.5 * self.df.log() + log_beta)
 
 
 class GeneralizedPareto(Distribution):

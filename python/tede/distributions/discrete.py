@@ -4,6 +4,7 @@ import math
 import tede
 from tede.distributions import constraints
 from tede.distributions.distribution import Distribution, ExponentialFamily
+from tede.distributions.positive import Gamma
 from tede.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 nan = math.nan
@@ -203,7 +204,6 @@ class NegativeBinomial(_Odds, Distribution):
 
     @lazy_property
     def _gamma(self):
-        from tede.distributions.positive import Gamma
         return Gamma(concentration=self.total_count, rate=tede.exp(-self.logits), validate_args=False)
 
     def sample(self, sample_shape=tede.Size()):

@@ -4,6 +4,7 @@
 """
 from tede.func._derivatives import (
     _slice_argnums, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp)  # noqa: F401
+from tede.func import _function  # noqa: F401  lets autograd.Function know of levels
 from tede.func._functionalize import functionalize
 from tede.func._modules import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from tede.func._vmap import chunk_vmap, vmap  # noqa: F401

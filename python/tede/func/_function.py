@@ -9,6 +9,7 @@ from functools import partial
 import tede
 from tede import _C
 from tede._C import Tensor
+from tede.autograd import function
 from tede.autograd.function import Function
 from tede.func._levels import VMAP, flatten, lower
 from tede.func._vmap import vmap
@@ -43,6 +44,9 @@ def apply(cls, args, kwargs=None):
     if own:
         return _wrapped(*_pair(_C._transform_below(cls.vmap, VmapInfo(size, RANDOMNESS[randomness]), dims, *values)), (args, values, dims))
     return _wrapped(_C._transform_below(_mapped(cls, dims, RANDOMNESS[randomness]).apply, *values), 0)
+
+
+function.at_level = apply
 
 
 def _with_keywords(cls, kwargs):

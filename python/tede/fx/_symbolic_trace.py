@@ -3,11 +3,13 @@ import builtins
 import functools
 import inspect
 import math
+import operator
 from types import FunctionType
 
+import tede
 from tede.fx._compatibility import compatibility  # noqa: F401  programs that subclass Tracer take these names from here
-from tede.fx.graph import Graph
-from tede.fx.graph_module import GraphModule
+from tede.fx.graph import Graph, PythonCode
+from tede.fx.graph_module import GraphModule, _compile
 from tede.fx.proxy import ParameterProxy, Proxy, TracerBase, _proxies  # noqa: F401
 from tede.jit import ScriptObject  # noqa: F401
 from tede.nn import Module
@@ -250,3 +252,30 @@ def symbolic_trace(root, concrete_args=None):
     graph = tracer.trace(root, concrete_args)
     return GraphModule(tracer.root, graph, type(root).__name__ if isinstance(root, Module) else root.__name__)
 
+
+# ---- pickles of graph modules: their code is traced again ------------------------------------------------------------
+
+class _CodeOnlyModule(Module):
+    def __init__(self, body):
+        super().__init__()
+        self.__dict__ = body
+
+
+def _rebuild(state, code, name):
+    """From a pickle: the code is run with proxies, which makes the graph again."""
+    class KeepModules(Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return True
+    module = _CodeOnlyModule(state)
+    plain = type("CodeOnly", (_CodeOnlyModule,), {
+        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device}))})
+    module.__class__ = plain
+    return GraphModule(module, KeepModules().trace(module), name)
+
+
+def _reduce(self):
+    state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
+    return _rebuild, (state, self._code, type(self).__name__)
+
+
+GraphModule.__reduce__ = _reduce

@@ -6,6 +6,7 @@ import operator
 import re
 import types
 
+from tede.fx._qualified import _place, _type_repr
 from tede.fx.node import Node, map_arg
 
 _INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", "mod": "%", "pow": "**", "lshift": "<<",
@@ -14,33 +15,6 @@ _INFIX = {"add": "+", "sub": "-", "mul": "*", "floordiv": "//", "truediv": "/", 
 magic_methods = {**{name: f"{{}} {sign} {{}}" for name, sign in _INFIX.items()}, "getitem": "{}[{}]", "neg": "-{}", "pos": "+{}",
                  "invert": "~{}"}
 inplace_methods = {f"i{name.rstrip('_')}": f"{{}} {sign}= {{}}" for name, sign in list(_INFIX.items())[:13]}
-
-
-def qualified_name(function):
-    """Where a function is found: "operator.add", "torch.relu", "torch.nn.functional.linear"."""
-    if getattr(builtins, getattr(function, "__name__", ""), None) is function:
-        return function.__name__
-    return ".".join(_place(function)[:2])
-
-
-def _place(function):
-    """(module's name, attribute, module) of a function; the module is PyTorch's name of a place in tede."""
-    import tede
-    name = getattr(function, "__name__", "")
-    if getattr(operator, name, None) is function:
-        return "_operator", name, operator
-    for path in ("", ".nn.functional", ".special", ".linalg", ".fft"):
-        module = tede
-        for part in path.split(".")[1:]:
-            module = getattr(module, part)
-        if module.__dict__.get(name) is function or (path == "" and name and getattr(tede, name, None) is function):
-            return "torch" + path, name, module
-    module = getattr(function, "__module__", None) or "builtins"
-    return re.sub(r"^tede\b", "torch", module), getattr(function, "__qualname__", name).replace("<", "_").replace(">", "_"), None
-
-
-def _type_repr(kind):
-    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 
 def _snake_case(name):

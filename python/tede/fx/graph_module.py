@@ -154,32 +154,5 @@ class GraphModule(Module):
     def __copy__(self):
         return GraphModule(self, self._graph, type(self).__name__)
 
-    def __reduce__(self):
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
-        return _rebuild, (state, self._code, type(self).__name__)
-
     def __str__(self):
         return "\n".join([super().__str__(), self._code, "# To see more debug info, please use `graph_module.print_readable()`"])
-
-
-class _CodeOnlyModule(Module):
-    def __init__(self, body):
-        super().__init__()
-        self.__dict__ = body
-
-
-def _rebuild(state, code, name):
-    """From a pickle: the code is run with proxies, which makes the graph again."""
-    import operator
-    import tede
-    from tede.fx._symbolic_trace import Tracer
-    from tede.fx.graph import PythonCode
-
-    class KeepModules(Tracer):
-        def is_leaf_module(self, m, module_qualified_name):
-            return True
-    module = _CodeOnlyModule(state)
-    plain = type("CodeOnly", (_CodeOnlyModule,), {
-        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device}))})
-    module.__class__ = plain
-    return GraphModule(module, KeepModules().trace(module), name)

@@ -1,6 +1,7 @@
 """One step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
+from tede.fx._qualified import _type_repr, qualified_name
 from tede.fx.immutable_collections import immutable_dict, immutable_list
 
 Argument = Target = object          # for annotations
@@ -149,7 +150,6 @@ class Node:
 
     def format_node(self, placeholder_names=None, maybe_return_typename=None):
         """The line that print(graph) shows."""
-        from tede.fx.graph import _type_repr, qualified_name
         kind = f"{_type_repr(self.type)} " if self.type else ""
         if self.op == "placeholder":
             default = f"(default={self.args[0]})" if self.args else ""

@@ -63,6 +63,7 @@ def reduce(name, input, dims, keepdim, dtype, identity):
             raise AssertionError("reduction operations on CSR tensors with keepdim=False is unsupported")
         return reduce(name, input.to_sparse(), dims, True, dtype, identity).coalesce().to_sparse_csr() if dims else input
     op, sparse = _JOINED[name], input.sparse_dim()
+    dims = [d for d in dims if d < input.ndim]          # a tensor without dimensions is reduced over dimension 0, too
     values, indices = input._values().to(dtype), input._indices()
     inner = [d + 1 - sparse for d in dims if d >= sparse]
     if inner and name != "sum":

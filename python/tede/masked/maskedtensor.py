@@ -8,7 +8,7 @@ import warnings
 
 import tede
 from tede import Tensor
-from tede import masked as over
+from tede.masked import _ops as over
 from tede.utils._pytree import tree_map
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]

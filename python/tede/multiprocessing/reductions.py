@@ -10,7 +10,8 @@ from multiprocessing.reduction import ForkingPickler
 
 from tede import _C
 from tede._C import Tensor
-from tede.storage import UntypedStorage, _shared
+from tede._parameter import Parameter
+from tede._storage import UntypedStorage, _shared
 
 
 def share(x):
@@ -129,13 +130,12 @@ def _reduce_typed(storage):
 
 
 def _typed(storage, dtype):
-    from tede.storage import TypedStorage
+    from tede._storage import TypedStorage
     return TypedStorage(wrap_storage=storage, dtype=dtype, _internal=True)
 
 
 def init_reductions():
-    from tede._tensor import Parameter
-    from tede.storage import TypedStorage
+    from tede._storage import TypedStorage
     for cls in (Tensor, Parameter):
         ForkingPickler.register(cls, reduce_tensor)
     ForkingPickler.register(UntypedStorage, reduce_storage)

@@ -79,8 +79,8 @@ def __getattr__(name):
     elif name == "Tensor":
         value = T.Tensor
     elif "_torch_function" in name:
-        from .. import overrides
-        value = getattr(overrides, name)
+        from .. import _override
+        value = getattr(_override, name)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value

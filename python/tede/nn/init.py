@@ -6,7 +6,7 @@ seed starts from the same numbers.
 import math
 import warnings
 
-from tede._tensor import asking
+from tede._override import asking
 
 from ._native import T
 

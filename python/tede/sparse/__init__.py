@@ -6,7 +6,7 @@ import contextlib
 
 import tede
 from tede import _C
-from tede._tensor import asking
+from tede._override import asking
 
 _OP = _C._operators
 _checks_on = False

@@ -21,16 +21,20 @@ def __getattr__(name: str) -> "Any":
         except ModuleNotFoundError as error:
             if error.name != "tede.utils." + name:
                 raise
-            from tede._absent import find
-            if find("utils." + name):
-                return find("utils." + name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def _refuse_swapped(gradients):
+    raise RuntimeError("Trying to execute AccumulateGrad node that was poisoned by swap_tensors this can happen when you try to run backward on a "
+                       "tensor that was swapped. Graphs made before the swap end at the other tensor: call backward first, or the forward "
+                       "computation again; for a module whose conversion swaps its parameters, convert it before its forward call.")
 
 
 def swap_tensors(t1, t2):
     """Let two tensors change places: classes, attributes, data, history and gradients; whoever holds one holds the other now.
 
-    Not for tensors with weak references, since those can't follow."""
+    Not for tensors with weak references, since those can't follow. A backward pass over a graph made before the swap is an error
+    where it ends at one of the two."""
     import copyreg
     import weakref
 
@@ -43,6 +47,10 @@ def swap_tensors(t1, t2):
     if type(t1) is not type(t2):
         t1.__class__, t2.__class__ = type(t2), type(t1)
     t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    for t in (t1, t2):
+        if t.is_leaf and t.requires_grad:
+            _C._gradient_edge(t)[0].register_prehook(_refuse_swapped)
+            _C._renew_accumulator(t)
     _C._swap_tensors(t1, t2)
 
 

@@ -1,5 +1,6 @@
 """Dictionaries whose keys are objects themselves, not what they are equal to: tensors compare by element."""
 import collections.abc
+import copy
 import weakref
 
 WeakRef = weakref.ref
@@ -23,6 +24,22 @@ class WeakIdRef(weakref.ref):
     def __eq__(self, other):
         a, b = self(), other()
         return a is b if a is not None and b is not None else self is other
+
+
+class _WeakHashRef(weakref.ref):
+    """A weak reference that equals another if the objects' hashes are equal: for wrappers of one thing."""
+    __slots__ = ("_id",)
+
+    def __init__(self, key, callback=None):
+        self._id = hash(key)
+        super().__init__(key, callback)
+
+    def __hash__(self):
+        return self._id
+
+    def __eq__(self, other):
+        a, b = self(), other()
+        return hash(a) == hash(b) if a is not None and b is not None else self is other
 
 
 class WeakTensorRefKey(WeakIdRef):
@@ -71,11 +88,46 @@ class WeakIdKeyDictionary(collections.abc.MutableMapping):
         """The weak references themselves."""
         return list(self.data)
 
+    def update(self, other=(), /, **named):
+        """As dict.update; what `other` holds is read before anything is written."""
+        for key, value in (other if hasattr(other, "items") else dict(other)).items():
+            self[key] = value
+        for key, value in named.items():
+            self[key] = value
+
     def copy(self):
         new = type(self)(ref_type=self.ref_type)
         for key, value in self.items():
             new[key] = value
         return new
+
+    __copy__ = copy
+
+    def __deepcopy__(self, memo):
+        """The values are copied, the keys are the objects that they were."""
+        new = type(self)(ref_type=self.ref_type)
+        for key, value in self.items():
+            new[key] = copy.deepcopy(value, memo)
+        return new
+
+    def __or__(self, other):
+        if not isinstance(other, collections.abc.Mapping):
+            return NotImplemented
+        new = self.copy()
+        new.update(other)
+        return new
+
+    def __ror__(self, other):
+        if not isinstance(other, collections.abc.Mapping):
+            return NotImplemented
+        new = type(self)(ref_type=self.ref_type)
+        new.update(other)
+        new.update(self)
+        return new
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
 
 
 WeakTensorKeyDictionary = WeakIdKeyDictionary

@@ -2,7 +2,7 @@
  * where PyTorch is installed.  Hashes are only taken of what doesn't depend on the C library's functions. */
 #include "../td_test.h"
 
-#include "ops/random_fill.h"
+#include "ops/random/fill.h"
 
 enum { N = 1003 };
 static union { float f[N + 1]; double d[N + 1]; int64_t i[N + 1]; unsigned char bytes[8 * N + 8]; } room;

@@ -8,7 +8,8 @@
 #include "autograd/needs.h"
 #include <tede/foreign.h>
 #include "autograd/node.h"
-#include "dispatch/glue.h"
+#include "dispatch/outputs.h"
+#include "dispatch/writes.h"
 
 #define CPU ((td_device){TD_CPU, -1})
 

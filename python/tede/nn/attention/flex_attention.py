@@ -68,7 +68,7 @@ def _mapped(mod, with_score):
         mod = vmap(mod, in_dims=score + dims)
 
     def apply(*args):
-        from tede._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+        from ._indices import TransformGetItemToIndex
         with TransformGetItemToIndex():
             return mod(*args)
     return apply

@@ -6,6 +6,7 @@ from .. import init
 from .._functional._common import ntuple
 from .._native import T
 from ..parameter import Parameter, UninitializedParameter
+from ._ranks import of_ranks
 from .lazy import LazyModuleMixin
 from .module import Module
 
@@ -104,7 +105,7 @@ class _ConvNd(Module):
 
 
 class _Conv(_ConvNd):
-    """What Conv1d, Conv2d and Conv3d share: all but the rank and the native function."""
+    """What Conv1d, Conv2d and Conv3d share: all but the rank and the function."""
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True,
                  padding_mode="zeros", device=None, dtype=None):
@@ -113,44 +114,14 @@ class _Conv(_ConvNd):
         super().__init__(in_channels, out_channels, ntuple(kernel_size, n), ntuple(stride, n), padding,
                          ntuple(dilation, n), False, (0,) * n, groups, bias, padding_mode, device, dtype)
 
-    def _convolve(self, *args):
-        raise NotImplementedError("a convolution of its own rank")
-
     def _conv_forward(self, input, weight, bias):
-        if self.padding_mode == "zeros":
-            return self._convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)
-        padded = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-        return self._convolve(padded, weight, bias, self.stride, (0,) * self._rank, self.dilation, self.groups)
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), (0,) * self._rank
+        return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
         return self._conv_forward(input, self.weight, self.bias)
-
-
-class Conv1d(_Conv):
-    """Convolution of (N, C, L) or (C, L)."""
-
-    _rank = 1
-
-    def _convolve(self, *args):
-        return F.conv1d(*args)
-
-
-class Conv2d(_Conv):
-    """Convolution of (N, C, H, W) or (C, H, W)."""
-
-    _rank = 2
-
-    def _convolve(self, *args):
-        return F.conv2d(*args)
-
-
-class Conv3d(_Conv):
-    """Convolution of (N, C, D, H, W) or (C, D, H, W)."""
-
-    _rank = 3
-
-    def _convolve(self, *args):
-        return F.conv3d(*args)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -182,42 +153,13 @@ class _ConvTransposeNd(_ConvNd):
                                  f"{most} (for an input of {input.size()[2:]})")
         return [size - low for size, low in zip(output_size, least)]
 
-    def _convolve(self, *args):
-        raise NotImplementedError("a convolution of its own rank")
-
     def forward(self, input, output_size=None):
         if self.padding_mode != "zeros":
             raise ValueError(f"Only `zeros` padding mode is supported for {type(self).__name__}")
         extra = self._output_padding(input, output_size, self.stride, self.padding, self.kernel_size, self._rank,
                                      self.dilation)
-        return self._convolve(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
-
-
-class ConvTranspose1d(_ConvTransposeNd):
-    """The transpose of `Conv1d`: what its gradient computes."""
-
-    _rank = 1
-
-    def _convolve(self, *args):
-        return F.conv_transpose1d(*args)
-
-
-class ConvTranspose2d(_ConvTransposeNd):
-    """The transpose of `Conv2d`: what its gradient computes."""
-
-    _rank = 2
-
-    def _convolve(self, *args):
-        return F.conv_transpose2d(*args)
-
-
-class ConvTranspose3d(_ConvTransposeNd):
-    """The transpose of `Conv3d`: what its gradient computes."""
-
-    _rank = 3
-
-    def _convolve(self, *args):
-        return F.conv_transpose3d(*args)
+        return getattr(F, self._function)(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+                                          self.dilation)
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
@@ -264,25 +206,18 @@ class _LazyConvXdMixin(LazyModuleMixin):
         self.reset_parameters()
 
 
-class LazyConv1d(_LazyConvXdMixin, Conv1d):
-    cls_to_become = Conv1d
+Conv1d, Conv2d, Conv3d = of_ranks(_Conv, "Conv{}d", "Convolution of {shape}.", "conv{}d")
+ConvTranspose1d, ConvTranspose2d, ConvTranspose3d = of_ranks(
+    _ConvTransposeNd, "ConvTranspose{}d", "The transpose of `Conv{}d`, on {shape}: what its gradient computes.", "conv_transpose{}d")
 
 
-class LazyConv2d(_LazyConvXdMixin, Conv2d):
-    cls_to_become = Conv2d
+def _lazy(plain):
+    """The class that becomes `plain` when it meets its first input."""
+    name = "Lazy" + plain.__name__
+    return type(plain)(name, (_LazyConvXdMixin, plain), {
+        "__module__": __name__, "__qualname__": name, "cls_to_become": plain,
+        "__doc__": f"`{plain.__name__}` whose number of input channels is that of the first input."})
 
 
-class LazyConv3d(_LazyConvXdMixin, Conv3d):
-    cls_to_become = Conv3d
-
-
-class LazyConvTranspose1d(_LazyConvXdMixin, ConvTranspose1d):
-    cls_to_become = ConvTranspose1d
-
-
-class LazyConvTranspose2d(_LazyConvXdMixin, ConvTranspose2d):
-    cls_to_become = ConvTranspose2d
-
-
-class LazyConvTranspose3d(_LazyConvXdMixin, ConvTranspose3d):
-    cls_to_become = ConvTranspose3d
+LazyConv1d, LazyConv2d, LazyConv3d = map(_lazy, (Conv1d, Conv2d, Conv3d))
+LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = map(_lazy, (ConvTranspose1d, ConvTranspose2d, ConvTranspose3d))

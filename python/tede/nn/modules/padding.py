@@ -1,6 +1,7 @@
 """Padding layers. A padding is one number for all sides, or (before, after) of the last dimension first."""
 from .. import functional as F
 from .._functional._common import ntuple
+from ._ranks import of_ranks
 from .module import Module
 
 __all__ = ["CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
@@ -34,30 +35,6 @@ class _CircularPadNd(_PadNd):
         return F.pad(input, self.padding, "circular")
 
 
-class CircularPad1d(_CircularPadNd):
-    """Pads the last dimension as if the data went round."""
-
-    padding: tuple[int, int]
-
-    _rank = 1
-
-
-class CircularPad2d(_CircularPadNd):
-    """Pads the last two dimensions as if the data went round."""
-
-    padding: tuple[int, int, int, int]
-
-    _rank = 2
-
-
-class CircularPad3d(_CircularPadNd):
-    """Pads the last three dimensions as if the data went round."""
-
-    padding: tuple[int, int, int, int, int, int]
-
-    _rank = 3
-
-
 class _ConstantPadNd(_PadNd):
     __constants__ = ["padding", "value"]
 
@@ -74,114 +51,44 @@ class _ConstantPadNd(_PadNd):
         return f"padding={self.padding}, value={self.value}"
 
 
-class ConstantPad1d(_ConstantPadNd):
-    """Pads the last dimension with `value`."""
-
-    padding: tuple[int, int]
-
-    _rank = 1
-
-
-class ConstantPad2d(_ConstantPadNd):
-    """Pads the last two dimensions with `value`."""
-
-    padding: tuple[int, int, int, int]
-
-    _rank = 2
-
-
-class ConstantPad3d(_ConstantPadNd):
-    """Pads the last three dimensions with `value`."""
-
-    padding: tuple[int, int, int, int, int, int]
-
-    _rank = 3
-
-
 class _ReflectionPadNd(_PadNd):
     _mode = "reflect"
-
-
-class ReflectionPad1d(_ReflectionPadNd):
-    """Pads the last dimension with its mirror image."""
-
-    padding: tuple[int, int]
-
-    _rank = 1
-
-
-class ReflectionPad2d(_ReflectionPadNd):
-    """Pads the last two dimensions with their mirror image."""
-
-    padding: tuple[int, int, int, int]
-
-    _rank = 2
-
-
-class ReflectionPad3d(_ReflectionPadNd):
-    """Pads the last three dimensions with their mirror image."""
-
-    padding: tuple[int, int, int, int, int, int]
-
-    _rank = 3
 
 
 class _ReplicationPadNd(_PadNd):
     _mode = "replicate"
 
 
-class ReplicationPad1d(_ReplicationPadNd):
-    """Pads the last dimension with its outermost values."""
-
-    padding: tuple[int, int]
-
-    _rank = 1
+def _sides(rank):
+    return tuple[(int, int) * rank]
 
 
-class ReplicationPad2d(_ReplicationPadNd):
-    """Pads the last two dimensions with their outermost values."""
-
-    padding: tuple[int, int, int, int]
-
-    _rank = 2
-
-
-class ReplicationPad3d(_ReplicationPadNd):
-    """Pads the last three dimensions with their outermost values."""
-
-    padding: tuple[int, int, int, int, int, int]
-
-    _rank = 3
+CircularPad1d, CircularPad2d, CircularPad3d = of_ranks(
+    _CircularPadNd, "CircularPad{}d", "Pads {last} as if the data went round.", padding=_sides)
+ConstantPad1d, ConstantPad2d, ConstantPad3d = of_ranks(
+    _ConstantPadNd, "ConstantPad{}d", "Pads {last} with `value`.", padding=_sides)
+ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = of_ranks(
+    _ReflectionPadNd, "ReflectionPad{}d", "Pads {last} with the mirror image of the data.", padding=_sides)
+ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = of_ranks(
+    _ReplicationPadNd, "ReplicationPad{}d", "Pads {last} with the outermost values.", padding=_sides)
 
 
-class ZeroPad1d(ConstantPad1d):
+class _Zeros:
+    """What makes a ZeroPad of a ConstantPad."""
+
+    def __init__(self, padding):
+        super().__init__(padding, 0.0)
+
+    extra_repr = _PadNd.extra_repr
+
+
+class ZeroPad1d(_Zeros, ConstantPad1d):
     """Pads the last dimension with zeros."""
 
-    padding: tuple[int, int]
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    extra_repr = _PadNd.extra_repr
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_Zeros, ConstantPad2d):
     """Pads the last two dimensions with zeros."""
 
-    padding: tuple[int, int, int, int]
 
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    extra_repr = _PadNd.extra_repr
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_Zeros, ConstantPad3d):
     """Pads the last three dimensions with zeros."""
-
-    padding: tuple[int, int, int, int, int, int]
-
-    def __init__(self, padding):
-        super().__init__(padding, 0.0)
-
-    extra_repr = _PadNd.extra_repr

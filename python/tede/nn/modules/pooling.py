@@ -1,6 +1,7 @@
 """Pooling layers."""
 from .. import functional as F
 from .._functional._common import ntuple
+from ._ranks import of_ranks, sizes
 from .module import Module
 
 __all__ = ["MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "AvgPool1d", "AvgPool2d",
@@ -21,48 +22,13 @@ class _MaxPoolNd(Module):
         self.padding, self.dilation = padding, dilation
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
-    def _arguments(self):
-        return self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
+    def forward(self, input):
+        return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+                                          self.return_indices)
 
     def extra_repr(self):
         return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
                 f"dilation={self.dilation}, ceil_mode={self.ceil_mode}")
-
-
-class MaxPool1d(_MaxPoolNd):
-    """The largest value of each window of (N, C, L) or (C, L)."""
-
-    kernel_size: int | tuple[int]
-    stride: int | tuple[int]
-    padding: int | tuple[int]
-    dilation: int | tuple[int]
-
-    def forward(self, input):
-        return F.max_pool1d(input, *self._arguments())
-
-
-class MaxPool2d(_MaxPoolNd):
-    """The largest value of each window of (N, C, H, W) or (C, H, W)."""
-
-    kernel_size: int | tuple[int, int]
-    stride: int | tuple[int, int]
-    padding: int | tuple[int, int]
-    dilation: int | tuple[int, int]
-
-    def forward(self, input):
-        return F.max_pool2d(input, *self._arguments())
-
-
-class MaxPool3d(_MaxPoolNd):
-    """The largest value of each window of (N, C, D, H, W) or (C, D, H, W)."""
-
-    kernel_size: int | tuple[int, int, int]
-    stride: int | tuple[int, int, int]
-    padding: int | tuple[int, int, int]
-    dilation: int | tuple[int, int, int]
-
-    def forward(self, input):
-        return F.max_pool3d(input, *self._arguments())
 
 
 class _MaxUnpoolNd(Module):
@@ -74,47 +40,11 @@ class _MaxUnpoolNd(Module):
         self.stride = ntuple(stride if stride is not None else kernel_size, self._rank)
         self.padding = ntuple(padding, self._rank)
 
+    def forward(self, input, indices, output_size=None):
+        return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
     def extra_repr(self):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxUnpool1d(_MaxUnpoolNd):
-    """Puts the values of `MaxPool1d` back where they were."""
-
-    kernel_size: int | tuple[int]
-    stride: int | tuple[int]
-    padding: int | tuple[int]
-
-    _rank = 1
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class MaxUnpool2d(_MaxUnpoolNd):
-    """Puts the values of `MaxPool2d` back where they were."""
-
-    kernel_size: int | tuple[int, int]
-    stride: int | tuple[int, int]
-    padding: int | tuple[int, int]
-
-    _rank = 2
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class MaxUnpool3d(_MaxUnpoolNd):
-    """Puts the values of `MaxPool3d` back where they were."""
-
-    kernel_size: int | tuple[int, int, int]
-    stride: int | tuple[int, int, int]
-    padding: int | tuple[int, int, int]
-
-    _rank = 3
-
-    def forward(self, input, indices, output_size=None):
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class _AvgPoolNd(Module):
@@ -155,36 +85,9 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
         self.padding, self.ceil_mode = padding, ceil_mode
         self.count_include_pad, self.divisor_override = count_include_pad, divisor_override
 
-    def _arguments(self):
-        return (self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad,
-                self.divisor_override)
-
-
-class AvgPool2d(_AvgPoolWithDivisor):
-    """The mean of each window of (N, C, H, W) or (C, H, W)."""
-
-    kernel_size: int | tuple[int, int]
-    stride: int | tuple[int, int]
-    padding: int | tuple[int, int]
-    ceil_mode: bool
-    count_include_pad: bool
-
     def forward(self, input):
-        return F.avg_pool2d(input, *self._arguments())
-
-
-class AvgPool3d(_AvgPoolWithDivisor):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
-
-    kernel_size: int | tuple[int, int, int]
-    stride: int | tuple[int, int, int]
-    padding: int | tuple[int, int, int]
-    ceil_mode: bool
-    count_include_pad: bool
-
-    def forward(self, input):
-        return F.avg_pool3d(input, *self._arguments())
-
+        return getattr(F, self._function)(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                                          self.count_include_pad, self.divisor_override)
 
 class _FractionalMaxPoolNd(Module):
     __constants__ = ["kernel_size", "return_indices", "output_size", "output_ratio"]
@@ -207,37 +110,9 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < ratio < 1 for ratio in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _arguments(self):
-        return self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
-
-
-class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The largest values of windows at random places."""
-
-    kernel_size: int | tuple[int, int]
-    return_indices: bool
-    output_size: int | tuple[int, int]
-    output_ratio: float | tuple[float, float]
-
-    _rank = 2
-
     def forward(self, input):
-        return F.fractional_max_pool2d(input, *self._arguments())
-
-
-class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The largest values of windows at random places."""
-
-    kernel_size: int | tuple[int, int, int]
-    return_indices: bool
-    output_size: int | tuple[int, int, int]
-    output_ratio: float | tuple[float, float, float]
-
-    _rank = 3
-
-    def forward(self, input):
-        return F.fractional_max_pool3d(input, *self._arguments())
-
+        return getattr(F, self._function)(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices,
+                                          self._random_samples)
 
 class _LPPoolNd(Module):
     __constants__ = ["norm_type", "kernel_size", "stride", "ceil_mode"]
@@ -249,39 +124,12 @@ class _LPPoolNd(Module):
         super().__init__()
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
+    def forward(self, input):
+        return getattr(F, self._function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
     def extra_repr(self):
         return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
                 f"ceil_mode={self.ceil_mode}")
-
-
-class LPPool1d(_LPPoolNd):
-    """The p-norm of each window of (N, C, L) or (C, L)."""
-
-    kernel_size: int | tuple[int]
-    stride: int | tuple[int]
-
-    def forward(self, input):
-        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-
-class LPPool2d(_LPPoolNd):
-    """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
-
-    kernel_size: int | tuple[int, int]
-    stride: int | tuple[int, int]
-
-    def forward(self, input):
-        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-
-class LPPool3d(_LPPoolNd):
-    """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
-
-    kernel_size: int | tuple[int, int, int]
-    stride: int | tuple[int, int, int]
-
-    def forward(self, input):
-        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -293,35 +141,11 @@ class _AdaptiveMaxPoolNd(Module):
         super().__init__()
         self.output_size, self.return_indices = output_size, return_indices
 
+    def forward(self, input):
+        return getattr(F, self._function)(input, self.output_size, self.return_indices)
+
     def extra_repr(self):
         return f"output_size={self.output_size}"
-
-
-class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """Largest values, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int]
-
-    def forward(self, input):
-        return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """Largest values, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int | None, int | None] | None
-
-    def forward(self, input):
-        return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
-
-
-class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """Largest values, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int | None, int | None, int | None] | None
-
-    def forward(self, input):
-        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
 class _AdaptiveAvgPoolNd(Module):
@@ -331,32 +155,39 @@ class _AdaptiveAvgPoolNd(Module):
         super().__init__()
         self.output_size = output_size
 
+    def forward(self, input):
+        return getattr(F, self._function)(input, self.output_size)
+
     def extra_repr(self):
         return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """Means, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int]
-
-    def forward(self, input):
-        return F.adaptive_avg_pool1d(input, self.output_size)
+def _ratios(rank):
+    return float | tuple[(float,) * rank]
 
 
-class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """Means, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int | None, int | None] | None
-
-    def forward(self, input):
-        return F.adaptive_avg_pool2d(input, self.output_size)
+def _output_sizes(rank):
+    """None leaves a dimension as it is; the one of a sequence is always given."""
+    return sizes(1) if rank == 1 else int | tuple[(int | None,) * rank] | None
 
 
-class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """Means, in windows that make an output of the size asked for."""
-
-    output_size: int | tuple[int | None, int | None, int | None] | None
-
-    def forward(self, input):
-        return F.adaptive_avg_pool3d(input, self.output_size)
+MaxPool1d, MaxPool2d, MaxPool3d = of_ranks(
+    _MaxPoolNd, "MaxPool{}d", "The largest value of each window of {shape}.", "max_pool{}d",
+    kernel_size=sizes, stride=sizes, padding=sizes, dilation=sizes)
+MaxUnpool1d, MaxUnpool2d, MaxUnpool3d = of_ranks(
+    _MaxUnpoolNd, "MaxUnpool{}d", "Puts the values of `MaxPool{}d` back where they were in {shape}.", "max_unpool{}d",
+    kernel_size=sizes, stride=sizes, padding=sizes)
+AvgPool2d, AvgPool3d = of_ranks(
+    _AvgPoolWithDivisor, "AvgPool{}d", "The mean of each window of {shape}.", "avg_pool{}d", (2, 3),
+    kernel_size=sizes, stride=sizes, padding=sizes, ceil_mode=bool, count_include_pad=bool)
+FractionalMaxPool2d, FractionalMaxPool3d = of_ranks(
+    _FractionalMaxPoolNd, "FractionalMaxPool{}d", "The largest values of windows of {shape} at random places.",
+    "fractional_max_pool{}d", (2, 3), kernel_size=sizes, return_indices=bool, output_size=sizes, output_ratio=_ratios)
+LPPool1d, LPPool2d, LPPool3d = of_ranks(
+    _LPPoolNd, "LPPool{}d", "The p-norm of each window of {shape}.", "lp_pool{}d", kernel_size=sizes, stride=sizes)
+AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d = of_ranks(
+    _AdaptiveMaxPoolNd, "AdaptiveMaxPool{}d", "Largest values of {shape}, in windows that make an output of the size asked for.",
+    "adaptive_max_pool{}d", output_size=_output_sizes)
+AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d = of_ranks(
+    _AdaptiveAvgPoolNd, "AdaptiveAvgPool{}d", "Means of {shape}, in windows that make an output of the size asked for.",
+    "adaptive_avg_pool{}d", output_size=_output_sizes)

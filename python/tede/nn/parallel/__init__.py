@@ -1,25 +1,9 @@
 """Models over several devices. There is one device so far, so this is what PyTorch does where it finds no other."""
-from ..modules.module import Module
 from ._scatter import gather, scatter, scatter_kwargs  # noqa: F401
+from .data_parallel import DataParallel, data_parallel
+from .distributed import DistributedDataParallel
 
 __all__ = ["DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
-
-
-class DataParallel(Module):
-    """Calls `module`: there are no devices to spread the batch over. Its state dict has the prefix "module."."""
-
-    def __init__(self, module, device_ids=None, output_device=None, dim=0):
-        super().__init__()
-        self.module, self.device_ids, self.dim = module, [], dim
-
-    def forward(self, *inputs, **kwargs):
-        return self.module(*inputs, **kwargs)
-
-
-def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
-    """`DataParallel` as a function."""
-    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
-    return module(*inputs, **(module_kwargs or {}))
 
 
 def replicate(network, devices, detach=False):
@@ -35,11 +19,3 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
         if given is not None and len(modules) != len(given):
             raise AssertionError(f"The number of modules {len(modules)} is not equal to the number of {name} {len(given)}")
     raise RuntimeError("Cannot access accelerator device when none is available.")
-
-
-class DistributedDataParallel(Module):
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("DistributedDataParallel: there are no process groups yet")
-
-
-from . import distributed  # noqa: E402, F401

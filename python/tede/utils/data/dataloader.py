@@ -266,7 +266,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         # and a pipe's own finalizer closes its descriptor without noting it. The finalizer's references keep them out of the cycle.
         self._end_workers = weakref.finalize(self, _end_workers, os.getpid(), self._workers, self._queues, self._pipes, self._prefix)
         job = worker.Job(self._dataset_kind == _DatasetKind.Iterable, self._dataset, loader._auto_collation, loader.collate_fn,
-                         loader.drop_last, self._base_seed, pipes.worker_init(self._dataset, loader.worker_init_fn), self._num_workers,
+                         loader.drop_last, self._base_seed, worker.worker_init(self._dataset, loader.worker_init_fn), self._num_workers,
                          self._prefix, self._shared_seed)
         context = loader.multiprocessing_context or multiprocessing.get_context()
         from tede.multiprocessing import reductions

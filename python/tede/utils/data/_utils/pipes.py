@@ -2,7 +2,6 @@
 
 The pipes' modules load when a program uses them; until then no dataset is a pipe.
 """
-import functools
 import sys
 
 from tede import _C
@@ -21,7 +20,7 @@ def is_iterable_pipe(dataset):
     return isinstance(dataset, _kinds()[:1])
 
 
-def _settings():
+def settings():
     from tede.utils.data import graph_settings
     return graph_settings
 
@@ -36,7 +35,7 @@ def wrap(dataset):
 
 
 def set_shuffle(dataset, shuffle):
-    return _settings().apply_shuffle_settings(dataset, shuffle=shuffle)
+    return settings().apply_shuffle_settings(dataset, shuffle=shuffle)
 
 
 def seeded(dataset, generator=None, seed=None):
@@ -47,17 +46,4 @@ def seeded(dataset, generator=None, seed=None):
         seed = _C._functions["empty"]((), dtype=_C.int64).random_(generator=generator).item()
     shared = _C.Generator()
     shared.manual_seed(seed)
-    return _settings().apply_random_seed(dataset, shared), seed
-
-
-def _init_worker(init_fn, worker_id):
-    from tede.utils.data._utils import worker
-    info = worker.get_worker_info()
-    _settings().apply_sharding(info.dataset, info.num_workers, worker_id)
-    if init_fn is not None:
-        init_fn(worker_id)
-
-
-def worker_init(dataset, init_fn):
-    """init_fn, after the worker has taken its share of a pipe."""
-    return functools.partial(_init_worker, init_fn) if is_pipe(dataset) else init_fn
+    return settings().apply_random_seed(dataset, shared), seed

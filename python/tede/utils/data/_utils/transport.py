@@ -10,7 +10,7 @@ import pickle
 
 from tede import _C
 from tede._C import Tensor
-from tede.storage import _Region, _storage_of
+from tede._storage import _Region, _storage_of
 
 _FOLDER = "/dev/shm"
 _SMALL = 1 << 14          # bytes that go through the pipe as they are
@@ -92,7 +92,7 @@ def _receive(cls, where, dtype, shape, requires_grad, state):
 
 
 def _storage_class():
-    from tede.storage import UntypedStorage
+    from tede._storage import UntypedStorage
     return UntypedStorage
 
 

@@ -1,4 +1,5 @@
 """What runs in a loader's worker process."""
+import functools
 import os
 import queue
 import random
@@ -36,6 +37,18 @@ class _ResumeIteration:
 def get_worker_info():
     """In a worker: its id, num_workers, seed and dataset. In the main process: None."""
     return _worker_info
+
+
+def _init_worker(init_fn, worker_id):
+    info = get_worker_info()
+    pipes.settings().apply_sharding(info.dataset, info.num_workers, worker_id)
+    if init_fn is not None:
+        init_fn(worker_id)
+
+
+def worker_init(dataset, init_fn):
+    """init_fn, after the worker has taken its share of a pipe."""
+    return functools.partial(_init_worker, init_fn) if pipes.is_pipe(dataset) else init_fn
 
 
 def _generate_state(base_seed, worker_id):

@@ -1,0 +1,255 @@
+"""What exists only so that other people's programs import.
+
+The other modules in this folder are those of `tede.<name>` that have some behaviour of their own; the package's path ends here. The
+rest is data: names.txt says what modules there are, and what each name does. A module that is nothing else is made of its section
+when it is imported (`find_spec`, the last of sys.meta_path); one that has code calls `fill` for the rest of its names."""
+import builtins
+import os
+import sys
+from functools import cache
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+
+__path__ = []       # the files beside this one are modules of tede; found here as well, they would be loaded twice
+
+
+class Section:
+    """One module's part of names.txt."""
+
+    def __init__(self, path):
+        self.path, self.doc, self.names, self.words, self.tree = path, None, {}, None, False     # names: name -> (kind, words)
+        self.modules, self.missing = frozenset(), frozenset()
+
+    def add(self, kind, names, words):
+        if kind in ("rest", "tree"):
+            self.words, self.tree = words, kind == "tree"
+        elif kind == "modules":
+            self.modules = frozenset(names)
+        elif kind == "missing":
+            self.missing = frozenset(names)
+        elif kind == "of":
+            CLASSES.update({(f"tede.{self.path}", name): f"torch.{words}" for name in names})
+        else:
+            words = words.replace("{PATH}", self.path.upper())
+            self.names.update((name, (kind, words)) for name in names)
+
+
+SECTIONS = {}       # path -> Section
+MODULES = {}        # PyTorch's module -> ours, without "torch." and "tede."
+CLASSES = {}        # (our module, class) -> PyTorch's module
+
+
+def _lines():
+    """The lines that say something; one that is indented is part of the one before."""
+    joined = []
+    with open(os.path.join(os.path.dirname(__file__), "names.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line[0] == " ":
+                joined[-1] += " " + line.strip()
+            elif line[0] not in "#\n":
+                joined.append(line.strip())
+    return joined
+
+
+def _read():
+    for line in _lines():
+        if line[0] == "[":
+            paths, _, doc = line[1:].partition("]")
+            sections = [SECTIONS.setdefault(path, Section(path)) for path in paths.split()]
+            for section in sections:
+                section.doc = doc.strip().replace("{PATH}", section.path.upper()) or section.doc
+            continue
+        front, _, words = line.partition(" : ")
+        kind, *names = front.split()
+        if names and names[0] == "=":
+            for name in names[1:]:
+                theirs, _, last = name.rpartition(".")
+                if last.lstrip("_")[0].isupper():
+                    CLASSES[f"tede.{kind}", last] = f"torch.{theirs}"
+                    name = theirs
+                MODULES[name] = kind
+        else:
+            for section in sections:
+                section.add(kind, names, words)
+
+
+_read()
+
+
+# ---- what the kinds of names are -------------------------------------------------------------------------------------
+
+def _error(words):
+    """What is raised: "Error: text"."""
+    kind, _, text = words.partition(": ")
+    return getattr(builtins, kind)(text)
+
+
+def _false(words):
+    return lambda *args, **kwargs: False
+
+
+def _none(words):
+    return lambda *args, **kwargs: None
+
+
+def _gives(words):
+    return lambda *args, **kwargs: eval(words)      # a new one each time, should it be a list
+
+
+def _same(words):
+    return lambda fn, *args, **kwargs: fn
+
+
+def _decorator(words):
+    return lambda fn=None, *args, **kwargs: fn if callable(fn) else lambda fn: fn
+
+
+def _refuse(words):
+    def refuse(*args, **kwargs):
+        raise _error(words)
+    return refuse
+
+
+def _each(words):
+    def refuse(members):
+        for _ in members:
+            raise _error(words)
+    return refuse
+
+
+def _context(words):
+    from contextlib import contextmanager
+
+    @contextmanager
+    def refuse(*args, **kwargs):
+        raise _error(words)
+        yield
+    return refuse
+
+
+def _class(words):
+    return type("", (), {"__new__": _refuse(words), "__doc__": f"Raises {words}"})
+
+
+_KINDS = {"false": _false, "none": _none, "gives": _gives, "is": eval, "same": _same, "decorator": _decorator, "refuse": _refuse,
+          "each": _each, "context": _context, "class": _class}
+_DOCS = {"false": "False.", "none": "Accepted for compatibility.", "same": "The argument, unchanged.",
+         "decorator": "A decorator without an effect."}
+
+
+def _made(path, name, kind, words):
+    if kind == "from":
+        return getattr(import_module("tede." + words), name)
+    words = words.replace("{name}", name)
+    made = _KINDS[kind](words)
+    if kind != "is":
+        made.__module__, made.__name__, made.__qualname__ = "tede." + path, name, name
+        made.__doc__ = _DOCS.get(kind) or ("Always " if kind == "gives" else "Raises ") + words
+    return made
+
+
+def stand_in(path, name):
+    """What a section says of a name; None where it says nothing."""
+    said = SECTIONS[path].names.get(name)
+    return None if said is None else _cached(path, name, *said)
+
+
+_cached = cache(_made)
+
+
+# ---- modules ---------------------------------------------------------------------------------------------------------
+
+def section_of(path):
+    """A module's section; for one below a tree, the tree's. None where there is neither."""
+    parts = path.split(".")
+    for n in range(len(parts), 0, -1):
+        section = SECTIONS.get(".".join(parts[:n]))
+        if section is not None and (n == len(parts) or section.tree):
+            return section
+    return None
+
+
+def fill(namespace):
+    """Give a module the names that its section has, and its code doesn't. Returns what finds those that are made when they are asked
+    for; that is the module's __getattr__, if it has none."""
+    path = namespace["__name__"].removeprefix("tede.")
+    section = section_of(path)
+    for name, said in section.names.items() if section.path == path else ():
+        if name not in namespace:
+            namespace[name] = _made(path, name, *said)
+
+    def find(name):
+        inner = f"{path}.{name}"
+        if not name.startswith("__") and inner.removeprefix(section.path + ".") not in section.missing:
+            if name in section.modules or section.words is not None and inner in SECTIONS:
+                return import_module("tede." + inner)
+            if section.words is not None:
+                if name in ("is_available", "is_initialized"):
+                    return _cached(path, name, "false", "")
+                kind = "class" if name[0].isupper() and not name.isupper() else "refuse"
+                return _cached(path, name, kind, f"NotImplementedError: torch.{inner}: {section.words}")
+        raise AttributeError(f"module '{sys.modules['tede'].__name__}.{path}' has no attribute '{name}'")
+    namespace.setdefault("__getattr__", find)
+    if has_modules(path):
+        namespace.setdefault("__path__", [])
+    return find
+
+
+def has_modules(path):
+    """Whether there are modules below a path."""
+    section = section_of(path)
+    return section is not None and section.tree or any(other.startswith(path + ".") for other in (*SECTIONS, *MODULES))
+
+
+class Maker:
+    """Makes a module of its section."""
+
+    def create_module(self, spec):
+        return None
+
+    def exec_module(self, module):
+        module.__doc__ = section_of(module.__name__.removeprefix("tede.")).doc
+        fill(vars(module))
+
+
+class Known:
+    """Gives a module that is there under another name."""
+
+    def __init__(self, module):
+        self._module, self._spec = module, module.__spec__
+
+    def create_module(self, spec):
+        return self._module
+
+    def exec_module(self, module):
+        module.__spec__ = self._spec            # the machinery has put its own there
+
+
+def find_spec(name):
+    """What finds tede.<path> where there is no file for it."""
+    path = name.removeprefix("tede.")
+    if path in MODULES:
+        return ModuleSpec(name, Known(import_module("tede." + MODULES[path])))
+    section = section_of(path)
+    if section is None:
+        return None
+    return ModuleSpec(name, Maker(), is_package=has_modules(path))
+
+
+# ---- classes of checkpoints ------------------------------------------------------------------------------------------
+
+def find_object(module, name):
+    """The object that PyTorch's module `module` has under a name; None where there is none."""
+    path = module.partition(".")[2]
+    places = ["tede." + MODULES.get(path, path) if path else "tede"]
+    if path.startswith(("nn.", "optim.")):
+        places.append("tede." + path.partition(".")[0])
+    for place in places:
+        try:
+            found = import_module(place)
+            for part in name.split("."):
+                found = getattr(found, part)
+            return found
+        except (ImportError, AttributeError):
+            continue
+    return None

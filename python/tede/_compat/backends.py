@@ -1,0 +1,127 @@
+"""Switches of libraries beneath PyTorch. tede has none of them: what may be set is kept and changes nothing."""
+from contextlib import contextmanager
+from types import ModuleType
+import sys
+
+from tede import _C
+from tede._compat import fill as _fill
+
+
+_frozen = False            # flags change within flags() alone
+
+
+class _Module(ModuleType):
+    """A module whose flags can't be set once disable_global_flags() was called."""
+
+    _flag_names = ()
+
+    def __setattr__(self, name, value):
+        if _frozen and name in self._flag_names:
+            raise RuntimeError(f"not allowed to set torch.backends.{self.__name__.rpartition('.')[2]} flags after "
+                               "disable_global_flags; please use flags() context manager instead")
+        super().__setattr__(name, value)
+
+
+def disable_global_flags():
+    """From here on a flag is set by ``with torch.backends.cudnn.flags(...)`` alone; assigning one is a RuntimeError."""
+    global _frozen
+    _frozen = True
+
+
+def flags_frozen():
+    """Whether disable_global_flags() was called."""
+    return _frozen
+
+
+def _module(name, doc, **content):
+    """A submodule whose attributes are plain values and functions."""
+    module = _Module(f"tede.backends.{name}", doc)
+    module.__dict__.update(content)
+    sys.modules[module.__name__] = module
+    return module
+
+
+def _false(*args, **kwargs):
+    return False
+
+
+def _true(*args, **kwargs):
+    return True
+
+
+class _Values:
+    """Attributes that may be set."""
+
+    def __init__(self, **values):
+        self.__dict__.update(values)
+
+
+def _flags_of(module, names):
+    @contextmanager
+    def flags(*args, **kwargs):
+        values = dict(zip(names, args)) | kwargs
+        before = {name: getattr(module, name) for name in values if hasattr(module, name)}
+        vars(module).update(values)
+        try:
+            yield
+        finally:
+            vars(module).update(before)
+
+    def set_flags(*args, **kwargs):
+        values = dict(zip(names, args)) | kwargs
+        before = tuple(getattr(module, name, None) for name in names)
+        vars(module).update({name: value for name, value in values.items() if value is not None})
+        return before
+    module.flags, module.set_flags = flags, set_flags
+    vars(module)["_flag_names"] = frozenset(names)
+
+
+cudnn = _module("cudnn", "cuDNN isn't there.", enabled=True, benchmark=False, benchmark_limit=10, deterministic=False,
+                allow_tf32=True, fp32_precision="none", is_available=_false, version=lambda: None, is_acceptable=_false,
+                conv=_Values(fp32_precision="none"), rnn=_Values(fp32_precision="none"))
+_flags_of(cudnn, ("enabled", "benchmark", "benchmark_limit", "deterministic", "allow_tf32"))
+mkldnn = _module("mkldnn", "oneDNN isn't used.", enabled=False, deterministic=False, allow_tf32=True, fp32_precision="none",
+                 is_available=_false, is_acl_available=_false, VERBOSE_OFF=0, VERBOSE_ON=1, VERBOSE_ON_CREATION=2,
+                 matmul=_Values(fp32_precision="none"), conv=_Values(fp32_precision="none"))
+_flags_of(mkldnn, ("enabled", "deterministic", "allow_tf32"))
+cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: {"v2": "DEFAULT", "v3": "AVX2", "v4": "AVX512"}.get(
+    _C._cpu_capability().rpartition("-")[2], "DEFAULT"))
+opt_einsum = _module("opt_einsum", "Products are contracted from left to right.", enabled=False, strategy=None,
+                     is_available=_false, get_opt_einsum=lambda: None)
+nnpack = _module("nnpack", "NNPACK isn't there.", is_available=_false)
+_flags_of(nnpack, ("enabled",))
+
+
+def _sdp(name):
+    """A pair of functions that keep a switch of scaled_dot_product_attention, which has one way here."""
+    def enabled():
+        return _sdp_state[name]
+
+    def enable(value):
+        _sdp_state[name] = bool(value)
+    return enabled, enable
+
+
+_sdp_state = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+@contextmanager
+def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, enable_cudnn=True):
+    before = dict(_sdp_state)
+    _sdp_state.update(flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn)
+    try:
+        yield {}
+    finally:
+        _sdp_state.update(before)
+
+
+cuda = _module("cuda", "CUDA isn't there.", is_built=_false, cufft_plan_cache=_Values(size=0, max_size=0),
+               matmul=_Values(allow_tf32=False, allow_fp16_reduced_precision_reduction=True, fp32_precision="none",
+                              allow_bf16_reduced_precision_reduction=True, allow_fp16_accumulation=False),
+               preferred_linalg_library=lambda backend=None: "default", preferred_blas_library=lambda backend=None: "default",
+               sdp_kernel=_sdp_kernel, is_flash_attention_available=_false, fp32_precision="none")
+for _name in _sdp_state:
+    setattr(cuda, _name + "_sdp_enabled", _sdp(_name)[0])
+    setattr(cuda, f"enable_{_name}_sdp", _sdp(_name)[1])
+del _name
+_fill(globals())

@@ -1,0 +1,111 @@
+"""torch.compile's names. Nothing is compiled: functions and modules are returned as they are, and one notice says so."""
+import functools as _functools
+
+from tede._compat import fill as _fill
+from tede._notice import once as _once
+
+
+def compile(model=None, *, fullgraph=False, dynamic=None, backend="inductor", mode=None, options=None, disable=False):
+    """The function or module itself. It runs operator by operator, as without compile."""
+    if model is None:
+        return lambda model: compile(model, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode,
+                                     options=options, disable=disable)
+    if mode is not None and options is not None:
+        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
+    if not callable(model):
+        raise RuntimeError(f"torch.compile: a function or a module is needed, not {type(model).__name__}")
+    if not disable:
+        _once("torch.compile", "torch.compile: tede runs programs as they are; the function or module is returned unchanged.")
+    return model
+
+
+class set_stance:
+    """Accepted for compatibility; a context manager and a decorator without an effect."""
+
+    def __init__(self, stance="default", **kwargs):
+        pass
+
+    def __call__(self, fn):
+        return fn
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+
+class NestedCompileRegionOptions:
+    """Accepted for compatibility: nested regions run as they are."""
+
+    def __init__(self, **options):
+        vars(self).update(options)
+
+
+_default_backend = None
+
+
+def set_default_backend(backend):
+    """What `get_default_backend` gives; compile() has no backends to choose from. None is PyTorch's default again."""
+    global _default_backend
+    if backend is not None and not isinstance(backend, str) and not callable(backend):
+        raise TypeError(f"backend must be a string or callable, got {type(backend)}")
+    _default_backend = backend
+
+
+def get_default_backend():
+    return "inductor" if _default_backend is None else _default_backend
+
+
+_collectives = False
+
+
+def set_enable_guard_collectives(enabled):
+    """Whether it was on before; there are no guards to agree about."""
+    global _collectives
+    before, _collectives = _collectives, bool(enabled)
+    return before
+
+
+def wrap_numpy(fn):
+    """A function of NumPy's arrays as one of tensors: they are lent to it, and arrays among its results come back as tensors."""
+    from tede import Tensor, as_tensor
+    from tede.utils import _pytree as pytree
+
+    @_functools.wraps(fn)
+    def wrapped(*args, **kwargs):
+        import numpy as np
+        args, kwargs = pytree.tree_map_only(Tensor, lambda x: x.numpy(), (args, kwargs))
+        return pytree.tree_map_only(np.ndarray, as_tensor, fn(*args, **kwargs))
+    return wrapped
+
+
+# ---- filters of guards, for entries as PyTorch's compiler makes them
+
+def keep_portable_guards_unsafe(guard_entries):
+    return [entry.guard_type in ("GLOBAL_STATE", "SHAPE_ENV") or (entry.guard_type == "TENSOR_MATCH" and not entry.is_global)
+            for entry in guard_entries]
+
+
+def skip_guard_on_inbuilt_nn_modules_unsafe(guard_entries):
+    return [not entry.orig_guard.source.is_unspecialized_builtin_nn_module() for entry in guard_entries]
+
+
+def skip_guard_on_all_nn_modules_unsafe(guard_entries):
+    return [not entry.orig_guard.source.is_unspecialized_nn_module() for entry in guard_entries]
+
+
+def keep_tensor_guards_unsafe(guard_entries, keep_parameters=False):
+    from tede.nn import Parameter
+    return [entry.guard_type == "TENSOR_MATCH" and (keep_parameters or not isinstance(entry.value, Parameter)) for entry in guard_entries]
+
+
+def skip_guard_on_globals_unsafe(guard_entries):
+    return [not entry.is_global for entry in guard_entries]
+
+
+def skip_all_guards_unsafe(guard_entries):
+    return [False for _ in guard_entries]
+
+
+_fill(globals())

@@ -1,0 +1,88 @@
+"""CUDA, truthfully: there is no device here. Questions are answered, requests fail with PyTorch's words (see _compat/names.txt)."""
+from contextlib import contextmanager as _contextmanager
+import sys as _sys
+
+from tede import _C
+from tede._C import OutOfMemoryError  # noqa: F401
+from tede._compat import fill as _fill
+from tede._titles import TITLES as _TITLES
+
+
+class CudaError(RuntimeError):
+    """What a call of CUDA's runtime says."""
+
+
+class DeferredCudaCallError(Exception):
+    """A call that waited for CUDA failed."""
+
+
+class device:
+    """A context of a CUDA device; only None and negative indices, which mean nothing, can be entered."""
+
+    def __init__(self, device):
+        self.idx = -1 if device is None else device if isinstance(device, int) else (_C.device(device).index or 0)
+
+    def __enter__(self):
+        if self.idx >= 0:
+            raise RuntimeError("PyTorch was compiled without CUDA support")
+
+    def __exit__(self, *exception):
+        return False
+
+
+class device_of(device):
+    def __init__(self, obj):
+        super().__init__(None)
+
+
+@_contextmanager
+def stream(stream):
+    """Nothing, for None."""
+    if stream is not None:
+        _lazy_init()  # noqa: F821
+    yield
+
+
+StreamContext = stream
+
+
+def memory_stats(device=None):
+    from collections import OrderedDict
+    return OrderedDict()
+
+
+class _AbsentType(type):
+    """The class of torch.cuda.FloatTensor, ...: names for isinstance, of which nothing can be made."""
+    is_cuda, is_xpu, is_sparse = True, False, False
+
+    def __call__(cls, *args, **kwargs):
+        raise TypeError(f"type torch.cuda.{cls.__name__} not available. Torch not compiled with CUDA enabled.")
+
+    def __instancecheck__(cls, x):
+        return False
+
+
+def _unavailable(name):
+    def refuse(*args, **kwargs):
+        raise RuntimeError(f"{name}: Not available for CUDA storage")
+    return staticmethod(refuse)
+
+
+def _type(name):
+    content = {"__module__": "torch.cuda"}
+    if name.endswith("Storage"):
+        content.update({method: _unavailable(method) for method in ("from_buffer", "_new_with_weak_ptr", "_new_shared_filename")})
+    return _AbsentType(name, (), content)
+
+
+random = memory = _sys.modules[__name__]            # PyTorch's modules of these names
+_more = _fill(globals())
+
+
+def __getattr__(name):
+    if name.endswith(("memory_stats", "memory_stats_as_nested_dict")):
+        return empty_cache if name.startswith("reset") else memory_stats  # noqa: F821
+    if name.removesuffix("Storage" if name.endswith("Storage") else "Tensor") in _TITLES.values() and name not in _TITLES.values():
+        globals()[name] = value = _type(name)
+        return value
+    return _more(name)

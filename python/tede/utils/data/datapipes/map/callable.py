@@ -1,4 +1,0 @@
-"""MapperMapDataPipe under the path that PyTorch has it at."""
-from tede.utils.data.datapipes.map.pipes import MapperMapDataPipe
-
-__all__ = ["MapperMapDataPipe"]

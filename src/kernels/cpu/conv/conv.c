@@ -1,0 +1,447 @@
+/* Convolution: patches of the input become columns of a matrix, tile by tile, and products do the rest.
+ *
+ * Everything is seen as three-dimensional, with leading dimensions of size 1.  Three passes serve forward and backward, and
+ * for transposed convolutions they change places:
+ *
+ *     correlate       y[o][p]  = sum_k w[o][k] columns(x)[k][p]
+ *     spread          x       += w^T y, columns added back where they were taken from
+ *     weigh           w[o][k]  = sum_p y[o][p] columns(x)[k][p]
+ *
+ * (elsewhere: forward, gradient of the input, gradient of the weights), where k runs over channels and kernel positions and p
+ * over output positions.  1 x 1 kernels need no columns; those of
+ * floats do without them (panels.c).  Tiles and partial sums depend on the shape only. */
+#include "calls_kernels_cpu_conv_conv.h"
+#include <complex.h>
+#include "base/base.h"
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/winograd.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/loops/operands.h"
+#include "ops/iterate/iterator.h"
+#include <tede/modes.h>
+
+/* A tile of columns, which a second cache holds beside its product; partial sums of the weights' gradient, at most. */
+enum { TILE_BYTES = 1 << 18, CHUNKS = 8 };
+
+typedef td_conv conv;
+
+/* to = a b, or to += a b.  It is called from tasks, so floats take the kernels that stay on this thread; errors of the others are
+ * noted, since a task can't return them. */
+static void product(conv *c, int64_t m, int64_t n, int64_t k, td_matrix a, td_matrix b, bool add, void *to, int64_t ld)
+{
+    if (c->dtype == TD_F32)
+        td_gemm_f32(m, n, k, 1, a, b, add, to, ld);
+    else if (c->dtype == TD_F64)
+        td_gemm_f64(m, n, k, 1, a, b, add, to, ld);
+    else if (td_gemm_strided(c->dtype, m, n, k, td_int(1), a, b, td_int(add), to, ld))
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+}
+
+static void *scratch(conv *c, size_t bytes)
+{
+    void *block = td_mem_alloc(bytes);
+    if (!block)
+        __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+    return block;
+}
+
+#define ADD_ROW(T)                                          \
+    for (int64_t i = 0; i < n; i++)                         \
+        ((T *)y)[i] += *(const T *)value
+/* One number to n others; integers as unsigned ones, which wrap. */
+static void add(const conv *c, char *y, const char *value, int64_t n)
+{
+    switch (c->dtype) {
+    case TD_F32: ADD_ROW(float); break;
+    case TD_F64: ADD_ROW(double); break;
+    case TD_C64: ADD_ROW(float _Complex); break;
+    case TD_C128: ADD_ROW(double _Complex); break;
+    default: ADD_ROW(uint64_t); break;
+    }
+}
+
+void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, int64_t step, int64_t n)
+{
+    for (int64_t i = 0; c->bias && i < channels; i++)
+        add(c, to + i * step * c->size, c->bias + (g * channels + i) * c->size, n);
+}
+
+/* Tasks: (image, group, tile of positions).  No two write to the same positions, so threads can't show. */
+static void correlate(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    int64_t tiles = td_ceil_div(c->out_total, c->tile);
+    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t / tiles % c->groups, n = t / tiles / c->groups, p0 = t % tiles * c->tile;
+        int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+        char *y = td_conv_y(c, n, g) + p0 * c->size;
+        td_matrix w = {td_conv_w(c, g), c->k, 1}, b = {columns, p1 - p0, 1};
+        if (c->pointwise)
+            b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, c->in_total, 1};
+        else
+            td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
+        product(c, c->cout, p1 - p0, c->k, w, b, false, y, c->out_total);
+        td_conv_add_bias(c, g, c->cout, y, c->out_total, p1 - p0);
+    }
+    td_mem_free(columns, bytes);
+}
+
+/* Tasks: (image, group).  Patches overlap, so columns are added to x where other tiles have added before: tiles of one image stay on
+ * one thread, in order. */
+static void spread(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t % c->groups, n = t / c->groups;
+        char *x = td_conv_x(c, n, g);
+        td_matrix w = {td_conv_w(c, g), 1, c->k};
+        if (!c->pointwise)
+            memset(x, 0, (size_t)(c->cin * c->in_total * c->size));
+        for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
+            int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+            td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1};
+            if (c->pointwise) {
+                product(c, c->k, p1 - p0, c->cout, w, y, false, x + p0 * c->size, c->in_total);
+                continue;
+            }
+            product(c, c->k, p1 - p0, c->cout, w, y, false, columns, p1 - p0);
+            td_conv_scatter(c, x, p0, p1, columns);
+        }
+        td_conv_add_bias(c, g, c->cin, x, c->in_total, c->in_total);
+    }
+    td_mem_free(columns, bytes);
+}
+
+/* Whether panels.c takes it; a stride of more than 16 rows isn't worth its packed copies. */
+static bool conv_floats(const conv *c)
+{
+    return (c->dtype == TD_F32 || c->dtype == TD_F64) && c->stride[1] <= 16;
+}
+
+/* Tasks: (group, chunk of images).  All images add to the same weights; each chunk has sums of its own, and how many chunks there are
+ * depends on the batch alone. */
+static void weigh(void *context, int64_t first, int64_t last)
+{
+    conv *c = context;
+    const bool floats = conv_floats(c) && !c->pointwise;
+    size_t bytes = c->pointwise || floats ? 0 : (size_t)(c->k * c->tile * c->size);
+    void *columns = bytes ? scratch(c, bytes) : NULL;
+    if (bytes && !columns)
+        return;
+    for (int64_t t = first; t < last; t++) {
+        int64_t g = t / c->chunks, from = t % c->chunks * c->per_chunk;
+        int64_t to = from + c->per_chunk < c->batch ? from + c->per_chunk : c->batch;
+        char *sum = c->partial + t * c->cout * c->k * c->size;
+        if (c->winograd) {
+            if (!td_winograd_weigh(c, from, to, g, (float *)sum))
+                __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
+            continue;
+        }
+        if (floats && c->out_total) {
+            td_conv_weigh(c, from, to, g, sum);
+            continue;
+        }
+        if (from >= to || c->out_total == 0)
+            memset(sum, 0, (size_t)(c->cout * c->k * c->size));
+        for (int64_t n = from; n < to; n++)
+            for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
+                int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+                td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1}, b = {columns, 1, p1 - p0};
+                if (c->pointwise)
+                    b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, 1, c->in_total};
+                else
+                    td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
+                product(c, c->cout, c->k, p1 - p0, y, b, n > from || p0 > 0, sum, c->k);
+            }
+    }
+    td_mem_free(columns, bytes);
+}
+
+#define SUM(T)                                                               \
+    for (int64_t g = 0; g < c->groups; g++)                                  \
+        for (int64_t i = 0; i < c->chunks; i++) {                            \
+            const T *from = (const T *)c->partial + (g * c->chunks + i) * n; \
+            T *to = (T *)c->w + g * n;                                       \
+            for (int64_t j = 0; j < n; j++)                                  \
+                to[j] = i ? to[j] + from[j] : from[j];                       \
+        }
+/* Chunk after chunk, whichever was ready first. */
+static void sum_partials(const conv *c)
+{
+    int64_t n = c->cout * c->k;
+    switch (c->dtype) {
+    case TD_F32: SUM(float) break;
+    case TD_F64: SUM(double) break;
+    case TD_C64: SUM(float _Complex) break;
+    default: SUM(double _Complex) break;
+    }
+}
+
+/* The geometry of y = correlate(x, w): of the input and result themselves, or exchanged if transposed. */
+static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride,
+                     const int64_t *padding,
+                     const int64_t *dilation, int64_t groups)
+{
+    int dims = w->ndim - 2, lead = 3 - dims;
+    c->dtype = td_conv_dtype(w);
+    c->size = (int64_t)td_dtype_size(c->dtype);
+    c->batch = x->sizes[0], c->groups = groups, c->cin = w->sizes[1], c->cout = w->sizes[0] / groups;
+    c->in_total = c->out_total = 1, c->k = c->cin;
+    c->pointwise = true;
+    for (int i = 0; i < 3; i++) {
+        int d = i - lead;
+        c->in[i] = c->out[i] = c->kernel[i] = c->stride[i] = c->dilation[i] = 1, c->pad[i] = 0;
+        if (d >= 0) {
+            c->in[i] = x->sizes[d + 2], c->out[i] = out[d + 2], c->kernel[i] = w->sizes[d + 2];
+            c->stride[i] = stride[d], c->pad[i] = padding[d], c->dilation[i] = dilation[d];
+        }
+        c->in_total *= c->in[i], c->out_total *= c->out[i], c->k *= c->kernel[i];
+        c->pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->pad[i] == 0 && c->in[i] == c->out[i];   /* no output_padding */
+    }
+    int64_t tile = TILE_BYTES / ((c->k ? c->k : 1) * c->size);
+    tile = tile < 64 ? 64 : tile;
+    if (c->pointwise)
+        tile = 4096;
+    c->tile = tile < c->out_total ? tile : c->out_total > 0 ? c->out_total : 1;
+}
+
+/* One channel and one kernel per group: sums of shifted planes, no products. */
+static bool depthwise(const conv *c)
+{
+    return c->cin == 1 && c->cout == 1 && conv_floats(c);
+}
+
+/* From the most special to the most general: products as operands lie, one channel per group, Winograd, columns of many images,
+ * packed copies (panels.c), columns tile by tile.  Batch invariance rules out what is chosen by the batch's size. */
+int td_conv_run_correlate(td_conv *c)
+{
+    if (c->batch * c->groups * c->cout * c->out_total == 0)
+        return 0;
+    if (td_conv_is_product(c))
+        return td_conv_product(c);
+    if (depthwise(c)) {
+        td_conv_depthwise(c);
+        return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a plane") : 0;
+    }
+    if (conv_floats(c) && !c->pointwise) {
+        const bool winograd = td_winograd_takes(c);
+        if (!winograd && c->batch > 1 && td_conv_has_columns(c) && !td_batch_invariant())
+            return td_conv_columns(c);
+        (winograd ? td_winograd : td_conv_correlate)(c);
+        return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+    }
+    int64_t tiles = td_ceil_div(c->out_total, c->tile);
+    td_parallel_for(0, c->batch * c->groups * tiles, td_grain(c->cout * c->tile * c->k / 16), correlate, c);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+}
+
+/* x += w^T y: by correlations of y where spread.c has them, which share out better than whole images do. */
+static int run_spread(conv *c)
+{
+    if (td_conv_is_whole(c))
+        return td_conv_spread_whole(c);
+    if (c->out_total == 0 || c->cout == 0)
+        memset(c->x, 0, (size_t)(c->batch * c->groups * c->cin * c->in_total * c->size));
+    else if (conv_floats(c) && !c->pointwise && td_conv_has_phases(c))
+        return td_conv_spread(c);
+    td_parallel_for(0, c->batch * c->groups, td_grain(c->cout * c->out_total * c->k / 16), spread, c);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
+}
+
+/* At least one chunk, even of no image: it is where the zeros come from. */
+static int run_weigh(conv *c)
+{
+    if (td_conv_is_product(c))
+        return td_conv_weigh_product(c);
+    if (conv_floats(c) && td_conv_has_columns(c))
+        return td_conv_weigh_columns(c);
+    c->chunks = c->batch < CHUNKS ? c->batch : CHUNKS;
+    c->chunks = c->chunks > 0 ? c->chunks : 1;
+    c->per_chunk = td_ceil_div(c->batch, c->chunks);
+    size_t bytes = (size_t)(c->groups * c->chunks * c->cout * c->k * c->size);
+    if (!(c->partial = td_mem_alloc(bytes)))
+        return -1;
+    c->winograd = td_winograd_weighs(c);
+    td_parallel_for(0, c->groups * c->chunks, 1, weigh, c);
+    if (!c->failed)
+        sum_partials(c);
+    td_mem_free(c->partial, bytes);
+    return c->failed ? td_error(TD_E_MEMORY, "convolution_backward: no memory for a tile of columns") : 0;
+}
+
+/* bfloat16 where the processor multiplies it; a channel and a kernel of their own aren't worth it. */
+static bool takes_pairs(const td_tensor *input, const td_tensor *weight, int64_t groups, const int64_t *stride, bool transposed)
+{
+    const bool wide_steps = input->ndim > 3 && stride[input->ndim - 4] > 16;        /* see conv_floats */
+    return input->dtype == TD_BF16 && weight->dtype == TD_BF16 && !transposed && !wide_steps && td_gemm_has_pairs() &&
+           (weight->sizes[1] > 1 || weight->sizes[0] > groups);
+}
+
+/* 1 x 1 kernels are products as they lie; the bias is there before. */
+static int correlate_pairs(conv *c)
+{
+    if (c->batch * c->groups * c->cout * c->out_total == 0)
+        return 0;
+    if (c->pointwise && c->groups == 1 && c->k > 0) {
+        uint16_t *y = (uint16_t *)c->y;
+        for (int64_t i = 0; c->bias && i < c->batch * c->cout; i++) {
+            uint16_t b;
+            td_convert(TD_BF16, &b, 2, TD_F32, (const float *)c->bias + i % c->cout, 4, 1);
+            td_copy_run(2, (char *)(y + i * c->out_total), 2, (const char *)&b, 0, c->out_total);
+        }
+        return td_gemm_pairs(c->batch, c->cout, c->out_total, c->k, 1, (td_matrix){c->w, c->k, 1}, 0, (td_matrix){c->x, c->in_total, 1},
+                             c->cin * c->in_total, c->bias ? 1 : 0, y, c->out_total, c->cout * c->out_total, NULL);
+    }
+    return td_conv_pairs(c) ? 0 : td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns");
+}
+
+/* The transposed convolution is the forward one's gradient for its input: x and y change places, and the weight is [in][out / groups]
+ * as it would be there, so nothing is copied for it.  output_padding is in the result's size already. */
+int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,
+                       int64_t n_padding,
+                       const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
+                       int64_t n_output,
+                       const int64_t *output_padding, int64_t groups, td_tensor *out)
+{
+    (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
+    const bool pairs = takes_pairs(input, weight, groups, stride, transposed);
+    td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
+    TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
+    TD_AUTO td_tensor *b = td_operand(bias, pairs ? TD_F32 : type);
+    if (!x || !w || !b || !y)
+        return -1;
+    conv c = {.w = w->data, .bias = td_data_or_null(b)};
+    if (pairs) {
+        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
+        c.dtype = TD_BF16, c.size = 2, c.x = x->data, c.y = y->data;
+        return correlate_pairs(&c) ? -1 : td_finish(out, y);
+    }
+    if (transposed) {
+        describe(&c, y, w, x->sizes, stride, padding, dilation, groups);
+        c.x = y->data, c.y = x->data;
+    } else {
+        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
+        c.x = x->data, c.y = y->data;
+    }
+    if (transposed ? run_spread(&c) : td_conv_run_correlate(&c))
+        return -1;
+    return td_finish(out, y);
+}
+
+/* The gradient of the bias: sums over images and positions, a task per channel. */
+typedef struct channels {
+    const td_tensor *grad;
+    int64_t total;              /* positions */
+    void *sums;
+} channels;
+
+/* Floats are summed in double, by 16 parts added in a fixed order: the same result at every vector width. */
+#define BIAS(T, name)                                                                   \
+    {                                                                                   \
+        double sum[16] = {0};                                                           \
+        for (int64_t n = 0; n < g->sizes[0]; n++)                                       \
+            table->name((const T *)g->data + (n * g->sizes[1] + ch) * b->total, b->total, sum); \
+        for (int lane = 1; lane < 16; lane++)                                           \
+            sum[0] += sum[lane];                                                        \
+        ((T *)b->sums)[ch] = (T)sum[0];                                                 \
+    }
+#define BIAS_COMPLEX(T)                                                                 \
+    {                                                                                   \
+        double _Complex sum = 0;                                                        \
+        for (int64_t n = 0; n < g->sizes[0]; n++)                                       \
+            for (int64_t i = 0; i < b->total; i++)                                      \
+                sum += ((const T *)g->data)[(n * g->sizes[1] + ch) * b->total + i];     \
+        ((T *)b->sums)[ch] = (T)sum;                                                    \
+    }
+static void bias_sums(void *context, int64_t first, int64_t last)
+{
+    const channels *b = context;
+    const td_tensor *g = b->grad;
+    const td_conv_table *table = TD_ISA_PICK(td_conv_table);
+    for (int64_t ch = first; ch < last; ch++)
+        switch (g->dtype) {
+        case TD_F32: BIAS(float, sum_f32) break;
+        case TD_F64: BIAS(double, sum_f64) break;
+        case TD_C64: BIAS_COMPLEX(float _Complex) break;
+        default: BIAS_COMPLEX(double _Complex) break;
+        }
+}
+
+static int bias_gradient(const td_tensor *g, td_tensor *out)
+{
+    if (out == TD_NONE)
+        return 0;
+    TD_AUTO td_tensor *y = td_target(out, (td_dtype)g->dtype);
+    if (!y)
+        return -1;
+    channels b = {g, 1, y->data};
+    for (int i = 2; i < g->ndim; i++)
+        b.total *= g->sizes[i];
+    td_parallel_for(0, g->sizes[1], td_grain(g->sizes[0] * b.total), bias_sums, &b);
+    return td_finish(out, y);
+}
+
+/* Of y = correlate(x, w): dx = spread(dy, w), dw = weigh(dy, x), dbias = dy summed up.  Of the transposed one, y = spread(x, w):
+ * dx = correlate(dy, w), and dw = weigh with the roles of x and dy exchanged.  What isn't wanted is TD_NONE. */
+int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias,
+                                const int64_t *bias_sizes,
+                                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                                int64_t n_dilation,
+                                const int64_t *dilation, bool transposed, int64_t n_output,
+                                const int64_t *output_padding, int64_t groups,
+                                int64_t n_mask, const bool *mask, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+{
+    (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output,
+    (void)output_padding;
+    (void)n_mask, (void)mask;
+    td_dtype type = td_conv_dtype(input);
+    TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
+    *dw = td_target(out1, type);
+    /* Complex gradients go through the conjugate of the other factor. */
+    TD_AUTO td_tensor *wc = td_dtype_is_complex(type) ? td_conj_physical(weight) : td_tensor_retain(weight);
+    TD_AUTO td_tensor *xc = td_dtype_is_complex(type) ? td_conj_physical(x) : td_tensor_retain(x);
+    TD_AUTO td_tensor *w = wc ? td_operand(wc, type) : NULL;
+    if (!x || !g || !dx || !dw || !w || !xc)
+        return -1;
+    if (dx != TD_NONE) {
+        conv c = {.w = w->data};
+        if (transposed) {
+            describe(&c, g, w, x->sizes, stride, padding, dilation, groups);
+            c.x = g->data, c.y = dx->data;
+        } else {
+            describe(&c, x, w, g->sizes, stride, padding, dilation, groups);
+            c.x = dx->data, c.y = g->data;
+        }
+        if ((transposed ? td_conv_run_correlate(&c) : run_spread(&c)) || td_finish(out0, dx))
+            return -1;
+    }
+    if (dw != TD_NONE) {
+        conv c = {.w = dw->data};
+        describe(&c, transposed ? g : x, w, transposed ? x->sizes : g->sizes, stride, padding, dilation, groups);
+        c.x = transposed ? g->data : xc->data, c.y = transposed ? xc->data : g->data;
+        if (run_weigh(&c) || td_finish(out1, dw))
+            return -1;
+    }
+    return bias_gradient(g, out2);
+}
+
+/* One gradient alone, for graphs that need no other. */
+#define ONE(name, OUT0, OUT1)                                                                                          \
+    int td_cpu_convolution_grad_##name(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride, const int64_t *stride, \
+                                       int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, \
+                                       bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups, \
+                                       td_tensor *out)                                                                 \
+    {                                                                                                                  \
+        return td_cpu_convolution_backward(grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, \
+                                           dilation, transposed, n_output, output_padding, groups, 3, NULL, OUT0, OUT1, TD_NONE); \
+    }
+ONE(input, out, TD_NONE)
+ONE(weight, TD_NONE, out)

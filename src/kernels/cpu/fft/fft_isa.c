@@ -1,0 +1,394 @@
+/* Transforms of lines: one at a time; several side by side, a vector register holding one number of each; or, where a line is
+ * long, by its own columns and rows (n = n1 * n2: the columns' transforms, products with powers of the root, the rows'
+ * transforms), which are short lines again, side by side.  This file includes itself once per precision.
+ *
+ * Side by side no pass needs a shuffle or has an inner loop that is too short for vectors; one line alone has its inner loop along
+ * s, which is 1 in a plan's first pass.  Up to TD_FFT_SIDE numbers the second cache holds the two buffers (4096 x 16 complex floats
+ * with AVX-512: 512 KiB each), so the passes' loads and stores bound the speed and memory doesn't; a longer line goes through
+ * memory twice, for its columns and for its rows, instead of once per radix.
+ *
+ * Every line goes through the same operations in the same order whatever the registers' width. */
+#ifndef T
+#include <string.h>
+#include "base/base.h"
+#include "base/simd.h"
+#include "kernels/cpu/fft/fft.h"
+
+#if VBYTES == 64
+enum { VECTOR = 64 };
+#elif VBYTES == 32
+enum { VECTOR = 32 };
+#else
+enum { VECTOR = 16 };
+#endif
+#define JOIN_(a, b) a##_##b
+#define JOIN(a, b)  JOIN_(a, b)
+
+#define T float
+#define TI int32_t
+#define S f32
+#include "kernels/cpu/fft/fft_isa.c"
+#undef T
+#undef TI
+#undef S
+#define T double
+#define TI int64_t
+#define S f64
+#include "kernels/cpu/fft/fft_isa.c"
+#undef T
+#undef TI
+#undef S
+
+extern const td_fft_table TD_ISA_NAME(td_fft_table);
+const td_fft_table TD_ISA_NAME(td_fft_table) = {.tasks = {tasks_f32, tasks_f64}};
+
+#else
+#define N(x) JOIN(x, S)
+#define LANES ((int)(VECTOR / sizeof(T)))
+typedef struct N(number) { T re, im; } N(number);
+typedef T N(vector) __attribute__((vector_size(VECTOR)));
+typedef TI N(places) __attribute__((vector_size(VECTOR)));
+typedef struct N(wide) { N(vector) re, im; } N(wide);
+#define C N(number)
+#define V N(vector)
+#define W N(wide)
+
+#define E C
+#define R T
+#define P(x) JOIN(JOIN(one, x), S)
+#define SIMD _Pragma("omp simd")
+#include "kernels/cpu/fft/passes.h"
+#undef E
+#undef R
+#undef P
+#undef SIMD
+#define E W
+#define R V
+#define P(x) JOIN(JOIN(side, x), S)
+#define SIMD
+#include "kernels/cpu/fft/passes.h"
+#undef E
+#undef R
+#undef P
+#undef SIMD
+
+static inline V N(load)(const void *from)
+{
+    V v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+static inline void N(keep)(void *to, V v) { memcpy(to, &v, sizeof v); }
+
+/* Where the elements of a pair of vectors go: even ones and odd ones apart, and back. */
+static inline void N(apart)(V a, V b, V *even, V *odd)
+{
+    N(places) e, o;
+    for (int j = 0; j < LANES; j++)
+        e[j] = 2 * j, o[j] = 2 * j + 1;
+    *even = TD_SHUFFLE(a, b, e), *odd = TD_SHUFFLE(a, b, o);
+}
+static inline void N(together)(V even, V odd, V *a, V *b)
+{
+    N(places) low, high;
+    for (int j = 0; j < LANES; j++)
+        low[j] = j / 2 + (j & 1) * LANES, high[j] = LANES / 2 + j / 2 + (j & 1) * LANES;
+    *a = TD_SHUFFLE(even, odd, low), *b = TD_SHUFFLE(even, odd, high);
+}
+/* Rows become columns: blocks of half the size change places, then of a quarter, ... */
+static inline __attribute__((always_inline)) void N(turn_step)(V *rows, const int h)
+{
+    N(places) low, high;
+    for (int j = 0; j < LANES; j++)
+        low[j] = j & h ? LANES + j - h : j, high[j] = j & h ? LANES + j : j + h;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++)
+        if (!(i & h)) {
+            const V a = rows[i], b = rows[i + h];
+            rows[i] = TD_SHUFFLE(a, b, low), rows[i + h] = TD_SHUFFLE(a, b, high);
+        }
+}
+static inline __attribute__((always_inline)) void N(turn)(V *rows)
+{
+    if (LANES >= 16)
+        N(turn_step)(rows, 8);
+    if (LANES >= 8)
+        N(turn_step)(rows, 4);
+    if (LANES >= 4)
+        N(turn_step)(rows, 2);
+    N(turn_step)(rows, 1);
+}
+
+/* ---- lines into the lanes and out of them */
+
+/* `count` lines, whose numbers lie `step` apart; lanes past them repeat the last. */
+typedef struct N(lines_at) { char *at[VECTOR / sizeof(T)]; int64_t step; int count; bool real, adjacent; } N(lines_at);
+
+/* Fills up lanes without a line, and finds out whether lines lie side by side, so that one load has a number of each. */
+static __attribute__((noinline)) void N(settle)(N(lines_at) *l)
+{
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    l->adjacent = l->count == LANES;
+    for (int i = 1; i < LANES; i++) {
+        if (i >= l->count)
+            l->at[i] = l->at[l->count - 1];
+        l->adjacent &= l->at[i] == l->at[0] + i * item;
+    }
+}
+
+/* n numbers of each line into x.  Three cases: lines side by side (a load and a shuffle), each line in one piece (LANES numbers of
+ * each are transposed), anything else (number by number, and what is left of the second).  `swap`: see single(). */
+static __attribute__((noinline)) void N(gather)(const N(lines_at) *l, int64_t n, bool swap, W *x)
+{
+    const V none = {0};
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    int64_t k = 0;
+    if (l->adjacent)
+        for (; k < n; k++) {
+            const char *from = l->at[0] + k * l->step * item;
+            if (l->real)
+                x[k] = (W){N(load)(from), none};
+            else
+                N(apart)(N(load)(from), N(load)(from + VECTOR), &x[k].re, &x[k].im);
+        }
+    else if (l->step == 1)
+        for (; k + LANES <= n; k += LANES) {
+            V re[VECTOR / sizeof(T)], im[VECTOR / sizeof(T)];
+            for (int i = 0; i < LANES; i++) {
+                const char *from = l->at[i] + k * item;
+                if (l->real)
+                    re[i] = N(load)(from), im[i] = none;
+                else
+                    N(apart)(N(load)(from), N(load)(from + VECTOR), &re[i], &im[i]);
+            }
+            N(turn)(re);
+            if (!l->real)
+                N(turn)(im);
+            for (int i = 0; i < LANES; i++)
+                x[k + i] = (W){re[i], im[i]};
+        }
+    for (; k < n; k++)
+        for (int i = 0; i < LANES; i++) {
+            const T *from = (const T *)(l->at[i] + k * l->step * item);
+            x[k].re[i] = from[0], x[k].im[i] = l->real ? 0 : from[1];
+        }
+    for (k = 0; k < n && swap; k++)
+        x[k] = (W){x[k].im, x[k].re};
+}
+
+/* The inverse of gather(), with the scale.  Real results are the real parts; lanes that repeat a line aren't written. */
+static __attribute__((noinline)) void N(scatter)(const W *x, int64_t n, bool swap, T scale, const N(lines_at) *l)
+{
+    const int64_t item = (int64_t)(l->real ? sizeof(T) : sizeof(C));
+    int64_t k = 0;
+    if (l->adjacent)
+        for (; k < n; k++) {
+            char *to = l->at[0] + k * l->step * item;
+            const V re = (swap ? x[k].im : x[k].re) * scale, im = (swap ? x[k].re : x[k].im) * scale;
+            V a = re, b;
+            if (!l->real) {
+                N(together)(re, im, &a, &b);
+                N(keep)(to + VECTOR, b);
+            }
+            N(keep)(to, a);
+        }
+    else if (l->step == 1 && l->count == LANES)
+        for (; k + LANES <= n; k += LANES) {
+            V re[VECTOR / sizeof(T)], im[VECTOR / sizeof(T)];
+            for (int i = 0; i < LANES; i++)
+                re[i] = (swap ? x[k + i].im : x[k + i].re) * scale, im[i] = (swap ? x[k + i].re : x[k + i].im) * scale;
+            N(turn)(re);
+            if (!l->real)
+                N(turn)(im);
+            for (int i = 0; i < LANES; i++) {
+                char *to = l->at[i] + k * item;
+                V a = re[i], b;
+                if (!l->real) {
+                    N(together)(re[i], im[i], &a, &b);
+                    N(keep)(to + VECTOR, b);
+                }
+                N(keep)(to, a);
+            }
+        }
+    for (; k < n; k++)
+        for (int i = 0; i < l->count; i++) {
+            T *to = (T *)(l->at[i] + k * l->step * item);
+            to[0] = (swap ? x[k].im[i] : x[k].re[i]) * scale;
+            if (!l->real)
+                to[1] = (swap ? x[k].re[i] : x[k].im[i]) * scale;
+        }
+}
+
+/* ---- lines side by side */
+
+/* A transform with or without the chirp; x and y are both work space, and the result is in either. */
+static W *N(side)(const td_fft_plan *plan, W *x, W *y)
+{
+    if (!plan->inner)
+        return JOIN(side_plain, S)(plan, x, y);
+    JOIN(side_chirp_in, S)(plan, x);
+    W *z = JOIN(side_plain, S)(plan->inner, x, y);
+    JOIN(side_chirp_filter, S)(plan, z);
+    W *back = JOIN(side_plain, S)(plan->inner, z, z == x ? y : x);
+    JOIN(side_chirp_out, S)(plan, back);
+    return back;
+}
+
+/* What a task does with lines [from, to): LANES at a time from gathering to scattering, so that they stay in the cache between.  Their
+ * numbers are `inner` apart: along the last dimension 1, and then lines are each in one piece. */
+static void N(batch)(const td_fft_job *job, int64_t from, int64_t to, W *x)
+{
+    const td_fft_plan *plan = job->plan;
+    const bool swap = !job->forward;
+    const int64_t n = plan->n, stride = job->inner;
+    W *y = x + job->scratch;
+    for (int64_t line = from; line < to; line += LANES) {
+        N(lines_at) in = {.step = stride, .real = job->from_end == TD_FFT_REAL}, out = {.step = stride, .real = job->to_end == TD_FFT_REAL};
+        in.count = out.count = to - line < LANES ? (int)(to - line) : LANES;
+        for (int i = 0; i < in.count; i++) {
+            const int64_t outer = (line + i) / stride, at = (line + i) % stride;
+            in.at[i] = (char *)job->from + (outer * job->n_from * stride + at) * (int64_t)(in.real ? sizeof(T) : sizeof(C));
+            out.at[i] = (char *)job->to + (outer * job->n_to * stride + at) * (int64_t)(out.real ? sizeof(T) : sizeof(C));
+        }
+        N(settle)(&in), N(settle)(&out);
+        const int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
+        N(gather)(&in, given, swap, x);
+        if (job->from_end == TD_FFT_HALF) {      /* what the other half would conjugate must be real */
+            W *ends[] = {x, n % 2 ? x : x + n / 2};
+            for (int e = 0; e < 2; e++)
+                *(swap ? &ends[e]->re : &ends[e]->im) = (V){0};
+            for (int64_t k = given; k < n; k++)
+                x[k] = swap ? (W){-x[n - k].re, x[n - k].im} : (W){x[n - k].re, -x[n - k].im};
+        }
+        N(scatter)(N(side)(plan, x, y), job->n_to, swap, (T)job->scale, &out);
+    }
+}
+
+/* ---- a long line, by columns and rows; `middle` has room for it */
+
+/* Number j2 + n2 j1 of the line is row j1 of column j2.  First columns, LANES at a time, and the products with the powers of the root;
+ * then rows of `middle`, whose results go to columns of `to`: number k1 + n1 k2 (the four-step scheme, Bailey 1990). */
+static void N(split)(const td_fft_plan *plan, const C *from, C *middle, C *to, bool swap, T scale, W *x)
+{
+    const int64_t n1 = plan->columns->n, n2 = plan->rows->n, blocks = (n2 + TD_FFT_BLOCK - 1) / TD_FFT_BLOCK;
+    W *y = x + (n1 > n2 ? n1 : n2);
+    const C *coarse = plan->coarse;
+    const T *fine = plan->fine;
+    for (int64_t j = 0; j < n2; j += LANES) {
+        N(lines_at) in = {.step = n2, .count = n2 - j < LANES ? (int)(n2 - j) : LANES}, out = in;
+        for (int i = 0; i < in.count; i++)
+            in.at[i] = (char *)(from + j + i), out.at[i] = (char *)(middle + j + i);
+        N(settle)(&in), N(settle)(&out);
+        N(gather)(&in, n1, swap, x);
+        W *z = JOIN(side_plain, S)(plan->columns, x, y);
+        for (int64_t k = 0; k < n1; k++) {
+            const T *at = fine + 2 * TD_FFT_BLOCK * k + j % TD_FFT_BLOCK;
+            const W w = JOIN(side_mul, S)((W){N(load)(at), N(load)(at + TD_FFT_BLOCK)}, coarse[k * blocks + j / TD_FFT_BLOCK]);
+            z[k] = (W){z[k].re * w.re - z[k].im * w.im, z[k].re * w.im + z[k].im * w.re};
+        }
+        N(scatter)(z, n1, false, 1, &out);
+    }
+    for (int64_t k = 0; k < n1; k += LANES) {
+        N(lines_at) in = {.step = 1, .count = n1 - k < LANES ? (int)(n1 - k) : LANES}, out = in;
+        out.step = n1;
+        for (int i = 0; i < in.count; i++)
+            in.at[i] = (char *)(middle + (k + i) * n2), out.at[i] = (char *)(to + k + i);
+        N(settle)(&in), N(settle)(&out);
+        N(gather)(&in, n2, false, x);
+        N(scatter)(JOIN(side_plain, S)(plan->rows, x, y), n2, swap, scale, &out);
+    }
+}
+
+/* ---- one line */
+
+/* The forward transform of x with a plan that has no chirp, by columns and rows if it has them; the result is in x or y. */
+static C *N(line)(const td_fft_plan *plan, C *x, C *y, W *work)
+{
+    if (!plan->columns)
+        return JOIN(one_plain, S)(plan, x, y);
+    N(split)(plan, x, y, x, false, 1, work);
+    return x;
+}
+
+/* Backward transforms are forward ones with real and imaginary parts exchanged at both ends.  For halves, the imaginary parts of the
+ * first number and, of an even n, the middle one count as 0, as if the input had been symmetric. */
+static void N(single)(const td_fft_job *job, int64_t line, C *x, W *work)
+{
+    const td_fft_plan *plan = job->plan;
+    const int64_t n = plan->n, stride = job->inner, outer = line / stride, at = line % stride;
+    const bool swap = !job->forward;
+    const T scale = (T)job->scale;
+    C *y = x + job->scratch;
+    if (plan->columns && stride == 1 && job->from_end == TD_FFT_COMPLEX && job->to_end == TD_FFT_COMPLEX) {
+        N(split)(plan, (const C *)job->from + outer * n, x, (C *)job->to + outer * n, swap, scale, work);
+        return;
+    }
+    if (job->from_end == TD_FFT_REAL) {
+        const T *in = (const T *)job->from + outer * job->n_from * stride + at;
+        for (int64_t k = 0; k < n; k++)
+            x[k] = swap ? (C){0, in[k * stride]} : (C){in[k * stride], 0};
+    } else {
+        const C *in = (const C *)job->from + outer * job->n_from * stride + at;
+        int64_t given = job->from_end == TD_FFT_HALF ? n / 2 + 1 : n;
+        for (int64_t k = 0; k < given; k++) {
+            C v = in[k * stride];
+            x[k] = swap ? (C){v.im, v.re} : v;
+        }
+        for (int64_t k = given; k < n; k++) {
+            C v = in[(n - k) * stride];
+            x[k] = swap ? (C){-v.im, v.re} : (C){v.re, -v.im};
+        }
+        if (job->from_end == TD_FFT_HALF) {
+            C *ends[] = {x, n % 2 ? x : x + n / 2};
+            for (int e = 0; e < 2; e++)
+                *(swap ? &ends[e]->re : &ends[e]->im) = 0;
+        }
+    }
+    C *result;
+    if (plan->inner) {
+        JOIN(one_chirp_in, S)(plan, x);
+        C *z = N(line)(plan->inner, x, y, work);
+        JOIN(one_chirp_filter, S)(plan, z);
+        result = N(line)(plan->inner, z, z == x ? y : x, work);
+        JOIN(one_chirp_out, S)(plan, result);
+    } else {
+        result = N(line)(plan, x, y, work);
+    }
+    if (job->to_end == TD_FFT_REAL) {
+        T *out = (T *)job->to + outer * job->n_to * stride + at;
+        for (int64_t k = 0; k < job->n_to; k++)
+            out[k * stride] = scale * (swap ? result[k].im : result[k].re);
+    } else {
+        C *out = (C *)job->to + outer * job->n_to * stride + at;
+        for (int64_t k = 0; k < job->n_to; k++)
+            out[k * stride] = swap ? (C){scale * result[k].im, scale * result[k].re} : (C){scale * result[k].re, scale * result[k].im};
+    }
+}
+
+static void N(tasks)(void *context, int64_t from, int64_t to)
+{
+    td_fft_job *job = context;
+    /* Side by side two buffers of vectors; else two of numbers, and two of vectors for columns or rows. */
+    const int64_t numbers = 2 * job->scratch * (job->side ? LANES : 1), more = job->side ? 0 : 2 * job->split_scratch * LANES;
+    const size_t bytes = (size_t)(numbers + more + LANES) * sizeof(C);
+    char *block = td_mem_alloc(bytes);
+    if (!block) {
+        __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
+        return;
+    }
+    W *wide = (W *)(((uintptr_t)block + VECTOR - 1) & ~(uintptr_t)(VECTOR - 1));
+    for (int64_t task = from; task < to; task++) {
+        const int64_t first = task * TD_FFT_BLOCK, last = first + TD_FFT_BLOCK;
+        if (job->side)
+            N(batch)(job, first, last < job->lines ? last : job->lines, wide);
+        else
+            N(single)(job, task, (C *)(wide + 2 * job->split_scratch), wide);
+    }
+    td_mem_free(block, bytes);
+}
+#undef N
+#undef LANES
+#undef C
+#undef V
+#undef W
+#endif

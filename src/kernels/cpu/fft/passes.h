@@ -1,0 +1,150 @@
+/* The passes of a transform, by Stockham's scheme: radix by radix from one buffer to the other, in order without any
+ * reordering.  Included for one line at a time and for several side by side: E is a complex number or a vector of them, one
+ * per line, whose parts have type R; C is the scalar one, of T.
+ *
+ * A pass reads and writes every number once, and its roots once per s numbers, so the number of passes counts: radix 4 comes
+ * first, and every prime up to 13 has a pass whose radix is a constant. */
+
+static inline E P(add)(E a, E b) { return (E){a.re + b.re, a.im + b.im}; }
+static inline E P(sub)(E a, E b) { return (E){a.re - b.re, a.im - b.im}; }
+static inline E P(mul)(E a, C w) { return (E){a.re * w.re - a.im * w.im, a.re * w.im + a.im * w.re}; }
+static inline E P(minus_i)(E a)  { return (E){a.im, -a.re}; }      /* -i a */
+
+/* One pass: m = n / r blocks of r numbers that lie m * s apart, s at a time.  roots[k * s] is exp(-2 pi i k / n). */
+static void P(pass2)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
+{
+    for (int64_t p = 0; p < m; p++) {
+        const C w = roots[p * s];
+        const E *a = x + s * p, *b = a + s * m;
+        E *to = y + 2 * s * p;
+        SIMD
+        for (int64_t q = 0; q < s; q++) {
+            const E u = a[q], v = b[q];
+            to[q] = P(add)(u, v);
+            to[q + s] = P(mul)(P(sub)(u, v), w);
+        }
+    }
+}
+/* Radix 4 has no product but those with the roots: a quarter turn exchanges parts.  It halves the passes, and loads and stores with them,
+ * that radix 2 would need. */
+static void P(pass4)(int64_t m, int64_t s, const E *x, E *y, const C *roots)
+{
+    for (int64_t p = 0; p < m; p++) {
+        const C w1 = roots[p * s], w2 = roots[2 * p * s], w3 = roots[3 * p * s];
+        const E *a = x + s * p, *b = a + s * m, *c = b + s * m, *d = c + s * m;
+        E *to = y + 4 * s * p;
+        SIMD
+        for (int64_t q = 0; q < s; q++) {
+            const E ac = P(add)(a[q], c[q]), ac2 = P(sub)(a[q], c[q]), bd = P(add)(b[q], d[q]), bd2 = P(minus_i)(P(sub)(b[q], d[q]));
+            to[q] = P(add)(ac, bd);
+            to[q + s] = P(mul)(P(add)(ac2, bd2), w1);
+            to[q + 2 * s] = P(mul)(P(sub)(ac, bd), w2);
+            to[q + 3 * s] = P(mul)(P(sub)(ac2, bd2), w3);
+        }
+    }
+}
+
+/* An odd radix: with sums and differences of the numbers j and r - j, the k-th and the (r - k)-th result share their products. */
+static inline __attribute__((always_inline)) void P(odd)(const int r, int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n)
+{
+    const int half = r / 2;
+    C turn[TD_FFT_RADIX], w[TD_FFT_RADIX];
+    for (int k = 0; k < r; k++)
+        turn[k] = roots[n / r * k];
+    for (int64_t p = 0; p < m; p++) {
+        const E *from = x + s * p;
+        E *to = y + r * s * p;
+        for (int k = 1; k < r; k++)
+            w[k] = roots[k * p * s];
+        SIMD
+        for (int64_t q = 0; q < s; q++) {
+            E sum[TD_FFT_RADIX / 2], difference[TD_FFT_RADIX / 2], total = from[q];
+#pragma GCC unroll 6
+            for (int j = 0; j < half; j++) {
+                const E a = from[q + s * m * (j + 1)], b = from[q + s * m * (r - 1 - j)];
+                sum[j] = P(add)(a, b), difference[j] = P(sub)(a, b);
+                total = P(add)(total, sum[j]);
+            }
+#pragma GCC unroll 6
+            for (int k = 1; k <= half; k++) {
+                E u = from[q], v = P(sub)(u, u);
+#pragma GCC unroll 6
+                for (int j = 0; j < half; j++) {
+                    const C t = turn[k * (j + 1) % r];
+                    u.re += t.re * sum[j].re, u.im += t.re * sum[j].im;
+                    v.re -= t.im * difference[j].im, v.im += t.im * difference[j].re;
+                }
+                to[q + s * k] = P(mul)(P(add)(u, v), w[k]);
+                to[q + s * (r - k)] = P(mul)(P(sub)(u, v), w[r - k]);
+            }
+            to[q] = total;
+        }
+    }
+}
+static void P(pass3)(int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n)  { P(odd)(3, m, s, x, y, roots, n); }
+static void P(pass5)(int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n)  { P(odd)(5, m, s, x, y, roots, n); }
+static void P(pass7)(int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n)  { P(odd)(7, m, s, x, y, roots, n); }
+static void P(pass11)(int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n) { P(odd)(11, m, s, x, y, roots, n); }
+static void P(pass13)(int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n) { P(odd)(13, m, s, x, y, roots, n); }
+
+/* The primes 17 to 31, seldom met: r^2 products for r numbers, each with a root that is looked up. */
+static void P(pass_any)(int r, int64_t m, int64_t s, const E *x, E *y, const C *roots, int64_t n)
+{
+    for (int64_t p = 0; p < m; p++)
+        for (int k = 0; k < r; k++)
+            for (int64_t q = 0; q < s; q++) {
+                E sum = x[q + s * p];
+                for (int i = 1; i < r; i++)
+                    sum = P(add)(sum, P(mul)(x[q + s * (p + m * i)], roots[(k * i % r) * (n / r)]));
+                y[q + s * (r * p + k)] = P(mul)(sum, roots[p * k * s]);
+            }
+}
+
+/* The forward transform of x, with y as work space; returns the buffer that holds it, which depends on the number of passes.  s is
+ * the product of the radices so far, rest what is left of n. */
+static __attribute__((noinline)) E *P(plain)(const td_fft_plan *plan, E *x, E *y)
+{
+    int64_t rest = plan->n, s = 1, n = plan->n;
+    const C *roots = plan->roots;
+    for (int f = 0; f < plan->n_factors; f++) {
+        int r = plan->factors[f];
+        int64_t m = rest / r;
+        switch (r) {
+        case 2: P(pass2)(m, s, x, y, roots); break;
+        case 3: P(pass3)(m, s, x, y, roots, n); break;
+        case 4: P(pass4)(m, s, x, y, roots); break;
+        case 5: P(pass5)(m, s, x, y, roots, n); break;
+        case 7: P(pass7)(m, s, x, y, roots, n); break;
+        case 11: P(pass11)(m, s, x, y, roots, n); break;
+        case 13: P(pass13)(m, s, x, y, roots, n); break;
+        default: P(pass_any)(r, m, s, x, y, roots, n); break;
+        }
+        rest = m, s *= r;
+        E *t = x;
+        x = y, y = t;
+    }
+    return x;
+}
+
+/* Bluestein's (1970): jk = (j^2 + k^2 - (k - j)^2) / 2 makes a convolution of the sum.  Before, between and after the two transforms: */
+static void P(chirp_in)(const td_fft_plan *plan, E *x)
+{
+    const C *chirp = plan->chirp;
+    for (int64_t k = 0; k < plan->n; k++)
+        x[k] = P(mul)(x[k], chirp[k]);
+    memset((void *)(x + plan->n), 0, (size_t)(plan->inner->n - plan->n) * sizeof *x);
+}
+static void P(chirp_filter)(const td_fft_plan *plan, E *z)
+{
+    const C *filter = plan->filter;
+    for (int64_t k = 0; k < plan->inner->n; k++) {       /* conjugated, so that the next forward transform goes back */
+        const E v = P(mul)(z[k], filter[k]);
+        z[k] = (E){v.re, -v.im};
+    }
+}
+static void P(chirp_out)(const td_fft_plan *plan, E *x)
+{
+    const C *chirp = plan->chirp;
+    for (int64_t k = 0; k < plan->n; k++)
+        x[k] = P(mul)((E){x[k].re, -x[k].im}, chirp[k]);
+}

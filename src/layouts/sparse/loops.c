@@ -1,0 +1,123 @@
+/* Loops over the indices of sparse tensors.  All that comes from outside is checked against the sizes first. */
+#include "calls_layouts_sparse_loops.h"
+#include <complex.h>
+#include <inttypes.h>
+#include <tede/auto.h>
+#include <tede/kernel.h>
+#include "tensor/tensor.h"
+
+/* An element's place in row-major order, by Horner's rule over the dimensions: key = (i0 * size1 + i1) * size2 + i2
+ * ... One dimension at a time, since indices lie dimension by dimension, so each pass streams through memory. No key
+ * overflows: each index is less than its size, and the product of the sizes was found to fit. Comparing as unsigned
+ * refuses negative indices, too; this check is what keeps every later use of a key within its memory. */
+int td_cpu__coo_keys(td_tensor *indices, int64_t n, const int64_t *size, td_tensor *out)
+{
+    TD_AUTO td_tensor *x = td_make_contiguous(indices);
+    if (!x)
+        return -1;
+    const int64_t *at = (const int64_t *)x->data, nnz = out->numel;
+    int64_t *keys = (int64_t *)out->data, places = 1;
+    memset(keys, 0, (size_t)nnz * sizeof *keys);
+    for (int64_t d = 0; d < n; d++, at += nnz) {
+        if (__builtin_mul_overflow(places, size[d], &places))
+            return td_error(TD_E_RUNTIME, "a sparse tensor with more than 2^63 - 1 places for elements can't be sorted");
+        for (int64_t i = 0; i < nnz; i++) {
+            if ((uint64_t)at[i] >= (uint64_t)size[d])
+                return td_error(TD_E_INDEX, "index %" PRId64 " is out of bounds for dimension %" PRId64 " of a sparse tensor with size %"
+                                PRId64, at[i], d, size[d]);
+            keys[i] = keys[i] * size[d] + at[i];
+        }
+    }
+    return 0;
+}
+
+/* The inverse, from the last dimension on: remainder and quotient. The first dimension's size divides nothing away
+ * that is valid; a size of 0 has no keys, and 1 in its stead keeps the division defined. */
+int td_cpu__coo_unkeys(td_tensor *keys, int64_t n, const int64_t *size, td_tensor *out)
+{
+    TD_AUTO td_tensor *x = td_make_contiguous(keys), *rest = x ? td_tensor_new(1, x->sizes, TD_I64, x->device) : NULL;
+    if (!rest)
+        return -1;
+    int64_t nnz = x->numel, *left = (int64_t *)rest->data;
+    memcpy(left, x->data, (size_t)nnz * sizeof *left);
+    for (int64_t d = n - 1; d >= 0; d--) {
+        int64_t *to = (int64_t *)out->data + d * nnz, step = size[d] > 0 ? size[d] : 1;
+        for (int64_t i = 0; i < nnz; i++) {
+            to[i] = left[i] % step;
+            left[i] /= step;
+        }
+    }
+    return 0;
+}
+
+/* ---- rows of a compressed matrix times a strided one; the result is no operand's memory */
+
+typedef struct product {
+    const int64_t *crow, *col;
+    const void    *values, *dense;
+    void          *out;
+    int64_t        inner, columns;
+} product;
+
+/* Row i of the result: the sum over the row's elements of value * row `col` of the strided matrix (a row-wise CSR
+ * SpMM). The inner loop runs along contiguous rows of both, so it vectorizes, and is bound by memory: every element
+ * reads a whole row of the strided matrix. A row of the result has one thread and one order of additions, whatever
+ * the number of threads. A is the type that products are computed in. */
+#define ROWS(name, T, A) \
+    static void name(void *context, int64_t begin, int64_t end) \
+    { \
+        const product *p = context; \
+        const int64_t columns = p->columns; \
+        for (int64_t i = begin; i < end; i++) { \
+            T *to = (T *)p->out + i * columns; \
+            for (int64_t j = 0; j < columns; j++) \
+                to[j] = 0; \
+            for (int64_t k = p->crow[i]; k < p->crow[i + 1]; k++) { \
+                const T v = ((const T *)p->values)[k], *from = (const T *)p->dense + p->col[k] * columns; \
+                _Pragma("omp simd") \
+                for (int64_t j = 0; j < columns; j++) \
+                    to[j] += (A)v * from[j]; \
+            } \
+        } \
+    }
+ROWS(rows_f32, float, float)
+ROWS(rows_f64, double, double)
+ROWS(rows_c64, float _Complex, float _Complex)
+ROWS(rows_c128, double _Complex, double _Complex)
+ROWS(rows_u8, uint8_t, uint8_t)
+ROWS(rows_i8, int8_t, int8_t)
+ROWS(rows_i16, int16_t, int16_t)
+ROWS(rows_i32, int32_t, int32_t)
+ROWS(rows_i64, int64_t, int64_t)
+
+static td_loop_body *const rows_of[TD_DTYPES] = {
+    [TD_F32] = rows_f32, [TD_F64] = rows_f64, [TD_C64] = rows_c64, [TD_C128] = rows_c128, [TD_U8] = rows_u8,
+    [TD_I8] = rows_i8, [TD_I16] = rows_i16, [TD_I32] = rows_i32, [TD_I64] = rows_i64,
+};
+
+/* All compressed and plain indices are checked before the loops, for a CSR tensor may be made unchecked. Halves are
+ * computed in float and rounded once. A thread gets rows of about 32768 multiplications or more, by the mean length
+ * of a row; uneven rows are not balanced further. */
+int td_cpu__csr_product(td_tensor *crow, td_tensor *col, td_tensor *values, td_tensor *dense, td_tensor *out)
+{
+    bool half = out->dtype == TD_F16 || out->dtype == TD_BF16;
+    td_dtype dtype = half ? TD_F32 : (td_dtype)out->dtype;
+    if (!rows_of[dtype])
+        return td_error(TD_E_NOT_IMPLEMENTED, "\"addmm_sparse_dense\" not implemented for '%s'", td_dtype_title(dtype));
+    TD_AUTO td_tensor *c = td_as_contiguous(crow, TD_I64), *j = td_as_contiguous(col, TD_I64);
+    TD_AUTO td_tensor *v = td_as_contiguous(values, dtype), *d = td_as_contiguous(dense, dtype);
+    TD_AUTO td_tensor *to = half ? td_tensor_new(2, out->sizes, TD_F32, out->device) : td_tensor_retain(out);
+    if (!c || !j || !v || !d || !to)
+        return -1;
+    const int64_t *begins = (const int64_t *)c->data, *at = (const int64_t *)j->data, rows = out->sizes[0], nnz = v->numel;
+    for (int64_t i = 0; i < rows; i++)
+        if (begins[i] < 0 || begins[i] > begins[i + 1] || begins[i + 1] > nnz)
+            return td_error(TD_E_INDEX, "compressed indices must not decrease, nor go beyond the number of values");
+    for (int64_t k = 0; k < nnz; k++)
+        if ((uint64_t)at[k] >= (uint64_t)d->sizes[0])
+            return td_error(TD_E_INDEX, "addmm: index out of column bound: %" PRId64 " not between 1 and %" PRId64, at[k], d->sizes[0]);
+    product p = {begins, at, v->data, d->data, to->data, d->sizes[0], d->sizes[1]};
+    int64_t work = rows ? nnz / rows * p.columns + 1 : 1;
+    td_parallel_for(0, rows, 1 + 32768 / work, rows_of[dtype], &p);
+    return half ? td_copy_elements(out, to) : 0;
+}

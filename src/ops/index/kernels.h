@@ -1,0 +1,40 @@
+/* The structure that all of gather, scatter, index_select, index_add, take, put and x[indices] are reduced to; the kernel
+ * is src/kernels/cpu/move/index.c.
+ *
+ * Over the index space of a shape, an element of `far` is chosen by the coordinates (through strides, 0 for a dimension
+ * that the index replaces) plus index * reach, and paired with the element of `near` at the same coordinates. index_select
+ * is gather with an index that repeats along all dimensions but one; index_put is scatter with an index that is an offset
+ * already. */
+#ifndef TD_OPS_INDEX_KERNELS_H
+#define TD_OPS_INDEX_KERNELS_H
+#include "tensor/tensor.h"
+
+/* GET reads from far into near, the others write near into far. The order matters to the kernel: it tests what <=
+ * TD_PLACE_SET for those that copy without arithmetic. */
+typedef enum td_place { TD_PLACE_GET, TD_PLACE_SET, TD_PLACE_ADD, TD_PLACE_MUL, TD_PLACE_MAX, TD_PLACE_MIN } td_place;
+
+typedef struct td_picking {
+    td_place       what;
+    td_dtype       dtype;
+    int            ndim;
+    int64_t        sizes[TD_MAX_DIMS];
+    int64_t        far[TD_MAX_DIMS], near[TD_MAX_DIMS];      /* bytes */
+    int64_t        along[TD_MAX_DIMS];                       /* of the index, in elements */
+    char          *far_data, *near_data;
+    int64_t        far_bytes;                                /* of the tensor there */
+    const int64_t *index;
+    int64_t        reach;                                    /* bytes per unit of the index */
+    int64_t        range;        /* negative indices count from here; 0: there are none */
+    int64_t        limit;        /* GET with an index contiguous along the last dimension: checked on the way; 0: it was */
+    bool           outside;      /* set where the index is not within [0, limit); such parts are left out */
+} td_picking;
+
+/* Cannot fail: indices were checked before, or `outside` reports them. Only GET runs on several threads, for each element
+ * of near is written once; indices may repeat, so two threads could write one element of far, and floating sums would
+ * depend on who is first. */
+void td_pick_run(td_picking *p);
+
+/* Smallest and largest of n indices (0, -1 if n is 0). */
+void td_index_range(const int64_t *index, int64_t n, int64_t *low, int64_t *high);
+
+#endif

@@ -1,0 +1,20 @@
+/* What the parts of linear algebra share.
+ * The checks are defined in linalg.c; factor.c, more.c, grad.c and tangent.c call them. All return 0, or -1 with the
+ * error recorded. */
+#ifndef TD_OPS_LINALG_LINALG_H
+#define TD_OPS_LINALG_LINALG_H
+#include "ops/compose.h"
+
+/* PyTorch's rule for solve: B is a batch of vectors if it has one dimension, or A's shape without the last one. */
+bool td_solve_takes_vector(const td_tensor *A, const td_tensor *B);
+/* 0 for a batch of matrices (square ones, of floating point numbers), else -1 with PyTorch's error. */
+int td_check_matrix(const char *op, const td_tensor *x, const char *name);
+int td_check_square(const char *op, const td_tensor *x);
+int td_check_epsilon(const td_tensor *x);
+int td_check_linalg_dtype(const char *op, const td_tensor *x, bool halves);     /* floating-point or complex; halves, where the kernel says what it takes */
+int td_check_pivots_shape(const char *op, const char *name, const td_tensor *matrices, const td_tensor *pivots);
+
+/* An error that names the first matrix whose factorization failed; info: LAPACK's number of each. */
+int td_check_info(const char *op, td_tensor *info);
+
+#endif

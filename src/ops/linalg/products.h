@@ -1,0 +1,34 @@
+/* Products of matrices and of their adjoints, for the derivatives in grad.c and tangent.c.  All pass NULL on. */
+#ifndef TD_OPS_LINALG_PRODUCTS_H
+#define TD_OPS_LINALG_PRODUCTS_H
+#include "ops/linalg/linalg.h"
+
+/* A local tensor whose reference is dropped at the end of its block, even if what it was assigned is NULL.
+ * Reassigning one means releasing it first. */
+#define LET(x) TD_AUTO td_tensor *x
+
+static inline td_tensor *mm(td_tensor *a, td_tensor *b) { return td_matmul(a, b); }
+/* a^H b and a b^H */
+static inline td_tensor *adjoint_mm(td_tensor *a, td_tensor *b)
+{
+    LET(turned) = td_adjoint_of(a);
+    return td_matmul(turned, b);
+}
+static inline td_tensor *mm_adjoint(td_tensor *a, td_tensor *b)
+{
+    LET(turned) = td_adjoint_of(b);
+    return td_matmul(a, turned);
+}
+/* x scaled per column (row) by the numbers of a batch of vectors. */
+static inline td_tensor *times_columns(td_tensor *x, td_tensor *v)
+{
+    LET(row) = td_unsqueeze(v, -2);
+    return td_mul_tensor(x, row);
+}
+static inline td_tensor *times_rows(td_tensor *v, td_tensor *x)
+{
+    LET(column) = td_unsqueeze(v, -1);
+    return td_mul_tensor(column, x);
+}
+
+#endif

@@ -1,0 +1,416 @@
+/* Pooling over windows of a fixed size: checks, shapes, and the forms for one, two and three dimensions.
+ *
+ * One dimension is two, the first of size 1, as in PyTorch.  The checks come in PyTorch's order and words, which differ
+ * between max_pool and avg_pool and between two and three dimensions. */
+#include "calls_ops_nn_pool.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <tede/kernel.h>
+#include "dispatch/outputs.h"
+#include "ops/compose.h"
+#include "ops/nn/pool.h"
+#include "tensor/checked.h"
+
+/* One number per dimension from one for all, from one each, or from none at all.
+ * `otherwise` stands for an absent list: the kernel's sizes for a stride, ones for a dilation that an operator
+ * doesn't have. Without it a list is required. to[] always gets three numbers, aligned at the end, with 1 in front. */
+static int fill(const char *op, const char *what, int dims, int64_t n, const int64_t *values, const int64_t *otherwise,
+                int64_t *to)
+{
+    if (n != 1 && n != dims && !(n == 0 && otherwise)) {
+        const char *many = dims == 2 ? "two" : "three";
+        if (!strcmp(what, "dilation"))
+            return td_error(TD_E_RUNTIME, "%s: dilation must be either a single int, or a tuple of %s ints", op, many);
+        return td_error(TD_E_RUNTIME, "%s: %s must %sbe %sa single int, or a tuple of %s ints", op, what,
+                        strcmp(op, "avg_pool3d") ? "either " : "", otherwise ? "omitted, " : "", many);
+    }
+    for (int i = 0; i < 3; i++)
+        to[i] = i < 3 - dims ? 1 : n == 0 ? otherwise[i] : values[n == 1 ? 0 : i - (3 - dims)];
+    return 0;
+}
+
+static int check_positive(const char *what, const char *prefix, int dims, const int64_t *x)
+{
+    static const char axes[3] = {'T', 'H', 'W'};
+    char text[100];
+    int at = 0, bad = 0;
+    for (int i = 3 - dims; i < 3; i++) {
+        bad |= x[i] <= 0;
+        at += snprintf(text + at, sizeof text - (size_t)at, "%s%s%c: %" PRId64, at ? " " : "", prefix, axes[i], x[i]);
+    }
+    return bad ? td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %s", what, text) : 0;
+}
+
+static int check_extents(const char *op, int dims, int ndim, const int64_t *sizes)
+{
+    td_shape_text text;
+    int first = ndim - dims - 1;
+    for (int i = first; i < ndim; i++)
+        if (sizes[i] <= 0)
+            return dims == 3 ? td_error(TD_E_RUNTIME, "%s: Expected input's non-batch dimensions to have positive length, "
+                                        "but input has a shape of %s and non-batch dimension %" PRId64 " has length zero!",
+                                        *op == 'm' ? "max_pool3d_with_indices_out_cpu_template()" : "avg_pool3d()",
+                                        td_shape_str(ndim, sizes, text), sizes[i])
+                : td_error(TD_E_RUNTIME, "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, "
+                           "but got:%s", td_shape_str(ndim, sizes, text));
+    return 0;
+}
+
+static int too_small(int dims, int64_t channels, const int64_t *in, const int64_t *out)
+{
+    char from[100], to[100];
+    int a = snprintf(from, sizeof from, "%" PRId64, channels), b = snprintf(to, sizeof to, "%" PRId64, channels);
+    for (int i = 3 - dims; i < 3; i++) {
+        a += snprintf(from + a, sizeof from - (size_t)a, "x%" PRId64, in[i]);
+        b += snprintf(to + b, sizeof to - (size_t)b, "x%" PRId64, out[i]);
+    }
+    return td_error(TD_E_RUNTIME, "Given input size: (%s). Calculated output size: (%s). Output size is too small", from, to);
+}
+
+/* How many windows fit: rounded down, or up as long as a window begins inside.
+ * The last window, with ceil_mode, must begin in the input or in the padding before it, not in that behind; PyTorch
+ * drops it otherwise. room may be negative, where C's division would round up. All steps saturate, as the numbers are
+ * the caller's. */
+static int64_t windows_of(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation, bool ceil_mode)
+{
+    int64_t room = td_add_saturated(td_window_room(in, pad, td_window_span(kernel, dilation)), ceil_mode ? stride - 1 : 0);
+    int64_t n = td_add_saturated(room >= 0 ? room / stride : -((stride - 1 - room) / stride), 1);
+    return ceil_mode && td_mul_saturated(n - 1, stride) >= td_add_saturated(in, pad) ? n - 1 : n;
+}
+
+/* Numbers are checked to be in the range of an int, as PyTorch takes them, so that what the kernels compute from them
+ * and from sizes fits an int64. The error that comes first is PyTorch's. */
+int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
+                    const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+                    const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+{
+    static const int64_t ones[3] = {1, 1, 1};
+    *w = (td_windows){.include_pad = true};
+    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) ||
+        fill(op, "stride", dims, n_stride, stride, w->kernel, w->stride) ||
+        fill(op, "padding", dims, n_padding, padding, NULL, w->pad) ||
+        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w->dilation) ||
+        td_check_ints(3, w->kernel) || td_check_ints(3, w->stride) || td_check_ints(3, w->pad) || td_check_ints(3, w->dilation))
+        return -1;
+    if (ndim < 3 && !strcmp(op, "avg_pool2d"))
+        return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -3)", -ndim,
+                        ndim - 1);
+    if (ndim != dims + 1 && ndim != dims + 2)
+        return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
+    for (int i = 0; i < 3 - dims; i++)
+        w->pad[i] = 0, w->in[i] = w->out[i] = 1;
+    for (int i = 3 - dims; i < 3; i++) {
+        int64_t k = w->kernel[i], p = w->pad[i], d = w->dilation[i];
+        w->in[i] = sizes[ndim - 3 + i];
+        if (w->stride[i] == 0)
+            return td_error(TD_E_RUNTIME, "stride should not be zero");
+        if (p < 0)
+            return td_error(TD_E_RUNTIME, "pad must be non-negative, but got pad: %" PRId64, p);
+        if (k > 0 && p > ((k - 1) * d + 1) / 2)
+            return td_error(TD_E_RUNTIME, "pad should be at most half of effective kernel size, but got pad=%" PRId64
+                            ", kernel_size=%" PRId64 " and dilation=%" PRId64, p, k, d);
+    }
+    if (check_positive("kernel size", "k", dims, w->kernel) || check_positive("stride", "d", dims, w->stride) ||
+        check_positive("dilation", "dilation", dims, w->dilation) || check_extents(op, dims, ndim, sizes))
+        return -1;
+    bool fits = true, any = true;
+    for (int i = 3 - dims; i < 3; i++) {
+        fits &= w->in[i] >= w->kernel[i];
+        w->out[i] = windows_of(w->in[i], w->kernel[i], w->stride[i], w->pad[i], w->dilation[i], ceil_mode);
+        any &= w->out[i] >= 1;
+    }
+    if (!fits && !strcmp(op, "avg_pool3d"))
+        return td_error(TD_E_RUNTIME, "input image (T: %" PRId64 " H: %" PRId64 " W: %" PRId64 ") smaller than kernel size "
+                        "(kT: %" PRId64 " kH: %" PRId64 " kW: %" PRId64 ")", w->in[0], w->in[1], w->in[2], w->kernel[0],
+                        w->kernel[1], w->kernel[2]);
+    return any ? 0 : too_small(dims, sizes[ndim - dims - 1], w->in, w->out);
+}
+
+static int no_kernel(const char *op, const td_tensor *x)
+{
+    return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)x->dtype));
+}
+
+static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w, td_dtype dtype)
+{
+    td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
+    for (int i = 0; i < dims; i++)
+        spec->sizes[self->ndim - dims + i] = w->out[3 - dims + i];
+    return 0;
+}
+
+/* The result of an input whose channels are innermost lies likewise, also that of a single volume.
+ * A single volume counts as a batch of one for the format's sake: `single` puts a dimension of size 1 in front of
+ * both lists. */
+static int follow_format(td_spec *spec, td_tensor *self, int dims)
+{
+    const bool single = dims == 3 && self->ndim == 4;
+    int64_t sizes[TD_MAX_DIMS] = {1}, strides[TD_MAX_DIMS] = {self->numel};
+    memcpy(sizes + single, self->sizes, sizeof *sizes * (size_t)self->ndim);
+    memcpy(strides + single, self->strides, sizeof *strides * (size_t)self->ndim);
+    if (self->ndim + single != dims + 2 || self->flags & TD_FLAG_CONTIGUOUS || !self->numel)
+        return 0;
+    TD_AUTO td_tensor *batch = td_view_strided(self, dims + 2, sizes, strides, 0);
+    if (!batch)
+        return -1;
+    if (!td_has_channels_last(batch))
+        return 0;
+    memmove(sizes + single, spec->sizes, sizeof *sizes * (size_t)spec->ndim);
+    td_channels_last_strides(dims + 2, sizes, strides);
+    memcpy(spec->strides, strides + single, sizeof *strides * (size_t)spec->ndim);
+    spec->strided = true;
+    return 0;
+}
+
+/* ---- the largest elements */
+
+#define MAX_POOL(n)                                                                                                    \
+    int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,  \
+                                            int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, \
+                                            int64_t n_dilation, const int64_t *dilation, bool ceil_mode)               \
+    {                                                                                                                  \
+        td_windows w;                                                                                                  \
+        if (td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+                            padding, n_dilation, dilation, ceil_mode))                                                 \
+            return -1;                                                                                                 \
+        if (self->dtype == TD_BOOL || td_is_complex(self))                                                             \
+            return no_kernel("max_pool" #n "d", self);                                                                 \
+        spec_of(&specs[1], self, n, &w, TD_I64);                                                                       \
+        spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                        \
+        return follow_format(&specs[0], self, n) | follow_format(&specs[1], self, n);                                  \
+    }                                                                                                                  \
+    td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,        \
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
+                                    const int64_t *dilation, bool ceil_mode)                                           \
+    {                                                                                                                  \
+        td_tensor *results[2];                                                                                         \
+        if (td_max_pool##n##d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, \
+                                           dilation, ceil_mode))                                                       \
+            return NULL;                                                                                               \
+        td_tensor_release(results[1]);                                                                                 \
+        return results[0];                                                                                             \
+    }
+/* The second result is each largest element's position in its plane of the input, which max_unpool and the backward
+ * pass use. */
+MAX_POOL(2)
+MAX_POOL(3)
+
+/* The backward pass adds each gradient at its index, so gradient and indices have one shape; window sizes are checked
+ * as the forward pass does, though the indices alone would be enough. */
+static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, int dims)
+{
+    td_shape_text a, b;
+    if (indices->dtype != TD_I64)
+        return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: expected indices to be of type Long but got %s", dims,
+                        td_dtype_title((td_dtype)indices->dtype));
+    if (self->ndim != dims + 1 && self->ndim != dims + 2)
+        return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
+    bool fits = grad->ndim == self->ndim && indices->ndim == self->ndim;
+    for (int d = 0; d < self->ndim && fits; d++)
+        fits = grad->sizes[d] == indices->sizes[d] && (d >= self->ndim - dims || grad->sizes[d] == self->sizes[d]);
+    return fits ? 0 : td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
+                        "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
+}
+static int check_results(const td_tensor *grad, int dims, const td_windows *w)
+{
+    td_shape_text text;
+    for (int i = 0; i < dims; i++)
+        if (grad->sizes[grad->ndim - dims + i] != w->out[3 - dims + i])
+            return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64
+                            " but got: %s", dims, grad->ndim, grad->ndim - dims + i, w->out[3 - dims + i],
+                            td_shape_str(grad->ndim, grad->sizes, text));
+    return 0;
+}
+#define MAX_POOL_BACKWARD(D)                                                                                                 \
+    td_tensor *td_op_max_pool##D##d_with_indices_backward(                                                                   \
+        td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, const int64_t *stride,  \
+        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,              \
+        td_tensor *indices)                                                                                                  \
+    {                                                                                                                        \
+        td_windows w;                                                                                                        \
+        if (check_places(grad, self, indices, D) ||                                                                          \
+            td_pool_windows(&w, "max_pool" #D "d", D, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, \
+                            n_dilation, dilation, ceil_mode) || check_results(grad, D, &w))                                  \
+            return NULL;                                                                                                     \
+        return td_max_pool_backward(grad, self, indices, D);                                                                 \
+    }
+MAX_POOL_BACKWARD(2)
+MAX_POOL_BACKWARD(3)
+
+int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
+{
+    const bool planes = dims >= 0 && grad->ndim == self->ndim && self->ndim >= dims &&
+                        !memcmp(grad->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims));
+    if (!planes)
+        return td_error(TD_E_RUNTIME, "max_pool_backward: the gradient must have a plane for each of self's");
+    if (td_check_adaptive_grad("max", grad, (int)dims) || td_check_numel("max_pool_backward", "indices", indices, grad->numel))
+        return -1;
+    td_spec_like(specs, self);
+    return follow_format(specs, self, (int)dims);
+}
+
+/* The derivative of max_pool_backward, and max pooling's tangent: elements at known positions. */
+int td_meta_max_pool_pick(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t dims)
+{
+    if (dims < 0 || indices->ndim != self->ndim || self->ndim < dims ||
+        memcmp(indices->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims)))
+        return td_error(TD_E_RUNTIME, "max_pool_pick: the indices must have a plane for each of self's");
+    return td_spec_set(specs, indices->ndim, indices->sizes, (td_dtype)self->dtype, self->device);
+}
+
+/* ---- one dimension */
+
+static int one_int(const char *op, const char *what, int64_t n, bool may_be_omitted)
+{
+    return n == 1 || (n == 0 && may_be_omitted) ? 0
+        : td_error(TD_E_RUNTIME, "%s() argument '%s' should contain one int (got %" PRId64 ")", op, what, n);
+}
+
+int td_op_max_pool1d_with_indices(td_tensor **results, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                                  int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                                  int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+{
+    if (td_check_rank("max_pool1d", self, 2, 3) || one_int("max_pool1d", "kernel_size", n_kernel, false) ||
+        one_int("max_pool1d", "stride", n_stride, true) || one_int("max_pool1d", "padding", n_padding, false) ||
+        one_int("max_pool1d", "dilation", n_dilation, false))
+        return -1;
+    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
+    td_tensor *wide[2];
+    if (!x || td_max_pool2d_with_indices(wide, x, 2, (int64_t[]){1, *kernel}, 2,
+                                         (int64_t[]){1, n_stride ? *stride : *kernel}, 2, (int64_t[]){0, *padding}, 2,
+                                         (int64_t[]){1, *dilation}, ceil_mode))
+        return -1;
+    return td_squeeze_pair(results, wide, -2);
+}
+
+/* Both are released on every path, and both results or none are left. */
+int td_squeeze_pair(td_tensor **results, td_tensor **wide, int64_t dim)
+{
+    for (int i = 0; i < 2; i++) {
+        results[i] = td_squeeze_dim(wide[i], dim);
+        td_tensor_release(wide[i]);
+    }
+    if (results[0] && results[1])
+        return 0;
+    td_tensor_release(results[0]);
+    td_tensor_release(results[1]);
+    return -1;
+}
+
+int td_check_rank(const char *op, const td_tensor *x, int from, int to)
+{
+    return x->ndim >= from && x->ndim <= to ? 0
+        : td_error(TD_E_RUNTIME, "Expected %d to %d dimensions, but got %d-dimensional tensor for argument #1 'self' (while "
+                   "checking arguments for %s)", from, to, x->ndim, op);
+}
+
+/* Without indices PyTorch has checks in words of their own. */
+static int check_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                            const int64_t *dilation, bool ceil_mode)
+{
+    td_shape_text text;
+    int n = self->ndim;
+    if ((n != 2 && n != 3) || self->sizes[n - 2] == 0 || self->sizes[n - 1] == 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
+                        "input, but got:%s", td_shape_str(n, self->sizes, text));
+    const struct { const char *name, *kinds; int64_t n; bool omitted; } lists[] = {
+        {"kernel_size", "an int, list of ints or tuple", n_kernel, false},
+        {"stride", "None, an int, list of ints, or tuple", n_stride, true},
+        {"padding", "an int, list of ints, or tuple", n_padding, false},
+        {"dilation", "an int, list of ints or tuple", n_dilation, false}};
+    for (int i = 0; i < 4; i++)
+        if (lists[i].n != 1 && !(lists[i].n == 0 && lists[i].omitted))
+            return td_error(TD_E_RUNTIME, "max_pool1d() %s must be %s of ints of size 1 but got size %" PRId64,
+                            lists[i].name, lists[i].kinds, lists[i].n);
+    int64_t k = *kernel, s = n_stride ? *stride : k, p = *padding, d = *dilation;
+    if (td_check_ints(4, (int64_t[]){k, s, p, d}))
+        return -1;
+    if (k <= 0 || s <= 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() %s must be greater than zero, but got %" PRId64,
+                        k <= 0 ? "kernel_size" : "stride", k <= 0 ? k : s);
+    if (p < 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() padding must be non-negative, but got %" PRId64, p);
+    if (p > k / 2)
+        return td_error(TD_E_RUNTIME, "max_pool1d() padding should be at most half of kernel size, but got padding=%" PRId64
+                        " and kernel_size=%" PRId64, p, k);
+    if (d <= 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() dilation must be greater than zero, but got %" PRId64, d);
+    int64_t out = windows_of(self->sizes[n - 1], k, s, p, d, ceil_mode);
+    if (out < 0)
+        return td_error(TD_E_RUNTIME, "max_pool1d() Invalid computed output size: %" PRId64, out);
+    return !td_is_floating(self) ? no_kernel("max_pool1d_impl", self) : 0;
+}
+
+td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                            const int64_t *dilation, bool ceil_mode)
+{
+    td_tensor *results[2];
+    if (check_max_pool1d(self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode) ||
+        td_op_max_pool1d_with_indices(results, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation,
+                                      dilation, ceil_mode))
+        return NULL;
+    td_tensor_release(results[1]);
+    return results[0];
+}
+
+/* ---- means */
+
+/* include_pad counts padding in the mean's divisor, which divisor replaces; neither changes the shape. */
+int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                             const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                             bool include_pad, const int64_t *divisor)
+{
+    (void)include_pad, (void)divisor;
+    td_windows w;
+    if (td_pool_windows(&w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
+                        n_padding, padding, 0, NULL, ceil_mode))
+        return -1;
+    return spec_of(specs, self, (int)n_kernel, &w, (td_dtype)self->dtype);
+}
+
+int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                              int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
+                              bool ceil_mode, bool include_pad, const int64_t *divisor)
+{
+    td_spec made;
+    if (td_meta_avg_pool_windows(&made, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ||
+        td_check_numel("avg_pool_backward", "grad", grad, td_spec_numel(&made)))
+        return -1;
+    return td_spec_like(specs, self);
+}
+
+#define AVG_POOL(n, KERNEL)                                                                                             \
+    td_tensor *td_op_avg_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,         \
+                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,   \
+                                    bool include_pad, const int64_t *divisor)                                           \
+    {                                                                                                                   \
+        td_windows w;                                                                                                   \
+        if (divisor && *divisor == 0)                                                                                   \
+            return td_fail(TD_E_RUNTIME, "divisor must be not zero");                                                   \
+        if (td_pool_windows(&w, "avg_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
+                            padding, 0, NULL, ceil_mode) ||                                                             \
+            (!td_is_floating(self) && self->dtype != TD_I64 && no_kernel(KERNEL, self)))                                \
+            return NULL;                                                                                                \
+        const int at = 3 - n;                                                                                           \
+        return td_avg_pool_windows(self, n, w.kernel + at, n, w.stride + at, n, w.pad + at, ceil_mode, include_pad, divisor); \
+    }
+/* Lists are filled in before the kernel's operator is called, so that it has as many numbers as dimensions and no
+ * defaults. */
+AVG_POOL(2, "avg_pool2d")
+AVG_POOL(3, "avg_pool3d_out_frame")
+
+td_tensor *td_op_avg_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                            const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
+                            bool include_pad)
+{
+    if (td_check_rank("avg_pool1d", self, 2, 3) || one_int("avg_pool1d", "kernel_size", n_kernel, false) ||
+        one_int("avg_pool1d", "stride", n_stride, true) || one_int("avg_pool1d", "padding", n_padding, false))
+        return NULL;
+    TD_AUTO td_tensor *x = td_unsqueeze(self, -2);
+    TD_AUTO td_tensor *y = td_avg_pool2d(x, 2, (int64_t[]){1, *kernel}, 2, (int64_t[]){1, n_stride ? *stride : *kernel}, 2,
+                                         (int64_t[]){0, *padding}, ceil_mode, include_pad, NULL);
+    return td_squeeze_dim(y, -2);
+}

@@ -1,0 +1,126 @@
+/* Special functions that no model evaluates in its inner loop: computed in double, one element after the other.
+ *
+ * The incomplete gamma functions take the power series where x < a + 1 and Legendre's continued fraction, by Lentz's
+ * method, elsewhere (Numerical Recipes, 6.2). */
+
+#include "calls_ops_pointwise_special.h"
+#include <math.h>
+#include <tede/kernel.h>
+#include "autograd/record.h"
+#include "dispatch/outputs.h"
+#include "ops/compose.h"
+#include "ops/iterate/strides.h"
+
+int td_check_polygamma(int64_t n, td_tensor *self);
+int td_check_polygamma(int64_t n, td_tensor *self)
+{
+    (void)self;
+    return n < 0 ? td_error(TD_E_RUNTIME, "polygamma(n, x) does not support negative n.") : 0;
+}
+/* In place on the second operand of polygamma(n, x): the result is computed of what self was before, then recorded as its new value. */
+int td_op_polygamma_(td_tensor *self, int64_t n)
+{
+    TD_AUTO td_tensor *original = td_original(self);
+    return td_record_inplace("polygamma_", self, td_polygamma(n, original));
+}
+td_tensor *td_op_special_modified_bessel_i0(td_tensor *self) { return td_i0(self); }
+td_tensor *td_op_special_modified_bessel_i1(td_tensor *self) { return td_special_i1(self); }
+
+/* ---- incomplete gamma functions */
+
+/* x^a e^-x / gamma(a + 1): the factor of the series.  For large a by logarithms of ratios, which keep the digits. */
+static double prefactor(double a, double x)
+{
+    if (a > 20) {      /* Stirling around x = a: exp(a (log(1 + d) - d)), d = (x - a) / a */
+        double d = (x - a) / a, exponent = fabs(d) < 0.5 ? a * (log1p(d) - d) : a * log(x / a) - (x - a);
+        double series = 1 / (12 * a) - 1 / (360 * a * a * a) + 1 / (1260 * a * a * a * a * a);
+        return exp(exponent - series) / sqrt(2 * M_PI * a);
+    }
+    return exp(a * log(x) - x - lgamma(a + 1));
+}
+/* P(a, x) = prefactor times the sum of x^k / ((a + 1) ... (a + k)): all terms are positive, so nothing cancels. */
+static double lower_series(double a, double x)
+{
+    double term = 1, sum = 1;
+    for (int k = 1; k < 20000 && fabs(term) > 1e-17 * fabs(sum); k++)
+        sum += term *= x / (a + k);
+    return sum * prefactor(a, x);
+}
+/* Q(a, x) by the modified method of Lentz: c and d are ratios of successive numerators and denominators, kept off 0 by 1e-300. */
+static double upper_fraction(double a, double x)
+{
+    double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
+    for (int k = 1; k < 20000; k++) {
+        double an = -k * (k - a);
+        b += 2;
+        d = an * d + b;
+        d = fabs(d) < 1e-300 ? 1e-300 : d;
+        c = b + an / c;
+        c = fabs(c) < 1e-300 ? 1e-300 : c;
+        d = 1 / d;
+        double delta = d * c;
+        h *= delta;
+        if (fabs(delta - 1) < 1e-16)
+            break;
+    }
+    return h * prefactor(a, x) * a;
+}
+/* Around x = a, for large a, where the series and the fraction take sqrt(a) steps and more: Temme's uniform expansion,
+ * Q = erfc(eta sqrt(a / 2)) / 2 + exp(-a eta^2 / 2) / sqrt(2 pi a) (c0 + c1 / a), eta^2 / 2 = d - log(1 + d), d = (x - a) / a. */
+static double upper_uniform(double a, double x)
+{
+    double d = (x - a) / a, half = d - log1p(d), eta = copysign(sqrt(2 * fmax(half, 0)), d);
+    double c0 = fabs(eta) > 0.05 ? 1 / d - 1 / eta
+              : -1. / 3 + eta * (1. / 12 + eta * (-2. / 135 + eta * (1. / 864 + eta * (1. / 2835 - eta * 139. / 777600))));
+    return erfc(eta * sqrt(a / 2)) / 2 + exp(-a * half) / sqrt(2 * M_PI * a) * (c0 - (1. / 540 + eta / 288) / a);
+}
+/* P (or Q, the upper one) with the limits at 0 and infinity.  One of the two is computed directly, the other is its complement: Q has
+ * an absolute error of about 1e-16 where x < a + 1, not a relative one. */
+static double gamma_part(double a, double x, bool upper)
+{
+    if (isnan(a) || isnan(x) || x < 0 || a < 0)
+        return NAN;
+    if (a == 0)
+        return x > 0 ? !upper : NAN;
+    if (x == 0)
+        return upper;
+    if (isinf(a))
+        return isinf(x) ? NAN : upper;
+    if (isinf(x))
+        return !upper;
+    if (a > 20000 && fabs(x - a) < 0.3 * a)
+        return upper ? upper_uniform(a, x) : 1 - upper_uniform(a, x);
+    if (x < a + 1)
+        return upper ? 1 - lower_series(a, x) : lower_series(a, x);
+    return upper ? upper_fraction(a, x) : 1 - upper_fraction(a, x);
+}
+static void loop_gamma(int64_t n, char *const *runs, const void *params)
+{
+    bool upper = *(const bool *)params;
+    for (int64_t i = 0; i < n; i++)
+        ((double *)runs[0])[i] = gamma_part(((const double *)runs[1])[i], ((const double *)runs[2])[i], upper);
+}
+/* Promotion, broadcasting and strides as of any pointwise operator.  200 is the cost of an element in additions, by which the
+ * iterator decides about threads. */
+static td_tensor *incomplete_gamma(const char *op, td_tensor *a, td_tensor *x, bool upper)
+{
+    int64_t sizes[TD_MAX_DIMS];
+    td_tensor *in[] = {a, x};
+    td_dtype dtype = td_result_type(2, in);
+    int ndim = dtype == TD_DTYPE_NONE ? -1 : td_broadcast_shape(op, 2, in, sizes);
+    if (ndim < 0)
+        return NULL;
+    if (!td_dtype_is_floating(dtype))
+        return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s_cpu\" not implemented for '%s'", op, td_dtype_title(dtype));
+    int64_t strides[TD_MAX_DIMS];
+    td_tensor *out = td_strides_in_order(2, in, ndim, sizes, strides) ? td_tensor_new_strided(ndim, sizes, strides, dtype, a->device)
+                                                                      : td_tensor_new(ndim, sizes, dtype, a->device);
+    if (out && out->device.type == TD_CPU &&
+        td_iterate(1, 2, (td_tensor *[]){out, a, x}, (const td_dtype[]){TD_F64, TD_F64, TD_F64}, loop_gamma, &upper, 200)) {
+        td_tensor_release(out);
+        return NULL;
+    }
+    return out;
+}
+td_tensor *td_op_igamma(td_tensor *self, td_tensor *other)  { return incomplete_gamma("igamma", self, other, false); }
+td_tensor *td_op_igammac(td_tensor *self, td_tensor *other) { return incomplete_gamma("igammac", self, other, true); }

@@ -1,0 +1,75 @@
+/* Fills of contiguous arrays with random numbers, bit for bit those of PyTorch 2.13's CPU build on AVX2.
+ *
+ * Each takes a generator (NULL: the default one), a dtype and space for n elements; they hold the generator's lock
+ * throughout.  -1 with an error for a parameter, a dtype or an element that PyTorch refuses; nothing has been drawn
+ * or written then.
+ *
+ * Note [Order of random numbers in strided tensors].  Fills from one set of parameters (uniform, random, exponential,
+ * geometric, cauchy, log_normal, bernoulli, dropout's factors) go along memory: dimensions sorted by stride, the
+ * largest outermost, whatever order the tensor has them in.  A tensor without gaps is therefore filled in place as
+ * if it were flat, transposed or not; for one with gaps, fill n contiguous elements and copy them out in that order.
+ *   - normal_ goes the same way, with td_fill_normal_elementwise, unless the tensor is contiguous: then td_fill_normal,
+ *     which gives other numbers from 16 elements on.
+ *   - bernoulli_ with a tensor of probabilities: memory order of the output, probabilities expanded to its shape.
+ *   - poisson, gamma, binomial, dirichlet, multinomial: operands in logical order, results contiguous; but multinomial without
+ *     replacement, which is a race of exponential numbers in a tensor laid out like the weights.
+ *   - normal with tensors for mean or std: td_fill_normal with 0 and 1 (0 and std), then times std, plus mean, as
+ *     operators of their own with their own roundings.
+ *   - Dropout makes its factors in a tensor laid out like the input (empty_like), so they follow its memory.
+ * Reversed strides, which PyTorch hasn't, count by magnitude and run forward in memory. */
+#ifndef TD_KERNELS_RANDOM_FILL_H
+#define TD_KERNELS_RANDOM_FILL_H
+
+#include <tede/random.h>
+
+/* [from, to), floating and complex dtypes. */
+TD_MUST_USE int td_fill_uniform(td_generator *g, td_dtype dtype, void *out, int64_t n, double from, double to);
+
+/* Contiguous tensors, floating and complex dtypes.  From 16 elements on in groups of 16, else as below. */
+TD_MUST_USE int td_fill_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean, double std);
+/* What other tensors get: in double precision, in pairs, the second one of the last pair kept in the generator. */
+TD_MUST_USE int td_fill_normal_elementwise(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean,
+                                           double std);
+TD_MUST_USE int td_fill_log_normal(td_generator *g, td_dtype dtype, void *out, int64_t n, double mean, double std);
+TD_MUST_USE int td_fill_cauchy(td_generator *g, td_dtype dtype, void *out, int64_t n, double median, double sigma);
+TD_MUST_USE int td_fill_exponential(td_generator *g, td_dtype dtype, void *out, int64_t n, double lambda);
+TD_MUST_USE int td_fill_geometric(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+
+/* 1 with probability p, else 0. */
+TD_MUST_USE int td_fill_bernoulli(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+/* The same with a probability for each element; p has a floating dtype. */
+TD_MUST_USE int td_fill_bernoulli_each(td_generator *g, td_dtype dtype, void *out, int64_t n, td_dtype p_dtype,
+                                       const void *p);
+/* Dropout's factors: 1 / (1 - p) with probability 1 - p, else 0, rounded as bernoulli_(1 - p).div_(1 - p) is.
+ * PyTorch's dropout draws nothing when p is 0 or 1; that is the caller's to do. */
+TD_MUST_USE int td_fill_dropout(td_generator *g, td_dtype dtype, void *out, int64_t n, double p);
+
+/* random_(): all of an integer dtype's values from 0 up, [0, 2^digits] for floating ones. */
+TD_MUST_USE int td_fill_random(td_generator *g, td_dtype dtype, void *out, int64_t n);
+/* random_(from, to), randint. */
+TD_MUST_USE int td_fill_random_from_to(td_generator *g, td_dtype dtype, void *out, int64_t n, int64_t from,
+                                       int64_t to);
+/* random_(from, None): up to the dtype's largest value; from INT64_MIN, all 64 bits. */
+TD_MUST_USE int td_fill_random_from(td_generator *g, td_dtype dtype, void *out, int64_t n, int64_t from);
+/* A random order of 0 ... n-1. */
+TD_MUST_USE int td_fill_randperm(td_generator *g, td_dtype dtype, void *out, int64_t n);
+
+/* ---- samples with a parameter for each element; arrays of `dtype`, floating */
+
+TD_MUST_USE int td_sample_poisson(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *rate);
+TD_MUST_USE int td_sample_gamma(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *alpha);
+TD_MUST_USE int td_sample_binomial(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *count,
+                                   const void *probability);
+/* A slope from [lower, upper) for each element of x that is not positive, 1 for the others. */
+TD_MUST_USE int td_sample_rrelu(td_generator *g, td_dtype dtype, void *out, int64_t n, const void *x, double lower,
+                                double upper);
+/* `rows` samples from the simplex of `k` corners. */
+TD_MUST_USE int td_sample_dirichlet(td_generator *g, td_dtype dtype, void *out, int64_t rows, int64_t k,
+                                    const void *alpha);
+/* For each of `rows` rows of `k` weights, `samples` indices drawn in proportion to them. Without replacement there is a number
+ * for each weight; by_columns, they are drawn for a column after the other. */
+TD_MUST_USE int td_sample_multinomial(td_generator *g, td_dtype dtype, int64_t *out, int64_t rows, int64_t k,
+                                      const void *weights, int64_t samples, bool replacement,
+                                      bool by_columns);
+
+#endif
