@@ -185,7 +185,7 @@ static int replace(td_tensor **grad, td_tensor *replacement)
 int td_hooks_run_tensor(uint8_t *lock, td_hook **list, int input, td_tensor **grad)
 {
     snapshot s;
-    if (!*list)
+    if (!__atomic_load_n(list, __ATOMIC_ACQUIRE))       /* another thread may be adding one */
         return 0;
     int status = take(&s, lock, list, TD_HOOK_TENSOR);
     for (int i = 0; i < s.count && status == 0; i++) {
@@ -206,7 +206,7 @@ int td_hooks_run_tensor(uint8_t *lock, td_hook **list, int input, td_tensor **gr
 int td_hooks_run_leaf(uint8_t *lock, td_hook **list, td_tensor *leaf)
 {
     snapshot s;
-    if (!*list)
+    if (!__atomic_load_n(list, __ATOMIC_ACQUIRE))
         return 0;
     int status = take(&s, lock, list, TD_HOOK_LEAF);
     for (int i = 0; i < s.count && status == 0; i++)

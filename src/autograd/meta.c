@@ -267,8 +267,16 @@ int td_set_grad(td_tensor *x, td_tensor *grad)
     td_autograd_meta *meta = td_autograd_meta_of(x);
     if (!meta)
         return -1;
-    td_tensor **slot = meta->box ? &meta->box->grad : &meta->grad;
-    td_tensor_release(__atomic_exchange_n(slot, td_tensor_retain(grad), __ATOMIC_ACQ_REL));
+    td_grad_box *box = meta->box;
+    td_tensor   *was;
+    td_tensor_retain(grad);
+    if (box) {                          /* a pass that runs may be reading it: see td_node_run_retained */
+        td_lock(&box->lock);
+        was = __atomic_exchange_n(&box->grad, grad, __ATOMIC_ACQ_REL);
+        td_unlock(&box->lock);
+    } else
+        was = __atomic_exchange_n(&meta->grad, grad, __ATOMIC_ACQ_REL);
+    td_tensor_release(was);
     return 0;
 }
 
