@@ -246,6 +246,43 @@ if __name__ == "__main__":
     assert len(workers) == 2 and not any(map(running, workers))
 
 
+INTERRUPTED = """
+import sys
+from tede.utils.data import DataLoader
+
+def interrupt(after):
+    def trace(frame, event, argument):
+        nonlocal after
+        after -= 1
+        if after < 0:
+            sys.settrace(None)
+            raise KeyboardInterrupt
+        return trace
+    return trace
+
+done = 0
+while True:
+    batches = iter(DataLoader(range(64), num_workers=1, multiprocessing_context="fork"))
+    batches._outstanding = 0            # that it gives another task
+    try:
+        sys.settrace(interrupt(done))
+        batches._give_task()
+        sys.settrace(None)
+        break
+    except KeyboardInterrupt:
+        batches._shutdown_workers()
+    done += 1
+print(done)
+"""
+
+
+def test_a_loader_ends_wherever_its_giving_of_a_task_is_interrupted():
+    program = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60,
+                             env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)})
+    assert program.returncode == 0, program.stderr
+    assert int(program.stdout) > 20
+
+
 def running(pid):
     try:
         with open(f"/proc/{pid}/stat") as file:

@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from tede import _C
 from tede._utils import ExceptionWrapper
 from tede.utils.data._utils import collate, fetch, pipes, transport, worker
+from tede.utils.data._utils.tasks import TaskQueue
 from tede.utils.data.dataset import IterableDataset, _T_co
 from tede.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -234,19 +235,13 @@ def _end_workers(owner, workers, queues, pipes, prefix):
     if owner != os.getpid():
         return          # a worker that is forked inherits whatever iterators there are: their workers aren't its own
     for queue in queues:
-        try:
-            queue.put(None)
-        except (OSError, ValueError):
-            continue
+        queue.put(None)
     try:
         for pipe in pipes:
             pipe.close()                # a worker that waits to send finds out
         until = time.monotonic() + worker.MP_STATUS_CHECK_INTERVAL
         for process in workers:
             process.join(max(until - time.monotonic(), 0))
-        for queue in queues:
-            queue.cancel_join_thread()
-            queue.close()
     finally:
         for process in workers:
             if process.is_alive():
@@ -272,11 +267,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         from tede.multiprocessing import reductions
         reductions.init_reductions()
         for i in range(self._num_workers):
-            queue = context.Queue()
-            queue.cancel_join_thread()
+            queue = TaskQueue(context)
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=worker._worker_loop, args=(job, i, queue, sender), daemon=True)
+            process = context.Process(target=worker._worker_loop, args=(job, i, queue.receiver, sender), daemon=True)
             process.start()
+            queue.receiver.close()
             sender.close()
             self._workers.append(process)
             self._queues.append(queue)

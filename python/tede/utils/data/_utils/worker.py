@@ -1,7 +1,6 @@
 """What runs in a loader's worker process."""
 import functools
 import os
-import queue
 import random
 import sys
 from dataclasses import dataclass, field
@@ -86,8 +85,8 @@ def make_fetcher(job):
     return cls(job.dataset, job.auto_collation, job.collate_fn, job.drop_last)
 
 
-def _worker_loop(job, worker_id, indices, results):
-    """Fetch what `indices` (a queue) asks for, send it through `results` (a pipe)."""
+def _worker_loop(job, worker_id, tasks, results):
+    """Fetch the batches that `tasks` (a pipe) names, send them through `results` (a pipe)."""
     global _worker_info
     parent = os.getppid()
 
@@ -113,12 +112,11 @@ def _worker_loop(job, worker_id, indices, results):
         except Exception:
             failed = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
         while True:
-            try:
-                task = indices.get(timeout=MP_STATUS_CHECK_INTERVAL)
-            except queue.Empty:
+            if not tasks.poll(MP_STATUS_CHECK_INTERVAL):
                 if os.getppid() != parent:
                     break               # the main process is gone
                 continue
+            task = tasks.recv()
             if task is None:
                 break
             if isinstance(task, _ResumeIteration):
