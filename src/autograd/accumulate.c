@@ -13,6 +13,7 @@
 #include "autograd/engine.h"
 #include "autograd/hooks.h"
 #include "autograd/needs.h"
+#include "base/once.h"
 #include <pthread.h>
 #include <tede/foreign.h>
 #include "tensor/layout.h"
@@ -314,10 +315,11 @@ td_node *td_accumulator_if_any(td_tensor *x)
 }
 
 static pthread_mutexattr_t reentrant;
-static void make_reentrant(void)
+static int make_reentrant(void)
 {
     pthread_mutexattr_init(&reentrant);
     pthread_mutexattr_settype(&reentrant, PTHREAD_MUTEX_RECURSIVE);
+    return 0;
 }
 
 void td_accumulator_describe(td_node *node, const td_tensor *leaf)
@@ -329,8 +331,8 @@ void td_accumulator_describe(td_node *node, const td_tensor *leaf)
 
 static td_node *first_accumulator(td_tensor *x)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_reentrant);
+    static td_once once;
+    td_once_run(&once, make_reentrant);
     td_node *made = td_node_new(&accumulate_type, 0, 1, 0, sizeof(accumulator)), *none = NULL;
     if (!made)
         return NULL;

@@ -17,6 +17,7 @@
 #include <pthread.h>
 #include <time.h>
 #include "autograd/modes.h"
+#include "base/once.h"
 #include "tensor/device.h"
 
 typedef struct item { uint64_t sequence; int64_t pass; td_task *task; uint32_t entry; } item;
@@ -194,18 +195,17 @@ static void forget_workers(void)
     own_queue = NULL;
     pthread_mutex_init(&queues_lock, NULL);
 }
-static void watch_forks(void) { pthread_atfork(NULL, NULL, forget_workers); }
+static int watch_forks(void) { return pthread_atfork(NULL, NULL, forget_workers) == 0 ? 0 : -1; }
 
 /* The worker of a device, with the lock held; NULL if there can't be one, and the pass's own thread does its work. */
 static ready_queue *worker_of(td_device device)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static td_once once;
     ready_queue **place = &workers[device.type][device.index < 0 ? 0 : device.index];
     if (*place)
         return *place;
-    pthread_once(&once, watch_forks);
     pthread_t thread;
-    ready_queue *l = td_mem_alloc_zero(sizeof *l);
+    ready_queue *l = td_once_run(&once, watch_forks) == 0 ? td_mem_alloc_zero(sizeof *l) : NULL;
     if (!l) {
         td_error_clear();
         return NULL;

@@ -13,6 +13,7 @@
  * live bytes (for the peak and the limit) learns of small blocks whenever a list goes to the heap, and so
  * lags behind by a list's length at most. */
 #include "base/base.h"
+#include "base/once.h"
 #include "base/spans.h"
 #include "base/watch.h"
 
@@ -246,7 +247,7 @@ static uint64_t limit_from_environment(void)
     return number < 0x1p63 ? (uint64_t)number : 0;
 }
 
-static void start(void)
+static int start(void)
 {
     const char *bypass = getenv("TEDE_NO_CACHE");
     heap.limit = limit_from_environment();
@@ -255,12 +256,13 @@ static void start(void)
     if (WATCHED || (bypass && *bypass && *bypass != '0'))
         __atomic_or_fetch(&detour, BYPASS, __ATOMIC_RELAXED);
     __atomic_and_fetch(&detour, ~NOT_READY, __ATOMIC_RELEASE);
+    return 0;
 }
 
 static void make_ready(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start);
+    static td_once once;
+    td_once_run(&once, start);
 }
 
 static struct cache *cache_of_thread(void)

@@ -4,6 +4,7 @@
  * level; a higher one than the machine has is not believed. */
 #include "base/base.h"
 #include "base/levels.h"
+#include "base/once.h"
 
 #include <stdlib.h>
 
@@ -69,16 +70,18 @@ bool td_cpu_multiplies_bf16(void)
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 5);
 }
 
+static bool copies_strings;
+static int look_for_strings(void)
+{
+    unsigned a, b, c, d;
+    copies_strings = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 4 & 1;
+    return 0;
+}
 bool td_cpu_copies_strings(void)
 {
-    static int known = -1;      /* every thread would find the same */
-    int fast = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (fast < 0) {
-        unsigned a, b, c, d;
-        fast = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d >> 4 & 1;
-        __atomic_store_n(&known, fast, __ATOMIC_RELAXED);
-    }
-    return fast;
+    static td_once once;
+    td_once_run(&once, look_for_strings);
+    return copies_strings;
 }
 #else
 bool td_cpu_multiplies_bf16(void) { return false; }
@@ -90,19 +93,22 @@ const char *td_isa_name(td_isa isa)
     return isa >= 0 && isa < TD_ISAS ? levels[isa].name : "unknown";
 }
 
-td_isa td_cpu_isa(void)
+static td_isa best;
+static int look_for_level(void)
 {
-    static int known = -1;    /* every thread would compute the same, so a race is harmless */
-    int isa = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (TD_LIKELY(isa >= 0))
-        return isa;
-    isa = 0;
+    td_isa isa = 0;
     while (isa + 1 < TD_ISAS && levels[isa + 1].has())
         isa++;
     const char *forced = getenv("TEDE_CPU");
-    for (int lower = 0; forced && lower < isa; lower++)
+    for (td_isa lower = 0; forced && lower < isa; lower++)
         if (strcmp(forced, levels[lower].name) == 0)
             isa = lower;
-    __atomic_store_n(&known, isa, __ATOMIC_RELAXED);
-    return isa;
+    best = isa;
+    return 0;
+}
+td_isa td_cpu_isa(void)
+{
+    static td_once once;
+    td_once_run(&once, look_for_level);
+    return best;
 }

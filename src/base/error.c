@@ -5,6 +5,7 @@
  * thread-local storage is a pointer and a flag, because a library that is opened late gets little of the kind of
  * thread-local storage that is cheap to reach. */
 #include "base/base.h"
+#include "base/once.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -25,8 +26,7 @@ static TD_TLS struct record *mine;
 static TD_TLS bool lost;
 
 static pthread_key_t at_thread_end;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static bool have_key;
+static td_once once;
 
 /* Drop the foreign object, if any.  The record is emptied first: `drop` may run code that fails itself. */
 static void clear(struct record *r)
@@ -48,18 +48,14 @@ static void end_of_thread(void *record)
     free(record);
 }
 
-static void make_key(void)
-{
-    have_key = pthread_key_create(&at_thread_end, end_of_thread) == 0;
-}
+static int make_key(void) { return pthread_key_create(&at_thread_end, end_of_thread) == 0 ? 0 : -1; }
 
 static struct record *record_of_thread(void)
 {
     if (TD_LIKELY(mine != NULL))
         return mine;
-    pthread_once(&once, make_key);
     struct record *r = calloc(1, sizeof *r);
-    if (r && have_key)
+    if (r && td_once_run(&once, make_key) == 0)
         pthread_setspecific(at_thread_end, r);
     mine = r;
     return r;
@@ -126,7 +122,7 @@ void *td_error_detach(void)
     lost = false;
     if (!r)
         return NULL;
-    if (have_key)
+    if (td_once_run(&once, make_key) == 0)
         pthread_setspecific(at_thread_end, NULL);
     mine = NULL;
     return r;
@@ -138,8 +134,7 @@ int td_error_attach(void *record)
     lost = record == NULL;
     if (lost)
         return -1;
-    pthread_once(&once, make_key);
-    if (have_key)
+    if (td_once_run(&once, make_key) == 0)
         pthread_setspecific(at_thread_end, record);
     mine = record;
     if (before) {

@@ -3,6 +3,7 @@
  * The state is renewed 624 words at a time and tempered on the way out.  Both loops are written so that the compiler
  * vectorises them; copies for AVX2 and AVX-512 double the speed of bulk draws, and again. */
 #include "base/base.h"
+#include "base/once.h"
 #include "base/random.h"
 #include "base/simd.h"
 
@@ -130,16 +131,17 @@ static uint64_t entropy(void)
 /* ---- life */
 
 static td_generator standard = {.lock = PTHREAD_MUTEX_INITIALIZER};
-static pthread_once_t standard_once = PTHREAD_ONCE_INIT;
+static td_once standard_once;
 
 /* A thread may be drawing while another forks; the child must not inherit its lock. */
 static void before_fork(void) { pthread_mutex_lock(&standard.lock); }
 static void after_fork(void)  { pthread_mutex_unlock(&standard.lock); }
 
-static void begin_standard(void)
+static int begin_standard(void)
 {
     start(&standard, entropy());
     pthread_atfork(before_fork, after_fork, after_fork);
+    return 0;
 }
 
 /* While another device's call runs on the CPU: that device's generator. */
@@ -156,7 +158,7 @@ td_generator *td_default_generator(void)
 {
     if (TD_UNLIKELY(stand_in != NULL))
         return stand_in;
-    pthread_once(&standard_once, begin_standard);
+    td_once_run(&standard_once, begin_standard);
     return &standard;
 }
 

@@ -28,6 +28,7 @@
  * workers only when the first chunks show that the rest will take long; now and then it tries again at once. */
 #define _GNU_SOURCE 1
 #include "base/base.h"
+#include "base/once.h"
 #include "base/simd.h"
 #include "base/watch.h"
 
@@ -320,11 +321,12 @@ static void forget_workers(void)
     forget_sleepers();
 }
 
-static void prepare(void)
+static int prepare(void)
 {
     pool.cores = count_cores();
     close_parts();
     pthread_atfork(NULL, NULL, forget_workers);
+    return 0;
 }
 
 static void resize(int workers)
@@ -427,8 +429,8 @@ void td_parallel_for(int64_t begin, int64_t end, int64_t grain, td_loop_body *bo
         body(context, begin, end);
         return;
     }
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, prepare);
+    static td_once once;
+    td_once_run(&once, prepare);
     int workers = td_num_threads() - 1;
     if (workers > MAX_WORKERS)
         workers = MAX_WORKERS;

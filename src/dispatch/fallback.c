@@ -14,7 +14,7 @@ static int64_t taken;
 
 int64_t td_cpu_fallback_count(void) { return __atomic_load_n(&taken, __ATOMIC_RELAXED); }
 
-typedef struct pair { td_tensor *there, *here; uint32_t version; bool written; } pair;
+typedef struct pair { td_tensor *there, *here; bool written; } pair;
 
 /* A call that is being carried to the CPU.  Blocks of the lists and the pairs are one allocation. */
 typedef struct trip {
@@ -46,7 +46,7 @@ static td_tensor *fetch(trip *t, td_tensor *x, bool written)
     td_tensor *here = td_host_copy(x);
     if (!here)
         return NULL;
-    t->pairs[t->n_pairs++] = (pair){x, here, 0, written};
+    t->pairs[t->n_pairs++] = (pair){x, here, written};
     return here;
 }
 

@@ -1,6 +1,7 @@
 /* The table of operators, found by name, and the slow way to a kernel.
  *
  * Rows live in the generated chunks; here they are joined into a list and a hash table by registered name, once. */
+#include "base/once.h"
 #include "dispatch/op.h"
 #include "dispatch/outputs.h"
 #include "dispatch/writes.h"
@@ -21,7 +22,7 @@ static struct {
     unsigned n_buckets;
     td_boxed_entry *fallbacks[TD_SLOTS];
 } table;
-static pthread_once_t  table_once = PTHREAD_ONCE_INIT;
+static td_once         table_once;
 static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* FNV-1a of "name.overload"; the table is open addressing with linear probing, half full at most. */
@@ -38,7 +39,7 @@ static unsigned hash_name(const char *name, const char *overload)
 
 /* The table is made of the process's own memory, not of the library's seam: it is never freed, and making it must
  * not fail half way. */
-static void build_table(void)
+static int build_table(void)
 {
     int count = 0;
     for (int c = 0; c < td_op_chunk_count; c++)
@@ -49,7 +50,7 @@ static void build_table(void)
     td_op **rows = malloc((size_t)count * sizeof *rows), **buckets = calloc(n_buckets, sizeof *buckets);
     if (!rows || !buckets) {
         free(rows), free(buckets);
-        return;
+        return td_error(TD_E_MEMORY, "no memory for the table of operators");
     }
     for (int c = 0; c < td_op_chunk_count; c++)
         for (int i = 0; i < *td_op_chunks[c].count; i++) {
@@ -61,12 +62,12 @@ static void build_table(void)
             buckets[b] = op;
         }
     table.rows = rows, table.buckets = buckets, table.n_buckets = n_buckets;
+    return 0;
 }
 
 int td_op_count(void)
 {
-    pthread_once(&table_once, build_table);
-    return table.count + td_defined_count();
+    return (td_once_run(&table_once, build_table) == 0 ? table.count : 0) + td_defined_count();
 }
 
 const td_op *td_op_at(int index)

@@ -8,25 +8,20 @@
  * halves its speed, so OPENBLAS_CORETYPE is set around the opening wherever the processor has the level but not the
  * later extensions by which OpenBLAS knows newer cores.  A value that the user has set stays. */
 #include "base/base.h"
+#include "base/once.h"
 #include "base/simd.h"
 #include "libs/openblas.h"
 
 #include <limits.h>
 #include <dlfcn.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static td_openblas table;
-static const td_openblas *found;
-static int tried;
+static const td_openblas *found;        /* NULL once it was looked for: there is none */
 static void *handle;
 static const char *prefix = "";
 static char path[4096];
-
-static void before_fork(void) { pthread_mutex_lock(&lock); }
-static void after_fork(void) { pthread_mutex_unlock(&lock); }
 
 static bool wants_core_type(void)
 {
@@ -79,7 +74,7 @@ static void *symbol(const char *name)
     return dlsym(handle, full);
 }
 
-static void open_library(void)
+static int open_library(void)
 {
     bool core = wants_core_type(), one = !getenv("OPENBLAS_NUM_THREADS");
     if (core)
@@ -92,14 +87,14 @@ static void open_library(void)
     if (one)
         unsetenv("OPENBLAS_NUM_THREADS");
     if (!handle)
-        return;
+        return 0;
     prefix = dlsym(handle, "scipy_cblas_sgemm") ? "scipy_" : "";
     *(void **)&table.sgemm = symbol("cblas_sgemm");
     *(void **)&table.dgemm = symbol("cblas_dgemm");
     *(void **)&table.cgemm = symbol("cblas_cgemm");
     *(void **)&table.zgemm = symbol("cblas_zgemm");
     if (!table.sgemm || !table.dgemm || !table.cgemm || !table.zgemm)
-        return;
+        return 0;
     void (*set_threads)(int) = NULL;
     *(void **)&set_threads = symbol("openblas_set_num_threads");
     if (set_threads)
@@ -108,21 +103,15 @@ static void open_library(void)
     *(void **)&core_name = symbol("openblas_get_corename");
     table.core = core_name ? core_name() : "";
     table.path = path;
-    __atomic_store_n(&found, &table, __ATOMIC_RELEASE);
+    found = &table;
+    return 0;
 }
 
 const td_openblas *td_openblas_get(void)
 {
-    if (!__atomic_load_n(&tried, __ATOMIC_ACQUIRE)) {
-        pthread_mutex_lock(&lock);
-        if (!tried) {
-            pthread_atfork(before_fork, after_fork, after_fork);
-            open_library();
-            __atomic_store_n(&tried, 1, __ATOMIC_RELEASE);
-        }
-        pthread_mutex_unlock(&lock);
-    }
-    return __atomic_load_n(&found, __ATOMIC_ACQUIRE);
+    static td_once once;
+    td_once_run(&once, open_library);
+    return found;
 }
 
 void *td_openblas_symbol(const char *name)

@@ -1,5 +1,6 @@
 /* Layouts other than strided.  The fields hang on the tensor's `extra`, in a record that its aliases share; there is no
  * storage, so what would read strided memory refuses. */
+#include "base/once.h"
 #include "tensor/layout.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ static const td_layout_kind *kinds[TD_LAYOUTS];
 static uint8_t               keys_of[TD_LAYOUTS];            /* set before the kind is shown */
 static const td_layout_kind *of_key[TD_KEY_DTYPE];
 static pthread_mutex_t       lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t        builtin_once = PTHREAD_ONCE_INIT;
+static td_once               builtin_once;
 
 static int find(const char *name)
 {
@@ -48,15 +49,16 @@ static int place(const td_layout_kind *kind)
     return layout;
 }
 
-static void place_builtin(void)
+static int place_builtin(void)
 {
     for (int i = 0; i < td_builtin_layout_count; i++)
         place(td_builtin_layouts[i]);
+    return 0;
 }
 
 static const td_layout_kind *kind_of(int layout)
 {
-    pthread_once(&builtin_once, place_builtin);
+    td_once_run(&builtin_once, place_builtin);
     return (unsigned)layout < TD_LAYOUTS ? __atomic_load_n(&kinds[layout], __ATOMIC_ACQUIRE) : NULL;
 }
 
@@ -70,7 +72,7 @@ const char *td_layout_name(int layout)
 
 int td_layout_find(const char *name)
 {
-    pthread_once(&builtin_once, place_builtin);
+    td_once_run(&builtin_once, place_builtin);
     return name ? find(name) : -1;
 }
 
@@ -80,7 +82,7 @@ const td_layout_kind *td_layout_of_key(int key)
 {
     if (key <= TD_KEY_DENSE || key >= TD_KEY_DTYPE)
         return NULL;
-    pthread_once(&builtin_once, place_builtin);
+    td_once_run(&builtin_once, place_builtin);
     return __atomic_load_n(&of_key[key], __ATOMIC_ACQUIRE);
 }
 
@@ -100,7 +102,7 @@ int td_layout_register(const td_layout_kind *kind)
         return td_error(TD_E_VALUE, "a layout needs a name of 1 to 31 letters");
     if (!kind->parts != !kind->from_parts)
         return td_error(TD_E_VALUE, "layout '%s': parts and from_parts go together", kind->name);
-    pthread_once(&builtin_once, place_builtin);
+    td_once_run(&builtin_once, place_builtin);
     pthread_mutex_lock(&lock);
     int layout = place(kind);
     pthread_mutex_unlock(&lock);

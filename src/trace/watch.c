@@ -3,8 +3,8 @@
  *
  * The thread includes the key while it is watched, so calls that operators make of each other are heard of too, as
  * what happens between an operator's beginning and its end. */
-#include <pthread.h>
 
+#include "base/once.h"
 #include "base/watch.h"
 #include "dispatch/op.h"
 #include "trace/record.h"
@@ -25,17 +25,12 @@ static int watched_call(const td_op *op, td_keyset keys, const td_value *argumen
     return status;
 }
 
-static int registered = -1;
-static void register_fallback(void)
-{
-    registered = td_register_fallback(TD_KEY_TRACING, TD_CPU, watched_call, NULL);
-}
+static int register_fallback(void) { return td_register_fallback(TD_KEY_TRACING, TD_CPU, watched_call, NULL); }
 
 int td_tracing_start(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_fallback);
-    return registered;
+    static td_once once;
+    return td_once_run(&once, register_fallback);
 }
 
 int td_watch(td_watcher *watcher, void *context)

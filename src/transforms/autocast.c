@@ -8,7 +8,7 @@
  * A weight is used by many calls, so casts of leaves that need a gradient are kept until the outermost end: they share one
  * node, too.  What was written since, or was cast when gradients were off and is asked for when they are on, is cast anew. */
 #include "calls_transforms_autocast.h"
-#include <pthread.h>
+#include "base/once.h"
 #include <stdio.h>
 #include <string.h>
 #include <tede/autocast.h>
@@ -128,9 +128,6 @@ static int call(const td_op *op, td_keyset keys, const td_value *arguments, td_v
 
 /* ---- turning it on */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool registered;
-
 int td_autocast_register(const td_op *op)
 {
     char name[256];
@@ -145,30 +142,23 @@ static void swap_state(void *state)
     *other = mine;
 }
 
-/* A kernel that somebody has registered before stays. */
+/* A kernel that somebody has registered before stays. What is carried can't be taken back, so it comes last. */
 static int register_all(void)
 {
-    static bool carried;
-    int status = 0;
-    pthread_mutex_lock(&lock);
-    if (!carried)
-        status = td_backward_carry(&(td_carried_state){sizeof now, swap_state, NULL, NULL});
-    carried |= status == 0;
-    for (int i = 0; !registered && status == 0 && i < td_op_count(); i++) {
+    for (int i = 0; i < td_op_count(); i++) {
         const td_op *op = td_op_at(i);
-        if (op && op->info.traits->autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU))
-            status = td_autocast_register(op);
+        if (op && op->info.traits->autocast && !td_op_has_kernel(op, TD_KEY_AUTOCAST, TD_CPU) && td_autocast_register(op) != 0)
+            return -1;
     }
-    registered |= status == 0;
-    pthread_mutex_unlock(&lock);
-    return status;
+    return td_backward_carry(&(td_carried_state){sizeof now, swap_state, NULL, NULL});
 }
 
 td_autocast td_autocast_now(void) { return now; }
 
 int td_autocast_set(td_autocast state)
 {
-    if (state.dtype != TD_DTYPE_NONE && register_all() != 0)
+    static td_once once;
+    if (state.dtype != TD_DTYPE_NONE && td_once_run(&once, register_all) != 0)
         return -1;
     now = state;
     td_masks_now.include &= ~TD_KEYSET(TD_KEY_AUTOCAST);

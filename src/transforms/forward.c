@@ -11,6 +11,7 @@
 #include "autograd/meta.h"
 #include "autograd/node.h"
 #include "autograd/tangent.h"
+#include "base/once.h"
 #include "dispatch/outputs.h"
 #include "transforms/level.h"
 
@@ -511,13 +512,9 @@ static int forward(const td_op *op, td_keyset keys, const td_value *arguments, t
 }
 
 /* Registered when the first dual number is made. */
+static int register_forward(void) { return td_register_fallback(TD_KEY_FORWARD_AD, TD_CPU, forward, NULL); }
 int td_forward_ready(void)
 {
-    static int ready;
-    if (!__atomic_load_n(&ready, __ATOMIC_ACQUIRE)) {
-        if (td_register_fallback(TD_KEY_FORWARD_AD, TD_CPU, forward, NULL) != 0)
-            return -1;
-        __atomic_store_n(&ready, 1, __ATOMIC_RELEASE);
-    }
-    return 0;
+    static td_once once;
+    return td_once_run(&once, register_forward);
 }

@@ -1,11 +1,11 @@
 /* Levels, their wrappers, and the two ends of a grad or jvp level: see Note [Levels]. */
 #include "calls_transforms_level.h"
 #include "autograd/hooks.h"
+#include "base/once.h"
 #include "tensor/head.h"
 #include "transforms/level.h"
 #include <tede/autograd_nodes.h>
 #include <tede/auto.h>
-#include <pthread.h>
 
 _Thread_local td_level *td_level_now;
 
@@ -418,20 +418,18 @@ static void swap_level(void *state)
     *other = level;
 }
 
-static int registered;
-static void register_ends(void)
+static int register_ends(void)
 {
-    registered = td_register_fallback(TD_KEY_TRANSFORMS, TD_CPU, front, NULL) == 0 &&
-                 td_register_fallback(TD_KEY_UNWRAP, TD_CPU, lower_end, NULL) == 0 &&
-                 td_backward_carry(&(td_carried_state){sizeof td_level_now, swap_level, NULL, NULL}) == 0;
+    return td_register_fallback(TD_KEY_TRANSFORMS, TD_CPU, front, NULL) == 0 &&
+           td_register_fallback(TD_KEY_UNWRAP, TD_CPU, lower_end, NULL) == 0 &&
+           td_backward_carry(&(td_carried_state){sizeof td_level_now, swap_level, NULL, NULL}) == 0 ? 0 : -1;
 }
 
 int td_transform_enter(td_transform kind, int64_t size, td_randomness randomness)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_ends);
-    if (!registered)
-        return td_error(TD_E_RUNTIME, "transforms of functions can't be registered");
+    static td_once once;
+    if (td_once_run(&once, register_ends) != 0)
+        return -1;
     td_level *level = td_mem_alloc_zero(sizeof *level);
     if (!level)
         return -1;

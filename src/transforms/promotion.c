@@ -4,8 +4,8 @@
  * operands of one dtype, by the standard's table, or the call is a TypeError.  What an operator is made of runs without the
  * key, by PyTorch's rules, and so do formulas of gradients. */
 #include "calls_transforms_promotion.h"
+#include "base/once.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <tede/auto.h>
 #include <tede/promotion.h>
@@ -170,14 +170,12 @@ static int promote(const td_op *op, td_keyset keys, const td_value *arguments, t
 
 /* ---- the thread's choice */
 
-static int registered = -1;
-static void register_once(void) { registered = td_register_fallback((td_key)TD_KEY_PROMOTION, TD_CPU, promote, NULL); }
+static int register_rules(void) { return td_register_fallback((td_key)TD_KEY_PROMOTION, TD_CPU, promote, NULL); }
 
 int td_set_promotion(td_promotion rules)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_once);
-    if (registered != 0)
+    static td_once once;
+    if (td_once_run(&once, register_rules) != 0)
         return -1;
     td_masks masks = td_thread_masks();
     td_keyset key = TD_KEYSET(TD_KEY_PROMOTION);

@@ -5,18 +5,21 @@
  * Each thread takes turns: forward and backward passes over leaves that all share, operators that use the pool, defining
  * and removing operators, registering kernels and fallbacks while others call them, loading a device and computing on it,
  * passes over several devices, the allocator's limit and counters, the process's settings (anomaly mode, warnings, printing,
- * the default dtype), hooks and gradients kept on nodes that all share. With `plant`, two threads add to a plain int: the run
+ * the default dtype), hooks and gradients kept on nodes that all share. Before that all make the same things for the first time
+ * at once, those that are made at their first use. With `plant`, two threads add to a plain int: the run
  * must report that race, or the sanitizer isn't looking. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tede/autocast.h>
 #include <tede/auto.h>
 #include <tede/autograd_nodes.h>
 #include <tede/device.h>
 #include <tede/memory.h>
 #include <tede/print.h>
 #include <tede/tede.h>
+#include <tede/transforms.h>
 #include <time.h>
 
 enum { THREADS = 8 };
@@ -173,9 +176,29 @@ static void hooks(int seed)
     td_hook_release(hook);
 }
 
+/* Tables, registrations and generators that the first who needs them makes. */
+static pthread_barrier_t all_here;
+static void first_uses(void)
+{
+    td_autocast before;
+    TD_AUTO td_tensor *x = td_rand(2, (int64_t[]){8, 8}, TD_F32, cpu);
+    pthread_barrier_wait(&all_here);
+    TD_AUTO td_tensor *sum = td_sum(x);
+    TD_AUTO td_tensor *apart = td_cdist(x, x, 1, NULL);
+    expect(td_autocast_begin(&before, TD_BF16, true) == 0, "autocast");
+    td_autocast_end(before);
+    TD_AUTO td_tensor *y = td_softmax_int(x, 1, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *product = td_matmul(y, apart);
+    TD_AUTO td_tensor *half = td_to(product, TD_BF16);
+    expect(sum && half, "first uses");
+    expect(td_transform_enter(TD_TRANSFORM_VMAP, 8, TD_RANDOM_ERROR) > 0, "a level");
+    td_transform_leave();
+}
+
 static void *work(void *argument)
 {
     int thread = (int)(intptr_t)argument;
+    first_uses();
     for (int i = 0; time(NULL) < until; i++) {
         switch ((i + thread) % 7) {
         case 0: backward(i); break;
@@ -206,6 +229,7 @@ int main(int argc, char **argv)
     if (!(shared = td_tanh(bias)))
         return 2;
     pthread_t threads[THREADS];
+    pthread_barrier_init(&all_here, NULL, THREADS);
     for (intptr_t i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, work, (void *)i))
             return 2;

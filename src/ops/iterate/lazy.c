@@ -10,9 +10,9 @@
  * carries the key Unaligned (td_tensor_update_flags), so that kernels never see one; td_copy_elements copies its bytes, and what
  * reads single elements without an operator (td_tensor_item, tolist) does it by memcpy. */
 #include "calls_ops_iterate_lazy.h"
+#include "base/once.h"
 #include "ops/iterate/lazy.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <tede/auto.h>
 #include "base/watch.h"
@@ -132,11 +132,10 @@ static int resolve(const td_op *op, td_keyset keys, const td_value *arguments, t
     return status;
 }
 
-static int registered = -1;
-static void register_once(void)
+static int register_bits(void)
 {
-    registered = td_register_fallback(TD_KEY_CONJUGATE, TD_CPU, resolve, NULL) == 0 &&
-                 td_register_fallback(TD_KEY_NEGATIVE, TD_CPU, resolve, NULL) == 0 ? 0 : -1;
+    return td_register_fallback(TD_KEY_CONJUGATE, TD_CPU, resolve, NULL) == 0 &&
+           td_register_fallback(TD_KEY_NEGATIVE, TD_CPU, resolve, NULL) == 0 ? 0 : -1;
 }
 /* Unaligned memory may come at any time, and from where operators aren't known. */
 __attribute__((constructor)) static void expect_unaligned(void)
@@ -146,7 +145,6 @@ __attribute__((constructor)) static void expect_unaligned(void)
 }
 int td_lazy_ready(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, register_once);
-    return registered;
+    static td_once once;
+    return td_once_run(&once, register_bits);
 }

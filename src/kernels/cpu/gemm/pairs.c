@@ -16,20 +16,22 @@ enum {
     FEW = 96,                       /* rows for which b is packed by those who need it, part by part */
 };
 
+#ifdef TD_FOR_V4
+static bool has_pairs;
+static int look_for_pairs(void)
+{
+    has_pairs = td_cpu_isa() == TD_V4 && td_cpu_multiplies_bf16();
+    return 0;
+}
 bool td_gemm_has_pairs(void)
 {
-#ifdef TD_FOR_V4
-    static int known = -1;      /* every thread would find the same, so a race is harmless */
-    int has = __atomic_load_n(&known, __ATOMIC_RELAXED);
-    if (has < 0) {
-        has = td_cpu_isa() == TD_V4 && td_cpu_multiplies_bf16();
-        __atomic_store_n(&known, has, __ATOMIC_RELAXED);
-    }
-    return has;
-#else
-    return false;
-#endif
+    static td_once once;
+    td_once_run(&once, look_for_pairs);
+    return has_pairs;
 }
+#else
+bool td_gemm_has_pairs(void) { return false; }
+#endif
 
 /* One product, or a pass over some columns of it. */
 typedef struct product {

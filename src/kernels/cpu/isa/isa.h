@@ -9,6 +9,7 @@
 #define TD_KERNELS_CPU_ISA_ISA_H
 #include <tede/base.h>
 #include "base/levels.h"
+#include "base/once.h"
 
 #define TD_ISA_PASTE_(a, b) a##_##b
 #define TD_ISA_PASTE(a, b)  TD_ISA_PASTE_(a, b)
@@ -21,7 +22,8 @@
 #define TD_ISA_TABLE_(level, constant, test, scope, effort, flags, type, name) TD_ISA_TABLE_##scope(level, type, name)
 #define TD_ISA_TABLE_ALL(level, type, name) extern const type name##_##level;
 #define TD_ISA_TABLE_LOOPS(level, type, name)
-#define TD_ISA_PICK(name)                                                                \
+#define TD_ISA_PICK(name) TD_KEPT(TD_ISA_FIND_(name))
+#define TD_ISA_FIND_(name)                                                               \
     (__extension__({                                                                     \
         const td_isa isa_ = td_cpu_isa();                                                \
         __typeof__(&TD_ISA_PASTE(name, TD_ISA_LOWEST)) table_ = &TD_ISA_PASTE(name, TD_ISA_LOWEST); \

@@ -24,17 +24,7 @@ enum {
 
 /* ---- runs */
 
-/* The table of the processor's level, looked up once.  Threads may meet here: all of them store the same pointer. */
-static const td_convert_table *runs(void)
-{
-    static const td_convert_table *table;
-    const td_convert_table *t = __atomic_load_n(&table, __ATOMIC_RELAXED);
-    if (!t) {
-        t = TD_ISA_PICK(td_convert_table);
-        __atomic_store_n(&table, t, __ATOMIC_RELAXED);
-    }
-    return t;
-}
+static const td_convert_table *runs(void) { return TD_ISA_PICK(td_convert_table); }
 
 td_convert_run *td_converter(td_dtype to, td_dtype from)
 {

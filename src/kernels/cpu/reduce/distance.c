@@ -10,9 +10,7 @@
 /* cdist for p of 1, 2 and infinity: tasks are blocks of 64 x 64 distances. */
 int td_cpu_pair_distances(td_tensor *x1, td_tensor *x2, double p, td_tensor *out)
 {
-    static const td_distance_table *table;
-    if (!table)
-        table = TD_ISA_PICK(td_distance_table);
+    const td_distance_table *table = TD_ISA_PICK(td_distance_table);
     const td_dtype type = (td_dtype)x1->dtype;
     TD_AUTO td_tensor *a = td_as_contiguous(x1, type), *b = td_as_contiguous(x2, type);
     if (!a || !b)

@@ -309,9 +309,7 @@ static td_red_type leaf_type(const td_leaf *leaves, td_dtype stored, td_dtype co
 int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *reduced, double p, td_red_finish *finish,
               void *context)
 {
-    static const td_leaf_table *table;
-    if (!table)
-        table = TD_ISA_PICK(td_reduce_table);
+    const td_leaf_table *table = TD_ISA_PICK(td_reduce_table);
     const td_red_type type = leaf_type(table->leaves[kind], (td_dtype)x->dtype, compute);
     compute = (td_dtype)dtype_of[type];
     bool ordered = kind == TD_RED_ARGMAX || kind == TD_RED_ARGMIN;
