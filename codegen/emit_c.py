@@ -172,27 +172,26 @@ class Chunk(Nodes):
         base = forms[0]
         implementation = ''
         if base.kind == 'kernel':
-            body = base.entry.get('body', base.c)
-            params = [p for a in base.schema.arguments if a.in_c for p in a.parameters()]
-            results = [f'td_tensor *out{i}' for i in range(len(base.schema.results))]
-            self.code.append(f'''int td_meta_{body}(td_spec *specs, {", ".join(params)});
-int td_cpu_{body}({", ".join(params + results)});
-static const td_impl cpu_{base.c} = {{.typed = (td_kernel)td_cpu_{body}}};
+            self.code.append(f'''{base.meta};
+{base.cpu};
+static const td_impl cpu_{base.c} = {{.typed = (td_kernel){base.cpu[4:base.cpu.index("(")]}}};
 ''')
             implementation = f'.impls = {{[TD_CPU] = &cpu_{base.c}}}, '
         self.code.append('\n'.join(f'static td_op row_{op.c};' for op in forms) + f'''
 static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".join(f"&row_{op.c}" for op in forms)}}}}};
 ''')
         if base.kind == 'kernel':
-            values = ', '.join(a.box() if a.in_c else '{0}' for a in base.schema.arguments)
-            types = types_of(params + results)
-            given = ', '.join([n for a in base.schema.arguments if a.in_c for n in a.names()] + [f'out{i}' for i in range(len(results))])
-            self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params + results)})
+            results = [f'out{i}' for i in range(len(base.schema.results))]
+            numbers = [(p, n) for a in base.schema.arguments if a.in_c for p, n in zip(a.parameters(), a.names())]
+            params = [p for p, _ in dict.fromkeys([*numbers, *base.implementation])]
+            values = ', '.join([a.box() if a.in_c else '{0}' for a in base.schema.arguments] + ['{.geometry = geometry}'] * bool(base.geometry))
+            types, given = types_of(p for p, _ in base.implementation), ', '.join(n for _, n in base.implementation)
+            self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params)})
 {{
     const td_impl *impl = td_impl_of(&structured_{base.c}, keys);
     if (TD_LIKELY(impl && impl->typed))
         return ((int (*)({types}))impl->typed)({given});
-    return impl ? impl->boxed(&row_{base.c}, (td_value[]){{{values}}}, (td_tensor *[]){{{", ".join(r.rpartition("*")[2] for r in results)}}}, impl->context)
+    return impl ? impl->boxed(&row_{base.c}, (td_value[]){{{values}}}, (td_tensor *[]){{{", ".join(results)}}}, impl->context)
                 : td_no_impl(&row_{base.c}, keys);
 }}
 ''')
@@ -412,11 +411,12 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
         args = [n_ for a in base.schema.arguments if a.in_c for n_ in a.names()]
         body = base.entry.get('body', base.c)
         results = [f'results[{i}]' for i in range(n)]
-        call = ', '.join([*args, *results])
+        call = ', '.join([*args, *(['&geometry'] if base.geometry else []), *results])
         fail = 'NULL' if op.result == 'tensor' else '-1'
         refusals = ''.join(line + '\n' for line in self.refusals(base, fail))
+        geometry = f'    {base.geometry} geometry;\n' if base.geometry else ''
         meta = f'''    td_spec specs[{n}];
-{refusals}    if (td_meta_{body}(specs, {", ".join(args)}))
+{geometry}{refusals}    if (td_meta_{body}({", ".join(["specs", *(["&geometry"] if geometry else []), *args])}))
         return {"NULL" if op.result == "tensor" else "-1"};
 '''
         if op.variant == 'functional':

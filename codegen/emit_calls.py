@@ -55,10 +55,8 @@ class Prototypes:
         if op.kind in ('native', 'composite', 'view'):
             self.add('td_op_' + body, op.declaration('td_op_' + body) + ';')
         elif op.kind == 'kernel':
-            params = [p for a in op.schema.arguments if a.in_c for p in a.parameters()]
-            outs = [f'td_tensor *out{i}' for i in range(len(op.schema.results))]
-            self.add(f'td_meta_{body}', f'int td_meta_{body}({", ".join(["td_spec *specs", *params])});')
-            self.add(f'td_cpu_{body}', f'int td_cpu_{body}({", ".join([*params, *outs])});')
+            for text in (op.meta, op.cpu):
+                self.add(text[4:text.index('(')], text + ';')
 
     def named(self, text):
         """The functions that the text names; a text that many files include is read once."""

@@ -15,7 +15,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
-          'format', 'batch', 'autocast', 'tags', 'names', 'flops'}
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'geometry', 'implementation'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
 FUNCTIONS_TOO = {'addmv_', 'celu_', 'clamp_', 'clamp_max_', 'clamp_min_', 'clip_', 'gcd_', 'lcm_', 'ldexp_', 'logit_', 'nan_to_num_',
@@ -133,6 +133,32 @@ class Operator:
 
     def declaration(self, name, leading=()):
         return f'{self.returns}{name}({", ".join(self.parameters(leading))})'
+
+    @property
+    def geometry(self):
+        """The struct that the meta function of a `kind: kernel` fills, and its implementations get in place of all numbers; or None."""
+        return f'td_{self.entry["geometry"]}_geometry' if 'geometry' in self.entry else None
+
+    @property
+    def meta(self):
+        """The declaration of its meta function."""
+        numbers = [p for a in self.schema.arguments if a.in_c for p in a.parameters()]
+        filled = [f'{self.geometry} *geometry'] if self.geometry else []
+        return f'int td_meta_{self.entry.get("body", self.c)}({", ".join(["td_spec *specs", *filled, *numbers])})'
+
+    @property
+    def implementation(self):
+        """The parameters of an implementation by (type and name, name): operands, geometry, results."""
+        operands = [(p, n) for a in self.schema.arguments if a.in_c and (a.is_tensor or not self.geometry)
+                    for p, n in zip(a.parameters(), a.names())]
+        read = [(f'const {self.geometry} *geometry', 'geometry')] if self.geometry else []
+        return [*operands, *read, *((f'td_tensor *out{i}', f'out{i}') for i in range(len(self.schema.results)))]
+
+    @property
+    def cpu(self):
+        """The declaration of the CPU's implementation, which several entries may share."""
+        name = self.entry.get('implementation', self.entry.get('body', self.c))
+        return f'int td_cpu_{name}({", ".join(p for p, _ in self.implementation)})'
 
 
 def c_name(schema):

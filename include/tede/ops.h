@@ -2140,14 +2140,22 @@ TD_API td_tensor *td_avg_pool3d(td_tensor *self, int64_t n_kernel_size, const in
 TD_API int td_avg_pool3d_out(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
         int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
         bool count_include_pad, const int64_t *divisor_override, td_tensor *out) TD_MUST_USE;
-/* The kernel of avg_pool. */
-TD_API td_tensor *td_avg_pool_windows(td_tensor *self, int64_t n_kernel_size, const int64_t *kernel_size,
-        int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
-        bool count_include_pad, const int64_t *divisor_override);
-/* Gradients spread over the windows that were averaged. */
-TD_API td_tensor *td_avg_pool_backward(td_tensor *grad, td_tensor *self, int64_t n_kernel_size,
+/* Gradients of avg_pool2d, spread over the windows that were averaged. */
+TD_API td_tensor *td_avg_pool2d_backward(td_tensor *grad_output, td_tensor *self, int64_t n_kernel_size,
         const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
         const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor_override);
+TD_API int td_avg_pool2d_backward_grad_input(td_tensor *grad_output, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor_override,
+        td_tensor *out) TD_MUST_USE;
+/* Gradients of avg_pool3d, spread over the windows that were averaged. */
+TD_API td_tensor *td_avg_pool3d_backward(td_tensor *grad_output, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor_override);
+TD_API int td_avg_pool3d_backward_grad_input(td_tensor *grad_output, td_tensor *self, int64_t n_kernel_size,
+        const int64_t *kernel_size, int64_t n_stride, const int64_t *stride, int64_t n_padding,
+        const int64_t *padding, bool ceil_mode, bool count_include_pad, const int64_t *divisor_override,
+        td_tensor *out) TD_MUST_USE;
 /* Means of as many windows as the result has elements. */
 TD_API td_tensor *td_adaptive_avg_pool1d(td_tensor *self, int64_t n_output_size, const int64_t *output_size);
 /* The same over two dimensions. */

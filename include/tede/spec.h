@@ -13,6 +13,7 @@
 #ifndef TEDE_SPEC_H
 #define TEDE_SPEC_H
 #include <tede/dispatch.h>
+#include <tede/geometry.h>
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -66,7 +67,8 @@ static inline int td_spec_none(td_spec *spec)
  * An implementation is called with the arguments as they were passed (strided, of any dtype that the meta half lets pass, and in
  * case of an elementwise operator not broadcast), and with a tensor for each result, of the shape, strides and dtype that was described.
  * Results share no memory with arguments, except that an elementwise operator's may be one of its operands, exactly.  A
- * result that is absent is TD_NONE.  0, or -1 with an error. */
+ * result that is absent is TD_NONE.  Of an operator with a geometry (<tede/geometry.h>) one more value follows the arguments, whose
+ * `geometry` points to it.  0, or -1 with an error. */
 typedef int td_boxed_impl(const td_op *op, const td_value *arguments, td_tensor *const *results, void *context);
 
 /* `op`: the functional form's name.  A later registration covers an earlier one; NULL takes the last one away again.  An error if
@@ -74,7 +76,8 @@ typedef int td_boxed_impl(const td_op *op, const td_value *arguments, td_tensor 
 TD_API int td_register_boxed_impl(const char *op, int device, td_boxed_impl *impl, void *context) TD_MUST_USE;
 /* The same of a function with the operator's C arguments, its results behind them: for cumsum
  *     int cumsum(td_tensor *self, int64_t dim, td_dtype dtype, td_tensor *out);
- * Not for elementwise operators, nor for those that were defined at run time. */
+ * An operator whose entry names a geometry passes that in place of all numbers: tensors, geometry, results (<tede/geometry.h>).  Not for
+ * elementwise operators, nor for those that were defined at run time. */
 TD_API int td_register_impl(const char *op, int device, td_kernel impl) TD_MUST_USE;
 /* Whether an implementation is registered for a device. */
 TD_API bool td_op_has_impl(const td_op *op, int device);

@@ -146,6 +146,50 @@ static int slab_mm(td_tensor *a, td_tensor *b, td_tensor *out)
     return 0;
 }
 
+/* Those of layers get what follows from the numbers, checked: neither looks at a kernel size or a stride. */
+static double *plane_of(const td_tensor *x, const int64_t *sizes, int64_t plane) { return place(x) + plane * sizes[0] * sizes[1] * sizes[2]; }
+#define EACH_WINDOW(...)                                                                              \
+    for (int64_t p = 0; p < g->planes; p++)                                                           \
+        for (int64_t o = 0; o < g->out_total; o++) {                                                  \
+            int64_t from[2], to[2];                                                                   \
+            td_pool_window(g, 1, o / g->out[2], &from[0], &to[0]);                                    \
+            td_pool_window(g, 2, o % g->out[2], &from[1], &to[1]);                                    \
+            __VA_ARGS__                                                                               \
+        }
+#define EACH_ELEMENT(...)                                                                             \
+    for (int64_t h = from[0]; h < to[0]; h += g->dilation[1])                                         \
+        for (int64_t w = from[1]; w < to[1]; w += g->dilation[2]) {                                   \
+            const int64_t at = h * g->in[2] + w;                                                      \
+            __VA_ARGS__                                                                               \
+        }
+static int slab_max_pool(td_tensor *self, const td_pool_geometry *g, td_tensor *values, td_tensor *indices)
+{
+    calls++;
+    EACH_WINDOW(
+        const double *x = plane_of(self, g->in, p);
+        double best = -INFINITY;
+        EACH_ELEMENT(if (x[at] > best) best = x[at], put(indices, p * g->out_total + o, (double)at);)
+        plane_of(values, g->out, p)[o] = best;)
+    return 0;
+}
+static int slab_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
+{
+    (void)self, calls++;
+    memset(place(out), 0, (size_t)td_tensor_numel(out) * sizeof(double));
+    for (int64_t i = 0; i < g->planes * g->out_total; i++)
+        plane_of(out, g->in, i / g->out_total)[(int64_t)get(indices, indices, i)] += get(grad, grad, i);
+    return 0;
+}
+IMPL(slab_avg_pool)
+{
+    BEGIN const td_pool_geometry *g = a[td_op_describe(op)->n_arguments].geometry;
+    EACH_WINDOW(
+        double sum = 0;
+        EACH_ELEMENT(sum += plane_of(a[0].tensor, g->in, p)[at];)
+        plane_of(r[0], g->out, p)[o] = sum / (double)g->divisor;)
+    return 0;
+}
+
 typedef struct { const char *name; td_boxed_impl *impl; } entry;
 #define ENTRY(name, expression) {"aten::" #name, slab_##name},
 static const entry elementwise[] = {
@@ -192,7 +236,11 @@ static int ready(void)
             if (!td_op_has_impl(td_op_find(e->name), type) && td_register_boxed_impl(e->name, type, e->impl, NULL))
                 return -1;
         }
-    if (td_register_impl("aten::mm", type, (td_kernel)slab_mm))
+    if (td_register_impl("aten::mm", type, (td_kernel)slab_mm) ||
+        td_register_impl("aten::max_pool2d_with_indices", type, (td_kernel)slab_max_pool) ||
+        td_register_impl("aten::adaptive_max_pool2d", type, (td_kernel)slab_max_pool) ||
+        td_register_impl("aten::max_pool_backward", type, (td_kernel)slab_max_pool_backward) ||
+        td_register_boxed_impl("aten::avg_pool2d", type, slab_avg_pool, NULL))
         return -1;
     done = true;
     return type;
@@ -335,6 +383,35 @@ TD_TEST(an_implementation_may_take_the_operators_c_arguments)
     CHECK_EQ(TRY(td_mm_out(there_a, there_b, out)), 0);
     CHECK(same(out, want));
     CHECK_FAILS(td_mm(there_a, there_a), TD_E_RUNTIME, "cannot be multiplied (3x4 and 3x4)");
+}
+
+TD_TEST(an_implementation_of_a_layer_gets_its_geometry)
+{
+    const int type = TRY(ready());
+    const int64_t three = 3, two = 2, one = 1, seven = 7;
+    AUTO x = TRY(td_tensor_new(4, (int64_t[]){2, 3, 9, 8}, TD_F64, CPU));
+    fill_random(x);
+    AUTO there = TRY(moved(x, type));
+    td_tensor *got[2], *want[2];
+    for (int k = 0; k < 2; k++) {
+        const int before = calls;
+        TRY(k ? td_adaptive_max_pool2d(want, x, 2, (int64_t[]){4, 3})
+              : td_max_pool2d_with_indices(want, x, 1, &three, 0, NULL, 1, &one, 1, &two, true));
+        AUTO values = want[0];
+        AUTO indices = want[1];
+        TRY(k ? td_adaptive_max_pool2d(got, there, 2, (int64_t[]){4, 3})
+              : td_max_pool2d_with_indices(got, there, 1, &three, 0, NULL, 1, &one, 1, &two, true));
+        AUTO own_values = got[0];
+        AUTO own_indices = got[1];
+        CHECK(calls == before + 1 && same(own_values, values) && same(own_indices, indices));
+        AUTO slopes = TRY(td_max_pool_backward(values, x, indices, 2));
+        AUTO own_slopes = TRY(td_max_pool_backward(own_values, there, own_indices, 2));
+        CHECK(calls == before + 2 && same(own_slopes, slopes));
+    }
+    AUTO mean = TRY(td_avg_pool2d(x, 1, &three, 1, &two, 1, &one, false, true, &seven));
+    AUTO own_mean = TRY(td_avg_pool2d(there, 1, &three, 1, &two, 1, &one, false, true, &seven));
+    CHECK(same(own_mean, mean));
+    CHECK_FAILS(td_avg_pool2d(there, 1, &three, 1, &two, 1, &two, false, true, &seven), TD_E_RUNTIME, "pad should be at most half");
 }
 
 TD_TEST(the_checks_are_those_that_the_cpu_has)

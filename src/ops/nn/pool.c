@@ -79,65 +79,77 @@ static int64_t windows_of(int64_t in, int64_t kernel, int64_t stride, int64_t pa
     return ceil_mode && td_mul_saturated(n - 1, stride) >= td_add_saturated(in, pad) ? n - 1 : n;
 }
 
-/* Numbers are checked to be in the range of an int, as PyTorch takes them, so that what the kernels compute from them
- * and from sizes fits an int64. The error that comes first is PyTorch's. */
-int td_pool_windows(td_windows *w, const char *op, int dims, int ndim, const int64_t *sizes, int64_t n_kernel,
-                    const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,
-                    const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode)
+void td_pool_planes(td_pool_geometry *g, int dims, const td_tensor *self, const int64_t *out)
+{
+    *g = (td_pool_geometry){.dims = dims, .planes = 1, .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .in_total = 1,
+                            .out_total = 1, .include_pad = true};
+    for (int i = 0; i < self->ndim - dims; i++)
+        g->planes = td_mul_saturated(g->planes, self->sizes[i]);
+    for (int i = 0; i < 3; i++) {
+        const int d = i - (3 - dims);
+        g->in[i] = d < 0 ? 1 : self->sizes[self->ndim - dims + d], g->out[i] = d < 0 ? 1 : out[d];
+        g->in_total = td_mul_saturated(g->in_total, g->in[i]), g->out_total = td_mul_saturated(g->out_total, g->out[i]);
+    }
+}
+
+int td_pool_spec(td_spec *spec, const td_tensor *self, const td_pool_geometry *g, td_dtype dtype)
+{
+    td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
+    memcpy(spec->sizes + self->ndim - g->dims, g->out + 3 - g->dims, sizeof *g->out * (size_t)g->dims);
+    return 0;
+}
+
+/* 0, or -1 with PyTorch's error.  Empty lists stand for the default; one number for all dimensions.  Numbers are checked to be in the
+ * range of an int, as PyTorch takes them, so that what kernels compute from them and from sizes fits an int64. */
+static int pool(td_pool_geometry *g, const char *op, int dims, const td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
+                const int64_t *dilation, bool ceil_mode)
 {
     static const int64_t ones[3] = {1, 1, 1};
-    *w = (td_windows){.include_pad = true};
-    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w->kernel) ||
-        fill(op, "stride", dims, n_stride, stride, w->kernel, w->stride) ||
-        fill(op, "padding", dims, n_padding, padding, NULL, w->pad) ||
-        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w->dilation) ||
-        td_check_ints(3, w->kernel) || td_check_ints(3, w->stride) || td_check_ints(3, w->pad) || td_check_ints(3, w->dilation))
+    td_pool_geometry w;
+    if (fill(op, "kernel_size", dims, n_kernel, kernel, NULL, w.kernel) ||
+        fill(op, "stride", dims, n_stride, stride, w.kernel, w.stride) ||
+        fill(op, "padding", dims, n_padding, padding, NULL, w.padding) ||
+        fill(op, "dilation", dims, n_dilation, dilation, dilation ? NULL : ones, w.dilation) ||
+        td_check_ints(3, w.kernel) || td_check_ints(3, w.stride) || td_check_ints(3, w.padding) || td_check_ints(3, w.dilation))
         return -1;
+    const int ndim = self->ndim;
     if (ndim < 3 && !strcmp(op, "avg_pool2d"))
         return td_error(TD_E_INDEX, "Dimension out of range (expected to be in range of [%d, %d], but got -3)", -ndim,
                         ndim - 1);
     if (ndim != dims + 1 && ndim != dims + 2)
         return td_error(TD_E_RUNTIME, "non-empty %dD or %dD (batch mode) tensor expected for input", dims + 1, dims + 2);
-    for (int i = 0; i < 3 - dims; i++)
-        w->pad[i] = 0, w->in[i] = w->out[i] = 1;
     for (int i = 3 - dims; i < 3; i++) {
-        int64_t k = w->kernel[i], p = w->pad[i], d = w->dilation[i];
-        w->in[i] = sizes[ndim - 3 + i];
-        if (w->stride[i] == 0)
-            return td_error(TD_E_RUNTIME, "stride should not be zero");
+        int64_t k = w.kernel[i], p = w.padding[i], d = w.dilation[i];
         if (p < 0)
             return td_error(TD_E_RUNTIME, "pad must be non-negative, but got pad: %" PRId64, p);
         if (k > 0 && p > ((k - 1) * d + 1) / 2)
             return td_error(TD_E_RUNTIME, "pad should be at most half of effective kernel size, but got pad=%" PRId64
                             ", kernel_size=%" PRId64 " and dilation=%" PRId64, p, k, d);
     }
-    if (check_positive("kernel size", "k", dims, w->kernel) || check_positive("stride", "d", dims, w->stride) ||
-        check_positive("dilation", "dilation", dims, w->dilation) || check_extents(op, dims, ndim, sizes))
+    if (check_positive("kernel size", "k", dims, w.kernel) || check_positive("stride", "d", dims, w.stride) ||
+        check_positive("dilation", "dilation", dims, w.dilation) || check_extents(op, dims, ndim, self->sizes))
         return -1;
     bool fits = true, any = true;
+    int64_t out[3] = {0};
     for (int i = 3 - dims; i < 3; i++) {
-        fits &= w->in[i] >= w->kernel[i];
-        w->out[i] = windows_of(w->in[i], w->kernel[i], w->stride[i], w->pad[i], w->dilation[i], ceil_mode);
-        any &= w->out[i] >= 1;
+        const int64_t in = self->sizes[ndim - 3 + i], n = windows_of(in, w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], ceil_mode);
+        fits &= in >= w.kernel[i], any &= n >= 1;
+        out[i - (3 - dims)] = n;
     }
+    td_pool_planes(g, dims, self, out);
+    for (int i = 3 - dims; i < 3; i++)
+        g->kernel[i] = w.kernel[i], g->stride[i] = w.stride[i], g->padding[i] = w.padding[i], g->dilation[i] = w.dilation[i];
     if (!fits && !strcmp(op, "avg_pool3d"))
         return td_error(TD_E_RUNTIME, "input image (T: %" PRId64 " H: %" PRId64 " W: %" PRId64 ") smaller than kernel size "
-                        "(kT: %" PRId64 " kH: %" PRId64 " kW: %" PRId64 ")", w->in[0], w->in[1], w->in[2], w->kernel[0],
-                        w->kernel[1], w->kernel[2]);
-    return any ? 0 : too_small(dims, sizes[ndim - dims - 1], w->in, w->out);
+                        "(kT: %" PRId64 " kH: %" PRId64 " kW: %" PRId64 ")", g->in[0], g->in[1], g->in[2], g->kernel[0],
+                        g->kernel[1], g->kernel[2]);
+    return any ? 0 : too_small(dims, self->sizes[ndim - dims - 1], g->in, g->out);
 }
 
 static int no_kernel(const char *op, const td_tensor *x)
 {
     return td_error(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", op, td_dtype_title((td_dtype)x->dtype));
-}
-
-static int spec_of(td_spec *spec, td_tensor *self, int dims, const td_windows *w, td_dtype dtype)
-{
-    td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
-    for (int i = 0; i < dims; i++)
-        spec->sizes[self->ndim - dims + i] = w->out[3 - dims + i];
-    return 0;
 }
 
 /* The result of an input whose channels are innermost lies likewise, also that of a single volume.
@@ -166,18 +178,16 @@ static int follow_format(td_spec *spec, td_tensor *self, int dims)
 /* ---- the largest elements */
 
 #define MAX_POOL(n)                                                                                                    \
-    int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,  \
-                                            int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, \
-                                            int64_t n_dilation, const int64_t *dilation, bool ceil_mode)               \
+    int td_meta_max_pool##n##d_with_indices(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_kernel,    \
+                                            const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding, \
+                                            const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode) \
     {                                                                                                                  \
-        td_windows w;                                                                                                  \
-        if (td_pool_windows(&w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
-                            padding, n_dilation, dilation, ceil_mode))                                                 \
+        if (pool(g, "max_pool" #n "d", n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, ceil_mode)) \
             return -1;                                                                                                 \
         if (self->dtype == TD_BOOL || td_is_complex(self))                                                             \
             return no_kernel("max_pool" #n "d", self);                                                                 \
-        spec_of(&specs[1], self, n, &w, TD_I64);                                                                       \
-        spec_of(&specs[0], self, n, &w, (td_dtype)self->dtype);                                                        \
+        td_pool_spec(&specs[1], self, g, TD_I64);                                                                      \
+        td_pool_spec(&specs[0], self, g, (td_dtype)self->dtype);                                                       \
         return follow_format(&specs[0], self, n) | follow_format(&specs[1], self, n);                                  \
     }                                                                                                                  \
     td_tensor *td_op_max_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,        \
@@ -212,13 +222,16 @@ static int check_places(td_tensor *grad, td_tensor *self, td_tensor *indices, in
     return fits ? 0 : td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: gradient of shape %s and input of shape %s don't belong "
                         "together", dims, td_shape_str(grad->ndim, grad->sizes, a), td_shape_str(self->ndim, self->sizes, b));
 }
-static int check_results(const td_tensor *grad, int dims, const td_windows *w)
+/* Whether a gradient is one of the result that the geometry describes. */
+static int check_results(const char *op, const td_tensor *grad, const td_tensor *self, const td_pool_geometry *g)
 {
     td_shape_text text;
-    for (int i = 0; i < dims; i++)
-        if (grad->sizes[grad->ndim - dims + i] != w->out[3 - dims + i])
-            return td_error(TD_E_RUNTIME, "max_pool%dd_with_indices_backward: Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64
-                            " but got: %s", dims, grad->ndim, grad->ndim - dims + i, w->out[3 - dims + i],
+    td_spec want;
+    td_pool_spec(&want, self, g, (td_dtype)self->dtype);
+    for (int i = 0; i < want.ndim; i++)
+        if (grad->ndim != want.ndim || grad->sizes[i] != want.sizes[i])
+            return td_error(TD_E_RUNTIME, "%s%dd%s_backward: Expected a tensor of dimension %d and tensor.size[%d] == %" PRId64 " but got: %s", op,
+                            g->dims, *op == 'm' ? "_with_indices" : "", want.ndim, i, want.sizes[i],
                             td_shape_str(grad->ndim, grad->sizes, text));
     return 0;
 }
@@ -228,34 +241,36 @@ static int check_results(const td_tensor *grad, int dims, const td_windows *w)
         int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool ceil_mode,              \
         td_tensor *indices)                                                                                                  \
     {                                                                                                                        \
-        td_windows w;                                                                                                        \
+        td_pool_geometry g;                                                                                                  \
         if (check_places(grad, self, indices, D) ||                                                                          \
-            td_pool_windows(&w, "max_pool" #D "d", D, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, padding, \
-                            n_dilation, dilation, ceil_mode) || check_results(grad, D, &w))                                  \
+            pool(&g, "max_pool" #D "d", D, self, n_kernel, kernel, n_stride, stride, n_padding, padding, n_dilation, dilation, \
+                 ceil_mode) || check_results("max_pool", grad, self, &g))                                                    \
             return NULL;                                                                                                     \
         return td_max_pool_backward(grad, self, indices, D);                                                                 \
     }
 MAX_POOL_BACKWARD(2)
 MAX_POOL_BACKWARD(3)
 
-int td_meta_max_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
+int td_meta_max_pool_backward(td_spec *specs, td_pool_geometry *g, td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    const bool planes = dims >= 0 && grad->ndim == self->ndim && self->ndim >= dims &&
+    const bool planes = dims >= 0 && dims <= 3 && grad->ndim == self->ndim && self->ndim >= dims &&
                         !memcmp(grad->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims));
     if (!planes)
         return td_error(TD_E_RUNTIME, "max_pool_backward: the gradient must have a plane for each of self's");
     if (td_check_adaptive_grad("max", grad, (int)dims) || td_check_numel("max_pool_backward", "indices", indices, grad->numel))
         return -1;
+    td_pool_planes(g, (int)dims, self, grad->sizes + grad->ndim - dims);
     td_spec_like(specs, self);
     return follow_format(specs, self, (int)dims);
 }
 
 /* The derivative of max_pool_backward, and max pooling's tangent: elements at known positions. */
-int td_meta_max_pool_pick(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t dims)
+int td_meta_max_pool_pick(td_spec *specs, td_pool_geometry *g, td_tensor *self, td_tensor *indices, int64_t dims)
 {
-    if (dims < 0 || indices->ndim != self->ndim || self->ndim < dims ||
+    if (dims < 0 || dims > 3 || indices->ndim != self->ndim || self->ndim < dims ||
         memcmp(indices->sizes, self->sizes, sizeof *self->sizes * (size_t)(self->ndim - dims)))
         return td_error(TD_E_RUNTIME, "max_pool_pick: the indices must have a plane for each of self's");
+    td_pool_planes(g, (int)dims, self, indices->sizes + indices->ndim - dims);
     return td_spec_set(specs, indices->ndim, indices->sizes, (td_dtype)self->dtype, self->device);
 }
 
@@ -358,49 +373,35 @@ td_tensor *td_op_max_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *ke
 
 /* ---- means */
 
-/* include_pad counts padding in the mean's divisor, which divisor replaces; neither changes the shape. */
-int td_meta_avg_pool_windows(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                             const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,
-                             bool include_pad, const int64_t *divisor)
+/* include_pad counts padding in the mean's divisor, which `divisor` replaces; neither changes the shape. */
+static int average(td_pool_geometry *g, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
+                   const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)
 {
-    (void)include_pad, (void)divisor;
-    td_windows w;
-    if (td_pool_windows(&w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
-                        n_padding, padding, 0, NULL, ceil_mode))
+    if (divisor && *divisor == 0)
+        return td_error(TD_E_RUNTIME, "divisor must be not zero");
+    if (pool(g, dims == 2 ? "avg_pool2d" : "avg_pool3d", dims, self, n_kernel, kernel, n_stride, stride, n_padding, padding, 0, NULL, ceil_mode))
         return -1;
-    return spec_of(specs, self, (int)n_kernel, &w, (td_dtype)self->dtype);
+    g->include_pad = include_pad, g->divisor = divisor ? *divisor : 0;
+    return td_is_floating(self) || self->dtype == TD_I64 ? 0 : no_kernel(dims == 2 ? "avg_pool2d" : "avg_pool3d_out_frame", self);
 }
 
-int td_meta_avg_pool_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
-                              int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                              bool ceil_mode, bool include_pad, const int64_t *divisor)
-{
-    td_spec made;
-    if (td_meta_avg_pool_windows(&made, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ||
-        td_check_numel("avg_pool_backward", "grad", grad, td_spec_numel(&made)))
-        return -1;
-    return td_spec_like(specs, self);
-}
-
-#define AVG_POOL(n, KERNEL)                                                                                             \
-    td_tensor *td_op_avg_pool##n##d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,         \
-                                    const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,   \
-                                    bool include_pad, const int64_t *divisor)                                           \
-    {                                                                                                                   \
-        td_windows w;                                                                                                   \
-        if (divisor && *divisor == 0)                                                                                   \
-            return td_fail(TD_E_RUNTIME, "divisor must be not zero");                                                   \
-        if (td_pool_windows(&w, "avg_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
-                            padding, 0, NULL, ceil_mode) ||                                                             \
-            (!td_is_floating(self) && self->dtype != TD_I64 && no_kernel(KERNEL, self)))                                \
-            return NULL;                                                                                                \
-        const int at = 3 - n;                                                                                           \
-        return td_avg_pool_windows(self, n, w.kernel + at, n, w.stride + at, n, w.pad + at, ceil_mode, include_pad, divisor); \
+#define AVG_POOL(n)                                                                                                                \
+    int td_meta_avg_pool##n##d(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_kernel, const int64_t *kernel,      \
+                               int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode, \
+                               bool include_pad, const int64_t *divisor)                                                           \
+    {                                                                                                                              \
+        return average(g, n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ? -1   \
+             : td_pool_spec(specs, self, g, (td_dtype)self->dtype);                                                                \
+    }                                                                                                                              \
+    int td_meta_avg_pool##n##d_backward(td_spec *specs, td_pool_geometry *g, td_tensor *grad, td_tensor *self, int64_t n_kernel,   \
+                                        const int64_t *kernel, int64_t n_stride, const int64_t *stride, int64_t n_padding,         \
+                                        const int64_t *padding, bool ceil_mode, bool include_pad, const int64_t *divisor)          \
+    {                                                                                                                              \
+        return average(g, n, self, n_kernel, kernel, n_stride, stride, n_padding, padding, ceil_mode, include_pad, divisor) ||     \
+               check_results("avg_pool", grad, self, g) ? -1 : td_spec_like(specs, self);                                          \
     }
-/* Lists are filled in before the kernel's operator is called, so that it has as many numbers as dimensions and no
- * defaults. */
-AVG_POOL(2, "avg_pool2d")
-AVG_POOL(3, "avg_pool3d_out_frame")
+AVG_POOL(2)
+AVG_POOL(3)
 
 td_tensor *td_op_avg_pool1d(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
                             const int64_t *stride, int64_t n_padding, const int64_t *padding, bool ceil_mode,

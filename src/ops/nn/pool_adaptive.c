@@ -8,16 +8,6 @@
 #include "ops/compose.h"
 #include "ops/nn/pool.h"
 
-void td_adaptive_windows(td_windows *w, int dims, int ndim, const int64_t *sizes, const int64_t *output)
-{
-    *w = (td_windows){.adaptive = true};
-    for (int i = 0; i < 3; i++) {
-        bool there = i >= 3 - dims;
-        w->in[i] = there ? sizes[ndim - 3 + i] : 1, w->out[i] = there ? output[i - (3 - dims)] : 1;
-        w->dilation[i] = 1;
-    }
-}
-
 /* PyTorch writes a colon for max_pool. */
 static int check_rank(const char *op, const char *colon, td_tensor *self, int dims)
 {
@@ -50,20 +40,19 @@ static int one_int(const char *op, int64_t n)
 }
 
 /* Sizes are written as they come; adaptive_max and adaptive_avg refuse those below 0. */
-static int describe(td_spec *spec, td_tensor *self, int64_t dims, const int64_t *output, td_dtype dtype)
+static int describe(td_spec *spec, td_pool_geometry *g, td_tensor *self, int64_t dims, const int64_t *output)
 {
     if (dims > 3 || dims > self->ndim)
         return td_error(TD_E_RUNTIME, "adaptive pooling: output_size has %" PRId64 " numbers for %d dimensions", dims, self->ndim);
-    td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
-    for (int i = 0; i < dims; i++)
-        spec->sizes[self->ndim - dims + i] = output[i];
-    return 0;
+    td_pool_planes(g, (int)dims, self, output);
+    g->adaptive = true;
+    return td_pool_spec(spec, self, g, (td_dtype)self->dtype);
 }
 
 /* ---- the largest elements */
 
 /* Both results are described before sizes are checked, because the error lists the result's shape. */
-static int adaptive_max(td_spec *specs, const char *op, const char *kernel, int dims, td_tensor *self, int64_t n_output,
+static int adaptive_max(td_spec *specs, td_pool_geometry *g, const char *op, const char *kernel, int dims, td_tensor *self, int64_t n_output,
                         const int64_t *output)
 {
     td_shape_text text;
@@ -71,8 +60,8 @@ static int adaptive_max(td_spec *specs, const char *op, const char *kernel, int 
         return -1;
     if (n_output != dims)
         return td_error(TD_E_RUNTIME, "%s(): internal error: output_size.size() must be %d", op, dims);
-    describe(&specs[1], self, dims, output, TD_I64);
-    describe(&specs[0], self, dims, output, (td_dtype)self->dtype);
+    describe(&specs[0], g, self, dims, output);
+    td_pool_spec(&specs[1], self, g, TD_I64);
     for (int i = 0; i < dims; i++)
         if (output[i] < 0)
             return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", output[i],
@@ -80,14 +69,14 @@ static int adaptive_max(td_spec *specs, const char *op, const char *kernel, int 
     return check_floating(kernel, self);
 }
 
-int td_meta_adaptive_max_pool2d(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)
+int td_meta_adaptive_max_pool2d(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_output, const int64_t *output)
 {
-    return adaptive_max(specs, "adaptive_max_pool2d", "adaptive_max_pool2d", 2, self, n_output, output);
+    return adaptive_max(specs, g, "adaptive_max_pool2d", "adaptive_max_pool2d", 2, self, n_output, output);
 }
 
-int td_meta_adaptive_max_pool3d(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)
+int td_meta_adaptive_max_pool3d(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_output, const int64_t *output)
 {
-    return adaptive_max(specs, "adaptive_max_pool3d", "adaptive_max_pool3d_cpu", 3, self, n_output, output);
+    return adaptive_max(specs, g, "adaptive_max_pool3d", "adaptive_max_pool3d_cpu", 3, self, n_output, output);
 }
 
 int td_op_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_output, const int64_t *output)
@@ -104,9 +93,9 @@ int td_op_adaptive_max_pool1d(td_tensor **results, td_tensor *self, int64_t n_ou
 
 /* ---- means */
 
-int td_meta_adaptive_avg_windows(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output)
+int td_meta_adaptive_avg_windows(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_output, const int64_t *output)
 {
-    return describe(specs, self, n_output, output, (td_dtype)self->dtype);
+    return describe(specs, g, self, n_output, output);
 }
 
 /* adaptive pooling's gradient must not be empty, except in the batch; max_pool_backward has the check in common. */
@@ -121,11 +110,11 @@ int td_check_adaptive_grad(const char *kind, const td_tensor *grad, int dims)
     return 0;
 }
 
-int td_meta_adaptive_avg_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_output,
+int td_meta_adaptive_avg_backward(td_spec *specs, td_pool_geometry *g, td_tensor *grad, td_tensor *self, int64_t n_output,
                                   const int64_t *output)
 {
     td_spec made;
-    if (td_meta_adaptive_avg_windows(&made, self, n_output, output) || td_check_adaptive_grad("avg", grad, (int)n_output) ||
+    if (describe(&made, g, self, n_output, output) || td_check_adaptive_grad("avg", grad, (int)n_output) ||
         td_check_numel("adaptive_avg_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
     return td_spec_like(specs, self);

@@ -7,20 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 #include "ops/compose.h"
+#include "ops/nn/pool.h"
 #include "tensor/checked.h"
-
-static int describe(td_spec *spec, td_tensor *self, int dims, const int64_t *output, td_dtype dtype)
-{
-    td_spec_set(spec, self->ndim, self->sizes, dtype, self->device);
-    for (int i = 0; i < dims; i++)
-        spec->sizes[self->ndim - dims + i] = output[i];
-    return 0;
-}
 
 /* ---- max_unpool */
 
 /* Indices are positions within the output's plane; the kernel checks each before it writes. */
-static int unpool(td_spec *specs, int dims, td_tensor *self, td_tensor *indices, const int64_t *output)
+static int unpool(td_spec *specs, td_pool_geometry *g, int dims, td_tensor *self, td_tensor *indices, const int64_t *output)
 {
     td_shape_text a, b;
     if (indices->dtype != TD_I64)
@@ -43,19 +36,20 @@ static int unpool(td_spec *specs, int dims, td_tensor *self, td_tensor *indices,
     if (!td_is_floating(self))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"max_unpool%dd\" not implemented for '%s'", dims,
                         td_dtype_title((td_dtype)self->dtype));
-    return describe(specs, self, dims, output, (td_dtype)self->dtype);
+    td_pool_planes(g, dims, self, output);
+    return td_pool_spec(specs, self, g, (td_dtype)self->dtype);
 }
 
-int td_meta_max_unpool2d(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t n_output, const int64_t *output)
+int td_meta_max_unpool2d(td_spec *specs, td_pool_geometry *g, td_tensor *self, td_tensor *indices, int64_t n_output, const int64_t *output)
 {
     if (n_output != 2)
         return td_error(TD_E_RUNTIME, "There should be exactly two elements (height, width) in output_size, but got %"
                         PRId64 " elements.", n_output);
-    return unpool(specs, 2, self, indices, output);
+    return unpool(specs, g, 2, self, indices, output);
 }
 
 /* Stride and padding are PyTorch's arguments, which it checks and has no use for: output gives the size. */
-int td_meta_max_unpool3d(td_spec *specs, td_tensor *self, td_tensor *indices, int64_t n_output, const int64_t *output,
+int td_meta_max_unpool3d(td_spec *specs, td_pool_geometry *g, td_tensor *self, td_tensor *indices, int64_t n_output, const int64_t *output,
                          int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding)
 {
     (void)padding;
@@ -70,7 +64,7 @@ int td_meta_max_unpool3d(td_spec *specs, td_tensor *self, td_tensor *indices, in
     if (stride[0] <= 0 || stride[1] <= 0 || stride[2] <= 0)
         return td_error(TD_E_RUNTIME, "strides should be greater than zero, but got stride: %s",
                         td_shape_str(3, stride, text));
-    return unpool(specs, 3, self, indices, output);
+    return unpool(specs, g, 3, self, indices, output);
 }
 
 /* ---- fractional_max_pool: one sample per channel and dimension */
@@ -95,7 +89,7 @@ static int check_samples(int dims, td_tensor *self, td_tensor *samples)
 
 /* output + kernel - 1 may be at most the input's size, so that windows that begin one element apart fit. Windows of
  * no size are remembered in `bad` and reported after PyTorch's own checks. */
-static int fractional(td_spec *specs, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+static int fractional(td_spec *specs, td_pool_geometry *g, int dims, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                       int64_t n_output, const int64_t *output, td_tensor *samples)
 {
     static const char *const names[3] = {"time", "height", "width"};
@@ -128,18 +122,20 @@ static int fractional(td_spec *specs, int dims, td_tensor *self, int64_t n_kerne
     if (!td_is_floating(self))
         return td_error(TD_E_NOT_IMPLEMENTED, "\"%s_frame\" not implemented for '%s'",
                         dims == 2 ? "fractional_max_pool2d_out" : op, td_dtype_title((td_dtype)self->dtype));
-    describe(&specs[1], self, dims, output, TD_I64);
-    return describe(&specs[0], self, dims, output, (td_dtype)self->dtype);
+    td_pool_planes(g, dims, self, output);
+    memcpy(g->kernel + 3 - dims, kernel, sizeof *kernel * (size_t)dims);
+    td_pool_spec(&specs[1], self, g, TD_I64);
+    return td_pool_spec(&specs[0], self, g, (td_dtype)self->dtype);
 }
 
-int td_meta_fractional_max_pool2d(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+int td_meta_fractional_max_pool2d(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                                   int64_t n_output, const int64_t *output, td_tensor *random_samples)
 {
-    return fractional(specs, 2, self, n_kernel, kernel, n_output, output, random_samples);
+    return fractional(specs, g, 2, self, n_kernel, kernel, n_output, output, random_samples);
 }
 
-int td_meta_fractional_max_pool3d(td_spec *specs, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
+int td_meta_fractional_max_pool3d(td_spec *specs, td_pool_geometry *g, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
                                   int64_t n_output, const int64_t *output, td_tensor *random_samples)
 {
-    return fractional(specs, 3, self, n_kernel, kernel, n_output, output, random_samples);
+    return fractional(specs, g, 3, self, n_kernel, kernel, n_output, output, random_samples);
 }

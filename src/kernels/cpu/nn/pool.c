@@ -1,7 +1,6 @@
 /* Pooling on contiguous planes of up to three dimensions; threads share the planes.
  *
- * Windows come from src/ops/nn/pool.c, which checks them and computes the sizes of results by the same function.  All dimensions
- * before the pooled ones together count the planes; a plane is done by one thread, so their number changes no bits. */
+ * Windows come from src/ops/nn/pool.c.  A plane is done by one thread, so the number of threads changes no bits. */
 #include "calls_kernels_cpu_nn_pool.h"
 #include <inttypes.h>
 #include <math.h>
@@ -23,9 +22,9 @@ static td_dtype compute_dtype(const td_tensor *x)
         for (int64_t oh = 0; oh < w->out[1]; oh++)            \
             for (int64_t ow = 0; ow < w->out[2]; ow++, o++) { \
                 int64_t from[3], to[3];                       \
-                td_window(w, 0, od, &from[0], &to[0]);        \
-                td_window(w, 1, oh, &from[1], &to[1]);        \
-                td_window(w, 2, ow, &from[2], &to[2]);        \
+                td_pool_window(w, 0, od, &from[0], &to[0]);        \
+                td_pool_window(w, 1, oh, &from[1], &to[1]);        \
+                td_pool_window(w, 2, ow, &from[2], &to[2]);        \
                 __VA_ARGS__                                   \
             }
 #define EACH_ELEMENT(...)                                                \
@@ -41,11 +40,11 @@ static td_dtype compute_dtype(const td_tensor *x)
     static void name(void *context, int64_t first, int64_t last)                     \
     {                                                                                \
         const pooling *p = context;                                                  \
-        const td_windows *w = &p->w;                                                 \
+        const td_pool_geometry *w = &p->w;                                                 \
         for (int64_t plane = first; plane < last; plane++) {                         \
-            const T *x = (const T *)p->x + plane * p->in_total;                      \
-            T *y = (T *)p->y + plane * p->out_total;                                 \
-            int64_t *at = p->at + plane * p->out_total;                              \
+            const T *x = (const T *)p->x + plane * p->w.in_total;                      \
+            T *y = (T *)p->y + plane * p->w.out_total;                                 \
+            int64_t *at = p->at + plane * p->w.out_total;                              \
             EACH_WINDOW(                                                             \
                 T best = LEAST;                                                      \
                 int64_t where = (from[0] * w->in[1] + from[1]) * w->in[2] + from[2]; \
@@ -61,65 +60,28 @@ MAXIMUM(maximum_f32, float, -INFINITY, isnan)
 MAXIMUM(maximum_f64, double, -(double)INFINITY, isnan)
 MAXIMUM(maximum_i64, int64_t, INT64_MIN, NOT_NAN)
 
-/* Elements of a plane and of its result. */
-static void set_totals(pooling *p)
-{
-    p->in_total = p->w.in[0] * p->w.in[1] * p->w.in[2], p->out_total = p->w.out[0] * p->w.out[1] * p->w.out[2];
-}
-
 /* The loops by vectors, where they serve: places count in 32 bits there. */
 static const td_pool_table *by_vectors(const pooling *p, td_dtype type)
 {
     const td_pool_table *table = TD_ISA_PICK(td_pool_table);
-    bool small = p->in_total < INT32_MAX / 2 && p->w.stride[2] < INT32_MAX / 64;
+    bool small = p->w.in_total < INT32_MAX / 2 && p->w.stride[2] < INT32_MAX / 64;
     return type != TD_I64 && !p->w.adaptive && small && td_pool_part(&p->w, table->lanes) ? table : NULL;
 }
 
 /* Planes are independent, so threads share them. */
-static int maximum(pooling *p, td_tensor *self, td_tensor *out, td_tensor *indices)
+int td_cpu_max_pool(td_tensor *self, const td_pool_geometry *g, td_tensor *out, td_tensor *indices)
 {
     td_dtype type = compute_dtype(self);
     TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type), *at = td_target(indices, TD_I64);
     if (!x || !y || !at)
         return -1;
-    set_totals(p);
-    p->x = x->data, p->y = y->data, p->at = (int64_t *)at->data, p->planes = p->in_total ? self->numel / p->in_total : 0;
-    const td_pool_table *vectors = by_vectors(p, type);
+    pooling p = {*g, x->data, y->data, (int64_t *)at->data};
+    const td_pool_table *vectors = by_vectors(&p, type);
     td_loop_body *body = vectors ? vectors->maximum[type == TD_F64] : type == TD_F32 ? maximum_f32
         : type == TD_F64 ? maximum_f64 : maximum_i64;
-    if (p->in_total && p->out_total)
-        td_parallel_for(0, p->planes, td_grain(td_mul_saturated(4, p->in_total)), body, p);
+    if (g->in_total && g->out_total)
+        td_parallel_for(0, g->planes, td_grain(td_mul_saturated(4, g->in_total)), body, &p);
     return td_finish(out, y) || td_finish(indices, at) ? -1 : 0;
-}
-
-#define MAX_POOL(n)                                                                                                    \
-    int td_cpu_max_pool##n##d_with_indices(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride, \
-                                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation, \
-                                           const int64_t *dilation, bool ceil_mode, td_tensor *out0, td_tensor *out1)  \
-    {                                                                                                                  \
-        pooling p;                                                                                                     \
-        if (td_pool_windows(&p.w, "max_pool" #n "d", n, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride, n_padding, \
-                            padding, n_dilation, dilation, ceil_mode))                                                 \
-            return -1;                                                                                                 \
-        return maximum(&p, self, out0, out1);                                                                          \
-    }                                                                                                                  \
-    int td_cpu_adaptive_max_pool##n##d(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out0, td_tensor *out1) \
-    {                                                                                                                  \
-        (void)n_output;                                                                                                \
-        pooling p;                                                                                                     \
-        td_adaptive_windows(&p.w, n, self->ndim, self->sizes, output);                                                 \
-        return maximum(&p, self, out0, out1);                                                                          \
-    }
-MAX_POOL(2)
-MAX_POOL(3)
-
-/* Elements of the last `dims` dimensions. */
-static int64_t plane_size(const td_tensor *x, int64_t dims)
-{
-    int64_t n = 1;
-    for (int i = 0; i < dims; i++)
-        n *= x->sizes[x->ndim - 1 - i];
-    return n;
 }
 
 /* Numbers between planes and places in them: of one task's planes, one after the other. */
@@ -179,32 +141,32 @@ static void pick(void *context, int64_t first, int64_t last)
 }
 
 /* The numbers of `from` go to out by way of the places; a plane of out has `each` of them. */
-static int by_places(td_loop_body *body, bool back, td_tensor *from, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+static int by_places(td_loop_body *body, int64_t each, td_tensor *from, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
-    td_dtype type = td_compute_dtype(self);
+    td_dtype type = td_compute_dtype(out);
     TD_AUTO td_tensor *x = td_operand(from, type), *at = td_as_contiguous(indices, TD_I64), *y = td_target(out, type);
     if (!x || !at || !y)
         return -1;
-    places s = {type, plane_size(self, dims), plane_size(indices, dims), (const int64_t *)at->data, x->data, y->data, NULL};
-    const int64_t each = back ? s.in : s.n;
-    td_parallel_for(0, each ? (back ? self : indices)->numel / each : 0, td_grain(td_mul_saturated(back ? 2 : 4, each)), body, &s);
+    places s = {type, g->in_total, g->out_total, (const int64_t *)at->data, x->data, y->data, NULL};
+    td_parallel_for(0, each ? g->planes : 0, td_grain(td_mul_saturated(4, each)), body, &s);
     return s.outside ? td_error(TD_E_RUNTIME, "invalid maxIdx %" PRId64 ", image of %" PRId64 " elements", *s.outside, s.in)
                      : td_finish(out, y);
 }
 
-int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+int td_cpu_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
-    return by_places(put, true, grad, self, indices, dims, out);
+    (void)self;
+    return by_places(put, g->in_total, grad, indices, g, out);
 }
 
-int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, int64_t dims, td_tensor *out)
+int td_cpu_max_pool_pick(td_tensor *self, td_tensor *indices, const td_pool_geometry *g, td_tensor *out)
 {
-    return by_places(pick, false, self, self, indices, dims, out);
+    return by_places(pick, g->out_total, self, indices, g, out);
 }
 
 /* What a window's sum is divided by: `divisor_override`, or how many elements it has.  With include_pad (count_include_pad) padding
  * counts, but not what ceil_mode lets the last window reach beyond it. */
-static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from,
+static int64_t divisor_of(const td_pool_geometry *w, int64_t od, int64_t oh, int64_t ow, const int64_t *from,
                           const int64_t *to)
 {
     if (w->divisor)
@@ -214,8 +176,8 @@ static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t o
     for (int d = 0; d < 3; d++) {
         int64_t size = to[d] - from[d];
         if (!w->adaptive && w->include_pad) {
-            int64_t start = o[d] * w->stride[d] - w->pad[d], stop = start + w->kernel[d];
-            size = (stop < w->in[d] + w->pad[d] ? stop : w->in[d] + w->pad[d]) - start;
+            int64_t start = o[d] * w->stride[d] - w->padding[d], stop = start + w->kernel[d];
+            size = (stop < w->in[d] + w->padding[d] ? stop : w->in[d] + w->padding[d]) - start;
         }
         count *= size;
     }
@@ -227,10 +189,10 @@ static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t o
     static void name(void *context, int64_t first, int64_t last)         \
     {                                                                    \
         const pooling *p = context;                                      \
-        const td_windows *w = &p->w;                                     \
+        const td_pool_geometry *w = &p->w;                                     \
         for (int64_t plane = first; plane < last; plane++) {             \
-            const T *x = (const T *)p->x + plane * p->in_total;          \
-            T *y = (T *)p->y + plane * p->out_total;                     \
+            const T *x = (const T *)p->x + plane * p->w.in_total;          \
+            T *y = (T *)p->y + plane * p->w.out_total;                     \
             EACH_WINDOW(                                                 \
                 T sum = 0;                                               \
                 EACH_ELEMENT(sum += x[place];)                           \
@@ -240,11 +202,11 @@ static int64_t divisor_of(const td_windows *w, int64_t od, int64_t oh, int64_t o
     static void name##_back(void *context, int64_t first, int64_t last)  \
     {                                                                    \
         const pooling *p = context;                                      \
-        const td_windows *w = &p->w;                                     \
+        const td_pool_geometry *w = &p->w;                                     \
         for (int64_t plane = first; plane < last; plane++) {             \
-            const T *g = (const T *)p->x + plane * p->out_total;         \
-            T *y = (T *)p->y + plane * p->in_total;                      \
-            memset(y, 0, (size_t)p->in_total * sizeof(T));               \
+            const T *g = (const T *)p->x + plane * p->w.out_total;         \
+            T *y = (T *)p->y + plane * p->w.in_total;                      \
+            memset(y, 0, (size_t)p->w.in_total * sizeof(T));               \
             EACH_WINDOW(                                                 \
                 T share = g[o] / (T)divisor_of(w, od, oh, ow, from, to); \
                 EACH_ELEMENT(y[place] += share;))                        \
@@ -256,63 +218,27 @@ AVERAGE(average_i64, int64_t)
 
 /* The sum of each window over its divisor; `back` spreads each gradient over its window in the same way, plane by plane, window by
  * window, so gradients are added in one order. */
-static int average(pooling *p, td_tensor *self, td_tensor *out, bool back)
+static int average(td_tensor *from, const td_pool_geometry *g, td_tensor *out, bool back)
 {
-    td_dtype type = compute_dtype(self);
-    TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
+    td_dtype type = compute_dtype(from);
+    TD_AUTO td_tensor *x = td_operand(from, type), *y = td_target(out, type);
     if (!x || !y)
         return -1;
-    set_totals(p);
-    p->x = x->data, p->y = y->data, p->planes = p->in_total ? (back ? out : self)->numel / p->in_total : 0;
+    pooling p = {*g, x->data, y->data, NULL};
     td_loop_body *body = type == TD_F32 ? (back ? average_f32_back : average_f32) : type == TD_F64 ? (back ? average_f64_back : average_f64)
         : (back ? average_i64_back : average_i64);
-    const td_pool_table *vectors = back ? NULL : by_vectors(p, type);
+    const td_pool_table *vectors = back ? NULL : by_vectors(&p, type);
     body = vectors ? vectors->average[type == TD_F64] : body;
-    if (p->out_total == 0 && back)
+    if (g->out_total == 0 && back)
         memset(y->data, 0, (size_t)(y->numel * td_itemsize(y)));
-    else if (p->in_total && p->out_total)
-        td_parallel_for(0, p->planes, td_grain(td_mul_saturated(4, p->in_total)), body, p);
+    else if (g->in_total && g->out_total)
+        td_parallel_for(0, g->planes, td_grain(td_mul_saturated(4, g->in_total)), body, &p);
     return td_finish(out, y);
 }
 
-int td_cpu_avg_pool_windows(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_stride,
-                            const int64_t *stride,
-                            int64_t n_padding, const int64_t *padding, bool ceil_mode, bool include_pad,
-                            const int64_t *divisor,
-                            td_tensor *out)
+int td_cpu_avg_pool(td_tensor *self, const td_pool_geometry *g, td_tensor *out) { return average(self, g, out, false); }
+int td_cpu_avg_pool_backward(td_tensor *grad, td_tensor *self, const td_pool_geometry *g, td_tensor *out)
 {
-    pooling p;
-    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
-                        n_padding, padding, 0,
-                        NULL, ceil_mode))
-        return -1;
-    p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
-    return average(&p, self, out, false);
-}
-
-int td_cpu_avg_pool_backward(td_tensor *grad, td_tensor *self, int64_t n_kernel, const int64_t *kernel,
-                             int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                             bool ceil_mode, bool include_pad, const int64_t *divisor, td_tensor *out)
-{
-    pooling p;
-    if (td_pool_windows(&p.w, "avg_pool", (int)n_kernel, self->ndim, self->sizes, n_kernel, kernel, n_stride, stride,
-                        n_padding, padding, 0, NULL, ceil_mode))
-        return -1;
-    p.w.include_pad = include_pad, p.w.divisor = divisor ? *divisor : 0;
-    return average(&p, grad, out, true);
-}
-
-int td_cpu_adaptive_avg_windows(td_tensor *self, int64_t n_output, const int64_t *output, td_tensor *out)
-{
-    pooling p;
-    td_adaptive_windows(&p.w, (int)n_output, self->ndim, self->sizes, output);
-    return average(&p, self, out, false);
-}
-
-int td_cpu_adaptive_avg_backward(td_tensor *grad, td_tensor *self, int64_t n_output, const int64_t *output,
-                                 td_tensor *out)
-{
-    pooling p;
-    td_adaptive_windows(&p.w, (int)n_output, self->ndim, self->sizes, output);
-    return average(&p, grad, out, true);
+    (void)self;
+    return average(grad, g, out, true);
 }

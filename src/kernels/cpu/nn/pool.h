@@ -1,16 +1,14 @@
 /* max_pool, avg_pool and their adaptive relatives: what their loops are passed, and the table of those that gain from wider vectors. */
 #ifndef TD_KERNELS_CPU_NN_POOL_H
 #define TD_KERNELS_CPU_NN_POOL_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
-#include "ops/nn/pool.h"
 
 typedef struct td_pooling {
-    td_windows w;
-    int64_t in_total, out_total;
+    td_pool_geometry w;
     const void *x;
     void *y;
     int64_t *at;                /* of max pooling: positions within the plane; or NULL */
-    int64_t planes;
 } td_pooling;
 
 /* Lines of one part of an output row, see pool_isa.c: what windows may cover there. */
@@ -24,7 +22,7 @@ typedef struct td_pool_table {
 } td_pool_table;
 
 /* Outputs at a time, given the lanes of a vector: as many as leave the windows' lines within their room, or 0. */
-static inline int64_t td_pool_part(const td_windows *w, int64_t lanes)
+static inline int64_t td_pool_part(const td_pool_geometry *w, int64_t lanes)
 {
     const int64_t rows = w->kernel[0] * w->kernel[1], reach = (w->kernel[2] - 1) * w->dilation[2];
     if (w->kernel[0] > TD_POOL_LINES || rows > TD_POOL_LINES || w->kernel[2] > TD_POOL_LINES || reach > TD_POOL_LINES || w->stride[2] > TD_POOL_LINES)

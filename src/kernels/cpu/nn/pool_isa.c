@@ -89,9 +89,9 @@ INLINE V N(total)(const T *x, const view *v, int64_t step)
 /* Where a part's windows can be read: in the tensor itself, or in `lines` after copying what `v` sees there. */
 static __attribute__((noinline)) const T *N(lay)(const td_pooling *p, const T *x, view *v, int64_t o0, int64_t count, T neutral, T *lines)
 {
-    const td_windows *w = &p->w;
-    const int64_t step = w->stride[2], first = o0 * step - w->pad[2], reach = (v->wide - 1) * v->skip;
-    const T *from = x + v->seat, *end = (const T *)p->x + p->planes * p->in_total;
+    const td_pool_geometry *w = &p->w;
+    const int64_t step = w->stride[2], first = o0 * step - w->padding[2], reach = (v->wide - 1) * v->skip;
+    const T *from = x + v->seat, *end = (const T *)p->x + p->w.planes * p->w.in_total;
     const int64_t width = (count + LANES - 1) / LANES * LANES * step + reach;
     v->row = v->seat_row, v->plane = v->seat_plane;
     if (first >= 0 && first + (count - 1) * step + reach < w->in[2] &&
@@ -132,9 +132,9 @@ INLINE void N(store_seats)(I where, int64_t *at, const int64_t *end)
 }
 
 /* The first place inside, for windows that begin before their row. */
-static __attribute__((noinline)) I N(begin)(const td_windows *w, const view *v, int64_t o, int64_t step)
+static __attribute__((noinline)) I N(begin)(const td_pool_geometry *w, const view *v, int64_t o, int64_t step)
 {
-    const int64_t top = v->seat - (o * step - w->pad[2]);
+    const int64_t top = v->seat - (o * step - w->padding[2]);
     I where = N(every)(v->seat, step);
     for (int64_t i = 0; i < LANES && v->seat + i * step < top; i++)
         while (where[i] < top)
@@ -154,19 +154,19 @@ INLINE int64_t N(taps)(int64_t reach, int64_t dilation)
     T lines[TD_POOL_LINES];                                                                                     \
     const int64_t part = td_pool_part(w, LANES);                                                                \
     for (int64_t plane = first; plane < last; plane++)                                                          \
-        for (int64_t od = 0, line = plane * p->out_total; od < w->out[0]; od++)                                 \
+        for (int64_t od = 0, line = plane * p->w.out_total; od < w->out[0]; od++)                                 \
             for (int64_t oh = 0; oh < w->out[1]; oh++, line += w->out[2]) {                                     \
                 int64_t from[2], to[2];                                                                         \
-                td_window(w, 0, od, &from[0], &to[0]);                                                          \
-                td_window(w, 1, oh, &from[1], &to[1]);                                                          \
+                td_pool_window(w, 0, od, &from[0], &to[0]);                                                          \
+                td_pool_window(w, 1, oh, &from[1], &to[1]);                                                          \
                 view v = {.deep = N(taps)(to[0] - from[0], w->dilation[0]), .wide = w->kernel[2],               \
                           .high = N(taps)(to[1] - from[1], w->dilation[1]), .skip = w->dilation[2],             \
                           .seat_row = w->dilation[1] * w->in[2],                                                \
                           .seat_plane = w->dilation[0] * w->in[1] * w->in[2]};                                  \
                 for (int64_t o0 = 0; o0 < w->out[2]; o0 += part) {                                              \
                     const int64_t count = w->out[2] - o0 < part ? w->out[2] - o0 : part;                        \
-                    v.seat = (from[0] * w->in[1] + from[1]) * w->in[2] + o0 * step - w->pad[2];                 \
-                    const T *x = (const T *)p->x + plane * p->in_total;                                         \
+                    v.seat = (from[0] * w->in[1] + from[1]) * w->in[2] + o0 * step - w->padding[2];                 \
+                    const T *x = (const T *)p->x + plane * p->w.in_total;                                         \
                     x = N(lay)(p, x, &v, o0, count, NEUTRAL, lines);                                            \
                     const bool direct = x;                                                                      \
                     x = direct ? x : lines;                                                                     \
@@ -180,14 +180,14 @@ INLINE int64_t N(taps)(int64_t reach, int64_t dilation)
  * windows share are read again from the first cache. */
 INLINE void N(maxima)(const td_pooling *p, int64_t first, int64_t last, int64_t step, bool seats)
 {
-    const td_windows *w = &p->w;
+    const td_pool_geometry *w = &p->w;
     T *y = p->y;
-    const T *end = y + last * p->out_total;
+    const T *end = y + last * p->w.out_total;
     EACH_VECTOR(-(T)__builtin_inf(),
                 I where = seats ? N(begin)(w, &v, o, step) : (I){0};
                 N(store)(N(largest)(x, &v, step, seats, &where), y + line + o, end);
                 if (seats)
-                    N(store_seats)(where, p->at + line + o, p->at + last * p->out_total);
+                    N(store_seats)(where, p->at + line + o, p->at + last * p->w.out_total);
                 (void)direct;)
 }
 
@@ -195,21 +195,21 @@ INLINE void N(maxima)(const td_pooling *p, int64_t first, int64_t last, int64_t 
  * padding as elements, but not what ceil_mode adds behind it. */
 INLINE void N(means)(const td_pooling *p, int64_t first, int64_t last, int64_t step)
 {
-    const td_windows *w = &p->w;
+    const td_pool_geometry *w = &p->w;
     T *y = p->y;
-    const T *end = y + last * p->out_total;
+    const T *end = y + last * p->w.out_total;
     EACH_VECTOR((T)0,
                 const int64_t outside[2] = {od, oh};
                 int64_t outer = 1;
                 for (int i = 0; i < 2; i++) {
-                    const int64_t start = outside[i] * w->stride[i] - w->pad[i], stop = start + w->kernel[i];
-                    const int64_t most = w->in[i] + w->pad[i];
+                    const int64_t start = outside[i] * w->stride[i] - w->padding[i], stop = start + w->kernel[i];
+                    const int64_t most = w->in[i] + w->padding[i];
                     outer *= w->include_pad ? (stop < most ? stop : most) - start : to[i] - from[i];
                 }
                 V by = (T)(w->divisor ? w->divisor : outer * w->kernel[2]) - (V){0};
                 for (int64_t i = 0; i < LANES && !direct && !w->divisor; i++) {
-                    const int64_t pad = w->include_pad ? w->pad[2] : 0;
-                    int64_t start = (o + i) * step - w->pad[2], stop = start + w->kernel[2];
+                    const int64_t pad = w->include_pad ? w->padding[2] : 0;
+                    int64_t start = (o + i) * step - w->padding[2], stop = start + w->kernel[2];
                     start = start < -pad ? -pad : start, stop = stop > w->in[2] + pad ? w->in[2] + pad : stop;
                     by[i] = (T)(outer * (stop - start));
                 }
