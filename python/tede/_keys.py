@@ -1,8 +1,10 @@
 """PyTorch's dispatch keys by name, for programs that make sets of them while they are imported.
 
-tede has keys of its own, which these names don't stand for, so nothing can be excluded by them.
+tede has keys of its own, and few of these names stand for one.
 """
 from enum import IntEnum
+
+from tede import _C
 
 _NAMES = ("Undefined Dense BackendSelect Python Fake FuncTorchDynamicLayerBackMode Functionalize Named Conjugate Negative ZeroTensor "
           "ADInplaceOrView AutogradOther AutogradFunctionality AutogradNestedTensor Tracer AutocastCPU AutocastMTIA AutocastMAIA "
@@ -50,5 +52,21 @@ class DispatchKeySet:
 
 
 class ExcludeDispatchKeyGuard:
+    """Within it calls pass by the keys of a set: Autograd, of those that there are here. ADInplaceOrView may be named; what it does in
+    PyTorch, stubs do here, and no call has the key."""
+
     def __init__(self, keys):
-        raise NotImplementedError("torch._C._ExcludeDispatchKeyGuard: PyTorch's dispatch keys don't exist here")
+        wanted = keys._keys if isinstance(keys, DispatchKeySet) else {keys}
+        other = [key.name for key in sorted(wanted) if key is not DispatchKey.ADInplaceOrView and not key.name.startswith("Autograd")]
+        if other:
+            raise NotImplementedError(f"torch._C._ExcludeDispatchKeyGuard: {', '.join(other)}: PyTorch's dispatch keys don't exist here")
+        self._autograd = any(key.name.startswith("Autograd") for key in wanted)
+
+    def __enter__(self):
+        if self._autograd:
+            self._before = _C._set_below_autograd(True)
+        return self
+
+    def __exit__(self, *exception):
+        if self._autograd:
+            _C._set_below_autograd(self._before)

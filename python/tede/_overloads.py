@@ -1,7 +1,7 @@
 """The objects that stand for operators: a packet for all overloads of a name, an overload for one schema. Both call into the
 dispatcher; what classes and modes with __torch_dispatch__ get is an overload."""
 from tede import _C
-from tede._registry import key_of, register
+from tede._registry import key_of, made_by_libraries, register
 
 
 def _plain(result, schema):
@@ -46,6 +46,11 @@ class OpOverload:
 
     def name(self):
         return self._name
+
+    @property
+    def _defined_in_python(self):
+        """Whether torch.library defined it."""
+        return self._name in made_by_libraries
 
     @property
     def overloadpacket(self):

@@ -31,6 +31,7 @@ def key_of(dispatch_key):
     raise RuntimeError(f"could not parse dispatch key: {name}")
 
 
+made_by_libraries = set()       # full names of the operators that tede.library defined
 kernels = {}        # (full name, key) -> the callable
 waiting = {}        # full name -> the kernels that came before their operator
 early = {}          # kernels of operators that aren't defined yet: full name -> [(key, function)]
@@ -72,3 +73,16 @@ def register_soon(full, key, function):
         early.setdefault(full, []).append((key, function))
     else:
         register(full, key, function)
+
+
+def has_kernel(full, key):
+    """Whether an operator has a kernel of its own for a key, given in Python or built in."""
+    full, key = full.removesuffix(".default"), getattr(key, "name", key)
+    if (full, key) in kernels:
+        return True
+    if key in NEVER or key in _DEFAULTS:
+        return False
+    number, device = key_of(key)
+    if number > DENSE and full in made_by_libraries:
+        return False            # what the core puts there stands for the lack of one
+    return _C._has_kernel(full, number, device)

@@ -2,6 +2,7 @@
 import itertools
 import re
 
+import tede
 from tede._schema_types import WORDS, parse
 
 
@@ -16,6 +17,9 @@ class AliasInfo:
 
 
 _MISSING = object()
+# What a dtype is in a schema: its place in PyTorch's enumeration.
+_SCALAR_TYPES = ("uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64", "complex32", "complex64", "complex128", "bool",
+                 "qint8", "quint8", "qint32", "bfloat16")
 
 
 def _default(text, kind):
@@ -25,7 +29,9 @@ def _default(text, kind):
     if text in ("True", "False"):
         return text == "True"
     if text[0] in "\"'":
-        return text[1:-1]
+        return tede.device(text[1:-1]) if kind == "Device" else text[1:-1]
+    if kind == "ScalarType" and text in _SCALAR_TYPES:
+        return _SCALAR_TYPES.index(text)
     if text[0] == "[":
         inner = text[1:-1].strip()
         return [_default(part, kind) for part in inner.split(",")] if inner else []
@@ -106,10 +112,10 @@ class FunctionSchema:
     def __init__(self, namespace, text):
         if "!" in text:
             text = _number_writes(text)
-        self._text = f"{namespace}::{text}"
+        self._text = f"{namespace}::{text}" if namespace else text
         head, rest = text.split("(", 1)
         name, _, self.overload_name = head.partition(".")
-        self.name = f"{namespace}::{name}"
+        self.name = f"{namespace}::{name}" if namespace else name
         arguments, results = _closing(rest)
         self.arguments, only = [], False
         for part in _split(arguments):
@@ -140,5 +146,7 @@ class FunctionSchema:
 
 
 def parse_schema(text):
-    namespace, _, rest = text.partition("::")
+    namespace, sep, rest = text.partition("::")
+    if not sep or "(" in namespace:
+        return FunctionSchema("", text)
     return FunctionSchema(namespace, rest)

@@ -4,19 +4,21 @@ custom_op makes one from a function with annotations.  Library is the rawer way:
 a kernel for a dispatch key."""
 import contextlib
 import inspect
+import logging
 import weakref
 
 import tede
 from tede import _C, _registry, _tags
 from tede._ops import _overload_named, forget
 from tede._overloads import defined
-from tede._registry import DENSE, fallthrough_kernel, key_of
+from tede._registry import fallthrough_kernel, key_of
 
 __all__ = ["Library", "impl", "define", "fallthrough_kernel", "impl_abstract", "register_autocast", "register_fake",
            "register_torch_dispatch", "register_vmap", "set_traits", "get_ctx", "get_kernel", "custom_op", "triton_op", "wrap_triton",
            "infer_schema", "register_autograd", "register_kernel", "opcheck", "CustomOpDef"]
 
 _RESERVED = {"prim"}
+_log = logging.getLogger("torch._library.custom_ops")
 
 
 def _full(name, namespace=None):
@@ -84,6 +86,7 @@ class Library:
         defined[0] += 1
         name = schema.partition("(")[0].strip()
         self._op_defs.add(f"{self.ns}::{name}")
+        _registry.made_by_libraries.add(f"{self.ns}::{name}")
         if tags:
             _tags.declare(f"{self.ns}::{name}", tags)
         for key, function in _registry.waiting.pop(_full(name, self.ns), ()):
@@ -130,6 +133,8 @@ class Library:
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
         full = _full(op_name, self.ns)
+        if not allow_override:
+            _refuse_fake(full)
         _registry.register_soon(full, "Meta", _with_context(fn))
         _fakes[full] = fn
         self._op_impls.add((full, "Meta"))
@@ -154,11 +159,14 @@ def _destroy(ns, kind, defined, implemented, alive):
         with contextlib.suppress(ValueError):
             _C._register_boxed(full, number, device, None)
         _registry.kernels.pop((full, key), None)
+        if key == "Meta":
+            _fakes.pop(full, None)
     for full in defined:
         for overload in [o for o in _C._torch_dispatch_rules if o.name() == full]:
             del _C._torch_dispatch_rules[overload]
         if _C._undefine(full):
             forget(full)
+        _registry.made_by_libraries.discard(full)
         for key in [k for k in _registry.kernels if k[0] == full]:
             del _registry.kernels[key]
     if kind == "DEF":
@@ -210,9 +218,8 @@ _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExp
 
 def _key_of_type(name):
     """A dispatch key, or a device that was loaded, whose name is its key."""
-    if name in _registry.KEYS or name in _registry.DEVICES:
-        return name
-    tede.device(name)
+    if name not in _registry.KEYS and name not in _registry.DEVICES:
+        tede.device(name)
     return name
 
 
@@ -230,12 +237,12 @@ def impl(qualname, types, func=None, *, lib=None):
             return f
         return wrap
     full = _full(qualname)
-    types = (types,) if isinstance(types, str) else tuple(types)
+    keys = [_TYPES.get(t) or _key_of_type(t) for t in ((types,) if isinstance(types, str) else types)]
 
     def register(f):
         library = lib or _library(full.partition("::")[0])
-        for t in types:
-            library.impl(full, f, _TYPES.get(t) or _key_of_type(t))
+        for key in keys:
+            library.impl(full, f, key)
         return f
     return register if func is None else register(func)
 
@@ -253,13 +260,16 @@ def register_kernel(op, device_types, func=None, /, *, lib=None):
 
 _fakes = {}
 _context = []
+_any_size = [None]              # within opcheck: what picks a size that data would decide
 
 
 class FakeImplCtx:
     """What a fake kernel may ask for: sizes that depend on data, which there are none of here."""
 
     def new_dynamic_size(self, *, min=0, max=None):
-        raise NotImplementedError("new_dynamic_size(): sizes that depend on data aren't there under meta tensors")
+        if _any_size[0]:
+            return _any_size[0](min, max)
+        raise NotImplementedError("new_dynamic_size(): an operator with a data-dependent shape: there are no such sizes under meta tensors")
 
     new_unbacked_symint = create_unbacked_symint = new_dynamic_size
 
@@ -277,6 +287,13 @@ def _with_context(fn):
         finally:
             _context.pop()
     return run
+
+
+def _refuse_fake(full):
+    """What is made of other operators is so on meta and fake tensors, too."""
+    if (full, "CompositeImplicitAutograd") in _registry.kernels:
+        raise RuntimeError(f"We should not register a meta kernel to the operator {full}: it has a CompositeImplicitAutograd kernel, and the "
+                           "operators that this is made of have meta kernels")
 
 
 def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
@@ -328,13 +345,13 @@ def _autograd_kernel(overload, info):
         def forward(ctx, keywords, structure, *flat):
             args = _unflatten(structure, flat)
             result = below(*args, **keywords)
-            names = [a.name for a in overload._schema.arguments]
             filled = list(args) + [a.default_value for a in overload._schema.arguments[len(args):] if not a.kwarg_only]
             ctx._structure, ctx._several = structure, isinstance(result, list)
             if info.setup_context is not None:
                 extra = {}
                 if _takes_keywords(info.setup_context):
-                    extra["keyword_only_inputs"] = {n: keywords.get(n) for n in names if n in keywords}
+                    extra["keyword_only_inputs"] = {a.name: keywords.get(a.name, a.default_value) for a in overload._schema.arguments
+                                                    if a.kwarg_only}
                 info.setup_context(ctx=ctx, inputs=tuple(filled), output=tuple(result) if isinstance(result, list) else result,
                                    **extra)
             return tuple(result) if isinstance(result, list) else result
@@ -385,6 +402,12 @@ def _check_functional(overload):
                            "create a functional operator and register an autograd formula for that.")
 
 
+def _check_positional_tensors(overload, what):
+    if any(a.kwarg_only and "Tensor" in str(a.type) for a in overload._schema.arguments):
+        raise NotImplementedError(f"{what} with kwarg-only Tensor args: {overload} has schema {overload._schema}. Please make them not "
+                                  "kwarg-only.")
+
+
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """backward(ctx, *grads) gives the gradients of the operator; setup_context(ctx, inputs, output) saves for it."""
     custom = op if isinstance(op, CustomOpDef) else _custom.get(_name_of(op))
@@ -394,6 +417,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     full = _name_of(op)
     overload = _overload_named(full)
     _check_functional(overload)
+    _check_positional_tensors(overload, "register_autograd")
     library = lib or _library(full.partition("::")[0])
     library.impl(full, _autograd_kernel(overload, _Info(backward, setup_context)), "Autograd", allow_override=True)
 
@@ -407,6 +431,7 @@ def _checked_name(op, what):
 def register_vmap(op, func=None, /, *, lib=None):
     """func(info, in_dims, *args, **kwargs) gives the results for a whole batch, and the dimension of the batch in each."""
     full = _checked_name(op, "register_vmap")
+    _check_positional_tensors(_overload_named(full), "register_vmap")
 
     def register(f):
         def rule(*args, **kwargs):
@@ -590,6 +615,13 @@ class CustomOpDef:
         self._lib = Library(namespace, "FRAGMENT")
         self._lib.define(name + schema, tags=(*(tags or ()), tede.Tag.pt2_compliant_tag))
         self._opoverload = _overload_named(self._qualname)
+        try:
+            _check_positional_tensors(self._opoverload, "torch.library.custom_op")
+        except NotImplementedError:
+            self._lib._destroy()
+            raise
+        arguments = self._opoverload._schema.arguments
+        self._on_device = not any("Tensor" in str(a.type) for a in arguments)      # one without tensors: its argument says where
         self._lib._register_fake(self._qualname, self._run_fake)
         make = _below_kernel if self._opoverload._schema.is_mutable else _autograd_kernel
         self._lib.impl(self._qualname, make(self._opoverload, self._info), "Autograd")
@@ -611,10 +643,27 @@ class CustomOpDef:
     def __call__(self, *args, **kwargs):
         return self._opoverload(*args, **kwargs)
 
+    def _by_device(self, *args, **kwargs):
+        """The kernel of an operator without tensors: that of the device that its argument names."""
+        names = [a.name for a in self._opoverload._schema.arguments]
+        at = names.index("device")
+        kind = tede.device(args[at] if at < len(args) else kwargs["device"]).type
+        if kind not in self._backends:
+            raise RuntimeError(f"{self._name} does not have a kernel registered for {kind}. Please use register_kernel to do so.")
+        return (self._init_fn if kind in self._disabled else self._backends[kind])(*args, **kwargs)
+
     def register_kernel(self, device_types, fn=None, /):
         types = [device_types] if device_types is None or isinstance(device_types, str) else list(device_types)
+        if self._on_device and types != [None]:
+            device = [a for a in self._opoverload._schema.arguments if a.name == "device" and str(a.type) == "Device"]
+            if not device:
+                raise ValueError("Functions without tensor inputs are required to have a `device: torch.device` argument")
 
         def register(f):
+            if self._on_device and types != [None]:
+                self._backends.update(dict.fromkeys(types, f))
+                self._lib.impl(self._qualname, self._by_device, "CompositeExplicitAutograd", allow_override=True)
+                return f
             for t in types:
                 self._backends[t] = f
                 key = _key_for(t)
@@ -668,6 +717,12 @@ class CustomOpDef:
     def set_kernel_enabled(self, device_type, enabled=True):
         """Switch a device's kernel off: the function of the definition runs instead."""
         was = device_type in self._disabled
+        if device_type not in self._backends:
+            _log.warning("Attempted to change the kernel of %s for %s, but no kernel was registered for this device type.", self._qualname,
+                         device_type)
+        elif was is not enabled:
+            _log.warning("Attempted to %s the kernel of %s for %s that is already %s.", "enable" if enabled else "disable", self._qualname,
+                         device_type, "enabled" if enabled else "disabled")
         (self._disabled.discard if enabled else self._disabled.add)(device_type)
         try:
             yield
@@ -733,30 +788,45 @@ def _test_schema(op, args, kwargs):
 
 
 def _test_autograd_registration(op, args, kwargs):
-    if not any(x.requires_grad for x in _tensors((*args, *kwargs.values()))):
+    given = _tensors((*args, *kwargs.values()))
+    if not any(x.requires_grad for x in given) or op.namespace == "aten":
         return
-    given = (op.name(), "Autograd") in _registry.kernels         # the core has a kernel of its own for those without
-    if not given and not _C._has_kernel(op.name(), DENSE, 0):
+    if any(_registry.has_kernel(op.name(), key) for key in ("Autograd", "AutogradCPU", "CompositeImplicitAutograd", "")):
         return
-    if not given and op.namespace != "aten":
-        raise RuntimeError("an operator that has a kernel for CPU and none "
-                           f"for Autograd: {op}. Its gradient is not registered in a way that works with all of autograd")
+    kernel = next((found for key in ("CPU", "CompositeExplicitAutograd") if (found := _registry.kernels.get((op.name(), key)))), op)
+    result = kernel(*args, **kwargs)        # the operator itself would run below autograd
+    made = [x for x in _tensors(result if isinstance(result, (tuple, list)) else (result,)) if not any(x is y for y in given)]
+    if any(x.requires_grad for x in made):
+        raise RuntimeError(f"{op}: a result has requires_grad=True, but the operator does not have an autograd kernel defined at an autograd "
+                           "key (Autograd). An autograd.Function belongs to that key; what is made of other operators, to "
+                           "CompositeImplicitAutograd")
 
 
 def _test_faketensor(op, args, kwargs):
     real = op(*_copied(args), **dict(zip(kwargs, _copied(kwargs.values()))))
+    if tede.Tag.dynamic_output_shape in op.tags and op.namespace == "aten":
+        return              # there is no fake result to compare with
+    picked = []
+
+    def pick(least, most):
+        picked.append(least)
+        return least
 
     def to_meta(x):
         return x.detach().to("meta")
+    _any_size[0] = pick
     try:
         fake = op(*_copied(args, to_meta), **dict(zip(kwargs, _copied(kwargs.values(), to_meta))))
     except (RuntimeError, NotImplementedError) as error:
         raise RuntimeError(str(error)) from error
+    finally:
+        _any_size[0] = None
     many = (lambda x: x if isinstance(x, (tuple, list)) else (x,))
     for a, b in zip(_tensors(many(real)), _tensors(many(fake))):
-        if a.shape != b.shape or a.dtype != b.dtype:
-            raise RuntimeError("the fake kernel's result of shape "
-                               f"{tuple(b.shape)} and dtype {b.dtype}, where the real one has {tuple(a.shape)} and {a.dtype}")
+        fits = a.ndim == b.ndim and all(n == m or m in picked for n, m in zip(a.shape, b.shape))
+        if not fits or a.dtype != b.dtype:
+            raise RuntimeError(f"Shapes {tuple(a.shape)} and {tuple(b.shape)} are not equal, or dtypes {a.dtype} and {b.dtype}: what the "
+                               "operator gives, and what its fake kernel says")
 
 
 def _test_aot(op, args, kwargs):
@@ -777,12 +847,14 @@ def opcheck(op, args, kwargs=None, *, test_utils=_UTILS, raise_exception=True, a
     kwargs = kwargs or {}
     if isinstance(op, CustomOpDef):
         op = op._opoverload
-    elif not hasattr(op, "_schema"):
+    elif hasattr(op, "overloads"):
         op = getattr(op, op.overloads()[0])
+    elif not hasattr(op, "_schema"):
+        raise ValueError(f"opcheck(op, ...): expected op to be instance of torch._ops.OpOverload, e.g. torch.ops.aten.sin.default, got {type(op)}")
     tests = dict(zip(_UTILS, (_test_schema, _test_autograd_registration, _test_faketensor, _test_aot)))
     test_utils = (test_utils,) if isinstance(test_utils, str) else test_utils
     if not set(test_utils) <= set(tests):
-        raise ValueError(f"opcheck(op, ...): expected test_utils to be a subset of {_UTILS}, got {test_utils}")
+        raise ValueError(f"opcheck(op, ...): expected test_utils to be subset of {_UTILS}, got {test_utils}")
     found = {}
     for name in test_utils:
         try:

@@ -113,6 +113,21 @@ static char *take_word(reader *r)
     return text;
 }
 
+static int unknown_type(reader *r, size_t length)
+{
+    static const struct { const char *name, *instead; } foreign[] = {
+        {"int64_t", "`SymInt` or `int`"}, {"int32_t", "`SymInt` or `int`"}, {"double", "`float`"}, {"String", "`str`"},
+    };
+    if (!length)
+        return fail(r, "a type");
+    for (int i = 0; i < TD_COUNT(foreign); i++)
+        if (strlen(foreign[i].name) == length && !strncmp(foreign[i].name, r->at, length))
+            return td_error(TD_E_RUNTIME, "schema '%s': `%s` is not a supported type specifier. Use %s instead.", r->whole,
+                            foreign[i].name, foreign[i].instead);
+    return td_error(TD_E_RUNTIME, "schema '%s': unknown type specifier '%.*s'; there are Tensor, int, float, bool, Scalar, str, "
+                    "ScalarType, Device, ..., and lists of them", r->whole, (int)length, r->at);
+}
+
 /* A type and its marks, in any order and number: (a!) and (a) name an alias, ! a write, ? an optional, [n] a list. An
  * optional list of optionals reads as an optional list. */
 static int take_type(reader *r, td_arg *a)
@@ -131,7 +146,7 @@ static int take_type(reader *r, td_arg *a)
         if (strlen(types[i].name) == n && !strncmp(types[i].name, r->at, n))
             found = i;
     if (found < 0)
-        return fail(r, "a type (Tensor, int, float, bool, Scalar, str, ScalarType, Device, ..., lists of them)");
+        return unknown_type(r, n);
     r->at += n;
     a->kind = types[found].kind;
     for (;;) {
@@ -213,6 +228,28 @@ static int take_list(reader *r, td_arg *a, td_value *v)
     return 0;
 }
 
+/* "float32", or the "float" that PyTorch also calls it. */
+static int take_dtype(reader *r, td_value *v)
+{
+    static const struct { const char *name; td_dtype dtype; } aliases[] = {
+        {"half", TD_F16}, {"float", TD_F32}, {"double", TD_F64}, {"short", TD_I16}, {"int", TD_I32}, {"long", TD_I64},
+        {"cfloat", TD_C64}, {"cdouble", TD_C128},
+    };
+    size_t n = word(r->at);
+    int found = -1;
+    for (int i = 0; i < TD_DTYPES; i++)
+        if (strlen(td_dtype_name(i)) == n && !strncmp(td_dtype_name(i), r->at, n))
+            found = i;
+    for (int i = 0; i < TD_COUNT(aliases); i++)
+        if (strlen(aliases[i].name) == n && !strncmp(aliases[i].name, r->at, n))
+            found = (int)aliases[i].dtype;
+    if (found < 0)
+        return fail(r, "a dtype");
+    r->at += n;
+    *v = (td_value){.kind = TD_VALUE_DTYPE, .integer = found};
+    return 0;
+}
+
 /* None of a tensor is TD_NONE, an absent tensor; of anything else it is a value without a kind. */
 static int take_default(reader *r, td_arg *a)
 {
@@ -236,11 +273,15 @@ static int take_default(reader *r, td_arg *a)
         const char *start = r->at + 1, *end = strchr(start, *r->at);
         if (!end)
             return fail(r, "the end of the text");
-        v->kind = TD_VALUE_STRING;
+        v->kind = a->kind == TD_VALUE_DEVICE ? TD_VALUE_DEVICE : TD_VALUE_STRING;
         v->string = keep_text(r, start, (size_t)(end - start));
         r->at = end + 1;
+        if (v->string && a->kind == TD_VALUE_DEVICE)
+            return td_device_parse(&v->device, v->string);
         return v->string ? 0 : -1;
     }
+    if (a->kind == TD_VALUE_DTYPE && word(r->at) && !(*r->at >= '0' && *r->at <= '9'))
+        return take_dtype(r, v);
     static const char *const formats[] = {"contiguous_format", "preserve_format", "channels_last_3d", "channels_last"};
     static const int codes[] = {TD_CONTIGUOUS_FORMAT, TD_PRESERVE_FORMAT, TD_CHANNELS_LAST_3D, TD_CHANNELS_LAST};
     for (int i = 0; i < TD_COUNT(formats) && a->kind == TD_VALUE_MEMORY_FORMAT; i++)

@@ -504,3 +504,156 @@ def test_the_modules_of_the_library(lib):
     assert inferred.SUPPORTED_RETURN_TYPES[lib.Tensor] == "Tensor" and inferred.infer_schema is lib.library.infer_schema
     assert lib._library.utils is utils and str(lib._C.parse_schema("aten::f(Tensor x, int y=3) -> Tensor")) == \
         "aten::f(Tensor x, int y=3) -> Tensor"
+
+
+def test_schemas_with_types_that_there_are_not(lib):
+    with lib.library._scoped_library("tede_types", "FRAGMENT") as own:
+        for schema, says in (("foo(Tensor a) -> asdf", "unknown type specifier"), ("foo(asdf a) -> Tensor", "unknown type specifier"),
+                             ("foo(int64_t a) -> Tensor", "Use `SymInt` or `int`"), ("foo(double a) -> Tensor", "Use `float`")):
+            with pytest.raises(RuntimeError, match=says):
+                own.define(schema)
+
+
+def test_dtypes_and_devices_as_defaults(lib):
+    with lib.library._scoped_library("tede_defaults", "FRAGMENT") as own:
+        own.define('foo(Tensor x, ScalarType t=float32, ScalarType i=int32, Device d="cpu:0") -> Tensor')
+        seen = []
+        own.impl("foo", lambda x, t=lib.float32, i=lib.int32, d=lib.device("cpu:0"): seen.append((t, i, d)) or x.clone(), "CPU")
+        op = lib.ops.tede_defaults.foo.default
+        op(lib.ones(2))
+        assert seen[0] == (lib.float32, lib.int32, lib.device("cpu:0"))
+        op(lib.ones(2), lib.float64)
+        assert seen[1][0] in (lib.float64, 7)       # PyTorch's kernel gets the number
+        assert [a.default_value for a in op._schema.arguments[1:]] == [6, 3, lib.device("cpu:0")]
+        assert op._defined_in_python and not lib.ops.aten.sin.default._defined_in_python
+
+
+def test_a_fake_kernel_that_would_never_run(lib):
+    with lib.library._scoped_library("tede_hidden", "FRAGMENT") as own:
+        own.define("foo(Tensor x) -> Tensor")
+        own.impl("foo", lambda x: x.sin(), "CompositeImplicitAutograd")
+        with pytest.raises(RuntimeError, match="CompositeImplicitAutograd"):
+            lib.library.register_fake("tede_hidden::foo", lambda x: lib.empty_like(x), lib=own)
+
+
+def test_operators_with_tensors_by_keyword_only(lib):
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        @lib.library.custom_op("tede_keyword::bar", mutates_args=())
+        def bar(x: lib.Tensor, *, z: lib.Tensor) -> lib.Tensor:
+            pass
+    with lib.library._scoped_library("tede_keyword", "FRAGMENT") as own:
+        own.define("foo(Tensor x, *, Tensor y) -> Tensor")
+        with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+            lib.library.register_autograd("tede_keyword::foo", lambda ctx, g: g)
+        with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+            lib.library.register_vmap("tede_keyword::foo", lambda info, in_dims, x, *, y: (x, 0))
+
+
+def test_keywords_with_defaults_reach_setup_context(lib):
+    with lib.library._scoped_library("tede_filled", "FRAGMENT") as own:
+        own.define("foo(Tensor w, int x = 2, *, int y = 3, int z) -> Tensor")
+        own.impl("foo", lambda w, x=2, *, y=3, z: w * x * y * z, "CPU")
+        seen = []
+
+        def setup(ctx, inputs, keyword_only_inputs, output):
+            seen.append((len(inputs), inputs[1], keyword_only_inputs))
+        lib.library.register_autograd("tede_filled::foo", lambda ctx, g: g, setup_context=setup, lib=own)
+        lib.ops.tede_filled.foo(lib.ones(2, requires_grad=True), z=42).sum().backward()
+        assert seen == [(2, 2, {"y": 3, "z": 42})]
+
+
+def test_operators_without_tensors_run_where_their_argument_says(lib):
+    @lib.library.custom_op("tede_factory::f", mutates_args={}, device_types="cpu")
+    def f(device: lib.device) -> lib.Tensor:
+        return lib.ones(3)
+    assert f(device="cpu").tolist() == [1, 1, 1]
+    with pytest.raises(RuntimeError, match="f does not have a kernel registered for cuda"):
+        f("cuda")
+    with pytest.raises(ValueError, match="without tensor inputs are required to have a `device: torch.device` argument"):
+        @lib.library.custom_op("tede_factory::g", mutates_args={}, device_types="cpu")
+        def g() -> lib.Tensor:
+            return lib.ones(3)
+
+
+def test_switching_kernels_that_are_not_there_or_not_on_is_logged(lib, caplog):
+    @lib.library.custom_op("tede_switched::f", mutates_args=())
+    def f(x: lib.Tensor) -> lib.Tensor:
+        return x + 1
+
+    def log(device, enabled):
+        caplog.clear()
+        with f.set_kernel_enabled(device, enabled=enabled):
+            f(lib.ones(1))
+        return caplog.text
+    assert "no kernel was registered for this device type" in log("gpu", False)
+    f.register_kernel("cpu", lambda x: x + 2)
+    assert "already enabled" in log("cpu", True)
+    assert log("cpu", False) == ""
+
+
+def test_functions_of_lists_of_tensors(lib):
+    from importlib import import_module
+    autograd = import_module(f"{lib.__name__}._library.autograd")
+
+    @autograd.supports_tensorlist
+    class Stack(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, xs, factor):
+            ctx.n = len(xs)
+            return lib.stack(xs) * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            assert ctx.needs_input_grad == ([True] * ctx.n, False)
+            return list(grad.unbind(0)), None
+    xs = [lib.ones(2, requires_grad=True) for _ in range(3)]
+    y = Stack.apply(xs, 2)
+    assert [g.tolist() for g in lib.autograd.grad(y.sum(), xs)] == [[1, 1]] * 3
+    with pytest.raises(NotImplementedError, match="Function.forward directly"):
+        Stack.forward(None, xs)
+
+    @autograd.supports_tensorlist
+    class Some(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx, xs):
+            return [x + i for i, x in enumerate(xs)]
+
+        @staticmethod
+        def backward(ctx, grads):
+            return [g * i for i, g in enumerate(grads)]
+    ys = Some.apply(xs)
+    assert isinstance(ys, list)
+    assert [g.tolist() for g in lib.autograd.grad(sum(y.sum() for y in ys), xs)] == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_opcheck_finds_wrong_fakes_and_takes_sizes_that_data_decides(lib):
+    with lib.library._scoped_library("tede_checked", "FRAGMENT") as own:
+        own.define("wide(Tensor x) -> Tensor")
+        own.impl("wide", lambda x: x.clone(), "CPU")
+        own.impl("wide", lambda x: x.unsqueeze(1).clone(), "Meta")
+        with pytest.raises(lib.library.OpCheckError if lib.__name__ == "tede" else Exception, match="hapes .* are not equal"):
+            lib.library.opcheck(lib.ops.tede_checked.wide.default, (lib.ones(3),), test_utils="test_faketensor")
+        own.define("found(Tensor x) -> Tensor")
+        own.impl("found", lambda x: x.nonzero(), "CPU")
+        lib.library.register_fake("tede_checked::found", lambda x: x.new_empty([lib.library.get_ctx().new_dynamic_size(), x.ndim],
+                                                                              dtype=lib.int64), lib=own)
+        assert lib.library.opcheck(lib.ops.tede_checked.found.default, (lib.tensor([0., 1.]),),
+                                   test_utils="test_faketensor") == {"test_faketensor": "SUCCESS"}
+    with pytest.raises(ValueError, match="OpOverload"):
+        lib.library.opcheck(lib.sin, (lib.ones(2),))
+
+
+def test_fake_tensors_are_held_against_real_ones(lib):
+    from importlib import import_module
+    subclasses = import_module(f"{lib.__name__}._subclasses")
+    with lib.library._scoped_library("tede_crossed", "FRAGMENT") as own:
+        own.define("wide(Tensor x) -> Tensor")
+        own.impl("wide", lambda x: x.clone(), "CPU")
+        own.impl("wide", lambda x: x.unsqueeze(1).clone(), "Meta")
+        x = lib.ones(3)
+        with subclasses.CrossRefFakeMode():
+            assert (x + x).nonzero().shape == (3, 1)
+            with pytest.raises(Exception, match="mismatched"):
+                lib.ops.tede_crossed.wide(x)
+        with subclasses.CrossRefFakeMode(ignore_op_fn=lambda op: op.namespace == "tede_crossed"):
+            assert lib.ops.tede_crossed.wide(x).shape == (3,)

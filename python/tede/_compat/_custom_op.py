@@ -4,10 +4,19 @@ Operators are made with tede.library.custom_op."""
 import sys
 
 from tede._compat import fill as _fill
-from tede.library import custom_op, get_ctx, infer_schema  # noqa: F401
+from tede.library import _RESERVED, custom_op, get_ctx, infer_schema  # noqa: F401
 
 impl = sys.modules[__name__]    # torch._custom_op.impl is this module, too
 global_registry = {}            # of operators that tede._custom_ops declared
+RESERVED_NS = frozenset(_RESERVED)
+SUPPORTED_DEVICE_TYPE_TO_KEY = {"cpu": "CPU", "cuda": "CUDA"}
+
+
+class CustomOp:
+    """What PyTorch's module makes of a definition; here definitions are overloads, and this is a name alone."""
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError("The CustomOp constructor is private: operators are made with torch.library.custom_op")
 
 
 def get_op(qualname):

@@ -11,6 +11,7 @@ from tede.library import get_ctx, impl_abstract  # noqa: F401  part of it
 from tede.utils import _pytree as tree
 
 _gradients = {}         # full name -> _Gradient
+_unimplemented = {}     # full name -> the kernel of an operator that is only declared
 
 
 class _Gradient:
@@ -20,7 +21,7 @@ class _Gradient:
         """The operator goes; used by what makes many of one name, as tests do."""
         if self.library is not None:
             self.library._destroy()
-        for registry in (_gradients, global_registry):
+        for registry in (_gradients, global_registry, _unimplemented):
             registry.pop(self.overload.name(), None)
 
 
@@ -42,7 +43,7 @@ def _split(qualname):
 def _define(qualname, schema):
     namespace, name = _split(qualname)
     if namespace in library._RESERVED:
-        raise ValueError(f"CustomOp namespace {namespace} is reserved")
+        raise ValueError(f"custom_op('{qualname}', ...): {namespace} is a reserved namespace; please choose another one")
     own = library.Library(namespace, "FRAGMENT")
     own.define(name + schema)
     declared = library._overload_named(qualname)._schema
@@ -50,13 +51,31 @@ def _define(qualname, schema):
         own._destroy()
         raise ValueError("custom_op only supports functional operators (ops that do not mutate any inputs, do not return views of the "
                          f"inputs, and has at least one return). Got the following non-functional schema: {declared}")
+    _unimplemented[qualname] = _refusing(qualname)
+    own.impl(name, _unimplemented[qualname], "CompositeExplicitAutograd")
     gradient = _differentiate(qualname, own)
     gradient.library, global_registry[qualname] = own, gradient
+
+
+def _refusing(qualname):
+    """The kernel of an operator without one: it says what is missing for the call's operands."""
+    def refuse(*args, **kwargs):
+        devices = {x.device.type for x in tree.tree_leaves((args, kwargs)) if isinstance(x, tede.Tensor)}
+        if not devices:
+            says = "there were no Tensor inputs and no implementation for all devices (CompositeExplicitAutograd)"
+        elif "meta" in devices:
+            says = "there was no fake impl or Meta kernel registered for this operator"
+        else:
+            says = f"there was no {min(devices)} impl registered for this operator"
+        raise NotImplementedError(f"{qualname}: {says}; torch._custom_ops.impl and impl_abstract give one")
+    return refuse
 
 
 def custom_op(qualname, func_or_schema=None):
     """Declare "namespace::name" by a schema, "(Tensor x) -> Tensor", or by a function with annotations that isn't run."""
     if isinstance(func_or_schema, str):
+        if "->" not in func_or_schema:
+            raise AssertionError(f"Invalid function schema: {qualname.partition('::')[2]}{func_or_schema}")
         return _define(qualname, func_or_schema)
 
     def declare(function):
@@ -72,9 +91,15 @@ def custom_op(qualname, func_or_schema=None):
 
 def impl(qualname, *, device_types=("cpu", "cuda"), func=None):
     """What computes the operator, for devices of some types."""
-    for kind in (device_types,) if isinstance(device_types, str) else device_types:
+    kinds = (device_types,) if isinstance(device_types, str) else device_types
+    for kind in kinds:
         if kind not in ("cpu", "cuda"):
             raise ValueError(f"CustomOp.impl(device_types=[{kind}, ...]): we only support device_type in {{'cpu', 'cuda'}}.")
+    for kind in kinds:
+        for key in (kind.upper(), "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
+            if _registry.kernels.get((qualname, key)) not in (None, _unimplemented.get(qualname)):
+                raise RuntimeError(f"impl(...): the operator {qualname} already has an implementation for device type {kind}, registered "
+                                   f"for the dispatch key {key} by torch.library or TORCH_LIBRARY")
 
     def register(function):
         library.impl(qualname, device_types, function)
@@ -125,7 +150,7 @@ def _differentiate(qualname, own=None):
                         (any(r.alias_info is not None for r in schema.returns), "is an operator that returns views")):
         if wrong:
             raise RuntimeError(f"Cannot register a gradient for {qualname}: it {says}")
-    for key in ("Autograd", "AutogradCPU", "CompositeImplicitAutograd"):
+    for key in ("Autograd", "AutogradCPU", "AutogradCUDA", "CompositeImplicitAutograd"):
         if (qualname, key) in _registry.kernels:
             raise RuntimeError(f"Cannot register a gradient for {qualname}: it has a kernel for {key}")
     gradient = _Gradient()
@@ -151,6 +176,10 @@ def _kernel(gradient):
             ctx.save_for_backward(*[x for x in kept if isinstance(x, tede.Tensor)])
             ctx.inputs = tree.tree_map(type, ctx.inputs)
             parts = output if isinstance(output, tuple) else (output,)
+            for i, (part, wanted) in enumerate(zip(parts, gradient.differentiable)):
+                if wanted and not all(isinstance(x, tede.Tensor) for x in tree.tree_leaves(part)):
+                    raise RuntimeError(f"{overload}: output_differentiability says that result {i} has a gradient, but it is not a Tensor: "
+                                       f"it is {type(part)}")
             ctx.mark_non_differentiable(*[x for part, wanted in zip(parts, gradient.differentiable) if not wanted
                                           for x in tree.tree_leaves(part) if isinstance(x, tede.Tensor)])
             results, ctx.structure = tree.tree_flatten(output)

@@ -7,7 +7,8 @@ from tede._schema_types import NAMES as SCHEMA_TYPES
 
 # Names that other modules have under another name; None: the module itself. Those under the same name are in names.txt.
 _ELSEWHERE = {
-    "_ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"), "_functorch": ("func._interpreters", None),
+    "_ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"), "ExcludeDispatchKeyGuard": ("_keys", "ExcludeDispatchKeyGuard"),
+    "_dispatch_has_kernel_for_dispatch_key": ("_registry", "has_kernel"), "_functorch": ("func._interpreters", None),
     "_autograd": ("autograd._extension", None), "_profiler": ("profiler", None), "_VariableFunctions": ("_VF", None),
     "_VariableFunctionsClass": ("_VF", None)}
 _ELSEWHERE.update({name: ("_schema_types", name) for name in SCHEMA_TYPES})

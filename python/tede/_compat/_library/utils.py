@@ -34,7 +34,7 @@ def is_tensorlist_like_type(kind):
 
 def is_functional_schema(schema, *, allow_valid_view=False):
     """Whether the operator writes nothing and gives no views, and gives something."""
-    schema = schema if isinstance(schema, FunctionSchema) else parse_schema(schema)
+    schema = schema if isinstance(schema, FunctionSchema) else parse_schema(str(schema))
     views = any(r.alias_info is not None for r in schema.returns)
     if views and allow_valid_view and not schema.is_mutable:
         return len(schema.returns) == 1 and sum(a.alias_info is not None for a in schema.arguments) == 1
