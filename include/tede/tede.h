@@ -10,6 +10,7 @@
 #include <tede/list.h>
 #include <tede/memory.h>
 #include <tede/modes.h>
+#include <tede/npy.h>
 #include <tede/ops.h>
 #include <tede/optim.h>
 #include <tede/random.h>
@@ -17,4 +18,5 @@
 #include <tede/spec.h>
 #include <tede/tensor.h>
 #include <tede/trace.h>
+#include <tede/zip.h>
 #endif

@@ -18,7 +18,7 @@
  *   errors.c         errors both ways
  *   scalar.c         numbers both ways                                  signature.c    PyTorch's TypeErrors
  *   nnmodule.c       the base of nn.Module                               watch.c        what happens on a thread
- *   environment.c    default device, autocast, the package's name
+ *   environment.c    default device, autocast, the package's name      archive.c      checkpoints' archives, NumPy's files
  *   dlpack.c, generator.c, storage.c, module.c  */
 #ifndef TEDE_BINDING_H
 #define TEDE_BINDING_H
@@ -145,6 +145,7 @@ PyObject *td_py_generator_of(td_generator *g);            /* new; None for NULL 
 int td_py_generator_init(PyObject *module);
 int td_py_storage_init(PyObject *module);
 int td_py_safetensors_init(PyObject *module);             /* safetensors.c */
+int td_py_archive_init(PyObject *module);                 /* archive.c */
 int td_py_nnmodule_init(PyObject *module);                /* nnmodule.c */
 int td_py_watch_init(PyObject *module);                   /* watch.c */
 

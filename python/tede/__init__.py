@@ -77,7 +77,7 @@ _WRITTEN.update({name: "_checks" for name in (
     "_assert_tensor_metadata",
     "_assert", "_assert_async", "_check", "_check_index", "_check_value", "_check_type", "_check_not_implemented", "_check_with",
     "_check_tensor_all", "_check_tensor_all_with", "_check_is_size")})
-_WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_zip", PyTorchFileWriter="_zip")
+_WRITTEN.update(DispatchKey="_keys", DispatchKeySet="_keys", PyTorchFileReader="_C", PyTorchFileWriter="_C")
 _WRITTEN.update({name: "amp" for name in (
     "autocast", "GradScaler", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype",
     "is_autocast_cache_enabled", "set_autocast_cache_enabled", "autocast_increment_nesting", "autocast_decrement_nesting",

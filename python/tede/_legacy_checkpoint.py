@@ -5,7 +5,6 @@ import struct
 import warnings
 
 from tede import _C
-from tede._zip import fill
 from tede._checkpoint import MAGIC_NUMBER, PROTOCOL_VERSION, UNSAFE, SourceChangeWarning, checked, dtype_of, text_of, unpickler
 from tede._storage import TypedStorage, UntypedStorage
 from tede import _weights_only_unpickler
@@ -29,7 +28,7 @@ def _fill(storage, f, dtype):
     count = f.read(8)
     if len(count) != 8 or struct.unpack("<q", count)[0] * dtype.itemsize != storage.nbytes():
         raise RuntimeError("the file's storages are not those that its pickle names; corrupt file?")
-    fill(f, memoryview(storage))
+    _C._fill(f, storage)
 
 
 def load_stream(f, restore, module, options):
@@ -95,7 +94,7 @@ def load_tar(f, restore, module, options):
             if nbytes > _room(part):
                 raise RuntimeError(f"storage {key} needs {nbytes} bytes, more than the file has")
             storage = UntypedStorage(nbytes)
-            fill(part, memoryview(storage))
+            _C._fill(part, storage)
             objects[key] = _typed(restore(storage, location), dtype)
         for target, root, offset, numel in pickle.load(part, **options):
             dtype = objects[root].dtype

@@ -101,14 +101,13 @@ def clear_safe_globals():
 
 def get_unsafe_globals_in_checkpoint(f):
     """The names in a checkpoint that weights_only loading would refuse."""
-    from tede._zip import Reader
     with _opened(f, "rb") as file:
         if not _is_zipfile(file):
             raise ValueError("Expected input to be a checkpoint returned by torch.save")
-        reader = Reader(file)
-        if reader.has("constants.pkl"):
+        reader = _C.PyTorchFileReader(file)
+        if reader.has_record("constants.pkl"):
             raise ValueError("Expected input to be a checkpoint returned by torch.save but got a torchscript checkpoint")
-        names = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.read("data.pkl")))
+        names = _weights_only_unpickler.get_globals_in_pkl(io.BytesIO(reader.get_record("data.pkl")))
     return sorted(names - set(_weights_only_unpickler._get_allowed_globals()) - set(_weights_only_unpickler._user_globals()))
 
 
@@ -242,18 +241,16 @@ def _open_file_like(name_or_buffer, mode):
 @contextlib.contextmanager
 def _open_zipfile_reader(name_or_buffer):
     """A context of the records of a checkpoint."""
-    from tede._zip import PyTorchFileReader
     with _opened(name_or_buffer, "rb") as file:
-        yield PyTorchFileReader(file)
+        yield _C.PyTorchFileReader(file)
 
 
 @contextlib.contextmanager
 def _open_zipfile_writer(name_or_buffer):
     """A context in which a checkpoint is written record by record."""
-    from tede._zip import PyTorchFileWriter
     if not _is_path(name_or_buffer) and not hasattr(name_or_buffer, "write"):
         raise AttributeError(f"Buffer of {str(type(name_or_buffer)).strip('<>')} has no callable attribute 'write'")
-    writer = PyTorchFileWriter(name_or_buffer, _crc32)
+    writer = _C.PyTorchFileWriter(name_or_buffer, _crc32)
     yield writer
     writer.write_end_of_file()
     if hasattr(name_or_buffer, "flush"):
@@ -420,19 +417,18 @@ class _Storages:
 def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_new_zipfile_serialization=True,
          _disable_byteorder_record=False):
     """Write an object, its tensors as raw bytes beside the pickle, to a path or a file object."""
-    from tede._zip import Writer
     if _is_path(f):
         with _replaced(f) as file:
             if _use_new_zipfile_serialization:
                 name = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
-                _save(obj, Writer(file, name, _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
+                _save(obj, _C.PyTorchFileWriter(file, _crc32, _folder=name), pickle_module, pickle_protocol, _disable_byteorder_record)
             else:
                 _legacy_save(obj, file, pickle_module, pickle_protocol)
         return
     if not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if _use_new_zipfile_serialization:
-        _save(obj, Writer(f, "archive", _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
+        _save(obj, _C.PyTorchFileWriter(f, _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
     elif skip_data.active:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     else:
@@ -444,16 +440,15 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
 def _save(obj, archive, pickle_module, protocol, no_byteorder):
     storages, pickled = _Storages(legacy=False), io.BytesIO()
     _pickler(pickle_module, storages.persistent_id)(pickled, protocol=protocol).dump(obj)
-    archive.record("data.pkl", pickled.getbuffer())
+    archive.write_record("data.pkl", pickled.getbuffer())
     if not no_byteorder:
-        archive.record("byteorder", sys.byteorder.encode())
+        archive.write_record("byteorder", sys.byteorder)
     for key, (storage, _) in storages.found.items():
         if storage.device.type == "meta" or skip_data.active:
-            archive.record(f"data/{key}", bytes(storage.nbytes()))
+            archive.write_record_metadata(f"data/{key}", storage.nbytes())
         else:
-            archive.record(f"data/{key}", storage.cpu())
-    archive.record("version", b"3\n")
-    archive.close()
+            archive.write_record(f"data/{key}", storage.cpu())
+    archive.write_end_of_file()
 
 
 def _legacy_save(obj, f, pickle_module, protocol):
@@ -510,7 +505,6 @@ def _decide(weights_only, pickle_module):
 
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
     """Read what save() or PyTorch's save() wrote. Only data is read, unless weights_only=False trusts the file."""
-    from tede._zip import Reader
     weights_only = _decide(weights_only, pickle_module)
     if weights_only:
         if pickle_module is not None:
@@ -529,7 +523,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
     with _opened(f, "rb") as file:
         try:
             if _is_zipfile(file):
-                return _load(Reader(file), f, map_location, module, mmap, pickle_load_args)
+                return _load(_C.PyTorchFileReader(f if _is_path(f) else file), f, map_location, module, mmap, pickle_load_args)
             if mmap:
                 name = f"{f}, " if isinstance(f, str) else ""
                 raise RuntimeError(f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_"
@@ -543,10 +537,10 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=No
 
 
 def _check_version(archive):
-    name = next((name for name in ("version", ".data/version") if archive.has(name)), None)
+    name = next((name for name in ("version", ".data/version") if archive.has_record(name)), None)
     if name is None:
         raise RuntimeError('Expected hasRecord("version") to be true, but got false: the archive is no checkpoint, or not whole')
-    text = archive.read(name)
+    text = archive.get_record(name)
     try:
         version = int(text)
     except ValueError:
@@ -559,7 +553,7 @@ def _check_version(archive):
 
 def _load(archive, f, map_location, module, mmap, options):
     from tede._storage import TypedStorage, UntypedStorage
-    if archive.has("constants.pkl"):
+    if archive.has_record("constants.pkl"):
         raise RuntimeError("Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. " + UNSAFE
                            if module is _weights_only_unpickler else
                            "torch.jit.load isn't there: TorchScript archives can't be read")
@@ -569,10 +563,10 @@ def _load(archive, f, map_location, module, mmap, options):
         if not _is_path(f):
             raise ValueError("f must be a file path in order to use the mmap argument")
         import mmap as _mmap
-        whole = UntypedStorage.from_file(os.fspath(f), get_default_mmap_options() == _mmap.MAP_SHARED, archive.size)
+        whole = UntypedStorage.from_file(os.fspath(f), get_default_mmap_options() == _mmap.MAP_SHARED)
     order = sys.byteorder
-    if archive.has("byteorder"):
-        order = archive.read("byteorder").decode("ascii", "replace")
+    if archive.has_record("byteorder"):
+        order = archive.get_record("byteorder").decode("ascii", "replace")
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
     elif _endianness in (None, LoadEndianness.LITTLE):
@@ -588,18 +582,18 @@ def _load(archive, f, map_location, module, mmap, options):
             return UntypedStorage(nbytes, device="meta")
         if location == "meta" or skip_data.active:
             return restore(UntypedStorage(nbytes), location)
-        if archive.length(record) != nbytes:        # seen before anything is unpacked, however much it would become
-            raise RuntimeError(f"record size ({archive.length(record)} bytes) does not match expected size ({nbytes} bytes = "
+        if archive.get_record_size(record) != nbytes:       # seen before anything is unpacked, however much it would become
+            raise RuntimeError(f"record size ({archive.get_record_size(record)} bytes) does not match expected size ({nbytes} bytes = "
                                f"{nbytes // dtype.itemsize} elements * {dtype.itemsize} bytes/element) of storage {key}")
         if whole is not None:
-            if archive.is_packed(record):
+            if archive._is_packed(record):
                 raise RuntimeError(f"mmap can only be used with archives that aren't compressed, and {record} is")
-            at = archive.offset(record)
+            at = archive.get_record_offset(record)
             storage = whole[at:at + nbytes]
         else:
             storage = UntypedStorage(nbytes)
             if nbytes:
-                archive.read_into(record, storage)
+                archive._read_into(record, storage)
         if order != sys.byteorder:
             storage.byteswap(dtype)
         return restore(storage, location)
@@ -620,7 +614,7 @@ def _load(archive, f, map_location, module, mmap, options):
             return TypedStorage(wrap_storage=loaded[key]._untyped_storage, dtype=dtype, _internal=True)
         return loaded[key]
 
-    return unpickler(module, persistent_load, io.BytesIO(archive.read("data.pkl")), options).load()
+    return unpickler(module, persistent_load, io.BytesIO(archive.get_record("data.pkl")), options).load()
 
 
 def _legacy_load(f, map_location, module, options):

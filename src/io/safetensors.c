@@ -6,15 +6,10 @@
  * The rules beyond JSON's are the reference implementation's: the header begins with '{' and has at most 100 MB; no name
  * comes twice; the tensors' bytes lie one behind the other without overlap or gap, to the end of the file.  A file
  * that was cut short is therefore found when it is opened. */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <tede/safetensors.h>
+#include "io/file.h"
 #include "io/json.h"
 #include "io/text.h"
 
@@ -260,15 +255,6 @@ static int parse(td_safetensors *f, char *bytes, size_t size)
 
 /* ---- opening */
 
-typedef struct mapping { td_storage *self; void *address; size_t size; } mapping;
-
-static void unmap(void *context)
-{
-    mapping *m = context;
-    munmap(m->address, m->size);
-    td_storage_release(m->self);
-}
-
 td_safetensors *td_safetensors_parse(void *bytes, size_t size, void (*release)(void *), void *context)
 {
     td_safetensors *f = block_struct(sizeof *f, offsetof(td_safetensors, self));
@@ -285,41 +271,13 @@ td_safetensors *td_safetensors_parse(void *bytes, size_t size, void (*release)(v
 
 td_safetensors *td_safetensors_open(const char *path)
 {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);      /* so that a pipe is an error, no wait */
-    struct stat about;
-    if (descriptor < 0 || fstat(descriptor, &about) != 0) {
-        int code = errno;
-        if (descriptor >= 0)
-            close(descriptor);
-        return td_fail(TD_E_IO, "safetensors: can't open '%s': %s", path, strerror(code));
+    td_storage *pages = td_file_pages("safetensors", path);
+    td_safetensors *f = pages ? td_safetensors_parse(td_storage_data(pages), td_storage_nbytes(pages), td_storage_drop, pages) : NULL;
+    if (pages && !f) {
+        td_storage_release(pages);
+        td_file_blame(path);
     }
-    mapping *m = NULL;
-    void *address = MAP_FAILED;
-    size_t size = (size_t)about.st_size;
-    if (!S_ISREG(about.st_mode))
-        td_error(TD_E_IO, "safetensors: '%s' is no regular file", path);
-    else if (size < 8)
-        td_error(TD_E_VALUE, "safetensors: '%s': %zu bytes are too few for a header", path, size);
-    else if ((m = block_struct(sizeof *m, offsetof(mapping, self))) &&
-             (address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor, 0)) == MAP_FAILED)
-        td_error(TD_E_IO, "safetensors: can't map '%s': %s", path, strerror(errno));
-    close(descriptor);
-    if (address == MAP_FAILED) {
-        if (m)
-            td_storage_release(m->self);
-        return NULL;
-    }
-    m->address = address, m->size = size;
-    td_safetensors *f = td_safetensors_parse(address, size, unmap, m);
-    if (f)
-        return f;
-    unmap(m);
-    if (td_error_code() == TD_E_VALUE) {
-        char what[400];
-        snprintf(what, sizeof what, "%s", td_error_message());
-        td_error(TD_E_VALUE, "%s (in '%s')", what, path);
-    }
-    return NULL;
+    return f;
 }
 
 void td_safetensors_release(td_safetensors *f)
@@ -364,8 +322,6 @@ int64_t td_safetensors_find(const td_safetensors *f, const char *name)
 
 /* ---- tensors */
 
-static void drop_file(void *file) { td_storage_release(file); }
-
 td_tensor *td_safetensors_at(td_safetensors *f, int64_t i)
 {
     const td_device cpu = {TD_CPU, -1};
@@ -384,7 +340,7 @@ td_tensor *td_safetensors_at(td_safetensors *f, int64_t i)
             memcpy(td_tensor_data(copy), data, r->end - r->begin);
         return copy;
     }
-    td_tensor *x = td_tensor_from_memory(data, r->ndim, sizes, NULL, r->dtype, cpu, drop_file, f->file);
+    td_tensor *x = td_tensor_from_memory(data, r->ndim, sizes, NULL, r->dtype, cpu, td_storage_drop, f->file);
     if (x)
         td_storage_retain(f->file);
     return x;
