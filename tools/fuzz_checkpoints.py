@@ -1,5 +1,5 @@
-"""Load checkpoints that were changed: bits flipped, cut, spliced, numbers replaced by huge ones, records exchanged. tede.load and
-tede.safetensors must return tensors that lie within their storages, or raise what a damaged file raises.
+"""Load checkpoints that were changed: bits flipped, cut, spliced, numbers replaced by huge ones, records exchanged. tede.load,
+tede.safetensors and tede.npy must return tensors that lie within their storages, or raise what a damaged file raises.
 
     python tools/fuzz_checkpoints.py --calls 20000
     python tools/fuzz_checkpoints.py --match safetensors --seed 3 --call 17 --here      # one again, in a debugger
@@ -51,7 +51,18 @@ def seeds(tede):
         if isinstance(x, tede.Tensor) and not x.is_sparse and not x.is_conj():
             tensors[name] = x.detach().contiguous().clone()
     made['safetensors'] = tede.safetensors.save(tensors, {'format': 'pt'})
+    made['npy'] = numpys("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }", bytes(24))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, 'w') as archive:
+        archive.writestr('a.npy', made['npy'])
+        archive.writestr('b.npy', numpys("{'descr': '>i2', 'fortran_order': False, 'shape': (300,), }", bytes(600)), zipfile.ZIP_DEFLATED)
+    made['npz'] = file.getvalue()
     return made
+
+
+def numpys(header, data):
+    """The bytes of a .npy file."""
+    return b'\x93NUMPY\1\0' + struct.pack('<H', len(header)) + header.encode() + data
 
 
 # ---- changes
@@ -178,7 +189,7 @@ def changed_safetensors(rng, data):
     return struct.pack('<Q', length) + text + (rest if rng.random() < 0.8 else rest[:rng.randrange(len(rest))])
 
 
-STRUCTURED = {'zip': changed_zip, 'legacy': changed_legacy, 'safetensors': changed_safetensors}
+STRUCTURED = {'zip': changed_zip, 'legacy': changed_legacy, 'safetensors': changed_safetensors, 'npy': changed_bytes, 'npz': changed_bytes}
 
 
 # ---- loading
@@ -219,6 +230,10 @@ def load(tede, kind, data, how, folder):
                 if complaint := visit(tede, file.get_tensor(name)):
                     return complaint
             return None
+    if kind in ('npy', 'npz'):
+        path = os.path.join(folder, 'x.' + kind)
+        pathlib.Path(path).write_bytes(data)
+        return visit(tede, tede.npy.load(path))
     if how == 0:
         return visit(tede, tede.load(io.BytesIO(data)))
     path = os.path.join(folder, 'x.pt')
@@ -247,6 +262,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter('ignore')
     import tede
+    import tede.npy
     import tede.safetensors
     fuzzing.limit_memory(3)
     wrong = made = 0

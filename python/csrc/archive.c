@@ -398,10 +398,9 @@ static int add(WriterObject *self, PyObject *name, PyObject *data, size_t n)
         PyErr_Format(PyExc_RuntimeError, "Tried to serialize file twice: %U", name);
     if (there != 0 || PySet_Add(self->names, name) < 0)
         return -1;
-    Py_buffer *buffer = data ? PyMemoryView_GET_BUFFER(data) : NULL;
     int status;
     self->busy = true;
-    self->data = Py_XNewRef(data), self->begin = data ? buffer->buf : NULL;
+    self->data = Py_XNewRef(data), self->begin = data ? PyMemoryView_GET_BUFFER(data)->buf : NULL;
     Py_BEGIN_ALLOW_THREADS
     status = td_zip_writer_add(self->zip, text, self->begin, n, self->check_sums);
     Py_END_ALLOW_THREADS

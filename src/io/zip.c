@@ -84,6 +84,8 @@ typedef struct directory { uint64_t begin, length, count; } directory;
 static int find_directory(const td_zip *z, directory *d)
 {
     enum { MOST_COMMENT = 0xffff };
+    if (z->size < END_SIZE)
+        return failed("not a ZIP archive");
     char locator[LOCATOR_SIZE], end64[END64_SIZE];
     block space = {0};
     size_t n = z->size < END_SIZE + MOST_COMMENT ? (size_t)z->size : END_SIZE + MOST_COMMENT;

@@ -271,3 +271,66 @@ def test_a_storage_without_memory_gives_no_data(lib):
     for storage in (lib.empty(3, device="meta").storage(), lib.empty(3, device="meta").untyped_storage()):
         with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
             storage.cpu()
+
+
+class Reluctant:
+    """Moves a few bytes at a time, as raw files may."""
+
+    def __init__(self, into=True):
+        self.inner, self.parts = io.BytesIO(), []
+        if into:
+            self.readinto = lambda view: self.inner.readinto(view[:7])
+
+    def read(self, n=-1):
+        return self.inner.read(n)
+
+    def write(self, data):
+        self.parts.append(data)                 # may be kept
+        return self.inner.write(bytes(data[:1000]))
+
+    def seek(self, *args):
+        return self.inner.seek(*args)
+
+    def tell(self):
+        return self.inner.tell()
+
+def test_file_objects_that_move_a_few_bytes_at_a_time():
+    tede = pytest.importorskip("tede")
+    file = Reluctant()
+    tede.save({"w": tede.arange(1000.)}, file)
+    file.seek(0)
+    assert tede.load(file)["w"].tolist() == list(range(1000))
+    assert b"".join(bytes(part) for part in file.parts).count(b"PK\1\2") > 0
+    without = Reluctant(into=False)
+    without.inner = file.inner
+    without.seek(0)
+    assert tede.load(without)["w"].tolist() == list(range(1000))
+
+
+def test_an_archive_may_begin_within_a_file(lib):
+    file = io.BytesIO()
+    file.write(b"before")
+    lib.save(lib.arange(5), file)
+    file.seek(6)
+    assert lib.load(file).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_records_are_written_once(lib, tmp_path):
+    writer = lib._C.PyTorchFileWriter(str(tmp_path / "named.pt"))
+    writer.write_record("a", b"12", 2)
+    with pytest.raises(RuntimeError, match="Tried to serialize file twice: a"):
+        writer.write_record("a", b"12", 2)
+    assert writer.archive_name() == "named" and set(writer.get_all_written_records()) == {"a"}
+    writer.write_end_of_file()
+    reader = lib._C.PyTorchFileReader(str(tmp_path / "named.pt"))
+    assert reader.get_record_offset("a") % 64 == 0 and reader.get_record_size("a") == 2
+    with pytest.raises(RuntimeError, match="PytorchStreamReader failed locating file b: file not found"):
+        reader.get_record("b")
+
+
+def test_archives_that_are_none(lib, tmp_path):
+    for data, words in (b"PK\3\4", "not a ZIP archive"), (b"PK\3\4" + bytes(100), "failed finding central directory"):
+        (tmp_path / "x.pt").write_bytes(data)
+        for file in str(tmp_path / "x.pt"), io.BytesIO(data):
+            with pytest.raises(RuntimeError, match="PytorchStreamReader failed reading zip archive: " + words):
+                lib.load(file)

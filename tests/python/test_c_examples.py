@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -73,6 +74,22 @@ def test_layouts_dtypes_and_recordings_from_outside(program, name, lines):
     assert done.returncode == 0 and not done.stderr, done.stderr
     for line in lines:
         assert line in done.stdout
+
+
+def test_records_of_checkpoints_and_archives(program, tmp_path):
+    tede = pytest.importorskip("tede")
+    tede.save({"w": tede.arange(4.), "b": tede.ones(1)}, tmp_path / "model.pt")
+    done = subprocess.run([program("records"), str(tmp_path / "model.pt")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "        16 bytes at " in done.stdout and "model/data/0" in done.stdout and "model/data.pkl" in done.stdout
+    assert "the largest as float32: tensor([0., 1., 2., 3.])" in done.stdout
+    header = b"{'descr': '>i2', 'fortran_order': False, 'shape': (2,), }"
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0\1\0\2")
+    done = subprocess.run([program("records"), str(tmp_path / "x.npz")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "x.npy\ntensor([1, 2], dtype=torch.int16)\n" in done.stdout, done.stdout + done.stderr
+    done = subprocess.run([program("records"), str(tmp_path / "none.pt")], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "zip: can't open" in done.stderr
 
 
 def test_a_device_from_outside(program, tmp_path):

@@ -1,0 +1,16 @@
+"""Tensors of NumPy's files, without NumPy.
+
+    x = tede.npy.load("x.npy")              # a tensor
+    tensors = tede.npy.load("all.npz")      # a dict of them
+
+A .npy file is mapped: nothing is read before it is used, and writing to the tensor changes no file. Numbers that were saved in another
+byte order are copied, and so are tensors of an archive whose place doesn't suit their alignment.
+"""
+from tede import _C
+
+
+def load(file):
+    """The tensor of the .npy file of that path, or a dict of the tensors of a .npz archive."""
+    with open(file, "rb") as opened:
+        is_archive = opened.read(2) == b"PK"
+    return _C._npz_load(file) if is_archive else _C._npy_load(file)
