@@ -53,14 +53,17 @@ static PyObject *plain_slice(PyObject *slice)
     return start && stop && step ? PySlice_New(start, stop, step) : NULL;
 }
 
-/* An index tensor of a list or an array. One that is empty has no dtype of its own. */
+/* An index tensor of a list or an array: a mask where it holds bool or uint8, integers of 64 bits made of any other numbers. */
 static PyObject *plain_sequence(PyObject *item)
 {
     td_device cpu = {TD_CPU, -1};
-    td_tensor *index = td_py_is_numpy_array(item) ? td_py_from_numpy(item) : td_py_tensor_from_data(item, TD_DTYPE_NONE, cpu);
-    if (index && td_tensor_numel(index) == 0 && td_dtype_is_floating(td_tensor_dtype(index)) && td_tensor_ndim(index) == 1) {
-        td_tensor_release(index);
-        index = td_tensor_new(1, (int64_t[]){0}, TD_I64, cpu);
+    bool array = td_py_is_numpy_array(item);
+    td_tensor *index = array ? td_py_from_numpy(item) : td_py_tensor_from_data(item, TD_DTYPE_NONE, cpu);
+    td_dtype dtype = index ? td_tensor_dtype(index) : TD_I64;
+    if (dtype != TD_I64 && dtype != TD_BOOL && dtype != TD_U8) {
+        td_tensor *inferred = index;
+        index = array ? td_to(inferred, TD_I64) : td_py_tensor_from_data(item, TD_I64, cpu);
+        td_tensor_release(inferred);
     }
     return index ? td_py_wrap(index) : PyErr_Occurred() ? NULL : td_py_raise();
 }
@@ -73,7 +76,7 @@ static PyObject *plain_item(PyObject *item)
         return Py_NewRef(item);
     if (td_py_is_numpy_scalar(item)) {
         PyObject *number = td_py_numpy_item(item);
-        if (!number || PyLong_Check(number))
+        if (!number || (PyLong_Check(number) && !PyBool_Check(number)))
             return number;
         Py_DECREF(number);
     } else if (PySequence_Check(item)) {

@@ -6,6 +6,7 @@
 #include <tede/autograd.h>
 #include <tede/dispatch.h>
 #include <tede/list.h>
+#include "base/names.h"
 #include "tensor/tensor.h"
 
 static inline bool td_is_some(const td_tensor *x) { return x && x != TD_NONE; }
@@ -63,14 +64,5 @@ static inline bool td_records(int n, td_tensor *const *tensors)
 }
 #define TD_RECORDS(...) \
     td_records((int)(sizeof((td_tensor *[]){__VA_ARGS__}) / sizeof(td_tensor *)), (td_tensor *[]){__VA_ARGS__})
-
-/* "float", "double", ...: C++'s names, which some of PyTorch's messages use. */
-static inline const char *td_cpp_name(const td_tensor *x)
-{
-    static const char *const names[TD_DTYPES] = {
-        "bool", "unsigned char", "signed char", "short", "int", "long", "unsigned short", "unsigned int", "unsigned long",
-        "c10::Half", "c10::BFloat16", "float", "double", "c10::complex<float>", "c10::complex<double>"};
-    return names[x->dtype];
-}
 
 #endif

@@ -272,3 +272,30 @@ def test_writes_to_meta_take_indices_and_numbers_of_the_cpu(lib):
     assert one_hot(lib.arange(3, device="meta"), 4).shape == (3, 4) and one_hot(lib.arange(0, device="meta"), 4).shape == (0, 4)
     with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
         one_hot(lib.arange(3, device="meta"))
+
+
+@pytest.mark.parametrize("dtype", ("int8", "int16", "uint16", "uint32", "uint64", "float16", "float64", "complex64"))
+def test_arrays_of_any_numbers_count_as_indices(lib, dtype):
+    np = pytest.importorskip("numpy")
+    x, index = lib.arange(20.).reshape(4, 5), np.array([1, 0], dtype=dtype)
+    assert x[index].tolist() == x[[1, 0]].tolist() and x[:, index].tolist() == x[:, [1, 0]].tolist()
+    assert x[np.zeros((0, 2), dtype)].shape == (0, 2, 5)
+    x[index] = 7.
+    assert x[:2].eq(7).all() and not x[2:].eq(7).any()
+
+
+def test_lists_of_floats_are_indices_and_an_array_scalar_of_bool_is_not(lib):
+    np = pytest.importorskip("numpy")
+    x = lib.arange(10.)
+    assert x[[1.7, 0.]].tolist() == [1., 0.] and x[[np.int16(1), np.int8(2)]].tolist() == [1., 2.]
+    with pytest.raises(IndexError, match="only integers, slices"):
+        x[np.True_]
+    with pytest.raises(TypeError):
+        x[[1j]]
+
+
+def test_masks_of_other_dtypes_are_refused_by_the_names_of_c(lib):
+    with pytest.raises(RuntimeError, match="got mask with dtype unsigned char"):
+        lib.ones(2).masked_fill(lib.ones(2, dtype=lib.uint8), 1.)
+    with pytest.raises(RuntimeError, match="to have the same dtype, but got: float != long int"):
+        lib.mm(lib.ones(2, 2), lib.ones(2, 2, dtype=lib.int64))

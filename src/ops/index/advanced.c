@@ -12,6 +12,7 @@
 #include <string.h>
 #include <tede/dispatch.h>
 #include <tede/kernel.h>
+#include "base/names.h"
 #include "ops/index/index.h"
 #include "ops/reduce/reduce.h"
 
@@ -207,10 +208,9 @@ static int collect(indexed *x, const td_tensor *self, int64_t n, td_tensor *cons
     return 0;
 }
 
-static int refuse_mask(const char *op, const td_tensor *mask)
+static int refuse_mask(const char *op, const char *dtype)
 {
-    return td_error(TD_E_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s", op,
-                    td_dtype_title((td_dtype)mask->dtype));
+    return td_error(TD_E_RUNTIME, "%s only supports boolean masks, but got mask with dtype %s", op, dtype);
 }
 
 /* The byte offset of each index point: the sum over indexed dimensions of (index, counted from the end if negative) times
@@ -368,7 +368,7 @@ int td_op__index_put_impl_(td_tensor *self, int64_t n_indices, td_tensor *const 
     (void)unsafe;
     for (int64_t i = 0; i < n_indices && values->numel == 1 && !accumulate; i++)     /* one value under a mask: masked_fill_ */
         if (indices[i] != TD_NONE && indices[i]->dtype == TD_U8)
-            return refuse_mask("masked_fill_", indices[i]);
+            return refuse_mask("masked_fill_", td_cpp_name(indices[i]->dtype));
     if (!accumulate && values->dtype != self->dtype && is_one_mask(n_indices, indices) && values->numel == 1 &&
         values->device.type == TD_CPU) {
         td_scalar number;
@@ -451,7 +451,7 @@ static int check_mask(const char *op, const td_tensor *mask)
 static int check_fill(const td_tensor *self, const td_tensor *mask, td_tensor *value)
 {
     if (mask->dtype != TD_BOOL)
-        return refuse_mask("masked_fill_", mask);
+        return refuse_mask("masked_fill_", td_cpp_name(mask->dtype));
     if (value->ndim != 0)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with %d dimension(s).",
                         value->ndim);
@@ -584,7 +584,7 @@ int td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source)
         return td_error(TD_E_RUNTIME, "masked_scatter: expected self and source to have same dtypes but got %s and %s",
                         td_dtype_title((td_dtype)self->dtype), td_dtype_title((td_dtype)source->dtype));
     if (mask->dtype != TD_BOOL)
-        return refuse_mask("masked_scatter_", mask);
+        return refuse_mask("masked_scatter_", td_dtype_title((td_dtype)mask->dtype));
     if (td_check_overlap("masked_scatter_", self, 0, NULL))
         return -1;
     if (self->device.type == TD_META)

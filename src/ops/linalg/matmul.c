@@ -17,7 +17,7 @@ static int same_dtype(const td_tensor *a, const td_tensor *b)
 {
     return a->dtype == b->dtype ? 0 : td_error(TD_E_RUNTIME,
                                                "expected m1 and m2 to have the same dtype, but got: %s != %s",
-                                               td_cpp_name(a), td_cpp_name(b));
+                                               td_cpp_name(a->dtype), td_cpp_name(b->dtype));
 }
 
 /* Products of bools are those alone in which nothing is multiplied. */
@@ -291,8 +291,8 @@ int td_meta_baddbmm(td_spec *specs, td_tensor *self, td_tensor *batch1, td_tenso
         return -1;
     if (self->dtype != batch1->dtype)
         return td_error(TD_E_RUNTIME, "Input dtypes must be the same, got: input %s, batch1: %s, batch2: %s",
-                        td_cpp_name(self),
-                        td_cpp_name(batch1), td_cpp_name(batch2));
+                        td_cpp_name(self->dtype),
+                        td_cpp_name(batch1->dtype), td_cpp_name(batch2->dtype));
     return no_bool_times(beta, specs, self) ? -1 : check_expands(self, 3, specs->sizes);
 }
 

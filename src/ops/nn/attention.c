@@ -269,13 +269,13 @@ static int check(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *
 {
     if (query->dtype != key->dtype || query->dtype != value->dtype)
         return td_error(TD_E_RUNTIME, "Expected query, key, and value to have the same dtype, but got query.dtype: %s key.dtype: %s and "
-                        "value.dtype: %s instead.", td_cpp_name(query), td_cpp_name(key), td_cpp_name(value));
+                        "value.dtype: %s instead.", td_cpp_name(query->dtype), td_cpp_name(key->dtype), td_cpp_name(value->dtype));
     if (query->ndim < 2 || key->ndim < 2 || value->ndim < 2)
         return td_error(TD_E_RUNTIME, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: %d key.dim: %d "
                         "and value.dim: %d instead.", query->ndim, key->ndim, value->ndim);
     if (mask != TD_NONE && mask->dtype != TD_BOOL && mask->dtype != query->dtype && mask->dtype != TD_F32)
         return td_error(TD_E_RUNTIME, "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: %s "
-                        "and  query.dtype: %s instead.", td_cpp_name(mask), td_cpp_name(query));
+                        "and  query.dtype: %s instead.", td_cpp_name(mask->dtype), td_cpp_name(query->dtype));
     if (mask != TD_NONE && causal)
         return td_error(TD_E_RUNTIME, "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
     return 0;

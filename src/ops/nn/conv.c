@@ -73,8 +73,8 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
                         td_dtype_title((td_dtype)weight->dtype));
     if (bias != TD_NONE && bias->dtype != input->dtype)
-        return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input),
-                        td_cpp_name(bias));
+        return td_error(TD_E_RUNTIME, "Input type (%s) and bias type (%s) should be the same", td_cpp_name(input->dtype),
+                        td_cpp_name(bias->dtype));
     if (input->dtype == TD_BOOL)
         return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
     for (int i = 0; i < g->dims; i++)

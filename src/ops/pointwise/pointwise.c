@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "base/watch.h"
 #include "dispatch/op.h"
 #include "dispatch/spec.h"
@@ -138,7 +139,7 @@ static int check_condition(const td_pointwise *op, const td_tensor *x)
         return 0;
     if (!op->old_masks)
         return td_error(TD_E_RUNTIME, "masked_fill_ only supports boolean masks, but got mask with dtype %s",
-                        td_dtype_title((td_dtype)x->dtype));
+                        td_cpp_name(x->dtype));
     if (x->dtype == TD_U8)
         return td_warn("where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
                        "version of PyTorch. Use a boolean condition instead.");

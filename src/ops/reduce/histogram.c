@@ -33,7 +33,7 @@ static int check(td_tensor *x, int64_t n, td_tensor *const *edges, td_tensor *we
     for (int64_t i = 0; i < n; i++) {
         if (edges[i]->dtype != x->dtype)
             return td_error(TD_E_RUNTIME, "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype %s and "
-                            "bins for dimension %" PRId64 " with dtype %s", td_cpp_name(x), i, td_cpp_name(edges[i]));
+                            "bins for dimension %" PRId64 " with dtype %s", td_cpp_name(x->dtype), i, td_cpp_name(edges[i]->dtype));
         if (edges[i]->ndim != 1)
             return td_error(TD_E_RUNTIME, "torch.histogramdd: bins tensor should have one dimension, but got %d dimensions in the bins tensor for "
                             "dimension %" PRId64, edges[i]->ndim, i);
@@ -45,7 +45,7 @@ static int check(td_tensor *x, int64_t n, td_tensor *const *edges, td_tensor *we
         return 0;
     if (weight->dtype != x->dtype)
         return td_error(TD_E_RUNTIME, "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but got "
-                        "input(%s), and weight(%s)", td_cpp_name(x), td_cpp_name(weight));
+                        "input(%s), and weight(%s)", td_cpp_name(x->dtype), td_cpp_name(weight->dtype));
     if (weight->ndim != x->ndim - 1 || memcmp(weight->sizes, x->sizes, sizeof *x->sizes * weight->ndim))
         return td_error(TD_E_RUNTIME, "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
                         "innermost dimension, but got input with shape %s and weight with shape %s", td_shape_str(x->ndim, x->sizes, a),
