@@ -262,8 +262,12 @@ def numel(input):
 
 
 def typename(obj):
-    """"torch.FloatTensor" for a tensor, else the name of the class."""
-    return obj.type() if isinstance(obj, Tensor) else f"{type(obj).__module__}.{type(obj).__qualname__}"
+    """"torch.FloatTensor" for a tensor, the name of a class or function, else that of the object's class."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    module = getattr(obj, "__module__", None)
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or type(obj).__name__
+    return f"{module}.{name}" if module not in ("builtins", None) else name
 
 
 _deterministic = [False, False]

@@ -27,5 +27,13 @@ def _place(function):
     return re.sub(r"^tede\b", "torch", module), getattr(function, "__qualname__", name).replace("<", "_").replace(">", "_"), None
 
 
+def shown_name(function):
+    """The name in print(graph): as qualified_name, and with the module of what is built in."""
+    name = qualified_name(function)
+    if getattr(builtins, name, None) is function:
+        return f"builtins.{name}"
+    return name.replace("_operator.", "operator.")
+
+
 def _type_repr(kind):
-    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+    return kind.__name__ if isinstance(kind, type) and not hasattr(kind, "__origin__") else str(kind)

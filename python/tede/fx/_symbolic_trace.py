@@ -1,6 +1,8 @@
 """Tracing: the forward function is called once with proxies, and calls of modules become nodes."""
 import builtins
+import copy
 import functools
+import importlib
 import inspect
 import math
 import operator
@@ -10,6 +12,7 @@ import tede
 from tede.fx._compatibility import compatibility  # noqa: F401  programs that subclass Tracer take these names from here
 from tede.fx.graph import Graph, PythonCode
 from tede.fx.graph_module import GraphModule, _compile
+from tede.fx.node import has_side_effect
 from tede.fx.proxy import ParameterProxy, Proxy, TracerBase, _proxies  # noqa: F401
 from tede.jit import ScriptObject  # noqa: F401
 from tede.nn import Module
@@ -31,6 +34,23 @@ def wrap(fn_or_name):
         raise NotImplementedError("wrap must be called at the top level of a module")
     _wrapped[id(frame.f_globals), name] = frame.f_globals
     return fn_or_name
+
+
+def _assert_is_none(value, message):
+    assert value is None, message
+
+
+for _function in (tede._assert, tede._assert_async, _assert_is_none):
+    has_side_effect(_function)
+
+
+class ProxyableClassMeta(type):
+    """The metaclass of classes whose constructor, called with proxies, becomes a node; so do their objects, as constants of the root."""
+
+    def __call__(cls, *args, **kwargs):
+        for proxy in _proxies((args, kwargs)) if _tracing else ():
+            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
+        return super().__call__(*args, **kwargs)
 
 
 def is_fx_tracing():
@@ -77,7 +97,9 @@ def _recorded(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         for proxy in _proxies((args, kwargs)):
-            return proxy.tracer.create_proxy("call_function", function, args, kwargs)
+            made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
+            made.node.meta["is_wrapped"] = True
+            return made
         return function(*args, **kwargs)
     return call
 
@@ -109,18 +131,30 @@ def _patch_function(fn, nargs):
 class Tracer(TracerBase):
     """`is_leaf_module` says which modules stay calls; others are followed."""
 
+    traced_func_name = "forward"        # the method of a module that is traced
+
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
         self._autowrap_search = list(autowrap_modules)
         self._autowrap_function_ids = {
             id(value) for module in autowrap_modules for name, value in vars(module).items()
             if not name.startswith("_") and callable(value)} | {id(function) for function in autowrap_functions}
         self.param_shapes_constant, self.submodule_paths, self.root = param_shapes_constant, None, None
+        self.module_stack = {}          # path -> (path, class) of the modules whose calls are being traced
         self.scope, self.num_calls, self.node_name_to_scope, self.tensor_attrs = None, {}, {}, {}
 
     def is_leaf_module(self, m, module_qualified_name):
         """True for the library's own layers, except Sequential."""
         from tede.nn import Sequential
         return m.__module__.startswith(("tede.nn", "torch.nn", "tede.ao", "torch.ao")) and not isinstance(m, Sequential)
+
+    def _path_if_known(self, module):
+        return self.submodule_paths.get(module) if self.submodule_paths is not None else None
+
+    def create_node(self, *args, **kwargs):
+        node = super().create_node(*args, **kwargs)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
 
     def path_of_module(self, mod):
         """The path at which the root has a module."""
@@ -181,12 +215,25 @@ class Tracer(TracerBase):
             return self.create_node("get_attr", path, (), {})
         if isinstance(a, Module):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if isinstance(type(a), ProxyableClassMeta):
+            return self.create_node("get_attr", self._constant(a), (), {})
         return super().create_arg(a)
+
+    def _constant(self, a):
+        """The name under which the root has an object; it gets one."""
+        stem = f"_{type(a).__name__}_constant_"
+        i = 0
+        while getattr(self.root, f"{stem}{i}", a) is not a:
+            i += 1
+        setattr(self.root, f"{stem}{i}", a)
+        return f"{stem}{i}"
 
     def create_args_for_root(self, root_fn, is_module, concrete_args=None):
         """(a function, its arguments): a proxy per parameter; those in concrete_args have their value."""
-        root_fn = inspect.unwrap(root_fn)
-        parameters = list(inspect.signature(root_fn).parameters.values())
+        plain = inspect.unwrap(root_fn)
+        if not hasattr(plain, "__code__"):
+            raise AssertionError(f"{root_fn} is built in: only functions and modules written in Python can be traced")
+        parameters = list(inspect.signature(plain).parameters.values())
         args = []
         if is_module:
             if not parameters or parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
@@ -196,15 +243,34 @@ class Tracer(TracerBase):
         parameters.sort(key=lambda p: _ORDER.get(p.kind, 0))
         for p in parameters:
             if concrete_args is not None and p.name in concrete_args:
-                args.append(concrete_args[p.name])
+                args.append(self._specialized(p, concrete_args[p.name]))
                 continue
             stars = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             default = () if p.default is p.empty or stars else (p.default,)
             args.append(self.create_proxy("placeholder", stars + p.name, default, {},
                                           type_expr=p.annotation if isinstance(p.annotation, type) and p.annotation is not p.empty else None))
         if any(p.kind in _ORDER for p in parameters):
-            root_fn = _patch_function(root_fn, len(args))
+            root_fn = _patch_function(plain, len(args))
         return root_fn, args
+
+    def _specialized(self, parameter, value):
+        """A parameter's value during the trace; the graph takes it, too, and compares."""
+        name = parameter.name
+        default = () if parameter.default is parameter.empty else (parameter.default,)
+        given = self.create_proxy("placeholder", name, default, {})
+        if isinstance(value, (int, float)):         # bool is one
+            tede._assert(given == value, f"{name} has been specialized to have value {value} but got another value")
+        elif value is None:
+            self.create_proxy("call_function", _assert_is_none,
+                              (given, f"{name} has been specialized to have value None but got another value"), {})
+        return value
+
+    def __deepcopy__(self, memo):
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        for name, value in self.__dict__.items():       # modules whose functions are wrapped can't be copied
+            setattr(made, name, list(value) if name == "_autowrap_search" else copy.deepcopy(value, memo))
+        return made
 
     def trace(self, root, concrete_args=None):
         """The graph of a module's forward, or of a function."""
@@ -217,7 +283,9 @@ class Tracer(TracerBase):
 
     def _trace(self, root, concrete_args):
         if isinstance(root, Module):
-            self.root, fn = root, type(root).forward
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
+            self.root, fn = root, getattr(type(root), self.traced_func_name)
             if not inspect.isfunction(inspect.unwrap(fn)):
                 fn = fn.__func__
         else:
@@ -225,6 +293,9 @@ class Tracer(TracerBase):
         self.submodule_paths = {module: name for name, module in self.root.named_modules()}
         self.graph = Graph(tracer_cls=type(self))
         namespace = getattr(fn, "__globals__", None)
+        code = getattr(inspect.unwrap(fn), "__code__", None)
+        if code is not None:
+            self.graph._traced_from = f"{code.co_filename}:{code.co_firstlineno} in {code.co_name}"
         fn, args = self.create_args_for_root(fn, isinstance(root, Module), concrete_args)
         cache = {}
 
@@ -233,13 +304,19 @@ class Tracer(TracerBase):
 
         def module_call(module, *args, **kwargs):
             _autowrap_check(patcher, getattr(getattr(module, "forward", module), "__globals__", {}), self._autowrap_function_ids)
-            return self.call_module(module, lambda *a, **k: _orig_module_call(module, *a, **k), args, kwargs)
+            path, outer = self._path_if_known(module), self.module_stack
+            self.module_stack = {**outer, path: (path, type(module))} if path is not None else outer
+            try:
+                return self.call_module(module, lambda *a, **k: _orig_module_call(module, *a, **k), args, kwargs)
+            finally:
+                self.module_stack = outer
         with _Patcher() as patcher:
             patcher.patch_method(Module, "__getattr__", module_getattr)
             patcher.patch_method(Module, "__call__", module_call)
             _patch_wrapped_functions(patcher)
-            if namespace is not None:
-                _autowrap_check(patcher, namespace, self._autowrap_function_ids)
+            for names in (namespace, *map(vars, self._autowrap_search)):
+                if names is not None:
+                    _autowrap_check(patcher, names, self._autowrap_function_ids)
             result = fn(*args)
         self.create_node("output", "output", (self.create_arg(result),), {})
         self.submodule_paths = None
@@ -261,21 +338,30 @@ class _CodeOnlyModule(Module):
         self.__dict__ = body
 
 
-def _rebuild(state, code, name):
-    """From a pickle: the code is run with proxies, which makes the graph again."""
+def _rebuild(state, code, name, imports=()):
+    """From a pickle: the code is run with proxies, which makes the graph again. What no node names stays in the module, too."""
+    found = {short: functools.reduce(getattr, path.split("."), importlib.import_module(module)) for short, module, path in imports}
     class KeepModules(Tracer):
         def is_leaf_module(self, m, module_qualified_name):
             return True
     module = _CodeOnlyModule(state)
     plain = type("CodeOnly", (_CodeOnlyModule,), {
-        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device}))})
+        "forward": _compile(PythonCode(code, {"torch": tede, "_operator": operator, "device": tede.device, **found}))})
     module.__class__ = plain
-    return GraphModule(module, KeepModules().trace(module), name)
+    made = GraphModule(module, KeepModules().trace(module), name)
+    for kind in ("_parameters", "_buffers", "_modules"):
+        for name, value in state[kind].items():
+            if name not in getattr(made, kind):
+                getattr(made, kind)[name] = value
+    return made
 
 
 def _reduce(self):
     state = {key: value for key, value in self.__dict__.items() if key not in ("_graph", "_code")}
-    return _rebuild, (state, self._code, type(self).__name__)
+    names = self._graph.python_code("self").globals
+    imports = [(short, value.__module__, value.__qualname__) for short, value in names.items()
+               if short not in ("torch", "_operator", "device") and hasattr(value, "__qualname__") and "<" not in value.__qualname__]
+    return _rebuild, (state, self._code, type(self).__name__, imports)
 
 
 GraphModule.__reduce__ = _reduce

@@ -1,10 +1,13 @@
 """A graph is a ring of nodes in the order of execution; it prints itself, checks itself, and becomes Python code."""
 import builtins
+from copy import deepcopy
+import enum
 import keyword
 import math
 import operator
 import re
 import types
+import warnings
 
 from tede.fx._qualified import _place, _type_repr
 from tede.fx.node import Node, map_arg
@@ -18,7 +21,8 @@ inplace_methods = {f"i{name.rstrip('_')}": f"{{}} {sign}= {{}}" for name, sign i
 
 
 def _snake_case(name):
-    name = re.sub(r"(.)([A-Z][a-z]+)", r"\1_\2", name)
+    """activations.PascalCase -> activations_pascal_case"""
+    name = re.sub(r"([^_])([A-Z][a-z]+)", r"\1_\2", name)
     return re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", name).lower()
 
 
@@ -55,7 +59,22 @@ class PythonCode:
 
 
 class CodeGen:
-    """How a graph becomes code; here always a plain forward(self, ...)."""
+    """How a graph becomes code: a plain forward(self, ...), unless a subclass says otherwise. process_inputs and process_outputs turn what
+    that function takes and returns into the values of the graph's placeholders and output, and back."""
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        """The function's first line."""
+        return f"def forward({', '.join(free_vars if free_vars[:1] == ['self'] else ['self', *free_vars])}){maybe_return_annotation}:"
+
+    def additional_globals(self):
+        """Pairs of names and objects that the code needs besides those in the graph."""
+        return []
+
+    def process_inputs(self, *args):
+        return args
+
+    def process_outputs(self, outputs):
+        return outputs
 
 
 class Graph:
@@ -65,6 +84,7 @@ class Graph:
         self._root._prev = self._root._next = self._root
         self._root.graph, self._root.users, self._root._input_nodes, self._root.meta = self, {}, {}, {}
         self._insert, self._names = self._root.prepend, _Namespace()
+        self._traced_from = None        # the function that it was traced from, as text
         self.owning_module, self._tracer_cls, self._codegen = owning_module, tracer_cls, CodeGen()
 
     # ---- looking
@@ -102,6 +122,14 @@ class Graph:
         return self.create_node("placeholder", name, () if default_value is Node else (default_value,), type_expr=type_expr)
 
     def get_attr(self, qualified_name, type_expr=None):
+        at = self.owning_module
+        for part in qualified_name.split(".") if at is not None else ():
+            at = getattr(at, part, None)
+            if at is None:
+                warnings.warn("Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
+                              "GraphModule.add_submodule to add the necessary submodule, GraphModule.add_parameter to add the necessary "
+                              "Parameter, or nn.Module.register_buffer to add the necessary buffer", stacklevel=2)
+                break
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
@@ -135,11 +163,22 @@ class Graph:
 
     def __deepcopy__(self, memo=None):
         copy, known = Graph(tracer_cls=self._tracer_cls), {}
+        copy._codegen, copy._traced_from = deepcopy(self._codegen), self._traced_from
         result = copy.graph_copy(self, known, return_output_node=True)
         if result is not None:
             output = copy.output(result[0], type_expr=result[1].type)
             output.meta = dict(result[1].meta)
         return copy
+
+    def set_codegen(self, codegen):
+        """Let a CodeGen make the code; GraphModule.recompile() asks it."""
+        self._codegen = codegen
+
+    def process_inputs(self, *args):
+        return self._codegen.process_inputs(*args)
+
+    def process_outputs(self, out):
+        return self._codegen.process_outputs(out)
 
     # ---- changing
 
@@ -174,6 +213,10 @@ class Graph:
             if node.graph is not self:
                 raise RuntimeError(f"Node '{node}' does not belong to this Graph!")
             for used in node.all_input_nodes:
+                if used.graph is not self:
+                    raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! If "
+                                       "you are copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to "
+                                       f"remap values\n{self}")
                 if used not in seen:
                     raise RuntimeError(f"Argument '{used}' of Node '{node}' was used before it has been defined! Please check that "
                                        f"Nodes in the graph are topologically ordered\n{self}")
@@ -192,7 +235,8 @@ class Graph:
 
     def python_code(self, root_module, **options):
         """The graph as the source of forward(`root_module`, ...)."""
-        names, lines, parameters, last_use = {}, [], [], {}
+        names, lines, parameters, last_use = dict(self._codegen.additional_globals()), [], [], {}
+        wrapped = {}                    # names of functions that a trace of the code must leave as calls, too
         for node in reversed(self.nodes):
             for used in (*node.all_input_nodes, node):
                 last_use.setdefault(used, node)
@@ -206,6 +250,8 @@ class Graph:
                 import tede
                 names["torch"] = tede
                 return f"torch.ops.{obj.namespace}.{obj._opname}.{obj._overloadname}"
+            if hasattr(obj, "_qualified_op_name"):
+                return f"torch.ops.{obj._qualified_op_name.replace('::', '.')}"
             if getattr(builtins, hint, None) is obj:
                 return hint
             module, attribute, place = _place(obj) if callable(obj) else ("", hint, None)
@@ -241,6 +287,8 @@ class Graph:
                 import tede
                 names["torch"], names["device"] = tede, tede.device
                 return re.sub(r"^tede\.", "torch.", repr(a))
+            if isinstance(a, enum.Enum):
+                return f"{known(type(a).__name__, type(a))}.{a.name}"
             if a is Ellipsis:
                 return "..."
             if isinstance(a, (type, types.FunctionType, types.BuiltinFunctionType)):
@@ -279,10 +327,15 @@ class Graph:
                     value = f"{show(node.args[0])}.{node.args[1]}"
                 else:
                     value = f"{known(name, fn)}({call(node.args, node.kwargs)})"
+                    if node.meta.get("is_wrapped", False):
+                        wrapped[value.partition("(")[0]] = True
             unused = [used.name for used in gone.get(node, ())]
             lines.append(f"{node.name}{kind} = {value}" + (f";  {' = '.join(unused)} = None" if unused else ""))
         body = "\n".join("    " + line for line in lines or ["pass"])
-        return PythonCode(f"\n\n\ndef forward({', '.join(['self', *parameters])}):\n{body}\n", names)
+        import tede
+        names["torch"] = tede
+        wraps = "\n".join(f"torch.fx.wrap('{name}')" for name in wrapped)
+        return PythonCode(f"{wraps}\n\n\n{self._codegen.gen_fn_def(parameters, '')}\n{body}\n", names)
 
     def __str__(self):
         lines = []

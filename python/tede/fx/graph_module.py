@@ -37,10 +37,10 @@ def _assign_attr(value, to_module, target):
     setattr(to_module, field, value)
 
 
-def _compile(code):
+def _compile(code, traced_from=None):
     """The function that source text defines; tracebacks and inspect find its lines."""
     global _count
-    name = f"<eval_with_key>.{_count}"
+    name = f"<eval_with_key>.{_count}" + (f" from {traced_from}" if traced_from else "")
     _count += 1
     names = dict(code.globals)
     linecache.cache[name] = (len(code.src), None, code.src.splitlines(True), name)
@@ -96,7 +96,7 @@ class GraphModule(Module):
         """Make forward from the graph."""
         code = self._graph.python_code(root_module="self")
         self._code = code.src
-        type(self).forward = _compile(code)
+        type(self).forward = _compile(code, self._graph._traced_from)
         return code
 
     def print_readable(self, print_output=True, **options):
@@ -147,9 +147,17 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
     def __deepcopy__(self, memo):
+        made = type(self).__new__(type(self))       # known before what may refer to it is copied
+        memo[id(self)] = made
         plain = Module()
         plain.__dict__.update({key: copy.deepcopy(value, memo) for key, value in self.__dict__.items() if key not in ("_graph", "_code")})
-        return GraphModule(plain, copy.deepcopy(self._graph), type(self).__name__)
+        GraphModule.__init__(made, plain, copy.deepcopy(self._graph), type(self).__name__)
+        return made
+
+    def _replicate_for_data_parallel(self):
+        made = self.__copy__()
+        made._is_replica = True
+        return made
 
     def __copy__(self):
         return GraphModule(self, self._graph, type(self).__name__)

@@ -22,7 +22,8 @@ class Interpreter:
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
         """What the graph gives for these arguments."""
-        self.env, self.args_iter = dict(initial_env or {}), iter(args)
+        self.env = dict(initial_env or {})
+        self.args_iter = iter(self.graph.process_inputs(*args) if enable_io_processing else args)
         for node in self.graph.nodes:
             if node in self.env:
                 continue
@@ -36,7 +37,7 @@ class Interpreter:
             for used in self._last.get(node, ()):
                 del self.env[used]
             if node.op == "output":
-                return self.env[node]
+                return self.graph.process_outputs(self.env[node]) if enable_io_processing else self.env[node]
 
     def run_node(self, n):
         args, kwargs = self.fetch_args_kwargs_from_env(n)
@@ -101,7 +102,14 @@ class Transformer(Interpreter):
     def __init__(self, module):
         super().__init__(module)
         self.new_graph = Graph()
+        self.new_graph.set_codegen(module.graph._codegen)
         self.tracer = _Copying(self.new_graph)
+
+    def run_node(self, n):
+        result = super().run_node(n)
+        if isinstance(result, Proxy) and not result.node.meta:
+            result.node.meta.update(n.meta)
+        return result
 
     def placeholder(self, target, args, kwargs):
         return Proxy(self.new_graph.placeholder(target, **({"default_value": args[0]} if args else {})), self.tracer)
@@ -116,7 +124,7 @@ class Transformer(Interpreter):
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self):
-        result = super().run()
+        result = super().run(enable_io_processing=False)
         if result is not None:
             self.new_graph.output(map_aggregate(result, lambda a: a.node if isinstance(a, Proxy) else a))
         return GraphModule(self.module, self.new_graph)

@@ -1,12 +1,12 @@
 """One step of a graph: an operation, its target, its arguments, and who uses its result."""
 import operator
 
-from tede.fx._qualified import _type_repr, qualified_name
+from tede.fx._qualified import _type_repr, shown_name
 from tede.fx.immutable_collections import immutable_dict, immutable_list
 
 Argument = Target = object          # for annotations
 OPS = ("placeholder", "get_attr", "call_function", "call_method", "call_module", "output")
-_side_effects = {operator.setitem}
+_side_effects = {operator.setitem}      # calls that stay although nobody uses their results: see has_side_effect
 
 
 def has_side_effect(fn):
@@ -34,6 +34,21 @@ def map_arg(a, fn):
     if not callable(fn):
         raise AssertionError("torch.fx.map_arg(a, fn): fn must be a callable")
     return map_aggregate(a, lambda x: fn(x) if isinstance(x, Node) else x)
+
+
+def _format_arg(arg, max_list_len=float("inf")):
+    """An argument in text: nodes as %name, of long lists the beginning."""
+    if isinstance(arg, Node):
+        return f"%{arg}"
+    if isinstance(arg, dict):
+        return "{" + ", ".join(f"{key}: {_format_arg(value)}" for key, value in arg.items()) + "}"
+    if hasattr(arg, "_fields"):
+        return f"{type(arg).__name__}({', '.join(f'{name}={_format_arg(value)}' for name, value in zip(arg._fields, arg))})"
+    if isinstance(arg, (list, tuple)):
+        shown = [_format_arg(x) for i, x in enumerate(arg) if i < max_list_len]
+        more = f", ...[total_len={len(arg)}]" if len(arg) > max_list_len else "," if isinstance(arg, tuple) and len(arg) == 1 else ""
+        return ("[{}{}]" if isinstance(arg, list) else "({}{})").format(", ".join(shown), more)
+    return str(arg)
 
 
 class Node:
@@ -143,7 +158,8 @@ class Node:
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_function":
-            return self.target in _side_effects
+            schema = getattr(self.target, "_schema", None)
+            return self.target in _side_effects or (schema is not None and schema.is_mutable)
         if self.op == "call_module" and self.graph.owning_module is not None:
             return getattr(self.graph.owning_module.get_submodule(self.target), "_is_impure", False)
         return False
@@ -159,7 +175,7 @@ class Node:
             return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={self.target}]{default}"
         if self.op == "output":
             return f"return {self.args[0]}" if maybe_return_typename is not None else f"return {self.args}"
-        target = qualified_name(self.target) if self.op == "call_function" else self.target
+        target = shown_name(self.target) if self.op == "call_function" else self.target
         if self.op == "get_attr":
             return f"%{self.name} : {kind}[num_users={len(self.users)}] = {self.op}[target={target}]"
         args = map_aggregate(self.args, lambda x: _Shown(f"%{x}") if isinstance(x, Node) else x)

@@ -1,9 +1,17 @@
 """Proxies: whatever is done to one becomes a node of the graph that its tracer records."""
+import copy
+import dataclasses
+import enum
 import inspect
 import operator
+import os
+import traceback
 
 from tede.fx.graph import inplace_methods, magic_methods
 from tede.fx.node import Node
+
+
+_HERE = os.path.dirname(__file__)           # frames of this folder are no user's
 
 
 class TraceError(ValueError):
@@ -19,7 +27,11 @@ class TracerBase:
         if kind == "call_function" and self.check_mutable_operations:
             from tede.fx.operator_schemas import check_for_mutable_operation
             check_for_mutable_operation(target, args, kwargs)
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if self.record_stack_traces:
+            node.meta["stack_trace"] = "".join(traceback.format_list(
+                [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_HERE)]))
+        return node
 
     def proxy(self, node):
         return Proxy(node, self)
@@ -34,18 +46,26 @@ class TracerBase:
         from tede import Tensor, device, dtype, layout, memory_format
         if isinstance(a, Proxy):
             return a.node
+        if hasattr(type(a), "__fx_create_arg__"):
+            return a.__fx_create_arg__(self)
         if isinstance(a, tuple) and hasattr(a, "_fields"):
             return type(a)(*map(self.create_arg, a))
         if isinstance(a, (tuple, list)):
             return type(a)(map(self.create_arg, a)) if type(a) in (tuple, list) else [self.create_arg(x) for x in a]
         if isinstance(a, dict):
+            for key in a:
+                if next(_proxies(key), None) is not None or isinstance(key, Node):
+                    raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key}")
             return {self.create_arg(key): self.create_arg(value) for key, value in a.items()}
         if isinstance(a, slice):
             return slice(*map(self.create_arg, (a.start, a.stop, a.step)))
         if isinstance(a, range):
             return range(a.start, a.stop, a.step)
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
         if a is None or a is ... or isinstance(a, (Node, str, int, float, complex, bool, dtype, device, layout, memory_format, type,
-                                                   Tensor)) or callable(a):
+                                                   Tensor, enum.Enum)) or callable(a):
             return a
         raise NotImplementedError(f"argument of type: {type(a)}")
 
@@ -105,7 +125,8 @@ class Proxy:
         return self.tracer.keys(self)
 
     def __deepcopy__(self, memo):
-        raise RuntimeError("__deepcopy__ is not supported in symbolic tracing")
+        graph = copy.deepcopy(self.node.graph, memo)
+        return Proxy(next(n for n in graph.nodes if n.name == self.node.name), copy.deepcopy(self.tracer, memo))
 
     def __setitem__(self, index, value):
         self.tracer.create_proxy("call_function", operator.setitem, (self, index, value), {})

@@ -3,7 +3,7 @@ import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tede.fx._matcher import SubgraphMatcher
+from tede.fx.passes.utils.matcher_utils import SubgraphMatcher
 from tede.fx._symbolic_trace import symbolic_trace
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule

@@ -98,7 +98,7 @@ class _Made(GraphModule):
         if spec != self._in_spec:
             raise TypeError(f"make_fx: the graph was made for arguments of structure {self._in_spec}, not {spec}")
         result = super().__call__(*flat)
-        return result if isinstance(result, Tensor) else tree.tree_unflatten(result, self._out_spec)
+        return result if self._out_spec.is_leaf() else tree.tree_unflatten(result, self._out_spec)
 
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False,
@@ -124,7 +124,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
         with recorder:
             result = f(*args)
         leaves, out_spec = tree.tree_flatten(result)
-        recorder.graph.output([recorder.node_of(x) for x in leaves] if not isinstance(result, Tensor) else recorder.node_of(result))
+        recorder.graph.output(recorder.node_of(result) if out_spec.is_leaf() else [recorder.node_of(x) for x in leaves])
         recorder.graph.eliminate_dead_code(_is_impure)
         used = {node.target for node in recorder.graph.nodes if node.op == "get_attr"}
         held = {name: x for name, x in recorder.constants.items() if name in used}

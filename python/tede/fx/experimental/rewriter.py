@@ -1,0 +1,54 @@
+"""RewritingTracer: the sources of what it traces are changed first, so that an `assert` becomes a node."""
+import ast
+import copy
+import inspect
+import textwrap
+from types import CellType, FunctionType
+
+import tede
+from tede.fx._symbolic_trace import Tracer
+from tede.nn import Module, Sequential
+
+
+class AST_Rewriter(ast.NodeTransformer):
+    """assert a, b -> torch._assert(a, b), which a trace records."""
+
+    def rewrite(self, fn):
+        """The function with its source changed."""
+        tree = self.visit(ast.parse(textwrap.dedent(inspect.getsource(fn))))
+        definition = tree.body[0]
+        definition.decorator_list = []
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or ()), _tede_assert=CellType(tede._assert))
+        outer = ast.parse(f"def outer({', '.join(cells)}):\n    return {definition.name}").body[0]
+        outer.body.insert(0, definition)
+        tree.body[0] = outer
+        scope = dict(fn.__globals__)            # where annotations and defaults are looked up while it is defined
+        exec(compile(ast.fix_missing_locations(tree), "<rewritten>", "exec"), scope)
+        made = scope["outer"](*[None] * len(cells))
+        result = FunctionType(made.__code__, fn.__globals__, fn.__name__, fn.__defaults__, tuple(cells[name] for name in made.__code__.co_freevars))
+        result.__kwdefaults__ = fn.__kwdefaults__
+        result.__annotations__, result.__module__, result.__qualname__ = fn.__annotations__, fn.__module__, fn.__qualname__
+        return result
+
+    def visit_Assert(self, node):
+        call = ast.Call(ast.Name("_tede_assert", ast.Load()), [node.test, node.msg or ast.Constant("")], [])
+        return ast.copy_location(ast.Expr(call), node)
+
+
+class RewritingTracer(Tracer):
+    def trace(self, root, concrete_args=None):
+        return super().trace(_rewrite(root), concrete_args)
+
+
+def _rewrite(fn):
+    """A function, or a module and those within it, with rewritten sources. The modules are shallow copies."""
+    if not isinstance(fn, Module):
+        return AST_Rewriter().rewrite(fn)
+    made = copy.copy(fn)
+    made.__dict__ = dict(fn.__dict__)
+    made._modules = {name: m if m is None or m.__module__.startswith(("tede.nn", "torch.nn")) and not isinstance(m, Sequential) else _rewrite(m)
+                     for name, m in fn._modules.items()}
+    forward = type(fn).forward
+    if inspect.isfunction(forward):
+        made.__class__ = type(type(fn).__name__, (type(fn),), {"forward": AST_Rewriter().rewrite(forward), "__module__": type(fn).__module__})
+    return made

@@ -1,0 +1,1 @@
+"""Passes over graphs: a pass takes a GraphModule and returns a PassResult."""

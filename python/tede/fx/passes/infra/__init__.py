@@ -1,0 +1,1 @@
+"""What passes are, and what runs several of them."""
