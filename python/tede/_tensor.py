@@ -304,16 +304,16 @@ def __deepcopy__(self, memo):
                            f"{name}() and for which that function returns another instance of the same subclass. You should either "
                            f"properly implement {name}() for your subclass or override __deepcopy__() if it is intended behavior for "
                            f"{name}() to return an instance of a different type.")
-    if self.requires_grad:
-        copy.requires_grad_()
     memo[id(self)] = copy
-    if self.grad is not None:
-        copy.grad = self.grad.__deepcopy__(memo)
-    for slot in _slotnames(type(self)) if type(self) is not Tensor else ():
+    for slot in _slotnames(type(self)) if type(self) is not Tensor else ():     # before its methods are called, which may be overridden
         if hasattr(self, slot):
             setattr(copy, slot, deepcopy(getattr(self, slot), memo))
     if self.__dict__:
         copy.__dict__.update(deepcopy(self.__dict__, memo))
+    if self.requires_grad:
+        copy.requires_grad_()
+    if self.grad is not None:
+        copy.grad = self.grad.__deepcopy__(memo)
     return copy
 
 

@@ -200,3 +200,98 @@ def test_gradcheck_compares_inputs_without_a_tangent_with_tangents_of_zero(lib):
     before = len(calls)
     assert lib.autograd.gradcheck(Odd.apply, (x, y), check_undefined_grad=True, **options)
     assert len(calls) - before == before + 4
+
+
+# ---- elementwise operators
+
+def test_shapes_are_checked_before_dtypes(lib):
+    x, y = lib.ones(10, dtype=lib.int16), lib.ones(11, dtype=lib.int16)
+    z = lib.ones(10, dtype=lib.complex64)
+    for call in (lambda: x.div_(y), lambda: lib.div(x, y, out=x), lambda: lib.clamp_min(z, y), lambda: lib.lt(z, y), lambda: lib.fmod(z, y)):
+        with pytest.raises(RuntimeError, match=r"The size of tensor a \(10\) must match the size of tensor b \(11\)"):
+            call()
+    with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
+        lib.ones(1, dtype=lib.int16).div_(y)
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Short"):
+        x.div_(x)
+
+
+def test_numbers_of_a_list_operator_are_contiguous(lib):
+    xs = [lib.ones(3), lib.ones(3)]
+    assert lib._foreach_addcdiv(xs, xs, xs, lib.tensor([1., 2.]))[1].tolist() == [3., 3., 3.]
+    with pytest.raises(RuntimeError, match="Expected scalars to be contiguous"):
+        lib._foreach_addcdiv(xs, xs, xs, lib.ones(4)[::2])
+
+
+def test_what_searchsorted_takes_of_scalars(lib):
+    with pytest.raises(RuntimeError, match="input value can be a scalar only when boundaries tensor dimension is 1"):
+        lib.searchsorted(lib.ones(2, 3), 1)
+    with pytest.raises(RuntimeError, match="boundaries tensor should have positive dimension"):
+        lib.searchsorted(lib.ones(()), lib.ones(2))
+
+
+# ---- sparse gradients
+
+def test_sparse_values_that_are_not_contiguous_are_listed_not_merged(lib):
+    index = lib.tensor([[7, 1, 3]])
+    one = lib.sparse_coo_tensor(index, lib.ones(3, 2), (10, 2), check_invariants=True)
+    wide = lib.sparse_coo_tensor(index, lib.tensor(1.).expand(3, 2), (10, 2), check_invariants=True)
+    assert (one + one)._indices().tolist() == [[7, 1, 3]] and (one + one)._values().tolist() == [[2., 2.]] * 3
+    both = one + wide
+    assert both._indices().tolist() == [[7, 1, 3, 7, 1, 3]] and not both.is_coalesced() and lib.equal(both.to_dense(), (one + one).to_dense())
+
+
+def test_gradients_of_halves_are_the_same_sparse_and_dense(lib):
+    lib.manual_seed(0)
+    indices, grads = lib.randint(3, (400,)), []
+    upstream = lib.rand(400, 5).to(lib.bfloat16)
+    for sparse in (False, True):
+        table = lib.zeros(3, 5, dtype=lib.bfloat16, requires_grad=True)
+        lib.nn.functional.embedding(indices, table, sparse=sparse).backward(upstream)
+        grads.append(table.grad.to_dense())
+    assert lib.equal(*grads)
+
+
+# ---- tensors of other classes
+
+def test_a_redispatched_copy_of_a_parameter_keeps_its_slots(lib):
+    class Logging(lib.Tensor):
+        __slots__ = ["log"]
+
+        def __new__(cls, data):
+            x = lib.Tensor._make_subclass(cls, data, data.requires_grad)
+            x.log = []
+            return x
+
+        @classmethod
+        def __torch_function__(cls, func, types, args, kwargs=None):
+            for x in args:
+                if isinstance(x, cls):
+                    x.log.append(func.__name__)
+            result = lib.overrides.redispatch_function(func, types, args, kwargs)
+            return cls(result) if isinstance(result, lib.Tensor) and not isinstance(result, cls) else result
+    x = lib.nn.Parameter(Logging(lib.ones(2)))
+    copy = importlib.import_module("copy").deepcopy(x)
+    assert type(copy) is Logging and isinstance(copy, lib.nn.Parameter) and copy.requires_grad
+    assert "__deepcopy__" in copy.log and copy.log is not x.log
+
+
+def test_a_parametrization_calls_nothing_of_the_tensor_but_its_modules(lib):
+    calls = []
+
+    class Watched(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(getattr(func, "__name__", ""))
+            return super().__torch_function__(func, types, args, kwargs)
+    module, parametrize = lib.nn.Module(), importlib.import_module(f"{lib.__name__}.nn.utils.parametrize")
+    module.weight = lib.nn.Parameter(lib.ones(2).as_subclass(Watched))
+    parametrize.register_parametrization(module, "weight", lib.nn.Identity())
+    assert "empty_like" not in calls and module.weight.tolist() == [1., 1.]
+
+
+def test_the_tools_of_tests_come_with_the_package(lib):
+    state = lib.get_rng_state()
+    with lib.testing._utils.freeze_rng_state():
+        lib.rand(3)
+    assert lib.equal(state, lib.get_rng_state()) and isinstance(lib._nnpack_available(), bool)

@@ -1,8 +1,19 @@
 """What PyTorch's test tools take from here: a random state that is put back afterwards."""
-from tede import manual_seed
-from tede.testing._internal.common_utils import freeze_rng_state
+import contextlib
+
+from tede import get_rng_state, manual_seed, set_rng_state
 
 __all__ = ["freeze_rng_state", "wrapper_set_seed"]
+
+
+@contextlib.contextmanager
+def freeze_rng_state():
+    """The generator's state is afterwards what it was."""
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
 
 
 def wrapper_set_seed(op, *args, **kwargs):

@@ -45,19 +45,19 @@ td_tensor *td_sparse_rows(td_tensor *x, int sparse_dim)
 
 /* ---- coalescing */
 
-/* Bools are counted in int64 and made bool again: any of them. */
+/* Bools are counted in int64 and made bool again: any of them. Halves are added in float32 and rounded once. */
 td_tensor *td_rows_added(td_tensor *values, td_tensor *to, int64_t n)
 {
     int64_t shape[TD_MAX_DIMS + 1] = {n};
-    bool truths = values && values->dtype == TD_BOOL;
     if (!values || !to)
         return NULL;
+    td_dtype dtype = (td_dtype)values->dtype, wide = dtype == TD_BOOL ? TD_I64 : dtype == TD_F16 || dtype == TD_BF16 ? TD_F32 : dtype;
     memcpy(shape + 1, values->sizes + 1, sizeof *shape * (size_t)(values->ndim - 1));
-    TD_AUTO td_tensor *terms = truths ? td_to(values, TD_I64) : td_ref(values);
-    TD_AUTO td_tensor *sums = terms ? td_zeros(values->ndim, shape, (td_dtype)terms->dtype, terms->device) : NULL;
+    TD_AUTO td_tensor *terms = td_to(values, wide);
+    TD_AUTO td_tensor *sums = terms ? td_zeros(values->ndim, shape, wide, terms->device) : NULL;
     if (!sums || td_index_add_(sums, 0, to, terms, td_int(1)))
         return NULL;
-    return truths ? td_to(sums, TD_BOOL) : td_ref(sums);
+    return td_to(sums, dtype);
 }
 
 td_tensor *td_rows_reduced(td_tensor *values, td_tensor *to, int64_t n, const char *reduce)

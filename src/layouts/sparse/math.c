@@ -76,7 +76,8 @@ static int merge(const td_tensor *a, const td_tensor *b, td_tensor **to, td_tens
     return *first ? 0 : -1;
 }
 
-/* Both lists of values one after the other, and for each the element of the merged list that it is added to. */
+/* Both lists of values one after the other, and for each the element of the merged list that it is added to. Values
+ * that aren't contiguous are only listed, as in PyTorch: the gradient of a lookup's sum, a number expanded, stays one. */
 static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
 {
     const td_sparse *a = td_sparse_of(self), *b = td_sparse_of(other);
@@ -94,9 +95,14 @@ static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
     TD_AUTO td_tensor *right = td_times(cast, alpha);
     TD_AUTO td_tensor *own = td_make_contiguous(a->indices), *more = td_make_contiguous(b->indices), *to = NULL, *first = NULL;
     TD_AUTO td_tensor *terms = left && right ? td_cat(2, (td_tensor *[]){left, right}, 0) : NULL;
-    if (!terms || !own || !more || merge(own, more, &to, &first))
+    TD_AUTO td_tensor *all = own && more ? td_cat(2, (td_tensor *[]){own, more}, 1) : NULL;
+    if (!terms || !all)
         return NULL;
-    TD_AUTO td_tensor *all = td_cat(2, (td_tensor *[]){own, more}, 1), *indices = td_index_select(all, 1, first);
+    if (!td_tensor_is_contiguous(a->values) || !td_tensor_is_contiguous(b->values))
+        return td_coo_like(self, all, terms, false);
+    if (merge(own, more, &to, &first))
+        return NULL;
+    TD_AUTO td_tensor *indices = td_index_select(all, 1, first);
     TD_AUTO td_tensor *values = td_rows_added(terms, to, first->numel);
     return td_coo_like(self, indices, values, a->coalesced && b->coalesced);
 }

@@ -134,9 +134,11 @@ td_tensor *td_op_searchsorted_tensor(td_tensor *sorted_sequence, td_tensor *self
         TD_AUTO td_tensor *s = td_to(seq, both), *v = td_to(self, both);
         return s && v ? td_op_searchsorted_tensor(s, v, out_int32, right, side, sorter) : NULL;
     }
-    if (seq->ndim == 0)
+    if (self->ndim == 0 && seq->ndim != 1)
         return td_fail(TD_E_RUNTIME, "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is "
-                       "1, but we got boundaries tensor dim(0) and input value's dim(%d) numel(%" PRId64 ")", self->ndim, self->numel);
+                       "1, but we got boundaries tensor dim(%d) and input value's dim(0) numel(1)", seq->ndim);
+    if (seq->ndim == 0)
+        return td_fail(TD_E_RUNTIME, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
     bool fits = seq->ndim == 1 || seq->ndim == self->ndim;
     for (int d = 0; fits && seq->ndim > 1 && d + 1 < seq->ndim; d++)
         fits = seq->sizes[d] == self->sizes[d];

@@ -34,6 +34,8 @@ static td_scalar *unpack(td_tensor *vector, int64_t n)
         return td_error(TD_E_RUNTIME, "Expected scalars to be on CPU."), NULL;
     if (vector->ndim != 1)
         return td_error(TD_E_RUNTIME, "Expected packed scalar Tensor to be of dimension 1. Got %d instead.", vector->ndim), NULL;
+    if (!td_tensor_is_contiguous(vector))
+        return td_error(TD_E_RUNTIME, "Expected scalars to be contiguous."), NULL;
     if (vector->numel != n)
         return td_error(TD_E_RUNTIME, "Expected length of scalars to match input of length %" PRId64 " but got %" PRId64 " instead.", n,
                         vector->numel), NULL;

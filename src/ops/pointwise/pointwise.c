@@ -435,15 +435,13 @@ td_tensor *td_pointwise_run(const td_pointwise *op, td_tensor *const *in, const 
         return out;
     }
 slow:;
+    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
     td_dtype common = common_dtype(op, in);
-    if (common == TD_DTYPE_NONE || check_alpha(op, common, params) || check_devices(op, in))
+    int ndim = common == TD_DTYPE_NONE ? -1 : td_broadcast_shape(op->name, op->n_in, in, sizes);
+    if (ndim < 0 || check_alpha(op, common, params) || check_devices(op, in))
         return NULL;
     td_loop *loop = find_loop(op, common, params);
     if (!loop)
-        return NULL;
-    int64_t sizes[TD_MAX_DIMS], strides[TD_MAX_DIMS];
-    int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
-    if (ndim < 0)
         return NULL;
     td_device device = result_device(op, in);
     td_tensor *out = !(op->contiguous >> common & 1) && td_strides_in_order(op->n_in, in, ndim, sizes, strides)
@@ -493,12 +491,24 @@ static int store_in_turn(const td_pointwise *op, td_tensor *const *in, const td_
     return 0;
 }
 
-/* In-place and out= operators.  Dtypes, devices and shapes are checked before an out= gets another shape.  An out= that is one of the
- * operands counts as in place: the operand is still to be read. */
+/* In-place and out= operators.  Shapes, then dtypes and devices are checked before an out= gets another shape: the order in which PyTorch's
+ * iterator reports them.  An out= that is one of the operands counts as in place: the operand is still to be read. */
 static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *params, td_tensor *out, bool inplace)
 {
+    int64_t sizes[TD_MAX_DIMS];
     td_dtype common = common_dtype(op, in);
-    if (common == TD_DTYPE_NONE || check_alpha(op, common, params) || check_devices(op, in))
+    int ndim = common == TD_DTYPE_NONE ? -1 : td_broadcast_shape(op->name, op->n_in, in, sizes);
+    if (ndim < 0)
+        return -1;
+    bool read = inplace;
+    for (int i = 0; i < op->n_in; i++)
+        read |= in[i] == out;        /* an operand that is read can't get another shape */
+    if (read && (ndim != out->ndim || memcmp(sizes, out->sizes, sizeof *sizes * ndim))) {
+        td_shape_text have, want;
+        return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", op->name,
+                        td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want));
+    }
+    if (check_alpha(op, common, params) || check_devices(op, in))
         return -1;
     if (!inplace && ((op->exact && (op->out != TD_OUT_REAL || out_dtype(op, common) == common) &&
                       td_check_exact(op->exact, out_dtype(op, common), (td_dtype)out->dtype)) ||
@@ -507,13 +517,7 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
     td_loop *loop = td_check_cast(op->name, out_dtype(op, common), out->dtype) ? NULL : find_loop(op, common, params);
     if (!loop)
         return -1;
-    int64_t sizes[TD_MAX_DIMS];
-    int ndim = td_broadcast_shape(op->name, op->n_in, in, sizes);
-    if (ndim < 0)
-        return -1;
-    for (int i = 0; i < op->n_in; i++)
-        inplace |= in[i] == out;     /* an operand that is read can't get another shape */
-    if (!inplace) {
+    if (!read) {
         if (td_check_overlap(op->name, out, 0, NULL))       /* before it may get another shape */
             return -1;
         int64_t strides[TD_MAX_DIMS];
@@ -521,12 +525,8 @@ static int store(const td_pointwise *op, td_tensor *const *in, const td_scalar *
         const bool ordered = !keeps && td_strides_in_order(op->n_in, in, ndim, sizes, strides);
         if (td_resize_output(out, ndim, sizes) || (ordered && td_tensor_set_geometry(out, ndim, sizes, strides)))
             return -1;
-    } else if (ndim != out->ndim || memcmp(sizes, out->sizes, sizeof *sizes * ndim)) {
-        td_shape_text have, want;
-        return td_error(TD_E_RUNTIME, "%s: output with shape %s doesn't match the broadcast shape %s", op->name,
-                        td_shape_str(out->ndim, out->sizes, have), td_shape_str(ndim, sizes, want));
     }
-    if (inplace && op->in_turn && out->numel && td_is_expanded(out))
+    if (read && op->in_turn && out->numel && td_is_expanded(out))
         return td_check_steps(op->name, out->numel) ? -1 : store_in_turn(op, in, params, out);
     if (td_check_overlap(op->name, out, op->n_in, in))
         return -1;

@@ -8,6 +8,7 @@ import copyreg
 from collections.abc import Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from types import SimpleNamespace
 
 from .._native import T
 from ..modules.container import ModuleDict, ModuleList
@@ -63,7 +64,7 @@ class ParametrizationList(ModuleList):
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
         self.unsafe = unsafe
-        before = T.empty_like(original, device="meta")      # its dtype and shape: `original` may be set to others
+        before = SimpleNamespace(dtype=original.dtype, shape=original.shape)     # `original` may be set to others
         with T.no_grad():
             new = original
             for module in reversed(self):

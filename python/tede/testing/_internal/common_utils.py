@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence, Set
 import tede as torch
 from tede.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: F401
 from tede.testing import assert_close, make_tensor  # noqa: F401
+from tede.testing._utils import freeze_rng_state  # noqa: F401
 
 IS_WINDOWS, IS_MACOS, IS_LINUX = (sys.platform == "win32", sys.platform == "darwin", sys.platform == "linux")
 IS_CI, IS_SANDCASTLE, IS_FBCODE, IS_ARM64, IS_JETSON, IS_X86 = bool(os.environ.get("CI")), False, False, False, False, True
@@ -63,16 +64,6 @@ def set_rng_seed(seed=None):
     random.seed(seed)
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed(seed)
-
-
-@contextlib.contextmanager
-def freeze_rng_state():
-    """The generator's state is afterwards what it was."""
-    state = torch.get_rng_state()
-    try:
-        yield
-    finally:
-        torch.set_rng_state(state)
 
 
 @contextlib.contextmanager
