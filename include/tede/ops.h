@@ -2735,6 +2735,8 @@ TD_API int td_hash_tensor_out(td_tensor *self, int64_t n_dim, const int64_t *dim
 TD_API td_tensor *td__is_all_true(td_tensor *self);
 /* Whether some element of a bool tensor is true. */
 TD_API td_tensor *td__is_any_true(td_tensor *self);
+/* A copy that holds the elements of all members of a batch, in front, for a check that reads them. */
+TD_API td_tensor *td__all_members(td_tensor *self);
 /* The least and the largest element. */
 TD_API int td__aminmax(td_tensor **results, td_tensor *self) TD_MUST_USE;
 /* The least and the largest element along a dimension. */

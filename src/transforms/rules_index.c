@@ -68,6 +68,18 @@ int td_rule_index_select(td_batch *b)
     return td_batch_give(b, 0, self->ndim ? td_tensor_retain(picked) : td_squeeze_dim(picked, 1), 0);
 }
 
+/* Indices of `size` lines, checked for all members as the operator checks them: looked up among the lines' numbers. A fill takes
+ * negative ones, too. */
+static td_tensor *lines_of(td_tensor *index, int64_t size, bool negative)
+{
+    TD_AUTO td_tensor *numbers = td_arange(td_int(size), TD_I64, index ? index->device : TD_DEVICE_NONE);
+    if (negative)
+        return td_take(numbers, index);
+    TD_AUTO td_tensor *flat = td_reshape(index, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *found = td_index_select(numbers, 0, flat);
+    return index ? td_reshape(found, index->ndim, index->sizes) : NULL;
+}
+
 /* index_add, index_copy, index_fill, index_reduce: with one index for all only the dimension shifts. */
 int td_rule_index_write(td_batch *b)
 {
@@ -94,7 +106,8 @@ int td_rule_index_write(td_batch *b)
         TD_AUTO td_tensor *line = out.tensor;
         return td_batch_give(b, 0, td_squeeze_dim(line, 1), 0);
     }
-    TD_AUTO td_tensor *indices = td_expanded(b, index);
+    TD_AUTO td_tensor *named = td_expanded(b, index);
+    TD_AUTO td_tensor *indices = lines_of(named, self->ndim ? self->sizes[dim] : 1, b->modes & TD_INDEX_WRITE_FILL);
     TD_AUTO td_tensor *line = source == TD_NONE || source->ndim ? td_tensor_retain(from) : td_unsqueeze(from, -1);
     TD_AUTO td_tensor *along = index_along(indices, source == TD_NONE ? wide : line, dim + 1);
     TD_AUTO td_tensor *made = NULL;
@@ -348,8 +361,15 @@ int td_rule_index_put(td_batch *b)
     return status;
 }
 
-/* put: a scatter to the flattened tensor, [B, numel]. remainder brings negative indices into range, which scatter and
- * gather don't take. */
+/* The elements that indices of the flattened members name, counted from the first: taken from their own numbers, so that take's checks
+ * and its sense of negative indices hold for each member. */
+static td_tensor *flat_positions(td_tensor *indices, int64_t numel)
+{
+    TD_AUTO td_tensor *numbers = td_arange(td_int(numel), TD_I64, indices ? indices->device : TD_DEVICE_NONE);
+    return td_take(numbers, indices);
+}
+
+/* put: a scatter to the flattened tensor, [B, numel]. */
 int td_rule_put(td_batch *b)
 {
     td_tensor *self = td_operand(b, "self"), *index = td_operand(b, "index");
@@ -358,7 +378,7 @@ int td_rule_put(td_batch *b)
     TD_AUTO td_tensor *flat = td_reshape(wide, 2, (int64_t[]){b->size, self->numel});
     TD_AUTO td_tensor *indices = td_expanded(b, index);
     TD_AUTO td_tensor *line = td_reshape(indices, 2, (int64_t[]){b->size, index->numel});
-    TD_AUTO td_tensor *positive = td_remainder_scalar(line, td_int(self->numel ? self->numel : 1));
+    TD_AUTO td_tensor *positive = flat_positions(line, self->numel);
     TD_AUTO td_tensor *from = td_expanded(b, td_operand(b, "source"));
     TD_AUTO td_tensor *source = td_reshape(from, 2, (int64_t[]){b->size, index->numel});
     TD_AUTO td_tensor *put = td_given(b, "accumulate")->integer ? td_scatter_add(flat, 1, positive, source) : td_scatter_src(flat, 1, positive, source);
@@ -384,21 +404,26 @@ int td_rule_take(td_batch *b)
     TD_AUTO td_tensor *flat = td_reshape(front, 2, (int64_t[]){b->size, self->numel});
     TD_AUTO td_tensor *indices = td_expanded(b, index);
     TD_AUTO td_tensor *line = td_reshape(indices, 2, (int64_t[]){b->size, index->numel});
-    TD_AUTO td_tensor *positive = td_remainder_scalar(line, td_int(self->numel ? self->numel : 1));
+    TD_AUTO td_tensor *positive = flat_positions(line, self->numel);
     TD_AUTO td_tensor *picked = td_gather(flat, 1, positive, false);
     return !indices ? -1 : td_batch_give(b, 0, td_reshape(picked, indices->ndim, indices->sizes), 0);
 }
 
 /* ---- embedding */
 
-/* Members' rows side by side: index + B * rows. */
+/* Members' rows side by side: index + B * rows. Indices are looked up in a table of the rows' numbers, so that what lies outside of a
+ * member's table is refused, not found in its neighbour's. */
 static td_tensor *offset_indices(td_batch *b, td_tensor *indices, int64_t rows)
 {
     TD_AUTO td_tensor *wide = td_expanded(b, indices);
-    TD_AUTO td_tensor *numbers = td_arange(td_int(b->size), TD_I64, TD_DEVICE_NONE);
-    TD_AUTO td_tensor *starts = td_mul_scalar(numbers, td_int(rows));
+    TD_AUTO td_tensor *numbers = td_arange(td_int(rows), TD_I64, indices->device);
+    TD_AUTO td_tensor *table = td_unsqueeze(numbers, 1);
+    TD_AUTO td_tensor *found = td_embedding(table, wide, -1, false, false);
+    TD_AUTO td_tensor *inside = td_squeeze_dim(found, -1);
+    TD_AUTO td_tensor *members = td_arange(td_int(b->size), TD_I64, indices->device);
+    TD_AUTO td_tensor *starts = td_mul_scalar(members, td_int(rows));
     TD_AUTO td_tensor *padded = td_padded(starts, indices->ndim);
-    return td_add(wide, padded);
+    return td_add(inside, padded);
 }
 
 /* One table for all: the indices' shape is free, their batch stays where it is. A table per member: they are stacked
@@ -458,7 +483,14 @@ int td_rule_masked_scatter(td_batch *b)
     TD_AUTO td_tensor *from = td_reshape(given, 2, (int64_t[]){b->size, source->numel});
     TD_AUTO td_tensor *count = td_cumsum(flat, 1, TD_I64), *one = td_wrapped_number(td_int(1));
     TD_AUTO td_tensor *before = td_sub(count, one);
-    td_scalar least = td_int(0);
+    TD_AUTO td_tensor *supply = td_wrapped_number(td_int(source->numel));
+    TD_AUTO td_tensor *enough = td_le(count, supply);
+    TD_AUTO td_tensor *all = td__is_all_true(enough);
+    td_scalar fits = td_bool(true), least = td_int(0);
+    if (!all || (all->device.type != TD_META && td_tensor_item(all, &fits)))
+        return -1;
+    if (!td_scalar_bool(fits))
+        return td_error(TD_E_RUNTIME, "Number of elements of source < number of ones in mask");
     TD_AUTO td_tensor *at = td_clamp(before, &least, NULL);
     if (!at || source->numel == 0)
         return at ? td_batch_give(b, 0, td_expand(x, rank + 1, sizes), 0) : -1;

@@ -313,9 +313,7 @@ int td_rule_shape_inplace(td_batch *b)
 /* One answer for the whole batch. */
 int td_rule_whole(td_batch *b)
 {
-    int dim;
-    td_tensor *below = td_physical(b, td_operand(b, "self"), &dim);
-    return td_batch_put(b, "self", td_tensor_retain(below)) != 0 ? -1 : td_batch_call(b, b->op, -1);
+    return td_batch_put(b, "self", td_front(b, td_operand(b, "self"))) != 0 ? -1 : td_batch_call(b, b->op, -1);
 }
 
 /* What PyTorch refuses under vmap, too, in its words. */

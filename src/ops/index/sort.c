@@ -184,8 +184,9 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
     if (!known)
         return td_fail(TD_E_RUNTIME, "quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but got "
                        "%s", how);
-    if (q->numel && !td_hides_values(q)) {
-        TD_AUTO td_tensor *low = td_amin(q, 0, NULL, false), *high = td_amax(q, 0, NULL, false);
+    if (q->numel && q->device.type != TD_META) {
+        TD_AUTO td_tensor *all = td_with_values(q);
+        TD_AUTO td_tensor *low = td_amin(all, 0, NULL, false), *high = td_amax(all, 0, NULL, false);
         td_scalar a, b;
         if (!low || !high || td_tensor_item(low, &a) || td_tensor_item(high, &b))
             return NULL;

@@ -85,10 +85,11 @@ static int join_batch(const char *op, const td_tensor *A, int tail_a, const td_t
  * *batch is the failing matrix's position in a batch, -1 if there is just one matrix. */
 static int first_failure(td_tensor *info, int64_t *batch)
 {
-    TD_AUTO td_tensor *numbers = info->device.type == TD_CPU ? td_make_contiguous(info) : NULL;
+    TD_AUTO td_tensor *all = info->device.type == TD_CPU ? td_with_values(info) : NULL;
+    TD_AUTO td_tensor *numbers = all ? td_make_contiguous(all) : NULL;
     for (int64_t i = 0; numbers && i < numbers->numel; i++)
         if (((const int32_t *)numbers->data)[i]) {
-            *batch = info->ndim ? i : -1;
+            *batch = numbers->ndim ? i : -1;
             return ((const int32_t *)numbers->data)[i];
         }
     return 0;
@@ -220,12 +221,13 @@ int td_op_cholesky_solve_backward(td_tensor **results, td_tensor *grad, td_tenso
     return results[0] && results[1] ? 0 : td_results_drop(2, results);
 }
 /* A factor without an inverse has a zero on its diagonal.
- * The position is reported from 1, as LAPACK's. Where elements can't be read (meta, vmap) the check is left out. */
+ * The position is reported from 1, as LAPACK's. On meta there is nothing to check. */
 static int check_pivots(td_tensor *factors)
 {
-    if (!factors->numel || td_hides_values(factors))
+    if (!factors->numel || factors->device.type == TD_META)
         return 0;
-    TD_AUTO td_tensor *diagonal = td_diagonal(factors, 0, -2, -1);
+    TD_AUTO td_tensor *all = td_with_values(factors);
+    TD_AUTO td_tensor *diagonal = td_diagonal(all, 0, -2, -1);
     TD_AUTO td_tensor *zero = td_logical_not(diagonal);
     TD_AUTO td_tensor *flat = td_reshape(zero, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *own = flat ? td_make_contiguous(flat) : NULL;
@@ -235,7 +237,7 @@ static int check_pivots(td_tensor *factors)
     for (int64_t i = 0; i < own->numel; i++)
         if (((const bool *)own->data)[i]) {
             char element[48] = "";
-            if (factors->ndim > 2)
+            if (all->ndim > 2)
                 snprintf(element, sizeof element, "(Batch element %lld): ", (long long)(i / n));
             return td_error(TD_E_LINALG, "cholesky_inverse: %sThe diagonal element %lld is zero, the inversion could not be completed because "
                             "the input matrix is singular.", element, (long long)(i % n) + 1);
@@ -708,15 +710,14 @@ int td_meta__linalg_eig(td_spec *specs, td_tensor *A, bool compute_v)
     td_spec_set(specs + 1, A->ndim, A->sizes, dtype, A->device);
     return td_spec_columns(specs + 1);
 }
-/* LAPACK's iteration need not end well with NaN or infinities in the matrix. Where elements can't be read the check
- * is left out. */
+/* LAPACK's iteration need not end well with NaN or infinities in the matrix. */
 static int check_finite(td_tensor *A)
 {
-    if (!A->numel || td_hides_values(A))
+    if (!A->numel || A->device.type == TD_META)
         return 0;
     TD_AUTO td_tensor *still = td_detach(A);
     TD_AUTO td_tensor *each = td_isfinite(still);
-    TD_AUTO td_tensor *all = td_all_all(each);
+    TD_AUTO td_tensor *all = td__is_all_true(each);
     td_scalar yes;
     if (!all || td_tensor_item(all, &yes))
         return -1;
@@ -812,10 +813,15 @@ int td_op_linalg_lstsq(td_tensor **results, td_tensor *A, td_tensor *b, const do
     TD_AUTO td_tensor *nothing = td_narrow(flat, 0, 0, 0);
     TD_AUTO td_tensor *sizes_of_none = td_abs(nothing);
     TD_AUTO td_tensor *residuals = td_ceil(sizes_of_none);
-    bool full = m > n && strcmp(way, "gelsy") && A->device.type != TD_META;
-    for (int64_t i = 0; full && i < rank->numel; i++)
-        full = ((const int64_t *)rank->data)[i] == n;
-    if (full) {
+    td_scalar full = td_bool(m > n && strcmp(way, "gelsy") && A->device.type != TD_META);
+    if (td_scalar_bool(full)) {
+        TD_AUTO td_tensor *wanted = td_wrapped_number(td_int(n));
+        TD_AUTO td_tensor *reached = td_eq(rank, wanted);
+        TD_AUTO td_tensor *all_full = td__is_all_true(reached);
+        if (!all_full || td_tensor_item(all_full, &full))
+            return -1;
+    }
+    if (td_scalar_bool(full)) {
         TD_AUTO td_tensor *product = td_matmul(A_wide, X);
         TD_AUTO td_tensor *difference = td_sub(product, B_wide);
         TD_AUTO td_tensor *size = td_abs(difference);

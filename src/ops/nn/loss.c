@@ -70,24 +70,20 @@ td_tensor *td_op_huber_loss(td_tensor *self, td_tensor *target, int64_t reductio
     return reduce(own, reduction);
 }
 
-/* Probabilities outside [0, 1] are an error, which needs a look at the elements.
- * The negated comparisons are true for NaN, too. All elements are seen before the verdict, so the loops have no early
- * exit and vectorize. */
+/* Probabilities outside [0, 1] are an error, and NaN, which equals nothing: one look at all elements, those of all members
+ * of a batch. */
 static int check_probabilities(td_tensor *x)
 {
     if (x->device.type != TD_CPU || !td_is_floating(x))
         return 0;
-    TD_AUTO td_tensor *dense = td_as_contiguous(x, x->dtype == TD_F64 ? TD_F64 : TD_F32);
-    if (!dense)
+    TD_AUTO td_tensor *still = td_detach(x);
+    TD_AUTO td_tensor *inside = td_clamp(still, &(td_scalar){TD_SCALAR_INT, {.i = 0}, 0}, &(td_scalar){TD_SCALAR_INT, {.i = 1}, 0});
+    TD_AUTO td_tensor *same = td_eq(still, inside);
+    TD_AUTO td_tensor *all = td__is_all_true(same);
+    td_scalar fine;
+    if (!all || td_tensor_item(all, &fine))
         return -1;
-    int bad = 0;
-    if (dense->dtype == TD_F64)
-        for (int64_t i = 0; i < x->numel; i++)
-            bad |= !(((double *)dense->data)[i] >= 0 && ((double *)dense->data)[i] <= 1);
-    else
-        for (int64_t i = 0; i < x->numel; i++)
-            bad |= !(((float *)dense->data)[i] >= 0 && ((float *)dense->data)[i] <= 1);
-    return bad ? td_error(TD_E_RUNTIME, "all elements of input should be between 0 and 1") : 0;
+    return td_scalar_bool(fine) ? 0 : td_error(TD_E_RUNTIME, "all elements of input should be between 0 and 1");
 }
 
 /* Operands of a composite that PyTorch has no derivative for, though their parts have one.

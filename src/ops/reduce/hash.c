@@ -67,5 +67,6 @@ td_tensor *td_op__is_any_true(td_tensor *self)
 {
     return self->dtype == TD_BOOL ? td_any_all(self) : td_fail(TD_E_RUNTIME, "_is_any_true: self must be bool, got %s", td_dtype_title((td_dtype)self->dtype));
 }
+td_tensor *td_op__all_members(td_tensor *self) { return td_clone(self); }
 int td_op__aminmax(td_tensor **results, td_tensor *self) { return td_aminmax(results, self, NULL, false); }
 int td_op__aminmax_dim(td_tensor **results, td_tensor *self, int64_t dim, bool keepdim) { return td_aminmax(results, self, &dim, keepdim); }

@@ -11,8 +11,8 @@
 #define LET(x) TD_AUTO td_tensor *x
 
 /* fweights say how often an observation is repeated and are whole, aweights how much it counts and are floating. `whole`
- * says which. Where the elements can't be read (meta, vmap) their sign isn't checked. */
-static int check_weights(const char *name, const td_tensor *w, int64_t n, bool whole)
+ * says which. On meta there are no elements to check. */
+static int check_weights(const char *name, td_tensor *w, int64_t n, bool whole)
 {
     if (w->ndim > 1)
         return td_error(TD_E_RUNTIME, "cov(): expected %s to have one or fewer dimensions but got %s with %d dimensions", name, name, w->ndim);
@@ -22,9 +22,10 @@ static int check_weights(const char *name, const td_tensor *w, int64_t n, bool w
     if (w->numel != n)
         return td_error(TD_E_RUNTIME, "cov(): expected %s to have the same numel as there are observations in the input but got %" PRId64 " != %"
                         PRId64, name, w->numel, n);
-    if (!w->numel || td_hides_values(w))
+    if (!w->numel || w->device.type == TD_META)
         return 0;
-    LET(least) = td_min_all((td_tensor *)w);
+    LET(all) = td_with_values(w);
+    LET(least) = td_min_all(all);
     td_scalar value;
     if (!least || td_item(&value, least))
         return -1;

@@ -291,6 +291,8 @@ int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_te
     if (where->device.type != TD_CPU)
         return td_error(TD_E_RUNTIME, "tensor_split expected tensor_indices_or_sections to be on cpu, but it's on %s",
                         td_device_name(where->device.type));
+    if (td_check_readable(where))
+        return -1;
     TD_AUTO td_tensor *numbers = td_make_contiguous(where);
     if (!numbers)
         return -1;
@@ -298,28 +300,29 @@ int td_op_tensor_split_tensor_indices_or_sections(td_tensor_list *results, td_te
     return where->ndim ? td_tensor_split_indices(results, self, numbers->numel, items, dim) : td_tensor_split_sections(results, self, items[0], dim);
 }
 
-/* The dimension that hsplit, vsplit and dsplit cut, by the name's first letter; -1 with an error.  sections < 0: indices were given. */
-static int numpy_dim(const char *op, td_tensor *self, int least, int64_t sections)
+/* The dimension that hsplit, vsplit and dsplit cut, by the name's first letter; -1 with an error.  Without sections indices were
+ * given. */
+static int numpy_dim(const char *op, td_tensor *self, int least, const int64_t *sections)
 {
     if (self->ndim < least)      /* "dimension": PyTorch's words */
         return td_error(TD_E_RUNTIME, "torch.%s requires a tensor with at least %d dimension, but got a tensor with %d dimensions!", op, least,
                         self->ndim);
     int dim = *op == 'h' ? (self->ndim == 1 ? 0 : 1) : *op == 'v' ? 0 : 2;
-    if (sections >= 0 && (sections == 0 || self->sizes[dim] % sections))
+    if (sections && (*sections == 0 || self->sizes[dim] % *sections))
         return td_error(TD_E_RUNTIME, "torch.%s attempted to split along dimension %d, but the size of the dimension %" PRId64
-                        " is not divisible by the split_size %" PRId64 "!", op, dim, self->sizes[dim], sections);
+                        " is not divisible by the split_size %" PRId64 "!", op, dim, self->sizes[dim], *sections);
     return dim;
 }
 /* Both overloads of each: by a number of sections, which must divide the dimension evenly (tensor_split takes any), or by indices. */
 #define SPLIT(name, least) \
     int td_op_##name##_int(td_tensor_list *results, td_tensor *self, int64_t sections) \
     { \
-        int dim = numpy_dim(#name, self, least, sections < 0 ? 0 : sections); \
+        int dim = numpy_dim(#name, self, least, &sections); \
         return dim < 0 ? -1 : td_tensor_split_sections(results, self, sections, dim); \
     } \
     int td_op_##name##_array(td_tensor_list *results, td_tensor *self, int64_t n, const int64_t *indices) \
     { \
-        int dim = numpy_dim(#name, self, least, -1); \
+        int dim = numpy_dim(#name, self, least, NULL); \
         return dim < 0 ? -1 : td_tensor_split_indices(results, self, n, indices, dim); \
     }
 SPLIT(hsplit, 1)
