@@ -10,6 +10,7 @@
 #include <tede/layout.h>
 #include <tede/auto.h>
 #include <tede/modes.h>
+#include "base/names.h"
 #include "dispatch/outputs.h"
 
 int td_spec_like(td_spec *spec, const td_tensor *x)
@@ -57,19 +58,7 @@ int td_specs_new(const td_spec *specs, int n, td_tensor **results)
     return 0;
 }
 
-/* The dtype as PyTorch's messages spell it where they come from its C++ types. */
-static const char *name_in_c(td_dtype dtype)
-{
-    static const char *const names[TD_DTYPES] = {
-        [TD_BOOL] = "bool", [TD_U8] = "unsigned char", [TD_I8] = "signed char", [TD_I16] = "short int", [TD_I32] = "int",
-        [TD_I64] = "long int", [TD_U16] = "short unsigned int", [TD_U32] = "unsigned int", [TD_U64] = "long unsigned int",
-        [TD_F16] = "c10::Half", [TD_BF16] = "c10::BFloat16", [TD_F32] = "float", [TD_F64] = "double",
-        [TD_C64] = "c10::complex<float>", [TD_C128] = "c10::complex<double>",
-    };
-    return names[dtype];
-}
-
-/* The same of a number's conversion: there integers are named by C's typedefs. */
+/* The dtype as messages about a number's conversion name it: integers by C's typedefs. */
 static const char *name_of_target(td_dtype dtype)
 {
     switch (dtype) {
@@ -80,7 +69,7 @@ static const char *name_of_target(td_dtype dtype)
     case TD_U16: return "uint16_t";
     case TD_U32: return "uint32_t";
     case TD_U64: return "uint64_t";
-    default: return name_in_c(dtype);
+    default: return td_cpp_name(dtype);
     }
 }
 
@@ -169,8 +158,8 @@ int td_check_same_dtype(const char *name, const td_tensor *self, const td_tensor
 {
     if (operand->dtype == self->dtype || operand->flags & TD_FLAG_WRAPPED_NUMBER)
         return 0;
-    return td_error(TD_E_RUNTIME, "expected dtype %s for `%s` but got dtype %s", name_in_c((td_dtype)self->dtype), name,
-                    name_in_c((td_dtype)operand->dtype));
+    return td_error(TD_E_RUNTIME, "expected dtype %s for `%s` but got dtype %s", td_cpp_name(self->dtype), name,
+                    td_cpp_name(operand->dtype));
 }
 
 /* Fill what a storage has beyond its first `before` bytes. */
@@ -219,7 +208,7 @@ int td_check_exact(const char *words, td_dtype want, td_dtype got)
     if (want == got)
         return 0;
     const struct { const char *key, *value; } names[] = {
-        {"{want}", td_dtype_title(want)}, {"{got}", td_dtype_title(got)}, {"{want_c}", name_in_c(want)}, {"{got_c}", name_in_c(got)},
+        {"{want}", td_dtype_title(want)}, {"{got}", td_dtype_title(got)}, {"{want_c}", td_cpp_name(want)}, {"{got_c}", td_cpp_name(got)},
     };
     char text[256];
     size_t n = 0;

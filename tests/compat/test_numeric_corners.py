@@ -220,3 +220,123 @@ def test_the_smallest_integer_has_a_negative(lib):
     x, y = lib.ones(2, requires_grad=True), lib.ones(2, requires_grad=True)
     lib.sub(x, y, alpha=-2 ** 63).sum().backward()
     assert y.grad.tolist() == [2.0 ** 63] * 2
+
+
+def test_quantiles_take_no_more_elements_than_float32_counts(lib):
+    x = lib.zeros(1).expand(2**24 + 1)
+    for call in (lib.quantile, lib.nanquantile):
+        with pytest.raises(RuntimeError, match="input tensor is too large"):
+            call(x, .5)
+        assert call(lib.zeros(2, 4), .5, dim=1).tolist() == [0, 0]
+
+
+def test_unique_rows_of_large_unsigned_numbers_are_sorted(lib):
+    big = 2**63 + 5
+    rows = lib.tensor([[big, 1], [3, 2], [big, 1]], dtype=lib.uint64)
+    found, counts = lib.unique(rows, dim=0, return_counts=True)
+    assert found.tolist() == [[3, 2], [big, 1]] and counts.tolist() == [1, 2]
+
+
+def test_upper_incomplete_gamma_keeps_its_digits_for_small_orders(lib):
+    # a E1(x), up to terms of order a^2
+    x, e1 = [1e-3, .1, .5, 1.], [6.331539364136149, 1.8229239584193907, .5597735947761608, .21938393439552029]
+    found = lib.special.gammaincc(lib.full((4,), 1e-12, dtype=lib.float64), lib.tensor(x, dtype=lib.float64))
+    tolerance = 1e-3 if lib.__name__ == "torch" else 1e-10      # PyTorch subtracts from 1
+    assert found.tolist() == pytest.approx([1e-12 * e for e in e1], rel=tolerance)
+    halves = lib.special.gammaincc(lib.tensor([.1, .125, .13], dtype=lib.float64), lib.tensor([.5, .5, .5], dtype=lib.float64))
+    lower = lib.special.gammainc(lib.tensor([.1, .125, .13], dtype=lib.float64), lib.tensor([.5, .5, .5], dtype=lib.float64))
+    lib.testing.assert_close(halves + lower, lib.ones(3, dtype=lib.float64), rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("values, expected", [([1., nan, -3.], [0., 0., 0.]), ([2., -2., 1.], [.5, -.5, 0.])])
+def test_the_infinity_norm_of_nan_passes_no_gradient(lib, values, expected):
+    for norm in (lambda x: lib.linalg.vector_norm(x, inf), lambda x: lib.norm(x, inf, dim=0)):
+        x = lib.tensor(values, requires_grad=True)
+        norm(x).backward()
+        assert x.grad.tolist() == expected
+
+
+def test_covariances_need_weights(lib):
+    x = lib.arange(6.).reshape(2, 3)
+    for weights in ({"fweights": lib.zeros(3, dtype=lib.int32)}, {"aweights": lib.zeros(3)}):
+        with pytest.raises(RuntimeError, match="weights sum to zero, can't be normalized"):
+            lib.cov(x, **weights)
+
+
+def test_complex_correlations_are_no_larger_than_one(lib):
+    x = lib.tensor([[1 + 1j, 2, 3j], [2 + 2j, 4, 6j]]) * 1.1
+    parts = lib.view_as_real(lib.corrcoef(x))
+    assert parts.abs().max() <= 1 and parts[..., 0].tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("name", ["float16", "bfloat16"])
+def test_norms_of_halves_are_computed_in_float32(lib, name):
+    x = lib.full((2, 4), 60000., dtype=getattr(lib, name))
+    assert 1 / x.renorm(2, 0, 1.).float()[0, 0].item() == pytest.approx(2, rel=.01)       # the norm, 120000, is no half
+    rows = lib.tensor([[3., 4.], [.1, .1]], dtype=x.dtype)
+    assert rows.renorm(2, 0, 1.)[0].tolist() == (rows[0] * lib.tensor(.2, dtype=x.dtype)).tolist()      # the factor is rounded
+
+
+@pytest.mark.parametrize("p, row", [(2., [.6, .8]), (inf, [.75, 1.]), (-inf, [1., 4 / 3]), (0., [1.5, 2.]), (1., [3 / 7, 4 / 7])])
+def test_rows_are_shortened_by_any_norm(lib, p, row):
+    for dtype in (lib.float32, lib.float64, lib.complex64, lib.float16):
+        table = lib.tensor([[3., 4.], [.1, .1]], dtype=dtype)
+        lib.embedding_renorm_(table, lib.tensor([[0, 0]], dtype=lib.int32), 1., p)
+        lib.testing.assert_close(table[0], lib.tensor(row, dtype=dtype), rtol=1e-3, atol=0)
+    turned = lib.tensor([[3 + 4j, 0], [.1, .1]])
+    assert lib.embedding_renorm_(turned, lib.tensor([0]), 1., 2.)[0].tolist() == pytest.approx([.6 + .8j, 0], rel=1e-6)
+
+
+def test_coordinates_of_a_gradient_are_all_used(lib):
+    four = lib.arange(4.) ** 2
+    with pytest.raises(RuntimeError, match="must match the size"):
+        lib.gradient(four, spacing=(lib.arange(5.),))
+    shorter, = lib.gradient(four, spacing=(lib.tensor([0., 1., 3.]),))
+    assert shorter.tolist() == pytest.approx([1, 7 / 6, 17 / 6, 2.5])
+
+
+def test_sections_that_are_refused_are_named(lib):
+    with pytest.raises(RuntimeError, match="number of sections must be larger than 0, got -1"):
+        lib.hsplit(lib.ones(4, 4), -1)
+    for split in (lib.hsplit, lib.vsplit):
+        with pytest.raises(RuntimeError, match="is not divisible by the split_size -3!"):
+            split(lib.ones(4, 4), -3)
+
+
+@pytest.mark.parametrize("name, title", [("float16", "c10::Half"), ("int64", "long int"), ("complex64", "c10::complex<float>"), ("uint8", "unsigned char")])
+def test_dtypes_in_messages_are_those_of_c(lib, name, title):
+    with pytest.raises(RuntimeError) as info:
+        lib.gather(lib.ones(2, dtype=getattr(lib, name)), 0, lib.tensor([0]), out=lib.ones(1, dtype=lib.float64))
+    assert f"Expected out tensor to have dtype {title}, but got double instead" in str(info.value)
+    with pytest.raises(RuntimeError) as info:
+        lib.mm(lib.ones(2, 2, dtype=getattr(lib, name)), lib.ones(2, 2))
+    assert f"{title} != float" in str(info.value)
+
+
+def test_repetitions_that_no_tensor_holds_are_refused(lib):
+    with pytest.raises(RuntimeError, match="overflow"):
+        lib.ones(2).repeat_interleave(2**62)
+
+
+@pytest.mark.parametrize("heads", [(2, 1), (1, 2), (2, 4), (4, 2)])
+def test_keys_and_values_may_be_grouped_differently(lib, heads):
+    lib.manual_seed(0)
+    q, k, v = lib.randn(1, 4, 3, 8), lib.randn(1, heads[0], 5, 8), lib.randn(1, heads[1], 5, 8)
+    found = lib.nn.functional.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+    wide = [x.repeat_interleave(4 // x.size(1), 1) for x in (k, v)]
+    lib.testing.assert_close(found, lib.nn.functional.scaled_dot_product_attention(q, *wide))
+    with pytest.raises(RuntimeError, match="must divide the number of heads in"):
+        lib.nn.functional.scaled_dot_product_attention(q, k, lib.randn(1, 3, 5, 8), enable_gqa=True)
+
+
+def test_losses_that_depend_on_a_phase_are_refused(lib):
+    lib.manual_seed(0)
+    a = lib.randn(3, 3, dtype=lib.complex128)
+    cases = {"svd": (a, lambda r: r[0] @ r[2], lambda r: r[0]), "eigh": (a + a.mH, lambda r: r[1].abs(), lambda r: r[1]),
+             "eig": (a, lambda r: r[1].abs(), lambda r: r[1])}
+    for name, (matrix, free, bound) in cases.items():
+        x = matrix.clone().requires_grad_()
+        free(getattr(lib.linalg, name)(x)).abs().sum().backward()
+        assert x.grad.isfinite().all()
+        with pytest.raises(RuntimeError, match="ill-defined"):
+            bound(getattr(lib.linalg, name)(x)).sum().abs().backward()

@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "ops/index/index.h"
 #include "ops/reduce/reduce.h"
+#include "tensor/checked.h"
 
 /* ---- where a tensor isn't 0 */
 
@@ -279,7 +280,7 @@ static int resolve(indexed *x, td_tensor *self, int64_t n, td_tensor *const *ind
     td_picking *p = &x->pick;
     memset(p, 0, offsetof(td_picking, sizes));
     p->dtype = (td_dtype)self->dtype, p->reach = 1, p->range = p->limit = 0, p->outside = false;
-    p->far_data = self->data, p->far_bytes = self->numel * td_itemsize(self), p->index = (const int64_t *)x->offsets->data;
+    p->far_data = self->data, p->far_bytes = td_mul_saturated(self->numel, td_itemsize(self)), p->index = (const int64_t *)x->offsets->data;
     for (int d = together && first >= 0 ? 0 : -1; d < x->n || (d == x->n && first < 0); d++) {
         if (d == (together && first >= 0 ? first : -1)) {
             int64_t step = x->offsets->numel;

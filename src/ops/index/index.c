@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tede/kernel.h>
+#include "base/names.h"
 #include "dispatch/outputs.h"
 #include "ops/index/index.h"
 #include "ops/reduce/reduce.h"
@@ -371,7 +372,7 @@ static void along_vector(td_picking *p, td_place what, const td_tensor *far, con
     memset(p, 0, offsetof(td_picking, sizes));
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = f.ndim, p->range = p->limit = 0, p->outside = false;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = far->numel * td_itemsize(far);
+    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = f.strides[dim] * item;
     for (int d = 0; d < f.ndim; d++) {
         p->sizes[d] = d == dim ? index->numel : f.sizes[d];
@@ -591,7 +592,7 @@ static void flat_pick(td_picking *p, td_place what, td_tensor *far, td_tensor *n
     p->what = what, p->dtype = (td_dtype)far->dtype, p->ndim = 1;
     p->sizes[0] = index->numel, p->far[0] = 0, p->near[0] = td_itemsize(far), p->along[0] = 1;
     p->far_data = far->data, p->near_data = near->data, p->index = (const int64_t *)index->data;
-    p->far_bytes = far->numel * td_itemsize(far);
+    p->far_bytes = td_mul_saturated(far->numel, td_itemsize(far));
     p->reach = td_itemsize(far), p->range = far->numel, p->limit = 0, p->outside = false;
 }
 
@@ -699,18 +700,11 @@ td_tensor *td_op_scatter_src_backward(td_tensor *grad, int64_t dim, td_tensor *i
 
 /* ---- written to given tensors */
 
-/* PyTorch calls dtypes by C++'s names here. */
-static const char *name_in_c(const td_tensor *x)
-{
-    return x->dtype == TD_F32 ? "float" : x->dtype == TD_F64 ? "double" : x->dtype == TD_I64 ? "long"
-         : x->dtype == TD_I32 ? "int" : td_dtype_name((td_dtype)x->dtype);
-}
-
 int td_op_gather_out(td_tensor *self, int64_t dim, td_tensor *index, bool sparse_grad, td_tensor *out)
 {
-    char message[96];
-    snprintf(message, sizeof message, "Expected out tensor to have dtype %s, but got %s instead", name_in_c(self),
-             name_in_c(out));
+    char message[128];
+    snprintf(message, sizeof message, "Expected out tensor to have dtype %s, but got %s instead",
+             td_cpp_name(self->dtype), td_cpp_name(out->dtype));
     return td_index_out(out, self, index, message) ? -1
          : td_finish_out("gather", out, td_op_gather(self, dim, index, sparse_grad));
 }

@@ -205,6 +205,8 @@ static td_tensor *quantile(td_tensor *self, td_tensor *q, const int64_t *dim, bo
     td_tensor_release(pair[1]);
     /* Ranks: q times the number of elements less one, of each row. */
     int64_t last = rows->ndim - 1, n = rows->sizes[last];
+    if (n > INT64_C(1) << 24)      /* a rank in float32 would not name each element */
+        return td_fail(TD_E_RUNTIME, "quantile() input tensor is too large");
     TD_AUTO td_tensor *nan = td_isnan(rows);
     TD_AUTO td_tensor *flat_q = td_reshape(q, 1, (int64_t[]){-1});
     TD_AUTO td_tensor *ranks = NULL;

@@ -219,14 +219,14 @@ static int compare_slices(const void *a, const void *b, void *context)
         } else {
             int64_t x = *(const int64_t *)p, y = *(const int64_t *)q;
             if (x != y)
-                return x < y ? -1 : 1;
+                return (s->dtype == TD_U64 ? (uint64_t)x < (uint64_t)y : x < y) ? -1 : 1;
         }
     }
     return 0;
 }
 
 /* Slices along dim are brought to the front and made contiguous, so that each is one block of memory; comparisons use a
- * copy as double or int64, results are copied from the dtype itself. The permutation is undone at the end. */
+ * copy as double, int64 or uint64, results are copied from the dtype itself. The permutation is undone at the end. */
 static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool sort, bool inverse, bool counts)
 {
     int d = td_wrap_dim(dim, self->ndim);
@@ -241,7 +241,7 @@ static int unique_slices(td_tensor **results, td_tensor *self, int64_t dim, bool
         to_front[k] = k == 0 ? d : k <= d ? k - 1 : k, back[to_front[k]] = k;
     TD_AUTO td_tensor *front = td_permute(self, self->ndim, to_front);
     TD_AUTO td_tensor *x = front ? td_make_contiguous(front) : NULL;
-    TD_AUTO td_tensor *keys = x ? td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : TD_I64) : NULL;
+    TD_AUTO td_tensor *keys = x ? td_as_contiguous(x, td_dtype_is_floating((td_dtype)x->dtype) ? TD_F64 : x->dtype == TD_U64 ? TD_U64 : TD_I64) : NULL;
     if (!keys)
         return -1;
     int64_t n = x->sizes[0], block = n ? x->numel / n : 0;

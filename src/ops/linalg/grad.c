@@ -341,6 +341,30 @@ static bool is_unused(td_tensor *grad)
     return any && !td_tensor_item(any, &yes) && !td_scalar_bool(yes);
 }
 
+/* Complex vectors are known up to a factor of size 1, so a loss must not depend on it: along it the gradient, the difference of these
+ * two, is 0. What can't be read isn't checked, as in PyTorch. */
+static int check_phase(const char *message, td_tensor *along, td_tensor *other)
+{
+    if (!along || !other || td_hides_values(along) || td_hides_values(other))
+        return along && other ? 0 : -1;
+    LET(a) = td_detach(along);
+    LET(b) = td_detach(other);
+    bool close;
+    if (!a || !b || td_allclose(&close, a, b, 1e-2, 1e-2, false))
+        return -1;
+    return close ? 0 : td_error(TD_E_RUNTIME, "%s", message);
+}
+/* Of eigenvectors: the diagonal of V^H gV is real. */
+#define EIGENVECTOR_PHASE(op) op "_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. " \
+                                 "The specified loss function depends on this quantity, so it is ill-defined."
+static int check_eigenvector_phase(const char *message, td_tensor *VgV)
+{
+    LET(diagonal) = td_diagonal(VgV, 0, -2, -1);
+    LET(imag) = td_imag(diagonal);
+    LET(zero) = td_zeros_like(imag);
+    return check_phase(message, imag, zero);
+}
+
 static bool same_sizes(const td_tensor *a, const td_tensor *b)
 {
     return a->ndim == b->ndim && !memcmp(a->sizes, b->sizes, sizeof *a->sizes * (size_t)a->ndim);
@@ -383,6 +407,13 @@ td_tensor *td_op_svd_backward(td_tensor *gU_in, td_tensor *gS, td_tensor *gVh_in
     LET(inner) = td_div(sum, E);
     if (td_is_complex(U)) {        /* the phases' part of the diagonal */
         LET(diagonal) = td_diagonal(UgU, 0, -2, -1);
+        LET(other) = td_diagonal(VgV, 0, -2, -1);
+        LET(phase) = td_imag(diagonal);
+        LET(other_phase) = td_imag(other);
+        LET(opposite) = minus(other_phase);
+        if (check_phase("svd_backward: The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
+                        "loss function depends on this phase term, making it ill-defined.", phase, opposite))
+            return NULL;
         LET(twice) = td_times(S, td_int(2));
         LET(part) = td_div(diagonal, twice);
         LET(matrix) = td_diag_embed(part, 0, -2, -1);
@@ -433,6 +464,8 @@ td_tensor *td_op_eigh_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_te
     }
     LET(E) = gaps(L, L);
     LET(product) = adjoint_mm(V, gV);
+    if (td_is_complex(V) && check_eigenvector_phase(EIGENVECTOR_PHASE("linalg_eigh"), product))
+        return NULL;
     LET(twice) = skew(product);         /* so that the gradient is symmetric, as the matrix is */
     LET(VgV) = half_of(twice);
     LET(scaled) = td_div(VgV, E);
@@ -451,6 +484,8 @@ td_tensor *td_op_eig_backward(td_tensor *gL, td_tensor *gV, td_tensor *L, td_ten
     if (V->ndim < 2)
         return td_fail(TD_E_RUNTIME, "eig_backward: the derivative needs the eigenvectors, which were not computed");
     LET(VgV) = adjoint_mm(V, gV);
+    if (!is_unused(gV) && check_eigenvector_phase(EIGENVECTOR_PHASE("linalg_eig"), VgV))
+        return NULL;
     LET(VV) = adjoint_mm(V, V);
     LET(diagonal) = td_diagonal(VgV, 0, -2, -1);
     LET(real) = td_real(diagonal);

@@ -349,18 +349,19 @@ td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, 
         sizes[n - 1] = value->sizes[n - 1];
         return td_reshape(out, n, sizes);
     }
-    int64_t times = 1;
+    int64_t times = 1, value_times = 1;
     if (gqa) {
         int64_t shared = n > 2 && key->ndim > 2 ? key->sizes[key->ndim - 3] : 0;
-        if (shared == 0 || query->sizes[n - 3] % shared || value->ndim != key->ndim)
+        int64_t shared_values = n > 2 && value->ndim > 2 ? value->sizes[value->ndim - 3] : 0;
+        if (shared == 0 || query->sizes[n - 3] % shared || value->ndim != key->ndim || !shared_values || query->sizes[n - 3] % shared_values)
             return td_fail(TD_E_RUNTIME, "scaled_dot_product_attention: Number of heads in key and value must divide the number of heads in "
                            "query for enable_gqa=True");
-        times = query->sizes[n - 3] / shared;
+        times = query->sizes[n - 3] / shared, value_times = query->sizes[n - 3] / shared_values;
     }
     /* Half types are computed in float32 throughout. */
     td_dtype type = (td_dtype)query->dtype, wide = type == TD_F16 || type == TD_BF16 ? TD_F32 : type;
     TD_AUTO td_tensor *q = converted(query, wide), *narrow_k = converted(key, wide), *narrow_v = converted(value, wide);
-    TD_AUTO td_tensor *k = repeat_heads(narrow_k, times), *v = repeat_heads(narrow_v, times);
+    TD_AUTO td_tensor *k = repeat_heads(narrow_k, times), *v = repeat_heads(narrow_v, value_times);
     TD_AUTO td_tensor *m = mask == TD_NONE || mask->dtype == TD_BOOL ? td_ref(mask) : converted(mask, wide);
     if (!q || !k || !v || !m)
         return NULL;

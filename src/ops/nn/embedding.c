@@ -7,13 +7,14 @@
 #include "ops/compose.h"
 #include "tensor/checked.h"
 
-static int check_indices(const char *op, td_tensor *indices)
+static int check_indices_of(const char *op, int argument, td_tensor *indices)
 {
     if (indices->dtype == TD_I64 || indices->dtype == TD_I32)
         return 0;
-    return td_error(TD_E_RUNTIME, "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-                    "torch.%sTensor instead (while checking arguments for %s)", td_dtype_title((td_dtype)indices->dtype), op);
+    return td_error(TD_E_RUNTIME, "Expected tensor for argument #%d 'indices' to have one of the following scalar types: Long, Int; but got "
+                    "torch.%sTensor instead (while checking arguments for %s)", argument, td_dtype_title((td_dtype)indices->dtype), op);
 }
+static int check_indices(const char *op, td_tensor *indices) { return check_indices_of(op, 1, indices); }
 
 /* padding_idx, by_freq and sparse matter to the gradient only. */
 int td_meta_embedding(td_spec *specs, td_tensor *weight, td_tensor *indices, int64_t padding_idx, bool by_freq,
@@ -199,4 +200,36 @@ int td_op_embedding_bag_grad(td_tensor **results, td_tensor *grad, td_tensor *we
     td_tensor_release(results[0]);
     td_tensor_release(results[1]);
     return -1;
+}
+
+/* ---- tables whose rows are kept short */
+
+/* Rows that are looked up and longer than max_norm are shortened to it, in place: by max_norm / (norm + 1e-7), PyTorch's constant. The
+ * norm and the factor are rounded to the table's dtype. A row that is named twice is shortened once, for both copies are of what
+ * it was. */
+int td_op_embedding_renorm_(td_tensor *self, td_tensor *indices, double max_norm, double norm_type)
+{
+    if (self->ndim != 2)
+        return td_error(TD_E_RUNTIME, "Expected 2-dimensional tensor for argument #1 'self' of embedding_renorm_, but got %d dimensions",
+                        self->ndim);
+    if (check_indices_of("embedding_renorm_", 2, indices))
+        return -1;
+    if (!indices->numel)
+        return 0;
+    if (!td_is_floating(self) && !td_is_complex(self))
+        return td_error(TD_E_RUNTIME, "norm(): input dtype should be either floating point or complex. Got %s instead.",
+                        td_dtype_title((td_dtype)self->dtype));
+    TD_AUTO td_tensor *flat = td_reshape(indices, 1, (int64_t[]){-1});
+    TD_AUTO td_tensor *at = flat ? td_to(flat, TD_I64) : NULL;
+    TD_AUTO td_tensor *rows = td_index_select(self, 0, at);
+    TD_AUTO td_tensor *norm = td_linalg_vector_norm(rows, td_float(norm_type), 1, (int64_t[]){1}, true, TD_DTYPE_NONE);
+    TD_AUTO td_tensor *exact = norm ? td_to(norm, TD_F64) : NULL;
+    TD_AUTO td_tensor *limit = td_wrapped_number(td_float(max_norm)), *one = td_wrapped_number(td_float(1));
+    TD_AUTO td_tensor *above = td_gt(exact, limit);
+    TD_AUTO td_tensor *apart = td_plus(exact, td_float(1e-7));
+    TD_AUTO td_tensor *factor = td_div(limit, apart);
+    TD_AUTO td_tensor *chosen = td_where(above, factor, one);
+    TD_AUTO td_tensor *scale = chosen ? td_to(chosen, td_dtype_to_real((td_dtype)self->dtype)) : NULL;
+    TD_AUTO td_tensor *scaled = td_mul(rows, scale);
+    return scaled ? td_index_copy_(self, 0, at, scaled) : -1;
 }

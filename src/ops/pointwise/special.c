@@ -74,8 +74,29 @@ static double upper_uniform(double a, double x)
               : -1. / 3 + eta * (1. / 12 + eta * (-2. / 135 + eta * (1. / 864 + eta * (1. / 2835 - eta * 139. / 777600))));
     return erfc(eta * sqrt(a / 2)) / 2 + exp(-a * half) / sqrt(2 * M_PI * a) * (c0 - (1. / 540 + eta / 288) / a);
 }
-/* P (or Q, the upper one) with the limits at 0 and infinity.  One of the two is computed directly, the other is its complement: Q has
- * an absolute error of about 1e-16 where x < a + 1, not a relative one. */
+/* log gamma(1 + a) for 0 <= a <= 1/8, with a relative error of a few units: (1 - euler) a - log(1 + a) + the sum of
+ * (zeta(k) - 1) (-a)^k / k. */
+static double log_gamma_1p(double a)
+{
+    static const double zeta_less_one[] = {     /* of 2, 3, ... 13 */
+        0.6449340668482264, 0.2020569031595943, 0.08232323371113819, 0.03692775514336993, 0.01734306198444914, 0.008349277381922827,
+        0.00407735619794434, 0.0020083928260822143, 0.0009945751278180853, 0.0004941886041194645, 0.0002460865533080483, 0.00012271334757848915};
+    double sum = 0;
+    for (int k = 13; k >= 2; k--)
+        sum = zeta_less_one[k - 2] / k - a * sum;
+    return a * (a * sum + 0.42278433509846714) - log1p(a);
+}
+/* Q(a, x) for small a and x, where P is so near to 1 that its complement keeps no digits: with g = x^a / gamma(a + 1) it is
+ * 1 - g - g a times the sum of (-x)^k / (k! (a + k)). */
+static double upper_series(double a, double x)
+{
+    double log_g = a * log(x) - log_gamma_1p(a), term = 1, sum = 0;
+    for (int k = 1; k < 100 && fabs(term) > 1e-18 * fabs(sum); k++)
+        sum += (term *= -x / k) / (a + k);
+    return -expm1(log_g) - exp(log_g) * a * sum;
+}
+/* P (or Q, the upper one) with the limits at 0 and infinity.  One of the two is computed directly, the other is its complement, where
+ * that has digits. */
 static double gamma_part(double a, double x, bool upper)
 {
     if (isnan(a) || isnan(x) || x < 0 || a < 0)
@@ -90,6 +111,8 @@ static double gamma_part(double a, double x, bool upper)
         return !upper;
     if (a > 20000 && fabs(x - a) < 0.3 * a)
         return upper ? upper_uniform(a, x) : 1 - upper_uniform(a, x);
+    if (upper && a <= 0.125 && x < a + 1)
+        return upper_series(a, x);
     if (x < a + 1)
         return upper ? 1 - lower_series(a, x) : lower_series(a, x);
     return upper ? upper_fraction(a, x) : 1 - upper_fraction(a, x);

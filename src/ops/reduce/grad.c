@@ -216,7 +216,7 @@ td_tensor *td_op_std_backward(td_tensor *grad, td_tensor *self, td_tensor *resul
 /* ---- norms */
 
 /* d norm_p / d x[i] = sgn(x[i]) |x[i]|^(p - 1) / norm^(p - 1). The orders 1, 2 and infinity have simpler forms: sgn(x), x /
- * norm and, shared among the largest elements, sgn(x); order 0 counts, so its gradient is absent (TD_NONE). The norm may be
+ * norm and, shared among the largest elements (the NaN, if there are any), sgn(x); order 0 counts, so its gradient is absent (TD_NONE). The norm may be
  * in a wider dtype than self, in which all is computed. */
 td_tensor *td_op_vector_norm_backward(td_tensor *grad, td_tensor *self, td_scalar ord, td_tensor *result, int64_t n_dim,
                                       const int64_t *dim, bool keepdim)
@@ -241,7 +241,9 @@ td_tensor *td_op_vector_norm_backward(td_tensor *grad, td_tensor *self, td_scala
         out = td_mul(known, whole);
     } else if (isinf(p)) {
         TD_AUTO td_tensor *size = td_abs(x);
-        TD_AUTO td_tensor *extreme = td_eq(size, norm);
+        TD_AUTO td_tensor *equal = td_eq(size, norm), *nan = td_isnan(size), *norm_nan = td_isnan(norm);
+        TD_AUTO td_tensor *both_nan = td_logical_and(nan, norm_nan);
+        TD_AUTO td_tensor *extreme = td_logical_or(equal, both_nan);
         TD_AUTO td_tensor *count = td_sum_dim(extreme, n_dim, dim, true);
         TD_AUTO td_tensor *share = td_div(whole, count);
         TD_AUTO td_tensor *sign = td_sgn(x);

@@ -88,34 +88,38 @@ static td_tensor *three_points(td_tensor *x, int64_t dim, int64_t from, int64_t 
     LET(minus_r) = td_neg(r);
     return combine(where > 0 ? p : minus, a, where > 0 ? minus_q : q, b, where < 0 ? minus_r : r, c);
 }
-/* The coordinates become a tensor with size 1 in all dimensions but dim, and their differences the steps. */
+/* The coordinates become a tensor with size 1 in all dimensions but dim, and their differences the steps. They need not be as many as
+ * the samples: what doesn't broadcast is refused where it meets them, as in PyTorch. */
 static td_tensor *at_coordinates(td_tensor *x, int64_t dim, td_tensor *coordinates, int64_t edge_order)
 {
     int64_t n = x->sizes[dim], shape[TD_MAX_DIMS];
     for (int d = 0; d < x->ndim; d++)
         shape[d] = d == dim ? -1 : 1;
     LET(c) = td_reshape(coordinates, x->ndim, shape);
-    LET(high) = range(c, dim, 1, n);
-    LET(low) = range(c, dim, 0, n - 1);
+    if (!c)
+        return NULL;
+    int64_t m = c->sizes[dim];
+    LET(high) = range(c, dim, 1, m);
+    LET(low) = range(c, dim, 0, m - 1);
     LET(steps) = td_sub(high, low);
-    LET(d1) = range(steps, dim, 0, n - 2);
-    LET(d2) = range(steps, dim, 1, n - 1);
+    LET(d1) = range(steps, dim, 0, m - 2);
+    LET(d2) = range(steps, dim, 1, m - 1);
     LET(inner) = three_points(x, dim, 0, n - 2, d1, d2, 0);
     LET(first) = NULL;
     LET(last) = NULL;
     if (edge_order == 1) {
-        LET(upper) = range(x, dim, 1, n);
-        LET(lower) = range(x, dim, 0, n - 1);
-        LET(difference) = td_sub(upper, lower);
-        LET(slopes) = td_div(difference, steps);
-        first = td_narrow(slopes, dim, 0, 1);
-        last = td_narrow(slopes, dim, n - 2, 1);
+        LET(begin) = td_narrow(steps, dim, 0, 1);
+        LET(end) = td_narrow(steps, dim, m - 2, 1);
+        LET(rise) = one_sided(x, dim, 0, td_int(1));
+        LET(last_rise) = one_sided(x, dim, n - 2, td_int(1));
+        first = td_div(rise, begin);
+        last = td_div(last_rise, end);
     } else {
         LET(a1) = td_narrow(steps, dim, 0, 1);
         LET(a2) = td_narrow(steps, dim, 1, 1);
         first = three_points(x, dim, 0, 1, a1, a2, -1);
-        LET(b1) = td_narrow(steps, dim, n - 3, 1);
-        LET(b2) = td_narrow(steps, dim, n - 2, 1);
+        LET(b1) = td_narrow(steps, dim, m - 3, 1);
+        LET(b2) = td_narrow(steps, dim, m - 2, 1);
         last = three_points(x, dim, n - 3, 1, b1, b2, 1);
     }
     return first && inner && last ? td_cat(3, (td_tensor *[]){first, inner, last}, dim) : NULL;

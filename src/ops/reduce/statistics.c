@@ -59,6 +59,15 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
     LET(sum) = td_sum_over(product, 1, &last, true);
     LET(mean) = td_div(sum, total);
     LET(centred) = td_sub(x, mean);
+    if (weighted && total && total->device.type != TD_META) {
+        LET(all) = td_with_values(total);
+        LET(nonzero) = td_all_all(all);
+        td_scalar some;
+        if (!nonzero || td_item(&some, nonzero))
+            return NULL;
+        if (!td_scalar_bool(some))
+            return td_fail(TD_E_RUNTIME, "cov(): weights sum to zero, can't be normalized");
+    }
     LET(norm) = NULL;
     if (aweights != TD_NONE && correction) {
         LET(both) = td_mul(weights, aweights);
@@ -78,7 +87,7 @@ td_tensor *td_op_cov(td_tensor *self, int64_t correction, td_tensor *fweights, t
 }
 
 /* c[i][j] / sqrt(c[i][i] c[j][j]), in two divisions, for the product could overflow. Rounding may carry a result beyond 1,
- * so real ones are clamped. */
+ * so results are clamped, the parts of complex ones each. */
 td_tensor *td_op_corrcoef(td_tensor *self)
 {
     if (self->ndim > 2)
@@ -93,12 +102,14 @@ td_tensor *td_op_corrcoef(td_tensor *self)
     LET(row) = td_unsqueeze(spread, 0);
     LET(first) = td_div(c, column);
     LET(second) = td_div(first, row);
-    if (!second || td_is_complex(second))
-        return td_ref(second);
-    return td_clamp(second, &(const td_scalar){TD_SCALAR_INT, {.i = -1}, 0}, &(const td_scalar){TD_SCALAR_INT, {.i = 1}, 0});
+    const td_scalar low = td_int(-1), high = td_int(1);
+    LET(parts) = second && td_is_complex(second) ? td_view_as_real(second) : td_ref(second);
+    LET(inside) = td_clamp(parts, &low, &high);
+    return second && td_is_complex(second) ? td_view_as_complex(inside) : td_ref(inside);
 }
 
-/* Slices along dim whose p-norm exceeds maxnorm are scaled by maxnorm / (norm + 1e-7), PyTorch's constant. */
+/* Slices along dim whose p-norm exceeds maxnorm are scaled by maxnorm / (norm + 1e-7), PyTorch's constant. Norms and factors of
+ * halves are computed in float32; the factor is rounded before it multiplies. */
 td_tensor *td_op_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar maxnorm)
 {
     if (!(td_scalar_double(p) > 0))
@@ -114,14 +125,16 @@ td_tensor *td_op_renorm(td_tensor *self, td_scalar p, int64_t dim, td_scalar max
     for (int k = 0; k < self->ndim; k++)
         if (k != d)
             dims[n++] = k;
-    LET(norm) = td_linalg_vector_norm(self, p, n, dims, true, TD_DTYPE_NONE);
+    bool half = self->dtype == TD_F16 || self->dtype == TD_BF16;
+    LET(norm) = td_linalg_vector_norm(self, p, n, dims, true, half ? TD_F32 : TD_DTYPE_NONE);
     LET(limit) = td_wrapped_number(maxnorm);
     LET(above) = td_gt(norm, limit);
     LET(apart) = td_plus(norm, td_float(1e-7));
     LET(factor) = td_div(limit, apart);
     LET(one) = td_wrapped_number(td_int(1));
     LET(scale) = td_where(above, factor, one);
-    LET(result) = td_mul(self, scale);
+    LET(own) = scale && half ? td_to(scale, (td_dtype)self->dtype) : td_ref(scale);
+    LET(result) = td_mul(self, own);
     return td_contiguous(result);
 }
 

@@ -311,8 +311,10 @@ int td_cpu_roll(td_tensor *self, int64_t n_shifts, const int64_t *shifts, int64_
 td_tensor *td_op_roll_backward(td_tensor *grad, int64_t n_shifts, const int64_t *shifts, int64_t n_dims, const int64_t *dims)
 {
     int64_t back[TD_MAX_DIMS];
-    for (int i = 0; i < n_shifts && i < TD_MAX_DIMS; i++)
-        back[i] = -shifts[i];
+    for (int i = 0; i < n_shifts && i < TD_MAX_DIMS; i++) {     /* the remainder can be negated, whatever the shift */
+        int64_t size = !n_dims ? grad->numel : grad->ndim ? grad->sizes[td_wrap_dim(dims[i], grad->ndim)] : 1;
+        back[i] = size > 0 ? -(shifts[i] % size) : 0;
+    }
     return td_roll(grad, n_shifts, back, n_dims, dims);
 }
 
@@ -455,9 +457,11 @@ td_tensor *td_op_repeat_interleave_self_int(td_tensor *self, int64_t repeats, co
     int d = x ? td_wrap_dim(dim ? *dim : 0, x->ndim) : -1;
     if (d < 0)
         return NULL;
-    int64_t sizes[TD_MAX_DIMS + 1], size = x->sizes[d];
-    if (output_size && *output_size != size * repeats)
-        return td_fail(TD_E_RUNTIME, "repeat_interleave: Invalid output_size, expected %" PRId64 " but got %" PRId64, size * repeats, *output_size);
+    int64_t sizes[TD_MAX_DIMS + 1], total;
+    if (td_mul_checked(x->sizes[d], repeats, &total))
+        return NULL;
+    if (output_size && *output_size != total)
+        return td_fail(TD_E_RUNTIME, "repeat_interleave: Invalid output_size, expected %" PRId64 " but got %" PRId64, total, *output_size);
     TD_AUTO td_tensor *more = td_unsqueeze(x, d + 1);
     if (!more)
         return NULL;
