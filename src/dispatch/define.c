@@ -175,55 +175,64 @@ static int take_type(reader *r, td_arg *a)
 
 /* Read both ways: whole for integers, which a double would round beyond 2^53, and a float where more text belongs to
  * it. */
-static int take_number(reader *r, td_arg *a, td_value *v)
+static int take_scalar(reader *r, td_scalar *value)
 {
     char *whole_end, *end;
     long long whole = strtoll(r->at, &whole_end, 10);
     double number = strtod(r->at, &end);
-    bool floating = end > whole_end;
     if (end == r->at)
         return fail(r, "a default value");
+    *value = end > whole_end ? td_float(number) : td_int(whole);
     r->at = end;
+    return 0;
+}
+static int take_number(reader *r, td_arg *a, td_value *v)
+{
+    td_scalar value;
+    if (take_scalar(r, &value))
+        return -1;
     if (a->kind == TD_VALUE_INT || a->kind == TD_VALUE_DTYPE)
-        v->integer = whole;
+        v->integer = td_scalar_int(value);
     else if (a->kind == TD_VALUE_FLOAT)
-        v->number = number;
+        v->number = td_scalar_double(value);
     else
-        v->scalar = floating ? td_float(number) : td_int(whole);
+        v->scalar = value;
     v->kind = a->kind;
     return 0;
 }
 
-/* All three kinds are collected side by side, and the one that the type wants is kept. */
+/* Items are read as scalars, and kept as what the type wants. */
 static int take_list(reader *r, td_arg *a, td_value *v)
 {
-    int64_t ints[64];
-    double numbers[64];
-    bool bools[64];
+    td_scalar items[64];
     int n = 0;
     while (!take(r, "]")) {
         if (n == 64)
             return fail(r, "a shorter list");
-        if (take(r, "True"))
-            bools[n] = true, n++;
-        else if (take(r, "False"))
-            bools[n] = false, n++;
-        else {
-            char *end;
-            numbers[n] = strtod(r->at, &end);
-            ints[n] = (int64_t)numbers[n];
-            if (end == r->at)
-                return fail(r, "a number");
-            r->at = end, n++;
-        }
+        bool yes = take(r, "True"), no = !yes && take(r, "False");
+        if (yes || no)
+            items[n] = td_bool(yes);
+        else if (take_scalar(r, &items[n]))
+            return -1;
+        if (a->kind == TD_VALUE_INTS && items[n].kind == TD_SCALAR_FLOAT)
+            return fail(r, "an integer");
+        if (a->kind == TD_VALUE_TENSORS)
+            return fail(r, "an empty list");
+        n++;
         take(r, ",");
     }
-    const void *from = a->kind == TD_VALUE_INTS ? (void *)ints : a->kind == TD_VALUE_BOOLS ? (void *)bools : (void *)numbers;
-    size_t bytes = (size_t)n * (a->kind == TD_VALUE_BOOLS ? sizeof(bool) : 8);
-    void *list = keep(r, bytes);
+    void *list = keep(r, (size_t)n * sizeof *items);      /* no item is larger */
     if (!list)
         return -1;
-    memcpy(list, from, bytes);
+    for (int i = 0; i < n; i++)
+        if (a->kind == TD_VALUE_INTS)
+            ((int64_t *)list)[i] = td_scalar_int(items[i]);
+        else if (a->kind == TD_VALUE_FLOATS)
+            ((double *)list)[i] = td_scalar_double(items[i]);
+        else if (a->kind == TD_VALUE_BOOLS)
+            ((bool *)list)[i] = td_scalar_bool(items[i]);
+        else
+            ((td_scalar *)list)[i] = items[i];
     v->kind = a->kind, v->count = n, v->ints = list;
     return 0;
 }
@@ -394,11 +403,15 @@ const td_op *td_op_define(const char *schema)
     if (status == 0) {
         d->op.from_boxed = boxed_only;
         const char *space = info->space ? info->space : "aten";
-        char name[256];
-        snprintf(name, sizeof name, "%s::%s%s%s", space, info->name, *info->overload ? "." : "", info->overload);
+        size_t length = strlen(space) + strlen(info->name) + strlen(info->overload) + 4;
+        char *name = keep(&r, length);
+        if (name)
+            snprintf(name, length, "%s::%s%s%s", space, info->name, *info->overload ? "." : "", info->overload);
+        else
+            status = -1;
         unsigned at = hash(space, strlen(space), info->name);
         pthread_mutex_lock(&lock);
-        if (td_op_find(name))
+        if (name && td_op_find(name))
             status = td_error(TD_E_RUNTIME, "Tried to register an operator (%s) with the same name and overload name multiple times. "
                               "Each overload's schema should only be registered with a single call to def().", schema);
         if (status == 0 && n_rows == room) {

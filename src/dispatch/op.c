@@ -77,6 +77,17 @@ const td_op *td_op_at(int index)
     return index < table.count ? table.rows[index] : td_defined_at(index - table.count);
 }
 
+static const td_op *find_plain(const char *name, const char *overload)
+{
+    for (unsigned b = hash_name(name, overload);; b++) {
+        const td_op *op = table.buckets[b & (table.n_buckets - 1)];
+        if (!op)
+            return td_defined_find("aten", 4, name, overload);
+        if (!strcmp(op->info.name, name) && !strcmp(op->info.overload, overload))
+            return op;
+    }
+}
+
 /* "space::name.overload"; without a space it is aten's. Built-in rows are looked up first, then those defined at run
  * time. */
 const td_op *td_op_find(const char *name)
@@ -87,21 +98,19 @@ const td_op *td_op_find(const char *name)
     const char *space = name;
     name = colon ? colon + 2 : name;
     const char *dot = strchr(name, '.');
-    char plain[96];
+    char short_name[96];
     size_t length = dot ? (size_t)(dot - name) : strlen(name);
-    if (length >= sizeof plain)
+    const char *overload = dot ? dot + 1 : "";
+    bool fits = length < sizeof short_name;
+    char *plain = fits ? short_name : td_mem_alloc(length + 1);
+    if (!plain)
         return NULL;
     memcpy(plain, name, length), plain[length] = 0;
-    const char *overload = dot ? dot + 1 : "";
-    if (colon && strncmp(space, "aten::", 6))
-        return td_defined_find(space, (size_t)(colon - space), plain, overload);
-    for (unsigned b = hash_name(plain, overload);; b++) {
-        const td_op *op = table.buckets[b & (table.n_buckets - 1)];
-        if (!op)
-            return td_defined_find("aten", 4, plain, overload);
-        if (!strcmp(op->info.name, plain) && !strcmp(op->info.overload, overload))
-            return op;
-    }
+    const td_op *found = colon && strncmp(space, "aten::", 6) ? td_defined_find(space, (size_t)(colon - space), plain, overload)
+                                                             : find_plain(plain, overload);
+    if (!fits)
+        td_mem_free(plain, length + 1);
+    return found;
 }
 
 const td_op_info *td_op_describe(const td_op *op) { return &op->info; }

@@ -234,6 +234,37 @@ TD_TEST(schemas_that_cant_be_read_are_refused)
         CHECK_FAILS(td_op_define(bad[i]), TD_E_RUNTIME, "schema '");
 }
 
+TD_TEST(names_have_any_length)
+{
+    static char schema[400] = "test::";
+    memset(schema + 6, 'n', 300);
+    strcpy(schema + 306, "(Tensor x) -> Tensor");
+    const td_op *op = TRY(td_op_define(schema));
+    char name[400];
+    snprintf(name, sizeof name, "%.306s", schema);
+    const td_op *found = TRY(td_op_find(name));
+    name[305] = 0;
+    const td_op *other = td_op_find(name);
+    td_error_clear();
+    CHECK(found == op && !other);
+    CHECK(!op || td_op_remove(op) == 0);
+}
+
+TD_TEST(lists_of_integers_are_exact)
+{
+    const td_op *op = TRY(td_op_define("test::lists(Tensor x, int[] k=[9007199254740993, -1, True], bool[] b=[1, False], float[] f=[1, 2.5]) -> Tensor"));
+    if (!op)
+        return;
+    const td_op_info *info = td_op_describe(op);
+    const td_value *k = &info->arguments[1].default_value, *b = &info->arguments[2].default_value, *f = &info->arguments[3].default_value;
+    CHECK(k->count == 3 && k->ints[0] == INT64_C(9007199254740993) && k->ints[1] == -1 && k->ints[2] == 1);
+    CHECK(b->count == 2 && b->bools[0] && !b->bools[1]);
+    CHECK(f->count == 2 && f->numbers[0] == 1 && f->numbers[1] == 2.5);
+    CHECK(td_op_remove(op) == 0);
+    CHECK_FAILS(td_op_define("test::lists(Tensor x, int[] k=[1.5]) -> Tensor"), TD_E_RUNTIME, "an integer was expected");
+    CHECK_FAILS(td_op_define("test::lists(Tensor x, Tensor[] k=[1]) -> Tensor"), TD_E_RUNTIME, "an empty list was expected");
+}
+
 /* ---- traits */
 
 static int calls;

@@ -40,3 +40,9 @@ def test_sums_and_products_that_wrap_to_a_right_number_are_refused():
     refused(lambda: tede.nn.functional.pad(tede.ones(1, 1, 4), (-2 ** 63, -2 ** 63), mode='reflect'))
     refused(lambda: tede.gru(tede.ones(2, 1, 3), tede.ones(1, 1, 4), [], True, HUGE, 0., False, False, False))
     refused(lambda: tede.ones(()).expand(HUGE).masked_fill_(tede.tensor(True), 0.))
+
+
+def test_complex_eigenvectors_stay_within_the_work_space_that_lapack_counts():
+    matrix = tede.zeros(1, dtype=tede.complex64).expand(32766, 32766)
+    with pytest.raises(RuntimeError, match="up to 32765 rows, not 32766"):
+        tede.linalg.eigh(matrix)

@@ -686,6 +686,10 @@ int td_meta__linalg_eigh(td_spec *specs, td_tensor *A, const char *UPLO, bool co
     batched(specs, A, td_dtype_to_real((td_dtype)A->dtype), 1, A->sizes[A->ndim - 1], 0);
     if (!compute_v)
         return td_spec_set(specs + 1, 1, (int64_t[]){0}, (td_dtype)A->dtype, A->device);
+    /* LAPACK's complex routine wants 1 + 5 n + 2 n^2 numbers of work space, and counts them in an int. */
+    if (td_is_complex(A) && A->device.type == TD_CPU && A->sizes[A->ndim - 1] > 32765)
+        return td_error(TD_E_RUNTIME, "linalg.eigh: eigenvectors of complex matrices are computed for up to 32765 rows, not %" PRId64
+                        "; eigvalsh has no such limit", A->sizes[A->ndim - 1]);
     td_spec_like(specs + 1, A);
     return td_spec_columns(specs + 1);
 }

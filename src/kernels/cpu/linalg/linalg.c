@@ -498,10 +498,11 @@ int td_cpu__linalg_eigh(td_tensor *A, const char *UPLO, bool compute_v, td_tenso
     int n = b.rows, lda = at_least_one(n), info = 0;
     int64_t n64 = at_least_one(n);
     int64_t want = complex ? 2 * n64 + n64 * n64 + 64 * n64 : 1 + 6 * n64 + 2 * n64 * n64 + 64 * n64;
-    int lwork = want > 2000000000 ? 2000000000 : (int)want, liwork = 3 + 5 * lda, lrwork = (int)(1 + 5 * n64 + 2 * n64 * n64);
+    int64_t reals_want = compute_v ? 1 + 5 * n64 + 2 * n64 * n64 : n64;       /* complex ones with vectors fit, or are refused before */
+    int lwork = want > 2000000000 ? 2000000000 : (int)want, liwork = 3 + 5 * lda, lrwork = complex ? (int)reals_want : 1;
     TD_AUTO td_tensor *work = space(lwork, dtype);
     TD_AUTO td_tensor *integers = space(liwork, TD_I32);
-    TD_AUTO td_tensor *reals = space(complex ? lrwork : 1, td_dtype_to_real(dtype));
+    TD_AUTO td_tensor *reals = space(lrwork, td_dtype_to_real(dtype));
     if (!work || !integers || !reals)
         return -1;
     size_t real_size = td_dtype_size(td_dtype_to_real(dtype));

@@ -4,8 +4,9 @@
 #include "kernels/cpu/math/maths.h"
 #include "kernels/cpu/math/maths_wide.h"
 
-/* A block is looked through for arguments that need the long reduction (a NaN counts as one); if there is none, all take the short
- * one.  The two round differently, so the last bit of a result may depend on the other numbers of its block. */
+/* A block is looked through for arguments that need the long reduction (a NaN counts as one); if there is none, it isn't computed.
+ * Where it is, small arguments still take the short one, since the two round differently: an element's result doesn't depend on its
+ * neighbours. */
 #define TD_ANGLE_RUN(name, T, S, LIMIT, ABS) \
     void TD_RUN(name, S)(const T *x, T *y, int64_t n) \
     { \
@@ -18,7 +19,7 @@
             if (large) { \
                 _Pragma("omp simd") \
                 for (int64_t i = start; i < end; i++) \
-                    y[i] = td_##name##_##S(x[i]); \
+                    y[i] = ABS(x[i]) < LIMIT ? td_##name##_small_##S(x[i]) : td_##name##_##S(x[i]); \
             } else { \
                 _Pragma("omp simd") \
                 for (int64_t i = start; i < end; i++) \

@@ -10,6 +10,7 @@
  *
  * A group is what one accumulator tile holds: a few outputs with runs, a tile of columns with rows.  Where a group has
  * more than 2 * CHUNK elements to fold it is cut into chunks, whose accumulators are merged in order. */
+#include "calls_kernels_cpu_reduce_reduce.h"
 #include "kernels/cpu/reduce/reduce.h"
 
 #include <stdlib.h>
@@ -303,6 +304,21 @@ static td_red_type leaf_type(const td_leaf *leaves, td_dtype stored, td_dtype co
     return leaves[own].run ? own : leaves[TD_RED_I32].run ? TD_RED_I32 : TD_RED_I64;
 }
 
+/* x with each output's elements next to each other, whatever the dimensions: all outputs are then added up in the same order, by
+ * themselves and among any number of others. The dimensions stay where they are, only the memory is another. */
+static td_tensor *rows_of(td_tensor *x, const bool *reduced)
+{
+    int64_t order[TD_MAX_DIMS], back[TD_MAX_DIMS];
+    int n = 0;
+    for (int last = 0; last < 2; last++)
+        for (int d = 0; d < x->ndim; d++)
+            if (reduced[d] == last)
+                back[d] = n, order[n++] = d;
+    TD_AUTO td_tensor *moved = td_permute(x, x->ndim, order);
+    TD_AUTO td_tensor *dense = moved ? td_make_contiguous(moved) : NULL;
+    return td_permute(dense, x->ndim, back);
+}
+
 /* The choice of the shape is by strides and sizes: columns where a kept dimension is the fastest, unless they are few; runs else,
  * unless they are short and many, which a leaf takes together or which pass through a transposed block.  Large reductions wait for
  * memory; all that the rest of this function does is keep a small one cheap and a large one in pieces that threads share. */
@@ -314,7 +330,7 @@ int td_reduce(td_reduction kind, td_dtype compute, td_tensor *x, const bool *red
     compute = (td_dtype)dtype_of[type];
     bool ordered = kind == TD_RED_ARGMAX || kind == TD_RED_ARGMIN;
     const bool invariant = td_batch_invariant();
-    TD_AUTO td_tensor *dense = invariant && !td_tensor_is_contiguous(x) ? td_make_contiguous(x) : td_tensor_retain(x);
+    TD_AUTO td_tensor *dense = invariant ? rows_of(x, reduced) : td_tensor_retain(x);
     if (!dense)
         return -1;
     x = dense;
