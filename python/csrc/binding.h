@@ -159,6 +159,12 @@ td_tensor *td_py_read_numpy(PyObject *array);               /* shares memory, to
 td_tensor *td_py_from_buffer(PyObject *o);                  /* any buffer of numbers; shares memory */
 td_tensor *td_py_from_dlpack(PyObject *o);
 PyObject  *td_py_numpy(PyObject *self, bool force);
+/* Whether a mode on this thread sees all calls by its __torch_dispatch__. */
+static inline bool td_py_seen(void)
+{
+    td_masks masks = td_thread_masks();
+    return masks.include & ~masks.exclude & TD_KEYSET(TD_KEY_PYTHON);
+}
 /* td_tensor_item, also of a wrapper subclass: __torch_dispatch__ is asked for _local_scalar_dense then. */
 int        td_py_item(td_tensor *x, td_scalar *value);
 bool       td_py_without_data(td_tensor *x, const char *what);                /* with an error if there is none to read */
@@ -180,6 +186,9 @@ int td_py_environment_init(PyObject *module);
 /* ---- scalar.c, factory.c, methods.c */
 /* x with another dtype or on another device (TD_DTYPE_NONE, TD_DEVICE_NONE: as it is), recorded by autograd. */
 td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format);
+td_tensor *td_py_copy(td_tensor *x);
+/* x with its elements as they lie in memory: itself, or a copy if it is a conjugate or negative one; NULL with an exception. */
+td_tensor *td_py_resolved(td_tensor *x);
 /* A Python or NumPy number (with bool), or a 0-dim tensor without gradient if `tensors`: 1, 0 if it is none, -1. */
 int td_py_as_scalar(PyObject *o, td_scalar *value, bool tensors);
 /* An int or what has __index__ (no bool unless `bools`, no array), or a 0-dim integer tensor: 1, 0, -1. */
@@ -193,6 +202,21 @@ PyObject *td_py_tolist(td_tensor *x);
 td_tensor *td_py_tensor_from_data(PyObject *data, td_dtype dtype, td_device device);
 int td_py_require_grad(td_tensor *x);      /* as a factory's keyword; -1 with an exception set */
 PyObject *td_py_new_tensor(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames);
+
+/* ---- operators called from here
+ * One that is known when this is compiled is called by its typed function (calls_csrc_<file>.h declares it), one that is only known
+ * when the program runs by operator.c with boxed values.  Both ways lead through the dispatcher, and both give up the lock for long
+ * work: other threads may then exchange what objects have, so tensors that the call reads are owned by who makes it. */
+enum { TD_PY_LONG = 1 << 16, TD_PY_LONG_HEAVY = 1 << 11 };      /* elements, for light work per element and for heavy */
+#define TD_PY_WORK(is_long, call)                                                                  \
+    do {                                                                                           \
+        if (TD_UNLIKELY(is_long)) {                                                                \
+            Py_BEGIN_ALLOW_THREADS call;                                                           \
+            Py_END_ALLOW_THREADS                                                                   \
+        } else {                                                                                   \
+            call;                                                                                  \
+        }                                                                                          \
+    } while (0)
 
 /* ---- parser.c, operator.c */
 enum { TD_PY_ARGS = 40 };
@@ -217,7 +241,7 @@ PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t na
 /* One of the operator objects by name, borrowed; NULL if there is none (no error set). */
 OperatorObject *td_py_find_function(const char *name);
 OperatorObject *td_py_find_method(const char *name);
-/* Look up once, call with boxed values: for the C code here.  One tensor result; NULL with a Python error. */
+/* Look up once, call with boxed values.  One tensor result; NULL with a Python error. */
 td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
 /* What a factory gives in a layout that was asked for; NULL with a Python exception. */
 td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout);

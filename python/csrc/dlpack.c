@@ -115,9 +115,9 @@ static PyObject *from_dlpack(PyObject *m, PyObject *args, PyObject *kw)
         return NULL;
     td_tensor *x = td_py_from_dlpack(source);
     if (x && copy == Py_True) {
-        td_tensor *clone = td_clone(x);
+        td_tensor *copy = td_py_copy(x);
         td_tensor_release(x);
-        return td_py_wrap(clone);
+        return copy ? td_py_wrap(copy) : NULL;
     }
     return x ? td_py_wrap(x) : NULL;
 }

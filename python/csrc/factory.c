@@ -2,6 +2,7 @@
  *
  * Nested sequences are walked twice: once for shape and dtype, once to store.  Lists and tuples go without
  * iterators; anything else that is a sequence goes by its protocol. */
+#include "calls_csrc_factory.h"
 #include "binding.h"
 #include <tede/kernel.h>
 
@@ -189,8 +190,9 @@ static int store_int(td_dtype dtype, char *p, PyObject *o)
 
 static int store(td_dtype dtype, char *p, PyObject *o)
 {
-    if (TD_UNLIKELY(td_py_is_tensor(o) || (!PyNumber_Check(o)) || PyList_Check(o) || PyTuple_Check(o))) {
-        if (td_py_is_tensor(o)) {
+    const bool plain = td_py_is_tensor(o) && !td_py_taken_over(o);      /* else it is a number like others */
+    if (TD_UNLIKELY(plain || (!PyNumber_Check(o)) || PyList_Check(o) || PyTuple_Check(o))) {
+        if (plain) {
             td_scalar scalar;
             if (td_tensor_numel(td_py_x(o)) != 1)
                 return PyErr_SetString(PyExc_ValueError, "only one element tensors can be converted to Python scalars"), -1;
@@ -409,7 +411,7 @@ static PyObject *finish(td_tensor *x, const Options *o)
 /* A copy of a tensor's values as a leaf. */
 static td_tensor *copy_of(td_tensor *source, td_dtype dtype, td_device device)
 {
-    td_tensor *plain = td_tensor_alias(source, true), *copy = NULL;
+    td_tensor *plain = td_detach(source), *copy = NULL;
     if (!plain)
         return td_py_raise();
     copy = td_py_to(plain, dtype, device, false, true, TD_MEMORY_FORMAT_NONE);
@@ -530,10 +532,7 @@ static PyObject *share(const Options *o)
                     (o->device.type < 0 || o->device.type == td_tensor_device(x).type);
         if (same && o->copy != 1)
             return Py_NewRef(data);
-        static const td_op *clone;
-        td_value v[] = {{.kind = TD_VALUE_TENSOR, .tensor = x}, {0}};
-        td_tensor *made = same ? td_py_call(&clone, "aten::clone", v)
-                               : td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
+        td_tensor *made = same ? td_py_copy(x) : td_py_to(x, o->dtype, o->device, false, o->copy == 1, TD_MEMORY_FORMAT_NONE);
         return made ? td_py_wrap(made) : NULL;
     }
     Options of = *o;

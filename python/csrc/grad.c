@@ -208,8 +208,6 @@ PyObject *td_py_backward_method(PyObject *self, PyObject *args, PyObject *kw)
     int create = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|OOpO:backward", names, &gradient, &retain, &create, &inputs))
         return NULL;
-    if (td_py_taken_over(self))
-        return td_py_override_method("backward", &self, 1);
     bool tensor = td_py_is_tensor(gradient);
     if (inputs != Py_None || create || td_transform_level() || (gradient != Py_None && !tensor)) {
         PyObject *module = PyImport_ImportModule("tede.autograd");

@@ -2,6 +2,7 @@
  *
  * NumPy isn't linked: arrays come in by their __array_interface__, and go out as numpy.asarray of a small object that
  * has one and holds the storage.  Strides may be negative both ways. */
+#include "calls_csrc_interop.h"
 #include "binding.h"
 #include <tede/layout.h>
 #include <tede/transforms.h>
@@ -203,8 +204,6 @@ static PyTypeObject lender_type = {
 
 static td_tensor *plain_of(td_tensor *x, bool force)
 {
-    static const td_op *resolve[2];
-    static const char *const names[] = {"aten::resolve_conj", "aten::resolve_neg"};
     td_device device = td_tensor_device(x);
     if (device.type != TD_CPU && !force) {
         char text[32];
@@ -221,11 +220,8 @@ static td_tensor *plain_of(td_tensor *x, bool force)
     if (spelling_of(td_tensor_dtype(x)) < 0)
         return PyErr_Format(PyExc_TypeError, "Got unsupported ScalarType %s", td_dtype_title(td_tensor_dtype(x))), NULL;
     td_tensor *plain = td_requires_grad(x) ? td_tensor_alias(x, false) : td_tensor_retain(x);
-    for (int i = 0; i < 2 && plain; i++) {
-        if (!(i ? td_tensor_is_neg(plain) : td_tensor_is_conj(plain)))
-            continue;
-        td_value v = {.kind = TD_VALUE_TENSOR, .tensor = plain};
-        td_tensor *resolved = td_py_call(&resolve[i], names[i], &v);
+    if (plain && (td_tensor_is_conj(plain) || td_tensor_is_neg(plain))) {
+        td_tensor *resolved = td_py_resolved(plain);
         td_tensor_release(plain);
         plain = resolved;
         if (!plain)
@@ -241,18 +237,9 @@ static td_tensor *plain_of(td_tensor *x, bool force)
 
 int td_py_item(td_tensor *x, td_scalar *value)
 {
-    static const td_op *op;
-    bool seen = td_thread_masks().include & ~td_thread_masks().exclude & TD_KEYSET(TD_KEY_PYTHON);      /* by a mode */
-    if (!seen && !td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
+    if (!td_py_seen() && !td_tensor_is_hollow(x) && (td_tensor_storage(x) || td_tensor_numel(x) != 1))
         return td_tensor_item(x, value);
-    td_value result, argument = {.kind = TD_VALUE_TENSOR, .tensor = x};
-    if (!op)
-        op = td_op_find("aten::_local_scalar_dense");
-    if (!op || td_op_call(op, &argument, &result) != 0)
-        return -1;
-    *value = result.kind == TD_VALUE_FLOAT ? td_float(result.number) : result.kind == TD_VALUE_SCALAR ? result.scalar
-           : result.kind == TD_VALUE_BOOL ? td_bool(result.integer != 0) : td_int(result.integer);
-    return 0;
+    return td__local_scalar_dense(value, x);
 }
 
 /* Whether a tensor stands for others: a wrapper subclass, or the many of a vmap; with an error. */
@@ -309,8 +296,6 @@ PyObject *td_py_method_numpy(PyObject *self, PyObject *args, PyObject *kw)
     int force = 0;
     if (!PyArg_ParseTupleAndKeywords(args, kw, "|$p:numpy", names, &force))
         return NULL;
-    if (td_py_taken_over(self))
-        return td_py_override_method("numpy", &self, 1);
     return td_py_numpy(self, force);
 }
 
@@ -341,6 +326,8 @@ static int get_buffer(PyObject *self, Py_buffer *view, int flags)
     td_tensor *x = td_py_x(self);
     int spelling = spelling_of(td_tensor_dtype(x));
     view->obj = NULL;
+    if (TD_UNLIKELY(td_py_taken_over(self)) || td_tensor_is_hollow(x))       /* NumPy goes on to __array__, which is asked */
+        return PyErr_Format(PyExc_BufferError, "a tensor of a class or under a mode that takes calls over has no buffer"), -1;
     if (td_requires_grad(x) || td_tensor_device(x).type != TD_CPU || spelling < 0 || td_tensor_is_conj(x) ||
         td_tensor_is_neg(x) || td_tensor_layout(x) != TD_STRIDED)
         return PyErr_Format(PyExc_BufferError, "this tensor has no buffer: it requires a gradient, isn't strided, isn't on the CPU or has "

@@ -1,4 +1,5 @@
 /* zeros(3, layout=sparse_coo) and its like: factories with another layout than that of their kernels. */
+#include "calls_csrc_layouts.h"
 #include "binding.h"
 #include <tede/layout.h>
 
@@ -13,15 +14,12 @@ static const td_value *argument(const td_op_info *info, const td_value *values, 
 /* On a strided model instead of a sparse one. */
 static td_tensor *strided(const td_op *op, const td_op_info *info, const td_value *values, td_dtype dtype)
 {
-    static const td_op *zeros;
     const td_tensor *like = values[0].tensor;
-    td_value size[] = {{.kind = TD_VALUE_INTS, .count = td_tensor_ndim(like), .ints = td_tensor_sizes(like)},
-                       {.kind = TD_VALUE_DTYPE, .integer = dtype}, {0}, {0}, {0}};
     td_value copy[TD_PY_ARGS], result;
     memcpy(copy, values, sizeof *values * (size_t)info->n_arguments);
-    copy[0].tensor = td_py_call(&zeros, "aten::zeros", size);
+    copy[0].tensor = td_zeros(td_tensor_ndim(like), td_tensor_sizes(like), dtype, TD_DEVICE_NONE);
     if (!copy[0].tensor)
-        return NULL;
+        return td_py_raise();
     int failed = td_op_call(op, copy, &result);
     td_tensor_release(copy[0].tensor);
     return failed ? td_py_raise() : result.tensor;

@@ -229,7 +229,24 @@ WITH_WORDS(is_contiguous, "is_contiguous", is_contiguous_itself)
 
 td_tensor *td_py_to(td_tensor *x, td_dtype dtype, td_device device, bool non_blocking, bool copy, int format)
 {
-    td_tensor *made = td_to_dtype_layout(x, dtype, device, non_blocking, copy, format);
+    td_tensor *made;
+    td_tensor_retain(x);
+    TD_PY_WORK(td_tensor_numel(x) > TD_PY_LONG, made = td_to_dtype_layout(x, dtype, device, non_blocking, copy, format));
+    td_tensor_release(x);
+    return made ? made : td_py_raise();
+}
+td_tensor *td_py_copy(td_tensor *x)
+{
+    td_tensor *made;
+    td_tensor_retain(x);
+    TD_PY_WORK(td_tensor_numel(x) > TD_PY_LONG, made = td_clone(x));
+    td_tensor_release(x);
+    return made ? made : td_py_raise();
+}
+td_tensor *td_py_resolved(td_tensor *x)
+{
+    td_tensor *plain = td_resolve_conj(x), *made = td_resolve_neg(plain);
+    td_tensor_release(plain);
     return made ? made : td_py_raise();
 }
 
@@ -338,7 +355,7 @@ static PyObject *convert(PyObject *self, PyObject *args, PyObject *kw, td_dtype 
     if ((kw || PyTuple_GET_SIZE(args)) && !PyArg_ParseTupleAndKeywords(args, kw, "|$O", names, &format))
         return NULL;
     if (TD_UNLIKELY(td_py_taken_over(self)))
-        return td_py_override_method(method, &self, 1);
+        return taken_over(method, self, args, kw);
     int code = Py_IS_TYPE(format, &td_py_memory_format_type) ? ((EnumObject *)format)->code : TD_MEMORY_FORMAT_NONE;
     td_tensor *made = td_py_to(td_py_x(self), dtype, device, false, false, code);
     return made ? td_py_wrap(made) : NULL;
@@ -448,7 +465,7 @@ PyObject *td_py_iter(PyObject *self)
     td_tensor *x = td_py_x(self);
     if (td_tensor_ndim(x) == 0)
         return PyErr_Format(PyExc_TypeError, "iteration over a 0-d tensor");
-    if (!td_is_plain(x) || !td_py_is_exact(self) || !td_tensor_storage(x)) {
+    if (!td_is_plain(x) || !td_py_is_exact(self) || td_py_function_modes > 0 || !td_tensor_storage(x)) {
         PyObject *parts = PyObject_CallMethod(self, "unbind", "i", 0), *it = parts ? PyObject_GetIter(parts) : NULL;
         Py_XDECREF(parts);
         return it;
@@ -492,6 +509,8 @@ int td_py_contains(PyObject *self, PyObject *value)
 
 WITH_HOOK(register_hook, "register_hook", td_py_register_hook)
 WITH_HOOK(register_leaf_hook, "register_post_accumulate_grad_hook", td_py_register_leaf_hook)
+WITH_WORDS(method_backward, "backward", td_py_backward_method)
+WITH_WORDS(method_numpy, "numpy", td_py_method_numpy)
 WITH_WORDS(method_array, "__array__", td_py_method_array)
 WITH_WORDS(method_dlpack, "__dlpack__", td_py_method_dlpack)
 NAMED(dlpack_device, "__dlpack_device__") { return td_py_method_dlpack_device(self, unused); }
@@ -531,13 +550,13 @@ PyMethodDef td_py_methods[] = {
     {"retain_grad", retain_grad, METH_NOARGS, NULL},
     {"_is_view", is_view, METH_NOARGS, "Whether it is a view of another tensor."},
     {"detach_", detach_, METH_NOARGS, "Forget the history, in place."},
-    {"backward", WORDS(td_py_backward_method), "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
+    {"backward", WORDS(method_backward), "backward($self, gradient=None, retain_graph=None, create_graph=False, inputs=None)\n--\n\n"
      "Add the gradients of this result to those of the leaves that it was computed from."},
     {"register_hook", FAST(register_hook), "register_hook($self, hook)\n--\n\nCall a function with the gradient when it is known; it may replace it."},
     {"register_post_accumulate_grad_hook", FAST(register_leaf_hook),
      "register_post_accumulate_grad_hook($self, hook)\n--\n\nCall a function with the leaf once its gradient has been added to."},
     {"new_tensor", FAST(td_py_new_tensor), NULL},
-    {"numpy", WORDS(td_py_method_numpy), "A NumPy array over the same memory."},
+    {"numpy", WORDS(method_numpy), "A NumPy array over the same memory."},
     {"__array__", WORDS(method_array), NULL},
     {"__dlpack__", WORDS(method_dlpack), NULL},
     {"__dlpack_device__", dlpack_device, METH_NOARGS, NULL},

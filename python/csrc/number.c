@@ -41,20 +41,21 @@ static Binary binaries[N_BINARY] = {
     [GE] = {"ge", td_ge_tensor},
 };
 static OperatorObject *reciprocal, *negate, *absolute, *invert;
-enum { LONG_WORK = 1 << 16, LONG_WORK_MATMUL = 1 << 11 };
 
+static PyObject *call_unlocked(const Binary *b, td_tensor *x, td_tensor *y)
+{
+    td_tensor *result;
+    td_tensor_retain(x), td_tensor_retain(y);
+    TD_PY_WORK(true, result = b->direct(x, y));
+    td_tensor_release(x), td_tensor_release(y);
+    return td_py_wrap(result);
+}
 static inline PyObject *call_direct(int which, td_tensor *x, td_tensor *y)
 {
     const Binary *b = &binaries[which];
-    td_tensor *result;
-    if (TD_UNLIKELY(td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? LONG_WORK_MATMUL : LONG_WORK))) {
-        Py_BEGIN_ALLOW_THREADS
-        result = b->direct(x, y);
-        Py_END_ALLOW_THREADS
-    } else {
-        result = b->direct(x, y);
-    }
-    return td_py_wrap(result);
+    if (TD_UNLIKELY(td_tensor_numel(x) + td_tensor_numel(y) > (b->tensors_only ? TD_PY_LONG_HEAVY : TD_PY_LONG)))
+        return call_unlocked(b, x, y);
+    return td_py_wrap(b->direct(x, y));
 }
 
 static bool is_number(PyObject *o)

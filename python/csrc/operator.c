@@ -14,7 +14,6 @@ static const char *const heavy[] = {
     "mm", "bmm", "matmul", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose2d",
     "scaled_dot_product_attention", "cdist", "einsum", "tensordot", "sort", "topk", "unique",
 };
-enum { LONG_WORK = 1 << 16, LONG_WORK_HEAVY = 1 << 11 };
 
 static bool among(const char *const *list, size_t n, const char *name, bool inplace)
 {
@@ -103,7 +102,7 @@ static int prepare(OperatorObject *op)
 
 static bool is_long(const OperatorObject *op, const Overload *o, const Scratch *s)
 {
-    if (s->elements > (op->heavy ? LONG_WORK_HEAVY : LONG_WORK))
+    if (s->elements > (op->heavy ? TD_PY_LONG_HEAVY : TD_PY_LONG))
         return true;
     if (!(o->info->flags & TD_OP_FACTORY) || !o->info->n_arguments)
         return false;
@@ -111,7 +110,7 @@ static bool is_long(const OperatorObject *op, const Overload *o, const Scratch *
     double n = 1;
     for (int i = 0; v->kind == TD_VALUE_INTS && i < v->count; i++)
         n *= (double)v->ints[i];
-    return n > LONG_WORK;
+    return n > TD_PY_LONG;
 }
 
 /* Whether a factory's model, if it has one, is strided. */
@@ -149,15 +148,12 @@ static PyObject *invoke(OperatorObject *op, const Overload *o, Scratch *s)
         td_py_scratch_drop(s);
         return !made || (wants && td_py_require_grad(made) < 0) ? (td_tensor_release(made), NULL) : td_py_wrap(made);
     }
-    if (TD_UNLIKELY(is_long(op, o, s))) {
-        hold(o->info, s->values, keep);           /* another thread may swap what the objects have */
-        Py_BEGIN_ALLOW_THREADS
-        failed = td_op_call(o->op, s->values, results);
-        Py_END_ALLOW_THREADS
+    const bool held = is_long(op, o, s);
+    if (TD_UNLIKELY(held))
+        hold(o->info, s->values, keep);
+    TD_PY_WORK(held, failed = td_op_call(o->op, s->values, results));
+    if (TD_UNLIKELY(held))
         hold(o->info, s->values, td_tensor_release);
-    } else {
-        failed = td_op_call(o->op, s->values, results);
-    }
     bool requires_grad = s->requires_grad;
     PyObject *out = s->out;
     if (s->temporaries || s->blocks || s->held)

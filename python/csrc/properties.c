@@ -197,7 +197,7 @@ GETTER(data)
     BEGIN(data);
     if (td_wrapper_is_batch(x))
         return PyErr_Format(PyExc_RuntimeError, "accessing `data` under vmap transform is not allowed");
-    if (TD_UNLIKELY(td_tensor_is_python(x))) {          /* what its class makes of detach, and no longer counted with it */
+    if (TD_UNLIKELY(td_py_seen() || td_tensor_is_python(x))) {      /* what its class or a mode makes of detach, and no longer counted with it */
         td_tensor *detached = td_detach(x);
         if (detached && td_tensor_count_apart(detached) < 0) {
             td_tensor_release(detached);
@@ -287,7 +287,7 @@ GETTER(H)
     if (td_tensor_ndim(x) != 0 && td_tensor_ndim(x) != 2)
         return PyErr_Format(PyExc_RuntimeError, "tensor.H is only supported on matrices (2-D tensors). Got %d-D tensor.%s",
                             td_tensor_ndim(x), td_tensor_ndim(x) > 2 ? " For batches of matrices, consider using tensor.mH" : "");
-    return conjugated(reversed(x));
+    return conjugated(td_transpose_int(x, 0, 1));
 }
 GETTER(mH)
 {

@@ -152,20 +152,10 @@ PyObject *td_py_tolist(td_tensor *x)
 {
     td_tensor *plain = NULL;
     if (td_tensor_is_conj(x) || td_tensor_is_neg(x) || td_tensor_device(x).type != TD_CPU) {
-        static const td_op *resolve[3];
-        static const char *const names[] = {"aten::resolve_conj", "aten::resolve_neg"};
         if (td_tensor_device(x).type == TD_META)
             return PyErr_Format(PyExc_NotImplementedError, "Cannot copy out of meta tensor; no data!");
-        plain = td_tensor_retain(x);
-        for (int i = 0; i < 2 && plain; i++) {
-            td_value v = {.kind = TD_VALUE_TENSOR, .tensor = plain};
-            td_tensor *next = td_py_call(&resolve[i], names[i], &v);
-            td_tensor_release(plain);
-            plain = next;
-        }
-        if (!plain)
+        if (!(x = plain = td_py_resolved(x)))
             return NULL;
-        x = plain;
     }
     const bool foreign = td_tensor_dtype(x) >= TD_DTYPE_A;
     if (td_tensor_device(x).type > TD_META || foreign || !td_tensor_storage(x)) {

@@ -461,3 +461,69 @@ def test_a_redispatched_deepcopy_reaches_its_body(lib):
     Redispatch.seen.clear()
     y = copy.deepcopy(x)
     assert type(y) is Redispatch and y.mark == [1] and y.mark is not x.mark and Redispatch.seen[0] is lib.Tensor.__deepcopy__
+
+
+# ---- every way to an operator is taken over alike ------------------------------------------------------------------------
+
+@pytest.mark.parametrize("call, args, keywords", [
+    (lambda lib, x: x.backward(lib.ones(3), retain_graph=True), None, {"gradient", "retain_graph"}),
+    (lambda lib, x: x.numpy(force=True), (), {"force"}),
+    (lambda lib, x: x.float(memory_format=lib.preserve_format), (), {"memory_format"}),
+    (lambda lib, x: x.cpu(memory_format=lib.preserve_format), (), {"memory_format"}),
+    (lambda lib, x: x.to(lib.float64, copy=True), (True,), {"copy"})])
+def test_a_method_that_is_taken_over_keeps_its_arguments(lib, call, args, keywords):
+    seen = []
+
+    class Mine(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append((args, kwargs or {}))
+            return 7
+    x = lib.ones(3).as_subclass(Mine)
+    assert call(lib, x) in (7, None)
+    args, given = seen[0]
+    assert args[0] is x and keywords <= {name for name, value in given.items() if value is not None} | set(
+        ["gradient"] if len(args) > 1 else [])
+
+
+def test_a_subclass_goes_backward_with_a_gradient(lib):
+    class Mine(lib.Tensor):
+        pass
+    x = lib.ones(3, requires_grad=True)
+    y = (x * 2).as_subclass(Mine)
+    y.backward(lib.tensor([1.0, 2.0, 3.0]), retain_graph=True)
+    y.backward(gradient=lib.ones(3))
+    assert x.grad.tolist() == [4, 6, 8]
+
+
+def test_iterating_and_numpy_ask(lib):
+    np = pytest.importorskip("numpy")
+    seen = []
+
+    class Seeing(lib.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    class Mine(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs)
+    x = lib.arange(3.0)
+    for call, wanted in [(list, "unbind"), (np.asarray, "__array__"), (np.array, "__array__")]:
+        with Seeing():
+            got = call(x)
+        assert wanted in seen and [float(v) for v in got] == [0, 1, 2]
+        seen.clear()
+        assert len(call(x.as_subclass(Mine))) == 3 and wanted in seen
+        seen.clear()
+
+
+def test_numbers_in_a_list_that_are_tensors_of_a_class_are_asked(lib):
+    class Other(lib.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return 5.0 if func.__name__ == "__float__" else super().__torch_function__(func, types, args, kwargs)
+    x = lib.tensor(1.0).as_subclass(Other)
+    assert lib.tensor([x, x]).tolist() == [5, 5]

@@ -392,3 +392,18 @@ def test_whether_a_mode_is_on(lib):
     with log_mode(lib):
         assert inside() and inside(include_infra_modes=False)
     assert not inside()
+
+
+@pytest.mark.parametrize("call, wanted", [
+    (lambda lib, x, i: x.data, ["detach.default"]),
+    (lambda lib, x, i: x.view(2, 2).H, ["view.default", "transpose.int"]),
+    (lambda lib, x, i: lib.tensor(x), ["detach.default", "_to_copy.default"]),
+    (lambda lib, x, i: lib.asarray(x, copy=True), ["clone.default"]),
+    (lambda lib, x, i: float(x.sum()), ["sum.default", "_local_scalar_dense.default"])])
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_modes_and_wrappers_see_the_same_calls(lib, call, wanted):
+    x, i, cls = lib.arange(4.0), lib.tensor(1), wrapper(lib)
+    with log_mode(lib) as mode:
+        call(lib, x, i)
+    call(lib, cls(x), cls(i))
+    assert mode.calls == cls.log == ["aten." + name for name in wanted]

@@ -2,6 +2,8 @@
 import concurrent.futures
 import multiprocessing
 import os
+import sys
+import threading
 import time
 import timeit
 
@@ -156,3 +158,57 @@ def test_an_activation_in_place_with_a_negative_slope_has_its_gradient():
         y = x.detach().clone().requires_grad_()
         getattr(tede.nn.functional, activate.__name__[:-1])(y, slope).sum().backward()
         assert tede.equal(x.grad, y.grad)
+
+
+BIG = 1 << 21
+
+
+@pytest.mark.parametrize("call", [
+    lambda x, y, i, m: x + y, lambda x, y, i, m: x * 2, lambda x, y, i, m: x.add(y),
+    lambda x, y, i, m: x.to(tede.float64),
+    lambda x, y, i, m: x.double(), lambda x, y, i, m: tede.tensor(x), lambda x, y, i, m: tede.asarray(x, copy=True),
+    lambda x, y, i, m: tede.from_dlpack(x, copy=True)],
+    ids=["+", "*", "add", "to", "double", "tensor", "asarray", "dlpack"])
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_long_work_lets_other_threads_run(call):
+    """A thread that waits for the lock gets it only if the call gives it up: nobody else would for 100 s."""
+    x, y, i = tede.ones(BIG), tede.ones(BIG), tede.arange(BIG)
+    m, turns, stop, before = x > 0, 0, False, sys.getswitchinterval()
+
+    def other():
+        nonlocal turns
+        while not stop:
+            turns += 1
+            time.sleep(0)
+    thread = threading.Thread(target=other)
+    sys.setswitchinterval(100)
+    try:
+        thread.start()
+        ran, tries = False, 0
+        while not ran and tries < 100:      # it may wake up too late once, on a busy machine
+            seen, tries = turns, tries + 1
+            call(x, y, i, m)
+            ran = turns > seen
+    finally:
+        stop = True
+        sys.setswitchinterval(before)
+        thread.join()
+    assert ran
+
+
+def test_operands_outlive_a_call_that_gives_up_the_lock():
+    """Another thread takes the tensors away from their objects while they are read."""
+    x, stop = [tede.ones(1 << 18)], False
+
+    def other():
+        while not stop:
+            x[0].data = tede.ones(1 << 18)
+            tede.utils.swap_tensors(x[0], tede.ones(1 << 18))
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        for _ in range(50):
+            assert (x[0] + x[0])[5].item() == 2 and x[0].double()[7].item() == 1 and (x[0] * 2).sum().item() == 2 << 18
+    finally:
+        stop = True
+        thread.join()
