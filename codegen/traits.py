@@ -22,6 +22,14 @@ def own(op, field):
     return text
 
 
+def pairs(op, field):
+    """The argument and what the entry says of it in a field that is one, `shown: {dim: sum}`: a list of at most one pair."""
+    entry = op.entry.get(field, {}) if op.parent is None and op.target is None else {}
+    if len(entry) > 1 or entry.keys() - {a.name for a in op.schema.arguments}:
+        raise TraitError(f'{field}: one of the arguments is expected, not {", ".join(entry)}')
+    return list(entry.items())
+
+
 def tags(op):
     """PyTorch's tags in the order of their names.  `tags: [core, core.Scalar]` is of the operator itself and of its overload Scalar;
     but for those in OF_ONE, tags are of all variants."""

@@ -116,6 +116,8 @@ enum {
     TD_OP_KNOWS_BITS = 1048576,     /* sees to operands whose conjugate or negative isn't computed yet itself: copies do */
     TD_OP_PROMOTES = 2097152,       /* its operands are brought to one dtype, as those of + are */
     TD_OP_MAKES_ZEROS = 4194304,    /* a factory whose elements are zeros, or may be: a layout makes it without elements */
+    TD_OP_TAKES_NUMBERS = 8388608,  /* in Python a number may stand for a tensor, and stays one: x + 1 is add.Tensor */
+    TD_OP_HEAVY = 16777216,         /* much work per element: a product, an order */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
 
@@ -131,6 +133,9 @@ typedef struct td_op_traits {
     const char        *tags;        /* words of PyTorch's torch.Tag, with spaces between them; or NULL */
     const char        *names;       /* what becomes of names of dimensions: "reduced", "product", ...; or NULL */
     const char        *flops;       /* how multiplications and additions are counted: "product(self, mat2)", ...; or NULL */
+    const char        *shown;       /* what __torch_dispatch__ is passed instead where a tensor was written as a number, "self=rsub.Scalar",
+                                       or an argument was left out, "dim=sum"; or NULL */
+    const char        *spelled;     /* the name that an argument of the method has in Python, "src=other"; or NULL */
 } td_op_traits;
 
 typedef struct td_op_info {

@@ -301,6 +301,7 @@ int  td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers
 PyObject *td_py_full_name(const td_op_info *info);          /* "aten::add.Tensor" */
 /* A new object of a lent value. */
 PyObject *td_py_object_of(const td_value *v);
+bool td_py_is_default(const td_arg *a, const td_value *v);
 /* The arguments of a call as Python would write it: a tuple, and a dict; defaults are left out.  0 or -1. */
 int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyObject **args, PyObject **kwargs);
 /* What Python gave back, as an operator's results.  0, or -1 with the error captured for the core. */

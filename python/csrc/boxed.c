@@ -50,7 +50,7 @@ PyObject *td_py_object_of(const td_value *v)
     }
 }
 
-static bool is_default(const td_arg *a, const td_value *v)
+bool td_py_is_default(const td_arg *a, const td_value *v)
 {
     const td_value *d = &a->default_value;
     if (!a->has_default || v->kind != d->kind)
@@ -75,13 +75,13 @@ int td_py_boxed_arguments(const td_op_info *info, const td_value *arguments, PyO
 {
     int n = 0;              /* positional ones, up to the last that is no default */
     for (int i = 0; i < info->n_arguments; i++)
-        if (!info->arguments[i].keyword_only && !is_default(&info->arguments[i], &arguments[i]))
+        if (!info->arguments[i].keyword_only && !td_py_is_default(&info->arguments[i], &arguments[i]))
             n = i + 1;
     *args = PyTuple_New(n);
     *kwargs = PyDict_New();
     for (int i = 0; i < info->n_arguments && *args && *kwargs; i++) {
         const td_arg *a = &info->arguments[i];
-        if (a->keyword_only ? is_default(a, &arguments[i]) || (arguments[i].kind == TD_VALUE_NONE && a->optional) : i >= n)
+        if (a->keyword_only ? td_py_is_default(a, &arguments[i]) || (arguments[i].kind == TD_VALUE_NONE && a->optional) : i >= n)
             continue;
         PyObject *object = td_py_object_of(&arguments[i]);
         if (!object)

@@ -214,38 +214,57 @@ static int argument_named(const td_op_info *info, const char *name)
             return i;
     return -1;
 }
+/* The overload of an operator's name, or another operator, whose arguments this one has; NULL if there is none. */
+static const td_op *relative(const td_op_info *info, const char *name, const char *overload)
+{
+    char full[192];
+    snprintf(full, sizeof full, "%s::%s%s%s", info->space ? info->space : "aten", name ? name : info->name, overload ? "." : "",
+             overload ? overload : "");
+    const td_op *other = td_op_find(full);
+    const td_op_info *to = other ? td_op_describe(other) : NULL;
+    for (int i = 0; to && i < to->n_arguments; i++)
+        if (argument_named(info, to->arguments[i].name) < 0)
+            return NULL;
+    return other;
+}
+/* Whether all that `to` doesn't take has its default, or is argument `besides`. */
+static bool says_all(const td_op_info *to, const td_op_info *from, const td_value *arguments, int besides)
+{
+    for (int i = 0; i < from->n_arguments; i++)
+        if (i != besides && argument_named(to, from->arguments[i].name) < 0 && !td_py_is_default(&from->arguments[i], &arguments[i]))
+            return false;
+    return true;
+}
+/* What the entry says first (`shown`); else, of a number beside a tensor, the overload that takes one. */
 static const td_op *shown_as(const td_op *op, const td_value *arguments)
 {
-    static const char *const always_tensor[] = {"add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"};
     const td_op_info *info = td_op_describe(op);
-    if (info->space)
-        return op;
-    int dim = argument_named(info, "dim"), keepdim = argument_named(info, "keepdim");
-    char name[128];
-    if (!strcmp(info->overload, "Tensor") && info->n_arguments > 1 && is_number(&arguments[1]) && !is_number(&arguments[0])) {
-        for (size_t i = 0; i < sizeof always_tensor / sizeof *always_tensor; i++)
-            if (!strcmp(info->name, always_tensor[i]))
-                return op;
-        snprintf(name, sizeof name, "%s.Scalar", info->name);
-    } else if (!strcmp(info->name, "sub") && !strcmp(info->overload, "Tensor") && is_number(&arguments[0]) && !is_number(&arguments[1])) {
-        snprintf(name, sizeof name, "rsub.Scalar");
-    } else if ((!strcmp(info->name, "sum") || !strcmp(info->name, "mean")) && dim > 0 && arguments[dim].count <= 0 &&
-               keepdim > 0 && !arguments[keepdim].integer) {
-        snprintf(name, sizeof name, "%s", info->name);
-    } else {
-        return op;
+    const char *shown = info->traits->shown;
+    const td_op *other = NULL;
+    char name[64];
+    if (shown) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(shown, "="), shown);
+        const int i = argument_named(info, name);
+        const td_value *v = &arguments[i];
+        const bool left_out = v->kind == TD_VALUE_NONE || (v->kind == TD_VALUE_INTS && v->count <= 0);
+        if ((left_out || is_number(v)) && (other = relative(info, strchr(shown, '=') + 1, NULL)) &&
+            (!left_out || says_all(td_op_describe(other), info, arguments, i)))
+            return other;
     }
-    const td_op *other = td_op_find(name);
+    if (info->flags & TD_OP_TAKES_NUMBERS || info->n_arguments < 2 || is_number(&arguments[0]) == is_number(&arguments[1]))
+        return op;
+    if (is_number(&arguments[0]))
+        other = relative(info, NULL, "Scalar_Tensor");
+    else if (!(other = relative(info, NULL, "Scalar")))
+        other = relative(info, NULL, "Tensor_Scalar");
     return other ? other : op;
 }
-/* The arguments of one operator for another that has some of them. */
+/* The arguments of one operator for another that has some of them.  A number that the other takes second was the first operand. */
 static int arguments_for(const td_op_info *to, const td_op_info *from, const td_value *arguments, td_value *values)
 {
-    bool swapped = !strcmp(to->name, "rsub");
+    const bool swapped = is_number(&arguments[0]) && to->n_arguments > 1 && to->arguments[1].kind == TD_VALUE_SCALAR;
     for (int i = 0; i < to->n_arguments; i++) {
         int k = swapped && i < 2 ? 1 - i : argument_named(from, to->arguments[i].name);
-        if (k < 0)
-            return td_error(TD_E_RUNTIME, "%s has no argument '%s'", from->name, to->arguments[i].name);
         values[i] = arguments[k];
         if (to->arguments[i].kind == TD_VALUE_SCALAR && is_number(&arguments[k])) {
             values[i] = (td_value){.kind = TD_VALUE_SCALAR};

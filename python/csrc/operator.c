@@ -4,26 +4,6 @@
 #include "binding.h"
 #include <tede/layout.h>
 
-/* Functions that take Python numbers where their schemas say Tensor. Their Scalar overloads are for C. */
-static const char *const take_numbers[] = {
-    "add", "sub", "subtract", "mul", "multiply", "div", "divide", "true_divide", "floor_divide", "copy", "_to_copy", "to",
-    "where",
-};
-/* Work per element is large: the lock is given up for smaller operands. */
-static const char *const heavy[] = {
-    "mm", "bmm", "matmul", "addmm", "baddbmm", "linear", "conv1d", "conv2d", "conv3d", "convolution", "conv_transpose2d",
-    "scaled_dot_product_attention", "cdist", "einsum", "tensordot", "sort", "topk", "unique",
-};
-
-static bool among(const char *const *list, size_t n, const char *name, bool inplace)
-{
-    size_t length = strlen(name) - inplace;
-    for (size_t i = 0; i < n; i++)
-        if (strlen(list[i]) == length && strncmp(list[i], name, length) == 0)
-            return true;
-    return false;
-}
-
 /* Overload a goes before b: the one with fewer arguments; tensors before numbers, one int or a dtype before a list. */
 static bool goes_before(const Overload *a, const Overload *b)
 {
@@ -463,15 +443,11 @@ static OperatorObject *operator_of(PyObject *dict, const char *name, bool method
         Py_DECREF(key);
         return NULL;
     }
-    size_t length = strlen(name);
-    bool inplace = length > 1 && name[length - 1] == '_' && name[length - 2] != '_';
     memset((char *)op + sizeof(PyObject), 0, sizeof *op - sizeof(PyObject));
     op->vectorcall = operator_call;
     op->name = key;
     op->text = PyUnicode_AsUTF8(key);
     op->method = method;
-    op->numbers = among(take_numbers, sizeof take_numbers / sizeof *take_numbers, name, inplace);
-    op->heavy = among(heavy, sizeof heavy / sizeof *heavy, name, inplace) || strncmp(name, "linalg_", 7) == 0;
     int failed = PyDict_SetItem(dict, key, (PyObject *)op);
     Py_DECREF(op);
     return failed < 0 ? NULL : op;
@@ -487,6 +463,9 @@ static int add_to(PyObject *dict, const td_op *op, const char *name, bool method
         return PyErr_NoMemory(), -1;
     o->ops = longer;
     o->ops[o->n_ops++] = op;
+    const uint32_t flags = td_op_describe(op)->flags;
+    o->numbers |= (flags & TD_OP_TAKES_NUMBERS) != 0;       /* their Scalar overloads are for C */
+    o->heavy |= (flags & (TD_OP_HEAVY | TD_OP_LINALG)) != 0;
     return 0;
 }
 

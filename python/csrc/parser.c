@@ -504,13 +504,15 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
         o->n_required = 1;
     }
     int visible = 0, last_ints = -1;
+    const char *spelled = info->traits->spelled;
+    const size_t length = spelled ? strcspn(spelled, "=") : 0;
     for (int i = 0; i < n; i++) {
         const td_arg *a = &info->arguments[i];
         const char *name = a->name;
         if (i == self && a->kind == TD_VALUE_TENSOR)
             name = "input";
-        else if (method && !info->space && strcmp(info->name, "copy_") == 0 && strcmp(name, "src") == 0)
-            name = "other";         /* as PyTorch calls it in Python alone */
+        else if (method && spelled && strncmp(spelled, name, length) == 0 && !name[length])
+            name = spelled + length + 1;
         static const char *const also[][3] = {
             {"dim", "axis"}, {"keepdim", "keepdims"}, {"input", "x", "x1"}, {"other", "x2"},
         };
@@ -538,10 +540,7 @@ int td_py_overload_init(Overload *o, const td_op *op, bool method, bool numbers)
     }
     if (visible == 1 && last_ints >= 0)
         o->varargs = (int16_t)last_ints;
-    bool made = strncmp(info->name, "new_", 4) == 0;
-    size_t length = strlen(info->name);
-    made |= length > 5 && strcmp(info->name + length - 5, "_like") == 0;
-    o->factory = (info->flags & TD_OP_FACTORY) || (made && !info->space);
+    o->factory = info->flags & TD_OP_FACTORY;
     o->plain = !o->factory && o->n_positional == n;
     for (int i = 0; i < n && o->plain; i++)
         o->plain = o->positional[i] == i && (info->arguments[i].kind == TD_VALUE_TENSOR || info->arguments[i].kind == TD_VALUE_INT);

@@ -272,11 +272,14 @@ def test_helpers(lib):
 
 @pytest.mark.parametrize("wanted", [False, True])
 def test_numbers_and_whole_sums_are_shown_as_they_were_written(lib, wanted):
-    x = lib.rand(2, 3, requires_grad=wanted)
+    x, i = lib.rand(2, 3, requires_grad=wanted), lib.tensor([1])
     with log_mode(lib) as log:
         x > 0.5, 1 - x, x.sum(), x.mean(), x.sum(0), x * 2, x.detach().eq_(1)
+        2 % x.detach(), x.detach().sum(0, keepdim=True), 1 << i
     assert log.calls == ["aten.gt.Scalar", "aten.rsub.Scalar", "aten.sum.default", "aten.mean.default", "aten.sum.dim_IntList",
-                         "aten.mul.Tensor", "aten.detach.default", "aten.eq_.Scalar"]
+                         "aten.mul.Tensor", "aten.detach.default", "aten.eq_.Scalar",
+                         "aten.detach.default", "aten.remainder.Scalar_Tensor", "aten.detach.default", "aten.sum.dim_IntList",
+                         "aten.bitwise_left_shift.Scalar_Tensor"]
     assert lib.ops.aten.add.Tensor.__module__ == "torch._ops.aten"
 
 
