@@ -6,7 +6,7 @@
 #include "io/text.h"
 #include "io/zip.h"
 
-enum { SLICES = 16, MOST_ALIGNMENT = 1 << 14 };
+enum { WORD = 8, WORDS = 4, BLOCK = WORD * WORDS, MOST_ALIGNMENT = 1 << 14 };
 
 struct td_zip_writer {
     td_storage *self;
@@ -16,12 +16,15 @@ struct td_zip_writer {
     uint64_t    count;
     size_t      alignment;
     block       directory, folder;  /* the heads of the directory; what names begin with */
-    uint32_t    sums[SLICES][256];
+    uint32_t    sums[BLOCK][256];
 };
 
-/* ---- check sums: CRC-32, sixteen bytes at a time.  sums[k][b] is what a byte b adds that k zero bytes follow. */
+/* ---- check sums: CRC-32.  sums[k][b] is what a byte b adds that k more bytes follow.
+ *
+ * A byte's addition waits for the one before, so a block's words have a sum each, which goes on with the same word of the next block: four
+ * chains of table lookups run at once.  The last block is summed word by word, and takes the four sums up. */
 
-static void make_sums(uint32_t sums[SLICES][256])
+static void make_sums(uint32_t sums[BLOCK][256])
 {
     for (uint32_t b = 0; b < 256; b++) {
         uint32_t sum = b;
@@ -29,23 +32,34 @@ static void make_sums(uint32_t sums[SLICES][256])
             sum = sum >> 1 ^ (sum & 1 ? 0xedb88320u : 0);
         sums[0][b] = sum;
     }
-    for (int k = 1; k < SLICES; k++)
+    for (int k = 1; k < BLOCK; k++)
         for (int b = 0; b < 256; b++)
             sums[k][b] = sums[k - 1][b] >> 8 ^ sums[0][sums[k - 1][b] & 0xff];
 }
 
+/* What a word adds whose last byte is as many from the end as `sums` begins at. */
+static inline uint32_t sum_of(const uint32_t sums[WORD][256], uint64_t word)
+{
+    uint32_t sum = 0;
+#pragma GCC unroll 8
+    for (int k = 0; k < WORD; k++)
+        sum ^= sums[WORD - 1 - k][word >> 8 * k & 0xff];
+    return sum;
+}
+static inline uint64_t word_at(const unsigned char *p) { uint64_t word; return memcpy(&word, p, WORD), word; }
+
 static uint32_t add_sum(const td_zip_writer *w, uint32_t sum, const unsigned char *p, size_t n)
 {
-    sum = ~sum;
-    for (; n >= SLICES; p += SLICES, n -= SLICES) {
-        uint32_t head, next = 0;
-        memcpy(&head, p, 4);
-        head ^= sum;
-        for (int k = 0; k < 4; k++)
-            next ^= w->sums[SLICES - 1 - k][head >> 8 * k & 0xff];
-        for (int k = 4; k < SLICES; k++)
-            next ^= w->sums[SLICES - 1 - k][p[k]];
-        sum = next;
+    uint32_t parts[WORDS] = {sum = ~sum};
+    for (; n >= 2 * BLOCK; p += BLOCK, n -= BLOCK)
+#pragma GCC unroll 4
+        for (int i = 0; i < WORDS; i++)
+            parts[i] = sum_of(w->sums + BLOCK - WORD, parts[i] ^ word_at(p + WORD * i));
+    if (n >= BLOCK) {
+        sum = 0;
+        for (int i = 0; i < WORDS; i++, p += WORD)
+            sum = sum_of(w->sums, sum ^ parts[i] ^ word_at(p));
+        n -= BLOCK;
     }
     while (n--)
         sum = sum >> 8 ^ w->sums[0][(sum ^ *p++) & 0xff];

@@ -114,6 +114,19 @@ TD_TEST(check_sums_are_those_of_the_format)
     CHECK_EQ(get32(head(0) + 16), 0xcbf43926);
     CHECK_EQ(get32(head(1) + 16), 0x190a55ad);
     CHECK_EQ(get32(head(2) + 16), 0x414fa339);
+    for (size_t n = 0; n < 200; n++) {              /* beside the sum of one bit after another */
+        unsigned char bytes[200];
+        uint32_t sum = ~0u;
+        for (size_t i = 0; i < n; i++) {
+            sum ^= bytes[i] = (unsigned char)(i * i + n);
+            for (int bit = 0; bit < 8; bit++)
+                sum = sum >> 1 ^ (sum & 1 ? 0xedb88320u : 0);
+        }
+        made = (archive){0};
+        AUTO_WRITER td_zip_writer *v = TRY(td_zip_writer_new(append, &made, "", 1));
+        CHECK(td_zip_writer_add(v, "a", bytes, n, true) == 0 && td_zip_writer_finish(v) == 0);
+        CHECK_EQ(get32(head(0) + 16), ~sum);
+    }
 }
 
 static char folder[256];
