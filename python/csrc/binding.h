@@ -241,8 +241,6 @@ PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t na
 /* One of the operator objects by name, borrowed; NULL if there is none (no error set). */
 OperatorObject *td_py_find_function(const char *name);
 OperatorObject *td_py_find_method(const char *name);
-/* Look up once, call with boxed values.  One tensor result; NULL with a Python error. */
-td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values);
 /* What a factory gives in a layout that was asked for; NULL with a Python exception. */
 td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout);
 int td_py_layouts_init(PyObject *module);                 /* layouts.c */

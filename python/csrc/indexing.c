@@ -270,7 +270,7 @@ static int take_tensor(Walk *w, td_tensor *index)
     bool mask = dtype == TD_BOOL || dtype == TD_U8;
     if (ndim == 0 && (mask || td_dtype_is_integral(dtype))) {
         td_scalar value;
-        int failed = td_tensor_item(index, &value);
+        int failed = td_py_item(index, &value);
         td_tensor_release(index);
         if (failed)
             return td_py_raise(), -1;
@@ -397,16 +397,21 @@ static td_tensor *view_of(Walk *w)
     return td_tensor_view(w->x, w->ndim, w->sizes, w->strides, w->offset);
 }
 
-static const td_op *index_op, *index_put_op;
-
+static int64_t elements_of(const Walk *w)
+{
+    int64_t n = 0;
+    for (int i = 0; i < w->entries; i++)
+        n += w->indices[i] == TD_NONE ? 0 : td_tensor_numel(w->indices[i]);
+    return n;
+}
 static td_tensor *look_up(Walk *w, td_tensor *view)
 {
     int n = w->entries;
     while (n && w->indices[n - 1] == TD_NONE)
         n--;
-    td_value v[2] = {{.kind = TD_VALUE_TENSOR, .tensor = view},
-                     {.kind = TD_VALUE_TENSORS, .count = n, .tensors = w->indices}};
-    return td_py_call(&index_op, "aten::index.Tensor", v);
+    td_tensor *found;
+    TD_PY_WORK(td_tensor_numel(view) + elements_of(w) > TD_PY_LONG, found = td_index_tensor(view, n, w->indices));
+    return found;
 }
 
 enum { MOST_INTS = 8 };
@@ -466,7 +471,7 @@ PyObject *td_py_getitem(PyObject *self, PyObject *index)
         result = look_up(&w, view);
         td_tensor_release(view);
         walk_end(&w);
-        return result ? td_py_wrap(result) : NULL;
+        return td_py_wrap(result);
     }
     walk_end(&w);
     return td_py_wrap(result);
@@ -551,8 +556,9 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
     x = td_py_x(self);
     bool whole = !w.changed && !w.advanced;
     td_tensor *view = whole ? td_tensor_retain(x) : view_of(&w);
+    const int64_t written = view ? td_tensor_numel(view) : 0;
     int failed = view ? 0 : (td_py_raise(), -1);
-    if (!failed && !operand && (w.advanced || is_expanded(view) || td_tensor_numel(view) == 0)) {
+    if (!failed && !operand && (w.advanced || is_expanded(view) || written == 0)) {
         operand = td_full(0, NULL, scalar, td_tensor_dtype(x), (td_device){TD_CPU, -1});
         if (!operand)
             failed = (td_py_raise(), -1);
@@ -566,10 +572,10 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
                 td_tensor_release(shaped);
                 shaped = wide;
             }
-            failed = td_copy_from_(view, shaped, false);
+            TD_PY_WORK(written > TD_PY_LONG, failed = td_copy_from_(view, shaped, false));
             td_tensor_release(shaped);
         } else {
-            failed = td_fill_scalar_(view, scalar);
+            TD_PY_WORK(written > TD_PY_LONG, failed = td_fill_scalar_(view, scalar));
         }
         if (failed)
             td_py_raise();
@@ -577,18 +583,10 @@ int td_py_setitem(PyObject *self, PyObject *index, PyObject *value)
         int n = w.entries;
         while (n && w.indices[n - 1] == TD_NONE)
             n--;
-        td_tensor *shaped = failed ? NULL : without_leading_ones(operand, 0);
-        if (shaped) {
-            td_value v[4] = {{.kind = TD_VALUE_TENSOR, .tensor = view},
-                             {.kind = TD_VALUE_TENSORS, .count = n, .tensors = w.indices},
-                             {.kind = TD_VALUE_TENSOR, .tensor = shaped},
-                             {.kind = TD_VALUE_BOOL, .integer = false}};
-            td_tensor *written = td_py_call(&index_put_op, "aten::index_put_", v);
-            failed = written ? 0 : -1;
-            td_tensor_release(written);
-        } else if (!failed) {
-            failed = (td_py_raise(), -1);
-        }
+        td_tensor *shaped = without_leading_ones(operand, 0);
+        TD_PY_WORK(written + elements_of(&w) > TD_PY_LONG, failed = td_index_put_(view, n, w.indices, shaped, false));
+        if (failed)
+            td_py_raise();
         td_tensor_release(shaped);
     }
     td_tensor_release(view);

@@ -283,18 +283,6 @@ PyObject *td_py_operate(OperatorObject *op, PyObject *const *args, Py_ssize_t na
     return operator_call((PyObject *)op, args, (size_t)nargs, NULL);
 }
 
-td_tensor *td_py_call(const td_op **cache, const char *name, td_value *values)
-{
-    if (!*cache && !(*cache = td_op_find(name))) {
-        PyErr_Format(PyExc_NotImplementedError, "%s is not among the operators of this build", name);
-        return NULL;
-    }
-    td_value result;
-    if (td_op_call(*cache, values, &result) < 0)
-        return td_py_raise();
-    return result.tensor;
-}
-
 /* ---- the objects */
 
 static PyObject *get_name(PyObject *self, void *unused)

@@ -398,6 +398,8 @@ def test_whether_a_mode_is_on(lib):
 
 
 @pytest.mark.parametrize("call, wanted", [
+    (lambda lib, x, i: x[i], ["_local_scalar_dense.default", "select.int"]),
+    (lambda lib, x, i: x[i, None], ["_local_scalar_dense.default", "select.int", "unsqueeze.default"]),
     (lambda lib, x, i: x.data, ["detach.default"]),
     (lambda lib, x, i: x.view(2, 2).H, ["view.default", "transpose.int"]),
     (lambda lib, x, i: lib.tensor(x), ["detach.default", "_to_copy.default"]),

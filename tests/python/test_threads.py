@@ -164,11 +164,12 @@ BIG = 1 << 21
 
 
 @pytest.mark.parametrize("call", [
-    lambda x, y, i, m: x + y, lambda x, y, i, m: x * 2, lambda x, y, i, m: x.add(y),
-    lambda x, y, i, m: x.to(tede.float64),
+    lambda x, y, i, m: x + y, lambda x, y, i, m: x * 2, lambda x, y, i, m: x.add(y), lambda x, y, i, m: x[i], lambda x, y, i, m: x[m],
+    lambda x, y, i, m: x.__setitem__(slice(None), y), lambda x, y, i, m: x.__setitem__(slice(None), 1.5),
+    lambda x, y, i, m: x.__setitem__(i, y), lambda x, y, i, m: x.__setitem__(m, 2.0), lambda x, y, i, m: x.to(tede.float64),
     lambda x, y, i, m: x.double(), lambda x, y, i, m: tede.tensor(x), lambda x, y, i, m: tede.asarray(x, copy=True),
     lambda x, y, i, m: tede.from_dlpack(x, copy=True)],
-    ids=["+", "*", "add", "to", "double", "tensor", "asarray", "dlpack"])
+    ids=["+", "*", "add", "x[i]", "x[m]", "x[:] = y", "x[:] = 1.5", "x[i] = y", "x[m] = 2", "to", "double", "tensor", "asarray", "dlpack"])
 @pytest.mark.filterwarnings("ignore:To copy construct")
 def test_long_work_lets_other_threads_run(call):
     """A thread that waits for the lock gets it only if the call gives it up: nobody else would for 100 s."""
