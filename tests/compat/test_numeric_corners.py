@@ -340,3 +340,17 @@ def test_losses_that_depend_on_a_phase_are_refused(lib):
         assert x.grad.isfinite().all()
         with pytest.raises(RuntimeError, match="ill-defined"):
             bound(getattr(lib.linalg, name)(x)).sum().abs().backward()
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "complex64"])
+def test_a_factor_of_zero_leaves_a_product_out(lib, name):
+    dtype = getattr(lib, name)
+    three, infinite, ones = (lib.full((30, 30), value, dtype=dtype) for value in (3., inf, 1.))
+    for beta in (0, 1, 2):
+        for found in (lib.addmm(three, infinite, ones, alpha=0, beta=beta), lib.addbmm(three, infinite[None], ones[None], alpha=0, beta=beta),
+                      lib.baddbmm(three[None], infinite[None], ones[None], alpha=0, beta=beta)[0]):
+            assert found.tolist() == (three * beta).tolist()
+        if not dtype.is_complex:
+            assert lib.addmv(three[0], infinite, ones[0], alpha=0, beta=beta).tolist() == (three[0] * beta).tolist()
+    half = lib.addmm(three.real.half(), infinite.real.half(), ones.real.half(), alpha=0)
+    assert half.isnan().all()

@@ -46,10 +46,10 @@ typedef struct { any8 half[2]; } any16;
 static inline uint64_t eight_of(size_t size, const char *element)
 {
     switch (size) {
-    case 1: return *(const uint8_t *)element * UINT64_C(0x0101010101010101);
-    case 2: return *(const uint16_t *)element * UINT64_C(0x0001000100010001);
-    case 4: return *(const uint32_t *)element * UINT64_C(0x0000000100000001);
-    default: return *(const uint64_t *)element;
+    case 1: return *(const any1 *)element * UINT64_C(0x0101010101010101);
+    case 2: return *(const any2 *)element * UINT64_C(0x0001000100010001);
+    case 4: return *(const any4 *)element * UINT64_C(0x0000000100000001);
+    default: return *(const any8 *)element;
     }
 }
 

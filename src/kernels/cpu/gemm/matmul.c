@@ -47,11 +47,20 @@ static int begin(td_scalar beta, td_tensor *self, td_tensor *out)
     return zero ? 0 : td_copy_elements(out, self);
 }
 
+/* How far the product's inner dimension reaches. A factor of 0 leaves the product out, infinities and NaN in it too, which is BLAS's
+ * rule; halves and integers have no BLAS, and are multiplied. */
+static int64_t depth(const td_tensor *x, td_scalar alpha, int64_t k)
+{
+    bool zero = alpha.kind == TD_SCALAR_COMPLEX ? alpha.d == 0 && alpha.imag == 0 : td_scalar_double(alpha) == 0;
+    bool wide = x->dtype == TD_F32 || x->dtype == TD_F64 || td_dtype_is_complex((td_dtype)x->dtype);
+    return zero && wide ? 0 : k;
+}
+
 int td_cpu_addmm(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha, td_tensor *out)
 {
     if (begin(beta, self, out))
         return -1;
-    return td_gemm_strided((td_dtype)mat1->dtype, mat1->sizes[0], mat2->sizes[1], mat1->sizes[1], alpha, matrix(mat1),
+    return td_gemm_strided((td_dtype)mat1->dtype, mat1->sizes[0], mat2->sizes[1], depth(mat1, alpha, mat1->sizes[1]), alpha, matrix(mat1),
                            matrix(mat2), beta, out->data, mat2->sizes[1]);
 }
 
@@ -59,7 +68,7 @@ int td_cpu_addmv(td_tensor *self, td_tensor *mat, td_tensor *vec, td_scalar beta
 {
     if (begin(beta, self, out))
         return -1;
-    return td_gemm_strided((td_dtype)mat->dtype, mat->sizes[0], 1, mat->sizes[1], alpha, matrix(mat),
+    return td_gemm_strided((td_dtype)mat->dtype, mat->sizes[0], 1, depth(mat, alpha, mat->sizes[1]), alpha, matrix(mat),
                            (td_matrix){vec->data, vec->strides[0], 1}, beta, out->data, 1);
 }
 
@@ -69,8 +78,8 @@ int td_cpu_baddbmm(td_tensor *self, td_tensor *batch1, td_tensor *batch2, td_sca
     if (begin(beta, self, out))
         return -1;
     int64_t m = batch1->sizes[1], n = batch2->sizes[2];
-    return td_gemm_batched((td_dtype)batch1->dtype, batch1->sizes[0], m, n, batch1->sizes[2], alpha, matrix(batch1),
-                           batch1->strides[0], matrix(batch2), batch2->strides[0], beta, out->data, n, m * n);
+    return td_gemm_batched((td_dtype)batch1->dtype, batch1->sizes[0], m, n, depth(batch1, alpha, batch1->sizes[2]), alpha,
+                           matrix(batch1), batch1->strides[0], matrix(batch2), batch2->strides[0], beta, out->data, n, m * n);
 }
 
 /* Steps through the leading dimensions, as broadcast to `n` of them. */
