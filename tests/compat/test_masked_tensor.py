@@ -156,3 +156,85 @@ def test_neutral_elements_are_found_by_a_functions_whole_name(lib):
     identity, x = import_module(lib.__name__ + ".masked._ops")._reduction_identity, lib.ones(2, dtype=lib.float16)
     assert identity("masked.var", x) is None and identity("masked.amin", x).item() == float("inf")
     assert identity("masked.sum", x).dtype == lib.float16
+
+
+# ---- sparse data and masks
+
+def _sparse_pair(lib, layout):
+    data, mask = lib.tensor([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]), lib.tensor(M)
+    mask = mask.to_sparse().coalesce() if layout == "sparse_coo" else mask.to_sparse_csr()
+    return data.sparse_mask(mask), mask
+
+
+@pytest.fixture(params=["sparse_coo", "sparse_csr"])
+def sparse(lib, request):
+    def make(**options):
+        return lib.masked.masked_tensor(*_sparse_pair(lib, request.param), **options)
+    make.layout = getattr(lib, request.param)
+    return make
+
+
+def test_sparse_data_have_a_layout_and_no_strides(lib, sparse):
+    x = sparse()
+    assert x.layout is sparse.layout and x.is_sparse_coo() is (sparse.layout is lib.sparse_coo)
+    assert x.is_sparse_csr() is (sparse.layout is lib.sparse_csr)
+    assert x.get_data().layout is x.get_mask().layout is sparse.layout and x.dtype == lib.float32 and x.shape == (2, 3)
+    for f in (x.is_contiguous, x.contiguous) if sparse.layout is lib.sparse_coo else ():
+        with pytest.raises(ValueError, match="MaskedTensors with sparse data do not have is_contiguous"):
+            f()
+
+
+@pytest.mark.parametrize("f", [lambda x: x.exp(), lambda x: -x, lambda x: x ** 2, lambda x: x + x, lambda x: x * x, lambda x: x.cos() - x,
+                               lambda x: x.eq(x)], ids=range(7))
+def test_elementwise_on_sparse_data_is_on_the_values(lib, sparse, masked, f):
+    found = f(sparse())
+    assert found.layout is sparse.layout and shown(found.to_dense()) == shown(f(masked()))
+
+
+def test_writes_of_sparse_data(lib, sparse):
+    if lib.__name__ == "torch" and sparse.layout is lib.sparse_coo:
+        pytest.skip("PyTorch loses that the result is coalesced")
+    x = sparse()
+    assert x.exp_() is x and x.get_data().values().tolist() == pytest.approx([1.0, 7.389056, 148.413159])
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "prod"])
+def test_sparse_data_are_reduced_as_a_whole(lib, sparse, masked, name):
+    x, y = sparse(requires_grad=True), masked(requires_grad=True)
+    found, wanted = getattr(x, name)(), getattr(y, name)()
+    assert shown(found) == shown(wanted)
+    if lib.__name__ == "torch":
+        return                                  # which computes it without a history
+    found.backward()
+    wanted.backward()
+    assert x.grad.layout is sparse.layout and x.grad.to_dense().to_tensor(0).tolist() == y.grad.to_tensor(0).tolist()
+    with pytest.raises((NotImplementedError, TypeError), match="sparse"):
+        getattr(x, "sum")(dim=0)
+
+
+def test_conversions_keep_the_gradient(lib, sparse, masked):
+    x = sparse(requires_grad=True)
+    dense = x.to_dense()
+    assert dense.layout is lib.strided and shown(dense) == [[0, None, 2], [None, None, 5]]
+    (dense * 2).sum().backward()
+    assert x.grad.layout is sparse.layout and x.grad.get_data().values().tolist() == [2, 2, 2]
+    y = masked(requires_grad=True)
+    z = y.to_sparse() if sparse.layout is lib.sparse_coo else y.to_sparse_csr()
+    assert z.layout is sparse.layout and z.get_data().values().tolist() == [0, 2, 5]
+    z.to_dense().sum().backward()
+    assert y.grad.layout is lib.strided and y.grad.get_data().tolist() == [[1, 0, 1], [0, 0, 1]] and y.grad.get_mask().tolist() == M
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_sparse_data_at_other_elements_than_the_mask(lib, layout):
+    data, mask = _sparse_pair(lib, layout)
+    other = lib.tensor([[True, True, True], [False, False, False]])
+    other = other.to_sparse().coalesce() if layout == "sparse_coo" else other.to_sparse_csr()
+    with pytest.raises(ValueError, match="do not have the same indices|do not share either crow or col indices"):
+        lib.masked.masked_tensor(data, other)
+    with pytest.raises(ValueError, match="indices must match|masks must match"):
+        lib.masked.masked_tensor(data, mask) + lib.masked.masked_tensor(lib.ones(2, 3).sparse_mask(other), other)
+    with pytest.raises(TypeError, match="data layout of .*sparse_csc is not supported"):
+        lib.masked.masked_tensor(lib.ones(2, 2).to_sparse_csc(), lib.ones(2, 2).bool().to_sparse_csc())
+    with pytest.raises(TypeError, match="data and mask must have the same layout"):
+        lib.masked.masked_tensor(data, lib.tensor(M))

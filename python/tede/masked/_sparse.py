@@ -38,6 +38,36 @@ def _flat(indices, sizes):
     return flat
 
 
+def same_indices(a, b):
+    """Whether two coalesced tensors of one layout specify the same elements."""
+    if a.layout is tede.sparse_coo:
+        return tede.equal(a.indices(), b.indices())
+    return tede.equal(a.crow_indices(), b.crow_indices()) and tede.equal(a.col_indices(), b.col_indices())
+
+
+def with_values(like, values):
+    """Other values at the elements that a coalesced tensor specifies."""
+    if like.layout is tede.sparse_coo:
+        return tede.sparse_coo_tensor(like.indices(), values, like.shape, is_coalesced=True)
+    return tede.sparse_csr_tensor(like.crow_indices(), like.col_indices(), values, like.shape)
+
+
+def values_as(like, x):
+    """The values of an operand beside `like`: it specifies the same elements, or is one number."""
+    if x.layout is tede.strided and not x.dim():
+        return x
+    if x.layout is not like.layout or x.shape != like.shape or not same_indices(x, like):
+        raise ValueError(f"{str(like.layout).rpartition('.')[2]} indices must match. If you need support for this, please open an issue "
+                         "on Github.")
+    return x.values()
+
+
+def flat_place(x, number):
+    """Where the elements that `number` counts among the specified ones are in the strided tensor, counted row by row."""
+    x = x.to_sparse().coalesce()
+    return _flat(x.indices(), x.shape)[number.to(tede.int64)].to(number.dtype)
+
+
 def where(mask, input, fill):
     """What the mask lets through: an element it lets through that input doesn't specify is 0; fill stands in dense parts."""
     if input.layout is tede.sparse_csr:

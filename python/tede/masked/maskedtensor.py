@@ -3,12 +3,16 @@
 Elementwise operators compute all elements and keep the mask; operands that are both masked must have the same one.  What
 moves elements moves the mask along.  Reductions leave out what doesn't count; they are nodes of the gradient graph of their
 own, because the gradient of what they reduced has the mask that they reduced away.  Everything else is refused.
+
+Data and mask may both be sparse, COO or CSR, with the same indices: the operators are then applied to the values of both,
+and a reduction is one of all specified elements.  To the core the wrapper is strided in any case; its layout is the data's.
 """
 import warnings
 
 import tede
 from tede import Tensor
 from tede.masked import _ops as over
+from tede.masked import _sparse
 from tede.utils._pytree import tree_map
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
@@ -44,7 +48,27 @@ def _mask(x):
 
 def _same(a, b):
     """Whether two masks let the same elements through, the shapes broadcast."""
+    if a.layout is not b.layout:
+        return False
+    if a.layout is not tede.strided:
+        return _sparse.same_indices(a, b) and bool((a.values() == b.values()).all())
     return a is b or bool((a == b).all())
+
+
+def _converted(data, mask, layout):
+    """Both in another layout: the mask's true elements are those that are specified."""
+    if layout is tede.strided:
+        return data.to_dense(), mask.to_dense()
+    mask = mask.to_dense()
+    mask = mask.to_sparse().coalesce() if layout is tede.sparse_coo else mask.to_sparse_csr()
+    return data.sparse_mask(mask), mask
+
+
+def _at(data, mask):
+    """The data where the mask has elements, in the mask's layout."""
+    if mask.layout is tede.strided:
+        return data.to_dense()
+    return data if data.layout is mask.layout and _sparse.same_indices(data, mask) else data.sparse_mask(mask)
 
 
 # ---- what the operators do ---------------------------------------------------------------------------------------------
@@ -58,9 +82,14 @@ def _elementwise(func, name, args, kwargs):
     masks = [_mask(x) for x in args if is_masked_tensor(x)]
     if len(masks) == 2 and not _same(*masks):
         raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
-    found = func(*[_data(x) for x in args], **kwargs)
+    operands, like = [_data(x) for x in args], next(_data(x) for x in args if is_masked_tensor(x))
+    if like.layout is not tede.strided:
+        operands = [_sparse.values_as(like, x) if isinstance(x, Tensor) else x for x in operands]
+    found = func(*operands, **kwargs)
     if func._schema.name.endswith("_"):
         return args[0]                          # the data was written to
+    if like.layout is not tede.strided:
+        return MaskedTensor(_sparse.with_values(like, found), masks[0])
     return MaskedTensor(found, masks[0].expand_as(found) if masks[0].shape != found.shape else masks[0])
 
 
@@ -96,6 +125,12 @@ _ALONG = {name: getattr(over, name) for name in ("softmax", "log_softmax", "soft
 
 def _reduced(data, mask, name, dim, keepdim, options):
     """The reduction of what counts, and its mask."""
+    if data.layout is not tede.strided:
+        if dim is not None or keepdim or name in _ALONG:
+            raise NotImplementedError(f"The sparse version of {name} is not implemented in reductions: a sparse MaskedTensor is reduced "
+                                      "as a whole")
+        found, kept = _reduced(data.values(), mask.values(), name, None, False, options)
+        return (_sparse.flat_place(data, found) if name in ("argmax", "argmin") else found), kept
     if name in _ALONG:
         return _ALONG[name](data, dim, mask=mask, **options), mask
     found = _REDUCTIONS[name](data, dim=dim, keepdim=keepdim, mask=mask, **options)
@@ -116,10 +151,12 @@ class _Reduction(tede.autograd.Function):
     def backward(ctx, grad):
         data, mask = ctx.held
         with tede.enable_grad():
-            again = data.detach().requires_grad_()
-            found = _reduced(again, mask, *ctx.how)[0]
+            sparse = data.layout is not tede.strided
+            again = (data.values() if sparse else data).detach().requires_grad_()
+            found = _reduced(again, mask.values() if sparse else mask, *ctx.how)[0]
         grad = _data(grad) if not is_masked_tensor(grad) else grad._masked_data.masked_fill(~grad._masked_mask, 0)
-        return MaskedTensor(tede.autograd.grad(found, again, grad)[0], mask), *(None for _ in ctx.how)
+        inner = tede.autograd.grad(found, again, grad)[0]
+        return MaskedTensor(_sparse.with_values(data, inner) if sparse else inner, mask), *(None for _ in ctx.how)
 
 
 class _Where(tede.autograd.Function):
@@ -137,6 +174,19 @@ class _Where(tede.autograd.Function):
             data, mask = _data(grad).masked_fill(~chosen, 0), _mask(grad) & chosen if is_masked_tensor(grad) else chosen
             return MaskedTensor(data, mask.expand_as(data)) if masked else data
         return None, part(chosen, ctx.masked[0]), part(~chosen, ctx.masked[1])
+
+
+class _Converted(tede.autograd.Function):
+    """A MaskedTensor in another layout; its gradient returns to the first one's, with its mask."""
+
+    @staticmethod
+    def forward(ctx, x, layout):
+        ctx.mask = x._masked_mask
+        return MaskedTensor(*_converted(x._masked_data, x._masked_mask, layout))
+
+    @staticmethod
+    def backward(ctx, grad):
+        return MaskedTensor(_at(_data(grad), ctx.mask), ctx.mask), None
 
 
 class _FromParts(tede.autograd.Function):
@@ -157,7 +207,7 @@ class _Data(tede.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return grad if is_masked_tensor(grad) else MaskedTensor(grad, ctx.mask)
+        return grad if is_masked_tensor(grad) else MaskedTensor(_at(grad, ctx.mask), ctx.mask)
 
 
 def _reduction(name):
@@ -170,8 +220,26 @@ def _reduction(name):
     return reduce
 
 
+def _conversion(layout):
+    """The method that converts a masked tensor to a layout."""
+    def convert(input):
+        if layout is tede.sparse_csr and input.dim() != 2:
+            raise ValueError(f"Only 2D tensors can be converted to the SparseCsr layout but got shape: {input.size()}")
+        return input if input.layout is layout else _Converted.apply(input, layout)
+    return convert
+
+
+def _strided_only(function):
+    """A function of the order in memory, which sparse data don't have."""
+    def check(input, *args, **kwargs):
+        if input.layout is not tede.strided:
+            raise ValueError("MaskedTensors with sparse data do not have is_contiguous")
+        return function(input, *args, **kwargs)
+    return check
+
+
 def _functions():
-    """What is done before the operator is reached: reductions, where, contiguous."""
+    """What is done before the operator is reached: reductions, where, contiguous, other layouts."""
     table = {}
     for name in (*_REDUCTIONS, *_ALONG):
         if name == "norm":
@@ -184,7 +252,11 @@ def _functions():
         if input.is_contiguous():
             return input
         return _FromParts.apply(input.get_data(), input._masked_mask.contiguous())
-    table[Tensor.contiguous] = keep
+    table[Tensor.contiguous] = _strided_only(keep)
+    table[Tensor.is_contiguous] = _strided_only(lambda input, *args, **kwargs: input._masked_data.is_contiguous(*args, **kwargs))
+    table[Tensor.to_dense] = _conversion(tede.strided)
+    table[Tensor.to_sparse] = table[Tensor.to_sparse_coo] = _conversion(tede.sparse_coo)
+    table[Tensor.to_sparse_csr] = _conversion(tede.sparse_csr)
     table[tede.where] = lambda condition, input, other: _Where.apply(condition, input, other)
     table[Tensor.where] = lambda input, condition, other: _Where.apply(condition, input, other)
     return table
@@ -211,7 +283,7 @@ class MaskedTensor(Tensor):
     def __init__(self, data, mask, requires_grad=False):
         if data.layout != mask.layout:
             raise TypeError("data and mask must have the same layout.")
-        if data.layout != tede.strided:
+        if data.layout not in (tede.strided, tede.sparse_coo, tede.sparse_csr):
             raise TypeError(f"data layout of {data.layout} is not supported.")
         if mask.dtype != tede.bool:
             raise TypeError("mask must have dtype bool.")
@@ -224,7 +296,17 @@ class MaskedTensor(Tensor):
         if data.requires_grad:
             warnings.warn("It is not recommended to create a MaskedTensor with a tensor that requires_grad. To avoid this, you can "
                           "use data.detach().clone()", UserWarning, stacklevel=2)
-        self._masked_data, self._masked_mask = data.detach().clone(), mask.clone()      # as in PyTorch, nothing is shared
+        data = data.detach()
+        if data.layout is tede.sparse_coo:
+            data, mask = data.coalesce(), mask.coalesce()
+        if data.layout is not tede.strided:
+            if data._nnz() != mask._nnz():
+                data = _sparse.where(mask, data, 0)
+            if not _sparse.same_indices(data, mask):
+                raise ValueError("data and mask are both sparse COO tensors but do not have the same indices."
+                                 if data.layout is tede.sparse_coo else
+                                 "data and mask are both sparse CSR tensors but do not share either crow or col indices.")
+        self._masked_data, self._masked_mask = data.clone(), mask.clone()               # as in PyTorch, nothing is shared
 
     def __repr__(self):
         numbers = "{0:8.4f}".format if self._masked_data.is_floating_point() else "{0}".format
@@ -238,7 +320,7 @@ class MaskedTensor(Tensor):
             rows = [lines(*row) for row in zip(data, mask)]
             inner = [line + ("," if line is row[-1] and row is not rows[-1] else "") for row in rows for line in row]
             return ["[", *("  " + line for line in inner), "]"]
-        return "MaskedTensor(\n" + "\n".join("  " + line for line in lines(self._masked_data, self._masked_mask)) + "\n)"
+        return "MaskedTensor(\n" + "\n".join("  " + line for line in lines(self._masked_data.to_dense(), self._masked_mask.to_dense())) + "\n)"
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -301,11 +383,19 @@ class MaskedTensor(Tensor):
         """True where an element counts."""
         return self._masked_mask
 
+    @property
+    def layout(self):
+        return self._masked_data.layout
+
     def is_sparse_coo(self):
-        return False
+        return self.layout is tede.sparse_coo
 
     def is_sparse_csr(self):
-        return False
+        return self.layout is tede.sparse_csr
+
+    @property
+    def is_sparse(self):
+        return self.is_sparse_coo() or self.is_sparse_csr()
 
 
 class _Ignored:
