@@ -685,7 +685,7 @@ static {op.declaration("comp_" + op.c, ["td_keyset keys"])}
             to = 'self' if op.variant == 'inplace' else op.mutable[0].c
             if op.variant == 'out':     # it may be all that has the layout
                 tests = ' && '.join(f'!({a.keys()} & TD_KEYS_LAYOUTS)' for a in base.schema.arguments if a.is_tensor)
-                check = f'    if ({tests})\n        return td_layout_refuse("{op.schema.full_name}", {to}), -1;\n'
+                check = tests and f'    if ({tests})\n        return td_layout_refuse("{op.schema.full_name}", {to}), -1;\n'
             if 'sparse_into' in base.entry:
                 self.code.append(f'int td_sparse_{body}_into({", ".join(["td_tensor *out", *base.parameters()])});\n')
                 lines = check + f'    return td_sparse_{body}_into({", ".join([to, *args])});'

@@ -34,10 +34,7 @@ td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout)
     td_dtype of = dtype ? (td_dtype)dtype->integer : like ? td_tensor_dtype(like->tensor) : td_default_dtype();
     if (layout == TD_STRIDED)
         return strided(op, info, values, of);
-    if (!(info->flags & TD_OP_MAKES_ZEROS) || (!like && !size) || !kind || !kind->zeros)
-        return PyErr_Format(PyExc_RuntimeError, "%s(...) is not implemented for %s layout", info->name,
-                            kind && kind->flags & TD_LAYOUT_ZEROS && layout < TD_LAYOUTS_KNOWN ? "sparse" : td_layout_name(layout)), NULL;
-    if (!size && td_tensor_layout(like->tensor) == layout) {        /* kernels follow their model */
+    if (!size && like && td_tensor_layout(like->tensor) == layout) {    /* kernels follow their model */
         td_value copy[TD_PY_ARGS], result;
         memcpy(copy, values, sizeof *values * (size_t)info->n_arguments);
         for (int i = 0; i < info->n_arguments; i++)
@@ -45,6 +42,9 @@ td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout)
                 copy[i].kind = TD_VALUE_NONE;
         return td_op_call(op, copy, &result) ? td_py_raise() : result.tensor;
     }
+    if (!(info->flags & TD_OP_MAKES_ZEROS) || (!like && !size) || !kind || !kind->zeros)
+        return PyErr_Format(PyExc_RuntimeError, "%s(...) is not implemented for %s layout", info->name,
+                            kind && kind->flags & TD_LAYOUT_ZEROS && layout < TD_LAYOUTS_KNOWN ? "sparse" : td_layout_name(layout)), NULL;
     td_tensor *made = kind->zeros(layout, info->name, size ? NULL : like->tensor, size ? size->count : td_tensor_ndim(like->tensor),
                                   size ? size->ints : td_tensor_sizes(like->tensor), of,
                                   device ? device->device : like ? td_tensor_device(like->tensor) : TD_DEVICE_NONE);

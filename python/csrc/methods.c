@@ -397,6 +397,9 @@ static PyObject *requires_grad_(PyObject *self, PyObject *const *args, Py_ssize_
                             Py_TYPE(value)->tp_name);
     if (value == Py_True && td_transform_level())
         return refuse_inside("requires_grad_", " (or perhaps using torch.autograd.functional.* APIs)");
+    const td_dtype dtype = td_tensor_dtype(td_py_x(self));
+    if (value == Py_True && !td_dtype_is_floating(dtype) && !td_dtype_is_complex(dtype))    /* in other words than the attribute's */
+        return PyErr_Format(PyExc_RuntimeError, "only Tensors of floating point dtype can require gradients");
     if (td_set_requires_grad(td_py_x(self), value == Py_True) < 0)
         return td_py_raise();
     return Py_NewRef(self);

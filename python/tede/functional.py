@@ -304,6 +304,8 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
         more["out"] = out
     if isinstance(dim, int):
         dim = [dim]
+    if p == "fro" and dim is None and dtype is not None and input.layout is not _C.strided:
+        raise ValueError("dtype argument is not supported in frobenius norm")
     if p == "nuc":
         if dim is not None and len(dim) != 2:
             raise RuntimeError("torch.norm: the nuclear norm needs two dimensions")

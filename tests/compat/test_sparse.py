@@ -458,3 +458,150 @@ def test_reductions_of_sparse_tensors_are_silent(lib):
             soft(x.to_sparse(), 1)
         for reduce in ("mean", "amax", "amin"):
             lib.sparse.mm(x.to_sparse_csr(), lib.ones(3, 2), reduce)
+
+
+# ---- what PyTorch refuses
+
+@pytest.mark.parametrize("batched", [False, True])
+@pytest.mark.parametrize("start", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("end", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_conversions_between_compressed_layouts(lib, start, end, batched):
+    blocks = {"sparse_bsr": (2, 2), "sparse_bsc": (2, 2)}
+    dense = lib.eye(4).expand(2, 4, 4) if batched else lib.eye(4)
+    x = dense.to_sparse(layout=getattr(lib, start), blocksize=blocks.get(start))
+    refused = ("expected SparseCsr or SparseCsc layout but got SparseBs" if start in blocks and end not in blocks else
+               "for batched inputs is not supported" if batched and end in blocks and start not in blocks else None)
+    if refused is None:
+        found = x.to_sparse(layout=getattr(lib, end), blocksize=blocks.get(end))
+        assert found.layout is getattr(lib, end) and lib.equal(found.to_dense(), dense)
+        return
+    with pytest.raises(RuntimeError, match=refused):
+        x.to_sparse(layout=getattr(lib, end), blocksize=blocks.get(end))
+    with pytest.raises(RuntimeError, match=refused):
+        getattr(x, "to_" + end)(*([blocks[end]] if end in blocks else []))
+
+
+def test_blocks_are_not_changed(lib):
+    x = lib.eye(4).to_sparse_bsr((2, 2))
+    for convert in x.to_sparse_bsr, x.to_sparse_bsc:
+        with pytest.raises(RuntimeError, match=r"blocksize changed from \[2, 2\] to \[1, 2\] is not supported"):
+            convert((1, 2))
+
+
+@pytest.mark.parametrize("f, says", [
+    (lambda lib, x: x.narrow_copy(10, 0, 1), "Dimension 10 out of range. Expecting 0 <= dim < 2"),
+    (lambda lib, x: x.narrow_copy(-1, 0, 1), "Dimension -1 out of range"),
+    (lambda lib, x: x.narrow_copy(0, -1, 1), "Invalid range to narrow"),
+    (lambda lib, x: lib._sparse_broadcast_to(x, (2, 3)), "input's length 2 at dimension 1 does not broadcast over the requested shape of length 3"),
+    (lambda lib, x: lib._sparse_broadcast_to(x, (2,)), "the requested broadcast shape has fewer dimensions than the input"),
+    (lambda lib, x: x.copy_(x.narrow_copy(0, 0, 1)), "shrinking the size of sparse dimensions"),
+    (lambda lib, x: x.copy_(lib.eye(2).to_sparse(1)), "changing the number of sparse dimensions"),
+    (lambda lib, x: lib.ones(2, 2, 2).to_sparse(1).permute(1, 0, 2), "transpositions between sparse and dense dimensions are not allowed"),
+    (lambda lib, x: x.int().requires_grad_(), "only Tensors of floating point dtype can require gradients"),
+    (lambda lib, x: x.norm(p=0, dtype=lib.float64), "norm_sparse currently does not support 'dtype' argument"),
+    (lambda lib, x: lib.sparse_coo_tensor([[0, 1]], 5.), "got nnz from indices: 2, nnz from values: 1"),
+], ids=range(11))
+def test_what_sparse_tensors_refuse(lib, f, says):
+    with pytest.raises(RuntimeError, match=says):
+        f(lib, coo(lib))
+
+
+def test_frobenius_norm_of_a_sparse_tensor_keeps_its_dtype(lib):
+    with pytest.raises(ValueError, match="dtype argument is not supported in frobenius norm"):
+        lib.norm(coo(lib), p="fro", dtype=lib.float64)
+
+
+# ---- what is shared, and what isn't
+
+def test_a_product_in_place_leaves_the_values_that_others_have(lib):
+    values = lib.ones(2)
+    x = lib.sparse_coo_tensor([[0, 1], [0, 1]], values, (2, 2))
+    alias = x.detach()
+    x *= 3
+    assert x._values().tolist() == [3, 3] and values.tolist() == [1, 1] and alias._values().tolist() == [1, 1]
+    y = lib.sparse_csr_tensor([0, 1, 2], [0, 1], values, (2, 2))
+    y *= 3
+    assert y.values().tolist() == values.tolist() == [3, 3]
+
+
+def test_copies_between_sparse_tensors_take_a_larger_shape(lib):
+    x = coo(lib).narrow_copy(0, 0, 1)
+    assert x.copy_(coo(lib)) is x and tuple(x.shape) == (2, 2)
+    same(x, [[0., 1.], [5., 0.]])
+
+
+def test_growing_dense_dimensions_keeps_the_order_in_memory(lib):
+    x = lib.sparse_coo_tensor([[0]], lib.arange(6.).reshape(1, 2, 3), (2, 2, 3))
+    x.sparse_resize_((2, 2, 4), 1, 2)
+    assert x.to_dense()[0].reshape(-1)[:6].tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_permutations_and_order(lib):
+    x = coo(lib).coalesce()
+    assert x.permute(0, 1).is_coalesced() and not x.permute(1, 0).is_coalesced() and not x.permute(-2, -1).is_coalesced()
+    empty = lib.sparse_coo_tensor((2, 2))
+    assert empty.t().is_coalesced() and not empty.permute(1, 0).is_coalesced()
+
+
+# ---- numbers, dense dimensions
+
+@pytest.mark.parametrize("coalesced", [False, True])
+def test_products_with_a_sparse_number(lib, coalesced):
+    x = coo(lib).coalesce() if coalesced else coo(lib)
+    number = lib.tensor(2.).to_sparse()
+    same(x * number, [[0., 2.], [10., 0.]])
+    same(number * x, [[0., 2.], [10., 0.]])
+    assert (number * number).to_dense().item() == 4
+
+
+def test_products_broadcast_dense_dimensions(lib):
+    a = lib.arange(12.).reshape(2, 2, 3).to_sparse(1)
+    for shape in (2, 1, 3), (2, 2, 1), (2, 1, 1):
+        b = lib.full(shape, 2.).to_sparse(1)
+        for found in a * b, b * a:
+            assert tuple(found.shape) == (2, 2, 3) and lib.equal(found.to_dense(), a.to_dense() * b.to_dense())
+
+
+def test_one_number_is_the_value_of_one_element(lib):
+    same(lib.sparse_coo_tensor([[0], [1]], 5., (2, 2), check_invariants=True), [[0., 5.], [0., 0.]])
+    assert lib.sparse_coo_tensor([[1]], lib.tensor(5.)).to_dense().tolist() == [0, 5]
+
+
+def test_zeros_into_a_sparse_tensor(lib):
+    x = coo(lib, dtype=lib.int32)
+    assert lib.zeros((3, 4), out=x) is x and tuple(x.shape) == (3, 4) and x._nnz() == 0 and x.dtype == lib.int32
+    hybrid = lib.ones(2, 3).to_sparse(1)
+    assert lib.zeros((2, 3), out=hybrid).dense_dim() == 0
+
+
+def test_saddmm_is_sparse(lib):
+    x = coo(lib)
+    found = lib.saddmm(x, x, lib.ones(2, 2), beta=2, alpha=3)
+    assert found.layout is lib.sparse_coo
+    same(found, [[3., 5.], [25., 15.]])
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_randn_like_of_a_compressed_tensor_has_its_pattern(lib, layout):
+    x = lib.eye(4).to_sparse(layout=getattr(lib, layout), blocksize=(2, 2) if "bs" in layout else None)
+    for options in {}, {"layout": x.layout}, {"dtype": lib.float64}:
+        y = lib.randn_like(x, **options)
+        assert y.layout is x.layout and y._nnz() == x._nnz() and y.values().shape == x.values().shape
+        assert y.values().count_nonzero() == y.values().numel() and y.dtype == options.get("dtype", lib.float32)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+@pytest.mark.parametrize("masked", [False, True])
+def test_gradcheck_of_sparse_inputs(lib, layout, masked):
+    check = lib.sparse.as_sparse_gradcheck(lib.autograd.gradcheck)
+    dense = lib.tensor([[0., 2, 0, 1], [3, 0, 0, 0]], dtype=lib.float64)
+    x = dense.to_sparse(layout=getattr(lib, layout), blocksize=(1, 2) if "bs" in layout else None).requires_grad_()
+    for f in (lambda x: x, lambda x: x.to_dense(masked_grad=masked), lambda x: x.values() if x.layout is not lib.sparse_coo else x.coalesce().values()):
+        assert check(f, x, masked=masked)
+
+
+def test_hybrid_compressed_tensors_have_dense_gradients(lib):
+    dense = lib.arange(12.).reshape(2, 2, 3)
+    x = dense.to_sparse_csr(dense_dim=1).requires_grad_()
+    (x.to_dense(masked_grad=False) * dense).sum().backward()
+    assert x.grad.layout is lib.sparse_csr and x.grad.dense_dim() == 1 and lib.equal(x.grad.to_dense(), dense)

@@ -98,6 +98,7 @@ def sparse_coo_tensor(*args, dtype=None, device=None, pin_memory=False, requires
     if "indices" not in named:
         return _finish(_OP["sparse_coo_tensor"](tuple(size), dtype=dtype or tede.get_default_dtype()), requires_grad)
     indices, values = _indices(named["indices"]), _values(named["values"], dtype, device)
+    values = values if values.dim() else values.expand(1)       # one number is the value of one element
     if size is None:
         x = _OP["sparse_coo_tensor"](indices, values, is_coalesced=is_coalesced)
     else:
@@ -159,8 +160,8 @@ hsmm = _C._functions["hspmm"]
 
 @asking
 def saddmm(*args, **kwargs):
-    """addmm, by an older name."""
-    return tede.addmm(*args, **kwargs)
+    """sspaddmm, by an older name: all but the second factor is sparse."""
+    return _OP["sspaddmm"](*args, **kwargs)
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
@@ -205,12 +206,8 @@ def as_sparse_gradcheck(gradcheck):
         rebuilt, flat = [], []
         for x in inputs:
             if isinstance(x, _C.Tensor) and x.requires_grad and x.layout is not _C.strided:
-                if not masked:      # every element may change
-                    dense = x.detach().to_dense().requires_grad_()
-                    x, layout = x.detach(), x.layout
-                    flat.append(dense)
-                    rebuilt.append(lambda d, x=x, layout=layout: _dense_as(d, x, layout))
-                    continue
+                if not masked:      # every element may change: all are specified
+                    x = x.detach().to_dense().sparse_mask(_dense_as(tede.ones(x.shape, dtype=x.dtype), x.detach(), x.layout))
                 x = x.coalesce() if x.layout is _C.sparse_coo else x
                 flat.append(x.detach().values().clone().requires_grad_())
                 rebuilt.append(lambda v, x=x.detach(): _OP["values_backward"](v, x))
@@ -221,7 +218,7 @@ def as_sparse_gradcheck(gradcheck):
         def strided(*args):
             out = func(*(a if make is None else make(a) for a, make in zip(args, rebuilt)))
             several = isinstance(out, (list, tuple))
-            outs = [o.to_dense() if isinstance(o, _C.Tensor) and o.layout is not _C.strided else o for o in (out if several else [out])]
+            outs = [o.to_dense(masked_grad=masked) if isinstance(o, _C.Tensor) and o.layout is not _C.strided else o for o in (out if several else [out])]
             return tuple(outs) if several else outs[0]
         return gradcheck(strided, tuple(flat), **kwargs)
     return check

@@ -417,15 +417,34 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
                : NULL;
 }
 
-td_tensor *td_op_to_sparse_csr(td_tensor *self, const int64_t *dense) { return to_compressed(self, TD_SPARSE_CSR, 0, NULL, dense); }
-td_tensor *td_op_to_sparse_csc(td_tensor *self, const int64_t *dense) { return to_compressed(self, TD_SPARSE_CSC, 0, NULL, dense); }
+/* The conversions between compressed layouts that callers may ask for are PyTorch's: neither to smaller or no blocks nor of
+ * batches to blocks. Gradients, which take their input's layout, are converted in any case (td_sparse_like_layout). */
+static td_tensor *convert(td_tensor *self, int layout, int64_t n_blocks, const int64_t *blocks, const int64_t *dense_dim)
+{
+    const int own = td_tensor_layout(self);
+    if (own < TD_SPARSE_CSR || own > TD_SPARSE_BSC || td_is_blocked(layout) != (n_blocks == 2))
+        return to_compressed(self, layout, n_blocks, blocks, dense_dim);
+    const shape r = shape_of(self);
+    const char *from = td_sparse_title(own), *to = td_sparse_title(layout);
+    if (td_is_blocked(own) && !td_is_blocked(layout))
+        return td_fail(TD_E_RUNTIME, "sparse_compressed_to_%s: expected SparseCsr or SparseCsc layout but got %s", td_layout_name(layout), from);
+    if (td_is_blocked(own) && (r.blocks[0] != blocks[0] || r.blocks[1] != blocks[1]))
+        return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s with blocksize changed from [%" PRId64 ", %" PRId64 "] to [%" PRId64
+                       ", %" PRId64 "] is not supported", from, to, r.blocks[0], r.blocks[1], blocks[0], blocks[1]);
+    if (!td_is_blocked(own) && td_is_blocked(layout) && r.batch)
+        return td_fail(TD_E_RUNTIME, "to_sparse: conversion from %s to %s for batched inputs is not supported", from, to);
+    return to_compressed(self, layout, n_blocks, blocks, dense_dim);
+}
+
+td_tensor *td_op_to_sparse_csr(td_tensor *self, const int64_t *dense) { return convert(self, TD_SPARSE_CSR, 0, NULL, dense); }
+td_tensor *td_op_to_sparse_csc(td_tensor *self, const int64_t *dense) { return convert(self, TD_SPARSE_CSC, 0, NULL, dense); }
 td_tensor *td_op_to_sparse_bsr(td_tensor *self, int64_t n, const int64_t *blocks, const int64_t *dense)
 {
-    return to_compressed(self, TD_SPARSE_BSR, n, blocks, dense);
+    return convert(self, TD_SPARSE_BSR, n, blocks, dense);
 }
 td_tensor *td_op_to_sparse_bsc(td_tensor *self, int64_t n, const int64_t *blocks, const int64_t *dense)
 {
-    return to_compressed(self, TD_SPARSE_BSC, n, blocks, dense);
+    return convert(self, TD_SPARSE_BSC, n, blocks, dense);
 }
 
 td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const int64_t *blocks, const int64_t *dense)
@@ -446,7 +465,7 @@ td_tensor *td_op_to_sparse(td_tensor *self, td_layout layout, int64_t n, const i
                        td_sparse_title(td_is_sparse(self) ? td_sparse_of(self)->layout : 0),
                        td_sparse_title((int)layout < 0 ? TD_SPARSE_COO : (int)layout));
     if ((int)layout >= TD_SPARSE_CSR)
-        return to_compressed(self, layout, n, blocks, dense);
+        return convert(self, (int)layout, n, blocks, dense);
     if (td_is_sparse(self))
         return td_is_coo(self) ? td_sparse_itself(self) : td_sparse_coo(self);
     if (dense && (*dense < 0 || *dense > self->ndim))
@@ -470,7 +489,7 @@ td_tensor *td_sparse_like_layout(td_tensor *x, td_tensor *like)
         TD_AUTO td_tensor *settled = td_sparse_settled(x), *checked = td_coo_places(settled);
         return checked ? compress(settled, layout, r.blocks, (td_dtype)td_sparse_of(like)->indices->dtype) : NULL;
     }
-    return to_compressed(x, layout, td_is_blocked(layout) ? 2 : -1, r.blocks, NULL);
+    return to_compressed(x, layout, td_is_blocked(layout) ? 2 : -1, r.blocks, &(int64_t){td_sparse_of(like)->dense_dim});
 }
 
 /* ---- indices alone */

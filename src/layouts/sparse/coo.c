@@ -146,6 +146,17 @@ td_tensor *td_op_sparse_coo_tensor_size(int64_t n, const int64_t *size, td_dtype
     return td__sparse_coo_tensor_with_dims(n, 0, n, size, dtype, device);
 }
 
+/* A COO `out` of zeros() keeps its dtype and has no dense dimensions. */
+td_tensor *td_sparse_zeros(int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    return td_op_sparse_coo_tensor_size(n, size, dtype, device);
+}
+int td_sparse_zeros_into(td_tensor *out, int64_t n, const int64_t *size, td_dtype dtype, td_device device)
+{
+    (void)dtype, (void)device;
+    return td_op_sparse_resize_and_clear_(out, n, size, n, 0);
+}
+
 td_tensor *td_op_sparse_coo_tensor_indices_size(td_tensor *indices, td_tensor *values, int64_t n, const int64_t *size,
                                                 td_dtype dtype, td_device device, const bool *coalesced)
 {
@@ -277,7 +288,8 @@ int td_op_sparse_resize_and_clear_(td_tensor *self, int64_t n, const int64_t *si
 }
 
 /* With elements a tensor may only grow, for those outside a smaller shape would have no place; growing sparse
- * dimensions changes no part, growing dense ones copies the values into a corner of zeros. */
+ * dimensions changes no part. Growing dense ones resizes the values as a strided tensor is resized: they stay in their order in
+ * memory, and what is new is zero. */
 int td_op_sparse_resize_(td_tensor *self, int64_t n, const int64_t *size, int64_t sparse_dim, int64_t dense_dim)
 {
     if (!td_is_coo(self))
@@ -320,13 +332,10 @@ int td_op_sparse_resize_(td_tensor *self, int64_t n, const int64_t *size, int64_
         values = td_part_values(self);
     } else {      /* what is new is zero */
         TD_AUTO td_tensor *larger = td_zeros(dense_dim + 1, shape, (td_dtype)self->dtype, self->device);
-        TD_AUTO td_tensor *corner = td_ref(larger);
-        for (int d = 1; nnz && corner && d < s->values->ndim; d++) {
-            td_tensor *part = td_narrow(corner, d, 0, s->values->sizes[d]);
-            td_tensor_release(corner);
-            corner = part;
-        }
-        if (!corner || (nnz && td_copy_elements(corner, s->values)))
+        const int64_t count = nnz ? s->values->numel : 0;
+        TD_AUTO td_tensor *line = td_view(larger, 1, (int64_t[]){-1}), *begin = td_narrow(line, 0, 0, count);
+        TD_AUTO td_tensor *own = count ? td_reshape(s->values, 1, &count) : td_ref(begin);
+        if (!begin || !own || (count && td_copy_elements(begin, own)))
             return -1;
         values = td_ref(larger);
     }
@@ -383,6 +392,8 @@ int td_sparse_copy_from_(td_tensor *self, td_tensor *src, bool non_blocking)
     if (td_tensor_layout(self) != td_tensor_layout(src))
         return td_error(TD_E_RUNTIME, "copy of sparse compressed tensors having different layouts is not supported.");
     if (compressed && check_copied(self, src))
+        return -1;
+    if (!compressed && td_resize_as_sparse_(self, src))     /* what can't become of src's shape isn't copied to */
         return -1;
     TD_AUTO td_tensor *copy = td_sparse_clone_format(src, TD_MEMORY_FORMAT_NONE);
     return td_layout_finish("copy_", self, td_ref(copy));

@@ -214,12 +214,9 @@ static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
         return td_fail(TD_E_RUNTIME,
                        "sparse_binary_op_intersection_cpu(): expects sparse inputs with equal dimensionality, number of "
                        "sparse dimensions, and shape of sparse dimensions");
-    if (!same_shape(self, other)) {
-        int64_t shape[TD_MAX_DIMS];
-        if (td_broadcast_shape("mul", 2, (td_tensor *[]){self, other}, shape) < 0)
-            return NULL;
-        return td_fail(TD_E_NOT_IMPLEMENTED, "mul: dense dimensions of sparse tensors are not broadcast");
-    }
+    int64_t shape[TD_MAX_DIMS];         /* dense dimensions broadcast, as those of the values do */
+    if (td_broadcast_shape("mul", 2, (td_tensor *[]){self, other}, shape) < 0)
+        return NULL;
     /* One may have an index several times: it keeps them all. */
     bool swap = a->coalesced && !b->coalesced;
     td_tensor *of = swap ? other : self;
@@ -230,13 +227,17 @@ static td_tensor *mul_coo(td_tensor *self, td_tensor *other)
     TD_AUTO td_tensor *indices = td_index_select(td_sparse_of(of)->indices, 1, mine);
     TD_AUTO td_tensor *left = td_index_select(td_sparse_of(of)->values, 0, mine);
     TD_AUTO td_tensor *right = td_index_select(td_sparse_of(in)->values, 0, yours), *products = td_mul(left, right);
-    return td_coo_like(of, indices, products, td_sparse_of(of)->coalesced);
+    return td_coo_new(self->ndim, shape, a->sparse_dim, indices, products, td_sparse_of(of)->coalesced);
 }
 
 td_tensor *td_sparse_mul_tensor(td_tensor *self, td_tensor *other)
 {
-    if (!td_is_sparse(self))
+    if (!td_is_sparse(self) || (self->ndim == 0 && other->ndim > 0 && td_is_sparse(other)))
         return td_sparse_mul_tensor(other, self);
+    if (td_is_sparse(other) && other->ndim == 0 && self->ndim > 0) {
+        TD_AUTO td_tensor *number = td_sparse_dense(other);
+        return number ? td_sparse_mul_tensor(self, number) : NULL;
+    }
     if (is_number(other)) {
         TD_AUTO td_tensor *values = td_mul(td_sparse_of(self)->values, other);
         return td_sparse_with_values(self, values);
@@ -246,13 +247,14 @@ td_tensor *td_sparse_mul_tensor(td_tensor *self, td_tensor *other)
     return td_sparse_like_layout(product, self);
 }
 
+/* A COO tensor gets new values, so that those it was made of keep theirs, as in PyTorch; a compressed one's are written to. */
 int td_sparse_mul_tensor_into(td_tensor *out, td_tensor *self, td_tensor *other)
 {
     if (out == self && !td_is_sparse(self)) {
         TD_AUTO td_tensor *dense = td_sparse_dense(other);
         return td_mul_tensor_(self, dense);
     }
-    if (out == self && is_number(other) && !td_check_cast("mul", common_dtype(self, other), (td_dtype)self->dtype))
+    if (out == self && !td_is_coo(self) && is_number(other) && !td_check_cast("mul", common_dtype(self, other), (td_dtype)self->dtype))
         return td_mul_tensor_(td_sparse_of(self)->values, other);
     return td_finish_out("mul", out, td_sparse_mul_tensor(self, other));
 }

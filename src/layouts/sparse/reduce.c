@@ -171,9 +171,11 @@ td_tensor *td_sparse_linalg_vector_norm(td_tensor *self, td_scalar ord, int64_t 
             TD_E_RUNTIME, "norm_sparse currently %s",
             keepdim ? "does not support keepdim=True"
                     : "only supports full reductions, so 'dim' must either be empty or contain all dimensions of the input");
+    if (dtype != TD_DTYPE_NONE)
+        return td_fail(TD_E_RUNTIME, "norm_sparse currently does not support 'dtype' argument");
     (void)dim;
     TD_AUTO td_tensor *x = td_sparse_settled(self);
-    return x ? td_linalg_vector_norm(td_sparse_of(x)->values, ord, -1, NULL, false, dtype) : NULL;
+    return x ? td_linalg_vector_norm(td_sparse_of(x)->values, ord, -1, NULL, false, TD_DTYPE_NONE) : NULL;
 }
 /* Absent elements are zeros, which decide nothing. */
 td_tensor *td_sparse_any_all(td_tensor *self) { return td_any_all(td_sparse_of(self)->values); }

@@ -51,8 +51,8 @@ static td_tensor *turn_compressed(td_tensor *x, int a, int b)
 
 /* Rows of indices are picked in the new order and values permuted; sparse and dense dimensions don't mix, for no
  * index names a dense position. Elements keep their order, which is no longer that of the indices: so the result is
- * not coalesced. */
-td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
+ * not coalesced; PyTorch's transpose, unlike its permute, sees that no elements are in any order. */
+static td_tensor *reorder(td_tensor *self, int64_t n, const int64_t *dims, bool empty_stays)
 {
     const td_sparse *s = td_sparse_of(self);
     int64_t order[TD_MAX_DIMS], sizes[TD_MAX_DIMS], values_order[TD_MAX_DIMS + 1] = {0};
@@ -74,8 +74,8 @@ td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
         sizes[d] = self->sizes[from];
         if ((d < s->sparse_dim) != (from < s->sparse_dim))
             return td_fail(TD_E_RUNTIME,
-                           "transpose(): can't move a sparse dimension behind a dense one: dimension %d of a tensor with %d "
-                           "sparse dimensions would become %d",
+                           "permute(sparse_coo): transpositions between sparse and dense dimensions are not allowed: dimension %d "
+                           "of a tensor with %d sparse dimensions would become %d",
                            from, s->sparse_dim, d);
         if (d >= s->sparse_dim)
             values_order[d - s->sparse_dim + 1] = from - s->sparse_dim + 1;
@@ -85,7 +85,15 @@ td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
         same_indices &= order[d] == d;
     TD_AUTO td_tensor *indices = same_indices ? td_part_indices(self) : rows_of(self, s->sparse_dim, order);
     TD_AUTO td_tensor *values = td_permute(s->values, s->dense_dim + 1, values_order);
-    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && (same_indices || !s->indices->numel));
+    return td_coo_new(self->ndim, sizes, s->sparse_dim, indices, values, s->coalesced && (same_indices || (empty_stays && !s->indices->numel)));
+}
+
+/* A permutation that names its first dimension otherwise than 0 isn't coalesced, even if it moves nothing, as in PyTorch. */
+td_tensor *td_sparse_permute(td_tensor *self, int64_t n, const int64_t *dims)
+{
+    TD_AUTO td_tensor *x = reorder(self, n, dims, false);
+    return x && n && dims[0] != 0 && td_sparse_of(x)->coalesced
+               ? td_coo_like(x, td_sparse_of(x)->indices, td_sparse_of(x)->values, false) : td_ref(x);
 }
 
 /* An alias where nothing moves, since a call's result must be another tensor than its operand. */
@@ -104,7 +112,7 @@ td_tensor *td_sparse_transpose_int(td_tensor *self, int64_t dim0, int64_t dim1)
                        td_sparse_of(self)->sparse_dim, a, b);
     for (int d = 0; d < self->ndim; d++)
         order[d] = d == a ? b : d == b ? a : d;
-    return td_sparse_permute(self, self->ndim, order);
+    return reorder(self, self->ndim, order, true);
 }
 
 int td_sparse_transpose_(td_tensor *self, int64_t dim0, int64_t dim1)
@@ -155,12 +163,16 @@ td_tensor *td_op__sparse_broadcast_to(td_tensor *self, int64_t n, const int64_t 
     td_shape_text have, want;
     if (!td_is_coo(self))
         return td_layout_refuse("_sparse_broadcast_to", self);
-    bool fits = n >= self->ndim && n <= TD_MAX_DIMS && td_check_sizes(n, size) == 0;
-    for (int d = 0; fits && d < self->ndim; d++)
-        fits = self->sizes[d] == 1 || self->sizes[d] == size[n - self->ndim + d];
-    if (!fits)
-        return td_fail(TD_E_RUNTIME, "The expanded size of the tensor must match the existing size: %s can't become %s",
+    if (n > TD_MAX_DIMS || td_check_sizes(n, size))
+        return n > TD_MAX_DIMS ? td_fail(TD_E_RUNTIME, "_sparse_broadcast_to: too many dimensions, %" PRId64, n) : NULL;
+    if (n < self->ndim)
+        return td_fail(TD_E_RUNTIME, "the requested broadcast shape has fewer dimensions than the input: %s can't become %s",
                        td_shape_str(self->ndim, self->sizes, have), td_shape_str((int)n, size, want));
+    for (int d = 0; d < self->ndim; d++)
+        if (self->sizes[d] != 1 && self->sizes[d] != size[n - self->ndim + d])
+            return td_fail(TD_E_RUNTIME, "The input's length %" PRId64 " at dimension %d does not broadcast over the requested shape of "
+                           "length %" PRId64 " at dimension %" PRId64,
+                           self->sizes[d], d, size[n - self->ndim + d], n - self->ndim + d);
     td_tensor *x = td_ref(self);
     for (int d = 0; x && d < n; d++) {
         TD_AUTO td_tensor *old = x;
@@ -275,13 +287,12 @@ static td_tensor *with_row(td_tensor *indices, int64_t d, td_tensor *row)
 td_tensor *td_sparse_narrow_copy(td_tensor *self, int64_t dim, int64_t start, int64_t length)
 {
     const td_sparse *s = td_sparse_of(self);
-    int d = td_wrap_dim(dim, self->ndim);
+    const int d = (int)dim;
     int64_t sizes[TD_MAX_DIMS];
-    if (d < 0)
-        return NULL;
+    if (dim < 0 || dim >= self->ndim)       /* not counted from the end, as in PyTorch */
+        return td_fail(TD_E_RUNTIME, "Dimension %" PRId64 " out of range. Expecting 0 <= dim < %d.", dim, self->ndim);
     if (length < 0)
         return td_fail(TD_E_RUNTIME, "narrow(): length must be non-negative.");
-    start += start < 0 ? self->sizes[d] : 0;
     if (start < 0 || start > self->sizes[d] - length)
         return td_fail(TD_E_RUNTIME,
                        "Invalid range to narrow. range(start, start+length) must be a subset of range(0, %" PRId64 ").",
