@@ -20,6 +20,7 @@ from tede import _C, _weights_only_unpickler
 from tede._checkpoint import MAGIC_NUMBER, PROTOCOL_VERSION, UNSAFE, SourceChangeWarning, checked, dtype_of, text_of, unpickler  # noqa: F401
 from tede._weights_only_unpickler import _get_layout, _safe_globals as safe_globals  # noqa: F401
 from tede._weights_only_unpickler import _Storage as StorageType
+from tede.utils.serialization import config
 
 DEFAULT_PROTOCOL = 2
 _NEWEST_VERSION = 10        # of archives
@@ -35,55 +36,46 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-_endianness = _mmap_flags = None
-_crc32 = True
-
-
 def get_default_load_endianness():
     """The byte order of files that don't say theirs; None: little."""
-    return _endianness
+    return config.load.endianness
 
 
 def set_default_load_endianness(endianness):
-    global _endianness
     if not isinstance(endianness, LoadEndianness) and endianness is not None:
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _endianness = endianness
+    config.load.endianness = endianness
 
 
 def get_crc32_options():
-    return _crc32
+    return config.save.compute_crc32
 
 
 def set_crc32_options(compute_crc32):
     """Whether `save` computes check sums of records; without them other programs refuse to unpack the archive."""
-    global _crc32
-    _crc32 = compute_crc32
+    config.save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options():
     """mmap.MAP_PRIVATE or mmap.MAP_SHARED: how load(mmap=True) maps."""
-    import mmap
-    return mmap.MAP_PRIVATE if _mmap_flags is None else _mmap_flags
+    return config.load.mmap_flags
 
 
 class set_default_mmap_options:
     """Set how load(mmap=True) maps files; within a `with`, for its duration."""
 
     def __init__(self, flags):
-        global _mmap_flags
         import mmap
         if flags not in (mmap.MAP_PRIVATE, mmap.MAP_SHARED):
             raise ValueError("Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
                              f"mmap.MAP_SHARED, but got {flags}")
-        self._before, _mmap_flags = get_default_mmap_options(), flags
+        self._before, config.load.mmap_flags = config.load.mmap_flags, flags
 
     def __enter__(self):
         pass
 
     def __exit__(self, *exception):
-        global _mmap_flags
-        _mmap_flags = self._before
+        config.load.mmap_flags = self._before
 
 
 def add_safe_globals(safe_globals):  # noqa: F811
@@ -245,12 +237,16 @@ def _open_zipfile_reader(name_or_buffer):
         yield _C.PyTorchFileReader(file)
 
 
+def _writer(name_or_buffer, **folder):
+    return _C.PyTorchFileWriter(name_or_buffer, config.save.compute_crc32, config.save.storage_alignment, **folder)
+
+
 @contextlib.contextmanager
 def _open_zipfile_writer(name_or_buffer):
     """A context in which a checkpoint is written record by record."""
     if not _is_path(name_or_buffer) and not hasattr(name_or_buffer, "write"):
         raise AttributeError(f"Buffer of {str(type(name_or_buffer)).strip('<>')} has no callable attribute 'write'")
-    writer = _C.PyTorchFileWriter(name_or_buffer, _crc32)
+    writer = _writer(name_or_buffer)
     yield writer
     writer.write_end_of_file()
     if hasattr(name_or_buffer, "flush"):
@@ -421,14 +417,14 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         with _replaced(f) as file:
             if _use_new_zipfile_serialization:
                 name = os.path.splitext(os.path.basename(os.fspath(f)))[0] or "archive"
-                _save(obj, _C.PyTorchFileWriter(file, _crc32, _folder=name), pickle_module, pickle_protocol, _disable_byteorder_record)
+                _save(obj, _writer(file, _folder=name), pickle_module, pickle_protocol, _disable_byteorder_record)
             else:
                 _legacy_save(obj, file, pickle_module, pickle_protocol)
         return
     if not hasattr(f, "write"):
         raise AttributeError("expected 'f' to be string, path, or a file-like object with a 'write' attribute")
     if _use_new_zipfile_serialization:
-        _save(obj, _C.PyTorchFileWriter(f, _crc32), pickle_module, pickle_protocol, _disable_byteorder_record)
+        _save(obj, _writer(f), pickle_module, pickle_protocol, _disable_byteorder_record)
     elif skip_data.active:
         raise RuntimeError("Cannot use skip_data=True with _use_new_zipfile_serialization=False")
     else:
@@ -506,6 +502,7 @@ def _decide(weights_only, pickle_module):
 def load(f, map_location=None, pickle_module=None, *, weights_only=None, mmap=None, **pickle_load_args):
     """Read what save() or PyTorch's save() wrote. Only data is read, unless weights_only=False trusts the file."""
     weights_only = _decide(weights_only, pickle_module)
+    mmap = config.load.mmap if mmap is None else mmap
     if weights_only:
         if pickle_module is not None:
             raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
@@ -569,9 +566,9 @@ def _load(archive, f, map_location, module, mmap, options):
         order = archive.get_record("byteorder").decode("ascii", "replace")
         if order not in ("little", "big"):
             raise ValueError("Unknown endianness type: " + order)
-    elif _endianness in (None, LoadEndianness.LITTLE):
+    elif config.load.endianness in (None, LoadEndianness.LITTLE):
         order = "little"
-    elif _endianness is LoadEndianness.BIG:
+    elif config.load.endianness is LoadEndianness.BIG:
         order = "big"
     meta = isinstance(map_location, (str, _C.device)) and str(map_location).partition(":")[0] == "meta"
     restore, loaded = _restorer(map_location), {}

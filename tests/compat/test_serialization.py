@@ -334,3 +334,25 @@ def test_archives_that_are_none(lib, tmp_path):
         for file in str(tmp_path / "x.pt"), io.BytesIO(data):
             with pytest.raises(RuntimeError, match="PytorchStreamReader failed reading zip archive: " + words):
                 lib.load(file)
+
+
+def test_options_stand_in_one_place(lib, tmp_path):
+    from importlib import import_module
+    config = import_module(lib.__name__ + ".utils.serialization").config
+    path = str(tmp_path / "x.pt")
+    assert lib.serialization.get_crc32_options() is config.save.compute_crc32 is True
+    with config.patch("save.storage_alignment", 4096):
+        lib.save(lib.arange(5), path)
+    assert lib._C.PyTorchFileReader(path).get_record_offset("data/0") % 4096 == 0 and config.save.storage_alignment == 64
+    with config.patch({"load.mmap": True}):
+        assert lib.load(path).tolist() == [0, 1, 2, 3, 4]
+        with pytest.raises(ValueError, match="f must be a file path in order to use the mmap argument"):
+            with open(path, "rb") as file:
+                lib.load(file)
+        with open(path, "rb") as file:
+            assert lib.load(file, mmap=False).tolist() == [0, 1, 2, 3, 4]
+    with lib.serialization.set_default_mmap_options(1):
+        assert config.load.mmap_flags == 1
+    assert config.load.mmap_flags == lib.serialization.get_default_mmap_options() == 2
+    with pytest.raises(AttributeError):
+        config.load.colour = 1
