@@ -8,8 +8,8 @@
  *     td_register_impl("aten::max_pool2d_with_indices", my_device, (td_kernel)max_pool);
  *
  * Gradients have the geometry of the operator they are of.  Nothing in it is left to check, and no product of its sizes overflows if the
- * tensors have elements: those of an empty tensor stand at the end of the range.  Dimensions are always three; what an image or a
- * line lacks comes first, with sizes and steps of 1 and no padding.  So one loop serves all ranks. */
+ * tensors have elements: those of an empty tensor stand at the end of the range.  Spatial dimensions are always three; what an
+ * image or a line lacks comes first, with sizes and steps of 1 and no padding.  So one loop serves all ranks. */
 #ifndef TEDE_GEOMETRY_H
 #define TEDE_GEOMETRY_H
 #include <tede/base.h>
@@ -44,6 +44,58 @@ static inline void td_pool_window(const td_pool_geometry *g, int d, int64_t o, i
         start = step == 1 ? 0 : start + (step - 1 - start) / step * step;
     *from = start, *to = stop < g->in[d] ? stop : g->in[d];
 }
+
+/* ---- convolution: y = w * x, images correlated with kernels; or its transpose
+ *
+ * Of a transposed convolution the operand is y and the result x; all else is as of the convolution that it transposes.  Of im2col x are
+ * the images and y the columns. */
+
+typedef struct td_conv_geometry {
+    int     dims;
+    bool    transposed;
+    bool    pointwise;                      /* kernels of one element in steps of 1: x is its own columns */
+    int64_t batch, groups;
+    int64_t cin, cout;                      /* channels of x and y per group */
+    int64_t in[3], out[3];                  /* of x and y */
+    int64_t kernel[3], stride[3], padding[3], dilation[3];
+    int64_t in_total, out_total;            /* of a channel */
+    int64_t k;                              /* products that an element of y is the sum of: cin times the kernel's elements */
+} td_conv_geometry;
+
+/* ---- resizing: every element of the result is a weighted sum of neighbours along each dimension */
+
+/* NEAREST rounds down, NEAREST_EXACT to the middle; the antialiased ones (AA) stretch their filter where an image shrinks. */
+typedef enum td_resize_mode {
+    TD_RESIZE_NEAREST, TD_RESIZE_NEAREST_EXACT, TD_RESIZE_LINEAR, TD_RESIZE_CUBIC, TD_RESIZE_LINEAR_AA, TD_RESIZE_CUBIC_AA, TD_RESIZE_LANCZOS_AA
+} td_resize_mode;
+
+/* Of a gradient, `in` are still the sizes of the operand, which the gradient of the result is spread over. */
+typedef struct td_resize_geometry {
+    int            dims;
+    td_resize_mode mode;
+    bool           align_corners;           /* output o lies at o * scale in the input, else at (o + 0.5) * scale - 0.5 */
+    td_dtype       dtype;                   /* that positions are computed in: float32 or float64 */
+    int64_t        planes;                  /* product of the sizes before the resized ones */
+    int64_t        in[3], out[3];
+    int64_t        in_total, out_total;     /* of a plane */
+    double         scale[3];                /* places of the input per one of the output, as the dtype rounds it */
+} td_resize_geometry;
+
+/* ---- sampling: elements of the result are read at places that a tensor of coordinates names */
+
+typedef enum td_sample_mode { TD_SAMPLE_LINEAR, TD_SAMPLE_NEAREST, TD_SAMPLE_CUBIC } td_sample_mode;
+typedef enum td_sample_outside { TD_OUTSIDE_ZEROS, TD_OUTSIDE_BORDER, TD_OUTSIDE_REFLECTION } td_sample_outside;
+
+typedef struct td_sample_geometry {
+    int               dims;
+    td_sample_mode    mode;
+    td_sample_outside outside;              /* what is read outside of an image */
+    bool              align_corners;        /* -1 and 1 are the centres of the outermost elements, else their outer edges */
+    td_dtype          dtype;                /* float64 where float32 doesn't do, as that has places of 32 bits */
+    int64_t           batch, channels;
+    int64_t           in[3];
+    int64_t           in_total, out_total;  /* elements and places of a channel */
+} td_sample_geometry;
 
 #ifdef __cplusplus
 }

@@ -180,6 +180,35 @@ static int slab_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *i
         plane_of(out, g->in, i / g->out_total)[(int64_t)get(indices, indices, i)] += get(grad, grad, i);
     return 0;
 }
+/* Conv, resizing and sampling: what they were called with, without a loop. */
+static td_conv_geometry conv;
+static td_resize_geometry resize;
+static td_sample_geometry sample;
+static int slab_convolution(td_tensor *x, td_tensor *w, td_tensor *b, const td_conv_geometry *g, td_tensor *y)
+{
+    (void)x, (void)w, (void)b, (void)y;
+    return conv = *g, 0;
+}
+static int slab_convolution_backward(td_tensor *dy, td_tensor *x, td_tensor *w, const td_conv_geometry *g, td_tensor *dx, td_tensor *dw, td_tensor *db)
+{
+    (void)dy, (void)x, (void)w, (void)dx, (void)dw, (void)db;
+    return conv = *g, 0;
+}
+static int slab_resample(td_tensor *x, const td_resize_geometry *g, td_tensor *y)
+{
+    (void)x, (void)y;
+    return resize = *g, 0;
+}
+static int slab_grid_sampler(td_tensor *x, td_tensor *grid, const td_sample_geometry *g, td_tensor *y)
+{
+    (void)x, (void)grid, (void)y;
+    return sample = *g, 0;
+}
+static int slab_grid_sampler_backward(td_tensor *dy, td_tensor *x, td_tensor *grid, const td_sample_geometry *g, td_tensor *dx, td_tensor *dgrid)
+{
+    (void)dy, (void)x, (void)grid, (void)dx, (void)dgrid;
+    return sample = *g, 0;
+}
 IMPL(slab_avg_pool)
 {
     BEGIN const td_pool_geometry *g = a[td_op_describe(op)->n_arguments].geometry;
@@ -240,6 +269,12 @@ static int ready(void)
         td_register_impl("aten::max_pool2d_with_indices", type, (td_kernel)slab_max_pool) ||
         td_register_impl("aten::adaptive_max_pool2d", type, (td_kernel)slab_max_pool) ||
         td_register_impl("aten::max_pool_backward", type, (td_kernel)slab_max_pool_backward) ||
+        td_register_impl("aten::convolution", type, (td_kernel)slab_convolution) ||
+        td_register_impl("aten::convolution_backward", type, (td_kernel)slab_convolution_backward) ||
+        td_register_impl("aten::resample", type, (td_kernel)slab_resample) ||
+        td_register_impl("aten::resample_backward", type, (td_kernel)slab_resample) ||
+        td_register_impl("aten::grid_sampler_2d", type, (td_kernel)slab_grid_sampler) ||
+        td_register_impl("aten::grid_sampler_backward", type, (td_kernel)slab_grid_sampler_backward) ||
         td_register_boxed_impl("aten::avg_pool2d", type, slab_avg_pool, NULL))
         return -1;
     done = true;
@@ -412,6 +447,50 @@ TD_TEST(an_implementation_of_a_layer_gets_its_geometry)
     AUTO own_mean = TRY(td_avg_pool2d(there, 1, &three, 1, &two, 1, &one, false, true, &seven));
     CHECK(same(own_mean, mean));
     CHECK_FAILS(td_avg_pool2d(there, 1, &three, 1, &two, 1, &two, false, true, &seven), TD_E_RUNTIME, "pad should be at most half");
+}
+
+static bool is(const int64_t *x, int64_t a, int64_t b, int64_t c) { return x[0] == a && x[1] == b && x[2] == c; }
+
+TD_TEST(a_convolution_and_its_gradients_have_one_geometry)
+{
+    const td_device there = {(int8_t)TRY(ready()), -1};
+    const int64_t one = 1, two = 2;
+    AUTO x = TRY(td_tensor_new(4, (int64_t[]){2, 4, 9, 8}, TD_F32, there));
+    AUTO w = TRY(td_tensor_new(4, (int64_t[]){4, 2, 3, 2}, TD_F32, there));
+    for (int k = 0; k < 2; k++) {
+        AUTO y = TRY(k ? td_conv_transpose2d_input(x, w, TD_NONE, 1, &two, 2, (int64_t[]){1, 0}, 1, &one, 2, 1, &one)
+                       : td_conv2d(x, w, TD_NONE, 1, &two, 2, (int64_t[]){1, 0}, 1, &one, 2));
+        const td_conv_geometry forward = conv;
+        CHECK(forward.transposed == k && forward.batch == 2 && forward.groups == 2 && forward.cin == 2 && forward.cout == 2 && forward.k == 12);
+        CHECK(is(forward.in, 1, k ? 18 : 9, k ? 17 : 8) && is(forward.out, 1, k ? 9 : 5, k ? 8 : 4) && is(forward.padding, 0, 1, 0));
+        td_tensor *gradients[3];
+        memset(&conv, 0, sizeof conv);
+        TRY(td_convolution_backward(gradients, y, x, w, -1, NULL, 2, (int64_t[]){2, 2}, 2, (int64_t[]){1, 0}, 2, (int64_t[]){1, 1}, k, 2,
+                                    (int64_t[]){k, k}, 2, 3, (bool[]){true, true, true}));
+        for (int i = 0; i < 3; i++)
+            td_tensor_release(gradients[i]);
+        CHECK(conv.k == forward.k && conv.in_total == forward.in_total && is(conv.out, 1, forward.out[1], forward.out[2]));
+    }
+}
+
+TD_TEST(sizes_beyond_an_int32_are_in_the_geometry)
+{
+    const td_device there = {(int8_t)TRY(ready()), -1};
+    const int64_t many = INT64_C(1) << 32;
+    AUTO dot = TRY(td_tensor_new(4, (int64_t[]){1, 1, 1, 1}, TD_F32, there));
+    AUTO x = TRY(td_expand(dot, 4, (int64_t[]){1, 1, 2, many}));
+    AUTO grid = TRY(td_tensor_new(4, (int64_t[]){1, 3, 1, 2}, TD_F32, there));
+    AUTO y = TRY(td_grid_sampler(x, grid, 0, 0, false));
+    CHECK(sample.dtype == TD_F64 && sample.in_total == 2 * many && sample.out_total == 3);
+    td_tensor *gradients[2];
+    memset(&sample, 0, sizeof sample);
+    TRY(td_grid_sampler_backward(gradients, y, x, grid, 0, 0, false, 2, (bool[]){false, true}));
+    td_tensor_release(gradients[0]), td_tensor_release(gradients[1]);
+    CHECK(sample.dtype == TD_F64 && is(sample.in, 1, 2, many));
+    AUTO z = TRY(td_upsample_bilinear2d(x, 2, (int64_t[]){1, 4}, false, NULL, NULL));
+    CHECK(is(resize.in, 1, 2, many) && is(resize.out, 1, 1, 4) && resize.scale[1] == 2 && resize.scale[2] == (double)(many / 4));
+    const double least = 1e-300;
+    CHECK_FAILS(td_upsample_bilinear2d(x, 2, (int64_t[]){1, 4}, false, NULL, &least), TD_E_RUNTIME, "out of range");
 }
 
 TD_TEST(the_checks_are_those_that_the_cpu_has)

@@ -10,15 +10,21 @@
 #include "ops/compose.h"
 #include "tensor/checked.h"
 
+/* The numbers of a convolution as its operators take them. */
+#define NUMBERS                                                                                                       \
+    int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,           \
+    const int64_t *dilation, bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups
+#define GIVEN n_stride, stride, n_padding, padding, n_dilation, dilation, transposed, n_output, output_padding, groups
+
 /* One number for each of 1 to 3 spatial dimensions. */
-typedef struct geometry {
+typedef struct numbers {
     int dims;
     const int64_t *stride, *padding, *dilation, *output_padding;
-} geometry;
+} numbers;
 
 /* output_padding picks one of several input sizes of the convolution that this one transposes, of which there are no
  * more than the stride. */
-static int check_numbers(const geometry *g, bool transposed)
+static int check_numbers(const numbers *g, bool transposed)
 {
     td_shape_text text;
     for (int i = 0; i < g->dims; i++) {
@@ -42,7 +48,7 @@ static int check_numbers(const geometry *g, bool transposed)
 /* In PyTorch's order. Products with groups come after it is known to be at most weight's first size. Sizes of padded
  * input and kernel are listed for all dimensions as soon as one doesn't fit; a transposed convolution has no such
  * limit. */
-static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, const geometry *g, bool transposed,
+static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, const numbers *g, bool transposed,
                         int64_t groups)
 {
     td_shape_text a, b;
@@ -104,16 +110,12 @@ static int check_count(const char *what, int64_t n, const int64_t *values, int d
                                     "dimensions, but got %s=%s", what, dims, what, td_shape_str((int)n, values, text));
 }
 
-/* Sizes: floor((in + 2 padding - span) / stride) + 1, or, transposed, (in - 1) stride + span + output_padding - 2
- * padding, with span = dilation (kernel - 1) + 1. td_check_ints keeps strides and paddings to 32 bits, as PyTorch's
- * kernels do, so sums of a few can't overflow; the products that can are checked. */
-int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride,
-                        const int64_t *stride,
-                        int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation,
-                        bool transposed,
-                        int64_t n_output, const int64_t *output_padding, int64_t groups)
+/* The geometry, and the result's sizes: floor((in + 2 padding - span) / stride) + 1, or, transposed, (in - 1) stride + span +
+ * output_padding - 2 padding, with span = dilation (kernel - 1) + 1. td_check_ints keeps strides and paddings to 32 bits, as
+ * PyTorch's kernels do, so sums of a few can't overflow; the products that can are checked. */
+static int describe(td_conv_geometry *g, int64_t *sizes, td_tensor *input, td_tensor *weight, td_tensor *bias, NUMBERS)
 {
-    int dims = weight->ndim - 2;
+    const int dims = weight->ndim - 2;
     if (dims < 1 || dims > 3)
         return td_error(TD_E_RUNTIME, "weight should have at least three dimensions and at most five, but got %d",
                         weight->ndim);
@@ -121,11 +123,11 @@ int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_
         check_count("dilation", n_dilation, dilation, dims) || check_count("output_padding", n_output, output_padding,
                                                                            dims))
         return -1;
-    geometry g = {dims, stride, padding, dilation, output_padding};
-    if (check_numbers(&g, transposed) || td_check_ints(dims, stride) || td_check_ints(dims, padding) || td_check_ints(dims, dilation) ||
-        td_check_ints(dims, output_padding) || check_shapes(input, weight, bias, &g, transposed, groups))
+    numbers given = {dims, stride, padding, dilation, output_padding};
+    if (check_numbers(&given, transposed) || td_check_ints(dims, stride) || td_check_ints(dims, padding) || td_check_ints(dims, dilation) ||
+        td_check_ints(dims, output_padding) || check_shapes(input, weight, bias, &given, transposed, groups))
         return -1;
-    int64_t sizes[5] = {input->sizes[0], transposed ? weight->sizes[1] * groups : weight->sizes[0]};
+    sizes[0] = input->sizes[0], sizes[1] = transposed ? weight->sizes[1] * groups : weight->sizes[0];
     for (int i = 0; i < dims; i++) {
         int64_t in = input->sizes[i + 2], span = td_window_span(weight->sizes[i + 2], dilation[i]), steps;
         if (!transposed)
@@ -137,90 +139,73 @@ int td_meta_convolution(td_spec *specs, td_tensor *input, td_tensor *weight, td_
             return td_error(TD_E_RUNTIME, "convolution: the result would have size %" PRId64 " in dimension %d",
                             sizes[i + 2], i + 2);
     }
-    return td_spec_set(specs, dims + 2, sizes, (td_dtype)input->dtype, input->device);
+    const int64_t *x = transposed ? sizes : input->sizes, *y = transposed ? input->sizes : sizes;
+    *g = (td_conv_geometry){.dims = dims, .transposed = transposed, .pointwise = true, .batch = sizes[0], .groups = groups,
+                            .cin = weight->sizes[1], .cout = weight->sizes[0] / groups, .in_total = 1, .out_total = 1, .k = weight->sizes[1]};
+    for (int i = 0; i < 3; i++) {
+        const int d = i - (3 - dims);
+        g->in[i] = d < 0 ? 1 : x[d + 2], g->out[i] = d < 0 ? 1 : y[d + 2], g->kernel[i] = d < 0 ? 1 : weight->sizes[d + 2];
+        g->stride[i] = d < 0 ? 1 : stride[d], g->padding[i] = d < 0 ? 0 : padding[d], g->dilation[i] = d < 0 ? 1 : dilation[d];
+        g->in_total = td_mul_saturated(g->in_total, g->in[i]), g->out_total = td_mul_saturated(g->out_total, g->out[i]);
+        g->k = td_mul_saturated(g->k, g->kernel[i]);
+        g->pointwise &= g->kernel[i] == 1 && g->stride[i] == 1 && g->padding[i] == 0 && g->in[i] == g->out[i];   /* no output_padding */
+    }
+    return 0;
+}
+
+int td_meta_convolution(td_spec *specs, td_conv_geometry *g, td_tensor *input, td_tensor *weight, td_tensor *bias, NUMBERS)
+{
+    int64_t sizes[5];
+    return describe(g, sizes, input, weight, bias, GIVEN) ? -1
+         : td_spec_set(specs, g->dims + 2, sizes, (td_dtype)input->dtype, input->device);
+}
+
+static int gradient(td_conv_geometry *g, td_tensor *grad, td_tensor *input, td_tensor *weight, NUMBERS)
+{
+    int64_t sizes[5];
+    if (describe(g, sizes, input, weight, TD_NONE, GIVEN))
+        return -1;
+    if (grad->ndim != g->dims + 2 || memcmp(grad->sizes, sizes, sizeof *sizes * (size_t)grad->ndim))
+        return td_error(TD_E_RUNTIME, "convolution_backward: the gradient's shape must be the result's");
+    return td_is_floating(input) || td_is_complex(input) ? 0
+         : td_error(TD_E_RUNTIME, "convolution_backward: gradients are for floating and complex numbers, got %s",
+                    td_dtype_title((td_dtype)input->dtype));
 }
 
 /* Gradients of input, weight and bias. bias_sizes is PyTorch's argument and isn't needed: a bias has the gradient's
  * channels. */
-int td_meta_convolution_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias,
-                                 const int64_t *bias_sizes, int64_t n_stride, const int64_t *stride, int64_t n_padding,
-                                 const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
-                                 int64_t n_output,
-                                 const int64_t *output_padding, int64_t groups, int64_t n_mask, const bool *mask)
+int td_meta_convolution_backward(td_spec *specs, td_conv_geometry *g, td_tensor *grad, td_tensor *input, td_tensor *weight,
+                                 int64_t n_bias, const int64_t *bias_sizes, NUMBERS, int64_t n_mask, const bool *mask)
 {
     (void)n_bias, (void)bias_sizes, (void)n_mask;
-    td_spec result;
-    if (td_meta_convolution(&result, input, weight, TD_NONE, n_stride, stride, n_padding, padding, n_dilation,
-                            dilation, transposed,
-                            n_output, output_padding, groups))
+    if (gradient(g, grad, input, weight, GIVEN))
         return -1;
-    for (int i = 0; i < result.ndim; i++)
-        if (grad->ndim != result.ndim || grad->sizes[i] != result.sizes[i])
-            return td_error(TD_E_RUNTIME, "convolution_backward: the gradient's shape must be the result's");
-    if (!td_is_floating(input) && !td_is_complex(input))
-        return td_error(TD_E_RUNTIME, "convolution_backward: gradients are for floating and complex numbers, got %s",
-                        td_dtype_title((td_dtype)input->dtype));
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
     mask[1] ? td_spec_like(&specs[1], weight) : td_spec_none(&specs[1]);
     return mask[2] ? td_spec_set(&specs[2], 1, &grad->sizes[1], (td_dtype)weight->dtype,
                                  weight->device) : td_spec_none(&specs[2]);
 }
 
-int td_meta_convolution_grad_input(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight,
-                                   int64_t n_stride,
-                                   const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                                   const int64_t *dilation, bool transposed, int64_t n_output,
-                                   const int64_t *output_padding,
-                                   int64_t groups)
+int td_meta_convolution_grad_input(td_spec *specs, td_conv_geometry *g, td_tensor *grad, td_tensor *input, td_tensor *weight, NUMBERS)
 {
-    td_spec three[3];
-    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
-                                     n_dilation, dilation,
-                                     transposed, n_output, output_padding, groups, 3, (const bool[]){true, false,
-                                         false}))
-        return -1;
-    return td_spec_like(specs, input);
+    return gradient(g, grad, input, weight, GIVEN) ? -1 : td_spec_like(specs, input);
 }
 
-int td_meta_convolution_grad_weight(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *weight,
-                                    int64_t n_stride,
-                                    const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                                    int64_t n_dilation,
-                                    const int64_t *dilation, bool transposed, int64_t n_output,
-                                    const int64_t *output_padding,
-                                    int64_t groups)
+int td_meta_convolution_grad_weight(td_spec *specs, td_conv_geometry *g, td_tensor *grad, td_tensor *input, td_tensor *weight, NUMBERS)
 {
-    td_spec three[3];
-    if (td_meta_convolution_backward(three, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
-                                     n_dilation, dilation,
-                                     transposed, n_output, output_padding, groups, 3, (const bool[]){false, true,
-                                         false}))
-        return -1;
-    return td_spec_like(specs, weight);
+    return gradient(g, grad, input, weight, GIVEN) ? -1 : td_spec_like(specs, weight);
 }
 
 /* The kernel computes all three at once, but doesn't record. Where the backward pass is differentiated the gradients
  * of input and weight are operators with derivatives of their own, which are convolutions again; the bias's is a sum. */
-int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride,
-                           const int64_t *stride, int64_t n_padding, const int64_t *padding, int64_t n_dilation,
-                           const int64_t *dilation,
-                           bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups,
-                           int64_t n_wants,
+int td_op_convolution_grad(td_tensor **results, td_tensor *grad, td_tensor *input, td_tensor *weight, NUMBERS, int64_t n_wants,
                            const bool *wants)
 {
     if (!TD_RECORDS(grad, input, weight))
-        return td_convolution_backward(results, grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding,
-                                       n_dilation, dilation,
-                                       transposed, n_output, output_padding, groups, n_wants, wants);
+        return td_convolution_backward(results, grad, input, weight, -1, NULL, GIVEN, n_wants, wants);
     results[0] = results[1] = results[2] = NULL;
-    results[0] = !wants[0] ? td_ref(TD_NONE)
-        : td_convolution_grad_input(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation,
-                                    transposed, n_output,
-                                    output_padding, groups);
-    results[1] = !wants[1] ? td_ref(TD_NONE)
-        : td_convolution_grad_weight(grad, input, weight, n_stride, stride, n_padding, padding, n_dilation, dilation,
-                                     transposed, n_output,
-                                     output_padding, groups);
+    results[0] = wants[0] ? td_convolution_grad_input(grad, input, weight, GIVEN) : td_ref(TD_NONE);
+    results[1] = wants[1] ? td_convolution_grad_weight(grad, input, weight, GIVEN) : td_ref(TD_NONE);
     int64_t dims[TD_MAX_DIMS] = {0};
     for (int i = 2; i < grad->ndim; i++)
         dims[i - 1] = i;

@@ -8,12 +8,10 @@
 #include "calls_ops_nn_grid_sampler.h"
 #include <inttypes.h>
 #include <string.h>
+#include <tede/geometry.h>
 #include "ops/compose.h"
 #include "ops/recorded.h"
 #include "tensor/checked.h"
-
-enum { LINEAR, NEAREST, CUBIC };
-enum { ZEROS, BORDER, REFLECTION };
 
 /* What grid_sampler checks itself; check_rank is what the operators for 4 and 5 dimensions add. */
 static int check(td_tensor *input, td_tensor *grid)
@@ -42,15 +40,16 @@ static int check_rank(td_tensor *input, td_tensor *grid, int rank, int64_t mode)
         return td_error(TD_E_RUNTIME, "grid_sampler(): expected %dD input and grid with same number of dimensions, but got "
                         "input with sizes %s and grid with sizes %s", rank, td_shape_str(input->ndim, input->sizes, a),
                         td_shape_str(grid->ndim, grid->sizes, b));
-    return rank == 5 && mode == CUBIC
+    return rank == 5 && mode == TD_SAMPLE_CUBIC
         ? td_error(TD_E_RUNTIME, "grid_sampler(): bicubic interpolation only supports 4D input") : 0;
 }
 
-static int describe(td_spec *specs, td_tensor *input, td_tensor *grid, int rank, int64_t mode, int64_t padding)
+/* The places of a float32 are as wide as it is: images with more elements than that counts are sampled in float64. */
+static int describe(td_spec *specs, td_sample_geometry *g, td_tensor *input, td_tensor *grid, int rank, int64_t mode, int64_t padding, bool align)
 {
     if (check(input, grid) || check_rank(input, grid, rank, mode))
         return -1;
-    if (mode < LINEAR || mode > CUBIC || padding < ZEROS || padding > REFLECTION)
+    if (mode < TD_SAMPLE_LINEAR || mode > TD_SAMPLE_CUBIC || padding < TD_OUTSIDE_ZEROS || padding > TD_OUTSIDE_REFLECTION)
         return td_error(TD_E_RUNTIME, "grid_sampler(): there is no interpolation mode %" PRId64 " with padding mode %" PRId64,
                         mode, padding);
     if (!td_is_floating(input))
@@ -60,30 +59,35 @@ static int describe(td_spec *specs, td_tensor *input, td_tensor *grid, int rank,
     if (input->dtype != grid->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
                         td_dtype_title((td_dtype)grid->dtype));
+    *g = (td_sample_geometry){.dims = rank - 2, .mode = (td_sample_mode)mode, .outside = (td_sample_outside)padding, .align_corners = align,
+                              .batch = input->sizes[0], .channels = input->sizes[1], .in_total = 1, .out_total = 1};
     td_spec_like(specs, input);
-    for (int i = 2; i < rank; i++)
-        specs->sizes[i] = grid->sizes[i - 1];
+    for (int i = 0; i < 3; i++) {
+        const int d = i - (3 - g->dims);
+        g->in[i] = d < 0 ? 1 : input->sizes[2 + d];
+        g->in_total = td_mul_saturated(g->in_total, g->in[i]);
+        g->out_total = td_mul_saturated(g->out_total, d < 0 ? 1 : (specs->sizes[2 + d] = grid->sizes[1 + d]));
+    }
+    g->dtype = input->dtype == TD_F64 || g->in_total > INT32_MAX ? TD_F64 : TD_F32;
     return 0;
 }
 
-int td_meta_grid_sampler_2d(td_spec *specs, td_tensor *input, td_tensor *grid, int64_t mode, int64_t padding, bool align)
+int td_meta_grid_sampler_2d(td_spec *specs, td_sample_geometry *g, td_tensor *input, td_tensor *grid, int64_t mode, int64_t padding, bool align)
 {
-    (void)align;
-    return describe(specs, input, grid, 4, mode, padding);
+    return describe(specs, g, input, grid, 4, mode, padding, align);
 }
 
-int td_meta_grid_sampler_3d(td_spec *specs, td_tensor *input, td_tensor *grid, int64_t mode, int64_t padding, bool align)
+int td_meta_grid_sampler_3d(td_spec *specs, td_sample_geometry *g, td_tensor *input, td_tensor *grid, int64_t mode, int64_t padding, bool align)
 {
-    (void)align;
-    return describe(specs, input, grid, 5, mode, padding);
+    return describe(specs, g, input, grid, 5, mode, padding, align);
 }
 
-int td_meta_grid_sampler_backward(td_spec *specs, td_tensor *grad, td_tensor *input, td_tensor *grid, int64_t mode,
+int td_meta_grid_sampler_backward(td_spec *specs, td_sample_geometry *g, td_tensor *grad, td_tensor *input, td_tensor *grid, int64_t mode,
                                   int64_t padding, bool align, int64_t n_mask, const bool *mask)
 {
-    (void)align, (void)n_mask;
+    (void)n_mask;
     td_spec made;
-    if (describe(&made, input, grid, input->ndim == 5 ? 5 : 4, mode, padding) ||
+    if (describe(&made, g, input, grid, input->ndim == 5 ? 5 : 4, mode, padding, align) ||
         td_check_numel("grid_sampler_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
     mask[0] ? td_spec_like(&specs[0], input) : td_spec_none(&specs[0]);
@@ -128,9 +132,9 @@ static td_tensor *mirrored(td_tensor *x, int64_t size, bool align)
 /* Zeros aren't moved inside: tap() leaves out what is outside. */
 static td_tensor *inside(td_tensor *x, int64_t size, int64_t padding, bool align)
 {
-    TD_AUTO td_tensor *y = padding == REFLECTION ? mirrored(x, size, align) : td_ref(x);
+    TD_AUTO td_tensor *y = padding == TD_OUTSIDE_REFLECTION ? mirrored(x, size, align) : td_ref(x);
     const td_scalar least = td_float(0), most = td_float((double)size - 1);
-    return padding == ZEROS ? (y ? td_ref(y) : NULL) : td_clamp(y, &least, &most);
+    return padding == TD_OUTSIDE_ZEROS ? (y ? td_ref(y) : NULL) : td_clamp(y, &least, &most);
 }
 
 /* The weight of cubic tap k for places `part` behind element 1.
@@ -157,16 +161,16 @@ static int find(taps *t, td_tensor *grid, int d, int64_t size, int64_t mode, int
     TD_AUTO td_tensor *place = td_select_int(grid, -1, d);
     double n = (double)size;
     TD_AUTO td_tensor *free_x = align ? scaled(place, (n - 1) / 2, (n - 1) / 2) : scaled(place, n / 2, (n - 1) / 2);
-    TD_AUTO td_tensor *x = mode == CUBIC ? (free_x ? td_ref(free_x) : NULL) : inside(free_x, size, padding, align);
-    TD_AUTO td_tensor *base = mode == NEAREST ? td_round(x) : td_floor(x);
+    TD_AUTO td_tensor *x = mode == TD_SAMPLE_CUBIC ? (free_x ? td_ref(free_x) : NULL) : inside(free_x, size, padding, align);
+    TD_AUTO td_tensor *base = mode == TD_SAMPLE_NEAREST ? td_round(x) : td_floor(x);
     TD_AUTO td_tensor *part = td_minus(x, base);
-    t->count = mode == NEAREST ? 1 : mode == LINEAR ? 2 : 4;
+    t->count = mode == TD_SAMPLE_NEAREST ? 1 : mode == TD_SAMPLE_LINEAR ? 2 : 4;
     for (int k = 0; k < t->count; k++) {
-        TD_AUTO td_tensor *next = td_plus(base, td_float(mode == CUBIC ? k - 1 : k));
-        t->at[k] = mode == CUBIC ? inside(next, size, padding, align) : next ? td_ref(next) : NULL;
+        TD_AUTO td_tensor *next = td_plus(base, td_float(mode == TD_SAMPLE_CUBIC ? k - 1 : k));
+        t->at[k] = mode == TD_SAMPLE_CUBIC ? inside(next, size, padding, align) : next ? td_ref(next) : NULL;
         /* Of the nearest element the place takes part with a gradient of zero, a sign's, as in PyTorch. */
-        TD_AUTO td_tensor *sign = mode == NEAREST ? td_sign(x) : td_ref(TD_NONE);
-        t->weight[k] = mode == NEAREST ? scaled(sign, 0, 1) : mode == CUBIC ? cubic(part, k)
+        TD_AUTO td_tensor *sign = mode == TD_SAMPLE_NEAREST ? td_sign(x) : td_ref(TD_NONE);
+        t->weight[k] = mode == TD_SAMPLE_NEAREST ? scaled(sign, 0, 1) : mode == TD_SAMPLE_CUBIC ? cubic(part, k)
             : k ? (part ? td_ref(part) : NULL) : scaled(part, -1, 1);
         if (!t->at[k] || !t->weight[k])
             return -1;

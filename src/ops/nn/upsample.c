@@ -7,40 +7,61 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include "ops/compose.h"
+#include "tensor/checked.h"
 
-/* In the order of the kernel's modes. NEAREST rounds down (0.5 isn't added), as older programs expect; the
- * antialiased ones widen the filter when an image shrinks. */
-enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, ANTIALIASED, LINEAR_AA = ANTIALIASED, CUBIC_AA, LANCZOS_AA };
+#define NUMBERS int64_t n_output, const int64_t *output, int64_t mode, bool align, double scale_d, double scale_h, double scale_w
+#define GIVEN n_output, output, mode, align, scale_d, scale_h, scale_w
 
-int td_meta_resample(td_spec *specs, td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode,
-                     bool align, double scale_d,
-                     double scale_h, double scale_w)
+/* Where the output isn't empty the input mustn't be: there would be nothing to read, or to add to.  A scale is computed in the dtype that
+ * positions are computed in: whether one just makes it to the next place must not depend on more precision than PyTorch uses. */
+static int describe(td_resize_geometry *g, td_dtype dtype, int64_t ndim, const int64_t *in, NUMBERS)
 {
-    (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
-    if (n_output > self->ndim)
-        return td_error(TD_E_RUNTIME, "resample: an output of %" PRId64 " dimensions for an input of %d", n_output, self->ndim);
-    td_spec_like(specs, self);
-    for (int64_t i = 0; i < n_output; i++) {
-        int64_t *size = &specs->sizes[self->ndim - n_output + i];
-        if (*size < 1 && output[i] > 0)
-            return td_error(TD_E_RUNTIME, "resample: %" PRId64 " places of an input that has none", output[i]);
-        *size = output[i];
+    const double given[3] = {scale_d, scale_h, scale_w};
+    const int dims = (int)n_output;
+    if (n_output > ndim || n_output > 3)
+        return td_error(TD_E_RUNTIME, "resample: an output of %" PRId64 " dimensions for an input of %" PRId64, n_output, ndim);
+    if (mode < TD_RESIZE_NEAREST || mode > TD_RESIZE_LANCZOS_AA)
+        return td_error(TD_E_RUNTIME, "resample: there is no mode %" PRId64, mode);
+    const bool narrow = dtype != TD_F64 && (dtype != TD_U8 || mode < TD_RESIZE_LINEAR);     /* bytes have whole weights */
+    *g = (td_resize_geometry){.dims = dims, .mode = (td_resize_mode)mode, .align_corners = align && mode >= TD_RESIZE_LINEAR,
+                              .dtype = narrow ? TD_F32 : TD_F64, .planes = 1, .in_total = 1, .out_total = 1};
+    for (int64_t i = 0; i < ndim - dims; i++)
+        g->planes = td_mul_saturated(g->planes, in[i]);
+    for (int i = 0; i < 3; i++) {
+        const int d = i - (3 - dims);
+        const int64_t from = g->in[i] = d < 0 ? 1 : in[ndim - dims + d], to = g->out[i] = d < 0 ? 1 : output[d];
+        if (from < 1 && to > 0)
+            return td_error(TD_E_RUNTIME, "resample: %" PRId64 " places of an input that has none", to);
+        g->in_total = td_mul_saturated(g->in_total, from), g->out_total = td_mul_saturated(g->out_total, to);
+        const int64_t steps = g->align_corners ? from - 1 : from, over = g->align_corners ? to - 1 : to;
+        const double ratio = over < 1 ? 0 : narrow ? (double)((float)steps / (float)over) : (double)steps / (double)over;
+        g->scale[i] = given[i] > 0 && !g->align_corners ? narrow ? (double)(float)(1 / given[i]) : 1 / given[i] : ratio;
+        if (!(g->scale[i] * ((double)to + 1) < 9e18))
+            return td_error(TD_E_RUNTIME, "resample: places of a factor of %g are out of range", given[i]);
     }
     return 0;
 }
 
-/* Where the output isn't empty the input mustn't be: there would be nothing to add to. */
-int td_meta_resample_backward(td_spec *specs, td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
-                              const int64_t *output,
-                              int64_t mode, bool align, double scale_d, double scale_h, double scale_w)
+int td_meta_resample(td_spec *specs, td_resize_geometry *g, td_tensor *self, NUMBERS)
 {
-    (void)mode, (void)align, (void)scale_d, (void)scale_h, (void)scale_w;
-    if (n_input != grad->ndim || n_output > n_input)
+    if (describe(g, (td_dtype)self->dtype, self->ndim, self->sizes, GIVEN))
+        return -1;
+    td_spec_like(specs, self);
+    memcpy(specs->sizes + self->ndim - n_output, output, sizeof *output * (size_t)n_output);
+    return 0;
+}
+
+int td_meta_resample_backward(td_spec *specs, td_resize_geometry *g, td_tensor *grad, int64_t n_input, const int64_t *input, NUMBERS)
+{
+    if (n_input != grad->ndim)
         return td_error(TD_E_RUNTIME, "resample_backward: a gradient of %d dimensions for an input of %" PRId64, grad->ndim, n_input);
+    if (describe(g, (td_dtype)grad->dtype, n_input, input, GIVEN))
+        return -1;
     for (int64_t i = 0; i < n_input; i++) {
-        const int64_t place = i - (n_input - n_output), want = place < 0 ? input[i] : output[place];
-        if (grad->sizes[i] != want || (place >= 0 && want > 0 && input[i] < 1))
+        const int64_t d = i - (n_input - n_output), want = d < 0 ? input[i] : output[d];
+        if (grad->sizes[i] != want)
             return td_error(TD_E_RUNTIME, "resample_backward: the gradient's size %" PRId64 " in dimension %" PRId64 " doesn't belong to the input's "
                             "%" PRId64, grad->sizes[i], i, input[i]);
     }
@@ -59,21 +80,21 @@ static const char *named(int dims, const int64_t *sizes, char *text, size_t room
 /* Which kernel PyTorch would name when it has none for a dtype. */
 static const char *kernel_name(int dims, int mode)
 {
-    if (mode >= ANTIALIASED)
+    if (mode >= TD_RESIZE_LINEAR_AA)
         return "compute_index_ranges_weights";
-    if (mode <= NEAREST_EXACT && dims == 2)
+    if (mode <= TD_RESIZE_NEAREST_EXACT && dims == 2)
         return "upsample_nearest2d_channels_last";
-    return mode <= NEAREST_EXACT ? "compute_indices_weights_nearest"
-        : mode == LINEAR && dims == 2 ? "upsample_bilinear2d_channels_last"
-        : mode == LINEAR ? "compute_indices_weights_linear" : "compute_indices_weights_cubic";
+    return mode <= TD_RESIZE_NEAREST_EXACT ? "compute_indices_weights_nearest"
+        : mode == TD_RESIZE_LINEAR && dims == 2 ? "upsample_bilinear2d_channels_last"
+        : mode == TD_RESIZE_LINEAR ? "compute_indices_weights_linear" : "compute_indices_weights_cubic";
 }
 
 /* Bytes are resampled as images are; antialiasing isn't there for half types, as in PyTorch. */
 static bool has_kernel(const td_tensor *x, int dims, int mode)
 {
     if (x->dtype == TD_U8)
-        return mode <= NEAREST_EXACT || dims == 2;
-    return x->dtype == TD_F32 || x->dtype == TD_F64 || (td_is_floating(x) && mode < ANTIALIASED);
+        return mode <= TD_RESIZE_NEAREST_EXACT || dims == 2;
+    return x->dtype == TD_F32 || x->dtype == TD_F64 || (td_is_floating(x) && mode < TD_RESIZE_LINEAR_AA);
 }
 
 /* scales[i] is NULL where no factor was given. factors has three numbers, aligned at the end, as the kernel takes
@@ -103,7 +124,7 @@ static td_tensor *resample(int dims, int mode, td_tensor *self, int64_t n_output
     if (!has_kernel(self, dims, mode))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for '%s'", kernel_name(dims, mode),
                        td_dtype_title((td_dtype)self->dtype));
-    if (mode < ANTIALIASED && (self->dtype != TD_U8 || mode <= NEAREST_EXACT))
+    if (mode < TD_RESIZE_LINEAR_AA && (self->dtype != TD_U8 || mode <= TD_RESIZE_NEAREST_EXACT))
         return td_resample(self, dims, output, mode, align, factors[0], factors[1], factors[2]);
     /* One dimension after the other: the filter may be wide, and bytes are rounded in between as in PyTorch. */
     const int64_t wide[2] = {self->sizes[2], output[1]};
@@ -149,37 +170,26 @@ static td_tensor *by_factors(const char *op, int dims, int mode, td_tensor *inpu
 #define LIST_2   scales_h, scales_w
 #define LIST_3   scales_d, scales_h, scales_w
 
-#define NEAREST_OF(name, dims, mode)                                                                             \
-    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, SCALES_##dims)             \
-    {                                                                                                            \
-        return resample(dims, mode, self, n_output, output, false, (const double *const[]){LIST_##dims}); \
-    }                                                                                                            \
-    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, int64_t n_factors,  \
-                                  const double *factors)                                                         \
-    {                                                                                                            \
-        return by_factors(#name, dims, mode, input, n_output, output, false, n_factors, factors);                \
+#define RESIZE(name, dims, mode, ALIGN, align)                                                                                               \
+    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, ALIGN SCALES_##dims)                                   \
+    {                                                                                                                                        \
+        return resample(dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});                                    \
+    }                                                                                                                                        \
+    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, ALIGN int64_t n_factors, const double *factors) \
+    {                                                                                                                                        \
+        return by_factors(#name, dims, mode, input, n_output, output, align, n_factors, factors);                                            \
     }
-NEAREST_OF(upsample_nearest1d, 1, NEAREST)
-NEAREST_OF(upsample_nearest2d, 2, NEAREST)
-NEAREST_OF(upsample_nearest3d, 3, NEAREST)
-NEAREST_OF(_upsample_nearest_exact1d, 1, NEAREST_EXACT)
-NEAREST_OF(_upsample_nearest_exact2d, 2, NEAREST_EXACT)
-NEAREST_OF(_upsample_nearest_exact3d, 3, NEAREST_EXACT)
-
-#define SMOOTH(name, dims, mode)                                                                                       \
-    td_tensor *td_op_##name(td_tensor *self, int64_t n_output, const int64_t *output, bool align, SCALES_##dims)       \
-    {                                                                                                                  \
-        return resample(dims, mode, self, n_output, output, align, (const double *const[]){LIST_##dims});       \
-    }                                                                                                                  \
-    td_tensor *td_op_##name##_vec(td_tensor *input, int64_t n_output, const int64_t *output, bool align, int64_t n_factors, \
-                                  const double *factors)                                                               \
-    {                                                                                                                  \
-        return by_factors(#name, dims, mode, input, n_output, output, align, n_factors, factors);                      \
-    }
-SMOOTH(upsample_linear1d, 1, LINEAR)
-SMOOTH(upsample_bilinear2d, 2, LINEAR)
-SMOOTH(upsample_trilinear3d, 3, LINEAR)
-SMOOTH(upsample_bicubic2d, 2, CUBIC)
-SMOOTH(_upsample_bilinear2d_aa, 2, LINEAR_AA)
-SMOOTH(_upsample_bicubic2d_aa, 2, CUBIC_AA)
-SMOOTH(_upsample_lanczos2d_aa, 2, LANCZOS_AA)
+#define ALIGN bool align,
+RESIZE(upsample_nearest1d, 1, TD_RESIZE_NEAREST, , false)
+RESIZE(upsample_nearest2d, 2, TD_RESIZE_NEAREST, , false)
+RESIZE(upsample_nearest3d, 3, TD_RESIZE_NEAREST, , false)
+RESIZE(_upsample_nearest_exact1d, 1, TD_RESIZE_NEAREST_EXACT, , false)
+RESIZE(_upsample_nearest_exact2d, 2, TD_RESIZE_NEAREST_EXACT, , false)
+RESIZE(_upsample_nearest_exact3d, 3, TD_RESIZE_NEAREST_EXACT, , false)
+RESIZE(upsample_linear1d, 1, TD_RESIZE_LINEAR, ALIGN, align)
+RESIZE(upsample_bilinear2d, 2, TD_RESIZE_LINEAR, ALIGN, align)
+RESIZE(upsample_trilinear3d, 3, TD_RESIZE_LINEAR, ALIGN, align)
+RESIZE(upsample_bicubic2d, 2, TD_RESIZE_CUBIC, ALIGN, align)
+RESIZE(_upsample_bilinear2d_aa, 2, TD_RESIZE_LINEAR_AA, ALIGN, align)
+RESIZE(_upsample_bicubic2d_aa, 2, TD_RESIZE_CUBIC_AA, ALIGN, align)
+RESIZE(_upsample_lanczos2d_aa, 2, TD_RESIZE_LANCZOS_AA, ALIGN, align)

@@ -14,58 +14,58 @@ typedef td_conv conv;
  * 0 <= o * stride + offset < width, as if rows had no end; callers clip them. */
 static void inside(const conv *c, int64_t offset, int64_t *low, int64_t *high)
 {
-    int64_t s = c->stride[2], last = c->in[2] - 1 - offset;
+    int64_t s = c->g.stride[2], last = c->g.in[2] - 1 - offset;
     *low = offset >= 0 ? 0 : s == 1 ? -offset : td_ceil_div(-offset, s);
     *high = last < 0 ? 0 : s == 1 ? last + 1 : last / s + 1;
 }
 
 /* Traverse the columns of positions [p0, p1): for each row k and each run of positions in one output row, the body has
  * the run's place in the columns (at + o for o in [ow, end)), and the part [from, to) of it whose input is inside. */
-#define WALK(...)                                                                                           \
-    const int64_t ow0 = p0 % c->out[2], oh0 = p0 / c->out[2] % c->out[1], od0 = p0 / c->out[2] / c->out[1]; \
-    const int64_t step = c->stride[2];                                                                      \
-    int64_t row = 0;                                                                                        \
-    for (int64_t ch = 0; ch < c->cin; ch++)                                                                 \
-        for (int64_t kd = 0; kd < c->kernel[0]; kd++)                                                       \
-            for (int64_t kh = 0; kh < c->kernel[1]; kh++)                                                   \
-                for (int64_t kw = 0; kw < c->kernel[2]; kw++, row++) {                                      \
-                    const int64_t offset = kw * c->dilation[2] - c->pad[2];                                 \
-                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                        \
-                    inside(c, offset, &low, &high);                                                         \
-                    for (int64_t p = p0; p < p1;) {                                                         \
-                        const int64_t n = c->out[2] - ow < p1 - p ? c->out[2] - ow : p1 - p, end = ow + n;  \
-                        const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];             \
-                        const int64_t ih = oh * c->stride[1] - c->pad[1] + kh * c->dilation[1];             \
-                        int64_t from = end, to = end;                                                       \
-                        if (id >= 0 && id < c->in[0] && ih >= 0 && ih < c->in[1]) {                         \
-                            from = low < ow ? ow : low > end ? end : low;                                   \
-                            to = high > end ? end : high < from ? from : high;                              \
-                        }                                                                                   \
-                        const int64_t base = ((ch * c->in[0] + id) * c->in[1] + ih) * c->in[2] + offset;    \
-                        const int64_t at = row * ld + p - p0 - ow;                                          \
-                        __VA_ARGS__                                                                         \
-                        p += n, ow = 0;                                                                     \
-                        if (++oh == c->out[1])                                                              \
-                            oh = 0, od++;                                                                   \
-                    }                                                                                       \
+#define WALK(...)                                                                                                     \
+    const int64_t ow0 = p0 % c->g.out[2], oh0 = p0 / c->g.out[2] % c->g.out[1], od0 = p0 / c->g.out[2] / c->g.out[1]; \
+    const int64_t step = c->g.stride[2];                                                                              \
+    int64_t row = 0;                                                                                                  \
+    for (int64_t ch = 0; ch < c->g.cin; ch++)                                                                         \
+        for (int64_t kd = 0; kd < c->g.kernel[0]; kd++)                                                               \
+            for (int64_t kh = 0; kh < c->g.kernel[1]; kh++)                                                           \
+                for (int64_t kw = 0; kw < c->g.kernel[2]; kw++, row++) {                                              \
+                    const int64_t offset = kw * c->g.dilation[2] - c->g.padding[2];                                   \
+                    int64_t low, high, ow = ow0, oh = oh0, od = od0;                                                  \
+                    inside(c, offset, &low, &high);                                                                   \
+                    for (int64_t p = p0; p < p1;) {                                                                   \
+                        const int64_t n = c->g.out[2] - ow < p1 - p ? c->g.out[2] - ow : p1 - p, end = ow + n;        \
+                        const int64_t id = od * c->g.stride[0] - c->g.padding[0] + kd * c->g.dilation[0];             \
+                        const int64_t ih = oh * c->g.stride[1] - c->g.padding[1] + kh * c->g.dilation[1];             \
+                        int64_t from = end, to = end;                                                                 \
+                        if (id >= 0 && id < c->g.in[0] && ih >= 0 && ih < c->g.in[1]) {                               \
+                            from = low < ow ? ow : low > end ? end : low;                                             \
+                            to = high > end ? end : high < from ? from : high;                                        \
+                        }                                                                                             \
+                        const int64_t base = ((ch * c->g.in[0] + id) * c->g.in[1] + ih) * c->g.in[2] + offset;        \
+                        const int64_t at = row * ld + p - p0 - ow;                                                    \
+                        __VA_ARGS__                                                                                   \
+                        p += n, ow = 0;                                                                               \
+                        if (++oh == c->g.out[1])                                                                      \
+                            oh = 0, od++;                                                                             \
+                    }                                                                                                 \
                 }
 
 /* Gathering moves bits, so sizes are enough to tell types apart; scattering adds, so it needs types. */
 typedef struct { uint64_t a, b; } wide;
 
-#define GATHER(name, T)                                                                        \
-    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns, int64_t ld)  \
-    {                                                                                          \
-        WALK(                                                                                  \
-            if (from > ow)                                                                     \
-                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                 \
-            if (step == 1 && to > from)                                                        \
-                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T)); \
-            else                                                                               \
-                for (int64_t o = from; o < to; o++)                                            \
-                    columns[at + o] = x[base + o * step];                                      \
-            if (end > to)                                                                      \
-                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                 \
+#define GATHER(name, T)                                                                         \
+    static void name(const conv *c, const T *x, int64_t p0, int64_t p1, T *columns, int64_t ld) \
+    {                                                                                           \
+        WALK(                                                                                   \
+            if (from > ow)                                                                      \
+                memset(columns + at + ow, 0, (size_t)(from - ow) * sizeof(T));                  \
+            if (step == 1 && to > from)                                                         \
+                memcpy(columns + at + from, x + base + from, (size_t)(to - from) * sizeof(T));  \
+            else                                                                                \
+                for (int64_t o = from; o < to; o++)                                             \
+                    columns[at + o] = x[base + o * step];                                       \
+            if (end > to)                                                                       \
+                memset(columns + at + to, 0, (size_t)(end - to) * sizeof(T));)                  \
     }
 GATHER(gather_4, uint32_t)
 GATHER(gather_8, uint64_t)
@@ -116,68 +116,43 @@ void td_conv_scatter(const td_conv *c, char *x, int64_t p0, int64_t p1, const vo
 
 /* ---- patches as columns, for their own sake ---------------------------------------------------------------------------- */
 
-static conv patches(td_dtype type, int ndim, const int64_t *sizes, const int64_t *kernel, const int64_t *dilation,
-                    const int64_t *padding,
-                    const int64_t *stride)
-{
-    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .batch = ndim == 4 ? sizes[0] : 1, .groups = 1,
-              .cin = sizes[ndim - 3],
-              .in = {1, sizes[ndim - 2], sizes[ndim - 1]}, .kernel = {1, kernel[0], kernel[1]}, .stride = {1,
-                  stride[0], stride[1]},
-              .pad = {0, padding[0], padding[1]}, .dilation = {1, dilation[0], dilation[1]}};
-    for (int i = 0; i < 3; i++)
-        c.out[i] = (c.in[i] + 2 * c.pad[i] - c.dilation[i] * (c.kernel[i] - 1) - 1) / c.stride[i] + 1;
-    c.in_total = c.in[1] * c.in[2], c.out_total = c.out[1] * c.out[2], c.k = c.cin * kernel[0] * kernel[1];
-    return c;
-}
-
 /* A task is some images: images don't share memory, so what is added up in one has one order. */
 static void gather_images(void *context, int64_t first, int64_t last)
 {
     const conv *c = context;
     for (int64_t n = first; n < last; n++)
-        td_conv_gather(c, td_conv_x(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size, c->out_total);
+        td_conv_gather(c, td_conv_x(c, n, 0), 0, c->g.out_total, c->y + n * c->g.k * c->g.out_total * c->size, c->g.out_total);
 }
 
 static void scatter_images(void *context, int64_t first, int64_t last)
 {
     const conv *c = context;
     for (int64_t n = first; n < last; n++) {
-        memset(td_conv_x(c, n, 0), 0, (size_t)(c->cin * c->in_total * c->size));
-        td_conv_scatter(c, td_conv_x(c, n, 0), 0, c->out_total, c->y + n * c->k * c->out_total * c->size);
+        memset(td_conv_x(c, n, 0), 0, (size_t)(c->g.cin * c->g.in_total * c->size));
+        td_conv_scatter(c, td_conv_x(c, n, 0), 0, c->g.out_total, c->y + n * c->g.k * c->g.out_total * c->size);
     }
 }
 
 /* unfold: [batch][k][positions], one image after the other. */
-int td_cpu_im2col(td_tensor *self, int64_t n_kernel, const int64_t *kernel, int64_t n_dilation,
-                  const int64_t *dilation, int64_t n_padding,
-                  const int64_t *padding, int64_t n_stride, const int64_t *stride, td_tensor *out)
+int td_cpu_im2col(td_tensor *self, const td_conv_geometry *g, td_tensor *out)
 {
-    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
     td_dtype type = td_conv_dtype(self);
     TD_AUTO td_tensor *x = td_operand(self, type), *y = td_target(out, type);
     if (!x || !y)
         return -1;
-    conv c = patches(type, self->ndim, self->sizes, kernel, dilation, padding, stride);
-    c.x = x->data, c.y = y->data;
-    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), gather_images, &c);
+    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .g = *g, .x = x->data, .y = y->data};
+    td_parallel_for(0, g->batch, td_grain(g->k * g->out_total), gather_images, &c);
     return td_finish(out, y);
 }
 
 /* fold: numbers that patches share are added up.  Halves are added in float32 and rounded once. */
-int td_cpu_columns_to_image(td_tensor *self, int64_t n_size, const int64_t *size, int64_t n_kernel,
-                            const int64_t *kernel, int64_t n_dilation,
-                            const int64_t *dilation, int64_t n_padding, const int64_t *padding, int64_t n_stride,
-                            const int64_t *stride,
-                            td_tensor *out)
+int td_cpu_columns_to_image(td_tensor *self, const td_conv_geometry *g, td_tensor *out)
 {
-    (void)n_kernel, (void)n_dilation, (void)n_padding, (void)n_stride;
     td_dtype type = td_conv_dtype(self);
     TD_AUTO td_tensor *y = td_operand(self, type), *x = td_target(out, type);
     if (!x || !y)
         return -1;
-    conv c = patches(type, (int)n_size, size, kernel, dilation, padding, stride);
-    c.x = x->data, c.y = y->data;
-    td_parallel_for(0, c.batch, td_grain(c.k * c.out_total), scatter_images, &c);
+    conv c = {.dtype = type, .size = (int64_t)td_dtype_size(type), .g = *g, .x = x->data, .y = y->data};
+    td_parallel_for(0, g->batch, td_grain(g->k * g->out_total), scatter_images, &c);
     return td_finish(out, x);
 }

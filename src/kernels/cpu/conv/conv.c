@@ -70,22 +70,22 @@ void td_conv_add_bias(const td_conv *c, int64_t g, int64_t channels, char *to, i
 static void correlate(void *context, int64_t first, int64_t last)
 {
     conv *c = context;
-    int64_t tiles = td_ceil_div(c->out_total, c->tile);
-    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    int64_t tiles = td_ceil_div(c->g.out_total, c->tile);
+    size_t bytes = c->g.pointwise ? 0 : (size_t)(c->g.k * c->tile * c->size);
     void *columns = bytes ? scratch(c, bytes) : NULL;
     if (bytes && !columns)
         return;
     for (int64_t t = first; t < last; t++) {
-        int64_t g = t / tiles % c->groups, n = t / tiles / c->groups, p0 = t % tiles * c->tile;
-        int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
+        int64_t g = t / tiles % c->g.groups, n = t / tiles / c->g.groups, p0 = t % tiles * c->tile;
+        int64_t p1 = p0 + c->tile < c->g.out_total ? p0 + c->tile : c->g.out_total;
         char *y = td_conv_y(c, n, g) + p0 * c->size;
-        td_matrix w = {td_conv_w(c, g), c->k, 1}, b = {columns, p1 - p0, 1};
-        if (c->pointwise)
-            b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, c->in_total, 1};
+        td_matrix w = {td_conv_w(c, g), c->g.k, 1}, b = {columns, p1 - p0, 1};
+        if (c->g.pointwise)
+            b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, c->g.in_total, 1};
         else
             td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
-        product(c, c->cout, p1 - p0, c->k, w, b, false, y, c->out_total);
-        td_conv_add_bias(c, g, c->cout, y, c->out_total, p1 - p0);
+        product(c, c->g.cout, p1 - p0, c->g.k, w, b, false, y, c->g.out_total);
+        td_conv_add_bias(c, g, c->g.cout, y, c->g.out_total, p1 - p0);
     }
     td_mem_free(columns, bytes);
 }
@@ -95,27 +95,27 @@ static void correlate(void *context, int64_t first, int64_t last)
 static void spread(void *context, int64_t first, int64_t last)
 {
     conv *c = context;
-    size_t bytes = c->pointwise ? 0 : (size_t)(c->k * c->tile * c->size);
+    size_t bytes = c->g.pointwise ? 0 : (size_t)(c->g.k * c->tile * c->size);
     void *columns = bytes ? scratch(c, bytes) : NULL;
     if (bytes && !columns)
         return;
     for (int64_t t = first; t < last; t++) {
-        int64_t g = t % c->groups, n = t / c->groups;
+        int64_t g = t % c->g.groups, n = t / c->g.groups;
         char *x = td_conv_x(c, n, g);
-        td_matrix w = {td_conv_w(c, g), 1, c->k};
-        if (!c->pointwise)
-            memset(x, 0, (size_t)(c->cin * c->in_total * c->size));
-        for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
-            int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
-            td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1};
-            if (c->pointwise) {
-                product(c, c->k, p1 - p0, c->cout, w, y, false, x + p0 * c->size, c->in_total);
+        td_matrix w = {td_conv_w(c, g), 1, c->g.k};
+        if (!c->g.pointwise)
+            memset(x, 0, (size_t)(c->g.cin * c->g.in_total * c->size));
+        for (int64_t p0 = 0; p0 < c->g.out_total; p0 += c->tile) {
+            int64_t p1 = p0 + c->tile < c->g.out_total ? p0 + c->tile : c->g.out_total;
+            td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->g.out_total, 1};
+            if (c->g.pointwise) {
+                product(c, c->g.k, p1 - p0, c->g.cout, w, y, false, x + p0 * c->size, c->g.in_total);
                 continue;
             }
-            product(c, c->k, p1 - p0, c->cout, w, y, false, columns, p1 - p0);
+            product(c, c->g.k, p1 - p0, c->g.cout, w, y, false, columns, p1 - p0);
             td_conv_scatter(c, x, p0, p1, columns);
         }
-        td_conv_add_bias(c, g, c->cin, x, c->in_total, c->in_total);
+        td_conv_add_bias(c, g, c->g.cin, x, c->g.in_total, c->g.in_total);
     }
     td_mem_free(columns, bytes);
 }
@@ -123,7 +123,7 @@ static void spread(void *context, int64_t first, int64_t last)
 /* Whether panels.c takes it; a stride of more than 16 rows isn't worth its packed copies. */
 static bool conv_floats(const conv *c)
 {
-    return (c->dtype == TD_F32 || c->dtype == TD_F64) && c->stride[1] <= 16;
+    return (c->dtype == TD_F32 || c->dtype == TD_F64) && c->g.stride[1] <= 16;
 }
 
 /* Tasks: (group, chunk of images).  All images add to the same weights; each chunk has sums of its own, and how many chunks there are
@@ -131,42 +131,42 @@ static bool conv_floats(const conv *c)
 static void weigh(void *context, int64_t first, int64_t last)
 {
     conv *c = context;
-    const bool floats = conv_floats(c) && !c->pointwise;
-    size_t bytes = c->pointwise || floats ? 0 : (size_t)(c->k * c->tile * c->size);
+    const bool floats = conv_floats(c) && !c->g.pointwise;
+    size_t bytes = c->g.pointwise || floats ? 0 : (size_t)(c->g.k * c->tile * c->size);
     void *columns = bytes ? scratch(c, bytes) : NULL;
     if (bytes && !columns)
         return;
     for (int64_t t = first; t < last; t++) {
         int64_t g = t / c->chunks, from = t % c->chunks * c->per_chunk;
-        int64_t to = from + c->per_chunk < c->batch ? from + c->per_chunk : c->batch;
-        char *sum = c->partial + t * c->cout * c->k * c->size;
+        int64_t to = from + c->per_chunk < c->g.batch ? from + c->per_chunk : c->g.batch;
+        char *sum = c->partial + t * c->g.cout * c->g.k * c->size;
         if (c->winograd) {
             if (!td_winograd_weigh(c, from, to, g, (float *)sum))
                 __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
             continue;
         }
-        if (floats && c->out_total) {
+        if (floats && c->g.out_total) {
             td_conv_weigh(c, from, to, g, sum);
             continue;
         }
-        if (from >= to || c->out_total == 0)
-            memset(sum, 0, (size_t)(c->cout * c->k * c->size));
+        if (from >= to || c->g.out_total == 0)
+            memset(sum, 0, (size_t)(c->g.cout * c->g.k * c->size));
         for (int64_t n = from; n < to; n++)
-            for (int64_t p0 = 0; p0 < c->out_total; p0 += c->tile) {
-                int64_t p1 = p0 + c->tile < c->out_total ? p0 + c->tile : c->out_total;
-                td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->out_total, 1}, b = {columns, 1, p1 - p0};
-                if (c->pointwise)
-                    b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, 1, c->in_total};
+            for (int64_t p0 = 0; p0 < c->g.out_total; p0 += c->tile) {
+                int64_t p1 = p0 + c->tile < c->g.out_total ? p0 + c->tile : c->g.out_total;
+                td_matrix y = {td_conv_y(c, n, g) + p0 * c->size, c->g.out_total, 1}, b = {columns, 1, p1 - p0};
+                if (c->g.pointwise)
+                    b = (td_matrix){td_conv_x(c, n, g) + p0 * c->size, 1, c->g.in_total};
                 else
                     td_conv_gather(c, td_conv_x(c, n, g), p0, p1, columns, p1 - p0);
-                product(c, c->cout, c->k, p1 - p0, y, b, n > from || p0 > 0, sum, c->k);
+                product(c, c->g.cout, c->g.k, p1 - p0, y, b, n > from || p0 > 0, sum, c->g.k);
             }
     }
     td_mem_free(columns, bytes);
 }
 
 #define SUM(T)                                                               \
-    for (int64_t g = 0; g < c->groups; g++)                                  \
+    for (int64_t g = 0; g < c->g.groups; g++)                                \
         for (int64_t i = 0; i < c->chunks; i++) {                            \
             const T *from = (const T *)c->partial + (g * c->chunks + i) * n; \
             T *to = (T *)c->w + g * n;                                       \
@@ -176,7 +176,7 @@ static void weigh(void *context, int64_t first, int64_t last)
 /* Chunk after chunk, whichever was ready first. */
 static void sum_partials(const conv *c)
 {
-    int64_t n = c->cout * c->k;
+    int64_t n = c->g.cout * c->g.k;
     switch (c->dtype) {
     case TD_F32: SUM(float) break;
     case TD_F64: SUM(double) break;
@@ -185,45 +185,27 @@ static void sum_partials(const conv *c)
     }
 }
 
-/* The geometry of y = correlate(x, w): of the input and result themselves, or exchanged if transposed. */
-static void describe(conv *c, const td_tensor *x, const td_tensor *w, const int64_t *out, const int64_t *stride,
-                     const int64_t *padding,
-                     const int64_t *dilation, int64_t groups)
+/* y = correlate(x, w), or one of the others, of data in the dtype. */
+static conv conv_of(const td_conv_geometry *g, td_dtype dtype, char *x, char *w, char *y)
 {
-    int dims = w->ndim - 2, lead = 3 - dims;
-    c->dtype = td_conv_dtype(w);
-    c->size = (int64_t)td_dtype_size(c->dtype);
-    c->batch = x->sizes[0], c->groups = groups, c->cin = w->sizes[1], c->cout = w->sizes[0] / groups;
-    c->in_total = c->out_total = 1, c->k = c->cin;
-    c->pointwise = true;
-    for (int i = 0; i < 3; i++) {
-        int d = i - lead;
-        c->in[i] = c->out[i] = c->kernel[i] = c->stride[i] = c->dilation[i] = 1, c->pad[i] = 0;
-        if (d >= 0) {
-            c->in[i] = x->sizes[d + 2], c->out[i] = out[d + 2], c->kernel[i] = w->sizes[d + 2];
-            c->stride[i] = stride[d], c->pad[i] = padding[d], c->dilation[i] = dilation[d];
-        }
-        c->in_total *= c->in[i], c->out_total *= c->out[i], c->k *= c->kernel[i];
-        c->pointwise &= c->kernel[i] == 1 && c->stride[i] == 1 && c->pad[i] == 0 && c->in[i] == c->out[i];   /* no output_padding */
-    }
-    int64_t tile = TILE_BYTES / ((c->k ? c->k : 1) * c->size);
+    const int64_t size = (int64_t)td_dtype_size(dtype);
+    int64_t tile = g->pointwise ? 4096 : TILE_BYTES / ((g->k ? g->k : 1) * (int64_t)td_dtype_size(dtype == TD_BF16 ? TD_F32 : dtype));
     tile = tile < 64 ? 64 : tile;
-    if (c->pointwise)
-        tile = 4096;
-    c->tile = tile < c->out_total ? tile : c->out_total > 0 ? c->out_total : 1;
+    return (conv){.dtype = dtype, .size = size, .g = *g, .tile = tile < g->out_total ? tile : g->out_total > 0 ? g->out_total : 1,
+                  .x = x, .w = w, .y = y};
 }
 
 /* One channel and one kernel per group: sums of shifted planes, no products. */
 static bool depthwise(const conv *c)
 {
-    return c->cin == 1 && c->cout == 1 && conv_floats(c);
+    return c->g.cin == 1 && c->g.cout == 1 && conv_floats(c);
 }
 
 /* From the most special to the most general: products as operands lie, one channel per group, Winograd, columns of many images,
  * packed copies (panels.c), columns tile by tile.  Batch invariance rules out what is chosen by the batch's size. */
 int td_conv_run_correlate(td_conv *c)
 {
-    if (c->batch * c->groups * c->cout * c->out_total == 0)
+    if (c->g.batch * c->g.groups * c->g.cout * c->g.out_total == 0)
         return 0;
     if (td_conv_is_product(c))
         return td_conv_product(c);
@@ -231,15 +213,15 @@ int td_conv_run_correlate(td_conv *c)
         td_conv_depthwise(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a plane") : 0;
     }
-    if (conv_floats(c) && !c->pointwise) {
+    if (conv_floats(c) && !c->g.pointwise) {
         const bool winograd = td_winograd_takes(c);
-        if (!winograd && c->batch > 1 && td_conv_has_columns(c) && !td_batch_invariant())
+        if (!winograd && c->g.batch > 1 && td_conv_has_columns(c) && !td_batch_invariant())
             return td_conv_columns(c);
         (winograd ? td_winograd : td_conv_correlate)(c);
         return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
     }
-    int64_t tiles = td_ceil_div(c->out_total, c->tile);
-    td_parallel_for(0, c->batch * c->groups * tiles, td_grain(c->cout * c->tile * c->k / 16), correlate, c);
+    int64_t tiles = td_ceil_div(c->g.out_total, c->tile);
+    td_parallel_for(0, c->g.batch * c->g.groups * tiles, td_grain(c->g.cout * c->tile * c->g.k / 16), correlate, c);
     return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
 }
 
@@ -248,11 +230,11 @@ static int run_spread(conv *c)
 {
     if (td_conv_is_whole(c))
         return td_conv_spread_whole(c);
-    if (c->out_total == 0 || c->cout == 0)
-        memset(c->x, 0, (size_t)(c->batch * c->groups * c->cin * c->in_total * c->size));
-    else if (conv_floats(c) && !c->pointwise && td_conv_has_phases(c))
+    if (c->g.out_total == 0 || c->g.cout == 0)
+        memset(c->x, 0, (size_t)(c->g.batch * c->g.groups * c->g.cin * c->g.in_total * c->size));
+    else if (conv_floats(c) && !c->g.pointwise && td_conv_has_phases(c))
         return td_conv_spread(c);
-    td_parallel_for(0, c->batch * c->groups, td_grain(c->cout * c->out_total * c->k / 16), spread, c);
+    td_parallel_for(0, c->g.batch * c->g.groups, td_grain(c->g.cout * c->g.out_total * c->g.k / 16), spread, c);
     return c->failed ? td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns") : 0;
 }
 
@@ -263,14 +245,14 @@ static int run_weigh(conv *c)
         return td_conv_weigh_product(c);
     if (conv_floats(c) && td_conv_has_columns(c))
         return td_conv_weigh_columns(c);
-    c->chunks = c->batch < CHUNKS ? c->batch : CHUNKS;
+    c->chunks = c->g.batch < CHUNKS ? c->g.batch : CHUNKS;
     c->chunks = c->chunks > 0 ? c->chunks : 1;
-    c->per_chunk = td_ceil_div(c->batch, c->chunks);
-    size_t bytes = (size_t)(c->groups * c->chunks * c->cout * c->k * c->size);
+    c->per_chunk = td_ceil_div(c->g.batch, c->chunks);
+    size_t bytes = (size_t)(c->g.groups * c->chunks * c->g.cout * c->g.k * c->size);
     if (!(c->partial = td_mem_alloc(bytes)))
         return -1;
     c->winograd = td_winograd_weighs(c);
-    td_parallel_for(0, c->groups * c->chunks, 1, weigh, c);
+    td_parallel_for(0, c->g.groups * c->chunks, 1, weigh, c);
     if (!c->failed)
         sum_partials(c);
     td_mem_free(c->partial, bytes);
@@ -278,62 +260,42 @@ static int run_weigh(conv *c)
 }
 
 /* bfloat16 where the processor multiplies it; a channel and a kernel of their own aren't worth it. */
-static bool takes_pairs(const td_tensor *input, const td_tensor *weight, int64_t groups, const int64_t *stride, bool transposed)
+static bool takes_pairs(const td_tensor *input, const td_conv_geometry *g)
 {
-    const bool wide_steps = input->ndim > 3 && stride[input->ndim - 4] > 16;        /* see conv_floats */
-    return input->dtype == TD_BF16 && weight->dtype == TD_BF16 && !transposed && !wide_steps && td_gemm_has_pairs() &&
-           (weight->sizes[1] > 1 || weight->sizes[0] > groups);
+    return input->dtype == TD_BF16 && !g->transposed && g->stride[1] <= 16 && td_gemm_has_pairs() && (g->cin > 1 || g->cout > 1);
 }
 
 /* 1 x 1 kernels are products as they lie; the bias is there before. */
 static int correlate_pairs(conv *c)
 {
-    if (c->batch * c->groups * c->cout * c->out_total == 0)
+    if (c->g.batch * c->g.groups * c->g.cout * c->g.out_total == 0)
         return 0;
-    if (c->pointwise && c->groups == 1 && c->k > 0) {
+    if (c->g.pointwise && c->g.groups == 1 && c->g.k > 0) {
         uint16_t *y = (uint16_t *)c->y;
-        for (int64_t i = 0; c->bias && i < c->batch * c->cout; i++) {
+        for (int64_t i = 0; c->bias && i < c->g.batch * c->g.cout; i++) {
             uint16_t b;
-            td_convert(TD_BF16, &b, 2, TD_F32, (const float *)c->bias + i % c->cout, 4, 1);
-            td_copy_run(2, (char *)(y + i * c->out_total), 2, (const char *)&b, 0, c->out_total);
+            td_convert(TD_BF16, &b, 2, TD_F32, (const float *)c->bias + i % c->g.cout, 4, 1);
+            td_copy_run(2, (char *)(y + i * c->g.out_total), 2, (const char *)&b, 0, c->g.out_total);
         }
-        return td_gemm_pairs(c->batch, c->cout, c->out_total, c->k, 1, (td_matrix){c->w, c->k, 1}, 0, (td_matrix){c->x, c->in_total, 1},
-                             c->cin * c->in_total, c->bias ? 1 : 0, y, c->out_total, c->cout * c->out_total, NULL);
+        return td_gemm_pairs(c->g.batch, c->g.cout, c->g.out_total, c->g.k, 1, (td_matrix){c->w, c->g.k, 1}, 0, (td_matrix){c->x, c->g.in_total, 1},
+                             c->g.cin * c->g.in_total, c->bias ? 1 : 0, y, c->g.out_total, c->g.cout * c->g.out_total, NULL);
     }
     return td_conv_pairs(c) ? 0 : td_error(TD_E_MEMORY, "convolution: no memory for a tile of columns");
 }
 
-/* The transposed convolution is the forward one's gradient for its input: x and y change places, and the weight is [in][out / groups]
- * as it would be there, so nothing is copied for it.  output_padding is in the result's size already. */
-int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, int64_t n_stride, const int64_t *stride,
-                       int64_t n_padding,
-                       const int64_t *padding, int64_t n_dilation, const int64_t *dilation, bool transposed,
-                       int64_t n_output,
-                       const int64_t *output_padding, int64_t groups, td_tensor *out)
+/* The transposed convolution is the forward one's gradient for its input, and the weight is [in][out / groups] as it would be there, so
+ * nothing is copied for it. */
+int td_cpu_convolution(td_tensor *input, td_tensor *weight, td_tensor *bias, const td_conv_geometry *g, td_tensor *out)
 {
-    (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output, (void)output_padding;
-    const bool pairs = takes_pairs(input, weight, groups, stride, transposed);
+    const bool pairs = takes_pairs(input, g);
     td_dtype type = pairs ? TD_BF16 : td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *w = td_operand(weight, type), *y = td_target(out, type);
     TD_AUTO td_tensor *b = td_operand(bias, pairs ? TD_F32 : type);
     if (!x || !w || !b || !y)
         return -1;
-    conv c = {.w = w->data, .bias = td_data_or_null(b)};
-    if (pairs) {
-        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
-        c.dtype = TD_BF16, c.size = 2, c.x = x->data, c.y = y->data;
-        return correlate_pairs(&c) ? -1 : td_finish(out, y);
-    }
-    if (transposed) {
-        describe(&c, y, w, x->sizes, stride, padding, dilation, groups);
-        c.x = y->data, c.y = x->data;
-    } else {
-        describe(&c, x, w, y->sizes, stride, padding, dilation, groups);
-        c.x = x->data, c.y = y->data;
-    }
-    if (transposed ? run_spread(&c) : td_conv_run_correlate(&c))
-        return -1;
-    return td_finish(out, y);
+    conv c = g->transposed ? conv_of(g, type, y->data, w->data, x->data) : conv_of(g, type, x->data, w->data, y->data);
+    c.bias = td_data_or_null(b);
+    return (pairs ? correlate_pairs(&c) : g->transposed ? run_spread(&c) : td_conv_run_correlate(&c)) ? -1 : td_finish(out, y);
 }
 
 /* The gradient of the bias: sums over images and positions, a task per channel. */
@@ -344,14 +306,14 @@ typedef struct channels {
 } channels;
 
 /* Floats are summed in double, by 16 parts added in a fixed order: the same result at every vector width. */
-#define BIAS(T, name)                                                                   \
-    {                                                                                   \
-        double sum[16] = {0};                                                           \
-        for (int64_t n = 0; n < g->sizes[0]; n++)                                       \
+#define BIAS(T, name)                                                                           \
+    {                                                                                           \
+        double sum[16] = {0};                                                                   \
+        for (int64_t n = 0; n < g->sizes[0]; n++)                                               \
             table->name((const T *)g->data + (n * g->sizes[1] + ch) * b->total, b->total, sum); \
-        for (int lane = 1; lane < 16; lane++)                                           \
-            sum[0] += sum[lane];                                                        \
-        ((T *)b->sums)[ch] = (T)sum[0];                                                 \
+        for (int lane = 1; lane < 16; lane++)                                                   \
+            sum[0] += sum[lane];                                                                \
+        ((T *)b->sums)[ch] = (T)sum[0];                                                         \
     }
 #define BIAS_COMPLEX(T)                                                                 \
     {                                                                                   \
@@ -391,17 +353,10 @@ static int bias_gradient(const td_tensor *g, td_tensor *out)
 
 /* Of y = correlate(x, w): dx = spread(dy, w), dw = weigh(dy, x), dbias = dy summed up.  Of the transposed one, y = spread(x, w):
  * dx = correlate(dy, w), and dw = weigh with the roles of x and dy exchanged.  What isn't wanted is TD_NONE. */
-int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_bias,
-                                const int64_t *bias_sizes,
-                                int64_t n_stride, const int64_t *stride, int64_t n_padding, const int64_t *padding,
-                                int64_t n_dilation,
-                                const int64_t *dilation, bool transposed, int64_t n_output,
-                                const int64_t *output_padding, int64_t groups,
-                                int64_t n_mask, const bool *mask, td_tensor *out0, td_tensor *out1, td_tensor *out2)
+int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *weight, const td_conv_geometry *geometry, td_tensor *out0,
+                                td_tensor *out1, td_tensor *out2)
 {
-    (void)n_bias, (void)bias_sizes, (void)n_stride, (void)n_padding, (void)n_dilation, (void)n_output,
-    (void)output_padding;
-    (void)n_mask, (void)mask;
+    const bool transposed = geometry->transposed;
     td_dtype type = td_conv_dtype(input);
     TD_AUTO td_tensor *x = td_operand(input, type), *g = td_operand(grad, type), *dx = td_target(out0, type),
     *dw = td_target(out1, type);
@@ -412,21 +367,12 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
     if (!x || !g || !dx || !dw || !w || !xc)
         return -1;
     if (dx != TD_NONE) {
-        conv c = {.w = w->data};
-        if (transposed) {
-            describe(&c, g, w, x->sizes, stride, padding, dilation, groups);
-            c.x = g->data, c.y = dx->data;
-        } else {
-            describe(&c, x, w, g->sizes, stride, padding, dilation, groups);
-            c.x = dx->data, c.y = g->data;
-        }
+        conv c = transposed ? conv_of(geometry, type, g->data, w->data, dx->data) : conv_of(geometry, type, dx->data, w->data, g->data);
         if ((transposed ? td_conv_run_correlate(&c) : run_spread(&c)) || td_finish(out0, dx))
             return -1;
     }
     if (dw != TD_NONE) {
-        conv c = {.w = dw->data};
-        describe(&c, transposed ? g : x, w, transposed ? x->sizes : g->sizes, stride, padding, dilation, groups);
-        c.x = transposed ? g->data : xc->data, c.y = transposed ? xc->data : g->data;
+        conv c = transposed ? conv_of(geometry, type, g->data, dw->data, xc->data) : conv_of(geometry, type, xc->data, dw->data, g->data);
         if (run_weigh(&c) || td_finish(out1, dw))
             return -1;
     }
@@ -434,14 +380,12 @@ int td_cpu_convolution_backward(td_tensor *grad, td_tensor *input, td_tensor *we
 }
 
 /* One gradient alone, for graphs that need no other. */
-#define ONE(name, OUT0, OUT1)                                                                                          \
-    int td_cpu_convolution_grad_##name(td_tensor *grad, td_tensor *input, td_tensor *weight, int64_t n_stride, const int64_t *stride, \
-                                       int64_t n_padding, const int64_t *padding, int64_t n_dilation, const int64_t *dilation, \
-                                       bool transposed, int64_t n_output, const int64_t *output_padding, int64_t groups, \
-                                       td_tensor *out)                                                                 \
-    {                                                                                                                  \
-        return td_cpu_convolution_backward(grad, input, weight, -1, NULL, n_stride, stride, n_padding, padding, n_dilation, \
-                                           dilation, transposed, n_output, output_padding, groups, 3, NULL, OUT0, OUT1, TD_NONE); \
-    }
-ONE(input, out, TD_NONE)
-ONE(weight, TD_NONE, out)
+int td_cpu_convolution_grad_input(td_tensor *grad, td_tensor *input, td_tensor *weight, const td_conv_geometry *g, td_tensor *out)
+{
+    return td_cpu_convolution_backward(grad, input, weight, g, out, TD_NONE, TD_NONE);
+}
+
+int td_cpu_convolution_grad_weight(td_tensor *grad, td_tensor *input, td_tensor *weight, const td_conv_geometry *g, td_tensor *out)
+{
+    return td_cpu_convolution_backward(grad, input, weight, g, TD_NONE, out, TD_NONE);
+}

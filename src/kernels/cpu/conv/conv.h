@@ -8,16 +8,15 @@
  *     winograd.c      3 x 3 kernels by fewer multiplications */
 #ifndef TD_KERNELS_CPU_CONV_CONV_H
 #define TD_KERNELS_CPU_CONV_CONV_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
 
-/* One correlation y = w * x, or what is derived from it; dimensions that an image lacks have size 1. */
+/* One correlation y = w * x, or what is derived from it. */
 typedef struct td_conv {
     td_dtype dtype;             /* of the computation: float32, float64, complex, int64 */
     int64_t size;               /* bytes of an element */
-    int64_t batch, groups, cin, cout;       /* channels per group */
-    int64_t in[3], out[3], kernel[3], stride[3], pad[3], dilation[3];
-    int64_t in_total, out_total, k, tile;   /* k: rows of the columns */
-    bool pointwise;             /* 1 x 1: the input is its own columns */
+    td_conv_geometry g;         /* its `k` are the rows of the columns */
+    int64_t tile;               /* positions whose columns are made at a time */
     char *x, *w, *y, *bias;
     char *partial;              /* of weigh: [groups][chunks][cout][k] */
     int64_t chunks, per_chunk;
@@ -25,9 +24,9 @@ typedef struct td_conv {
     int failed;
 } td_conv;
 
-static inline char *td_conv_x(const td_conv *c, int64_t n, int64_t g) { return c->x + (n * c->groups + g) * c->cin * c->in_total * c->size; }
-static inline char *td_conv_y(const td_conv *c, int64_t n, int64_t g) { return c->y + (n * c->groups + g) * c->cout * c->out_total * c->size; }
-static inline char *td_conv_w(const td_conv *c, int64_t g) { return c->w + g * c->cout * c->k * c->size; }
+static inline char *td_conv_x(const td_conv *c, int64_t n, int64_t g) { return c->x + (n * c->g.groups + g) * c->g.cin * c->g.in_total * c->size; }
+static inline char *td_conv_y(const td_conv *c, int64_t n, int64_t g) { return c->y + (n * c->g.groups + g) * c->g.cout * c->g.out_total * c->size; }
+static inline char *td_conv_w(const td_conv *c, int64_t g) { return c->w + g * c->g.cout * c->g.k * c->size; }
 
 static inline td_dtype td_conv_dtype(const td_tensor *x)
 {

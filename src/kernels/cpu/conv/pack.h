@@ -19,25 +19,25 @@ static void N(pack_row)(const T *from, int64_t step, int64_t low, int64_t high, 
 /* The packed copies of output rows [row, row + b->rows) of plane od; x: the channels of one image and group. */
 static void N(pack)(const td_conv *c, const bands *b, const T *x, int64_t od, int64_t row, T *to)
 {
-    const int64_t width = b->width, step = c->stride[2], down = c->stride[1] * c->in[2];
+    const int64_t width = b->width, step = c->g.stride[2], down = c->g.stride[1] * c->g.in[2];
     /* Where whole vectors can be read. */
-    const T *begin = (const T *)c->x, *end = begin + c->batch * c->groups * c->cin * c->in_total - step * (width + b->vector);
+    const T *begin = (const T *)c->x, *end = begin + c->g.batch * c->g.groups * c->g.cin * c->g.in_total - step * (width + b->vector);
     for (int64_t kw = 0; kw < b->copies; kw++) {
-        const int64_t offset = kw * c->dilation[2] - c->pad[2], left = c->in[2] - offset;
+        const int64_t offset = kw * c->g.dilation[2] - c->g.padding[2], left = c->g.in[2] - offset;
         int64_t low = offset < 0 ? td_ceil_div(-offset, step) : 0, high = left > 0 ? td_ceil_div(left, step) : 0;
         low = low < width ? low : width, high = high < low ? low : high < width ? high : width;
-        for (int64_t ch = 0; ch < c->cin; ch++)
-            for (int64_t kd = 0; kd < c->kernel[0]; kd++)
+        for (int64_t ch = 0; ch < c->g.cin; ch++)
+            for (int64_t kd = 0; kd < c->g.kernel[0]; kd++)
                 for (int64_t i = 0; i < b->phases; i++, to += b->lines * width) {
-                    const int64_t id = od * c->stride[0] - c->pad[0] + kd * c->dilation[0];
-                    const int64_t top = row * c->stride[1] - c->pad[1] + b->phase[i];
+                    const int64_t id = od * c->g.stride[0] - c->g.padding[0] + kd * c->g.dilation[0];
+                    const int64_t top = row * c->g.stride[1] - c->g.padding[1] + b->phase[i];
                     /* Lines [first, last) are inside. */
-                    int64_t first = top < 0 ? td_ceil_div(-top, c->stride[1]) : 0;
-                    int64_t last = top < c->in[1] ? (c->in[1] - 1 - top) / c->stride[1] + 1 : 0;
-                    first = id < 0 || id >= c->in[0] || first > b->lines ? b->lines : first;
+                    int64_t first = top < 0 ? td_ceil_div(-top, c->g.stride[1]) : 0;
+                    int64_t last = top < c->g.in[1] ? (c->g.in[1] - 1 - top) / c->g.stride[1] + 1 : 0;
+                    first = id < 0 || id >= c->g.in[0] || first > b->lines ? b->lines : first;
                     last = last < first ? first : last < b->lines ? last : b->lines;
                     memset(to, 0, (size_t)(first * width) * sizeof(T));
-                    const T *from = x + ((ch * c->in[0] + id) * c->in[1] + top) * c->in[2] + offset;
+                    const T *from = x + ((ch * c->g.in[0] + id) * c->g.in[1] + top) * c->g.in[2] + offset;
                     int64_t r = first;
                     for (; r < last && (step > 2 || from + r * down < begin); r++)
                         N(pack_row)(from + r * down, step, low, high, width, to + r * width);

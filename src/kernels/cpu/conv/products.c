@@ -16,48 +16,48 @@ enum { COLUMNS_BYTES = 8 << 20, MANY_WEIGHTS = 1 << 18, SMALL_IMAGE = 256, LONG_
 /* The kernel covers the image exactly: its one patch is the image as it lies, channels and all. */
 bool td_conv_is_whole(const td_conv *c)
 {
-    bool whole = c->out_total == 1 && c->k > 0;
+    bool whole = c->g.out_total == 1 && c->g.k > 0;
     for (int i = 0; i < 3; i++)
-        whole = whole && c->pad[i] == 0 && c->in[i] == c->kernel[i] && (c->kernel[i] == 1 || c->dilation[i] == 1);
+        whole = whole && c->g.padding[i] == 0 && c->g.in[i] == c->g.kernel[i] && (c->g.kernel[i] == 1 || c->g.dilation[i] == 1);
     return whole;
 }
 
 bool td_conv_is_product(const td_conv *c)
 {
-    const bool row = c->cin == 1 && c->in[0] * c->in[1] * c->kernel[0] * c->kernel[1] == 1 && c->pad[0] + c->pad[1] + c->pad[2] == 0;
-    return td_conv_is_whole(c) || (row && c->stride[2] > 1 && c->kernel[2] >= LONG_KERNEL && c->out_total > 1);
+    const bool row = c->g.cin == 1 && c->g.in[0] * c->g.in[1] * c->g.kernel[0] * c->g.kernel[1] == 1 && c->g.padding[0] + c->g.padding[1] + c->g.padding[2] == 0;
+    return td_conv_is_whole(c) || (row && c->g.stride[2] > 1 && c->g.kernel[2] >= LONG_KERNEL && c->g.out_total > 1);
 }
 
 /* [batch][k] x [k][cout]: images are rows `groups * k` apart, kernels are read as columns, and c's rows are y's images. */
 static int product_whole(td_conv *c, int64_t g)
 {
-    const td_matrix x = {td_conv_x(c, 0, g), c->groups * c->k, 1}, w = {td_conv_w(c, g), 1, c->k};
+    const td_matrix x = {td_conv_x(c, 0, g), c->g.groups * c->g.k, 1}, w = {td_conv_w(c, g), 1, c->g.k};
     char *y = td_conv_y(c, 0, g);
-    const char *bias = c->bias ? c->bias + g * c->cout * c->size : NULL;
+    const char *bias = c->bias ? c->bias + g * c->g.cout * c->size : NULL;
     if (c->dtype == TD_F32 || c->dtype == TD_F64)
-        return td_gemm_bias(c->dtype, c->batch, c->cout, c->k, x, w, bias, y, c->groups * c->cout);
-    if (td_gemm_strided(c->dtype, c->batch, c->cout, c->k, td_int(1), x, w, td_int(0), y, c->groups * c->cout))
+        return td_gemm_bias(c->dtype, c->g.batch, c->g.cout, c->g.k, x, w, bias, y, c->g.groups * c->g.cout);
+    if (td_gemm_strided(c->dtype, c->g.batch, c->g.cout, c->g.k, td_int(1), x, w, td_int(0), y, c->g.groups * c->g.cout))
         return -1;
-    for (int64_t n = 0; n < c->batch; n++)
-        td_conv_add_bias(c, g, c->cout, td_conv_y(c, n, g), 1, 1);
+    for (int64_t n = 0; n < c->g.batch; n++)
+        td_conv_add_bias(c, g, c->g.cout, td_conv_y(c, n, g), 1, 1);
     return 0;
 }
 
 /* [cout][k] x [k][positions] per image: a step along k is the dilation, one along positions the stride, so columns share memory. */
 static int product_row(td_conv *c, int64_t g)
 {
-    const td_matrix w = {td_conv_w(c, g), c->k, 1}, x = {td_conv_x(c, 0, g), c->dilation[2], c->stride[2]};
-    if (td_gemm_batched(c->dtype, c->batch, c->cout, c->out_total, c->k, td_int(1), w, 0, x, c->groups * c->in_total, td_int(0),
-                        td_conv_y(c, 0, g), c->out_total, c->groups * c->cout * c->out_total))
+    const td_matrix w = {td_conv_w(c, g), c->g.k, 1}, x = {td_conv_x(c, 0, g), c->g.dilation[2], c->g.stride[2]};
+    if (td_gemm_batched(c->dtype, c->g.batch, c->g.cout, c->g.out_total, c->g.k, td_int(1), w, 0, x, c->g.groups * c->g.in_total, td_int(0),
+                        td_conv_y(c, 0, g), c->g.out_total, c->g.groups * c->g.cout * c->g.out_total))
         return -1;
-    for (int64_t n = 0; n < c->batch; n++)
-        td_conv_add_bias(c, g, c->cout, td_conv_y(c, n, g), c->out_total, c->out_total);
+    for (int64_t n = 0; n < c->g.batch; n++)
+        td_conv_add_bias(c, g, c->g.cout, td_conv_y(c, n, g), c->g.out_total, c->g.out_total);
     return 0;
 }
 
 int td_conv_product(td_conv *c)
 {
-    for (int64_t g = 0; g < c->groups; g++)
+    for (int64_t g = 0; g < c->g.groups; g++)
         if (td_conv_is_whole(c) ? product_whole(c, g) : product_row(c, g))
             return -1;
     return 0;
@@ -66,12 +66,12 @@ int td_conv_product(td_conv *c)
 /* The input's gradient of the first kind: [batch][cout] x [cout][k]. */
 int td_conv_spread_whole(td_conv *c)
 {
-    for (int64_t g = 0; g < c->groups; g++) {
-        const td_matrix y = {td_conv_y(c, 0, g), c->groups * c->cout, 1}, w = {td_conv_w(c, g), c->k, 1};
-        if (td_gemm_strided(c->dtype, c->batch, c->k, c->cout, td_int(1), y, w, td_int(0), td_conv_x(c, 0, g), c->groups * c->k))
+    for (int64_t g = 0; g < c->g.groups; g++) {
+        const td_matrix y = {td_conv_y(c, 0, g), c->g.groups * c->g.cout, 1}, w = {td_conv_w(c, g), c->g.k, 1};
+        if (td_gemm_strided(c->dtype, c->g.batch, c->g.k, c->g.cout, td_int(1), y, w, td_int(0), td_conv_x(c, 0, g), c->g.groups * c->g.k))
             return -1;
-        for (int64_t n = 0; n < c->batch; n++)
-            td_conv_add_bias(c, g, c->cin, td_conv_x(c, n, g), c->in_total, c->in_total);
+        for (int64_t n = 0; n < c->g.batch; n++)
+            td_conv_add_bias(c, g, c->g.cin, td_conv_x(c, n, g), c->g.in_total, c->g.in_total);
     }
     return 0;
 }
@@ -79,19 +79,19 @@ int td_conv_spread_whole(td_conv *c)
 /* The weights' gradient: one product over the batch, or one per image that adds to the sum of those before. */
 int td_conv_weigh_product(td_conv *c)
 {
-    for (int64_t g = 0; g < c->groups; g++) {
+    for (int64_t g = 0; g < c->g.groups; g++) {
         char *w = td_conv_w(c, g);
         if (td_conv_is_whole(c)) {
-            const td_matrix y = {td_conv_y(c, 0, g), 1, c->groups * c->cout}, x = {td_conv_x(c, 0, g), c->groups * c->k, 1};
-            if (td_gemm_strided(c->dtype, c->cout, c->k, c->batch, td_int(1), y, x, td_int(0), w, c->k))
+            const td_matrix y = {td_conv_y(c, 0, g), 1, c->g.groups * c->g.cout}, x = {td_conv_x(c, 0, g), c->g.groups * c->g.k, 1};
+            if (td_gemm_strided(c->dtype, c->g.cout, c->g.k, c->g.batch, td_int(1), y, x, td_int(0), w, c->g.k))
                 return -1;
             continue;
         }
-        if (c->batch == 0)
-            memset(w, 0, (size_t)(c->cout * c->k * c->size));
-        for (int64_t n = 0; n < c->batch; n++) {
-            const td_matrix y = {td_conv_y(c, n, g), c->out_total, 1}, x = {td_conv_x(c, n, g), c->stride[2], c->dilation[2]};
-            if (td_gemm_strided(c->dtype, c->cout, c->k, c->out_total, td_int(1), y, x, td_int(n > 0), w, c->k))
+        if (c->g.batch == 0)
+            memset(w, 0, (size_t)(c->g.cout * c->g.k * c->size));
+        for (int64_t n = 0; n < c->g.batch; n++) {
+            const td_matrix y = {td_conv_y(c, n, g), c->g.out_total, 1}, x = {td_conv_x(c, n, g), c->g.stride[2], c->g.dilation[2]};
+            if (td_gemm_strided(c->dtype, c->g.cout, c->g.k, c->g.out_total, td_int(1), y, x, td_int(n > 0), w, c->g.k))
                 return -1;
         }
     }
@@ -100,7 +100,7 @@ int td_conv_weigh_product(td_conv *c)
 
 bool td_conv_has_columns(const td_conv *c)
 {
-    return !c->pointwise && c->batch > 0 && c->out_total > 0 && c->out_total <= SMALL_IMAGE && c->cout * c->k >= MANY_WEIGHTS;
+    return !c->g.pointwise && c->g.batch > 0 && c->g.out_total > 0 && c->g.out_total <= SMALL_IMAGE && c->g.cout * c->g.k >= MANY_WEIGHTS;
 }
 
 /* Images [image, image + count) of a group: [k] and [cout] rows of `length` numbers, one image's positions after the other's. */
@@ -115,10 +115,10 @@ static void lay_out(void *context, int64_t first, int64_t last)
 {
     const side_by_side *s = context;
     const td_conv *c = s->c;
-    const int64_t row = c->out_total * c->size;
+    const int64_t row = c->g.out_total * c->size;
     for (int64_t i = first; i < last; i++) {
-        td_conv_gather(c, td_conv_x(c, s->image + i, s->group), 0, c->out_total, s->columns + i * row, s->length);
-        for (int64_t o = 0; s->weigh && o < c->cout; o++)
+        td_conv_gather(c, td_conv_x(c, s->image + i, s->group), 0, c->g.out_total, s->columns + i * row, s->length);
+        for (int64_t o = 0; s->weigh && o < c->g.cout; o++)
             memcpy(s->y + o * s->length * c->size + i * row, td_conv_y(c, s->image + i, s->group) + o * row, (size_t)row);
     }
 }
@@ -127,12 +127,12 @@ static void take_out(void *context, int64_t first, int64_t last)
 {
     const side_by_side *s = context;
     const td_conv *c = s->c;
-    const int64_t row = c->out_total * c->size;
+    const int64_t row = c->g.out_total * c->size;
     for (int64_t i = first; i < last; i++) {
         char *y = td_conv_y(c, s->image + i, s->group);
-        for (int64_t o = 0; o < c->cout; o++)
+        for (int64_t o = 0; o < c->g.cout; o++)
             memcpy(y + o * row, s->y + o * s->length * c->size + i * row, (size_t)row);
-        td_conv_add_bias(c, s->group, c->cout, y, c->out_total, c->out_total);
+        td_conv_add_bias(c, s->group, c->g.cout, y, c->g.out_total, c->g.out_total);
     }
 }
 
@@ -140,22 +140,22 @@ static void take_out(void *context, int64_t first, int64_t last)
  * between threads itself, so it is called from here, not from a task. */
 static int by_columns(td_conv *c, bool weigh)
 {
-    const int64_t image = (c->k + c->cout) * c->out_total * c->size, grain = td_grain(c->k * c->out_total);
-    const int64_t most = COLUMNS_BYTES / image > 0 ? COLUMNS_BYTES / image : 1, together = most < c->batch ? most : c->batch;
+    const int64_t image = (c->g.k + c->g.cout) * c->g.out_total * c->size, grain = td_grain(c->g.k * c->g.out_total);
+    const int64_t most = COLUMNS_BYTES / image > 0 ? COLUMNS_BYTES / image : 1, together = most < c->g.batch ? most : c->g.batch;
     const size_t bytes = (size_t)(together * image);
     char *columns = td_mem_alloc(bytes);
     int status = columns ? 0 : -1;
-    for (int64_t g = 0; g < c->groups && !status; g++)
-        for (int64_t n = 0; n < c->batch && !status; n += together) {
-            const int64_t count = c->batch - n < together ? c->batch - n : together, length = count * c->out_total;
-            side_by_side s = {c, n, g, count, length, weigh, columns, columns + c->k * length * c->size};
-            const td_matrix y = {s.y, length, 1}, w = {td_conv_w(c, g), c->k, 1}, turned = {columns, 1, length};
+    for (int64_t g = 0; g < c->g.groups && !status; g++)
+        for (int64_t n = 0; n < c->g.batch && !status; n += together) {
+            const int64_t count = c->g.batch - n < together ? c->g.batch - n : together, length = count * c->g.out_total;
+            side_by_side s = {c, n, g, count, length, weigh, columns, columns + c->g.k * length * c->size};
+            const td_matrix y = {s.y, length, 1}, w = {td_conv_w(c, g), c->g.k, 1}, turned = {columns, 1, length};
             td_parallel_for(0, count, grain, lay_out, &s);
             if (weigh) {
-                status = td_gemm_strided(c->dtype, c->cout, c->k, length, td_int(1), y, turned, td_int(n > 0), td_conv_w(c, g), c->k);
+                status = td_gemm_strided(c->dtype, c->g.cout, c->g.k, length, td_int(1), y, turned, td_int(n > 0), td_conv_w(c, g), c->g.k);
                 continue;
             }
-            status = td_gemm_strided(c->dtype, c->cout, length, c->k, td_int(1), w, (td_matrix){columns, length, 1}, td_int(0), s.y, length);
+            status = td_gemm_strided(c->dtype, c->g.cout, length, c->g.k, td_int(1), w, (td_matrix){columns, length, 1}, td_int(0), s.y, length);
             td_parallel_for(0, count, grain, take_out, &s);
         }
     td_mem_free(columns, bytes);

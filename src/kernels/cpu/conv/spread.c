@@ -18,10 +18,10 @@ typedef struct phase {
 
 bool td_conv_has_phases(const td_conv *c)
 {
-    const bool depthwise = c->cin == 1 && c->cout == 1;
-    bool plain = c->stride[0] * c->stride[1] * c->stride[2] <= MOST_PHASES && (c->cin >= FEW_CHANNELS || depthwise);
+    const bool depthwise = c->g.cin == 1 && c->g.cout == 1;
+    bool plain = c->g.stride[0] * c->g.stride[1] * c->g.stride[2] <= MOST_PHASES && (c->g.cin >= FEW_CHANNELS || depthwise);
     for (int i = 0; i < 3; i++)
-        plain = plain && (c->stride[i] == 1 || c->dilation[i] == 1);
+        plain = plain && (c->g.stride[i] == 1 || c->g.dilation[i] == 1);
     return plain;
 }
 
@@ -30,9 +30,9 @@ bool td_conv_has_phases(const td_conv *c)
  * what is returned; that may be negative: then y's first numbers meet none. */
 static phase phase_of(const td_conv *c, int i, int64_t r)
 {
-    const int64_t s = c->stride[i], first = (r + c->pad[i]) % s;
-    const int64_t count = first < c->kernel[i] ? (c->kernel[i] - 1 - first) / s + 1 : 0;
-    return (phase){first, count, r < c->in[i] ? (c->in[i] - 1 - r) / s + 1 : 0, (count - 1) * c->dilation[i] - (r + c->pad[i] - first) / s};
+    const int64_t s = c->g.stride[i], first = (r + c->g.padding[i]) % s;
+    const int64_t count = first < c->g.kernel[i] ? (c->g.kernel[i] - 1 - first) / s + 1 : 0;
+    return (phase){first, count, r < c->g.in[i] ? (c->g.in[i] - 1 - r) / s + 1 : 0, (count - 1) * c->g.dilation[i] - (r + c->g.padding[i] - first) / s};
 }
 
 /* The kernels' elements of a phase, reversed, channels exchanged.  Blocks of channels, since one of both is far apart. */
@@ -50,19 +50,19 @@ enum { CHANNELS = 16 };
         const turning *t = context;                                                                                      \
         const td_conv *c = t->c;                                                                                         \
         const phase *p = t->p;                                                                                           \
-        const int64_t blocks = td_ceil_div(c->cin, CHANNELS), taps = c->kernel[0] * c->kernel[1] * c->kernel[2];         \
+        const int64_t blocks = td_ceil_div(c->g.cin, CHANNELS), taps = c->g.kernel[0] * c->g.kernel[1] * c->g.kernel[2]; \
         const int64_t some = p[0].count * p[1].count * p[2].count;                                                       \
         for (int64_t b = first; b < last; b++) {                                                                         \
             const int64_t g = b / blocks, from = b % blocks * CHANNELS;                                                  \
-            const int64_t to = from + CHANNELS < c->cin ? from + CHANNELS : c->cin;                                      \
-            for (int64_t o = 0; o < c->cout; o++)                                                                        \
+            const int64_t to = from + CHANNELS < c->g.cin ? from + CHANNELS : c->g.cin;                                  \
+            for (int64_t o = 0; o < c->g.cout; o++)                                                                      \
                 for (int64_t i = from; i < to; i++) {                                                                    \
-                    const T *w = (const T *)c->w + ((g * c->cout + o) * c->cin + i) * taps;                              \
-                    T *at = (T *)t->to + ((g * c->cin + i) * c->cout + o) * some + some;                                 \
-                    for (int64_t z = p[0].first; z < c->kernel[0]; z += c->stride[0])                                    \
-                        for (int64_t y = p[1].first; y < c->kernel[1]; y += c->stride[1])                                \
-                            for (int64_t x = p[2].first; x < c->kernel[2]; x += c->stride[2])                            \
-                                *--at = w[(z * c->kernel[1] + y) * c->kernel[2] + x];                                    \
+                    const T *w = (const T *)c->w + ((g * c->g.cout + o) * c->g.cin + i) * taps;                          \
+                    T *at = (T *)t->to + ((g * c->g.cin + i) * c->g.cout + o) * some + some;                             \
+                    for (int64_t z = p[0].first; z < c->g.kernel[0]; z += c->g.stride[0])                                \
+                        for (int64_t y = p[1].first; y < c->g.kernel[1]; y += c->g.stride[1])                            \
+                            for (int64_t x = p[2].first; x < c->g.kernel[2]; x += c->g.stride[2])                        \
+                                *--at = w[(z * c->g.kernel[1] + y) * c->g.kernel[2] + x];                                \
                 }                                                                                                        \
         }                                                                                                                \
     }
@@ -73,25 +73,25 @@ TURN(turn_f64, double)
 static int correlate_phase(const td_conv *c, const phase p[3], char *w, char *to)
 {
     td_conv turned = *c;
-    turned.x = c->y, turned.w = w, turned.y = to, turned.cin = c->cout, turned.cout = c->cin;
-    turned.in_total = c->out_total, turned.out_total = 1, turned.k = c->cout, turned.pointwise = true;
+    turned.x = c->y, turned.w = w, turned.y = to, turned.g.cin = c->g.cout, turned.g.cout = c->g.cin;
+    turned.g.in_total = c->g.out_total, turned.g.out_total = 1, turned.g.k = c->g.cout, turned.g.pointwise = true;
     for (int i = 0; i < 3; i++) {
-        turned.in[i] = c->out[i], turned.out[i] = p[i].inputs, turned.kernel[i] = p[i].count;
-        turned.stride[i] = 1, turned.pad[i] = p[i].pad;
-        turned.k *= p[i].count, turned.out_total *= p[i].inputs;
-        turned.pointwise &= p[i].count == 1 && p[i].pad == 0 && turned.in[i] == turned.out[i];
+        turned.g.in[i] = c->g.out[i], turned.g.out[i] = p[i].inputs, turned.g.kernel[i] = p[i].count;
+        turned.g.stride[i] = 1, turned.g.padding[i] = p[i].pad;
+        turned.g.k *= p[i].count, turned.g.out_total *= p[i].inputs;
+        turned.g.pointwise &= p[i].count == 1 && p[i].pad == 0 && turned.g.in[i] == turned.g.out[i];
     }
-    turned.tile = turned.pointwise && turned.out_total > POINTWISE_TILE ? POINTWISE_TILE : turned.out_total;
-    if (turned.k > 0) {
+    turned.tile = turned.g.pointwise && turned.g.out_total > POINTWISE_TILE ? POINTWISE_TILE : turned.g.out_total;
+    if (turned.g.k > 0) {
         turning t = {c, p, w};
-        td_parallel_for(0, c->groups * td_ceil_div(c->cin, CHANNELS), td_grain(CHANNELS * turned.k),
+        td_parallel_for(0, c->g.groups * td_ceil_div(c->g.cin, CHANNELS), td_grain(CHANNELS * turned.g.k),
                         c->dtype == TD_F32 ? turn_f32 : turn_f64, &t);
         return td_conv_run_correlate(&turned);
     }
-    const int64_t channels = c->groups * c->cin, image = channels * turned.out_total * c->size;
-    memset(to, 0, (size_t)(c->batch * image));
-    for (int64_t n = 0; n < c->batch; n++)
-        td_conv_add_bias(c, 0, channels, to + n * image, turned.out_total, turned.out_total);
+    const int64_t channels = c->g.groups * c->g.cin, image = channels * turned.g.out_total * c->size;
+    memset(to, 0, (size_t)(c->g.batch * image));
+    for (int64_t n = 0; n < c->g.batch; n++)
+        td_conv_add_bias(c, 0, channels, to + n * image, turned.g.out_total, turned.g.out_total);
     return 0;
 }
 
@@ -103,31 +103,31 @@ typedef struct rows {
     char *const *images;            /* of each phase of the width */
 } rows;
 
-#define WEAVE(name, T)                                                                                                   \
-    static void name(void *context, int64_t first, int64_t last)                                                         \
-    {                                                                                                                    \
-        const rows *r = context;                                                                                         \
-        const td_conv *c = r->c;                                                                                         \
-        const int64_t step = c->stride[2], high = r->p[1].inputs, deep = r->p[0].inputs;                                 \
-        for (int64_t i = first; i < last; i++) {                                                                         \
-            const int64_t h = i % high, d = i / high % deep, image = i / high / deep;                                    \
-            T *to = (T *)c->x + ((image * c->in[0] + r->depth + d * c->stride[0]) * c->in[1] + r->height + h * c->stride[1]) * c->in[2]; \
-            const int64_t n = c->in[2] / step;                                                                           \
-            if (step == 2) {                                                                                             \
-                const T *even = (const T *)r->images[0] + i * r->p[2].inputs, *odd = (const T *)r->images[1] + i * r->p[3].inputs; \
-                _Pragma("omp simd")                                                                                      \
-                for (int64_t w = 0; w < n; w++)                                                                          \
-                    to[2 * w] = even[w], to[2 * w + 1] = odd[w];                                                         \
-                if (c->in[2] % 2)                                                                                        \
-                    to[2 * n] = even[n];                                                                                 \
-                continue;                                                                                                \
-            }                                                                                                            \
-            for (int64_t q = 0; q < step; q++) {                                                                         \
-                const T *from = (const T *)r->images[q] + i * r->p[2 + q].inputs;                                        \
-                for (int64_t w = 0; w < r->p[2 + q].inputs; w++)                                                         \
-                    to[q + w * step] = from[w];                                                                          \
-            }                                                                                                            \
-        }                                                                                                                \
+#define WEAVE(name, T)                                                                                                                             \
+    static void name(void *context, int64_t first, int64_t last)                                                                                   \
+    {                                                                                                                                              \
+        const rows *r = context;                                                                                                                   \
+        const td_conv *c = r->c;                                                                                                                   \
+        const int64_t step = c->g.stride[2], high = r->p[1].inputs, deep = r->p[0].inputs;                                                         \
+        for (int64_t i = first; i < last; i++) {                                                                                                   \
+            const int64_t h = i % high, d = i / high % deep, image = i / high / deep;                                                              \
+            T *to = (T *)c->x + ((image * c->g.in[0] + r->depth + d * c->g.stride[0]) * c->g.in[1] + r->height + h * c->g.stride[1]) * c->g.in[2]; \
+            const int64_t n = c->g.in[2] / step;                                                                                                   \
+            if (step == 2) {                                                                                                                       \
+                const T *even = (const T *)r->images[0] + i * r->p[2].inputs, *odd = (const T *)r->images[1] + i * r->p[3].inputs;                 \
+                _Pragma("omp simd")                                                                                                                \
+                for (int64_t w = 0; w < n; w++)                                                                                                    \
+                    to[2 * w] = even[w], to[2 * w + 1] = odd[w];                                                                                   \
+                if (c->g.in[2] % 2)                                                                                                                \
+                    to[2 * n] = even[n];                                                                                                           \
+                continue;                                                                                                                          \
+            }                                                                                                                                      \
+            for (int64_t q = 0; q < step; q++) {                                                                                                   \
+                const T *from = (const T *)r->images[q] + i * r->p[2 + q].inputs;                                                                  \
+                for (int64_t w = 0; w < r->p[2 + q].inputs; w++)                                                                                   \
+                    to[q + w * step] = from[w];                                                                                                    \
+            }                                                                                                                                      \
+        }                                                                                                                                          \
     }
 WEAVE(weave_f32, float)
 WEAVE(weave_f64, double)
@@ -136,22 +136,22 @@ WEAVE(weave_f64, double)
  * since writing every s-th number of a row s times would move each line of it s times. */
 static int spread_in_steps(td_conv *c, char *w)
 {
-    const int64_t images = c->batch * c->groups * c->cin, steps = c->stride[2];
-    const int64_t most = td_ceil_div(c->in[0], c->stride[0]) * td_ceil_div(c->in[1], c->stride[1]) * td_ceil_div(c->in[2], steps);
+    const int64_t images = c->g.batch * c->g.groups * c->g.cin, steps = c->g.stride[2];
+    const int64_t most = td_ceil_div(c->g.in[0], c->g.stride[0]) * td_ceil_div(c->g.in[1], c->g.stride[1]) * td_ceil_div(c->g.in[2], steps);
     const size_t bytes = (size_t)(steps * images * most * c->size);
     char *block = td_mem_alloc(bytes), *phases[MOST_PHASES];
     int status = block ? 0 : -1;
-    for (int64_t i = 0; i < c->stride[0] * c->stride[1] && !status; i++) {
-        phase p[2 + MOST_PHASES] = {phase_of(c, 0, i / c->stride[1]), phase_of(c, 1, i % c->stride[1])};
+    for (int64_t i = 0; i < c->g.stride[0] * c->g.stride[1] && !status; i++) {
+        phase p[2 + MOST_PHASES] = {phase_of(c, 0, i / c->g.stride[1]), phase_of(c, 1, i % c->g.stride[1])};
         if (p[0].inputs * p[1].inputs == 0)
             continue;
         for (int64_t q = 0; q < steps && !status; q++) {
             p[2 + q] = phase_of(c, 2, q), phases[q] = block + q * images * most * c->size;
             status = correlate_phase(c, (phase[]){p[0], p[1], p[2 + q]}, w, phases[q]);
         }
-        rows r = {c, p, i / c->stride[1], i % c->stride[1], phases};
+        rows r = {c, p, i / c->g.stride[1], i % c->g.stride[1], phases};
         if (!status)
-            td_parallel_for(0, images * p[0].inputs * p[1].inputs, td_grain(c->in[2]), c->dtype == TD_F32 ? weave_f32 : weave_f64, &r);
+            td_parallel_for(0, images * p[0].inputs * p[1].inputs, td_grain(c->g.in[2]), c->dtype == TD_F32 ? weave_f32 : weave_f64, &r);
     }
     td_mem_free(block, bytes);
     return status;
@@ -160,11 +160,11 @@ static int spread_in_steps(td_conv *c, char *w)
 /* `w` is as large as all kernels: a phase has at most all of their elements. */
 int td_conv_spread(td_conv *c)
 {
-    const size_t bytes = (size_t)(c->groups * c->cout * c->k * c->size);
+    const size_t bytes = (size_t)(c->g.groups * c->g.cout * c->g.k * c->size);
     char *w = td_mem_alloc(bytes);
     if (!w)
         return -1;
-    const bool once = c->stride[0] * c->stride[1] * c->stride[2] == 1;
+    const bool once = c->g.stride[0] * c->g.stride[1] * c->g.stride[2] == 1;
     int status = once ? correlate_phase(c, (phase[]){phase_of(c, 0, 0), phase_of(c, 1, 0), phase_of(c, 2, 0)}, w, c->x)
                       : spread_in_steps(c, w);
     td_mem_free(w, bytes);

@@ -37,23 +37,23 @@ static const td_winograd_table *kernels(void)
 /* What shape and operand are taken; the second operand's magnitude is up to the caller.  One NaN or infinity refuses the whole batch. */
 static bool fits(const td_conv *c)
 {
-    bool shape = c->dtype == TD_F32 && c->cin >= CHANNELS && c->cout >= CHANNELS && c->in[0] == 1 && c->out[0] == 1;
-    shape = shape && c->kernel[0] == 1 && c->pad[0] == 0 && c->kernel[1] == 3 && c->kernel[2] == 3;
+    bool shape = c->dtype == TD_F32 && c->g.cin >= CHANNELS && c->g.cout >= CHANNELS && c->g.in[0] == 1 && c->g.out[0] == 1;
+    shape = shape && c->g.kernel[0] == 1 && c->g.padding[0] == 0 && c->g.kernel[1] == 3 && c->g.kernel[2] == 3;
     for (int i = 0; i < 3; i++)
-        shape = shape && c->stride[i] == 1 && c->dilation[i] == 1 && c->pad[i] >= 0;
+        shape = shape && c->g.stride[i] == 1 && c->g.dilation[i] == 1 && c->g.padding[i] >= 0;
     /* The operands' sizes are a matter of the whole batch. */
-    return shape && !td_batch_invariant() && ((c->out[1] + 1) / 2) * ((c->out[2] + 1) / 2) >= TILES &&
-           kernels()->magnitude((const float *)c->x, c->batch * c->groups * c->cin * c->in_total) < LARGE;
+    return shape && !td_batch_invariant() && ((c->g.out[1] + 1) / 2) * ((c->g.out[2] + 1) / 2) >= TILES &&
+           kernels()->magnitude((const float *)c->x, c->g.batch * c->g.groups * c->g.cin * c->g.in_total) < LARGE;
 }
 
 bool td_winograd_takes(const td_conv *c)
 {
-    return fits(c) && kernels()->magnitude((const float *)c->w, c->groups * c->cout * c->k) < LARGE;
+    return fits(c) && kernels()->magnitude((const float *)c->w, c->g.groups * c->g.cout * c->g.k) < LARGE;
 }
 
 bool td_winograd_weighs(const td_conv *c)
 {
-    return fits(c) && kernels()->magnitude((const float *)c->y, c->batch * c->groups * c->cout * c->out_total) < LARGE;
+    return fits(c) && kernels()->magnitude((const float *)c->y, c->g.batch * c->g.groups * c->g.cout * c->g.out_total) < LARGE;
 }
 
 /* G g G' for all kernels. */
@@ -61,10 +61,10 @@ static void transform(void *context, int64_t first, int64_t last)
 {
     const job *j = context;
     const td_conv *c = j->c;
-    const int64_t plane = c->cout * c->cin;
+    const int64_t plane = c->g.cout * c->g.cin;
     for (int64_t t = first; t < last; t++) {        /* (group, output channel) */
-        const float *g = (const float *)c->w + t * c->cin * 9;
-        kernels()->kernel(g, c->cin, j->kernels + t / c->cout * 16 * plane + t % c->cout * c->cin, plane);
+        const float *g = (const float *)c->w + t * c->g.cin * 9;
+        kernels()->kernel(g, c->g.cin, j->kernels + t / c->g.cout * 16 * plane + t % c->g.cout * c->g.cin, plane);
     }
 }
 
@@ -72,14 +72,14 @@ static void transform(void *context, int64_t first, int64_t last)
 static void pack_lines(const job *j, const float *x, int64_t top, int64_t rows, float *lines)
 {
     const td_conv *c = j->c;
-    const int64_t count = j->across + 1, width = c->in[2], left = c->pad[2];
+    const int64_t count = j->across + 1, width = c->g.in[2], left = c->g.padding[2];
     void (*split)(const float *x, int64_t n, float *even, float *odd) = kernels()->split;
     /* Pairs of numbers that are both there are [low, high), at most one that is half there on either side. */
     const int64_t begin = (left + 1) / 2, low = begin < count ? begin : count;
     const int64_t end = (width + left) / 2, high = end > count ? count : end < low ? low : end;
     for (int64_t i = 0; i < 2 * rows + 2; i++, lines += 2 * count) {
-        const int64_t row = 2 * top + i - c->pad[1];
-        if (row < 0 || row >= c->in[1]) {
+        const int64_t row = 2 * top + i - c->g.padding[1];
+        if (row < 0 || row >= c->g.in[1]) {
             memset(lines, 0, (size_t)(2 * count) * sizeof(float));
             continue;
         }
@@ -109,8 +109,8 @@ static int64_t pitch_of(const job *j)
 static void transform_input(const job *j, const float *x, int64_t top, int64_t rows, float *lines, float *tiles, int64_t pitch)
 {
     const td_conv *c = j->c;
-    const int64_t width = 2 * (j->across + 1), plane = c->cin * pitch + LANES;
-    for (int64_t i = 0; i < c->cin; i++, x += c->in_total) {
+    const int64_t width = 2 * (j->across + 1), plane = c->g.cin * pitch + LANES;
+    for (int64_t i = 0; i < c->g.cin; i++, x += c->g.in_total) {
         pack_lines(j, x, top, rows, lines);
         for (int64_t r = 0; r < rows; r++)
             kernels()->input(lines + 2 * r * width, width, j->across, tiles + i * pitch + r * j->across, plane);
@@ -124,7 +124,7 @@ static void bands(void *context, int64_t first, int64_t last)
     td_conv *c = j->c;
     const td_winograd_table *table = kernels();
     const int64_t width = 2 * (j->across + 1), pitch = pitch_of(j);
-    const int64_t plane = c->cin * pitch + LANES, plane_out = c->cout * pitch + LANES;
+    const int64_t plane = c->g.cin * pitch + LANES, plane_out = c->g.cout * pitch + LANES;
     const size_t bytes = (size_t)(16 * (plane + plane_out) + (2 * j->rows + 4) * (width + 2 * LANES)) * sizeof(float);
     float *tiles = td_mem_alloc(bytes), *sums = tiles + 16 * plane, *lines = sums + 16 * plane_out;
     if (!tiles) {
@@ -133,22 +133,22 @@ static void bands(void *context, int64_t first, int64_t last)
     }
     memset(lines, 0, bytes - (size_t)(lines - tiles) * sizeof(float));
     for (int64_t t = first; t < last; t++) {
-        const int64_t image = t / j->bands, group = image % c->groups, top = t % j->bands * j->rows;
+        const int64_t image = t / j->bands, group = image % c->g.groups, top = t % j->bands * j->rows;
         const int64_t rows = j->down - top < j->rows ? j->down - top : j->rows, n = whole_lanes(rows * j->across);
-        const float *x = (const float *)c->x + image * c->cin * c->in_total;
-        const float *bias = c->bias ? (const float *)c->bias + group * c->cout : NULL;
-        float *y = (float *)c->y + image * c->cout * c->out_total;
+        const float *x = (const float *)c->x + image * c->g.cin * c->g.in_total;
+        const float *bias = c->bias ? (const float *)c->bias + group * c->g.cout : NULL;
+        float *y = (float *)c->y + image * c->g.cout * c->g.out_total;
         transform_input(j, x, top, rows, lines, tiles, pitch);
         for (int64_t i = 0; i < 16; i++)
-            TD_ISA_PICK(td_gemm_table)->f32(c->cout, n, c->cin, 1,
-                                            (td_matrix){j->kernels + (group * 16 + i) * c->cout * c->cin, c->cin, 1},
+            TD_ISA_PICK(td_gemm_table)->f32(c->g.cout, n, c->g.cin, 1,
+                                            (td_matrix){j->kernels + (group * 16 + i) * c->g.cout * c->g.cin, c->g.cin, 1},
                                             (td_matrix){tiles + i * plane, pitch, 1}, 0, sums + i * plane_out, pitch, NULL);
-        for (int64_t o = 0; o < c->cout; o++, y += c->out_total)
+        for (int64_t o = 0; o < c->g.cout; o++, y += c->g.out_total)
             for (int64_t r = 0; r < rows; r++) {
                 const int64_t row = 2 * (top + r), step = width + 2 * LANES;
                 table->output(sums + o * pitch + r * j->across, plane_out, j->across, bias ? bias[o] : 0, lines, lines + step);
-                for (int64_t i = 0; i < 2 && row + i < c->out[1]; i++)
-                    memcpy(y + (row + i) * c->out[2], lines + i * step, (size_t)c->out[2] * sizeof(float));
+                for (int64_t i = 0; i < 2 && row + i < c->g.out[1]; i++)
+                    memcpy(y + (row + i) * c->g.out[2], lines + i * step, (size_t)c->g.out[2] * sizeof(float));
             }
     }
     td_mem_free(tiles, bytes);
@@ -157,8 +157,8 @@ static void bands(void *context, int64_t first, int64_t last)
 /* Bands of whole rows of tiles, as equal as can be.  They aim at TILES tiles or more, the width of a panel of b. */
 static job plan(td_conv *c)
 {
-    job j = {.c = c, .across = (c->out[2] + 1) / 2, .down = (c->out[1] + 1) / 2};
-    const int64_t row = 16 * (c->cin + c->cout) * j.across * (int64_t)sizeof(float);
+    job j = {.c = c, .across = (c->g.out[2] + 1) / 2, .down = (c->g.out[1] + 1) / 2};
+    const int64_t row = 16 * (c->g.cin + c->g.cout) * j.across * (int64_t)sizeof(float);
     int64_t rows = BAND_BYTES / row, least = td_ceil_div(TILES, j.across);
     rows = rows < least ? least : rows;
     j.bands = td_ceil_div(j.down, rows), j.rows = td_ceil_div(j.down, j.bands), j.bands = td_ceil_div(j.down, j.rows);
@@ -168,14 +168,14 @@ static job plan(td_conv *c)
 void td_winograd(td_conv *c)
 {
     job j = plan(c);
-    const size_t bytes = (size_t)(16 * c->groups * c->cout * c->cin) * sizeof(float);
+    const size_t bytes = (size_t)(16 * c->g.groups * c->g.cout * c->g.cin) * sizeof(float);
     j.kernels = td_mem_alloc(bytes);
     if (!j.kernels) {
         __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
         return;
     }
-    td_parallel_for(0, c->groups * c->cout, td_grain(c->cin * 64), transform, &j);
-    td_parallel_for(0, c->batch * c->groups * j.bands, 1, bands, &j);
+    td_parallel_for(0, c->g.groups * c->g.cout, td_grain(c->g.cin * 64), transform, &j);
+    td_parallel_for(0, c->g.batch * c->g.groups * j.bands, 1, bands, &j);
     td_mem_free(j.kernels, bytes);
 }
 
@@ -183,13 +183,13 @@ void td_winograd(td_conv *c)
 static void transform_gradient(const job *j, const float *y, int64_t top, int64_t rows, float *lines, float *tiles, int64_t pitch)
 {
     const td_conv *c = j->c;
-    const int64_t width = c->out[2], n = j->across, step = 2 * (n + LANES), plane = c->cout * pitch + LANES;
-    for (int64_t o = 0; o < c->cout; o++, y += c->out_total)
+    const int64_t width = c->g.out[2], n = j->across, step = 2 * (n + LANES), plane = c->g.cout * pitch + LANES;
+    for (int64_t o = 0; o < c->g.cout; o++, y += c->g.out_total)
         for (int64_t r = 0; r < rows; r++) {
             for (int64_t i = 0; i < 2; i++) {
                 const int64_t row = 2 * (top + r) + i;
                 float *even = lines + i * step, *odd = even + n;
-                if (row >= c->out[1]) {
+                if (row >= c->g.out[1]) {
                     memset(even, 0, (size_t)(2 * n) * sizeof(float));
                     continue;
                 }
@@ -206,21 +206,21 @@ static void transform_gradient(const job *j, const float *y, int64_t top, int64_
 bool td_winograd_weigh(td_conv *c, int64_t from, int64_t to, int64_t group, float *sum)
 {
     const job j = plan(c);
-    const int64_t pitch = pitch_of(&j), plane = c->cin * pitch + LANES, plane_out = c->cout * pitch + LANES;
-    const int64_t width = 2 * (j.across + 1), cells = c->cout * c->cin;
+    const int64_t pitch = pitch_of(&j), plane = c->g.cin * pitch + LANES, plane_out = c->g.cout * pitch + LANES;
+    const int64_t width = 2 * (j.across + 1), cells = c->g.cout * c->g.cin;
     const size_t bytes = (size_t)(16 * (plane + plane_out + cells) + (2 * j.rows + 8) * (width + 2 * LANES)) * sizeof(float);
     float *tiles = td_mem_alloc(bytes), *slopes = tiles + 16 * plane, *m = slopes + 16 * plane_out, *lines = m + 16 * cells;
     if (!tiles)
         return false;
     memset(m, 0, bytes - (size_t)(m - tiles) * sizeof(float));
     for (int64_t t = from * j.bands; t < to * j.bands; t++) {
-        const int64_t image = t / j.bands * c->groups + group, top = t % j.bands * j.rows;
+        const int64_t image = t / j.bands * c->g.groups + group, top = t % j.bands * j.rows;
         const int64_t rows = j.down - top < j.rows ? j.down - top : j.rows;
-        transform_input(&j, (const float *)c->x + image * c->cin * c->in_total, top, rows, lines, tiles, pitch);
-        transform_gradient(&j, (const float *)c->y + image * c->cout * c->out_total, top, rows, lines, slopes, pitch);
+        transform_input(&j, (const float *)c->x + image * c->g.cin * c->g.in_total, top, rows, lines, tiles, pitch);
+        transform_gradient(&j, (const float *)c->y + image * c->g.cout * c->g.out_total, top, rows, lines, slopes, pitch);
         for (int64_t i = 0; i < 16; i++)
-            TD_ISA_PICK(td_gemm_table)->f32(c->cout, c->cin, rows * j.across, 1, (td_matrix){slopes + i * plane_out, pitch, 1},
-                                            (td_matrix){tiles + i * plane, 1, pitch}, 1, m + i * cells, c->cin, NULL);
+            TD_ISA_PICK(td_gemm_table)->f32(c->g.cout, c->g.cin, rows * j.across, 1, (td_matrix){slopes + i * plane_out, pitch, 1},
+                                            (td_matrix){tiles + i * plane, 1, pitch}, 1, m + i * cells, c->g.cin, NULL);
     }
     for (int64_t i = 0; i < cells; i++, sum += 9) {
         float s[3][4];

@@ -1,15 +1,11 @@
 /* Images and volumes read at given places: what grid_sampler.c says and the loops of grid_sampler_isa.c do. */
 #ifndef TD_KERNELS_CPU_NN_GRID_SAMPLER_H
 #define TD_KERNELS_CPU_NN_GRID_SAMPLER_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
 
-enum { TD_SAMPLE_LINEAR, TD_SAMPLE_NEAREST, TD_SAMPLE_CUBIC };
-enum { TD_OUTSIDE_ZEROS, TD_OUTSIDE_BORDER, TD_OUTSIDE_REFLECTION };
-
 typedef struct td_sampling {
-    int dims, mode, padding;
-    bool align;
-    int64_t channels, elements, places, size[3];    /* elements and places of one sample's channel; sizes depth first */
+    td_sample_geometry g;
     const void *x, *grid, *grad;
     void *y, *dx, *dgrid;       /* a gradient that nobody wants is NULL */
 } td_sampling;

@@ -159,7 +159,7 @@ static void N(look)(const td_sampling *s, const T *grid, int64_t count, N(block)
 {
     for (int d = 0; d < 3; d++) {
         N(taps) *t = &b->along[d];
-        if (d < 3 - s->dims) {      /* a dimension that isn't there has one tap */
+        if (d < 3 - s->g.dims) {      /* a dimension that isn't there has one tap */
             t->count = 1;
             for (int j = 0; j < BLOCK; j++)
                 t->at[0][j] = 0, t->weight[0][j] = 1, t->slope[0][j] = 0;
@@ -167,23 +167,23 @@ static void N(look)(const td_sampling *s, const T *grid, int64_t count, N(block)
         }
         T place[BLOCK];
         for (int64_t j = 0; j < BLOCK; j++)
-            place[j] = grid[(j < count ? j : 0) * s->dims + 2 - d];
-#define FIND(padding)                                                     \
-    if (s->align)                                                         \
-        N(find)(s->mode, padding, true, place, s->size[d], t);            \
-    else                                                                  \
-        N(find)(s->mode, padding, false, place, s->size[d], t)
-        if (s->padding == TD_OUTSIDE_ZEROS)
+            place[j] = grid[(j < count ? j : 0) * s->g.dims + 2 - d];
+#define FIND(padding)                                            \
+    if (s->g.align_corners)                                      \
+        N(find)(s->g.mode, padding, true, place, s->g.in[d], t); \
+    else                                                         \
+        N(find)(s->g.mode, padding, false, place, s->g.in[d], t)
+        if (s->g.outside == TD_OUTSIDE_ZEROS)
             FIND(TD_OUTSIDE_ZEROS);
-        else if (s->padding == TD_OUTSIDE_BORDER)
+        else if (s->g.outside == TD_OUTSIDE_BORDER)
             FIND(TD_OUTSIDE_BORDER);
         else
             FIND(TD_OUTSIDE_REFLECTION);
 #undef FIND
     }
     const N(taps) *t = b->along;
-    const N(place) rows = (N(place))s->size[1], columns = (N(place))s->size[2];
-    const bool volume = s->dims == 3;
+    const N(place) rows = (N(place))s->g.in[1], columns = (N(place))s->g.in[2];
+    const bool volume = s->g.dims == 3;
     b->taps = 0;
     for (int d = 0; d < t[0].count; d++)
         for (int h = 0; h < t[1].count; h++)
@@ -207,13 +207,13 @@ static void N(forward)(void *context, int64_t first, int64_t last)
     const td_sampling *s = context;
     N(block) b;
     for (int64_t i = first, count; i < last; i += count) {
-        const int64_t n = i / s->places, p = i % s->places;
-        count = s->places - p < last - i ? s->places - p : last - i;
+        const int64_t n = i / s->g.out_total, p = i % s->g.out_total;
+        count = s->g.out_total - p < last - i ? s->g.out_total - p : last - i;
         count = count < BLOCK ? count : BLOCK;
-        N(look)(s, (const T *)s->grid + i * s->dims, count, &b);
-        for (int64_t c = 0; c < s->channels; c++) {
-            const T *x = (const T *)s->x + (n * s->channels + c) * s->elements;
-            T *y = (T *)s->y + (n * s->channels + c) * s->places + p;
+        N(look)(s, (const T *)s->grid + i * s->g.dims, count, &b);
+        for (int64_t c = 0; c < s->g.channels; c++) {
+            const T *x = (const T *)s->x + (n * s->g.channels + c) * s->g.in_total;
+            T *y = (T *)s->y + (n * s->g.channels + c) * s->g.out_total + p;
             for (int64_t j = 0; j < count; j += LANES) {
                 N(vec) sum = {0};
                 for (int t = 0; t < b.taps; t++)
@@ -242,7 +242,7 @@ static void N(spread)(int64_t count, const N(place) *at, const T *weight, const 
 static void N(slopes)(const td_sampling *s, const N(block) *b, int64_t count, T dots[MOST_TAPS][BLOCK], T *dgrid)
 {
     const N(taps) *t = b->along;
-    const bool volume = s->dims == 3;
+    const bool volume = s->g.dims == 3;
     T sums[3][BLOCK] = {{0}};
     int k = 0;
     for (int d = 0; d < t[0].count; d++)
@@ -256,9 +256,9 @@ static void N(slopes)(const td_sampling *s, const N(block) *b, int64_t count, T 
                     sums[1][j] += outside ? 0 : dot * z * t[1].slope[h][j] * x;
                     sums[2][j] += outside ? 0 : dot * z * y * t[2].slope[w][j];
                 }
-    for (int d = 3 - s->dims; d < 3; d++)
+    for (int d = 3 - s->g.dims; d < 3; d++)
         for (int64_t j = 0; j < count; j++)
-            dgrid[j * s->dims + 2 - d] = sums[d][j];
+            dgrid[j * s->g.dims + 2 - d] = sums[d][j];
 }
 
 /* Samples [first, last), see grid_sampler.c.  The dots over channels are vectors; spreading into dx is scalar. */
@@ -268,14 +268,14 @@ static void N(backward)(void *context, int64_t first, int64_t last)
     const td_sampling *s = context;
     N(block) b;
     T dots[MOST_TAPS][BLOCK], g[BLOCK] = {0};
-    for (int64_t i = first * s->places, count; i < last * s->places; i += count) {
-        const int64_t n = i / s->places, p = i % s->places;
-        count = s->places - p < BLOCK ? s->places - p : BLOCK;
-        N(look)(s, (const T *)s->grid + i * s->dims, count, &b);
+    for (int64_t i = first * s->g.out_total, count; i < last * s->g.out_total; i += count) {
+        const int64_t n = i / s->g.out_total, p = i % s->g.out_total;
+        count = s->g.out_total - p < BLOCK ? s->g.out_total - p : BLOCK;
+        N(look)(s, (const T *)s->grid + i * s->g.dims, count, &b);
         memset(dots, 0, sizeof(dots));
-        for (int64_t c = 0; c < s->channels; c++) {
-            const int64_t image = (n * s->channels + c) * s->elements;
-            memcpy(g, (const T *)s->grad + (n * s->channels + c) * s->places + p, (size_t)count * sizeof(T));
+        for (int64_t c = 0; c < s->g.channels; c++) {
+            const int64_t image = (n * s->g.channels + c) * s->g.in_total;
+            memcpy(g, (const T *)s->grad + (n * s->g.channels + c) * s->g.out_total + p, (size_t)count * sizeof(T));
             for (int t = 0; s->dgrid && t < b.taps; t++)
                 for (int64_t j = 0; j < count; j += LANES)
                     *(N(vec) *)(dots[t] + j) += N(pick)(b.at[t] + j, (const T *)s->x + image) * *(const N(vec) *)(g + j);
@@ -283,7 +283,7 @@ static void N(backward)(void *context, int64_t first, int64_t last)
                 N(spread)(count, b.at[t], b.weight[t], g, (T *)s->dx + image);
         }
         if (s->dgrid)
-            N(slopes)(s, &b, count, dots, (T *)s->dgrid + i * s->dims);
+            N(slopes)(s, &b, count, dots, (T *)s->dgrid + i * s->g.dims);
     }
 }
 #endif

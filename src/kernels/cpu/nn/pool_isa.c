@@ -150,30 +150,30 @@ INLINE int64_t N(taps)(int64_t reach, int64_t dilation)
 
 /* The body runs for every vector of outputs [o, o + LANES), with v and x placed at the first one's window; and with line, its
  * row's first output. */
-#define EACH_VECTOR(NEUTRAL, ...)                                                                               \
-    T lines[TD_POOL_LINES];                                                                                     \
-    const int64_t part = td_pool_part(w, LANES);                                                                \
-    for (int64_t plane = first; plane < last; plane++)                                                          \
+#define EACH_VECTOR(NEUTRAL, ...)                                                                                 \
+    T lines[TD_POOL_LINES];                                                                                       \
+    const int64_t part = td_pool_part(w, LANES);                                                                  \
+    for (int64_t plane = first; plane < last; plane++)                                                            \
         for (int64_t od = 0, line = plane * p->w.out_total; od < w->out[0]; od++)                                 \
-            for (int64_t oh = 0; oh < w->out[1]; oh++, line += w->out[2]) {                                     \
-                int64_t from[2], to[2];                                                                         \
-                td_pool_window(w, 0, od, &from[0], &to[0]);                                                          \
-                td_pool_window(w, 1, oh, &from[1], &to[1]);                                                          \
-                view v = {.deep = N(taps)(to[0] - from[0], w->dilation[0]), .wide = w->kernel[2],               \
-                          .high = N(taps)(to[1] - from[1], w->dilation[1]), .skip = w->dilation[2],             \
-                          .seat_row = w->dilation[1] * w->in[2],                                                \
-                          .seat_plane = w->dilation[0] * w->in[1] * w->in[2]};                                  \
-                for (int64_t o0 = 0; o0 < w->out[2]; o0 += part) {                                              \
-                    const int64_t count = w->out[2] - o0 < part ? w->out[2] - o0 : part;                        \
-                    v.seat = (from[0] * w->in[1] + from[1]) * w->in[2] + o0 * step - w->padding[2];                 \
+            for (int64_t oh = 0; oh < w->out[1]; oh++, line += w->out[2]) {                                       \
+                int64_t from[2], to[2];                                                                           \
+                td_pool_window(w, 0, od, &from[0], &to[0]);                                                       \
+                td_pool_window(w, 1, oh, &from[1], &to[1]);                                                       \
+                view v = {.deep = N(taps)(to[0] - from[0], w->dilation[0]), .wide = w->kernel[2],                 \
+                          .high = N(taps)(to[1] - from[1], w->dilation[1]), .skip = w->dilation[2],               \
+                          .seat_row = w->dilation[1] * w->in[2],                                                  \
+                          .seat_plane = w->dilation[0] * w->in[1] * w->in[2]};                                    \
+                for (int64_t o0 = 0; o0 < w->out[2]; o0 += part) {                                                \
+                    const int64_t count = w->out[2] - o0 < part ? w->out[2] - o0 : part;                          \
+                    v.seat = (from[0] * w->in[1] + from[1]) * w->in[2] + o0 * step - w->padding[2];               \
                     const T *x = (const T *)p->x + plane * p->w.in_total;                                         \
-                    x = N(lay)(p, x, &v, o0, count, NEUTRAL, lines);                                            \
-                    const bool direct = x;                                                                      \
-                    x = direct ? x : lines;                                                                     \
+                    x = N(lay)(p, x, &v, o0, count, NEUTRAL, lines);                                              \
+                    const bool direct = x;                                                                        \
+                    x = direct ? x : lines;                                                                       \
                     for (int64_t o = o0; o < o0 + count; o += LANES, x += LANES * step, v.seat += LANES * step) { \
-                        __VA_ARGS__                                                                             \
-                    }                                                                                           \
-                }                                                                                               \
+                        __VA_ARGS__                                                                               \
+                    }                                                                                             \
+                }                                                                                                 \
             }
 
 /* Comparisons with the best so far are a chain, one step per element of the window, but for all outputs of a vector at once; rows that
@@ -217,13 +217,13 @@ INLINE void N(means)(const td_pooling *p, int64_t first, int64_t last, int64_t s
 }
 
 /* Steps of one and two have loops with constant steps. */
-#define BY_STEP(step, CALL) \
-    if ((step) == 1) {      \
-        CALL(1);            \
+#define BY_STEP(step, CALL)   \
+    if ((step) == 1) {        \
+        CALL(1);              \
     } else if ((step) == 2) { \
-        CALL(2);            \
-    } else {                \
-        CALL(step);         \
+        CALL(2);              \
+    } else {                  \
+        CALL(step);           \
     }
 
 static void N(maximum)(void *context, int64_t first, int64_t last)

@@ -4,19 +4,17 @@
  * Positions and weights are computed once per dimension, in float for float32 and half types: whether an element just
  * makes it to the next place must not depend on more precision than PyTorch uses.
  *
- * The operators are in src/ops/nn/upsample.c.  A scale that the caller gives takes precedence over the ratio of sizes, unless
- * corners are aligned. */
+ * The operators are in src/ops/nn/upsample.c. */
 #include "calls_kernels_cpu_nn_upsample.h"
 #include <math.h>
+#include <tede/geometry.h>
 #include "base/base.h"
 #include "kernels/cpu/nn/upsample.h"
-
-enum { NEAREST, NEAREST_EXACT, LINEAR, CUBIC, LINEAR_AA, CUBIC_AA, LANCZOS_AA };
+#include "tensor/checked.h"
 
 /* One dimension: for each output `taps` elements of the input and their weights. */
 typedef struct axis {
-    int64_t in, out;
-    int taps;
+    int64_t in, out, taps;
     int64_t *at;            /* [out][taps] */
     double *weight;
 } axis;
@@ -25,7 +23,7 @@ typedef struct axis {
  * weights. */
 typedef struct resampling {
     axis axes[3];
-    int32_t *places;        /* the last axis once more: [taps][step] */
+    int32_t *places;        /* the last axis once more: [taps][step]; or NULL, where a row has more elements than it counts */
     void *weights;
     int64_t step;           /* out, and room for a vector */
     int32_t *bases;         /* where vectors of places begin, or NULL: see near_f32 */
@@ -42,52 +40,45 @@ static double cubic_outer(double x) { return ((-0.75 * x - 5 * -0.75) * x + 8 * 
 static double filter(int mode, double x)
 {
     x = fabs(x);
-    if (mode == LINEAR_AA)
+    if (mode == TD_RESIZE_LINEAR_AA)
         return x < 1 ? 1 - x : 0;
-    if (mode == CUBIC_AA)
+    if (mode == TD_RESIZE_CUBIC_AA)
         return x < 1 ? (1.5 * x - 2.5) * x * x + 1 : x < 2 ? (((x - 5) * x + 8) * x - 4) * -0.5 : 0;
     const double pi = 3.14159265358979323846;
     return x == 0 ? 1 : x < 3 ? sin(pi * x) / (pi * x) * (sin(pi * x / 3) / (pi * x / 3)) : 0;
 }
 
 /* How far the filter reaches before it is stretched. */
-static double reach(int mode) { return mode == LINEAR_AA ? 1 : mode == CUBIC_AA ? 2 : 3; }
-
-/* How many places of the input are one of the output; with corners aligned, the distance between centers of the first and last ones. */
-static double scale_of(const axis *a, int mode, bool align, double given)
-{
-    return align && mode >= LINEAR ? (a->out > 1 ? (double)(a->in - 1) / (double)(a->out - 1) : 0)
-        : given > 0 ? 1.0 / given : (double)a->in / (double)a->out;
-}
+static double reach(int mode) { return mode == TD_RESIZE_LINEAR_AA ? 1 : mode == TD_RESIZE_CUBIC_AA ? 2 : 3; }
 
 /* Antialiasing stretches its filter where the input is reduced, so that all of it counts. */
-static int taps_of(const axis *a, int mode, bool align, double given)
+static int64_t taps_of(const td_resize_geometry *g, int d)
 {
-    if (mode < LINEAR_AA)
-        return mode <= NEAREST_EXACT ? 1 : mode == LINEAR ? 2 : 4;
-    double scale = scale_of(a, mode, align, given), times = scale > 1 ? scale : 1;
-    return a->in == a->out && scale == 1 ? 1 : (int)ceil(reach(mode) * times) * 2 + 1;
+    if (g->mode < TD_RESIZE_LINEAR_AA)
+        return g->mode <= TD_RESIZE_NEAREST_EXACT ? 1 : g->mode == TD_RESIZE_LINEAR ? 2 : 4;
+    const double times = g->scale[d] > 1 ? g->scale[d] : 1;
+    return g->in[d] == g->out[d] && g->scale[d] == 1 ? 1 : (int64_t)ceil(reach(g->mode) * times) * 2 + 1;
 }
 
 /* All filters are 1 at 0 and 0 at the other whole numbers: an axis that keeps its size has one tap. */
 #define FILL_AA(name, T)                                                                                       \
-    static void name(axis *a, int mode, bool align, double given)                                              \
+    static void name(axis *a, const td_resize_geometry *g, int d)                                              \
     {                                                                                                          \
-        const T scale = (T)scale_of(a, mode, align, given), times = scale >= 1 ? scale : 1;                    \
-        const T support = (T)reach(mode) * times;                                                              \
+        const T scale = (T)g->scale[d], times = scale >= 1 ? scale : 1;                                        \
+        const T support = (T)reach(g->mode) * times;                                                           \
         for (int64_t o = 0; o < a->out; o++) {                                                                 \
             int64_t *at = a->at + o * a->taps;                                                                 \
             double *weight = a->weight + o * a->taps, total = 0;                                               \
             const T center = scale * ((T)o + (T)0.5);                                                          \
             int64_t from = (int64_t)(center - support + (T)0.5), to = (int64_t)(center + support + (T)0.5);    \
             from = a->taps == 1 ? o : from > 0 ? from : 0, to = to < a->in ? to : a->in;                       \
-            for (int k = 0; k < a->taps; k++) {                                                                \
+            for (int64_t k = 0; k < a->taps; k++) {                                                            \
                 bool inside = from + k < to;                                                                   \
                 at[k] = inside ? from + k : a->in - 1;                                                         \
-                weight[k] = inside ? filter(mode, (double)(((T)(from + k) - center + (T)0.5) / times)) : 0;    \
+                weight[k] = inside ? filter(g->mode, (double)(((T)(from + k) - center + (T)0.5) / times)) : 0; \
                 total += weight[k];                                                                            \
             }                                                                                                  \
-            for (int k = 0; k < a->taps && total != 0; k++)                                                    \
+            for (int64_t k = 0; k < a->taps && total != 0; k++)                                                \
                 weight[k] /= total;                                                                            \
         }                                                                                                      \
     }
@@ -96,48 +87,49 @@ FILL_AA(fill_aa_f64, double)
 
 /* nearest: floor(o scale), or of the middle (nearest-exact); linear: two neighbours of the position, weighted by distance; cubic:
  * four.  Beyond the edges the last element is repeated. */
-#define FILL(name, T, FLOOR)                                                                          \
-    static void name(axis *a, int mode, bool align, double given)                                     \
-    {                                                                                                 \
-        T scale = align && mode >= LINEAR ? (a->out > 1 ? (T)(a->in - 1) / (T)(a->out - 1) : 0)       \
-            : given > 0 ? (T)(1.0 / given) : (T)a->in / (T)a->out;                                    \
-        for (int64_t o = 0; o < a->out; o++) {                                                        \
-            int64_t *at = a->at + o * a->taps;                                                        \
-            double *weight = a->weight + o * a->taps;                                                 \
-            if (mode <= NEAREST_EXACT) {                                                              \
-                int64_t i = (int64_t)FLOOR(mode == NEAREST ? (T)o * scale : ((T)o + (T)0.5) * scale); \
-                at[0] = i < a->in - 1 ? i : a->in - 1, weight[0] = 1;                                 \
-                continue;                                                                             \
-            }                                                                                         \
-            T from = align ? scale * (T)o : scale * ((T)o + (T)0.5) - (T)0.5;                         \
-            if (mode == LINEAR) {                                                                     \
-                from = from < 0 ? 0 : from;                                                           \
-                int64_t i = (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                    \
-                T part = from - (T)i;                                                                 \
-                part = part < 0 ? 0 : part > 1 ? 1 : part;                                            \
-                at[0] = i, at[1] = i < a->in - 1 ? i + 1 : i;                                         \
-                weight[0] = (double)(1 - part), weight[1] = (double)part;                             \
-                continue;                                                                             \
-            }                                                                                         \
-            T base = FLOOR(from), part = from - base;                                                 \
-            for (int k = 0; k < 4; k++) {                                                             \
-                int64_t i = (int64_t)base - 1 + k;                                                    \
-                at[k] = i < 0 ? 0 : i > a->in - 1 ? a->in - 1 : i;                                    \
-            }                                                                                         \
-            weight[0] = cubic_outer((double)part + 1), weight[1] = cubic_inner((double)part);         \
-            weight[2] = cubic_inner(1 - (double)part), weight[3] = cubic_outer(2 - (double)part);     \
-        }                                                                                             \
+#define FILL(name, T, FLOOR)                                                                                    \
+    static void name(axis *a, const td_resize_geometry *g, int d)                                               \
+    {                                                                                                           \
+        const int mode = g->mode;                                                                               \
+        const T scale = (T)g->scale[d];                                                                         \
+        for (int64_t o = 0; o < a->out; o++) {                                                                  \
+            int64_t *at = a->at + o * a->taps;                                                                  \
+            double *weight = a->weight + o * a->taps;                                                           \
+            if (mode <= TD_RESIZE_NEAREST_EXACT) {                                                              \
+                int64_t i = (int64_t)FLOOR(mode == TD_RESIZE_NEAREST ? (T)o * scale : ((T)o + (T)0.5) * scale); \
+                at[0] = i < a->in - 1 ? i : a->in - 1, weight[0] = 1;                                           \
+                continue;                                                                                       \
+            }                                                                                                   \
+            T from = g->align_corners ? scale * (T)o : scale * ((T)o + (T)0.5) - (T)0.5;                        \
+            if (mode == TD_RESIZE_LINEAR) {                                                                     \
+                from = from < 0 ? 0 : from;                                                                     \
+                int64_t i = (int64_t)from < a->in - 1 ? (int64_t)from : a->in - 1;                              \
+                T part = from - (T)i;                                                                           \
+                part = part < 0 ? 0 : part > 1 ? 1 : part;                                                      \
+                at[0] = i, at[1] = i < a->in - 1 ? i + 1 : i;                                                   \
+                weight[0] = (double)(1 - part), weight[1] = (double)part;                                       \
+                continue;                                                                                       \
+            }                                                                                                   \
+            T base = FLOOR(from), part = from - base;                                                           \
+            for (int k = 0; k < 4; k++) {                                                                       \
+                int64_t i = (int64_t)base - 1 + k;                                                              \
+                at[k] = i < 0 ? 0 : i > a->in - 1 ? a->in - 1 : i;                                              \
+            }                                                                                                   \
+            weight[0] = cubic_outer((double)part + 1), weight[1] = cubic_inner((double)part);                   \
+            weight[2] = cubic_inner(1 - (double)part), weight[3] = cubic_outer(2 - (double)part);               \
+        }                                                                                                       \
     }
 FILL(fill_f32, float, floorf)
 FILL(fill_f64, double, floor)
 
 /* The nearest of doubles.  PyTorch takes a double's position, rounded to float, from rows as they come, and a float's
  * scale where channels are innermost and for gradients, which know doubled sizes as such. */
-static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
+static void fill_nearest_f64(axis *a, const td_resize_geometry *g, int d, bool coarse)
 {
-    const double scale = scale_of(a, mode, false, given), shift = mode == NEAREST ? 0 : 0.5;
-    const float narrow = given > 0 ? (float)(1.0 / given) : (float)a->in / (float)a->out;
-    const bool exact = coarse && mode == NEAREST, same = exact && a->in == a->out, twice = exact && a->out == 2 * a->in;
+    const int mode = g->mode;
+    const double scale = g->scale[d], shift = mode == TD_RESIZE_NEAREST ? 0 : 0.5;
+    const float narrow = (float)scale;
+    const bool exact = coarse && mode == TD_RESIZE_NEAREST, same = exact && a->in == a->out, twice = exact && a->out == 2 * a->in;
     for (int64_t o = 0; o < a->out; o++) {
         double from = scale * ((double)o + shift) - shift;
         from = coarse ? ((double)o + shift) * (double)narrow : (from < 0 ? 0 : from) + shift;
@@ -150,6 +142,15 @@ static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
  * vectors and is bound by memory; the second step works in the cache, where `near` needs no gather.  Outer taps are mixed up to 16 at a
  * time.  Backward the same weights spread each gradient over the places it was read from. */
 #define LOOPS(S, T)                                                                                                   \
+    static void far_##S(const T *x, const axis *w, T *y)                                                              \
+    {                                                                                                                 \
+        for (int64_t o = 0; o < w->out; o++) {                                                                        \
+            T sum = 0;                                                                                                \
+            for (int64_t i = o * w->taps; i < (o + 1) * w->taps; i++)                                                 \
+                sum += (T)w->weight[i] * x[w->at[i]];                                                                 \
+            y[o] = sum;                                                                                               \
+        }                                                                                                             \
+    }                                                                                                                 \
     static void forward_##S(void *context, int64_t first, int64_t last)                                               \
     {                                                                                                                 \
         const resampling *r = context;                                                                                \
@@ -175,7 +176,7 @@ static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
                     T outer[16];                                                                                      \
                     const bool one = d->taps * h->taps == 1;                                                          \
                     int n = 0, mixes = 0;                                                                             \
-                    for (int t = 0; t < d->taps * h->taps; t++) {                                                     \
+                    for (int64_t t = 0; t < d->taps * h->taps; t++) {                                                 \
                         const int64_t i = od * d->taps + t / h->taps, j = oh * h->taps + t % h->taps;                 \
                         rows[n] = x + (d->at[i] * h->in + h->at[j]) * w->in;                                          \
                         outer[n++] = (T)(d->weight[i] * h->weight[j]);                                                \
@@ -188,8 +189,10 @@ static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
                         memcpy(mixed, rows[0], (size_t)w->in * sizeof(T));                                            \
                     if (r->bases)                                                                                     \
                         table->near_##S(mixed, w->taps, r->bases, places, weights, r->step, w->out, end - y, y);      \
-                    else                                                                                              \
+                    else if (places)                                                                                  \
                         table->pick_##S(one ? rows[0] : mixed, w->taps, places, weights, r->step, w->out, y);         \
+                    else                                                                                              \
+                        far_##S(one ? rows[0] : mixed, w, y);                                                         \
                 }                                                                                                     \
         }                                                                                                             \
         td_mem_free(mixed, bytes);                                                                                    \
@@ -204,12 +207,12 @@ static void fill_nearest_f64(axis *a, int mode, double given, bool coarse)
             memset(y, 0, (size_t)(d->in * h->in * w->in) * sizeof(T));                                                \
             for (int64_t od = 0; od < d->out; od++)                                                                   \
                 for (int64_t oh = 0; oh < h->out; oh++, g += w->out)                                                  \
-                    for (int kd = 0; kd < d->taps; kd++)                                                              \
-                        for (int kh = 0; kh < h->taps; kh++) {                                                        \
+                    for (int64_t kd = 0; kd < d->taps; kd++)                                                          \
+                        for (int64_t kh = 0; kh < h->taps; kh++) {                                                    \
                             const T outer = (T)(d->weight[od * d->taps + kd] * h->weight[oh * h->taps + kh]);         \
                             T *row = y + (d->at[od * d->taps + kd] * h->in + h->at[oh * h->taps + kh]) * w->in;       \
                             for (int64_t ow = 0; ow < w->out; ow++)                                                   \
-                                for (int kw = 0; kw < w->taps; kw++)                                                  \
+                                for (int64_t kw = 0; kw < w->taps; kw++)                                              \
                                     row[w->at[ow * w->taps + kw]] += outer * (T)w->weight[ow * w->taps + kw] * g[ow]; \
                         }                                                                                             \
         }                                                                                                             \
@@ -227,10 +230,10 @@ static int whole_weights(axis *a)
     for (int64_t o = 0; o < a->out; o++) {
         const int64_t *at = a->at + o * a->taps;
         double *weight = a->weight + o * a->taps;
-        for (int k = a->taps - 1; k > 0; k--)
+        for (int64_t k = a->taps - 1; k > 0; k--)
             if (at[k] == at[k - 1])
                 weight[k - 1] += weight[k], weight[k] = 0;
-        for (int k = 0; k < a->taps; k++)
+        for (int64_t k = 0; k < a->taps; k++)
             largest = fmax(largest, weight[k]);
     }
     int bits = 0;
@@ -258,7 +261,7 @@ static void lay_out(resampling *r, td_dtype type, int64_t lanes)
     memset(r->places, 0, (size_t)(r->step * w->taps) * sizeof(int32_t));
     memset(r->weights, 0, (size_t)(r->step * w->taps) * td_dtype_size(type));
     for (int64_t o = 0; o < w->out; o++)
-        for (int k = 0; k < w->taps; k++) {
+        for (int64_t k = 0; k < w->taps; k++) {
             int64_t from = o * w->taps + k, to = k * r->step + o;
             r->places[to] = (int32_t)w->at[from];
             if (type == TD_F64)
@@ -278,7 +281,7 @@ static void lay_out(resampling *r, td_dtype type, int64_t lanes)
     if (!near)
         r->bases = NULL;
     for (int64_t o = 0; near && o < w->out; o++)
-        for (int k = 0; k < w->taps; k++)
+        for (int64_t k = 0; k < w->taps; k++)
             r->places[k * r->step + o] -= r->bases[o / lanes];
 }
 
@@ -294,56 +297,49 @@ static bool channels_innermost(const td_tensor *x)
     return as_told;
 }
 
-/* Tables for up to three axes (those that aren't there keep their one element), then planes on threads; each plane is written by
- * one thread, in order, forward and backward.  scales: 0 or less where sizes decide. */
-static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, const int64_t *out, int64_t dims, int mode,
-               bool align,
-               const double *scales, bool back)
+/* Tables for three axes, then planes on threads; each plane is written by one thread, in order, forward and backward. */
+static int run(td_tensor *from, const td_resize_geometry *g, td_tensor *to, bool back)
 {
-    const bool bytewise = from->dtype == TD_U8 && mode >= LINEAR && !back;
-    td_dtype type = bytewise ? TD_F64 : td_compute_dtype(from);
+    const bool bytewise = from->dtype == TD_U8 && g->mode >= TD_RESIZE_LINEAR;
+    const td_dtype type = g->dtype;
     int bits = 0;
     TD_AUTO td_tensor *x = td_operand(from, type), *y = td_target(to, type);
     if (!x || !y)
         return -1;
     resampling r = {.x = x->data, .y = y->data};
-    int64_t total = 1, planes = 1, places = 0;
+    int64_t places = 0;
     for (int i = 0; i < 3; i++) {
-        int d = i - (3 - (int)dims);
-        axis *a = &r.axes[i];
-        a->in = d < 0 ? 1 : in[ndim - dims + d], a->out = d < 0 ? 1 : out[d];
-        a->taps = d < 0 ? 1 : taps_of(a, mode, align, scales[i]);
-        places += a->out * a->taps;
-        total *= back ? a->in : a->out;
+        r.axes[i] = (axis){.in = g->in[i], .out = g->out[i], .taps = i < 3 - g->dims ? 1 : taps_of(g, i)};
+        places = td_add_saturated(places, td_mul_saturated(g->out[i], r.axes[i].taps));
     }
-    for (int i = 0; i < ndim - dims; i++)
-        planes *= in[i];
     const int64_t lanes = TD_ISA_PICK(td_upsample_table)->bytes / (int64_t)td_dtype_size(type);
-    r.step = r.axes[2].out + lanes;
-    int64_t last = r.step * (r.axes[2].taps + 1);
-    size_t bytes = (size_t)(places + last) * (sizeof(int64_t) + sizeof(double));
+    r.step = g->out[2] + lanes;
+    const int64_t last = td_mul_saturated(r.step, r.axes[2].taps + 1), count = td_add_saturated(places, last);
+    const size_t bytes = td_array_bytes(count, sizeof(int64_t) + sizeof(double));
     int64_t *block = td_mem_alloc(bytes), *at = block;
     if (!block)
         return -1;
-    double *weight = (double *)(block + places + last);
+    double *weight = (double *)(block + count);
     for (int i = 0; i < 3; i++) {
         axis *a = &r.axes[i];
         a->at = at, a->weight = weight;
         at += a->out * a->taps, weight += a->out * a->taps;
-        if (i < 3 - dims)
+        if (i < 3 - g->dims)
             a->at[0] = 0, a->weight[0] = 1;
-        else if (mode <= NEAREST_EXACT && type == TD_F64)
-            fill_nearest_f64(a, mode, scales[i], back || channels_innermost(from));
+        else if (g->mode <= TD_RESIZE_NEAREST_EXACT && type == TD_F64)
+            fill_nearest_f64(a, g, i, back || channels_innermost(from));
         else
-            (mode >= LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(
-                a, mode, align, scales[i]);
+            (g->mode >= TD_RESIZE_LINEAR_AA ? (type == TD_F64 ? fill_aa_f64 : fill_aa_f32) : type == TD_F64 ? fill_f64 : fill_f32)(a, g, i);
         if (bytewise)
             bits += whole_weights(a);
     }
-    r.places = (int32_t *)at, r.weights = weight, r.bases = r.places + r.step * r.axes[2].taps;
-    lay_out(&r, type, lanes);
+    r.weights = weight;
+    if (g->in[2] <= INT32_MAX) {
+        r.places = (int32_t *)at, r.bases = r.places + r.step * r.axes[2].taps;
+        lay_out(&r, type, lanes);
+    }
     td_loop_body *body = type == TD_F64 ? (back ? backward_f64 : forward_f64) : (back ? backward_f32 : forward_f32);
-    td_parallel_for(0, planes, td_grain(8 * total), body, &r);
+    td_parallel_for(0, g->planes, td_grain(td_mul_saturated(8, back ? g->in_total : g->out_total)), body, &r);
     td_mem_free(block, bytes);
     if (r.failed)
         return td_error(TD_E_MEMORY, "interpolate: no memory for a row");
@@ -352,18 +348,5 @@ static int run(td_tensor *from, td_tensor *to, int ndim, const int64_t *in, cons
     return td_finish(to, y);
 }
 
-int td_cpu_resample(td_tensor *self, int64_t n_output, const int64_t *output, int64_t mode, bool align, double scale_d,
-                    double scale_h,
-                    double scale_w, td_tensor *out)
-{
-    return run(self, out, self->ndim, self->sizes, output, n_output, (int)mode, align, (double[]){scale_d, scale_h,
-        scale_w}, false);
-}
-
-int td_cpu_resample_backward(td_tensor *grad, int64_t n_input, const int64_t *input, int64_t n_output,
-                             const int64_t *output, int64_t mode,
-                             bool align, double scale_d, double scale_h, double scale_w, td_tensor *out)
-{
-    return run(grad, out, (int)n_input, input, output, n_output, (int)mode, align, (double[]){scale_d, scale_h,
-        scale_w}, true);
-}
+int td_cpu_resample(td_tensor *self, const td_resize_geometry *g, td_tensor *out) { return run(self, g, out, false); }
+int td_cpu_resample_backward(td_tensor *grad, const td_resize_geometry *g, td_tensor *out) { return run(grad, g, out, true); }

@@ -8,15 +8,15 @@ typedef struct td_upsample_table {
     void (*mix_f32)(int n, const float *const *rows, const float *weights, int64_t width, bool add, float *y);
     void (*mix_f64)(int n, const double *const *rows, const double *weights, int64_t width, bool add, double *y);
     /* y[i] = the sum of weights[k][i] x[places[k][i]] over the taps; lists are `step` long */
-    void (*pick_f32)(const float *x, int taps, const int32_t *places, const float *weights, int64_t step, int64_t n,
+    void (*pick_f32)(const float *x, int64_t taps, const int32_t *places, const float *weights, int64_t step, int64_t n,
                      float *y);
-    void (*pick_f64)(const double *x, int taps, const int32_t *places, const double *weights, int64_t step, int64_t n,
+    void (*pick_f64)(const double *x, int64_t taps, const int32_t *places, const double *weights, int64_t step, int64_t n,
                      double *y);
     /* The same where the places of as many neighbours as a vector has bytes / size lie in two vectors: from bases[i / lanes]
      * on; places counts from there, x is read so far, and y is written up to `room`.  bytes is 0 at levels without it. */
-    void (*near_f32)(const float *x, int taps, const int32_t *bases, const int32_t *places, const float *weights,
+    void (*near_f32)(const float *x, int64_t taps, const int32_t *bases, const int32_t *places, const float *weights,
                      int64_t step, int64_t n, int64_t room, float *y);
-    void (*near_f64)(const double *x, int taps, const int32_t *bases, const int32_t *places, const double *weights,
+    void (*near_f64)(const double *x, int64_t taps, const int32_t *bases, const int32_t *places, const double *weights,
                      int64_t step, int64_t n, int64_t room, double *y);
     int bytes;
 } td_upsample_table;

@@ -37,7 +37,7 @@ static void N(mix)(int n, const T *const *rows, const T *weights, int64_t width,
 }
 
 /* Gathers, where the processor has them. */
-static void N(pick)(const T *x, int taps, const int32_t *places, const T *weights, int64_t step, int64_t n,
+static void N(pick)(const T *x, int64_t taps, const int32_t *places, const T *weights, int64_t step, int64_t n,
                     T *y)
 {
     if (taps == 1) {        /* nearest: a copy */
@@ -51,7 +51,7 @@ static void N(pick)(const T *x, int taps, const int32_t *places, const T *weight
         for (int64_t i = 0; i < n; i++)
             y[i] = weights[i] * x[places[i]] + w[i] * x[at[i]];
     } else {
-        for (int k = 0; k < taps; k++, places += step, weights += step)
+        for (int64_t k = 0; k < taps; k++, places += step, weights += step)
 #pragma omp simd
             for (int64_t i = 0; i < n; i++)
                 y[i] = (k ? y[i] : 0) + weights[i] * x[places[i]];
@@ -60,7 +60,7 @@ static void N(pick)(const T *x, int taps, const int32_t *places, const T *weight
 
 /* All places of a vector lie in the two vectors from its base on, so one permutation of two registers takes the place of a gather.
  * The last vector is stored whole if there is room behind the row: the next row writes there again. */
-static void N(near)(const T *x, int taps, const int32_t *bases, const int32_t *places, const T *weights, int64_t step,
+static void N(near)(const T *x, int64_t taps, const int32_t *bases, const int32_t *places, const T *weights, int64_t step,
                     int64_t n, int64_t room, T *y)
 {
     enum { LANES = BYTES / sizeof(T) };
@@ -73,7 +73,7 @@ static void N(near)(const T *x, int taps, const int32_t *bases, const int32_t *p
         V sum = TD_SHUFFLE(a, b, __builtin_convertvector(*(const P *)places, I));
         if (taps > 1)
             sum *= *(const V *)weights;
-        for (int k = 1; k < taps; k++) {
+        for (int64_t k = 1; k < taps; k++) {
             const I at = __builtin_convertvector(*(const P *)(places + k * step), I);
             sum += *(const V *)(weights + k * step) * TD_SHUFFLE(a, b, at);
         }
