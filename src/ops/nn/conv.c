@@ -52,29 +52,28 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
                         int64_t groups)
 {
     td_shape_text a, b;
+#define SHAPE(x, text) td_shape_str((x)->ndim, (x)->sizes, text)
     if (groups <= 0)
         return td_error(TD_E_RUNTIME, "non-positive groups is not supported");
-    const char *wt = td_shape_str(weight->ndim, weight->sizes, a), *in = td_shape_str(input->ndim, input->sizes, b);
     if (weight->ndim != input->ndim)
         return td_error(TD_E_RUNTIME, "Expected %d-dimensional input for %d-dimensional weight %s, but got %d-dimensional input of size %s "
-                        "instead", weight->ndim, weight->ndim, wt, input->ndim, in);
+                        "instead", weight->ndim, weight->ndim, SHAPE(weight, a), input->ndim, SHAPE(input, b));
     if (weight->sizes[0] < groups)
         return td_error(TD_E_RUNTIME, "Given groups=%" PRId64 ", expected weight to be at least %" PRId64 " at dimension 0, but got weight of "
-                        "size %s instead", groups, groups, wt);
+                        "size %s instead", groups, groups, SHAPE(weight, a));
     if (weight->sizes[0] % groups)
         return td_error(TD_E_RUNTIME, "Given groups=%" PRId64 ", expected weight to be divisible by %" PRId64 " at dimension 0, but got weight "
-                        "of size [%s] instead", groups, groups, wt);
+                        "of size [%s] instead", groups, groups, SHAPE(weight, a));
     int64_t channels = transposed ? weight->sizes[1] * groups : weight->sizes[0];
     if (!transposed && input->sizes[1] != weight->sizes[1] * groups)
         return td_error(TD_E_RUNTIME, "Given groups=%" PRId64 ", weight of size %s, expected input%s to have %" PRId64 " channels, but got %"
-                        PRId64 " channels instead", groups, wt, in, weight->sizes[1] * groups, input->sizes[1]);
+                        PRId64 " channels instead", groups, SHAPE(weight, a), SHAPE(input, b), weight->sizes[1] * groups, input->sizes[1]);
     if (transposed && input->sizes[1] != weight->sizes[0])
         return td_error(TD_E_RUNTIME, "Given transposed=1, weight of size %s, expected input%s to have %" PRId64 " channels, but got %" PRId64
-                        " channels instead", wt, in, weight->sizes[0], input->sizes[1]);
+                        " channels instead", SHAPE(weight, a), SHAPE(input, b), weight->sizes[0], input->sizes[1]);
     if (bias != TD_NONE && (bias->ndim != 1 || bias->sizes[0] != channels))
         return td_error(TD_E_RUNTIME, "Given %sweight of size %s, expected bias to be 1-dimensional with %" PRId64 " elements, but got bias of "
-                        "size %s instead", transposed ? "transposed=1, " : "", wt, channels, td_shape_str(bias->ndim,
-                            bias->sizes, b));
+                        "size %s instead", transposed ? "transposed=1, " : "", SHAPE(weight, a), channels, SHAPE(bias, b));
     if (input->dtype != weight->dtype)
         return td_error(TD_E_RUNTIME, "expected scalar type %s but found %s", td_dtype_title((td_dtype)input->dtype),
                         td_dtype_title((td_dtype)weight->dtype));
@@ -85,17 +84,17 @@ static int check_shapes(td_tensor *input, td_tensor *weight, td_tensor *bias, co
         return td_error(TD_E_NOT_IMPLEMENTED, "\"convolution\" not implemented for 'Bool'");
     for (int i = 0; i < g->dims; i++)
         if (!weight->sizes[i + 2])
-            return td_error(TD_E_RUNTIME, "convolution: a kernel needs at least one element in each dimension, but weight is of size %s", wt);
+            return td_error(TD_E_RUNTIME, "convolution: a kernel needs at least one element in each dimension, but weight is of size %s", SHAPE(weight, a));
     if (transposed)
         return 0;
     char padded[96] = "", kernel[96] = "";
     bool larger = false;
-    for (int i = 0; i < g->dims; i++) {
-        int64_t size = td_add_saturated(input->sizes[i + 2], 2 * g->padding[i]), need = td_window_span(weight->sizes[i + 2], g->dilation[i]);
+    for (int i = 0; i < g->dims; i++)
+        larger |= td_window_room(input->sizes[i + 2], g->padding[i], td_window_span(weight->sizes[i + 2], g->dilation[i])) < 0;
+    for (int i = 0; i < g->dims && larger; i++) {
         size_t p = strlen(padded), k = strlen(kernel);
-        snprintf(padded + p, sizeof padded - p, i ? " x %" PRId64 : "%" PRId64, size);
-        snprintf(kernel + k, sizeof kernel - k, i ? " x %" PRId64 : "%" PRId64, need);
-        larger |= size < need;
+        snprintf(padded + p, sizeof padded - p, i ? " x %" PRId64 : "%" PRId64, td_add_saturated(input->sizes[i + 2], 2 * g->padding[i]));
+        snprintf(kernel + k, sizeof kernel - k, i ? " x %" PRId64 : "%" PRId64, td_window_span(weight->sizes[i + 2], g->dilation[i]));
     }
     return larger ? td_error(TD_E_RUNTIME,
                              "Calculated padded input size per channel: (%s). Kernel size: (%s). Kernel size can't be greater "
@@ -141,11 +140,12 @@ static int describe(td_conv_geometry *g, int64_t *sizes, td_tensor *input, td_te
     }
     const int64_t *x = transposed ? sizes : input->sizes, *y = transposed ? input->sizes : sizes;
     *g = (td_conv_geometry){.dims = dims, .transposed = transposed, .pointwise = true, .batch = sizes[0], .groups = groups,
-                            .cin = weight->sizes[1], .cout = weight->sizes[0] / groups, .in_total = 1, .out_total = 1, .k = weight->sizes[1]};
-    for (int i = 0; i < 3; i++) {
-        const int d = i - (3 - dims);
-        g->in[i] = d < 0 ? 1 : x[d + 2], g->out[i] = d < 0 ? 1 : y[d + 2], g->kernel[i] = d < 0 ? 1 : weight->sizes[d + 2];
-        g->stride[i] = d < 0 ? 1 : stride[d], g->padding[i] = d < 0 ? 0 : padding[d], g->dilation[i] = d < 0 ? 1 : dilation[d];
+                            .cin = weight->sizes[1], .cout = weight->sizes[0] / groups, .in = {1, 1, 1}, .out = {1, 1, 1},
+                            .kernel = {1, 1, 1}, .stride = {1, 1, 1}, .dilation = {1, 1, 1}, .in_total = 1, .out_total = 1,
+                            .k = weight->sizes[1]};
+    for (int i = 3 - dims, d = 0; i < 3; i++, d++) {
+        g->in[i] = x[d + 2], g->out[i] = y[d + 2], g->kernel[i] = weight->sizes[d + 2];
+        g->stride[i] = stride[d], g->padding[i] = padding[d], g->dilation[i] = dilation[d];
         g->in_total = td_mul_saturated(g->in_total, g->in[i]), g->out_total = td_mul_saturated(g->out_total, g->out[i]);
         g->k = td_mul_saturated(g->k, g->kernel[i]);
         g->pointwise &= g->kernel[i] == 1 && g->stride[i] == 1 && g->padding[i] == 0 && g->in[i] == g->out[i];   /* no output_padding */

@@ -33,13 +33,15 @@ static int fill(const char *op, const char *what, int dims, int64_t n, const int
 static int check_positive(const char *what, const char *prefix, int dims, const int64_t *x)
 {
     static const char axes[3] = {'T', 'H', 'W'};
-    char text[100];
-    int at = 0, bad = 0;
-    for (int i = 3 - dims; i < 3; i++) {
+    bool bad = false;
+    for (int i = 3 - dims; i < 3; i++)
         bad |= x[i] <= 0;
+    if (!bad)
+        return 0;
+    char text[100];
+    for (int i = 3 - dims, at = 0; i < 3; i++)
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%s%c: %" PRId64, at ? " " : "", prefix, axes[i], x[i]);
-    }
-    return bad ? td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %s", what, text) : 0;
+    return td_error(TD_E_RUNTIME, "%s should be greater than zero, but got %s", what, text);
 }
 
 static int check_extents(const char *op, int dims, int ndim, const int64_t *sizes)

@@ -26,12 +26,12 @@ static int describe(td_resize_geometry *g, td_dtype dtype, int64_t ndim, const i
         return td_error(TD_E_RUNTIME, "resample: there is no mode %" PRId64, mode);
     const bool narrow = dtype != TD_F64 && (dtype != TD_U8 || mode < TD_RESIZE_LINEAR);     /* bytes have whole weights */
     *g = (td_resize_geometry){.dims = dims, .mode = (td_resize_mode)mode, .align_corners = align && mode >= TD_RESIZE_LINEAR,
-                              .dtype = narrow ? TD_F32 : TD_F64, .planes = 1, .in_total = 1, .out_total = 1};
+                              .dtype = narrow ? TD_F32 : TD_F64, .planes = 1, .in = {1, 1, 1}, .out = {1, 1, 1}, .in_total = 1,
+                              .out_total = 1, .scale = {1, 1, 1}};
     for (int64_t i = 0; i < ndim - dims; i++)
         g->planes = td_mul_saturated(g->planes, in[i]);
-    for (int i = 0; i < 3; i++) {
-        const int d = i - (3 - dims);
-        const int64_t from = g->in[i] = d < 0 ? 1 : in[ndim - dims + d], to = g->out[i] = d < 0 ? 1 : output[d];
+    for (int i = 3 - dims; i < 3; i++) {
+        const int64_t from = g->in[i] = in[ndim - 3 + i], to = g->out[i] = output[i - (3 - dims)];
         if (from < 1 && to > 0)
             return td_error(TD_E_RUNTIME, "resample: %" PRId64 " places of an input that has none", to);
         g->in_total = td_mul_saturated(g->in_total, from), g->out_total = td_mul_saturated(g->out_total, to);
