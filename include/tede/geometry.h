@@ -97,6 +97,29 @@ typedef struct td_sample_geometry {
     int64_t           in_total, out_total;  /* elements and places of a channel */
 } td_sample_geometry;
 
+/* ---- attention: softmax(scale q k' + mask) v for [batch][heads][length][width] */
+
+typedef struct td_attention_geometry {
+    int64_t batch, heads, kv_heads;         /* heads / kv_heads heads of queries share the keys and values of one */
+    int64_t queries, keys;
+    int64_t width, value_width;             /* of a query and a key; of a value */
+    double  scale;
+    bool    causal;                         /* query i sees keys 0 to i */
+    bool    mask_varies[4];                 /* along batch, heads, queries, keys; else it is the same for all of them */
+} td_attention_geometry;
+
+/* ---- recurrent layers: one layer in one direction */
+
+/* The order of the gates' blocks in weights, biases and products is input, forget, cell, output of an LSTM; reset, update, new of a GRU. */
+typedef enum td_rnn_mode { TD_RNN_RELU, TD_RNN_TANH, TD_RNN_LSTM, TD_RNN_GRU } td_rnn_mode;
+
+typedef struct td_rnn_geometry {
+    td_rnn_mode mode;                       /* from LSTM on, gates are saved for the backward pass */
+    int         gates;                      /* 1, 1, 4 and 3 */
+    bool        reverse;                    /* from the last step to the first */
+    int64_t     steps, rows, width;         /* rows are samples; a state has `width` elements */
+} td_rnn_geometry;
+
 #ifdef __cplusplus
 }
 #endif

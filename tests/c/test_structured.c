@@ -180,10 +180,12 @@ static int slab_max_pool_backward(td_tensor *grad, td_tensor *self, td_tensor *i
         plane_of(out, g->in, i / g->out_total)[(int64_t)get(indices, indices, i)] += get(grad, grad, i);
     return 0;
 }
-/* Conv, resizing and sampling: what they were called with, without a loop. */
+/* Convolution, resizing, sampling, attention and recurrent layers: what they were called with, without a loop. */
 static td_conv_geometry conv;
 static td_resize_geometry resize;
 static td_sample_geometry sample;
+static td_attention_geometry heads;
+static td_rnn_geometry layer;
 static int slab_convolution(td_tensor *x, td_tensor *w, td_tensor *b, const td_conv_geometry *g, td_tensor *y)
 {
     (void)x, (void)w, (void)b, (void)y;
@@ -208,6 +210,17 @@ static int slab_grid_sampler_backward(td_tensor *dy, td_tensor *x, td_tensor *gr
 {
     (void)dy, (void)x, (void)grid, (void)dx, (void)dgrid;
     return sample = *g, 0;
+}
+static int slab_attention(td_tensor *q, td_tensor *k, td_tensor *v, td_tensor *mask, const td_attention_geometry *g, td_tensor *y, td_tensor *lse)
+{
+    (void)q, (void)k, (void)v, (void)mask, (void)y, (void)lse;
+    return heads = *g, 0;
+}
+static int slab_rnn_layer(td_tensor *gates, td_tensor *h, td_tensor *c, td_tensor *w, td_tensor *b, const td_rnn_geometry *g, td_tensor *y,
+                          td_tensor *cells, td_tensor *saved)
+{
+    (void)gates, (void)h, (void)c, (void)w, (void)b, (void)y, (void)cells, (void)saved;
+    return layer = *g, 0;
 }
 IMPL(slab_avg_pool)
 {
@@ -275,6 +288,8 @@ static int ready(void)
         td_register_impl("aten::resample_backward", type, (td_kernel)slab_resample) ||
         td_register_impl("aten::grid_sampler_2d", type, (td_kernel)slab_grid_sampler) ||
         td_register_impl("aten::grid_sampler_backward", type, (td_kernel)slab_grid_sampler_backward) ||
+        td_register_impl("aten::attention", type, (td_kernel)slab_attention) ||
+        td_register_impl("aten::rnn_layer", type, (td_kernel)slab_rnn_layer) ||
         td_register_boxed_impl("aten::avg_pool2d", type, slab_avg_pool, NULL))
         return -1;
     done = true;
@@ -491,6 +506,29 @@ TD_TEST(sizes_beyond_an_int32_are_in_the_geometry)
     CHECK(is(resize.in, 1, 2, many) && is(resize.out, 1, 1, 4) && resize.scale[1] == 2 && resize.scale[2] == (double)(many / 4));
     const double least = 1e-300;
     CHECK_FAILS(td_upsample_bilinear2d(x, 2, (int64_t[]){1, 4}, false, NULL, &least), TD_E_RUNTIME, "out of range");
+}
+
+TD_TEST(attention_and_recurrent_layers_have_geometries)
+{
+    const td_device there = {(int8_t)TRY(ready()), -1};
+    AUTO q = TRY(td_tensor_new(4, (int64_t[]){2, 6, 5, 8}, TD_F32, there));
+    AUTO k = TRY(td_tensor_new(4, (int64_t[]){2, 3, 7, 8}, TD_F32, there));
+    AUTO v = TRY(td_tensor_new(4, (int64_t[]){2, 3, 7, 4}, TD_F32, there));
+    AUTO mask = TRY(td_tensor_new(3, (int64_t[]){6, 1, 7}, TD_F32, there));
+    const double scale = 0.5;
+    AUTO y = TRY(td_scaled_dot_product_attention(q, k, v, mask, 0, false, &scale, true));
+    CHECK(heads.batch == 2 && heads.heads == 6 && heads.kv_heads == 3 && heads.queries == 5 && heads.keys == 7 && heads.width == 8);
+    CHECK(heads.value_width == 4 && heads.scale == 0.5 && !heads.causal);
+    CHECK(!heads.mask_varies[0] && heads.mask_varies[1] && !heads.mask_varies[2] && heads.mask_varies[3]);
+    AUTO gates = TRY(td_tensor_new(3, (int64_t[]){5, 2, 12}, TD_F32, there));
+    AUTO h = TRY(td_tensor_new(2, (int64_t[]){2, 4}, TD_F32, there));
+    AUTO w = TRY(td_tensor_new(2, (int64_t[]){12, 4}, TD_F32, there));
+    td_tensor *results[3];
+    TRY(td_rnn_layer(results, gates, h, TD_NONE, w, TD_NONE, TD_RNN_GRU, true));
+    for (int i = 0; i < 3; i++)
+        td_tensor_release(results[i]);
+    CHECK(layer.mode == TD_RNN_GRU && layer.gates == 3 && layer.reverse && layer.steps == 5 && layer.rows == 2 && layer.width == 4);
+    CHECK_FAILS(td_rnn_layer(results, gates, h, TD_NONE, w, TD_NONE, TD_RNN_LSTM, true), TD_E_RUNTIME, "don't fit together");
 }
 
 TD_TEST(the_checks_are_those_that_the_cpu_has)

@@ -34,42 +34,43 @@ static bool is_shape(const td_tensor *x, int64_t a, int64_t b, int64_t c, int64_
 
 /* [batch, heads, length, features] each, keys and values with the heads or a divisor of them; the mask broadcastable to
  * [batch, heads, queries, keys]. */
-static int check_heads(const td_tensor *query, const td_tensor *key, const td_tensor *value, const td_tensor *mask)
+static int describe(td_attention_geometry *g, const td_tensor *query, const td_tensor *key, const td_tensor *value, const td_tensor *mask,
+                    bool causal, double scale)
 {
     bool fit = query->ndim == 4 && key->ndim == 4 && value->ndim == 4;
     if (fit) {
-        const int64_t *q = query->sizes, *k = key->sizes;
-        fit = is_shape(key, q[0], k[1], k[2], q[3]) && is_shape(value, q[0], k[1], k[2], value->sizes[3]) &&
+        const int64_t *q = query->sizes, *k = key->sizes, scores[4] = {q[0], q[1], q[2], k[2]};
+        *g = (td_attention_geometry){.batch = q[0], .heads = q[1], .kv_heads = k[1], .queries = q[2], .keys = k[2], .width = q[3],
+                                     .value_width = value->sizes[3], .scale = scale, .causal = causal};
+        fit = is_shape(key, q[0], k[1], k[2], q[3]) && is_shape(value, q[0], k[1], k[2], g->value_width) &&
               (q[1] == k[1] || (k[1] && q[1] % k[1] == 0)) && (mask == TD_NONE || mask->ndim <= 4);
-        const int64_t scores[4] = {q[0], q[1], q[2], k[2]};
-        for (int d = 0; fit && mask != TD_NONE && d < mask->ndim; d++)
-            fit = mask->sizes[d] == 1 || mask->sizes[d] == scores[4 - mask->ndim + d];
+        for (int d = 0; fit && mask != TD_NONE && d < mask->ndim; d++) {
+            const int at = 4 - mask->ndim + d;
+            g->mask_varies[at] = mask->sizes[d] != 1;
+            fit = mask->sizes[d] == 1 || mask->sizes[d] == scores[at];
+        }
     }
     return fit ? 0 : td_error(TD_E_RUNTIME, "attention: the shapes of query, key, value and mask don't fit");
 }
 
 /* lse is in float32 at least, for half types too. */
-int td_meta_attention(td_spec *specs, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal,
-                      double scale)
+int td_meta_attention(td_spec *specs, td_attention_geometry *g, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
+                      bool causal, double scale)
 {
-    (void)causal, (void)scale;
-    if (check_heads(query, key, value, mask))
+    if (describe(g, query, key, value, mask, causal, scale))
         return -1;
-    heads_spec(&specs[0], query, value->sizes[3]);
+    heads_spec(&specs[0], query, g->value_width);
     return td_spec_set(&specs[1], 3, query->sizes, query->dtype == TD_F64 ? TD_F64 : TD_F32, query->device);
 }
 
 /* lse belongs to exactly one query each, and grad and result have the same shape; the kernel indexes them by that. */
-int td_meta_attention_backward(td_spec *specs, td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value,
-                               td_tensor *mask,
-                               td_tensor *result, td_tensor *lse, bool causal, double scale)
+int td_meta_attention_backward(td_spec *specs, td_attention_geometry *g, td_tensor *grad, td_tensor *query, td_tensor *key,
+                               td_tensor *value, td_tensor *mask, td_tensor *result, td_tensor *lse, bool causal, double scale)
 {
-    (void)causal, (void)scale;
-    if (check_heads(query, key, value, mask))
+    if (describe(g, query, key, value, mask, causal, scale))
         return -1;
-    const int64_t *q = query->sizes;
-    if (!is_shape(grad, q[0], q[1], q[2], value->sizes[3]) || !is_shape(result, q[0], q[1], q[2], value->sizes[3]) ||
-        lse->ndim != 3 || lse->sizes[0] != q[0] || lse->sizes[1] != q[1] || lse->sizes[2] != q[2])
+    if (!is_shape(grad, g->batch, g->heads, g->queries, g->value_width) || !is_shape(result, g->batch, g->heads, g->queries, g->value_width) ||
+        lse->ndim != 3 || memcmp(lse->sizes, query->sizes, 3 * sizeof(int64_t)))
         return td_error(TD_E_RUNTIME, "attention_backward: grad, result and lse don't have the shapes of attention's results");
     heads_spec(&specs[0], query, query->sizes[3]);
     heads_spec(&specs[1], key, key->sizes[3]);
@@ -230,14 +231,15 @@ int td_op_attention_grad(td_tensor **results, td_tensor *grad, td_tensor *query,
 td_tensor *td_op_attention_tangent(td_tensor *t_query, td_tensor *t_key, td_tensor *t_value, td_tensor *query, td_tensor *key,
                                    td_tensor *value, td_tensor *mask, bool causal, double scale)
 {
-    if (check_heads(query, key, value, mask))
+    td_attention_geometry g;
+    if (describe(&g, query, key, value, mask, causal, scale))
         return NULL;
     const td_tensor *operands[3][2] = {{t_query, query}, {t_key, key}, {t_value, value}};
     for (int i = 0; i < 3; i++)
         if (operands[i][0] != TD_NONE && (operands[i][0]->ndim != 4 || memcmp(operands[i][0]->sizes, operands[i][1]->sizes,
                                                                             4 * sizeof(int64_t))))
             return td_fail(TD_E_RUNTIME, "attention_tangent: tangents have the shapes of their operands");
-    int64_t times = key->sizes[1] ? query->sizes[1] / key->sizes[1] : 1;
+    const int64_t times = g.kv_heads ? g.heads / g.kv_heads : 1;
     TD_AUTO td_tensor *k = repeat_heads(key, times);
     TD_AUTO td_tensor *p = probabilities(query, k, mask, causal, scale);
     TD_AUTO td_tensor *scores = NULL, *result = NULL;

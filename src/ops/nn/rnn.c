@@ -8,11 +8,10 @@
  * projected. */
 #include "calls_ops_nn_rnn.h"
 #include <inttypes.h>
+#include <tede/geometry.h>
 #include "ops/compose.h"
-#include "ops/nn/rnn.h"
 #include "ops/recorded.h"
 #include "tensor/checked.h"
-
 
 static int drop(int n, td_tensor **results)
 {
@@ -68,6 +67,8 @@ static td_tensor *step(int mode, td_tensor *gx, td_tensor *gh, td_tensor *h, td_
     return out;
 }
 
+static int gates_of(int64_t mode) { return mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1; }
+
 /* td_mul_saturated: a hidden size is the caller's number, and the product need not fit. */
 static int check_cell(const char *op, td_tensor *input, td_tensor *h, td_tensor *w_ih, td_tensor *w_hh, int gates)
 {
@@ -90,7 +91,7 @@ static td_tensor *cell(const char *op, int mode, td_tensor *input, td_tensor *h,
                        td_tensor *w_hh,
                        td_tensor *b_ih, td_tensor *b_hh, td_tensor **c_out)
 {
-    if (check_cell(op, input, h, w_ih, w_hh, mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1))
+    if (check_cell(op, input, h, w_ih, w_hh, gates_of(mode)))
         return NULL;
     TD_AUTO td_tensor *x = td_linear(input, w_ih, b_ih);
     if (!x)
@@ -129,9 +130,14 @@ CELL(rnn_relu_cell, TD_RNN_RELU)
 
 /* ---- one layer in one direction --------------------------------------------------------------------------------------- */
 
-/* Steps, rows and width of a layer's tensors; its gates are so many times as wide.
- * The sizes that kernels rely on are checked here, because rnn_layer can be called by its name, too. */
-static int gates_of(int64_t mode) { return mode == TD_RNN_LSTM ? 4 : mode == TD_RNN_GRU ? 3 : 1; }
+/* The geometry of a layer over [steps, rows, ...]; false if there is none with such weights. */
+static bool describe(td_rnn_geometry *g, const td_tensor *sequence, const td_tensor *w_hh, int64_t mode, bool reverse)
+{
+    if (mode < TD_RNN_RELU || mode > TD_RNN_GRU || sequence->ndim != 3 || w_hh->ndim != 2)
+        return false;
+    *g = (td_rnn_geometry){(td_rnn_mode)mode, gates_of(mode), reverse, sequence->sizes[0], sequence->sizes[1], w_hh->sizes[1]};
+    return w_hh->sizes[0] == td_mul_saturated(g->gates, g->width);
+}
 static bool is_state(const td_tensor *x, int64_t rows, int64_t n)
 {
     return x != TD_NONE && x->ndim == 2 && x->sizes[0] == rows && x->sizes[1] == n;
@@ -144,19 +150,16 @@ static bool is_layer(const td_tensor *x, int64_t steps, int64_t rows, int64_t n)
 /* gates: the inputs' products with b_ih, [steps, rows, gates * n]. Results: outputs [steps, rows, n], cell states,
  * and what the backward pass needs, in float32 at least. That is four blocks of n for LSTM and GRU; of the other
  * modes the output says enough. */
-int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh,
-                      int64_t mode,
-                      bool reverse)
+int td_meta_rnn_layer(td_spec *specs, td_rnn_geometry *g, td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh,
+                      int64_t mode, bool reverse)
 {
-    (void)reverse;
-    if (mode < 0 || mode > TD_RNN_GRU || gates->ndim != 3 || hx->ndim != 2 || w_hh->ndim != 2 || gates->sizes[2] != w_hh->sizes[0] || hx->sizes[0] != gates->sizes[1] ||
-        hx->sizes[1] != w_hh->sizes[1] || w_hh->sizes[0] != gates_of(mode) * w_hh->sizes[1] ||
-        (b_hh != TD_NONE && b_hh->numel != w_hh->sizes[0]) || (mode == TD_RNN_LSTM && !is_state(cx, hx->sizes[0], hx->sizes[1])))
+    if (!describe(g, gates, w_hh, mode, reverse) || gates->sizes[2] != w_hh->sizes[0] || !is_state(hx, g->rows, g->width) ||
+        (b_hh != TD_NONE && b_hh->numel != w_hh->sizes[0]) || (mode == TD_RNN_LSTM && !is_state(cx, g->rows, g->width)))
         return td_error(TD_E_RUNTIME, "rnn_layer: gates, hidden state and weights don't fit together");
     if (!td_is_floating(gates) || gates->dtype != w_hh->dtype || gates->dtype != hx->dtype)
         return td_error(TD_E_RUNTIME, "Input and hidden tensors are not the same dtype, found input tensor with %s and hidden tensor with %s",
                         td_dtype_title((td_dtype)gates->dtype), td_dtype_title((td_dtype)hx->dtype));
-    int64_t t = gates->sizes[0], b = gates->sizes[1], n = w_hh->sizes[1];
+    const int64_t t = g->steps, b = g->rows, n = g->width;
     td_dtype type = (td_dtype)gates->dtype, wide = type == TD_F64 ? TD_F64 : TD_F32;
     /* The others have no cell states and save nothing. */
     td_spec_set(&specs[1], 3, (int64_t[]){mode == TD_RNN_LSTM ? t : 0, b, n}, type, gates->device);
@@ -165,24 +168,20 @@ int td_meta_rnn_layer(td_spec *specs, td_tensor *gates, td_tensor *hx, td_tensor
 }
 
 /* Gradients of gates, hx, cx, w_hh and b_hh, in that order; the last two only where mask wants them. */
-int td_meta_rnn_layer_backward(td_spec *specs, td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx,
-                               td_tensor *w_hh,
-                               td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse,
-                               int64_t n_mask,
-                               const bool *mask)
+int td_meta_rnn_layer_backward(td_spec *specs, td_rnn_geometry *g, td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx,
+                               td_tensor *w_hh, td_tensor *result, td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse,
+                               int64_t n_mask, const bool *mask)
 {
-    (void)reverse, (void)n_mask;
-    int64_t t = result->ndim == 3 ? result->sizes[0] : 0, b = result->ndim == 3 ? result->sizes[1] : 0;
-    int64_t n = w_hh->ndim == 2 ? w_hh->sizes[1] : 0;
-    if (mode < 0 || mode > TD_RNN_GRU || w_hh->ndim != 2 || w_hh->sizes[0] != gates_of(mode) * n || !is_state(hx, b, n) ||
-        !is_layer(result, t, b, n) || !is_layer(grad, t, b, n) ||
+    (void)n_mask;
+    const bool fits = describe(g, result, w_hh, mode, reverse);
+    const int64_t t = fits ? g->steps : 0, b = fits ? g->rows : 0, n = fits ? g->width : 0;
+    if (!fits || !is_state(hx, b, n) || !is_layer(result, t, b, n) || !is_layer(grad, t, b, n) ||
         (mode == TD_RNN_LSTM && !(is_state(cx, b, n) && is_layer(cells, t, b, n) && is_layer(grad_cells, t, b, n))) ||
         (mode >= TD_RNN_LSTM && !is_layer(saved, t, b, 4 * n)))
         return td_error(TD_E_RUNTIME, "rnn_layer_backward: gradients, states and weights don't fit together");
     if (!td_is_floating(grad) || !td_is_floating(w_hh))
         return td_error(TD_E_RUNTIME, "rnn_layer_backward: expected floating point gradients and weights");
-    td_spec_set(&specs[0], 3, (int64_t[]){result->sizes[0], result->sizes[1], w_hh->sizes[0]}, (td_dtype)grad->dtype,
-                grad->device);
+    td_spec_set(&specs[0], 3, (int64_t[]){t, b, w_hh->sizes[0]}, (td_dtype)grad->dtype, grad->device);
     td_spec_like(&specs[1], hx);
     mode == TD_RNN_LSTM ? td_spec_like(&specs[2], cx) : td_spec_none(&specs[2]);
     mask[3] ? td_spec_like(&specs[3], w_hh) : td_spec_none(&specs[3]);

@@ -3,10 +3,9 @@
  * A pair is a value and its tangent.  Each function here is the product or chain rule of one operator; the steps read as they do
  * in rnn.c. */
 #include "calls_ops_nn_rnn_tangent.h"
+#include <tede/geometry.h>
 #include "dispatch/outputs.h"
 #include "ops/compose.h"
-#include "ops/nn/rnn.h"
-
 
 /* Owns both; a failure makes them NULL, which passes through all that follows. */
 typedef struct pair { td_tensor *x, *t; } pair;

@@ -34,18 +34,16 @@ static td_heads heads(const td_tensor *x)
     return (td_heads){x->data, x->strides[0], x->strides[1], x->strides[2]};
 }
 
-/* The mask broadcasts from the right: where it has no dimension, or one of size 1, its stride is 0. */
-static void set_mask(td_attention_job *job, const td_tensor *mask, int64_t batch, int64_t n_heads)
+static void set_mask(td_attention_job *job, const td_tensor *mask)
 {
     if (mask == TD_NONE)
         return;
-    int64_t sizes[4] = {batch, n_heads, job->queries, job->keys}, strides[4] = {0};
+    int64_t *const steps[4] = {&job->mask_batch, &job->mask_head, &job->mask_row, &job->mask_key};
     for (int i = 0; i < mask->ndim; i++) {
-        int at = 4 - mask->ndim + i;
-        strides[at] = mask->sizes[i] == 1 && sizes[at] != 1 ? 0 : mask->strides[i];
+        const int at = 4 - mask->ndim + i;
+        *steps[at] = job->g.mask_varies[at] ? mask->strides[i] : 0;
     }
     job->mask = mask->data, job->truths = mask->dtype == TD_BOOL;
-    job->mask_batch = strides[0], job->mask_head = strides[1], job->mask_row = strides[2], job->mask_key = strides[3];
 }
 
 static int finish(td_attention_job *job)
@@ -53,30 +51,20 @@ static int finish(td_attention_job *job)
     return job->failed ? td_error(TD_E_MEMORY, "scaled_dot_product_attention: no memory for a tile of scores") : 0;
 }
 
-/* Sizes; heads counts those of queries, of which heads / kv_heads share the keys of one (grouped-query attention). */
-static td_attention_job describe(const td_tensor *q, const td_tensor *k, const td_tensor *v, bool causal, double scale)
-{
-    return (td_attention_job){.batch = q->sizes[0], .heads = q->sizes[1], .kv_heads = k->sizes[1],
-                              .queries = q->sizes[2],
-                              .keys = k->sizes[2], .width = q->sizes[3], .value_width = v->sizes[3], .scale = scale,
-                              .causal = causal};
-}
-
 /* Blocks of queries: columns as many as products' tiles have, or fewer, about equal. */
 static void tile_queries(td_attention_job *job, td_dtype type)
 {
     const td_gemm_table *gemm = TD_ISA_PICK(td_gemm_table);
     const int64_t lanes = gemm->bytes / (int64_t)td_dtype_size(type), most = lanes * gemm->vectors;
-    job->columns = gemm->fused && job->queries > FEW;
+    job->columns = gemm->fused && job->g.queries > FEW;
     job->query_tile = td_query_tile(job);
     if (job->columns)
-        job->query_tile = td_ceil_div(td_ceil_div(job->queries, td_ceil_div(job->queries, most)), lanes) * lanes;
+        job->query_tile = td_ceil_div(td_ceil_div(job->g.queries, td_ceil_div(job->g.queries, most)), lanes) * lanes;
 }
 
 /* out0: the result; out1: the logsumexp of each query's scores, from which the backward pass computes probabilities again.  Tasks
  * are blocks of queries of one head, whose size no number of threads changes. */
-int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, bool causal, double scale,
-                     td_tensor *out0,
+int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask, const td_attention_geometry *g, td_tensor *out0,
                      td_tensor *out1)
 {
     td_dtype type = td_compute_dtype(query);
@@ -86,14 +74,13 @@ int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tens
     TD_AUTO td_tensor *out = writable(out0, type);
     if (!q || !k || !v || !m || !out)
         return -1;
-    td_attention_job job = describe(q, k, v, causal, scale);
-    job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(out), job.lse = out1->data;
-    set_mask(&job, m, job.batch, job.heads);
+    td_attention_job job = {.g = *g, .q = heads(q), .k = heads(k), .v = heads(v), .out = heads(out), .lse = out1->data};
+    set_mask(&job, m);
     tile_queries(&job, type);
-    int64_t tile = job.query_tile, blocks = td_ceil_div(job.queries, tile);
-    int64_t cost = tile * (job.keys + 1) * (job.width + job.value_width + 8) / 8;
-    if (job.kv_heads)
-        td_parallel_for(0, job.batch * job.heads * blocks, td_grain(cost),
+    int64_t tile = job.query_tile, blocks = td_ceil_div(job.g.queries, tile);
+    int64_t cost = tile * (job.g.keys + 1) * (job.g.width + job.g.value_width + 8) / 8;
+    if (job.g.kv_heads)
+        td_parallel_for(0, job.g.batch * job.g.heads * blocks, td_grain(cost),
                         TD_ISA_PICK(td_attention_table)->forward[type == TD_F64],
                         &job);
     return finish(&job) || write_back(out0, out) ? -1 : 0;
@@ -102,9 +89,8 @@ int td_cpu_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tens
 /* Tasks are heads of keys and values: gradients of keys and values get a part from every block of queries, so one thread has all
  * blocks of a head, in order. */
 int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *mask,
-                              td_tensor *result,
-                              td_tensor *lse, bool causal, double scale, td_tensor *out0, td_tensor *out1,
-                              td_tensor *out2)
+                              td_tensor *result, td_tensor *lse, const td_attention_geometry *geometry, td_tensor *out0,
+                              td_tensor *out1, td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(query);
     TD_AUTO td_tensor *q = readable(query, type), *k = readable(key, type), *v = readable(value, type),
@@ -115,11 +101,10 @@ int td_cpu_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key,
     TD_AUTO td_tensor *dq = writable(out0, type), *dk = writable(out1, type), *dv = writable(out2, type);
     if (!q || !k || !v || !g || !m || !o || !l || !dq || !dk || !dv)
         return -1;
-    td_attention_job job = describe(q, k, v, causal, scale);
-    job.q = heads(q), job.k = heads(k), job.v = heads(v), job.out = heads(o), job.grad = heads(g), job.lse = l->data;
-    job.dq = heads(dq), job.dk = heads(dk), job.dv = heads(dv);
-    set_mask(&job, m, job.batch, job.heads);
+    td_attention_job job = {.g = *geometry, .q = heads(q), .k = heads(k), .v = heads(v), .out = heads(o), .grad = heads(g),
+                            .dq = heads(dq), .dk = heads(dk), .dv = heads(dv), .lse = l->data};
+    set_mask(&job, m);
     tile_queries(&job, type);
-    td_parallel_for(0, job.batch * job.kv_heads, 1, TD_ISA_PICK(td_attention_table)->backward[type == TD_F64], &job);
+    td_parallel_for(0, job.g.batch * job.g.kv_heads, 1, TD_ISA_PICK(td_attention_table)->backward[type == TD_F64], &job);
     return finish(&job) || write_back(out0, dq) || write_back(out1, dk) || write_back(out2, dv) ? -1 : 0;
 }

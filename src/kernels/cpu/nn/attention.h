@@ -1,6 +1,7 @@
 /* Fused attention on [batch][heads][length][features] of any strides but the last, which is 1. */
 #ifndef TD_KERNELS_CPU_NN_ATTENTION_H
 #define TD_KERNELS_CPU_NN_ATTENTION_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
 
 /* Tiles of scores.  With queries in rows, 128 x 240 floats are 120 KB, for the second cache; with keys in rows, 96 rows of at most
@@ -13,9 +14,7 @@ typedef struct td_heads {
 } td_heads;
 
 typedef struct td_attention_job {
-    int64_t batch, heads, kv_heads, queries, keys, width, value_width;
-    double scale;
-    bool causal;
+    td_attention_geometry g;
     td_heads q, k, v, out, grad, dq, dk, dv;
     void *lse;                      /* [batch][heads][queries]: log of the sum of exponentials; infinite for masked rows */
     const void *mask;               /* NULL, a boolean mask (true takes part) or numbers that are added */
@@ -27,7 +26,7 @@ typedef struct td_attention_job {
 } td_attention_job;
 
 /* Queries of a tile.  Under a causal mask a tile of few queries ends near the diagonal, and less is computed in vain. */
-static inline int64_t td_query_tile(const td_attention_job *job) { return job->causal ? TD_CAUSAL_TILE : TD_QUERY_TILE; }
+static inline int64_t td_query_tile(const td_attention_job *job) { return job->g.causal ? TD_CAUSAL_TILE : TD_QUERY_TILE; }
 
 typedef struct td_attention_table {
     td_loop_body *forward[2];       /* over batch x heads x blocks of queries */

@@ -21,16 +21,16 @@ enum { TILE = 6, VECTORS = 2 };
 enum { WIDEST = 3 * 64 };
 
 /* a where it is larger than b; 0 instead of minus infinity. */
-#define CHOICES(S, T, I)                                                                                    \
-    typedef I truth_##S __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));                 \
-    INLINE vec_##S larger_##S(vec_##S a, vec_##S b)                                                         \
-    {                                                                                                       \
-        const truth_##S is = (truth_##S)(a > b);                                                              \
-        return (vec_##S)((is & (truth_##S)a) | (~is & (truth_##S)b));                                         \
-    }                                                                                                       \
-    INLINE vec_##S finite_or_zero_##S(vec_##S a)                                                            \
-    {                                                                                                       \
-        return (vec_##S)(~(truth_##S)(a == -(T)__builtin_inf() - (vec_##S){0}) & (truth_##S)a);               \
+#define CHOICES(S, T, I)                                                                        \
+    typedef I truth_##S __attribute__((vector_size(VBYTES), aligned(sizeof(T)), may_alias));    \
+    INLINE vec_##S larger_##S(vec_##S a, vec_##S b)                                             \
+    {                                                                                           \
+        const truth_##S is = (truth_##S)(a > b);                                                \
+        return (vec_##S)((is & (truth_##S)a) | (~is & (truth_##S)b));                           \
+    }                                                                                           \
+    INLINE vec_##S finite_or_zero_##S(vec_##S a)                                                \
+    {                                                                                           \
+        return (vec_##S)(~(truth_##S)(a == -(T)__builtin_inf() - (vec_##S){0}) & (truth_##S)a); \
     }
 CHOICES(f32, float, int32_t)
 CHOICES(f64, double, int64_t)
@@ -71,8 +71,8 @@ static void N(mask)(const td_attention_job *job, int64_t b, int64_t h, int64_t q
 /* Scores of `rows` queries from q0 on against `columns` keys from k0 on. */
 static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, int rows, int64_t k0, int columns, T *s)
 {
-    const int64_t kv = h / (job->heads / job->kv_heads);
-    N(td_gemm)(rows, columns, job->width, (T)job->scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
+    const int64_t kv = h / (job->g.heads / job->g.kv_heads);
+    N(td_gemm)(rows, columns, job->g.width, (T)job->g.scale, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1},
                (td_matrix){AT(job->k, b, kv, k0), 1, job->k.row}, 0, s, TD_KEY_TILE);
     if (job->mask)
         N(mask)(job, b, h, q0, rows, k0, columns, s);
@@ -83,7 +83,7 @@ static void N(scores)(const td_attention_job *job, int64_t b, int64_t h, int64_t
 static int N(trim)(const td_attention_job *job, int64_t query, int64_t k0, int columns, T *row)
 {
     int64_t before = query - k0 + 1;
-    int seen = !job->causal || before > columns ? columns : before < 0 ? 0 : (int)before, whole = (seen + 15) & ~15;
+    int seen = !job->g.causal || before > columns ? columns : before < 0 ? 0 : (int)before, whole = (seen + 15) & ~15;
     for (int c = seen; c < whole; c++)
         row[c] = -(T)__builtin_inf();
     if (whole < columns)
@@ -94,7 +94,7 @@ static int N(trim)(const td_attention_job *job, int64_t query, int64_t k0, int c
 /* Keys that a block of queries may look at. */
 static int64_t N(reach)(const td_attention_job *job, int64_t q0, int rows)
 {
-    return job->causal && q0 + rows < job->keys ? q0 + rows : job->keys;
+    return job->g.causal && q0 + rows < job->g.keys ? q0 + rows : job->g.keys;
 }
 
 /* A few queries, or a processor without fused products: queries in rows.
@@ -106,7 +106,7 @@ static void N(query_rows)(const td_attention_job *job, int64_t b, int64_t h, int
 {
     const T none = -(T)__builtin_inf();
     T top[TD_QUERY_TILE], sum[TD_QUERY_TILE], most[TD_QUERY_TILE];
-    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    const int64_t kv = h / (job->g.heads / job->g.kv_heads), end = N(reach)(job, q0, rows), width = job->g.value_width;
     T *out = AT(job->out, b, h, q0);
     for (int r = 0; r < rows; r++)
         top[r] = none, sum[r] = 0;
@@ -139,7 +139,7 @@ static void N(query_rows)(const td_attention_job *job, int64_t b, int64_t h, int
         N(td_gemm)(rows, width, columns, 1, (td_matrix){s, TD_KEY_TILE, 1}, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1},
                    k0 ? 1 : 0, out, job->out.row);
     }
-    T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    T *lse = (T *)job->lse + (b * job->g.heads + h) * job->g.queries + q0;
     for (int r = 0; r < rows; r++) {
         T scale = sum[r] == 0 ? 0 : 1 / sum[r], *o = out + r * job->out.row;
         lse[r] = sum[r] == 0 ? (T)__builtin_inf() : top[r] + N(td_log)(sum[r]);
@@ -229,16 +229,16 @@ INLINE void N(tiles)(const int vectors, int64_t count, int64_t depth, const T *a
 }
 
 /* Along k and across it; each a separate function, for the compiler's sake. */
-#define TILES(v)                                                                                                       \
+#define TILES(v)                                                                                                          \
     static __attribute__((noinline)) void N(along_##v)(int64_t count, int64_t depth, const T *a, int64_t row, const T *b, \
-                                                       bool add, T *c)                                                 \
-    {                                                                                                                  \
-        N(tiles)(v, count, depth, a, row, 1, TILE * row, b, add, c);                                                   \
-    }                                                                                                                  \
-    static __attribute__((noinline)) void N(across_##v)(int64_t count, int64_t depth, const T *a, int64_t column,      \
-                                                        const T *b, bool add, T *c)                                    \
-    {                                                                                                                  \
-        N(tiles)(v, count, depth, a, 1, column, TILE, b, add, c);                                                      \
+                                                       bool add, T *c)                                                    \
+    {                                                                                                                     \
+        N(tiles)(v, count, depth, a, row, 1, TILE * row, b, add, c);                                                      \
+    }                                                                                                                     \
+    static __attribute__((noinline)) void N(across_##v)(int64_t count, int64_t depth, const T *a, int64_t column,         \
+                                                        const T *b, bool add, T *c)                                       \
+    {                                                                                                                     \
+        N(tiles)(v, count, depth, a, 1, column, TILE, b, add, c);                                                         \
     }
 TILES(1)
 TILES(2)
@@ -369,10 +369,10 @@ static void N(to_rows)(td_heads rows, int64_t b, int64_t h, int64_t q0, int64_t 
 /* The block's queries as a panel, times the scale. */
 static void N(pack_queries)(const td_attention_job *job, int64_t b, int64_t h, int64_t q0, const N(block) *x)
 {
-    const T scale = (T)job->scale;
-    const int64_t n = job->width * x->lanes;
+    const T scale = (T)job->g.scale;
+    const int64_t n = job->g.width * x->lanes;
     T *q = x->q;
-    OWN->N(pack)(x->rows, job->width, (td_matrix){AT(job->q, b, h, q0), 1, job->q.row}, q);
+    OWN->N(pack)(x->rows, job->g.width, (td_matrix){AT(job->q, b, h, q0), 1, job->q.row}, q);
     if (scale != 1)
 #pragma omp simd
         for (int64_t i = 0; i < n; i++)
@@ -382,7 +382,7 @@ static void N(pack_queries)(const td_attention_job *job, int64_t b, int64_t h, i
 /* Scores of keys that not all queries see under a causal mask, where they don't. */
 static void N(hide)(const td_attention_job *job, int64_t q0, int64_t k0, int keys, int lanes, T with, T *s)
 {
-    for (int64_t c = job->causal && q0 >= k0 ? q0 - k0 : 0; job->causal && c < keys; c++)
+    for (int64_t c = job->g.causal && q0 >= k0 ? q0 - k0 : 0; job->g.causal && c < keys; c++)
         for (int64_t l = 0; l < k0 + c - q0; l++)
             s[c * lanes + l] = with;
 }
@@ -393,7 +393,7 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
 {
     enum { LANES = VBYTES / sizeof(T) };
     const T none = -(T)__builtin_inf();
-    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows), width = job->value_width;
+    const int64_t kv = h / (job->g.heads / job->g.kv_heads), end = N(reach)(job, q0, rows), width = job->g.value_width;
     const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
     x->rows = rows;
     N(pack_queries)(job, b, h, q0, x);
@@ -403,7 +403,7 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
         memset(x->out, 0, (size_t)(width * lanes) * sizeof(T));
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_ROWS) {
         const int keys = (int)(end - k0 < TD_KEY_ROWS ? end - k0 : TD_KEY_ROWS);
-        N(multiply)(keys, job->width, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, x->q, lanes, false, x->s);
+        N(multiply)(keys, job->g.width, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, x->q, lanes, false, x->s);
         if (job->mask)
             N(mask_columns)(job, b, h, q0, k0, keys, x);
         N(hide)(job, q0, k0, keys, lanes, none, x->s);
@@ -416,7 +416,7 @@ static void N(query_columns)(const td_attention_job *job, int64_t b, int64_t h, 
         }
         N(multiply)(width, keys, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, x->s, lanes, k0 > 0, x->out);
     }
-    T *lse = (T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    T *lse = (T *)job->lse + (b * job->g.heads + h) * job->g.queries + q0;
     for (int r = 0; r < rows; r++) {
         lse[r] = x->sum[r] == 0 ? (T)__builtin_inf() : x->top[r] + N(td_log)(x->sum[r]);
         x->factor[r] = x->sum[r] == 0 ? 0 : 1 / x->sum[r];
@@ -433,8 +433,8 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
                              int columns,
                              const T *delta, T *p, T *dp)
 {
-    int64_t kv = h / (job->heads / job->kv_heads);
-    const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0;
+    int64_t kv = h / (job->g.heads / job->g.kv_heads);
+    const T *lse = (const T *)job->lse + (b * job->g.heads + h) * job->g.queries + q0;
     td_matrix grad = {AT(job->grad, b, h, q0), job->grad.row, 1}, tile = {p, TD_KEY_TILE, 1}, turned = {p, 1,
         TD_KEY_TILE};
     N(scores)(job, b, h, q0, rows, k0, columns, p);
@@ -444,23 +444,23 @@ static void N(tile_backward)(const td_attention_job *job, int64_t b, int64_t h, 
         const int seen = N(trim)(job, q0 + r, k0, columns, row);
         N(td_exp_less)(row, shift, row, seen);
     }
-    N(td_gemm)(columns, job->value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
-    N(td_gemm)(rows, columns, job->value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp,
+    N(td_gemm)(columns, job->g.value_width, rows, 1, turned, grad, 1, AT(job->dv, b, kv, k0), job->dv.row);
+    N(td_gemm)(rows, columns, job->g.value_width, 1, grad, (td_matrix){AT(job->v, b, kv, k0), 1, job->v.row}, 0, dp,
                TD_KEY_TILE);
-    const T scale = (T)job->scale;
+    const T scale = (T)job->g.scale;
     for (int r = 0; r < rows; r++) {
         T *row = p + r * TD_KEY_TILE;
         const T *slope = dp + r * TD_KEY_TILE, centre = delta[r];
-        const int64_t before = job->causal ? q0 + r - k0 + 1 : columns;
+        const int64_t before = job->g.causal ? q0 + r - k0 + 1 : columns;
         const int seen = before > columns ? columns : before < 0 ? 0 : (int)before;
 #pragma omp simd
         for (int c = 0; c < seen; c++)
             row[c] *= (slope[c] - centre) * scale;
     }
-    N(td_gemm)(rows, job->width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b,
+    N(td_gemm)(rows, job->g.width, columns, 1, tile, (td_matrix){AT(job->k, b, kv, k0), job->k.row, 1}, 1, AT(job->dq, b,
         h, q0),
                job->dq.row);
-    N(td_gemm)(columns, job->width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk,
+    N(td_gemm)(columns, job->g.width, rows, 1, turned, (td_matrix){AT(job->q, b, h, q0), job->q.row, 1}, 1, AT(job->dk,
         b, kv, k0),
                job->dk.row);
 }
@@ -471,7 +471,7 @@ static T N(centre)(const td_attention_job *job, int64_t b, int64_t h, int64_t qu
     const T *o = AT(job->out, b, h, query), *g = AT(job->grad, b, h, query);
     T sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < job->value_width; c++)
+    for (int64_t c = 0; c < job->g.value_width; c++)
         sum += o[c] * g[c];
     return sum;
 }
@@ -482,7 +482,7 @@ static void N(backward_rows)(const td_attention_job *job, int64_t b, int64_t h, 
     T delta[TD_QUERY_TILE];
     const int64_t end = N(reach)(job, q0, rows);
     for (int r = 0; r < rows; r++) {
-        memset(AT(job->dq, b, h, q0 + r), 0, (size_t)job->width * sizeof(T));
+        memset(AT(job->dq, b, h, q0 + r), 0, (size_t)job->g.width * sizeof(T));
         delta[r] = N(centre)(job, b, h, q0 + r);
     }
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_TILE)
@@ -508,32 +508,32 @@ static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t 
                                 N(block) *x)
 {
     enum { LANES = VBYTES / sizeof(T) };
-    const T scale = (T)job->scale;
-    const int64_t kv = h / (job->heads / job->kv_heads), end = N(reach)(job, q0, rows);
+    const T scale = (T)job->g.scale;
+    const int64_t kv = h / (job->g.heads / job->g.kv_heads), end = N(reach)(job, q0, rows);
     const int lanes = x->lanes = (rows + LANES - 1) / LANES * LANES;
-    const T *lse = (const T *)job->lse + (b * job->heads + h) * job->queries + q0, *q = AT(job->q, b, h, q0), *g = AT(job->grad, b, h, q0);
+    const T *lse = (const T *)job->lse + (b * job->g.heads + h) * job->g.queries + q0, *q = AT(job->q, b, h, q0), *g = AT(job->grad, b, h, q0);
     T delta[WIDEST / sizeof(T)];
     x->rows = rows;
     N(pack_queries)(job, b, h, q0, x);
-    OWN->N(pack)(rows, job->value_width, (td_matrix){g, 1, job->grad.row}, x->out);
-    OWN->N(pack)(job->width, rows, (td_matrix){q, job->q.row, 1}, x->q_rows);
-    OWN->N(pack)(job->value_width, rows, (td_matrix){g, job->grad.row, 1}, x->grad_rows);
+    OWN->N(pack)(rows, job->g.value_width, (td_matrix){g, 1, job->grad.row}, x->out);
+    OWN->N(pack)(job->g.width, rows, (td_matrix){q, job->q.row, 1}, x->q_rows);
+    OWN->N(pack)(job->g.value_width, rows, (td_matrix){g, job->grad.row, 1}, x->grad_rows);
     for (int l = 0; l < lanes; l++) {
         x->top[l] = l < rows ? lse[l] : (T)__builtin_inf();
         delta[l] = l < rows ? N(centre)(job, b, h, q0 + l) : 0;
     }
-    memset(x->dq, 0, (size_t)(job->width * lanes) * sizeof(T));
+    memset(x->dq, 0, (size_t)(job->g.width * lanes) * sizeof(T));
     for (int64_t k0 = 0; k0 < end; k0 += TD_KEY_ROWS) {
         const int keys = (int)(end - k0 < TD_KEY_ROWS ? end - k0 : TD_KEY_ROWS);
         const td_matrix k = {AT(job->k, b, kv, k0), job->k.row, 1};
-        N(multiply)(keys, job->width, k, x->q, lanes, false, x->s);
+        N(multiply)(keys, job->g.width, k, x->q, lanes, false, x->s);
         if (job->mask)
             N(mask_columns)(job, b, h, q0, k0, keys, x);
         N(hide)(job, q0, k0, keys, lanes, -(T)__builtin_inf(), x->s);
         for (int v = 0; v < lanes; v += LANES)
             N(td_exp_columns)(x->s + v, lanes, keys, x->top + v, x->sum + v);
-        N(gather)(x, keys, job->value_width, x->grad_rows, seen - k0, AT(job->dv, b, kv, k0), job->dv.row);
-        N(multiply)(keys, job->value_width, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, x->out, lanes, false,
+        N(gather)(x, keys, job->g.value_width, x->grad_rows, seen - k0, AT(job->dv, b, kv, k0), job->dv.row);
+        N(multiply)(keys, job->g.value_width, (td_matrix){AT(job->v, b, kv, k0), job->v.row, 1}, x->out, lanes, false,
                     x->turned);
         T *p = x->s;
         const T *slope = x->turned;
@@ -542,19 +542,19 @@ static void N(backward_columns)(const td_attention_job *job, int64_t b, int64_t 
             for (int l = 0; l < lanes; l++)
                 p[l] *= (slope[l] - delta[l]) * scale;
         N(hide)(job, q0, k0, keys, lanes, 0, x->s);
-        N(gather)(x, keys, job->width, x->q_rows, seen - k0, AT(job->dk, b, kv, k0), job->dk.row);
-        N(multiply)(job->width, keys, (td_matrix){k.data, 1, job->k.row}, x->s, lanes, true, x->dq);
+        N(gather)(x, keys, job->g.width, x->q_rows, seen - k0, AT(job->dk, b, kv, k0), job->dk.row);
+        N(multiply)(job->g.width, keys, (td_matrix){k.data, 1, job->k.row}, x->s, lanes, true, x->dq);
     }
     for (int l = 0; l < lanes; l++)
         x->factor[l] = 1;
-    N(to_rows)(job->dq, b, h, q0, job->width, x->dq, x);
+    N(to_rows)(job->dq, b, h, q0, job->g.width, x->dq, x);
 }
 
 /* Room for a block: of all parts, or of as many as going forward takes. */
 static T *N(room)(const td_attention_job *job, bool back, N(block) *x, size_t *bytes)
 {
-    const int64_t most = WIDEST / sizeof(T), wide = job->width > job->value_width ? job->width : job->value_width;
-    const int64_t width = job->width * most, values = job->value_width * most, tile = TD_KEY_ROWS * most;
+    const int64_t most = WIDEST / sizeof(T), wide = job->g.width > job->g.value_width ? job->g.width : job->g.value_width;
+    const int64_t width = job->g.width * most, values = job->g.value_width * most, tile = TD_KEY_ROWS * most;
     const int64_t turned = (wide + 2 * most) * most > 2 * tile ? (wide + 2 * most) * most : 2 * tile;
     const int64_t rows = 2 * most * most;       /* panels of rows are filled up */
     const struct { T **part; int64_t size; } parts[] = {
@@ -578,7 +578,7 @@ static T *N(room)(const td_attention_job *job, bool back, N(block) *x, size_t *b
 static void N(forward)(void *context, int64_t from, int64_t to)
 {
     td_attention_job *job = context;
-    const int64_t tile = job->query_tile, blocks = td_ceil_div(job->queries, tile);
+    const int64_t tile = job->query_tile, blocks = td_ceil_div(job->g.queries, tile);
     N(block) x;
     size_t bytes;
     T *room = N(room)(job, false, &x, &bytes);
@@ -587,8 +587,8 @@ static void N(forward)(void *context, int64_t from, int64_t to)
         return;
     }
     for (int64_t t = from; t < to; t++) {
-        const int64_t b = t / blocks / job->heads, h = t / blocks % job->heads, q0 = t % blocks * tile;
-        const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
+        const int64_t b = t / blocks / job->g.heads, h = t / blocks % job->g.heads, q0 = t % blocks * tile;
+        const int rows = (int)(job->g.queries - q0 < tile ? job->g.queries - q0 : tile);
         if (job->columns)
             N(query_columns)(job, b, h, q0, rows, &x);
         else
@@ -602,7 +602,7 @@ static void N(forward)(void *context, int64_t from, int64_t to)
 static void N(backward)(void *context, int64_t from, int64_t to)
 {
     td_attention_job *job = context;
-    const int64_t group = job->heads / job->kv_heads, tile = job->query_tile;
+    const int64_t group = job->g.heads / job->g.kv_heads, tile = job->query_tile;
     N(block) x;
     size_t bytes;
     T *room = N(room)(job, true, &x, &bytes);
@@ -611,22 +611,22 @@ static void N(backward)(void *context, int64_t from, int64_t to)
         return;
     }
     for (int64_t t = from; t < to; t++) {
-        const int64_t b = t / job->kv_heads, kv = t % job->kv_heads;
+        const int64_t b = t / job->g.kv_heads, kv = t % job->g.kv_heads;
         int64_t seen = 0;
         for (int64_t h = kv * group; job->columns && h < (kv + 1) * group; h++)
-            for (int64_t q0 = 0; q0 < job->queries; q0 += tile) {
-                const int rows = (int)(job->queries - q0 < tile ? job->queries - q0 : tile);
+            for (int64_t q0 = 0; q0 < job->g.queries; q0 += tile) {
+                const int rows = (int)(job->g.queries - q0 < tile ? job->g.queries - q0 : tile);
                 const int64_t end = N(reach)(job, q0, rows);
                 N(backward_columns)(job, b, h, q0, rows, seen, &x);
                 seen = end > seen ? end : seen;
             }
-        for (int64_t r = seen; r < job->keys; r++) {
-            memset(AT(job->dk, b, kv, r), 0, (size_t)job->width * sizeof(T));
-            memset(AT(job->dv, b, kv, r), 0, (size_t)job->value_width * sizeof(T));
+        for (int64_t r = seen; r < job->g.keys; r++) {
+            memset(AT(job->dk, b, kv, r), 0, (size_t)job->g.width * sizeof(T));
+            memset(AT(job->dv, b, kv, r), 0, (size_t)job->g.value_width * sizeof(T));
         }
         for (int64_t h = kv * group; !job->columns && h < (kv + 1) * group; h++)
-            for (int64_t q0 = 0; q0 < job->queries; q0 += tile)
-                N(backward_rows)(job, b, h, q0, (int)(job->queries - q0 < tile ? job->queries - q0 : tile), room);
+            for (int64_t q0 = 0; q0 < job->g.queries; q0 += tile)
+                N(backward_rows)(job, b, h, q0, (int)(job->g.queries - q0 < tile ? job->g.queries - q0 : tile), room);
     }
     td_mem_free(room, bytes);
 }

@@ -145,8 +145,7 @@ static int again(repeated *r, const void *a, const void *bias, void *c, bool add
 
 /* gates: [steps][rows][width], the inputs' product and bias for all gates of all steps.  out0: the states of all steps; out1: an
  * LSTM's cells; out2: what the backward pass reads. */
-int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, int64_t mode,
-                     bool reverse,
+int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *b_hh, const td_rnn_geometry *g,
                      td_tensor *out0, td_tensor *out1, td_tensor *out2)
 {
     td_dtype type = td_compute_dtype(gates);
@@ -156,16 +155,16 @@ int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *
     *s = td_target(out2, type);
     if (!x || !h0 || !c0 || !w || !b || !y || !c || !s)
         return -1;
-    int64_t steps = x->sizes[0], rows = x->sizes[1], width = x->sizes[2], n = w->sizes[1];
+    const int64_t steps = g->steps, rows = g->rows, n = g->width, width = g->gates * n;
     const size_t bytes = (size_t)(rows * width + width) * td_dtype_size(type);  /* the bias comes last */
     char *product = td_mem_alloc(bytes);
     if (!product)
         return -1;
-    td_cell_job job = {.mode = (int)mode, .n = n, .gh = product, .apart = n, .last = n};
+    td_cell_job job = {.mode = g->mode, .n = n, .gh = product, .apart = n, .last = n};
     repeated hidden = {.type = type, .rows = rows, .gates = 1, .n = width, .k = n, .w = {w->data, 1, n}};
     /* One thread alone reads longer runs, and is faster, with the cells in a separate pass. */
     if (td_num_threads() > 1 && n > 0)
-        hidden.gates = width / n, hidden.n = n, hidden.cell = &job;
+        hidden.gates = g->gates, hidden.n = n, hidden.cell = &job;
     int status = prepare(&hidden, steps);
     const char *bias = td_data_or_null(b);
     if (bias && hidden.packed && hidden.cell) {
@@ -175,11 +174,11 @@ int td_cpu_rnn_layer(td_tensor *gates, td_tensor *hx, td_tensor *cx, td_tensor *
         bias = own;
     }
     for (int64_t i = 0; i < steps && !status; i++) {
-        int64_t t = reverse ? steps - 1 - i : i, p = before(t, steps, reverse);
+        int64_t t = g->reverse ? steps - 1 - i : i, p = before(t, steps, g->reverse);
         job.gx = at(x, t), job.h = at(y, t), job.h_prev = p < 0 ? h0->data : at(y, p);
-        job.c = mode == TD_RNN_LSTM ? at(c, t) : NULL,
-        job.c_prev = mode != TD_RNN_LSTM ? NULL : p < 0 ? c0->data : at(c, p);
-        job.saved = mode >= TD_RNN_LSTM ? at(s, t) : NULL;
+        job.c = g->mode == TD_RNN_LSTM ? at(c, t) : NULL,
+        job.c_prev = g->mode != TD_RNN_LSTM ? NULL : p < 0 ? c0->data : at(c, p);
+        job.saved = g->mode >= TD_RNN_LSTM ? at(s, t) : NULL;
         status = again(&hidden, job.h_prev, bias, product, false);
         if (!status && !(hidden.packed && hidden.cell))
             td_parallel_for(0, rows, td_grain(30 * width), TD_ISA_PICK(td_rnn_table)->forward[type == TD_F64], &job);
@@ -212,13 +211,12 @@ static void add_rows(void *context, int64_t first, int64_t last)
 
 /* Backpropagation through time: from the last step to the first, dh collects what comes from the step behind (dgh w) and from the
  * step's own result.  Of a GRU the hidden part of the gates has other gradients than the input's, so these are kept apart. */
-int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx, td_tensor *w_hh,
-                              td_tensor *result,
-                              td_tensor *cells, td_tensor *saved, int64_t mode, bool reverse, int64_t n_mask,
-                              const bool *mask,
-                              td_tensor *out0, td_tensor *out1, td_tensor *out2, td_tensor *out3, td_tensor *out4)
+int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor *hx, td_tensor *cx, td_tensor *w_hh, td_tensor *result,
+                              td_tensor *cells, td_tensor *saved, const td_rnn_geometry *geometry, td_tensor *out0, td_tensor *out1,
+                              td_tensor *out2, td_tensor *out3, td_tensor *out4)
 {
-    (void)n_mask, (void)mask;
+    const td_rnn_mode mode = geometry->mode;
+    const bool reverse = geometry->reverse;
     td_dtype type = td_compute_dtype(grad);
     TD_AUTO td_tensor *g = td_operand(grad, type), *gc = td_operand(grad_cells, type), *h0 = td_operand(hx, type),
     *c0 = td_operand(cx, type);
@@ -229,8 +227,8 @@ int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor 
     TD_AUTO td_tensor *db = td_target(out4, type);
     if (!g || !gc || !h0 || !c0 || !w || !y || !c || !s || !dx || !dh || !dc || !dw || !db)
         return -1;
-    int64_t steps = dx->sizes[0], rows = dx->sizes[1], width = dx->sizes[2], n = w->sizes[1],
-    size = (int64_t)td_dtype_size(type);
+    const int64_t steps = geometry->steps, rows = geometry->rows, n = geometry->width, width = geometry->gates * n;
+    const int64_t size = (int64_t)td_dtype_size(type);
     bool lstm = mode == TD_RNN_LSTM, gru = mode == TD_RNN_GRU;
     size_t bytes = gru ? (size_t)(steps * rows * width * size) : 0;
     char *hidden = gru ? td_mem_alloc(bytes) : NULL;
@@ -242,7 +240,7 @@ int td_cpu_rnn_layer_backward(td_tensor *grad, td_tensor *grad_cells, td_tensor 
             memset(zeroed[i]->data, 0, (size_t)(zeroed[i]->numel * size));
     repeated back = {.type = type, .rows = rows, .gates = 1, .n = n, .k = width, .w = {w->data, n, 1}};
     int status = prepare(&back, steps);
-    td_cell_job job = {.mode = (int)mode, .n = n, .dh = dh->data, .dc = td_data_or_null(dc)};
+    td_cell_job job = {.mode = mode, .n = n, .dh = dh->data, .dc = td_data_or_null(dc)};
     for (int64_t i = 0; i < steps && !status; i++) {
         int64_t t = reverse ? i : steps - 1 - i, p = before(t, steps, reverse);
         job.grad_h = at(g, t), job.h = at(y, t), job.h_prev = p < 0 ? h0->data : at(y, p);

@@ -1,8 +1,8 @@
 /* One step of a recurrent layer. */
 #ifndef TD_KERNELS_CPU_NN_RNN_H
 #define TD_KERNELS_CPU_NN_RNN_H
+#include <tede/geometry.h>
 #include "kernels/cpu/loops/operands.h"
-#include "ops/nn/rnn.h"
 
 /* Rows are samples.  `saved` has 4 n numbers per row (LSTM: the gates; GRU: r, z, n and the hidden part of n). */
 typedef struct td_cell_job {
