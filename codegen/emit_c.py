@@ -388,8 +388,12 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
 
     @staticmethod
     def exact_out(op):
-        """The words about an out= of another dtype than the result's, as a C string; None where it only has to hold it."""
+        """The words about an out= of another dtype than the result's (``castable: name``: that can't hold it), as a C string; None where it
+        only has to hold it, in common words."""
         rule = (op.parent or op).entry.get('out_dtype', '')
+        if isinstance(rule, dict):
+            called = rule.get('called', 'result')
+            return f'TD_CASTABLE "{rule["castable"]}: Expected {called} to be safely castable from {{want}} dtype, but got {called} with dtype {{got}}"'
         words = {'exact': 'TD_EXACT_OUT', 'same': '"Found dtype {got} but expected {want}"'}
         return words.get(rule) or (json.dumps(rule) if ' ' in rule else None)
 
@@ -397,7 +401,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
     def given_dtype(op):
         """``out_dtype: given``: what is computed has the out's dtype (given_float: of floats only); a call that names another is refused."""
         given = (op.parent or op).entry.get('out_dtype', '')
-        if not given.startswith('given'):
+        if not str(given).startswith('given'):
             return ''
         test = ' && (td_dtype_is_floating((td_dtype)self->dtype) || td_dtype_is_complex((td_dtype)self->dtype))' if given == 'given_float' else ''
         out = f'(td_dtype){op.mutable[0].c}->dtype'

@@ -125,8 +125,8 @@ static td_tensor *from_interface(PyObject *array, PyObject *interface, bool to_w
     if (PyErr_Occurred())
         return NULL;
     bool readonly = PyObject_IsTrue(PyTuple_GET_ITEM(data, 1)) == 1;
-    if (readonly && to_write && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable: the tensor is read-only, and "
-                                 "writing to it is an error. Copy the array to write.", 1) < 0)
+    if (readonly && to_write && PyErr_WarnEx(PyExc_UserWarning, "The given NumPy array is not writable: the tensor is non-writable "
+                                 "(read-only), too, and writing to it is an error. Copy the array to write.", 1) < 0)
         return NULL;
     Py_INCREF(array);
     td_tensor *x = td_tensor_from_memory(memory, ndim, sizes, spaced ? steps : NULL, dtype, (td_device){TD_CPU, -1},

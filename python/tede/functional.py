@@ -105,10 +105,7 @@ def chain_matmul(*matrices, out=None):
         raise RuntimeError("chain_matmul(): Expected one or more matrices")
     warnings.warn("torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
                   "instead, which accepts a list of two or more tensors rather than multiple parameters.", stacklevel=2)
-    name = "linalg_multi_dot" if "linalg_multi_dot" in _O else "chain_matmul"
-    if len(matrices) == 1:
-        return matrices[0]
-    return _operator(name)(matrices) if out is None else _operator(name)(matrices, out=out)
+    return _operator("chain_matmul")(matrices) if out is None else _operator("chain_matmul")(matrices, out=out)
 
 
 def cdist(x1, x2, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):

@@ -30,7 +30,9 @@ typedef struct td_spec_inputs {
  * dtype, other strides, memory shared with an input or another out); an owned reference either way. */
 int td_specs_target(const char *op, const td_spec *specs, int n, td_tensor *const *outs, int n_in,
                     const td_spec_inputs *inputs, td_tensor **targets);
-/* An out= of an operator that can't compute into another dtype: `words` are PyTorch's, with {want} and {got} for the two dtypes. */
+/* An out= of an operator that can't compute into another dtype: `words` are PyTorch's, with {want} and {got} for the two dtypes.  Words that
+ * begin with TD_CASTABLE are about one that can't hold the result. */
+#define TD_CASTABLE "~"
 #define TD_EXACT_OUT "Expected out tensor to have dtype {want_c}, but got {got_c} instead"
 int td_check_exact(const char *words, td_dtype want, td_dtype got);
 int td_specs_exact(const char *words, const td_spec *specs, int n, td_tensor *const *outs);

@@ -295,3 +295,67 @@ def test_the_tools_of_tests_come_with_the_package(lib):
     with lib.testing._utils.freeze_rng_state():
         lib.rand(3)
     assert lib.equal(state, lib.get_rng_state()) and isinstance(lib._nnpack_available(), bool)
+
+
+# ---- out= and errors
+
+@pytest.mark.parametrize("name, call", [
+    ("cholesky_solve", lambda lib, a, out: lib.cholesky_solve(a, a, out=out)),
+    ("cholesky_inverse", lambda lib, a, out: lib.cholesky_inverse(a, out=out)),
+    ("linalg.pinv", lambda lib, a, out: lib.linalg.pinv(a, out=out)),
+    ("linalg.cond", lambda lib, a, out: lib.linalg.cond(a, out=out)),
+    ("torch.linalg.householder_product", lambda lib, a, out: lib.orgqr(a, a[0], out=out)),
+    ("tensorsolve", lambda lib, a, out: lib.linalg.tensorsolve(a, a[0], out=out)),
+    ("tensorinv", lambda lib, a, out: lib.linalg.tensorinv(a, 1, out=out)),
+])
+def test_an_out_that_can_not_hold_the_result_is_refused_by_name(lib, name, call):
+    a = lib.eye(3)
+    want = call(lib, a, lib.empty(0))
+    assert lib.equal(call(lib, a, lib.empty(0, dtype=lib.float64)), want.double())
+    with pytest.raises(RuntimeError, match=f"{name}: Expected result to be safely castable from Float dtype, but got result with dtype Int"):
+        call(lib, a, lib.empty(0, dtype=lib.int32))
+
+
+def test_a_rank_and_eigenvalues_need_an_out_that_holds_them(lib):
+    with pytest.raises(RuntimeError, match="matrix_rank: Expected result to be safely castable from Long dtype, but got result with dtype Bool"):
+        lib.linalg.matrix_rank(lib.eye(2), out=lib.empty(0, dtype=lib.bool))
+    with pytest.raises(RuntimeError, match="Expected eigenvalues to be safely castable from ComplexFloat dtype, but got eigenvalues with dtype"):
+        lib.linalg.eigvals(lib.eye(2), out=lib.empty(0))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_chain_matmul_takes_matrices_alone(lib):
+    a = lib.ones(2, 2)
+    for others in ([lib.ones(2)], [a, lib.ones(2)], [a, lib.ones(2, 2, 2)]):
+        with pytest.raises(RuntimeError, match=r"Tensor dimension is \d, expected 2 instead"):
+            lib.chain_matmul(*others)
+    with pytest.raises(RuntimeError, match="expected out tensor to have dtype float but got int"):
+        lib.chain_matmul(a, a, out=lib.empty(0, dtype=lib.int32))
+    one = lib.chain_matmul(a)
+    assert lib.equal(one, a) and one is not a and one.data_ptr() != a.data_ptr()
+
+
+def test_picking_from_nothing(lib):
+    where = lib.tensor([0, 5])
+    with pytest.raises(RuntimeError, match="self indexing axis dim should be positive"):
+        lib.index_select(lib.ones(0, 3), 0, where)
+    with pytest.raises(RuntimeError, match="INDICES element is out of DATA bounds"):
+        lib.index_select(lib.ones(0, 3), 1, where)
+    with pytest.raises(RuntimeError, match="Index to scalar can have only 1 value, got 2"):
+        lib.index_select(lib.ones(()), 0, where)
+    with pytest.raises(IndexError, match="index out of range in self"):
+        lib.index_select(lib.ones(3), 0, where)
+
+
+def test_interpolation_writes_to_a_tensor_of_its_dtype(lib):
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double instead"):
+        lib._C._nn.upsample_nearest2d(lib.ones(1, 1, 2, 2), (4, 4), out=lib.empty(1, 1, 4, 4, dtype=lib.float64))
+
+
+def test_a_product_with_an_activation(lib):
+    lib.manual_seed(0)
+    bias, a, b = lib.randn(4), lib.randn(3, 5, requires_grad=True), lib.randn(5, 4)
+    want = lib.addmm(bias, a, b, beta=0.5, alpha=2)
+    assert lib.allclose(lib._addmm_activation(bias, a, b, beta=0.5, alpha=2), want.relu())
+    assert lib.allclose(lib._addmm_activation(bias, a, b, beta=0.5, alpha=2, use_gelu=True), lib.nn.functional.gelu(want), atol=1e-6)
+    assert lib.equal(lib._addmm_activation(bias, a.detach(), b, out=lib.empty(0)), lib.addmm(bias, a, b).relu())

@@ -386,12 +386,17 @@ td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index)
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index("index_select", index);
-    if (!at || td_index_check(at, self->ndim ? self->sizes[d] : 1, TD_E_INDEX, "index out of range in self", d))
+    if (!at)
+        return NULL;
+    if (self->ndim == 0 && at->numel != 1)
+        return td_fail(TD_E_RUNTIME, "index_select(): Index to scalar can have only 1 value, got %" PRId64 " value(s)", at->numel);
+    if (at->numel && self->ndim && !self->sizes[d])
+        return td_fail(TD_E_RUNTIME, "index_select(): self indexing axis dim should be positive");
+    if (td_index_check(at, self->ndim ? self->sizes[d] : 1, self->numel ? TD_E_INDEX : TD_E_RUNTIME,
+                       self->numel ? "index out of range in self" : "INDICES element is out of DATA bounds", d))
         return NULL;
     int64_t sizes[TD_MAX_DIMS];
     memcpy(sizes, self->sizes, sizeof(int64_t) * self->ndim);
-    if (self->ndim == 0 && at->numel != 1)
-        return td_fail(TD_E_INDEX, "index_select(): Index to scalar can have only 1 value, got %" PRId64 " value(s)", at->numel);
     if (self->ndim)
         sizes[d] = at->numel;
     td_tensor *out = td_tensor_new(self->ndim, sizes, (td_dtype)self->dtype, self->device);

@@ -437,6 +437,12 @@ static td_tensor *multiply_chain(int n, td_tensor *const *factors)
     return chain(split, n, factors, 0, n - 1);
 }
 
+td_tensor *td_op__addmm_activation(td_tensor *self, td_tensor *mat1, td_tensor *mat2, td_scalar beta, td_scalar alpha, bool use_gelu)
+{
+    TD_AUTO td_tensor *sum = td_addmm(self, mat1, mat2, beta, alpha);
+    return use_gelu ? td_gelu(sum, "none") : td_relu(sum);
+}
+
 td_tensor *td_op_chain_matmul(int64_t n_matrices, td_tensor *const *matrices)
 {
     if (n_matrices == 0)
