@@ -294,14 +294,14 @@ def __deepcopy__(self, memo):
     else:
         storage = self.untyped_storage().__deepcopy__(memo)
         copy = _C._tensor_over(storage, self.storage_offset(), tuple(self.shape), self.stride(), self.dtype)
-        if type(self) is not Tensor and type(self).__torch_dispatch__ is Tensor.__torch_dispatch__:
-            copy = Tensor._make_subclass(type(self), copy)
-        elif type(self) is not Tensor:
-            copy = self.new_empty([]).set_(copy) if type(self.new_empty([])) is type(self) else copy
+        if type(self) is not Tensor:
+            empty = self.new_empty([])
+            copy = empty.set_(copy) if type(empty) is type(self) else copy
     if type(copy) is not type(self):
         kind, name = ("wrapper", "clone") if wrapper else ("non-wrapper", "new_empty")
+        does = "cloning" if wrapper else "that function"
         raise RuntimeError(f"The default implementation of __deepcopy__() for {kind} subclasses only works for subclass types that implement "
-                           f"{name}() and for which that function returns another instance of the same subclass. You should either "
+                           f"{name}() and for which {does} returns another instance of the same subclass. You should either "
                            f"properly implement {name}() for your subclass or override __deepcopy__() if it is intended behavior for "
                            f"{name}() to return an instance of a different type.")
     memo[id(self)] = copy

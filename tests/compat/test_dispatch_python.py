@@ -412,3 +412,30 @@ def test_modes_and_wrappers_see_the_same_calls(lib, call, wanted):
         call(lib, x, i)
     call(lib, cls(x), cls(i))
     assert mode.calls == cls.log == ["aten." + name for name in wanted]
+
+
+def test_copies_of_subclasses_need_new_empty_to_give_one(lib):
+    import copy
+
+    class Plain(lib.Tensor):
+        pass
+
+    class Made(lib.Tensor):
+        def new_empty(self, shape):
+            return type(self)(shape)
+    with pytest.raises(RuntimeError, match="for which that function returns another instance of the same subclass"):
+        copy.deepcopy(Plain(3))
+    assert type(copy.deepcopy(Made(3))) is Made
+
+    class Unwrapped(lib.Tensor):
+        @staticmethod
+        def __new__(cls, elem):
+            self = lib.Tensor._make_wrapper_subclass(cls, elem.size(), dtype=elem.dtype)
+            self.elem = elem
+            return self
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return args[0].elem.clone()
+    with pytest.raises(RuntimeError, match="for which cloning returns another instance of the same subclass"):
+        copy.deepcopy(Unwrapped(lib.ones(2)))

@@ -86,3 +86,11 @@ def test_the_active_mode_is_the_innermost_one(lib):
     assert guards.active_fake_mode() is None and guards.detect_fake_mode({"x": [x]}) is outer
     with F.FakeTensorMode(), pytest.raises(AssertionError, match="doesn't match mode"):
         guards.detect_fake_mode(x)
+
+
+def test_results_of_numbers_are_fake(lib):
+    F = fakes(lib)
+    with F.FakeTensorMode():
+        x = lib.div(3, 2)
+        assert F.is_fake(x) and x.shape == () and x.device == lib.device("cpu")
+        assert F.is_fake(lib.zeros(2, dtype=lib.int32) * 2.0)

@@ -155,7 +155,8 @@ class FakeTensorMode(TorchDispatchMode):
             kwargs["device"] = _META
         with no_dispatch():
             result = func(*args, **kwargs)
-        return _pytree.tree_map_only(tede.Tensor, lambda x: x if isinstance(x, FakeTensor) else FakeTensor(self, x, device), result)
+        return _pytree.tree_map_only(tede.Tensor, lambda x: x if isinstance(x, FakeTensor) else
+                                    FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
 
     def _all_fake(self, func, leaves, args, kwargs):
         """The arguments, with fake tensors in the place of real ones."""
