@@ -94,3 +94,9 @@ def test_results_of_numbers_are_fake(lib):
         x = lib.div(3, 2)
         assert F.is_fake(x) and x.shape == () and x.device == lib.device("cpu")
         assert F.is_fake(lib.zeros(2, dtype=lib.int32) * 2.0)
+
+
+def test_how_fakes_are_shown(lib):
+    with fakes(lib).FakeTensorMode():
+        assert repr(lib.empty(2, 2)) == "FakeTensor(..., size=(2, 2))"
+        assert repr(lib.empty(2, 2, device="meta")) == "FakeTensor(..., device='meta', size=(2, 2))"

@@ -548,3 +548,33 @@ def test_values_that_become_arguments(lib, fx):
 def test_names_of_functions_and_objects(lib):
     assert lib.typename(lib.log_).endswith("log_") and lib.typename(3) == "int"
     assert lib.typename(lib.nn.Linear(1, 1)).endswith("nn.modules.linear.Linear") == (lib.typename(lib.nn.Linear).endswith("linear.Linear"))
+
+
+def test_values_of_arguments_are_no_part_of_a_graph(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+
+    def constant():
+        one, = lib.unbind(lib.tensor([2]), 0)
+        return lib.full((2,), one.item())
+
+    def random():
+        x = lib.tensor([2.])
+        x.normal_()
+        return lib.full((2,), x.item())
+    assert make_fx(constant)()().tolist() == [2, 2]
+    for f, args in (random, ()), (lambda: lib.full((2,), lib.tensor([2]).repeat(1000).sum().item()), ()), \
+            (lambda x: x * x.sum().item(), (lib.ones(2),)), (lambda a, b: a if lib.equal(a, b) else b, (lib.ones(1), lib.ones(1))):
+        with pytest.raises(RuntimeError, match="data-dependent"):
+            make_fx(f)(*args)
+
+
+def test_a_decomposition_may_decline(lib):
+    make_fx = importlib.import_module(lib.__name__ + ".fx.experimental.proxy_tensor").make_fx
+    aten = lib.ops.aten
+
+    def addmm(a, b, c, beta=1, alpha=1):
+        return NotImplemented if beta == 1 else beta * a + b @ c
+    x = lib.eye(2)
+    traced = make_fx(lambda a: lib.addmm(a, a, a) + lib.addmm(a, a, a, beta=2), decomposition_table={aten.addmm.default: addmm})(x)
+    assert sum(n.target is aten.addmm.default for n in traced.graph.nodes) == 1
+    assert traced(x).tolist() == [[5, 0], [0, 5]]

@@ -68,8 +68,10 @@ class FakeTensor(tede.Tensor):
         return fake_mode.from_tensor(t)
 
     def __repr__(self, *, tensor_contents=None):
-        text = super().__repr__(tensor_contents="...")[:-1].replace("device='meta', ", "").replace(", device='meta'", "")
-        return f"{text}, device='{self.fake_device}')" if self.fake_device.type != "cpu" else text + ")"
+        text = super().__repr__(tensor_contents="...")
+        if self.fake_device.type == "cpu":
+            return text.replace("device='meta', ", "").replace(", device='meta'", "")
+        return text.replace("device='meta'", f"device='{self.fake_device}'")
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):

@@ -7,6 +7,7 @@ import inspect
 import operator
 
 from tede._C import Tensor
+from tede._tags import Tag
 from tede.fx.graph import Graph
 from tede.fx.graph_module import GraphModule
 from tede.utils import _pytree as tree
@@ -33,9 +34,10 @@ class _Recorder(TorchDispatchMode):
     """Notes operators in a graph. Tensors are held until the end, so that an id, or a place in memory, stands for one of
     them: what a node of autograd saved comes back as another tensor on the same elements."""
 
-    def __init__(self, decompositions):
+    def __init__(self, decompositions, values_are_errors=True):
         super().__init__()
-        self.graph, self.decompositions = Graph(), decompositions
+        self.graph, self.decompositions, self.values_are_errors = Graph(), decompositions, values_are_errors
+        self.known = set()              # nodes of single numbers that don't depend on the arguments
         self.nodes, self.places, self.constants = {}, {}, {}
 
     def follow(self, tensor, node):
@@ -53,6 +55,8 @@ class _Recorder(TorchDispatchMode):
             name = f"_tensor_constant{len(self.constants)}"
             self.constants[name] = x
             same = self.graph.get_attr(name)
+            if x.numel() <= 1:
+                self.known.add(same)
         self.follow(x, same)
         return same
 
@@ -61,17 +65,34 @@ class _Recorder(TorchDispatchMode):
         replacement = self.decompositions.get(func)
         if replacement is not None:
             with self:
-                return replacement(*args, **kwargs)
+                result = replacement(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
         given, named = tree.tree_map(self.node_of, (tuple(args), dict(kwargs)))
         node = self.graph.call_function(func, given, named, name=self.graph._target_to_str(func._opname))
+        self._check_values(func, node)
         result = func(*args, **kwargs)
+        if all(n in self.known for n in node.all_input_nodes) and Tag.nondeterministic_seeded not in func.tags and node.all_input_nodes and \
+                all(x.numel() <= 1 for x in tree.tree_leaves(result) if isinstance(x, Tensor)):
+            self.known.add(node)
+        elif func._schema.is_mutable:
+            self.known.difference_update(node.all_input_nodes)
         if isinstance(result, Tensor):
             self.follow(result, node)
         elif isinstance(result, (tuple, list)):
             for i, member in enumerate(result):
                 if isinstance(member, Tensor):
-                    self.follow(member, self.graph.call_function(operator.getitem, (node, i)))
+                    item = self.graph.call_function(operator.getitem, (node, i))
+                    if node in self.known:
+                        self.known.add(item)
+                    self.follow(member, item)
         return result
+
+    def _check_values(self, func, node):
+        """A value that depends on the arguments would be in the graph as it is now."""
+        if self.values_are_errors and Tag.data_dependent_output in func.tags and not all(n in self.known for n in node.all_input_nodes):
+            raise RuntimeError(f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring out! It's likely "
+                               "that this is caused by data-dependent control flow or similar.")
 
 
 def _names(function, count):
@@ -116,7 +137,7 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
 
     def wrapped(*args):
         flat, in_spec = tree.tree_flatten(args)
-        recorder = _Recorder(decomposition_table or {})
+        recorder = _Recorder(decomposition_table or {}, _error_on_data_dependent_ops)
         for x, name in zip(flat, _names(f, len(flat)) if len(flat) == len(args) else [f"arg{i}_1" for i in range(len(flat))]):
             node = recorder.graph.placeholder(name)
             if isinstance(x, Tensor):
