@@ -69,12 +69,8 @@ static int step(const char *op, td_step_job *job, td_loop_body *const *bodies, t
                               td_device_str(tensors[i]->device, (char[32]){0}));
         else if (param->device.type == TD_META)
             continue;
-        else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i],
-            type)))
+        else if (!(used[i] = i == 1 && !job->scaled ? td_as_contiguous(tensors[i], type) : td_writable(tensors[i], type)))
             status = -1;
-        /* A momentum buffer that the first step fills may be uninitialised; else the old contents count. */
-        if (!status && used[i] != tensors[i] && !(i == 1 && !job->scaled))
-            status = td_copy_elements(used[i], tensors[i]);
     }
     if (!status && param->numel && used[0]) {
         job->param = used[0]->data, job->grad = used[1]->data;
