@@ -3319,6 +3319,9 @@ TD_API td_tensor *td_sparse_compressed_tensor_comp_plain_value(td_tensor *compre
 TD_API int td__validate_sparse_compressed_tensor_args(td_tensor *compressed_indices, td_tensor *plain_indices,
         td_tensor *values, int64_t n_size, const int64_t *size, td_layout layout,
         const bool *check_pinning) TD_MUST_USE;
+/* Raises unless the indices are those of a compressed matrix, or of a batch of them, of the given sizes. */
+TD_API int td__validate_compressed_sparse_indices(bool is_crow, td_tensor *compressed_idx, td_tensor *plain_idx,
+        int64_t cdim, int64_t dim, int64_t nnz) TD_MUST_USE;
 /* Where each row of a compressed tensor begins among its values. */
 TD_API td_tensor *td_crow_indices(td_tensor *self);
 /* Where each column of a compressed tensor begins among its values. */

@@ -605,3 +605,58 @@ def test_hybrid_compressed_tensors_have_dense_gradients(lib):
     x = dense.to_sparse_csr(dense_dim=1).requires_grad_()
     (x.to_dense(masked_grad=False) * dense).sum().backward()
     assert x.grad.layout is lib.sparse_csr and x.grad.dense_dim() == 1 and lib.equal(x.grad.to_dense(), dense)
+
+
+# ---- compressed tensors: parts that don't fit, sums, batches of none
+
+def _invalid(lib):
+    t, values = lib.tensor, lib.tensor([1., 2, 3, 4])
+    return [
+        (t([0, -1, 2, -1, 4, -1])[::2], t([0, 1, 0, 2]), values, (2, 3), "expected crow_indices to be a contiguous tensor per batch"),
+        (t([0, 2, 4]), t([0, -1, 1, -1, 0, -1, 2, -1])[::2], values, (2, 3), "expected col_indices to be a contiguous tensor per batch"),
+        (t(0), t([0, 1, 0, 2]), values, (2, 3), "crow_indices must have dimensionality >= 1 but got 0"),
+        (t([[0, 2, 4]]), t([0, 1, 0, 2]), values, (2, 3), "crow_indices and col_indices dimensionalities must be equal but got 2 and 1"),
+        (t([[0, 2, 4]]), t([[0, 1, 0, 2]]), values, (2, 3), r"sum of batch and block dimensionalities \(=1 \+ 0\) but got 1"),
+        (t([0, 2, 4]), t([0, 1, 0, 2]), values, (2,), r"sum of batch, base, and dense dimensionalities \(=0 \+ 2 \+ 0\) but got 1"),
+        (t([[0, 2, 4]]), t([[0, 1, 0, 2]]), values[None], (2, 2, 3),
+         r"crow_indices \(=\[1\]\), col_indices \(=\[1\]\), and values \(=\[1\]\) must be equal to tensor batch dimensions \(=\[2\]\)"),
+        (t([0, 2, 3, 4]), t([0, 1, 0, 2]), values, (2, 3), r"equal to the number of rows \+ 1 \(=3\), but got 4"),
+        (t([0, 2, 4]), t([0, 1, 0, 1, 2]), values, (2, 3), r"must be equal to nnz \(=4\) as defined by values.shape\[0\], but got 5"),
+        (t([0, 2, 4]).int(), t([0, 1, 0, 2]), values, (2, 3), "must have the same dtype, bot got Int and Long, respectively"),
+        (t([0, 2, 4]).short(), t([0, 1, 0, 2]).short(), values, (2, 3), "dtype must be Int or Long, but got Short"),
+        (t([0, 0, 4]), t([0, 1, 0, 2]), values, (2, 3), r"0 <= crow_indices\[..., 1:\] - crow_indices\[..., :-1\] <= ncols` is not satisfied"),
+        (t([0, 5, 4]), t([0, 1, 0, 2]), values, (2, 3), r"0 <= crow_indices\[..., 1:\] - crow_indices\[..., :-1\] <= ncols` is not satisfied"),
+    ]
+
+
+@pytest.mark.parametrize("case", range(13))
+def test_parts_of_a_compressed_tensor_that_do_not_fit(lib, case):
+    *parts, size, says = _invalid(lib)[case]
+    with pytest.raises(RuntimeError, match=says):
+        lib._validate_sparse_compressed_tensor_args(*parts, size, lib.sparse_csr)
+    with pytest.raises(RuntimeError, match=says):
+        lib.sparse_csr_tensor(*parts, size, check_invariants=True)
+
+
+def test_compressed_indices_alone_are_validated(lib):
+    check = lib._validate_compressed_sparse_indices
+    for dtype in lib.int32, lib.int64:
+        assert check(True, lib.tensor([0, 0], dtype=dtype), lib.tensor([], dtype=dtype), 1, 1, 0) is None
+        assert check(False, lib.tensor([0, 1, 1, 1], dtype=dtype), lib.tensor([1], dtype=dtype), 3, 2, 1) is None
+        with pytest.raises(RuntimeError, match="is not satisfied"):
+            check(True, lib.tensor([0, 1], dtype=dtype), lib.tensor([3], dtype=dtype), 1, 3, 1)
+
+
+@pytest.mark.parametrize("layout", ["sparse_csr", "sparse_csc"])
+def test_alpha_is_the_factor_of_the_sparse_operand(lib, layout):
+    x, dense = lib.tensor([[0., 1], [0, 2]]).to_sparse(layout=getattr(lib, layout)), lib.tensor([[1., 2], [3, 4]])
+    for y in dense, dense.t(), dense.double():
+        expected = y + 0.5 * x.to_dense()
+        for found in lib.add(y, x, alpha=0.5), lib.add(x, y, alpha=0.5):
+            assert found.dtype == expected.dtype and lib.equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "bsr", "bsc"])
+def test_a_batch_of_no_matrices_is_not_compressed(lib, name):
+    with pytest.raises(RuntimeError, match=f"to_sparse_{name}: Expected product of batch dimensions to be non-zero"):
+        getattr(lib.ones(0, 4, 4), f"to_sparse_{name}")(*[(2, 2)] * (name[0] == "b"))

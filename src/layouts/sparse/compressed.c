@@ -106,7 +106,7 @@ td_tensor *td_sparse_itself(td_tensor *x) { return td_requires_grad(x) ? td_alia
 
 static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, int64_t n, const int64_t *size, int layout)
 {
-    td_shape_text a, b;
+    td_shape_text a, b, c, d;
     const char *first = td_rows_compressed(layout) ? "crow_indices" : "ccol_indices",
                *second = td_rows_compressed(layout) ? "col_indices" : "row_indices";
     const int blocked = td_is_blocked(layout), batch = indices->ndim - 1, side = td_rows_compressed(layout) ? 0 : 1;
@@ -117,28 +117,35 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
         return td_error(TD_E_RUNTIME, "expected %s, %s and values to be strided", first, second);
     if (indices->device.type != TD_CPU || plain->device.type != TD_CPU || values->device.type != TD_CPU)
         return td_error(TD_E_NOT_IMPLEMENTED, "sparse tensors live on the CPU");
-    if ((indices->dtype != TD_I64 && indices->dtype != TD_I32) || indices->dtype != plain->dtype)
-        return td_error(TD_E_RUNTIME, "%s and %s must be an int32 or int64 type, but got %s and %s", first, second,
+    if (indices->dtype != plain->dtype)
+        return td_error(TD_E_RUNTIME, "%s and %s must have the same dtype, bot got %s and %s, respectively", first, second,
                         td_dtype_title((td_dtype)indices->dtype), td_dtype_title((td_dtype)plain->dtype));
+    if (indices->dtype != TD_I64 && indices->dtype != TD_I32)
+        return td_error(TD_E_RUNTIME, "%s and %s dtype must be Int or Long, but got %s", first, second,
+                        td_dtype_title((td_dtype)indices->dtype));
     if (td_check_sizes(n, size))
         return -1;
-    if (batch < 0 || plain->ndim != indices->ndim)
-        return td_error(TD_E_RUNTIME, "number of dimensions of %s and %s must be the same but got %d and %d, respectively",
-                        first, second, indices->ndim, plain->ndim);
-    const int dense = (int)n - batch - 2;
-    if (dense < 0 || values->ndim != batch + 1 + 2 * blocked + dense)
-        return td_error(TD_E_RUNTIME,
-                        "%s must have dimensionality >= %d with as many dense dimensions as values (but got %s for size and "
-                        "%s for values)",
-                        "tensor", batch + 2, td_shape_str((int)n, size, a), td_shape_str(values->ndim, values->sizes, b));
+    if (batch < 0)
+        return td_error(TD_E_RUNTIME, "%s must have dimensionality >= 1 but got 0", first);
+    if (plain->ndim != indices->ndim)
+        return td_error(TD_E_RUNTIME, "%s and %s dimensionalities must be equal but got %d and %d, respectively", first, second,
+                        indices->ndim, plain->ndim);
+    const int dense = values->ndim - batch - 1 - 2 * blocked;
+    if (dense < 0)
+        return td_error(TD_E_RUNTIME, "values must have dimensionality > sum of batch and block dimensionalities (=%d + %d) but got %d",
+                        batch, 2 * blocked, values->ndim);
+    if (n != batch + 2 + dense)
+        return td_error(TD_E_RUNTIME, "tensor dimensionality must be sum of batch, base, and dense dimensionalities (=%d + 2 + %d) but got "
+                        "%" PRId64, batch, dense, n);
     if (memcmp(indices->sizes, size, sizeof *size * (size_t)batch) || memcmp(plain->sizes, size, sizeof *size * (size_t)batch) ||
         memcmp(values->sizes, size, sizeof *size * (size_t)batch))
         return td_error(TD_E_RUNTIME,
-                        "all batch dimensions of %s (=%s), %s, and values must be equal to tensor batch dimensions", first,
-                        td_shape_str(batch, indices->sizes, a), second);
+                        "all batch dimensions of %s (=%s), %s (=%s), and values (=%s) must be equal to tensor batch dimensions (=%s)",
+                        first, td_shape_str(batch, indices->sizes, a), second, td_shape_str(batch, plain->sizes, b),
+                        td_shape_str(batch, values->sizes, c), td_shape_str(batch, size, d));
     if (values->sizes[batch] != plain->sizes[batch])
-        return td_error(TD_E_RUNTIME, "number of values, %" PRId64 ", must be that of %s, %" PRId64, values->sizes[batch], second,
-                        plain->sizes[batch]);
+        return td_error(TD_E_RUNTIME, "%s.shape[-1] must be equal to nnz (=%" PRId64 ") as defined by values.shape[%d], but got %" PRId64,
+                        second, values->sizes[batch], batch, plain->sizes[batch]);
     if (memcmp(values->sizes + batch + 1 + 2 * blocked, size + batch + 2, sizeof *size * (size_t)dense))
         return td_error(TD_E_RUNTIME, "dense dimensions of values, %s, must be the last ones of the size, %s",
                         td_shape_str(values->ndim, values->sizes, a), td_shape_str((int)n, size, b));
@@ -153,7 +160,7 @@ static int check_parts(td_tensor *indices, td_tensor *plain, td_tensor *values, 
         if (k == side && indices->sizes[batch] != lines / block + 1)
             return td_error(TD_E_RUNTIME,
                             "%s.shape[-1] must be equal to the number of %s + 1 (=%" PRId64 "), but got %" PRId64, first,
-                            side ? "columns" : "rows", lines / block + 1, indices->sizes[batch]);
+                            blocked ? side ? "column blocks" : "row blocks" : side ? "columns" : "rows", lines / block + 1, indices->sizes[batch]);
     }
     return 0;
 }
@@ -175,6 +182,12 @@ static int check_order(td_tensor *x)
             return td_error(TD_E_RUNTIME,
                             first[0] ? "`%s[..., 0] == 0` is not satisfied." : "`%s[..., -1] == nnz` is not satisfied.",
                             rows ? "crow_indices" : "ccol_indices");
+    first = (const int64_t *)line->data;
+    for (int64_t b = 0; b < r.many; b++, first += lines)
+        for (int64_t i = 1; i < lines; i++)
+            if (first[i] < first[i - 1] || first[i] - first[i - 1] > limit)
+                return td_error(TD_E_RUNTIME, "`0 <= %s[..., 1:] - %s[..., :-1] <= %s` is not satisfied.",
+                                rows ? "crow_indices" : "ccol_indices", rows ? "crow_indices" : "ccol_indices", rows ? "ncols" : "nrows");
     TD_AUTO td_tensor *counts = counts_of(x, &r);
     if (!counts)
         return -1;
@@ -201,8 +214,30 @@ int td_op__validate_sparse_compressed_tensor_args(td_tensor *indices, td_tensor 
     (void)pinning;
     if (check_parts(indices, plain, values, n, size, layout))
         return -1;
+    for (int k = 0; k < 2; k++) {
+        const td_tensor *part = k ? plain : indices;
+        if (part->sizes[part->ndim - 1] > 1 && part->strides[part->ndim - 1] != 1)
+            return td_error(TD_E_RUNTIME, "expected %s_indices to be a contiguous tensor per batch",
+                            td_rows_compressed(layout) ? k ? "col" : "crow" : k ? "row" : "ccol");
+    }
     TD_AUTO td_tensor *x = td_compressed_new(layout, (int)n, size, (int)n - indices->ndim - 1, indices, plain, values);
     return x ? check_order(x) : -1;
+}
+
+/* The same of indices alone: of a matrix, or batch of matrices, of cdim compressed lines and dim others. */
+int td_op__validate_compressed_sparse_indices(bool is_crow, td_tensor *compressed, td_tensor *plain, int64_t cdim, int64_t dim, int64_t nnz)
+{
+    const int batch = compressed->ndim - 1;
+    int64_t size[TD_MAX_DIMS + 1];
+    if (batch < 0 || batch + 2 > TD_MAX_DIMS || plain->ndim != compressed->ndim || plain->sizes[batch] != nnz)
+        return td_error(TD_E_RUNTIME, "_validate_compressed_sparse_indices: expected compressed and plain indices of as many dimensions, the "
+                        "latter of nnz (=%" PRId64 ") elements", nnz);
+    memcpy(size, compressed->sizes, sizeof *size * (size_t)batch);
+    size[batch] = is_crow ? cdim : dim;
+    size[batch + 1] = is_crow ? dim : cdim;
+    TD_AUTO td_tensor *values = td_zeros(plain->ndim, plain->sizes, TD_BOOL, plain->device);
+    return values ? td_op__validate_sparse_compressed_tensor_args(compressed, plain, values, batch + 2, size,
+                                                                  is_crow ? TD_SPARSE_CSR : TD_SPARSE_CSC, NULL) : -1;
 }
 
 /* ---- making */
@@ -398,6 +433,9 @@ static td_tensor *to_compressed(td_tensor *self, int layout, int64_t n_blocks, c
             return td_fail(TD_E_RUNTIME,
                            "to_sparse_%s: conversion needs two dimensions that aren't dense, of %d with dense_dim %" PRId64,
                            td_layout_name(layout) + 7, self->ndim, dense);
+        for (int d = 0; d < self->ndim - dense - 2; d++)
+            if (!self->sizes[d])
+                return td_fail(TD_E_RUNTIME, "to_%s: Expected product of batch dimensions to be non-zero.", td_layout_name(layout));
         TD_AUTO td_tensor *coo = td_to_sparse_sparse_dim(self, self->ndim - dense);
         return coo ? compress(coo, layout, blocks, TD_I64) : NULL;
     }

@@ -108,19 +108,18 @@ static td_tensor *add_coo(td_tensor *self, td_tensor *other, td_scalar alpha)
 }
 
 /* strided + sparse is strided: a copy, into which the elements are added. The other order exists only for compressed
- * tensors, as in PyTorch. */
+ * tensors, as in PyTorch, where alpha is the sparse operand's factor in either order. */
 td_tensor *td_sparse_add_tensor(td_tensor *self, td_tensor *other, td_scalar alpha)
 {
     if (!td_is_sparse(self) || !td_is_sparse(other)) {
         if (td_is_coo(self))
             return td_fail(TD_E_RUNTIME, "add(sparse, dense) is not supported. Use add(dense, sparse) instead.");
-        bool left = td_is_sparse(self);         /* compressed ones may stand left, too */
-        TD_AUTO td_tensor *first = left ? td_sparse_dense(self) : td_ref(self), *coo = left ? td_ref(other) : td_sparse_coo(other);
-        if (!first || !coo || check_dense_sum(self, other))
+        if (td_is_sparse(self))                 /* compressed ones may stand left, too */
+            return td_sparse_add_tensor(other, self, alpha);
+        TD_AUTO td_tensor *coo = td_sparse_coo(other);
+        if (!coo || check_dense_sum(self, other))
             return NULL;
-        if (left)
-            return td_add_tensor(first, coo, alpha);
-        TD_AUTO td_tensor *sum = td__to_copy(first, common_dtype(self, other), TD_DEVICE_NONE, false, TD_CONTIGUOUS_FORMAT);
+        TD_AUTO td_tensor *sum = td__to_copy(self, common_dtype(self, other), TD_DEVICE_NONE, false, TD_CONTIGUOUS_FORMAT);
         return sum && add_into_dense(sum, coo, alpha) == 0 ? td_ref(sum) : NULL;
     }
     TD_AUTO td_tensor *a = td_sparse_coo(self), *b = td_sparse_coo(other);
