@@ -574,7 +574,8 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
                 result = f'td_op_{body}({", ".join(args)})'
                 if exact:
                     result = f'td_exact({exact}, {op.mutable[0].c}, {result})'
-                call = f'    int status = td_finish_out("{op.schema.name}", {op.mutable[0].c}, {result});'
+                finish = 'td_finish_contiguous_out' if 'contiguous_out' in base.entry.get('flags', []) else 'td_finish_out'
+                call = f'    int status = {finish}("{op.schema.name}", {op.mutable[0].c}, {result});'
             else:
                 outs = ', '.join(a.c for a in op.mutable)
                 exact = f' || td_results_exact({exact}, {n}, outs, results)' if exact else ''

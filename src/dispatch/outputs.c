@@ -80,6 +80,15 @@ int td_finish_out(const char *op, td_tensor *out, td_tensor *result)
     return status;
 }
 
+int td_finish_contiguous_out(const char *op, td_tensor *out, td_tensor *result)
+{
+    bool plain = result && !td_has_layout(out) && !td_has_layout(result);
+    if (plain && (td_check_out_device(result->device, out->device) || td_check_cast(op, result->dtype, out->dtype) ||
+                  td_resize_output(out, result->ndim, result->sizes)))
+        return td_results_drop(1, &result);
+    return td_finish_out(op, out, result);
+}
+
 /* After the first error the other results are only released. */
 int td_finish_outs(const char *op, int n, td_tensor *const *outs, td_tensor **results)
 {

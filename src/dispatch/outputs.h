@@ -15,6 +15,8 @@
 int td_finish_inplace(const char *op, td_tensor *self, td_tensor *result);
 /* Copy `result` (released) into out, resizing it: PyTorch's dtype rule. */
 int td_finish_out(const char *op, td_tensor *out, td_tensor *result);
+/* The same where an out of another shape becomes contiguous, whatever the result's strides are (flags: [contiguous_out]). */
+int td_finish_contiguous_out(const char *op, td_tensor *out, td_tensor *result);
 /* The same for a vector made of a rule: an out with as many elements keeps its shape and takes them in order.  Without
  * a name another shape is no warning. */
 int td_fill_in_order(const char *op, td_tensor *out, td_tensor *result);

@@ -45,3 +45,21 @@ def test_views_outlive_a_resize_of_what_they_look_at(lib):
     assert view[:12].tolist() == list(range(10, 22)) and view.shape == (4000,)
     view.fill_(1)
     assert bool((view == 1).all())
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('size', [0, 1])
+def test_transforms_resize_an_out_to_contiguous_memory(lib, size):
+    x = lib.arange(27.).reshape(3, 3, 3)
+    for name, dim, shape in (('fft', 0, (3, 3, 3)), ('rfft', 0, (2, 3, 3)), ('fft2', (0, 1), (3, 3, 3)), ('rfftn', (0, 1), (3, 2, 3))):
+        out = getattr(lib.fft, name)(x, dim=dim, out=lib.zeros(size, dtype=lib.complex64))
+        assert out.shape == shape and out.is_contiguous(), name
+        lib.testing.assert_close(out, getattr(lib.fft, name)(x, dim=dim).contiguous())
+    solved = lib.cholesky_solve(x[0], lib.eye(3), out=lib.zeros(size))
+    assert solved.is_contiguous() and solved.tolist() == x[0].tolist()
+
+
+def test_an_out_of_the_right_shape_keeps_its_strides(lib):
+    x, out = lib.arange(6.).reshape(2, 3), lib.zeros(3, 2, dtype=lib.complex64).t()
+    assert lib.fft.fft(x, out=out) is out and out.stride() == (1, 2)
+    lib.testing.assert_close(out.contiguous(), lib.fft.fft(x))

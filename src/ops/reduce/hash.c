@@ -9,13 +9,13 @@
 
 td_tensor *td_op_hash_tensor(td_tensor *self, int64_t n_dim, const int64_t *dim, bool keepdim, int64_t mode)
 {
+    if (!self->numel && !n_dim)
+        return td_fail(TD_E_RUNTIME, "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+                       "'dim' argument.");
     if (mode != 0)
         return td_fail(TD_E_RUNTIME, "Unknown hash_tensor mode: %" PRId64, mode);
     if (td_is_complex(self))
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"xor_sum_cpu\" not implemented for '%s'", td_dtype_title((td_dtype)self->dtype));
-    if (!self->numel && !n_dim)
-        return td_fail(TD_E_INDEX, "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
-                       "'dim' argument.");
     bool reduced[TD_MAX_DIMS] = {false};
     for (int64_t i = 0; i < n_dim; i++) {
         int d = td_wrap_dim(dim[i], self->ndim);
