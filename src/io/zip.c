@@ -192,7 +192,7 @@ static int arrange(td_zip *z, const directory *d)
 
 static int read_directory(td_zip *z)
 {
-    directory d;
+    directory d = {0};
     char *p;
     if (find_directory(z, &d) != 0 || !(p = block_more(&z->directory, (size_t)d.length)) || read_at(z, d.begin, p, (size_t)d.length) != 0)
         return -1;
