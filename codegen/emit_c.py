@@ -184,7 +184,7 @@ static td_structured structured_{base.c} = {{{implementation}.forms = {{{", ".jo
             results = [f'out{i}' for i in range(len(base.schema.results))]
             numbers = [(p, n) for a in base.schema.arguments if a.in_c for p, n in zip(a.parameters(), a.names())]
             params = [p for p, _ in dict.fromkeys([*numbers, *base.implementation])]
-            values = ', '.join([a.box() if a.in_c else '{0}' for a in base.schema.arguments] + ['{.geometry = geometry}'] * bool(base.geometry))
+            values = ', '.join([a.box() if a.in_c else '{0}' for a in base.schema.arguments] + ['{.geometry = (void *)geometry}'] * bool(base.geometry))
             types, given = types_of(p for p, _ in base.implementation), ', '.join(n for _, n in base.implementation)
             self.code.append(f'''static int run_{base.c}(td_keyset keys, {", ".join(params)})
 {{

@@ -68,7 +68,7 @@ typedef struct td_value {
         const char       *string;
         td_device         device;
         td_generator     *generator;
-        const void       *geometry;  /* behind the arguments of an implementation, see <tede/spec.h> */
+        void             *geometry;  /* behind the arguments of an implementation, see <tede/spec.h> */
     };
 } td_value;
 /* An argument that isn't there (int? = None, ...) has kind TD_VALUE_NONE. */

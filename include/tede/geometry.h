@@ -81,6 +81,19 @@ typedef struct td_resize_geometry {
     double         scale[3];                /* places of the input per one of the output, as the dtype rounds it */
 } td_resize_geometry;
 
+/* ---- padding with elements of the tensor itself */
+
+typedef enum td_padding_mode { TD_PAD_REFLECT, TD_PAD_REPLICATE, TD_PAD_CIRCULAR } td_padding_mode;
+
+typedef struct td_pad_geometry {
+    int             dims;
+    td_padding_mode mode;
+    int64_t         planes;                 /* product of the sizes before the padded ones */
+    int64_t         in[3], out[3];
+    int64_t         before[3], behind[3];   /* negative ones cut off */
+    int64_t         in_total, out_total;    /* of a plane */
+} td_pad_geometry;
+
 /* ---- sampling: elements of the result are read at places that a tensor of coordinates names */
 
 typedef enum td_sample_mode { TD_SAMPLE_LINEAR, TD_SAMPLE_NEAREST, TD_SAMPLE_CUBIC } td_sample_mode;

@@ -91,6 +91,9 @@ typedef int td_boxed_meta(const td_op *op, const td_value *arguments, td_spec *s
  * what else is defined by then in its namespace: `name_`, whose first argument is written, and overloads with the same arguments
  * and an out= argument for each result. */
 TD_API int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context) TD_MUST_USE;
+/* The same with a geometry of so many bytes: `geometry` of the value behind the arguments points to them, zeroed, for the meta function
+ * to fill and for the implementations to read. */
+TD_API int td_op_set_meta_geometry(const td_op *op, td_boxed_meta *meta, size_t geometry, void *context) TD_MUST_USE;
 
 #ifdef __cplusplus
 }

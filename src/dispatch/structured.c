@@ -7,6 +7,7 @@
 #include "dispatch/outputs.h"
 #include "tensor/device.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <tede/library.h>
@@ -50,6 +51,7 @@ int td_call_elementwise(const td_op *op, const char *choice, td_tensor *const *i
 typedef struct defined_meta {
     td_structured  of;
     td_boxed_meta *meta;
+    size_t         geometry;        /* bytes */
     void          *context;
 } defined_meta;
 
@@ -62,13 +64,18 @@ static int fill(const td_op *base, td_keyset keys, const td_value *arguments, td
 /* The boxed kernel of all forms: the base's meta function describes the results, the base's implementation fills
  * them, and they are then returned, copied into self, or were out= targets (td_specs_target) all along. The arguments
  * of a form begin with those of the base (is_form), so the same array serves both. */
-static int run_defined(const td_op *op, td_keyset keys, const td_value *arguments, td_value *results, void *context)
+static int run_defined(const td_op *op, td_keyset keys, const td_value *given, td_value *results, void *context)
 {
     const defined_meta *d = context;
     const td_op *base = d->of.forms[0];
     const int n = base->info.n_results, n_in = base->info.n_arguments;
     td_spec specs[n];
     td_tensor *made[n], *outs[n];
+    max_align_t geometry[d->geometry / sizeof(max_align_t) + 1];
+    td_value arguments[n_in + 1];
+    memset(geometry, 0, sizeof geometry);
+    memcpy(arguments, given, sizeof *given * (size_t)n_in);
+    arguments[n_in] = (td_value){.geometry = geometry};
     for (int i = 0; i < n; i++)
         specs[i].ndim = -1;
     if (d->meta(base, arguments, specs, d->context))
@@ -96,7 +103,7 @@ static int run_defined(const td_op *op, td_keyset keys, const td_value *argument
         else if (arguments[i].kind == TD_VALUE_TENSORS)
             inputs[count++] = (td_spec_inputs){arguments[i].count, arguments[i].tensors};
     for (int i = 0; i < n; i++)
-        outs[i] = arguments[n_in + i].tensor;
+        outs[i] = given[n_in + i].tensor;
     if (td_specs_target(op->info.name, specs, n, outs, count, inputs, made))
         return -1;
     if (fill(base, keys, arguments, made))
@@ -136,14 +143,14 @@ static int check_base(const td_op *op)
 
 /* Forms are found among what is defined so far, by name: f_ and f.out; those defined later stay as they are.
  * `structured` is set last, with release, once the form's kernel stands in its slots. */
-int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context)
+int td_op_set_meta_geometry(const td_op *op, td_boxed_meta *meta, size_t geometry, void *context)
 {
     if (td_library_check() || check_base(op))
         return -1;
     defined_meta *d = calloc(1, sizeof *d);     /* as the row, never freed */
     if (!d)
         return td_error(TD_E_MEMORY, "no memory for a meta function");
-    *d = (defined_meta){.of.forms = {(td_op *)op}, .meta = meta, .context = context};
+    *d = (defined_meta){.of.forms = {(td_op *)op}, .meta = meta, .geometry = geometry, .context = context};
     int n = 1;
     for (int i = 0; i < td_defined_count() && n < 3; i++) {
         td_op *form = td_defined_at(i);
@@ -165,6 +172,8 @@ int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context)
     }
     return 0;
 }
+
+int td_op_set_meta(const td_op *op, td_boxed_meta *meta, void *context) { return td_op_set_meta_geometry(op, meta, 0, context); }
 
 /* ---- registration */
 

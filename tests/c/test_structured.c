@@ -570,12 +570,15 @@ static int repeated(const td_op *op, const td_value *a, td_spec *specs, void *co
     const td_tensor *x = a[0].tensor;
     if (td_tensor_ndim(x) != 1)
         return td_error(TD_E_RUNTIME, "slab::twice takes vectors");
-    return td_spec_set(specs, 1, (int64_t[]){2 * td_tensor_numel(x)}, td_tensor_dtype(x), td_tensor_device(x));
+    int64_t *const times = a[2].geometry;
+    const int64_t before = *times;
+    *times = 2;
+    return before ? -1 : td_spec_set(specs, 1, (int64_t[]){*times * td_tensor_numel(x)}, td_tensor_dtype(x), td_tensor_device(x));
 }
 IMPL(twice)
 {
     BEGIN for (int64_t i = 0; i < td_tensor_numel(r[0]); i++)
-        put(r[0], i, get(a[0].tensor, a[0].tensor, i / 2) * a[1].number);
+        put(r[0], i, get(a[0].tensor, a[0].tensor, i / *(const int64_t *)a[2].geometry) * a[1].number);
     return 0;
 }
 
@@ -589,7 +592,7 @@ TD_TEST(an_operator_from_outside_is_structured_once_it_has_a_meta_function)
         TRY(td_op_define("slab::twice.out(Tensor x, float factor=1, *, Tensor(a!) out) -> Tensor(a!)"));
     }
     if (!td_op_has_impl(op, type)) {
-        TRY(td_op_set_meta(op, repeated, NULL));
+        TRY(td_op_set_meta_geometry(op, repeated, sizeof(int64_t), NULL));
         TRY(td_register_boxed_impl("slab::twice", TD_CPU, twice, NULL));
         TRY(td_register_boxed_impl("slab::twice", type, twice, NULL));
     }

@@ -103,6 +103,8 @@ def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
     ('linalg_solve_backward', lambda: (tede.ones(3), tede.ones(3), tede.eye(3), [3], True, [])),
     ('permute_backward', lambda: (tede.ones(3, 3), [-2 ** 62])),
     ('resample', lambda: (tede.ones(2, 0), [2, 1], 0, False, -1.0, 1.0, -1.0)),
+    ('resample', lambda: (tede.ones(2, 3), [2], 7, False, 0.0, 0.0, 0.0)),
+    ('resample', lambda: (tede.ones(2, 3, 3, 3), [4, 6, 6, 6], 0, False, 0.0, 0.0, 0.0)),
     ('resample_backward', lambda: (tede.ones(2, 3, 3), [5, 2, 0], [3], 1, True, -1.0, 1.0, 0.5)),
     ('var_backward', lambda: (tede.ones(3), tede.ones(2, 3), [100], None, True)),
     ('restore_dims', lambda: (tede.ones(3), 100, [0], False)),
@@ -111,6 +113,12 @@ def test_pieces_of_eight_bytes_are_put_where_a_float32_begins():
 def test_helpers_of_gradients_refuse_what_their_operator_would_not_give_them(name, arguments):
     with pytest.raises((RuntimeError, IndexError)):
         getattr(tede.ops.aten, name)(*arguments())
+
+
+def test_a_paddings_gradient_is_read_by_the_paddings_sizes():
+    x, grad = tede.ones(2, 3, 4), tede.arange(36.).reshape(2, 3, 6)
+    want = tede.ops.aten.pad_edges_backward(grad, x, [1, 1], 0)
+    assert tede.equal(tede.ops.aten.pad_edges_backward(grad.flatten(), x, [1, 1], 0), want)
 
 
 @pytest.mark.parametrize("mode, share", [("sum", 1.0), ("mean", 0.5)])

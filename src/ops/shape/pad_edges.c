@@ -9,48 +9,50 @@
 #include "ops/compose.h"
 #include "tensor/checked.h"
 
-/* pad_edges' mode. */
-enum { REFLECT, REPLICATE, CIRCULAR };
-
-/* pad_edges' result.  Sums saturate, so that sizes beyond int64 stay too large instead of wrapping.  A mirror shows less than the whole
- * dimension, the edge element not included, so paddings must be smaller than it. */
-static int describe(td_spec *spec, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
+/* Of pad_edges of self.  Sums saturate, so that sizes beyond int64 stay too large instead of wrapping.  A mirror shows less than the
+ * whole dimension, the edge element not included, so paddings must be smaller than it. */
+static int describe(td_spec *spec, td_pad_geometry *g, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
 {
     td_shape_text text;
-    if (mode < REFLECT || mode > CIRCULAR)
+    if (mode < TD_PAD_REFLECT || mode > TD_PAD_CIRCULAR)
         return td_error(TD_E_RUNTIME, "pad_edges: there is no mode %" PRId64, mode);
     if (n_pad % 2 || n_pad / 2 > 3 || n_pad / 2 > self->ndim)
         return td_error(TD_E_RUNTIME, "pad_edges: %" PRId64 " numbers for %d dimensions", n_pad, self->ndim);
     td_spec_like(spec, self);
-    for (int64_t i = 0; i < n_pad / 2; i++)
-        spec->sizes[self->ndim - 1 - i] = td_add_saturated(td_add_saturated(self->sizes[self->ndim - 1 - i], pad[2 * i]), pad[2 * i + 1]);
+    *g = (td_pad_geometry){.dims = (int)n_pad / 2, .mode = (td_padding_mode)mode, .in = {1, 1, 1}, .out = {1, 1, 1}, .in_total = 1, .out_total = 1};
+    for (int i = 2, d = self->ndim - 1; i >= 3 - g->dims; i--, d--, pad += 2) {
+        g->before[i] = pad[0], g->behind[i] = pad[1], g->in[i] = self->sizes[d];
+        spec->sizes[d] = g->out[i] = td_add_saturated(td_add_saturated(g->in[i], pad[0]), pad[1]);
+        g->in_total = td_mul_saturated(g->in_total, g->in[i]), g->out_total = td_mul_saturated(g->out_total, g->out[i]);
+    }
     for (int i = 0; i < self->ndim; i++)
         if (!self->sizes[i] && spec->sizes[i] > 0)
             return td_error(TD_E_RUNTIME, "pad_edges: dimension %d has no elements to pad with", i);
         else if (spec->sizes[i] < 0)
             return td_error(TD_E_RUNTIME, "Trying to create tensor with negative dimension %" PRId64 ": %s", spec->sizes[i],
                             td_shape_str(spec->ndim, spec->sizes, text));
-    for (int64_t i = 0; i < n_pad / 2; i++) {       /* what all callers but those by name have seen to */
-        const int64_t size = self->sizes[self->ndim - 1 - i], before = pad[2 * i], behind = pad[2 * i + 1];
+    for (int i = 3 - g->dims; i < 3; i++) {         /* what all callers but those by name have seen to */
+        const int64_t size = g->in[i], before = g->before[i], behind = g->behind[i];
         const int64_t left = td_add_saturated(td_add_saturated(size, before < 0 ? before : 0), behind < 0 ? behind : 0);
-        if (spec->sizes[self->ndim - 1 - i] > 0 && (mode == REFLECT ? before >= size || behind >= size : mode == CIRCULAR && left < 1))
+        if (g->out[i] > 0 && (mode == TD_PAD_REFLECT ? before >= size || behind >= size : mode == TD_PAD_CIRCULAR && left < 1))
             return td_error(TD_E_RUNTIME, "pad_edges: a dimension of %" PRId64 " elements has none for a padding of %" PRId64 " and %" PRId64,
                             size, before, behind);
     }
-    return 0;
+    g->planes = td_numel_checked(self->ndim - g->dims, self->sizes);
+    return g->planes < 0 ? -1 : 0;
 }
 
-int td_meta_pad_edges(td_spec *specs, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
+int td_meta_pad_edges(td_spec *specs, td_pad_geometry *g, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode)
 {
-    return describe(specs, self, n_pad, pad, mode);
+    return describe(specs, g, self, n_pad, pad, mode);
 }
 
 /* The gradient has self's shape; grad must have as many elements as the padded result. */
-int td_meta_pad_edges_backward(td_spec *specs, td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad,
+int td_meta_pad_edges_backward(td_spec *specs, td_pad_geometry *g, td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad,
                                int64_t mode)
 {
     td_spec made;
-    if (describe(&made, self, n_pad, pad, mode) || td_check_numel("pad_edges_backward", "grad", grad, td_spec_numel(&made)))
+    if (describe(&made, g, self, n_pad, pad, mode) || td_check_numel("pad_edges_backward", "grad", grad, td_spec_numel(&made)))
         return -1;
     return td_spec_like(specs, self);
 }
@@ -83,7 +85,7 @@ static td_tensor *pad_edges(const char *op, int dims, int mode, td_tensor *self,
     for (int i = 0; i < dims; i++) {
         int64_t size = self->sizes[n - 1 - i], before = pad[2 * i], behind = pad[2 * i + 1];
         /* A mirror shows no element twice; the message counts arguments as PyTorch's kernel does. */
-        if (mode == REFLECT && (before >= size || behind >= size))
+        if (mode == TD_PAD_REFLECT && (before >= size || behind >= size))
             return td_fail(TD_E_RUNTIME, "Argument #%d: Padding size should be less than the corresponding input dimension, but "
                            "got: padding (%" PRId64 ", %" PRId64 ") at dimension %d of input %s", 4 + 2 * i, before, behind,
                            n - 1 - i, td_shape_str(n, self->sizes, text));
@@ -92,7 +94,7 @@ static td_tensor *pad_edges(const char *op, int dims, int mode, td_tensor *self,
     }
     if (!room)
         return td_fail(TD_E_RUNTIME, "input (%s%s) is too small. Calculated output %s",
-                       named(dims, self->sizes + n - dims, ", ", in, sizeof in), dims == 2 && mode == REPLICATE ? " " : "",
+                       named(dims, self->sizes + n - dims, ", ", in, sizeof in), dims == 2 && mode == TD_PAD_REPLICATE ? " " : "",
                        named(dims, sizes, " ", out, sizeof out));
     if (self->dtype == TD_BOOL)
         return td_fail(TD_E_NOT_IMPLEMENTED, "\"%s\" not implemented for 'Bool'", op);
@@ -103,11 +105,11 @@ static td_tensor *pad_edges(const char *op, int dims, int mode, td_tensor *self,
 #define PADS(n)                                                                                \
     td_tensor *td_op_reflection_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad)  \
     {                                                                                          \
-        return pad_edges("reflection_pad" #n "d", n, REFLECT, self, n_pad, pad);               \
+        return pad_edges("reflection_pad" #n "d", n, TD_PAD_REFLECT, self, n_pad, pad);               \
     }                                                                                          \
     td_tensor *td_op_replication_pad##n##d(td_tensor *self, int64_t n_pad, const int64_t *pad) \
     {                                                                                          \
-        return pad_edges("replication_pad" #n "d", n, REPLICATE, self, n_pad, pad);            \
+        return pad_edges("replication_pad" #n "d", n, TD_PAD_REPLICATE, self, n_pad, pad);            \
     }
 PADS(1)
 PADS(2)
@@ -130,7 +132,7 @@ td_tensor *td_op__pad_circular(td_tensor *self, int64_t n_pad, const int64_t *pa
             return td_fail(TD_E_RUNTIME, "_pad_circular: padding %" PRId64 " and %" PRId64 " leave nothing of size %" PRId64
                            " to repeat", before, behind, size);
     }
-    return td_pad_edges(self, n_pad, pad, CIRCULAR);
+    return td_pad_edges(self, n_pad, pad, TD_PAD_CIRCULAR);
 }
 
 /* torch.nn.functional.pad: the operator by mode and number of dimensions.  Only constant padding takes any number of them. */

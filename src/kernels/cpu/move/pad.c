@@ -6,10 +6,8 @@
 #include "kernels/cpu/loops/operands.h"
 #include "tensor/checked.h"
 
-enum { REFLECT, REPLICATE, CIRCULAR };
-
 typedef struct padding {
-    int64_t in[3], out[3];      /* leading dimensions that aren't there have size 1 */
+    td_pad_geometry g;
     int64_t *from[3];
     int64_t begin, end;         /* elements of a padded row that lie side by side where they come from */
     int64_t width;              /* of an element, in bytes forward, in numbers backward */
@@ -17,16 +15,17 @@ typedef struct padding {
     char *y;
 } padding;
 
-/* Where element i of a padded dimension of n elements comes from. */
-static int64_t source(int mode, int64_t i, int64_t n, int64_t before, int64_t behind)
+/* Where element i of padded dimension d comes from. */
+static int64_t source(const td_pad_geometry *g, int d, int64_t i)
 {
-    if (mode == CIRCULAR) {       /* what negative padding leaves is what is repeated */
+    const int64_t n = g->in[d], before = g->before[d], behind = g->behind[d];
+    if (g->mode == TD_PAD_CIRCULAR) {       /* what negative padding leaves is what is repeated */
         int64_t first = before < 0 ? -before : 0, period = n - first + (behind < 0 ? behind : 0);
         int64_t at = (i - (before > 0 ? before : 0)) % period;
         return first + (at < 0 ? at + period : at);
     }
     i -= before;
-    if (mode == REPLICATE)
+    if (g->mode == TD_PAD_REPLICATE)
         return i < 0 ? 0 : i >= n ? n - 1 : i;
     return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
 }
@@ -48,101 +47,90 @@ static void pick(char *y, const char *row, const int64_t *from, int64_t first, i
 static void forward(void *context, int64_t first, int64_t last)
 {
     const padding *p = context;
-    const int64_t w = p->width, ins = p->in[0] * p->in[1] * p->in[2] * w, outs = p->out[0] * p->out[1] * p->out[2] * w;
+    const int64_t w = p->width, ins = p->g.in_total * w, outs = p->g.out_total * w;
     for (int64_t plane = first; plane < last; plane++) {
         const char *x = p->x + plane * ins;
         char *y = p->y + plane * outs;
-        for (int64_t d = 0; d < p->out[0]; d++)
-            for (int64_t h = 0; h < p->out[1]; h++) {
-                const char *row = x + (p->from[0][d] * p->in[1] + p->from[1][h]) * p->in[2] * w;
+        for (int64_t d = 0; d < p->g.out[0]; d++)
+            for (int64_t h = 0; h < p->g.out[1]; h++) {
+                const char *row = x + (p->from[0][d] * p->g.in[1] + p->from[1][h]) * p->g.in[2] * w;
                 pick(y, row, p->from[2], 0, p->begin, w);
                 if (p->begin < p->end)
                     memcpy(y + p->begin * w, row + p->from[2][p->begin] * w, (size_t)((p->end - p->begin) * w));
-                pick(y, row, p->from[2], p->end, p->out[2], w);
-                y += p->out[2] * w;
+                pick(y, row, p->from[2], p->end, p->g.out[2], w);
+                y += p->g.out[2] * w;
             }
     }
 }
 
 /* The transpose of forward: every element of the gradient is added to the one it was copied from.  Complex numbers are w = 2
  * numbers each. */
-#define BACKWARD(S, T)                                                                                                \
-    static void backward_##S(void *context, int64_t first, int64_t last)                                              \
-    {                                                                                                                 \
-        const padding *p = context;                                                                                   \
-        const int64_t w = p->width, ins = p->in[0] * p->in[1] * p->in[2] * w, outs = p->out[0] * p->out[1] * p->out[2] * w; \
-        for (int64_t plane = first; plane < last; plane++) {                                                          \
-            const T *g = (const T *)p->x + plane * outs;                                                              \
-            T *y = (T *)p->y + plane * ins;                                                                           \
-            memset(y, 0, (size_t)ins * sizeof(T));                                                                    \
-            for (int64_t d = 0; d < p->out[0]; d++)                                                                   \
-                for (int64_t h = 0; h < p->out[1]; h++) {                                                             \
-                    T *row = y + (p->from[0][d] * p->in[1] + p->from[1][h]) * p->in[2] * w;                           \
-                    for (int64_t i = 0; i < p->out[2]; i++)                                                           \
-                        for (int64_t k = 0; k < w; k++)                                                               \
-                            row[p->from[2][i] * w + k] += *g++;                                                       \
-                }                                                                                                     \
-        }                                                                                                             \
+#define BACKWARD(S, T)                                                                          \
+    static void backward_##S(void *context, int64_t first, int64_t last)                        \
+    {                                                                                           \
+        const padding *p = context;                                                             \
+        const int64_t w = p->width, ins = p->g.in_total * w, outs = p->g.out_total * w;         \
+        for (int64_t plane = first; plane < last; plane++) {                                    \
+            const T *g = (const T *)p->x + plane * outs;                                        \
+            T *y = (T *)p->y + plane * ins;                                                     \
+            memset(y, 0, (size_t)ins * sizeof(T));                                              \
+            for (int64_t d = 0; d < p->g.out[0]; d++)                                           \
+                for (int64_t h = 0; h < p->g.out[1]; h++) {                                     \
+                    T *row = y + (p->from[0][d] * p->g.in[1] + p->from[1][h]) * p->g.in[2] * w; \
+                    for (int64_t i = 0; i < p->g.out[2]; i++)                                   \
+                        for (int64_t k = 0; k < w; k++)                                         \
+                            row[p->from[2][i] * w + k] += *g++;                                 \
+                }                                                                               \
+        }                                                                                       \
     }
 BACKWARD(f32, float)
 BACKWARD(f64, double)
 
-/* The tables and the longest run, then the loop.  `narrow` and `wide` are the tensors without and with padding; pad has (before,
- * behind) of the last dimension first.  The sums and products are saturated: sizes may be huge where nothing is computed in the
- * end. */
-static int run(padding *p, td_tensor *narrow, td_tensor *wide, int64_t n_pad, const int64_t *pad, int mode,
-               td_loop_body *body)
+/* The tables and the longest run, then the loop. */
+static int run(padding *p, td_loop_body *body)
 {
-    int dims = (int)(n_pad / 2), n = narrow->ndim;
-    int64_t places = 0, each = 1;
-    for (int i = 0; i < 3; i++) {
-        int d = i - (3 - dims);
-        p->in[i] = d < 0 ? 1 : narrow->sizes[n - dims + d], p->out[i] = d < 0 ? 1 : wide->sizes[n - dims + d];
-        places = td_add_saturated(places, p->out[i]), each = td_mul_saturated(each, p->out[i] > p->in[i] ? p->out[i] : p->in[i]);
-    }
-    const int64_t planes = td_numel_checked(n - dims, narrow->sizes);
-    if (planes <= 0)
-        return (int)planes;
+    const td_pad_geometry *g = &p->g;
+    const int64_t places = td_add_saturated(td_add_saturated(g->out[0], g->out[1]), g->out[2]);
+    if (!g->planes)
+        return 0;
     const size_t bytes = td_array_bytes(places ? places : 1, sizeof(int64_t));
     int64_t *block = td_mem_alloc(bytes), *at = block;
     if (!block)
         return -1;
     for (int i = 0; i < 3; i++) {
-        int d = i - (3 - dims), k = 2 * (dims - 1 - d);
         p->from[i] = at;
-        for (int64_t o = 0; o < p->out[i]; o++)
-            *at++ = d < 0 ? 0 : source(mode, o, p->in[i], pad[k], pad[k + 1]);
+        for (int64_t o = 0; o < g->out[i]; o++)
+            *at++ = source(g, i, o);
     }
     /* The longest run. */
-    for (int64_t i = 0, end; i < p->out[2]; i = end) {
-        for (end = i + 1; end < p->out[2] && p->from[2][end] == p->from[2][end - 1] + 1;)
+    for (int64_t i = 0, end; i < g->out[2]; i = end) {
+        for (end = i + 1; end < g->out[2] && p->from[2][end] == p->from[2][end - 1] + 1;)
             end++;
         if (end - i > p->end - p->begin)
             p->begin = i, p->end = end;
     }
-    td_parallel_for(0, planes, td_grain(td_mul_saturated(2, each)), body, p);
+    td_parallel_for(0, g->planes, td_grain(td_add_saturated(g->in_total, g->out_total)), body, p);
     td_mem_free(block, bytes);
     return 0;
 }
 
-int td_cpu_pad_edges(td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode, td_tensor *out)
+int td_cpu_pad_edges(td_tensor *self, const td_pad_geometry *g, td_tensor *out)
 {
     TD_AUTO td_tensor *x = td_as_contiguous(self, (td_dtype)self->dtype);
     if (!x)
         return -1;
-    padding p = {.width = td_itemsize(x), .x = (const char *)x->data, .y = (char *)out->data};
-    return run(&p, self, out, n_pad, pad, (int)mode, forward);
+    padding p = {.g = *g, .width = td_itemsize(x), .x = (const char *)x->data, .y = (char *)out->data};
+    return run(&p, forward);
 }
 
-int td_cpu_pad_edges_backward(td_tensor *grad, td_tensor *self, int64_t n_pad, const int64_t *pad, int64_t mode,
-                              td_tensor *out)
+int td_cpu_pad_edges_backward(td_tensor *grad, td_tensor *self, const td_pad_geometry *g, td_tensor *out)
 {
     (void)self;
     bool pairs = td_dtype_is_complex((td_dtype)grad->dtype), wide = grad->dtype == TD_F64 || grad->dtype == TD_C128;
     td_dtype type = pairs ? (td_dtype)grad->dtype : td_compute_dtype(grad);
-    TD_AUTO td_tensor *g = td_operand(grad, type), *y = td_target(out, type);
-    if (!g || !y)
+    TD_AUTO td_tensor *slopes = td_operand(grad, type), *y = td_target(out, type);
+    if (!slopes || !y)
         return -1;
-    padding p = {.width = pairs ? 2 : 1, .x = (const char *)g->data, .y = (char *)y->data};
-    return run(&p, out, grad, n_pad, pad, (int)mode, wide ? backward_f64 : backward_f32) ? -1 : td_finish(out, y);
+    padding p = {.g = *g, .width = pairs ? 2 : 1, .x = (const char *)slopes->data, .y = (char *)y->data};
+    return run(&p, wide ? backward_f64 : backward_f32) ? -1 : td_finish(out, y);
 }
