@@ -65,7 +65,7 @@ class Rows:
         flags += {'view': ['TD_OP_VIEW']}.get(op.kind, []) if op.variant == 'functional' else []
         flags += [f'TD_OP_{f.upper()}' for f in own if f in (
             'factory', 'data_dependent', 'any_device', 'inplace_view', 'counts_writes', 'detaches', 'knows_bits', 'makes_zeros', 'takes_numbers',
-            'heavy')]
+            'heavy', 'copies', 'uninitialized')]
         flags += {'pointwise': ['TD_OP_POINTWISE'], 'composite': ['TD_OP_COMPOSITE']}.get(op.kind, [])
         flags += ['TD_OP_PROMOTES'] if op.promotes else []
         flags += ['TD_OP_LINEAR'] if is_linear(op) else []
@@ -142,6 +142,7 @@ class Rows:
         words = {'batch': json.dumps(batch), 'tags': json.dumps(' '.join(traits.tags(op)))}
         words |= {field: json.dumps(text) for field in ('names', 'flops') if (text := traits.own(op, field))}
         words |= {field: json.dumps('{}={}'.format(*pair)) for field in ('shown', 'spelled') for pair in traits.pairs(op, field)}
+        words |= {'decompose': json.dumps(word)} if (word := traits.decompose(op)) else {}
         policy = traits.own(op, 'autocast')
         words |= {'autocast': f'TD_AUTOCAST_{policy.upper()}'} if policy else {}
         text = ', '.join(f'.{field} = {value}' for field, value in words.items())

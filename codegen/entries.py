@@ -15,7 +15,7 @@ FIELDS = {'func', 'kind', 'variants', 'promote', 'value', 'value_int', 'value_co
           'deprecated', 'error_name', 'choices_error', 'body', 'numbers', 'copy', 'copy_of', 'for', 'each',
           'differentiable', 'jvp', 'out_check', 'out_dtype', 'inplace_dtype', 'bool_errors', 'fitting', 'refuses', 'dtype_error',
           'same_dtype', 'check', 'old_masks', 'halves', 'divisor', 'in_turn', 'requires', 'layouts', 'sparse_into', 'takes_layout',
-          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'shown', 'spelled', 'geometry', 'implementation'}
+          'format', 'batch', 'autocast', 'tags', 'names', 'flops', 'decompose', 'shown', 'spelled', 'geometry', 'implementation'}
 PLACES = {'nn': 'TD_OP_NN', 'linalg': 'TD_OP_LINALG', 'fft': 'TD_OP_FFT', 'special': 'TD_OP_SPECIAL'}
 # In-place forms that are methods only, as in PyTorch: those of several operands, but for some, and some of one operand.
 FUNCTIONS_TOO = {'addmv_', 'celu_', 'clamp_', 'clamp_max_', 'clamp_min_', 'clip_', 'gcd_', 'lcm_', 'ldexp_', 'logit_', 'nan_to_num_',

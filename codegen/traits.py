@@ -1,4 +1,4 @@
-"""What an operator does besides computing, for td_op_traits: `autocast`, `tags`, `names` and `flops` of its entry, and what
+"""What an operator does besides computing, for td_op_traits: `autocast`, `tags`, `names`, `flops` and `decompose` of its entry, and what
 follows from its kind and schema."""
 
 DERIVED = {'inplace': 'inplace', 'out': 'out'}      # variants that are tags
@@ -9,6 +9,7 @@ class TraitError(ValueError):
 
 
 CHOICES = {'autocast': ('lower_precision', 'fp32', 'promote'),
+           'decompose': ('never', 'linear', 'matmul', 'square', 'dropout', 'dropout_', 'feature_dropout', 'feature_dropout_'),
            'names': ('reduced', 'swapped', 'permuted', 'dropped', 'squeezed', 'product', 'kept')}
 OF_ONE = {'core', 'dynamic_output_shape'}
 TAGS = {'core', 'nondeterministic_seeded', 'reduction', 'dynamic_output_shape', 'view_copy'}
@@ -28,6 +29,16 @@ def pairs(op, field):
     if len(entry) > 1 or entry.keys() - {a.name for a in op.schema.arguments}:
         raise TraitError(f'{field}: one of the arguments is expected, not {", ".join(entry)}')
     return list(entry.items())
+
+
+def decompose(op):
+    """What __torch_dispatch__ sees of an operator that is made of others: those (None), itself, or what a rule calls instead.  Copies of
+    views are seen themselves; out= forms and other names are calls of what they stand for."""
+    if op.family == 'copy':
+        return 'never' if op.variant == 'functional' else None
+    if op.variant == 'inplace' and op.parent and not op.target:
+        return 'never' if own(op.parent, 'decompose') == 'never' else None
+    return own(op, 'decompose')
 
 
 def tags(op):

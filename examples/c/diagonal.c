@@ -59,7 +59,7 @@ static td_tensor *from_parts(int layout, int64_t ndim, const int64_t *sizes, int
     }
     return over(td_tensor_alias(parts[0].tensor, false));
 }
-static td_tensor *zeros(int layout, const char *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype,
+static td_tensor *zeros(int layout, const td_op *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype,
                         td_device device)
 {
     (void)layout, (void)op, (void)like;

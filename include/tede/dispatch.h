@@ -118,6 +118,8 @@ enum {
     TD_OP_MAKES_ZEROS = 4194304,    /* a factory whose elements are zeros, or may be: a layout makes it without elements */
     TD_OP_TAKES_NUMBERS = 8388608,  /* in Python a number may stand for a tensor, and stays one: x + 1 is add.Tensor */
     TD_OP_HEAVY = 16777216,         /* much work per element: a product, an order */
+    TD_OP_COPIES = 33554432,        /* gives its operand's elements in new memory: clone, _to_copy */
+    TD_OP_UNINITIALIZED = 67108864, /* a factory that leaves its elements as it finds the memory: empty, empty_like, ... */
     TD_OP_COUNTS_WRITES = 262144,   /* its kernel tells whether it counts as a write: resize_ to the same size doesn't */
 };
 
@@ -136,6 +138,7 @@ typedef struct td_op_traits {
     const char        *shown;       /* what __torch_dispatch__ is passed instead where a tensor was written as a number, "self=rsub.Scalar",
                                        or an argument was left out, "dim=sum"; or NULL */
     const char        *spelled;     /* the name that an argument of the method has in Python, "src=other"; or NULL */
+    const char        *decompose;   /* what __torch_dispatch__ sees of a composite: its parts (NULL), itself ("never"), a rule's calls */
 } td_op_traits;
 
 typedef struct td_op_info {

@@ -44,8 +44,8 @@ typedef struct td_layout_kind {
     int        (*parts)(const td_tensor *x, td_layout_part *parts);
     td_tensor *(*from_parts)(int layout, int64_t ndim, const int64_t *sizes, int n, const td_layout_part *parts);
     /* What zeros and empty make; zeros_like and empty_like with layout= pass a tensor of another layout as `like`, which may be
-     * NULL.  `op` is the operator's name, for errors. */
-    td_tensor *(*zeros)(int layout, const char *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device);
+     * NULL.  `op` is the operator: TD_OP_UNINITIALIZED among its flags says that it is one of the empty ones. */
+    td_tensor *(*zeros)(int layout, const td_op *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device);
     /* x (owned) if functions may be applied to its values one by one, else an equal tensor where they may; for an in-place operator,
      * whose name is given, an error instead. */
     td_tensor *(*settled)(td_tensor *x, const char *inplace);

@@ -352,8 +352,8 @@ static PyObject *op_traits(PyObject *m, PyObject *text)
     if (!op)
         return NULL;
     const td_op_traits *t = td_op_describe(op)->traits;
-    return Py_BuildValue("{szszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
-                         "flops", t->flops);
+    return Py_BuildValue("{szszszszszsz}", "batch", t->batch, "autocast", policies[t->autocast], "tags", t->tags, "names", t->names,
+                         "flops", t->flops, "decompose", t->decompose);
 }
 /* Sets dict[key] to a formula's text, if there is one. */
 static int put_formula(PyObject *dict, const char *key, const td_formula *formula, td_formula_kind kind)
@@ -429,13 +429,14 @@ static PyObject *flops_of_all(PyObject *m, PyObject *nothing)
     }
     return list;
 }
-/* _set_op_traits(full name, batch, autocast, tags, names, flops): strings or None. */
+/* _set_op_traits(full name, batch, autocast, tags, names, flops, decompose): strings or None. */
 static PyObject *set_op_traits(PyObject *m, PyObject *args)
 {
     (void)m;
     const char *name, *autocast;
     td_op_traits traits = {.size = sizeof traits};
-    if (!PyArg_ParseTuple(args, "szzzzz:_set_op_traits", &name, &traits.batch, &autocast, &traits.tags, &traits.names, &traits.flops))
+    if (!PyArg_ParseTuple(args, "szzzzzz:_set_op_traits", &name, &traits.batch, &autocast, &traits.tags, &traits.names, &traits.flops,
+                          &traits.decompose))
         return NULL;
     const td_op *op = td_op_find(name);
     if (!op)

@@ -45,7 +45,7 @@ td_tensor *td_py_of_layout(const td_op *op, const td_value *values, int layout)
     if (!(info->flags & TD_OP_MAKES_ZEROS) || (!like && !size) || !kind || !kind->zeros)
         return PyErr_Format(PyExc_RuntimeError, "%s(...) is not implemented for %s layout", info->name,
                             kind && kind->flags & TD_LAYOUT_ZEROS && layout < TD_LAYOUTS_KNOWN ? "sparse" : td_layout_name(layout)), NULL;
-    td_tensor *made = kind->zeros(layout, info->name, size ? NULL : like->tensor, size ? size->count : td_tensor_ndim(like->tensor),
+    td_tensor *made = kind->zeros(layout, op, size ? NULL : like->tensor, size ? size->count : td_tensor_ndim(like->tensor),
                                   size ? size->ints : td_tensor_sizes(like->tensor), of,
                                   device ? device->device : like ? td_tensor_device(like->tensor) : TD_DEVICE_NONE);
     return made ? made : td_py_raise();

@@ -89,7 +89,8 @@ static PyObject *details(const td_event *e)
             else
                 PyTuple_SET_ITEM(result, i, value);
         }
-        return result ? Py_BuildValue("(sN)", td_op_describe(e->op)->schema, result) : NULL;
+        const td_op_info *info = td_op_describe(e->op);
+        return result ? Py_BuildValue("(sNI)", info->schema, result, (unsigned)info->flags) : NULL;
     }
     if (e->tensor)
         return told_tensor(e->tensor);

@@ -442,15 +442,19 @@ def register_vmap(op, func=None, /, *, lib=None):
     return register if func is None else register(func)
 
 
-def set_traits(op, *, batch=None, autocast=None, names=None, flops=None):
+def set_traits(op, *, batch=None, autocast=None, names=None, flops=None, decompose=None):
     """Behaviour of an operator of the program's own, in the words that entries of tede's operators use (docs/extending.md):
     `batch`, the pattern at vmap levels ("pointwise", "dims(absent_is_all)", ...); `autocast`: "lower_precision", "fp32" or "promote";
-    `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)").  What is None stays
-    as it is."""
+    `names`, what becomes of names of dimensions ("reduced", "kept", ...); `flops`, how it is counted ("product(a, b)"); `decompose`, the
+    rule whose calls __torch_dispatch__ sees ("matmul", ...) or "never".  What is None stays as it is."""
+    from tede._decompositions import RULES
+    if decompose not in (None, "never", *RULES):
+        raise ValueError(f"decompose: '{decompose}' is no rule; there are never, {', '.join(RULES)}")
     full = _checked_name(op, "set_traits")
-    own = _C._op_traits(full)
-    own.update({key: value for key, value in (("batch", batch), ("autocast", autocast), ("names", names), ("flops", flops)) if value is not None})
-    _C._set_op_traits(full, own["batch"] if batch is not None else None, own["autocast"], own["tags"], own["names"], own["flops"])
+    traits = _C._op_traits(full)
+    new = {"autocast": autocast, "names": names, "flops": flops, "decompose": decompose}
+    traits.update({key: value for key, value in new.items() if value is not None})
+    _C._set_op_traits(full, batch, traits["autocast"], traits["tags"], traits["names"], traits["flops"], traits["decompose"])
 
 
 def register_autocast(op, device_type, cast_inputs, /, *, lib=None):

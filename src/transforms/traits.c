@@ -97,7 +97,7 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
         return td_error(TD_E_VALUE, "autocast: there is no policy %d", (int)traits.autocast);
     if (traits.batch && (read_batch(traits.batch, &batching) || check_batch(op, &batching)))
         return -1;
-    const char *texts[] = {traits.batch, traits.tags, traits.names, traits.flops, traits.shown, traits.spelled};
+    const char *texts[] = {traits.batch, traits.tags, traits.names, traits.flops, traits.shown, traits.spelled, traits.decompose};
     size_t size = 0;
     for (size_t i = 0; i < TD_COUNT(texts); i++)
         size += texts[i] ? strlen(texts[i]) + 1 : 0;
@@ -112,6 +112,7 @@ int td_op_set_traits(const td_op *op, const td_op_traits *given)
     keep_text(&r->traits.flops, &at);
     keep_text(&r->traits.shown, &at);
     keep_text(&r->traits.spelled, &at);
+    keep_text(&r->traits.decompose, &at);
     r->next = __atomic_load_n(&records, __ATOMIC_RELAXED);
     while (!__atomic_compare_exchange_n(&records, &r->next, r, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         ;

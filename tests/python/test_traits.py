@@ -1,4 +1,5 @@
 """What an operator does besides computing is in its entry and its row, and who defines one hands over its own."""
+import ast
 import pathlib
 import re
 
@@ -92,7 +93,7 @@ def test_patterns_that_do_not_fit_the_schema(own):
 
 def test_traits_of_atens_operators_can_be_read():
     assert _C._op_traits("aten::mm") == {"batch": "product(matrices)", "autocast": "lower_precision", "tags": "core", "names": "product",
-                                         "flops": "product(self, mat2)"}
+                                         "flops": "product(self, mat2)", "decompose": None}
     assert _C._op_traits("aten::sum.dim_IntList")["batch"] == "dims(absent_is_all)"
     assert _C._op_traits("aten::relu_")["batch"] == "pointwise"
     assert _C._op_traits("aten::rand")["batch"] == "random"
@@ -124,6 +125,79 @@ def test_no_c_file_outside_ops_lists_operators():
             if len(names) > 2:
                 found.setdefault(str(path.relative_to(ROOT)), set()).update(names)
     assert found == {'src/layouts/sparse/mm.c': {'amax', 'amin', 'mean'}}       # words of the argument `reduce`
+
+
+# Python's modules that name operators, and why: a public namespace or a protocol of PyTorch's is a list of names itself.
+PYTHON = {
+    '__init__.py': 'the names of the package: which module has a function that is written in Python, and which functions pass on to it',
+    '_storage.py': 'methods of the old typed storages, some of which are called as operators are',
+    '_tensor.py': 'methods of Tensor that are written in Python',
+    'array_api.py': 'the names of the array API standard',
+    'distributions/constraints.py': '__all__: constraints, some of which are called as operators are',
+    'fx/graph.py': "Python's own operators, by the method that a Proxy has for each",
+    'fx/proxy.py': "Python's own operators, by the method that a Proxy has for each",
+    'masked/__init__.py': '__all__ of tede.masked',
+    'masked/_ops.py': 'the functions of tede.masked and the neutral element of each',
+    'masked/_sparse.py': 'the functions of tede.masked that reduce sparse tensors',
+    'masked/maskedtensor.py': 'the operators that PyTorch documents for MaskedTensor: it refuses all others',
+    'nn/_functional/recurrent.py': 'modes of the recurrent layers, which choose their operator',
+    'nn/functional.py': 'the names of tede.nn.functional',
+    'nn/init.py': 'nonlinearities that calculate_gain takes',
+    'nn/modules/__init__.py': 'the modules of tede.nn.modules, by file',
+    'overrides.py': 'get_ignored_functions(): functions over no tensor',
+    'special.py': 'the names of tede.special',
+    '_decompositions.py': 'the rules that entries name in `decompose`, whose names are those of the operators that they stand for',
+    'utils/data/sampler.py': 'functions that are taken from the extension under other names',
+}
+
+
+def named_operators(path, known):
+    """Of a module: the literals in comparisons with some name, and the members of tables, of which three or more are operators."""
+    def names(node):
+        found = [c.value.removeprefix('aten::') for c in ast.walk(node) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
+        return {name for name in found if name.partition('.')[0] in known}
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        table = node.keys if isinstance(node, ast.Dict) else getattr(node, 'elts', [])
+        found_here = {name for key in table if isinstance(key, ast.Constant) for name in names(key)}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == 'split':
+            found_here |= {name for c in ast.walk(node.func) if isinstance(c, ast.Constant) for name in str(c.value).split() if name in known}
+        found |= found_here if len(found_here) > 2 else set()
+        if isinstance(node, ast.Compare) and re.search(r"(func|op|operator|overload|packet|_schema)\w*\.(_?name|__name__)", ast.unparse(node)):
+            found |= names(node)
+    return found
+
+
+def test_python_lists_operators_only_where_the_names_are_the_subject():
+    known = {name for name in _C._operators if len(name) > 3} | {'add', 'sub', 'mul', 'div', 'mm'}
+    root = ROOT / 'python/tede'
+    found = {str(path.relative_to(root)): names for path in sorted(root.rglob('*.py')) if (names := named_operators(path, known))}
+    assert found.keys() == PYTHON.keys(), {k: found.get(k) for k in found.keys() ^ PYTHON.keys()}
+
+
+def test_what_torch_dispatch_sees_is_in_the_traits(own):
+    """A composite's parts, itself with `never`, a rule's calls with the rule's name: of an operator of the program's own, too."""
+    from tede import _decompositions
+    from tede.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.names = [*getattr(self, 'names', []), func._schema.name]
+            return func(*args, **(kwargs or {}))
+
+    def seen(function, *args):
+        with Seen() as mode:
+            function(*args)
+        return mode.names
+    x = tede.rand(3, 3)
+    assert seen(tede.clamp, x, 0.1) == ['aten::clamp'] and seen(tede.clip, x, 0.1) == ['aten::clamp']
+    assert seen(tede.matmul, x, x) == ['aten::mm']
+    product = own('product(Tensor self, Tensor other) -> Tensor', lambda a, b: a @ b, decompose='matmul')
+    assert seen(product, x, x) == ['aten::mm']
+    named = set(re.findall(r'^  decompose: (\w+)', ''.join(p.read_text() for p in (ROOT / 'ops').glob('*.yaml')), re.M))
+    assert named - {'never'} == _decompositions.RULES.keys()
+    with pytest.raises(ValueError, match="'sideways' is no rule"):
+        own('odd(Tensor x) -> Tensor', lambda x: x, decompose='sideways')
 
 
 def test_every_rule_is_named_by_an_entry_or_follows_from_a_schema():

@@ -1,6 +1,7 @@
 """From events, as the core tells them, to a tree of calls."""
 import collections
 import linecache
+import math
 import os
 import sys
 import threading
@@ -14,8 +15,7 @@ from tede._explain.listen import listen, unlisten
 _KEYS = _C._key_names()
 # What an event begins, of what a call's time is told by; the others leave it as it is.
 _STAGES = {CALL: "dispatch", LOOP: "loop", ITERATE: "loop", PARALLEL: "loop", COPY: "copy", LIBRARY: "library", SAVE: "autograd"}
-# Who calls one of these gets what was asked for; who calls another and gets one of these inside may be surprised.
-_COPIES = {"clone", "_to_copy"}
+_COPIES = 33554432          # TD_OP_COPIES: a call of such an operator is meant to copy; one inside of another call may be a surprise
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 Told = collections.namedtuple("Told", "data storage nbytes dtype shape strides offset device requires_grad node")
@@ -44,7 +44,7 @@ class Step:
 
     def __init__(self, kind, name, began):
         self.kind, self.name, self.began, self.ended = kind, name, began, began
-        self.schema, self.arguments, self.results, self.site = "", (), (), None
+        self.schema, self.flags, self.arguments, self.results, self.site = "", 0, (), (), None
         self.keys, self.kernel, self.failed = [], "", False
         self.loops, self.walks, self.parallel, self.libraries, self.copies, self.saved, self.steps = ([] for _ in range(7))
         self.allocated = self.freed = self.allocations = self.released = 0
@@ -85,10 +85,10 @@ class Step:
 
     def copying(self):
         """(who asked, the call that copied) of what copied() counts."""
-        if self.kind == "call" and self.name not in _COPIES:
+        if self.kind == "call" and not self.flags & _COPIES:
             for outer in self.walk():
                 for step in outer.steps:
-                    if step.name in _COPIES and step.results and isinstance(step.results[0], Told) and step.viewed() == [None]:
+                    if step.flags & _COPIES and step.results and isinstance(step.results[0], Told) and step.viewed() == [None]:
                         yield outer, step
 
     def walk(self):
@@ -167,7 +167,7 @@ class Recorder:
     def _take(self, kind, when, name, keys, pointer, numbers, more):
         if kind == CALL:
             step = self._open_step("call", name, when)
-            step.schema, values = more
+            step.schema, values, step.flags = more
             step.arguments = tuple(told(v) for v in values)
             step.keys, step.kernel = key_names(keys), symbols.name_of(pointer)
             if len(self._open) == 1 or self._open[-2].kind == "node":
@@ -216,9 +216,9 @@ def why_copied(asked, copy):
         if key in asked.keys:
             return f"an operand is only marked as {what}; {asked.name} reads elements, which were written out"
     seen = next((value for value in asked.results if isinstance(value, Told)), None)
-    if asked.name == "reshape" and seen:
-        return f"{list(given.shape)} with strides {list(given.strides)} can't be seen as {list(seen.shape)}" + \
-            _why_no_view(given.shape, given.strides, seen.shape)
+    reason = seen and math.prod(seen.shape) == math.prod(given.shape) and _why_no_view(given.shape, given.strides, seen.shape)
+    if reason:
+        return f"{list(given.shape)} with strides {list(given.strides)} can't be seen as {list(seen.shape)}{reason}"
     if given.strides != made.strides:
         return f"{asked.name} wants strides {list(made.strides)}, there were {list(given.strides)}"
     return f"{asked.name} needs memory of its own"

@@ -148,9 +148,7 @@ class FakeTensorMode(TorchDispatchMode):
         args, kwargs = self._all_fake(func, leaves, args, kwargs)
         if tede.Tag.data_dependent_output in func.tags:
             raise DataDependentOutputException(func)
-        if tede.Tag.dynamic_output_shape in func.tags and func is not tede.ops.aten.index.Tensor:
-            raise DynamicOutputShapeException(func)
-        if func is tede.ops.aten.index.Tensor and any(x is not None and x.dtype in (tede.bool, tede.uint8) for x in args[1]):
+        if tede.Tag.dynamic_output_shape in func.tags and self._has_dynamic_shape(func, args):
             raise DynamicOutputShapeException(func)
         device = self._device_of(func, leaves, kwargs)
         if kwargs.get("device") is not None or (not leaves and any(a.name == "device" for a in func._schema.arguments)):
@@ -159,6 +157,12 @@ class FakeTensorMode(TorchDispatchMode):
             result = func(*args, **kwargs)
         return _pytree.tree_map_only(tede.Tensor, lambda x: x if isinstance(x, FakeTensor) else
                                     FakeTensor(self, x if x.is_meta else x.to(_META), device), result)
+
+    @staticmethod
+    def _has_dynamic_shape(func, args):
+        """Whether the result's shape depends on values here: of an operator that takes a list of indices, if one is a mask."""
+        lists = [values for values, a in zip(args, func._schema.arguments) if str(a.type) == "List[Optional[Tensor]]"]
+        return not lists or any(x is not None and x.dtype in (tede.bool, tede.uint8) for values in lists for x in values)
 
     def _all_fake(self, func, leaves, args, kwargs):
         """The arguments, with fake tensors in the place of real ones."""

@@ -125,11 +125,12 @@ static td_tensor *empty_after(const td_tensor *like, int layout, td_dtype dtype,
 }
 
 /* What empty and zeros refuse in a compressed layout. */
-static td_tensor *zeros(int layout, const char *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
+static td_tensor *zeros(int layout, const td_op *op, td_tensor *like, int64_t ndim, const int64_t *sizes, td_dtype dtype, td_device device)
 {
     td_shape_text text;
+    const bool uninitialized = td_op_describe(op)->flags & TD_OP_UNINITIALIZED;
     if (like && td_is_sparse(like)) {
-        if (!td_is_coo(like) && !strcmp(op, "empty_like"))         /* it has another compressed tensor's pattern */
+        if (!td_is_coo(like) && uninitialized)         /* it has another compressed tensor's pattern */
             return td_fail(TD_E_RUNTIME, "empty_like with different sparse layout is not supported (self is %s but you requested %s)",
                            td_sparse_title(td_tensor_layout(like)), td_sparse_title(layout));
         return empty_after(like, layout, dtype, device);
@@ -139,7 +140,7 @@ static td_tensor *zeros(int layout, const char *op, td_tensor *like, int64_t ndi
                        td_sparse_title(layout));
     if (layout != TD_SPARSE_COO && ndim < 2)
         return td_fail(TD_E_RUNTIME, "torch.%s: Only batched sparse compressed (non-block) tensors are supported, but got size %s",
-                       strstr(op, "zeros") ? "zeros" : "empty", td_shape_str((int)ndim, sizes, text));
+                       uninitialized ? "empty" : "zeros", td_shape_str((int)ndim, sizes, text));
     return empty(layout, ndim, sizes, 0, NULL, dtype, device);
 }
 static td_tensor *from_dense(int layout, td_tensor *x) { return td_to_sparse(x, (td_layout)layout, -1, NULL, NULL); }

@@ -422,8 +422,10 @@ int td_warn_expanded(const char *op, const char *form)
                    "also applies to advanced indexing e.g. %s", op, form);
 }
 
+/* PyTorch's index_add_ has a separate kernel for several dimensions (`rows`), which raises RuntimeError and checks no index where
+ * self has no elements. */
 static int place_vector(const char *op, td_place what, td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src,
-                        bool value)
+                        bool value, bool rows)
 {
     int d = td_wrap_dim(dim, self->ndim);
     TD_AUTO td_tensor *at = d < 0 ? NULL : vector_index(op, index);
@@ -451,9 +453,6 @@ static int place_vector(const char *op, td_place what, td_tensor *self, int64_t 
                                 "dimension. Got self.shape = %s source.shape = %s", op,
                                 td_shape_str(self->ndim, self->sizes, a), td_shape_str(src->ndim, src->sizes, b));
     }
-    /* PyTorch's index_add_ has a separate kernel for several dimensions, which raises RuntimeError and checks no index
-     * where self has no elements. */
-    const bool rows = self->ndim > 1 && !strcmp(op, "index_add_");
     const bool reads = self->numel || (!rows && self->sizes[d] == 0);
     if (reads && td_index_check(at, self->ndim ? self->sizes[d] : 1, rows ? TD_E_RUNTIME : TD_E_INDEX,
                                 rows || what == TD_PLACE_SET ? NULL : "index out of range in self", d))
@@ -490,7 +489,7 @@ int td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *
     TD_AUTO td_tensor *factor = td_wrapped_number(alpha);
     TD_AUTO td_tensor *scaled = one ? td_tensor_retain(source)
                               : source->dtype == TD_BOOL ? td_logical_and(source, factor) : td_mul(source, factor);
-    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false) : -1;
+    return scaled ? place_vector("index_add_", TD_PLACE_ADD, self, dim, index, scaled, false, self->ndim > 1) : -1;
 }
 td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_scalar alpha)
 {
@@ -501,7 +500,7 @@ int td_op_index_copy_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor 
 {
     if (index->dtype != TD_I64)
         return td_error(TD_E_RUNTIME, "index_copy_(): Expected a long tensor for index, but got %s", td_dtype_title((td_dtype)index->dtype));
-    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false);
+    return place_vector("index_copy_", TD_PLACE_SET, self, dim, index, source, false, false);
 }
 td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source)
 {
@@ -521,7 +520,7 @@ int td_op_index_fill_int_tensor_(td_tensor *self, int64_t dim, td_tensor *index,
     if (cast && td_check_apart(self, index))
         return -1;
     TD_AUTO td_tensor *at = cast ? counted_from_end(index, self->ndim ? self->sizes[d] : 1) : NULL;
-    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true) : -1;
+    return at ? place_vector("index_fill_", TD_PLACE_SET, self, dim, at, cast, true, false) : -1;
 }
 int td_op_index_fill_int_scalar_(td_tensor *self, int64_t dim, td_tensor *index, td_scalar value)
 {
@@ -544,7 +543,7 @@ td_tensor *td_op_index_fill_int_tensor(td_tensor *self, int64_t dim, td_tensor *
 static int place_indexed(void *context, td_place what, td_tensor *self, td_tensor *src)
 {
     const place_at *p = context;
-    return place_vector(p->op, what, self, p->dim, p->index, src, false);
+    return place_vector(p->op, what, self, p->dim, p->index, src, false, false);
 }
 int td_op_index_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, const char *reduce,
                         bool include_self)
