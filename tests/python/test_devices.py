@@ -6,33 +6,11 @@ import textwrap
 import threading
 
 import pytest
-from test_c_examples import CC, ROOT, flags
 
 tede = pytest.importorskip("tede")
 
 
 LOADED = []         # the toy device's library, which a process loads once, whichever modules of tests use these fixtures
-
-
-@pytest.fixture(scope="module")
-def library(tmp_path_factory):
-    """library(name, *options): examples/c/<name>.c as a shared library; or of a source text, as name.c."""
-    if not CC:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("libraries")
-
-    def build(name, *options, text=None):
-        out = folder / f"{name}.so"
-        if not out.exists():
-            source = ROOT / "examples/c" / f"{name}.c"
-            if text is not None:
-                source = folder / f"{name}.c"
-                source.write_text(text)
-            done = subprocess.run([CC, "-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE", *options, str(source),
-                                   "-o", str(out), *flags(), "-lm", "-pthread"], capture_output=True, text=True)
-            assert done.returncode == 0, done.stderr
-        return str(out)
-    return build
 
 
 @pytest.fixture(scope="module")
@@ -404,9 +382,7 @@ def test_a_device_that_fails_says_so(library):
         x + 1
 
 
-def test_a_layout_from_outside(library):
-    if tede._C._registered("diagonal_matrix") is None:
-        tede.ops.load_library(library("diagonal", "-DDIAGONAL_LIBRARY"))
+def test_a_layout_from_outside(diagonal):
     line = tede.arange(1., 4.).requires_grad_()
     d = tede.ops.toy.from_diagonal(line)
     assert d.layout is tede.diagonal_matrix and repr(d.layout).endswith(".diagonal_matrix")

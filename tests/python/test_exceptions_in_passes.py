@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 import tede
-from test_devices import library, toy  # noqa: F401  (fixtures)
+from test_devices import toy  # noqa: F401  (fixtures)
 
 
 class Mine(Exception):

@@ -2,31 +2,15 @@
 of them, and printing, pickling, copies, conversions, functions that keep zeros and gradients follow."""
 import copy
 import io
-import pathlib
 import pickle
 import re
-import shutil
 import subprocess
 import sys
 
 import pytest
 import tede
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-CC = shutil.which('cc') or shutil.which('gcc')
-
-
-@pytest.fixture(scope='module', autouse=True)
-def diagonal(tmp_path_factory):
-    if not CC:
-        pytest.skip('no C compiler')
-    if tede._C._registered('diagonal_matrix') is None:
-        from tede import config
-        library = tmp_path_factory.mktemp('layout') / 'diagonal.so'
-        done = subprocess.run([CC, '-O1', '-Wall', '-Wextra', '-Werror', '-DDIAGONAL_LIBRARY', str(ROOT / 'examples/c/diagonal.c'), '-shared', '-fPIC',
-                               '-o', str(library), *config.cflags(), *config.libs()], capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        tede.ops.load_library(str(library))
+pytestmark = pytest.mark.usefixtures('diagonal')
 
 
 def make(*numbers, **options):
